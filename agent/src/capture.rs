@@ -1,0 +1,309 @@
+//! One capture: start, stop, dump, and what is known about it. The only state machine.
+//!
+//! Everything here runs under one lock, on whatever thread calls; nothing of it runs in a proxy.
+//! Start: recorder, symbols, hooks, recording on, tags on. Stop: the same backwards. A stopped
+//! capture's recorder is kept for dumps until the next start.
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::live;
+use crate::recorder::pool::Pool;
+use crate::recorder::reader::PoolReader;
+use crate::recorder::{session, thread};
+use crate::tags::{TagReport, Tags};
+use crate::text::{self, Summary};
+use crate::{clock, marker, proxy};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
+use tracetee_hooks::{Outcome, Registry, Report, Skipped};
+
+/// The capture of this process. Hooks are process-wide, so there is one.
+static CAPTURE: Mutex<Option<Capture>> = Mutex::new(None);
+
+#[derive(Debug)]
+struct Capture {
+    config: Config,
+    pool: Box<Pool>,
+    registry: Option<Registry>,
+    tags: Tags,
+    health: Health,
+    running: bool,
+}
+
+/// What the agent found in this process, for "why is my trace empty?".
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Health {
+    /// The agent's version.
+    pub version: String,
+    /// Process id.
+    pub pid: u32,
+    /// The parent's process id.
+    pub parent: u32,
+    /// The program's path.
+    pub program: String,
+    /// Each libcutils.
+    pub atrace: Vec<TagReport>,
+    /// Why there is none, with the places searched.
+    pub atrace_missing: Option<String>,
+    /// Libraries with at least one hooked slot.
+    pub hooked_libraries: usize,
+    /// Slots hooked.
+    pub hooked_slots: usize,
+    /// Slots and libraries that could not be hooked, with the reason; at most 16.
+    pub not_hooked: Vec<String>,
+}
+
+/// `tracetee_stats`: health, and what has been recorded so far.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Stats {
+    /// A capture is recording now.
+    pub recording: bool,
+    /// What the agent found.
+    pub health: Health,
+    /// What the recorder holds.
+    pub summary: Summary,
+}
+
+/// Starts a capture.
+///
+/// # Errors
+/// [`Error::Config`] for a limit that does not hold, [`Error::State`] when one is running,
+/// [`Error::Io`] when the recorder gets no memory or file, [`Error::Hooks`] when nothing can be
+/// hooked. Nothing is changed in the process then.
+pub fn start(config: &Config) -> Result<(), Error> {
+    config.validate()?;
+    let mut guard = lock();
+    if guard.as_ref().is_some_and(|capture| capture.running) {
+        return Err(Error::State("a capture is running; stop it first"));
+    }
+    *guard = None;
+    *guard = Some(Capture::start(config.clone())?);
+    Ok(())
+}
+
+/// Stops the running capture: gives the tags back, waits for the writers, unhooks.
+///
+/// # Errors
+/// [`Error::State`] when none is running.
+pub fn stop() -> Result<(), Error> {
+    let mut guard = lock();
+    match guard.as_mut().filter(|capture| capture.running) {
+        Some(capture) => {
+            if !capture.stop() {
+                // A writer is stuck inside the recorder (its thread is stopped, say): what it
+                // writes to must stay mapped for ever. The dump still works, on a leaked pool.
+                capture.leak_pool();
+            }
+            Ok(())
+        }
+        None => Err(Error::State("no capture is running")),
+    }
+}
+
+/// Writes what the running or last capture has recorded as ftrace text to `path`, compressed when
+/// it ends in `.zst`. Takes a while: not for the app's main thread.
+///
+/// # Errors
+/// [`Error::State`] when there was no capture, [`Error::Io`] when the file cannot be written.
+pub fn dump(path: &Path) -> Result<Summary, Error> {
+    let guard = lock();
+    let capture = guard.as_ref().ok_or(Error::State("there was no capture"))?;
+    if capture.running {
+        session::note_thread_names();
+    }
+    text::write_trace(&[PoolReader::of(&capture.pool)], &capture.config.text, path)
+}
+
+/// What is known of the running or last capture; `None` before the first.
+#[must_use]
+pub fn stats() -> Option<Stats> {
+    let guard = lock();
+    let capture = guard.as_ref()?;
+    let mut health = capture.health.clone();
+    health.atrace = capture.tags.report();
+    let summary = text::summarize(&[PoolReader::of(&capture.pool)]);
+    Some(Stats { recording: session::current() != 0, health, summary })
+}
+
+/// At the exit of a preloaded process: names are noted, and the trace is written if one was asked
+/// for.
+pub(crate) fn process_exits() -> Result<(), Error> {
+    let mut guard = lock();
+    let Some(capture) = guard.as_mut().filter(|capture| capture.running) else { return Ok(()) };
+    session::note_thread_names();
+    let Some(output) = capture.config.output.clone() else {
+        // The file is read by whoever started us; other threads may go on until the very end.
+        let header = capture.pool.header();
+        header.stop_boot_ns.store(clock::boot_ns(), Ordering::Relaxed);
+        return Ok(());
+    };
+    let free = capture.stop();
+    let path = output.to_string_lossy().replace("%p", &std::process::id().to_string());
+    let result =
+        text::write_trace(&[PoolReader::of(&capture.pool)], &capture.config.text, Path::new(&path));
+    if !free {
+        capture.leak_pool();
+    }
+    result.map(drop)
+}
+
+impl Capture {
+    fn start(config: Config) -> Result<Self, Error> {
+        let pool = new_pool(&config)?;
+        thread::prepare().map_err(|errno| Error::Io {
+            what: "create the recorder's",
+            path: PathBuf::from("pthread key"),
+            source: std::io::Error::from_raw_os_error(errno),
+        })?;
+        watch_forks();
+        marker::learn();
+
+        let mut health = Health::of_this_process();
+        let mut tags = Tags::find().unwrap_or_else(|error| {
+            health.atrace_missing = Some(error.to_string());
+            Tags::none()
+        });
+        live::set_passing(config.pass_on.into(), tags.of_the_system());
+
+        let mut registry = Registry::new(&proxy::HOOKS, Box::new(|_| true))?;
+        let report = registry.refresh()?;
+        health.take_hooks(&report);
+
+        let wanted = config.tag_word()?;
+        session::open(&raw const *pool, deadline_ns(&config));
+        tags.force(wanted);
+        health.atrace = tags.report();
+        let capture = Self { config, pool, registry: Some(registry), tags, health, running: true };
+        capture.write_meta();
+        Ok(capture)
+    }
+
+    /// `true` when no writer is left in the recorder.
+    fn stop(&mut self) -> bool {
+        self.tags.give_back();
+        session::note_thread_names();
+        let free = session::close();
+        let header = self.pool.header();
+        if header.stop_boot_ns.load(Ordering::Relaxed) == 0 {
+            header.stop_boot_ns.store(clock::boot_ns(), Ordering::Relaxed);
+        }
+        if let Some(mut registry) = self.registry.take()
+            && let Err(error) = registry.uninstall()
+        {
+            // The proxies stay, and pass everything on.
+            self.health.not_hooked.push(format!("uninstall: {error}"));
+        }
+        self.running = false;
+        free
+    }
+
+    /// Keeps the pool mapped for the rest of the process, and reads from it all the same.
+    fn leak_pool(&mut self) {
+        let alias = Box::new(self.pool.alias());
+        std::mem::forget(std::mem::replace(&mut self.pool, alias));
+    }
+
+    fn write_meta(&self) {
+        if let Ok(text) = serde_json::to_string(&self.health) {
+            self.pool.set_meta(&text);
+        }
+    }
+
+    /// In the child of a fork: records go on into a file of its own, or stop.
+    fn continue_in_child(&mut self) {
+        let pool = match &self.config.recorder.directory {
+            Some(_) if self.running => new_pool(&self.config).ok(),
+            _ => None,
+        };
+        let Some(pool) = pool else {
+            live::give_words_back();
+            self.running = false;
+            return;
+        };
+        self.pool = pool;
+        self.health.pid = std::process::id();
+        self.health.parent = std::os::unix::process::parent_id();
+        self.write_meta();
+        session::open(&raw const *self.pool, session::deadline_ns());
+    }
+}
+
+impl Health {
+    fn of_this_process() -> Self {
+        let program = std::env::current_exe().unwrap_or_default();
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            parent: std::os::unix::process::parent_id(),
+            program: program.to_string_lossy().into_owned(),
+            ..Self::default()
+        }
+    }
+
+    fn take_hooks(&mut self, report: &Report) {
+        self.hooked_slots = report.count(Outcome::Hooked);
+        for module in &report.modules {
+            let hooked = module.slots.iter().any(|slot| slot.outcome == Outcome::Hooked);
+            self.hooked_libraries += usize::from(hooked);
+            if let Some(Skipped::Broken(error)) = &module.skipped {
+                self.not_hooked.push(format!("{}: {error}", module.path));
+            }
+        }
+        for (path, slot) in report.slots().filter(|(_, slot)| slot.outcome != Outcome::Hooked) {
+            self.not_hooked.push(format!("{path}: {} {:?}", slot.symbol, slot.outcome));
+        }
+        self.not_hooked.truncate(16);
+    }
+}
+
+fn new_pool(config: &Config) -> Result<Box<Pool>, Error> {
+    let recorder = &config.recorder;
+    let path = recorder.directory.as_ref().map(|directory| {
+        directory.join(format!("{}-{}.pool", std::process::id(), clock::boot_ns()))
+    });
+    let capacity_bytes = recorder.capacity_kb.saturating_mul(1024);
+    Pool::create(capacity_bytes, recorder.block_kb * 1024, path.as_deref()).map(Box::new)
+}
+
+fn deadline_ns(config: &Config) -> u64 {
+    match config.duration_ms {
+        Some(ms) => clock::boot_ns().saturating_add(ms.saturating_mul(1_000_000)),
+        None => u64::MAX,
+    }
+}
+
+fn lock() -> MutexGuard<'static, Option<Capture>> {
+    CAPTURE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has [`after_fork_in_child`] called in every forked child from now on.
+fn watch_forks() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: a handler of the right type. When it cannot be registered (no memory), a forked
+        // child of a file recorder shares its parent's blocks until it execs.
+        unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
+    });
+}
+
+extern "C" fn after_fork_in_child() {
+    session::forget_after_fork();
+    let errno = crate::errno::Saved::now();
+    let done = std::panic::catch_unwind(|| {
+        let mut guard = match CAPTURE.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // Another thread was starting or stopping a capture when this one forked: stay off.
+            Err(TryLockError::WouldBlock) => return live::give_words_back(),
+        };
+        if let Some(capture) = guard.as_mut() {
+            capture.continue_in_child();
+        }
+    });
+    if done.is_err() {
+        session::switch_off();
+    }
+    errno.restore();
+}

@@ -1,0 +1,43 @@
+//! The calling thread's errno, which a hook must leave as the app expects it.
+
+/// Reads errno.
+#[inline]
+pub(crate) fn get() -> i32 {
+    let place = location();
+    // SAFETY: libc's location of this thread's errno is always valid.
+    unsafe { *place }
+}
+
+/// Sets errno.
+#[inline]
+pub(crate) fn set(value: i32) {
+    let place = location();
+    // SAFETY: as in `get`.
+    unsafe { *place = value };
+}
+
+/// An errno kept aside while the recorder makes calls that may change it.
+#[must_use]
+pub(crate) struct Saved(i32);
+
+impl Saved {
+    #[inline]
+    pub(crate) fn now() -> Self {
+        Self(get())
+    }
+
+    #[inline]
+    pub(crate) fn restore(self) {
+        set(self.0);
+    }
+}
+
+#[inline]
+fn location() -> *mut i32 {
+    #[cfg(target_os = "android")]
+    // SAFETY: takes nothing, returns the calling thread's errno.
+    return unsafe { libc::__errno() };
+    #[cfg(not(target_os = "android"))]
+    // SAFETY: as above.
+    return unsafe { libc::__errno_location() };
+}

@@ -1,0 +1,97 @@
+//! The one error type of the agent, each with the path, field or errno that it is about.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// What went wrong.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The configuration was refused.
+    Config {
+        /// Where in it.
+        field: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// The configuration is no JSON of the expected shape.
+    Json(serde_json::Error),
+    /// The operation does not fit the agent's state.
+    State(&'static str),
+    /// Hooking failed as a whole.
+    Hooks(tracetee_hooks::Error),
+    /// A file operation failed.
+    Io {
+        /// What was tried, a verb.
+        what: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A recorder file cannot be read.
+    Pool {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// From the errno that the last libc call left.
+    pub(crate) fn io(what: &'static str, path: impl Into<PathBuf>) -> Self {
+        Self::Io { what, path: path.into(), source: io::Error::last_os_error() }
+    }
+
+    /// Its number in the C API, see `tracetee.h`.
+    #[must_use]
+    pub const fn code(&self) -> i32 {
+        match self {
+            Self::Config { .. } | Self::Json(_) => -1,
+            Self::State(_) => -2,
+            Self::Hooks(_) => -3,
+            Self::Io { .. } => -4,
+            Self::Pool { .. } => -5,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config { field, reason } => write!(f, "configuration: {field}: {reason}"),
+            Self::Json(error) => write!(f, "configuration: {error}"),
+            Self::State(reason) => f.write_str(reason),
+            Self::Hooks(error) => write!(f, "hooks: {error}"),
+            Self::Io { what, path, source } => {
+                write!(f, "cannot {what} {}: {source}", path.display())
+            }
+            Self::Pool { path, reason } => write!(f, "recorder file {}: {reason}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Json(error) => Some(error),
+            Self::Hooks(error) => Some(error),
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl From<tracetee_hooks::Error> for Error {
+    fn from(error: tracetee_hooks::Error) -> Self {
+        Self::Hooks(error)
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Json(error)
+    }
+}

@@ -1,0 +1,35 @@
+//! The agent inside the app: tees atrace records into a recorder, and writes them as ftrace text.
+//!
+//! The journey of a record. A library writes `B|pid|name` to the trace marker; its call of
+//! `write` comes to [`proxy`](self), which recognises it ([`record`], `marker`, `live`) and gives
+//! it to the [`recorder`], where it lies in its thread's block with the time ([`clock`]). The
+//! write goes on to the kernel or is spared. A dump merges all threads by time, repairs what is
+//! unbalanced and writes [`text`], compressed. [`capture`] starts and stops all that: it finds
+//! libcutils' variables, hooks `write` everywhere, and forces the [`tags`] on.
+//!
+//! Ways in: this Rust API, the C API (`include/tracetee.h`), and `LD_PRELOAD` with a
+//! configuration file ([`preload`]). [`recover`] reads what a killed process left behind.
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+compile_error!("tracetee runs on Android and Linux");
+
+pub mod capi;
+pub mod capture;
+pub mod clock;
+mod config;
+mod errno;
+mod error;
+mod live;
+mod marker;
+pub mod preload;
+mod properties;
+mod proxy;
+pub mod record;
+pub mod recorder;
+pub mod recover;
+pub mod tags;
+pub mod text;
+
+pub use capture::{Health, Stats, dump, start, stats, stop};
+pub use config::{Config, PassOnSetting, RecorderConfig};
+pub use error::Error;

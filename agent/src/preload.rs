@@ -1,0 +1,65 @@
+//! LD_PRELOAD: when the library is loaded into a process whose environment has TRACETEE_CONFIG,
+//! a capture starts before `main`, by the JSON file that it names.
+//!
+//! Runs in the dynamic linker's call of the library's constructor, on the main thread. Whatever
+//! goes wrong, the program runs on; the reason goes to the recorder's directory, or to stderr.
+
+use crate::capture;
+use crate::config::Config;
+use crate::error::Error;
+use crate::recover::FAILURE_EXTENSION;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+
+/// The variable that names the configuration file.
+pub const CONFIG_VARIABLE: &str = "TRACETEE_CONFIG";
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = library_loaded;
+
+extern "C" fn library_loaded() {
+    // A panic (a bug) must not end the program; there is nothing left to report it with.
+    let _ = catch_unwind(|| {
+        let Some(path) = std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from) else { return };
+        let mut directory = None;
+        if let Err(error) = start(&path, &mut directory) {
+            report(&error, directory.as_deref());
+        }
+    });
+}
+
+fn start(path: &Path, directory: &mut Option<PathBuf>) -> Result<(), Error> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
+        what: "read the configuration",
+        path: path.to_owned(),
+        source,
+    })?;
+    let config = Config::from_json(&text)?;
+    directory.clone_from(&config.recorder.directory);
+    capture::start(&config)?;
+    // SAFETY: a function of the right type. Registered before the program's own handlers, it runs
+    // after them. Without memory for it, thread names are those of their last block.
+    unsafe { libc::atexit(process_exits) };
+    Ok(())
+}
+
+extern "C" fn process_exits() {
+    let _ = catch_unwind(|| {
+        if let Err(error) = capture::process_exits() {
+            report(&error, None);
+        }
+    });
+}
+
+fn report(error: &Error, directory: Option<&Path>) {
+    let program = std::env::current_exe().unwrap_or_default();
+    let line = format!("tracetee: {}: {error}\n", program.display());
+    let path = directory
+        .map(|directory| directory.join(format!("{}.{FAILURE_EXTENSION}", std::process::id())));
+    if path.is_some_and(|path| std::fs::write(path, &line).is_ok()) {
+        return;
+    }
+    // SAFETY: a plain syscall on a buffer of the length given; not through the hooked `write`.
+    unsafe { libc::syscall(libc::SYS_write, libc::STDERR_FILENO, line.as_ptr(), line.len()) };
+}

@@ -1,0 +1,229 @@
+//! The proxies that stand in for `write` and `__write_chk`: where a record enters the agent.
+//!
+//! They run on the app's threads, in signal handlers and in places where no library may be
+//! called. The rule for everything below: no allocation, no lock, no panic, errno as the caller
+//! expects it, and the caller gets what the real function would have given.
+//!
+//! They are `C-unwind`: `write` is a cancellation point, and a cancelled thread unwinds through
+//! here. No destructor waits in their frames.
+
+use crate::record::{MAX_RECORD_BYTES, is_record_shaped};
+use crate::recorder::{session, thread, thread::ThreadState, writer};
+use crate::{errno, live, marker};
+use libc::{c_int, c_void, size_t, ssize_t};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tracetee_hooks::{Hook, Proxy};
+
+/// Proxies a symbol: one for the real function, the others each for one foreign hooker's.
+const CHAIN: usize = 4;
+
+type Write = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t) -> ssize_t;
+type WriteChk = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t, size_t) -> ssize_t;
+
+static PREVIOUS_WRITE: [AtomicUsize; CHAIN] = [const { AtomicUsize::new(0) }; CHAIN];
+static PREVIOUS_WRITE_CHK: [AtomicUsize; CHAIN] = [const { AtomicUsize::new(0) }; CHAIN];
+
+macro_rules! proxies {
+    ($function:ident, $signature:ty, $previous:ident, $($index:literal)*) => {
+        [$(
+            // SAFETY: the function has the symbol's signature and passes on to `previous`.
+            unsafe { Proxy::new($function::<$index> as $signature as *const (), &$previous[$index]) },
+        )*]
+    };
+}
+
+static WRITE: [Proxy; CHAIN] = proxies!(write_proxy, Write, PREVIOUS_WRITE, 0 1 2 3);
+static WRITE_CHK: [Proxy; CHAIN] = proxies!(write_chk_proxy, WriteChk, PREVIOUS_WRITE_CHK, 0 1 2 3);
+
+/// What the agent hooks.
+pub(crate) static HOOKS: [Hook; 2] = [
+    Hook { symbol: "write", proxies: &WRITE },
+    Hook { symbol: "__write_chk", proxies: &WRITE_CHK },
+];
+
+unsafe extern "C-unwind" fn write_proxy<const INDEX: usize>(
+    fd: c_int,
+    buffer: *const c_void,
+    count: size_t,
+) -> ssize_t {
+    let previous = previous_write::<INDEX>();
+    // SAFETY: the caller's own arguments, to the function that it meant.
+    let pass_on = || unsafe { previous(fd, buffer, count) };
+    if session::current() == 0 {
+        return pass_on();
+    }
+    while_recording(fd, buffer, count, pass_on)
+}
+
+/// bionic's and glibc's fortified `write`: the length check is theirs, so it is always they who
+/// pass on.
+unsafe extern "C-unwind" fn write_chk_proxy<const INDEX: usize>(
+    fd: c_int,
+    buffer: *const c_void,
+    count: size_t,
+    buffer_bytes: size_t,
+) -> ssize_t {
+    let previous = previous_write_chk::<INDEX>();
+    // SAFETY: the caller's own arguments, to the function that it meant.
+    let pass_on = || unsafe { previous(fd, buffer, count, buffer_bytes) };
+    if session::current() == 0 || count > buffer_bytes {
+        return pass_on();
+    }
+    while_recording(fd, buffer, count, pass_on)
+}
+
+#[inline]
+fn previous_write<const INDEX: usize>() -> Write {
+    // ORDERING: Relaxed; set before the first slot that leads here, and never to 0 again.
+    let address = PREVIOUS_WRITE[INDEX].load(Ordering::Relaxed);
+    // SAFETY: the address of a function with write's signature, put there by the registry.
+    unsafe { std::mem::transmute::<usize, Write>(address) }
+}
+
+#[inline]
+fn previous_write_chk<const INDEX: usize>() -> WriteChk {
+    // ORDERING: Relaxed, as above.
+    let address = PREVIOUS_WRITE_CHK[INDEX].load(Ordering::Relaxed);
+    // SAFETY: as above, with __write_chk's signature.
+    unsafe { std::mem::transmute::<usize, WriteChk>(address) }
+}
+
+/// What is to be done with a write.
+enum Verdict {
+    /// Nothing of ours.
+    NotOurs,
+    /// Recorded, and spared the kernel: the caller gets this.
+    Swallowed(ssize_t),
+    /// Recorded, and wanted by the kernel too.
+    PassOn(Option<&'static ThreadState>),
+}
+
+/// The proxies' body while a session is open. Its own frame, so that they have none when it is not.
+#[inline(never)]
+fn while_recording(
+    fd: c_int,
+    buffer: *const c_void,
+    count: size_t,
+    pass_on: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    let here = 0u8;
+    let stack = &raw const here as usize;
+    match offer(fd, buffer, count, stack) {
+        Verdict::NotOurs => pass_on(),
+        Verdict::Swallowed(result) => result,
+        Verdict::PassOn(None) => pass_on(),
+        Verdict::PassOn(Some(thread)) => {
+            let outer = start_passing(thread, buffer as usize, stack);
+            let result = pass_on();
+            stop_passing(thread, outer);
+            result
+        }
+    }
+}
+
+/// Looks at a write; records it if it is a record that goes to a trace marker.
+#[inline]
+fn offer(fd: c_int, buffer: *const c_void, count: size_t, stack: usize) -> Verdict {
+    if count == 0 || count > MAX_RECORD_BYTES {
+        return Verdict::NotOurs;
+    }
+    if !is_near_in_stack(buffer as usize, stack) && !is_readable(buffer as usize, count) {
+        // The kernel answers EFAULT; it is not for us to fault on the caller's behalf.
+        return Verdict::NotOurs;
+    }
+    // SAFETY: `count` readable bytes, and the caller lends them for the length of its call.
+    let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), count) };
+    if !is_record_shaped(bytes) {
+        return Verdict::NotOurs;
+    }
+    let libcutils = live::is_libcutils_marker(fd);
+    if !libcutils && !marker::is_trace_marker(fd) {
+        return Verdict::NotOurs;
+    }
+    let thread = thread::current();
+    if let Some(thread) = thread {
+        if is_being_passed_on(thread, buffer as usize, stack) || !writer::record_as(thread, bytes) {
+            return Verdict::NotOurs;
+        }
+    } else {
+        session::count_stateless_loss();
+    }
+    if !libcutils || live::passes_on() {
+        return Verdict::PassOn(thread);
+    }
+    if fd < 0 {
+        // What the kernel says to a descriptor that is none.
+        errno::set(libc::EBADF);
+        return Verdict::Swallowed(-1);
+    }
+    // A marker takes any record whole. `count` is below MAX_RECORD_BYTES.
+    Verdict::Swallowed(ssize_t::try_from(count).unwrap_or(0))
+}
+
+/// How far above the present frame a buffer counts as the caller's own: libcutils has its buffer
+/// of 1 KiB there. The stack is mapped from here up to the frame that started the thread, and
+/// behind that lie the thread's own structures.
+const NEAR_BYTES: usize = 4096;
+
+#[inline]
+const fn is_near_in_stack(buffer: usize, stack: usize) -> bool {
+    buffer.wrapping_sub(stack) < NEAR_BYTES
+}
+
+/// Whether the kernel can read `count` bytes at `address`: programs do pass bad pointers to
+/// `write`, some on purpose (unwinders probe memory that way).
+///
+/// `rt_sigprocmask` with an invalid `how` reads 8 bytes and changes nothing: EFAULT or EINVAL.
+#[cold]
+fn is_readable(address: usize, count: usize) -> bool {
+    const SIGSET_BYTES: usize = 8;
+    const PAGE_BYTES: usize = 4096;
+    let saved = errno::Saved::now();
+    let probe = |address: usize| {
+        // SAFETY: the kernel checks the pointer; the call is invalid on purpose.
+        let status = unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigprocmask,
+                !0 as c_int,
+                address & !(SIGSET_BYTES - 1),
+                std::ptr::null_mut::<c_void>(),
+                SIGSET_BYTES,
+            )
+        };
+        status == -1 && errno::get() == libc::EINVAL
+    };
+    let last = address.saturating_add(count - 1);
+    let answer = address >= PAGE_BYTES
+        && probe(address)
+        && probe(last)
+        && (address / PAGE_BYTES + 1 >= last / PAGE_BYTES || probe(address + PAGE_BYTES));
+    saved.restore();
+    answer
+}
+
+/// Whether this write is one that an outer proxy of this thread has recorded and is passing on:
+/// bionic's `__write_chk` calls `write`, and so do other hookers. The same buffer, deeper in the
+/// stack. (A signal handler's own record has another buffer; a passing that was left by longjmp
+/// is not above us any more.)
+#[inline]
+fn is_being_passed_on(thread: &ThreadState, buffer: usize, stack: usize) -> bool {
+    let [passing_buffer, passing_stack] = &thread.passing;
+    // ORDERING: Relaxed; own thread only.
+    passing_buffer.load(Ordering::Relaxed) == buffer
+        && stack < passing_stack.load(Ordering::Relaxed)
+}
+
+fn start_passing(thread: &ThreadState, buffer: usize, stack: usize) -> [usize; 2] {
+    // ORDERING: Relaxed, here and below; own thread only.
+    let [passing_buffer, passing_stack] = &thread.passing;
+    let outer = [passing_buffer, passing_stack].map(|word| word.load(Ordering::Relaxed));
+    passing_stack.store(stack, Ordering::Relaxed);
+    passing_buffer.store(buffer, Ordering::Relaxed);
+    outer
+}
+
+fn stop_passing(thread: &ThreadState, outer: [usize; 2]) {
+    for (word, value) in thread.passing.iter().zip(outer) {
+        word.store(value, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,89 @@
+//! Makes names safe for every viewer: what would end a field or a line becomes something else.
+//!
+//! As `android.os.Trace` does, a field separator or a line break becomes a space. Also replaced:
+//! the two characters backslash-n, where catapult cuts (the backslash becomes a slash), the
+//! Unicode line separators, which end JavaScript's `.`, and invalid UTF-8 (U+FFFD).
+
+use std::borrow::Cow;
+
+/// Appends `name` to `out`, made safe.
+pub(crate) fn push_name(out: &mut Vec<u8>, name: &[u8]) {
+    if name.iter().all(|&byte| is_plain(byte)) {
+        out.extend_from_slice(name);
+        return;
+    }
+    let text: Cow<'_, str> = String::from_utf8_lossy(name);
+    let mut chars = text.chars().peekable();
+    let mut utf8 = [0; 4];
+    while let Some(char) = chars.next() {
+        let safe = match char {
+            '|' | '\n' | '\r' | '\0' | '\u{2028}' | '\u{2029}' => ' ',
+            '\\' if chars.peek() == Some(&'n') => '/',
+            other => other,
+        };
+        out.extend_from_slice(safe.encode_utf8(&mut utf8).as_bytes());
+    }
+}
+
+/// ASCII that stays as it is wherever it stands.
+const fn is_plain(byte: u8) -> bool {
+    !matches!(byte, b'|' | b'\n' | b'\r' | 0 | b'\\' | 0x80..)
+}
+
+/// A thread's name as it may stand at the start of a line: never empty, never `<...>` (which
+/// means "unknown" to the viewers), no control characters.
+pub(crate) fn thread_name(comm: &[u8], tid: i32) -> String {
+    let text = String::from_utf8_lossy(comm);
+    let text: String = text
+        .chars()
+        .map(|char| match char {
+            '\u{2028}' | '\u{2029}' => ' ',
+            char if char.is_control() => ' ',
+            char => char,
+        })
+        .collect();
+    match text.trim() {
+        "" => format!("Thread-{tid}"),
+        "<...>" => "...".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn safe(name: &[u8]) -> String {
+        let mut out = Vec::new();
+        push_name(&mut out, name);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_a_viewer_would_trip_over_is_replaced_and_the_rest_kept() {
+        assert_eq!(safe(b"a|b\nc\rd\0e"), "a b c d e");
+        assert_eq!(safe(br"x\ny\z\"), r"x/ny\z\");
+        assert_eq!(safe("päd 🎉 </script>".as_bytes()), "päd 🎉 </script>");
+        assert_eq!(safe("a\u{2028}b".as_bytes()), "a b");
+        assert_eq!(safe(b"bad \xff\xfe utf"), "bad \u{fffd}\u{fffd} utf");
+        assert_eq!(safe(b""), "");
+    }
+
+    #[test]
+    fn thread_names_are_never_empty_nor_unknown() {
+        assert_eq!(thread_name(b"", 7), "Thread-7");
+        assert_eq!(thread_name(b" \n ", 7), "Thread-7");
+        assert_eq!(thread_name(b"<...>", 7), "...");
+        assert_eq!(thread_name(b"a-b [c] (d)", 7), "a-b [c] (d)");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_name_breaks_a_line_or_a_field(name: Vec<u8>) {
+            let text = safe(&name);
+            let breaks = ['|', '\n', '\r', '\0', '\u{2028}', '\u{2029}'];
+            let whole = !text.contains(breaks) && !text.contains("\\n");
+            proptest::prop_assert!(whole);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Finds what libcutils exports for tracing: the tag word, the marker descriptor, the functions
+//! that initialise them, wherever this process has them.
+//!
+//! Three ways, in this order: `dlsym` through the main program's handle (which works across
+//! linker namespaces on Android 7 and later), through the libraries by name if they are loaded
+//! already, and by the symbol tables of every loaded library, which also finds second copies that
+//! the vendor's namespace loaded. Called at the start of a capture, never from a proxy.
+
+use crate::error::Error;
+use crate::loaded::for_each_module;
+use crate::maps::Maps;
+use dlopen2::raw::Library;
+use std::sync::atomic::{AtomicI32, AtomicU64};
+
+/// Names of the tag word: from API 18 on, and before.
+const TAGS: [&str; 2] = ["atrace_enabled_tags", "_ZN7android6Tracer12sEnabledTagsE"];
+/// Names of the marker descriptor, likewise.
+const MARKER_FD: [&str; 2] = ["atrace_marker_fd", "_ZN7android6Tracer8sTraceFDE"];
+/// The libraries that define them; the second is Debian's name of libcutils.
+const LIBRARIES: [&str; 3] = ["libcutils.so", "libcutils.so.0", "libutils.so"];
+
+/// One copy of libcutils' (or, before API 18, libutils') tracing state.
+#[derive(Debug, Clone, Copy)]
+pub struct Atrace {
+    /// `atrace_enabled_tags`.
+    pub tags: &'static AtomicU64,
+    /// `atrace_marker_fd`: −1 until it is initialised and where there is no marker.
+    pub marker_fd: &'static AtomicI32,
+    /// `atrace_setup()`: initialises the two.
+    pub setup: Option<unsafe extern "C" fn()>,
+    /// `atrace_get_enabled_tags()`: initialises them and, from API 30, re-reads a changed property.
+    pub get_enabled_tags: Option<unsafe extern "C" fn() -> u64>,
+    /// `atrace_update_tags()`: sets the tags from the system's property.
+    pub update_tags: Option<unsafe extern "C" fn()>,
+    /// How it was found, for the health report.
+    pub found_by: FoundBy,
+}
+
+/// The way a copy was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FoundBy {
+    /// `dlsym` on the main program's handle.
+    MainProgram,
+    /// `dlsym` on a library by this name.
+    Library(&'static str),
+    /// The symbol table of a loaded library.
+    SymbolTable,
+}
+
+/// Every copy of the tracing state in this process, the default one first.
+///
+/// # Errors
+/// [`Error::SymbolNotFound`], with all places that were searched, when there is none (plain
+/// Linux: a capture then lives on marker descriptors alone).
+pub fn find() -> Result<Vec<Atrace>, Error> {
+    let mut found = Vec::new();
+    let mut searched = Vec::new();
+    match Library::open_self() {
+        Ok(library) => found.extend(in_library(&library, FoundBy::MainProgram)),
+        Err(error) => searched.push(format!("the main program ({error})")),
+    }
+    searched.push("the main program's scope".to_owned());
+    for name in LIBRARIES {
+        // RTLD_NOLOAD: a process that has no libcutils is not given one.
+        match Library::open_with_flags(name, Some(libc::RTLD_NOW | libc::RTLD_NOLOAD)) {
+            Ok(library) => {
+                searched.push(name.to_owned());
+                found.extend(in_library(&library, FoundBy::Library(name)));
+                // Keeps the library loaded for as long as the pointers into it may be used.
+                std::mem::forget(library);
+            }
+            Err(_) => searched.push(format!("{name} (not loaded)")),
+        }
+    }
+    match Maps::read() {
+        Ok(maps) => found.extend(in_symbol_tables(&maps)),
+        Err(error) => searched.push(error.to_string()),
+    }
+    searched.push("the symbol tables of all loaded libraries".to_owned());
+
+    let mut copies: Vec<Atrace> = Vec::new();
+    for one in found {
+        if !copies.iter().any(|copy| std::ptr::eq(copy.tags, one.tags)) {
+            copies.push(one);
+        }
+    }
+    if copies.is_empty() {
+        let symbol = format!("{} with {}", TAGS.join(" or "), MARKER_FD.join(" or "));
+        return Err(Error::SymbolNotFound { symbol, searched });
+    }
+    Ok(copies)
+}
+
+fn in_library(library: &Library, found_by: FoundBy) -> Option<Atrace> {
+    let address = |name: &str| {
+        // SAFETY: the symbol is asked for as a bare address, which every symbol is.
+        let address = unsafe { library.symbol::<*const ()>(name) };
+        address.ok().map(|pointer| pointer as usize)
+    };
+    Atrace::from_addresses(address, found_by)
+}
+
+fn in_symbol_tables(maps: &Maps) -> Vec<Atrace> {
+    let mut copies = Vec::new();
+    for_each_module(|module| {
+        if let Ok(Some(image)) = module.image(maps) {
+            let address = |name: &str| {
+                let definition = image.definition(name.as_bytes())?;
+                let address = module.address(definition.vaddr);
+                module.contains(address).then_some(address)
+            };
+            copies.extend(Atrace::from_addresses(address, FoundBy::SymbolTable));
+        }
+        true
+    });
+    copies
+}
+
+impl Atrace {
+    /// Builds a copy from the addresses that `address` gives for the symbols.
+    fn from_addresses(address: impl Fn(&str) -> Option<usize>, found_by: FoundBy) -> Option<Self> {
+        let tags = TAGS.into_iter().find_map(&address)?;
+        let marker_fd = MARKER_FD.into_iter().find_map(&address)?;
+        if tags == 0 || !tags.is_multiple_of(8) || !marker_fd.is_multiple_of(4) || marker_fd == 0 {
+            return None;
+        }
+        let function = |name| address(name).filter(|&address| address != 0);
+        Some(Self {
+            // SAFETY: the exported u64 of libcutils, aligned, in writable data, and kept loaded:
+            // libcutils is a dependency of the system's own libraries and is never unloaded.
+            tags: unsafe { AtomicU64::from_ptr(tags as *mut u64) },
+            // SAFETY: the exported int of libcutils, likewise.
+            marker_fd: unsafe { AtomicI32::from_ptr(marker_fd as *mut i32) },
+            setup: function("atrace_setup")
+                // SAFETY: libcutils declares `void atrace_setup(void)` in every release.
+                .map(|f| unsafe { std::mem::transmute::<usize, unsafe extern "C" fn()>(f) }),
+            get_enabled_tags: function("atrace_get_enabled_tags")
+                // SAFETY: libcutils declares `uint64_t atrace_get_enabled_tags(void)`.
+                .map(|f| unsafe { std::mem::transmute::<usize, unsafe extern "C" fn() -> u64>(f) }),
+            update_tags: function("atrace_update_tags")
+                // SAFETY: libcutils declares `void atrace_update_tags(void)` in every release.
+                .map(|f| unsafe { std::mem::transmute::<usize, unsafe extern "C" fn()>(f) }),
+            found_by,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_without_libcutils_is_told_what_was_searched_where() {
+        let Err(Error::SymbolNotFound { symbol, searched }) = find() else {
+            panic!("this test program links no libcutils");
+        };
+        assert!(symbol.contains("atrace_enabled_tags") && symbol.contains("sEnabledTags"));
+        assert!(searched.iter().any(|place| place == "libcutils.so (not loaded)"));
+        assert!(searched.last().unwrap().contains("symbol tables"));
+    }
+}

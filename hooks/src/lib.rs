@@ -1,0 +1,23 @@
+//! Hooks functions by the PLT and GOT slots of the libraries that import them.
+//!
+//! A call from one library to another goes through a slot in the caller's memory. [`Registry`]
+//! finds each loaded library ([`loaded`]), reads its relocation tables ([`elf`]), finds every
+//! slot of the wanted symbols, and writes a proxy's address there ([`patch`](Registry::refresh)),
+//! with the page's true protection ([`maps`]) given back. [`atrace`] finds the variables of
+//! libcutils that switch Android's own tracing on.
+//!
+//! It takes no writable and executable memory, installs no signal handler, and changes no
+//! library's code. What cannot be hooked is reported with its reason and left as it was.
+
+pub mod atrace;
+pub mod elf;
+mod error;
+pub mod loaded;
+pub mod maps;
+mod patch;
+mod registry;
+
+pub use error::Error;
+pub use registry::{
+    Filter, Hook, ModuleReport, Outcome, Proxy, Registry, Report, Skipped, SlotReport,
+};

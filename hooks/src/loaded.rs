@@ -1,0 +1,227 @@
+//! The libraries loaded into this process, as the dynamic linker lists them.
+//!
+//! Everything that looks at a loaded library happens inside [`for_each_module`], that is inside
+//! the `dl_iterate_phdr` callback: the linker's lock is held there (bionic from Android 6 on, and
+//! glibc), so no library is unmapped under the reader or the patcher.
+
+use crate::elf::{Class, Image, Machine, Memory};
+use crate::error::Error;
+use crate::maps::Maps;
+use libc::{c_int, c_void, dl_phdr_info, size_t};
+use std::ffi::CStr;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What identifies a loaded library. A bias alone is reused after a dlclose.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModuleKey {
+    /// Load bias: address = bias + virtual address.
+    pub bias: usize,
+    /// Address of its program headers.
+    pub headers: usize,
+    /// Its path as the linker has it; empty for the main program on glibc.
+    pub path: String,
+}
+
+/// How often the linker has added and removed libraries, where it says so.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LoadCounters {
+    /// `dlpi_adds`.
+    pub adds: u64,
+    /// `dlpi_subs`.
+    pub subs: u64,
+}
+
+/// A loaded library, valid within the callback that it was given to.
+#[derive(Debug)]
+pub struct Module<'a> {
+    /// Its identity.
+    pub key: ModuleKey,
+    /// The counters at this moment; `None` from a linker that has none.
+    pub counters: Option<LoadCounters>,
+    headers: &'a [ProgramHeader],
+}
+
+#[cfg(target_pointer_width = "64")]
+type ProgramHeader = libc::Elf64_Phdr;
+#[cfg(target_pointer_width = "32")]
+type ProgramHeader = libc::Elf32_Phdr;
+
+/// Segments that must not be claimed larger than this; a broken header would wrap around.
+const MAX_SEGMENT_BYTES: u64 = 1 << 40;
+
+impl Module<'_> {
+    /// Whether `address` lies in one of its PT_LOAD segments.
+    #[must_use]
+    pub fn contains(&self, address: usize) -> bool {
+        let vaddr = address.wrapping_sub(self.key.bias) as u64;
+        self.loads().any(|(start, end, _)| (start..end).contains(&vaddr))
+    }
+
+    /// A reader of its ELF structures. `Ok(None)` without a dynamic section.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] for a dynamic section that contradicts itself.
+    pub fn image(&self, maps: &Maps) -> Result<Option<Image<LoadedMemory<'_>>>, Error> {
+        let Some(dynamic) = self.headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC)
+        else {
+            return Ok(None);
+        };
+        let segments: Vec<_> = self
+            .loads()
+            .filter(|&(start, end, flags)| {
+                let first = self.address(start);
+                let len = usize::try_from(end - start).unwrap_or(usize::MAX);
+                flags & libc::PF_R != 0
+                    && first.checked_add(len).is_some_and(|last| maps.readable(first, last))
+            })
+            .map(|(start, end, _)| (start, end))
+            .collect();
+        let end_vaddr = self.loads().map(|(_, end, _)| end).max().unwrap_or(0);
+        let bias = self.key.bias;
+        let memory = LoadedMemory { bias, segments, end_vaddr, module: PhantomData };
+        let (vaddr, len) = (widen(dynamic.p_vaddr), widen(dynamic.p_memsz));
+        Image::new(memory, Class::NATIVE, Machine::NATIVE, vaddr, len).map(Some)
+    }
+
+    /// The address that `vaddr` was loaded at.
+    #[must_use]
+    pub fn address(&self, vaddr: u64) -> usize {
+        self.key.bias.wrapping_add(usize::try_from(vaddr).unwrap_or(usize::MAX))
+    }
+
+    fn loads(&self) -> impl Iterator<Item = (u64, u64, u32)> + '_ {
+        self.headers.iter().filter(|header| header.p_type == libc::PT_LOAD).filter_map(|header| {
+            let (start, len) = (widen(header.p_vaddr), widen(header.p_memsz));
+            (len <= MAX_SEGMENT_BYTES).then_some(())?;
+            Some((start, start.checked_add(len)?, header.p_flags))
+        })
+    }
+}
+
+/// Program header fields are 32 or 64 bits wide.
+fn widen(word: impl Into<u64>) -> u64 {
+    word.into()
+}
+
+/// The readable segments of a loaded library. Borrows the [`Module`], so it ends with the callback.
+#[derive(Debug)]
+pub struct LoadedMemory<'a> {
+    bias: usize,
+    segments: Vec<(u64, u64)>,
+    end_vaddr: u64,
+    module: PhantomData<&'a ()>,
+}
+
+impl Memory for LoadedMemory<'_> {
+    fn bytes(&self, vaddr: u64, len: u64) -> Option<&[u8]> {
+        let end = vaddr.checked_add(len)?;
+        self.segments.iter().find(|&&(start, last)| start <= vaddr && end <= last)?;
+        let address = self.bias.wrapping_add(usize::try_from(vaddr).ok()?);
+        let len = usize::try_from(len).ok()?;
+        // SAFETY: the range lies in one PT_LOAD segment, which /proc/self/maps showed readable,
+        // and stays mapped while the linker's lock is held (this value does not leave the
+        // callback). Relocation, symbol and string tables are not written after loading.
+        Some(unsafe { std::slice::from_raw_parts(address as *const u8, len) })
+    }
+
+    /// glibc relocates `d_ptr` values in place, bionic leaves them as virtual addresses.
+    fn vaddr_of(&self, d_ptr: u64) -> u64 {
+        let inside = |vaddr: u64| self.segments.iter().any(|&(s, e)| (s..e).contains(&vaddr));
+        if inside(d_ptr) { d_ptr } else { d_ptr.wrapping_sub(self.bias as u64) }
+    }
+
+    fn end_vaddr(&self) -> u64 {
+        self.end_vaddr
+    }
+}
+
+/// Calls `visit` for each loaded library, under the dynamic linker's lock, until it returns
+/// `false`.
+///
+/// `visit` must not load or unload libraries. A panic in it is carried over the linker's frames.
+pub fn for_each_module(visit: impl FnMut(&Module<'_>) -> bool) {
+    struct State<F> {
+        visit: F,
+        panic: Option<Box<dyn std::any::Any + Send>>,
+    }
+    unsafe extern "C" fn callback<F: FnMut(&Module<'_>) -> bool>(
+        info: *mut dl_phdr_info,
+        size: size_t,
+        data: *mut c_void,
+    ) -> c_int {
+        // SAFETY: `data` is the `State<F>` that the call below passes, borrowed by nobody else.
+        let state = unsafe { &mut *data.cast::<State<F>>() };
+        // SAFETY: the linker passes a valid info for the length of this call.
+        let info = unsafe { &*info };
+        let counters = if has_counters(size) {
+            Some(LoadCounters { adds: info.dlpi_adds, subs: info.dlpi_subs })
+        } else {
+            None
+        };
+        let headers = if info.dlpi_phdr.is_null() {
+            &[]
+        } else {
+            // SAFETY: the linker's pointer and count describe the module's program headers.
+            unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) }
+        };
+        let path = if info.dlpi_name.is_null() {
+            String::new()
+        } else {
+            // SAFETY: the linker's name is a C string that lives as long as the module.
+            unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy().into_owned()
+        };
+        let bias = usize::try_from(info.dlpi_addr).unwrap_or(usize::MAX);
+        let key = ModuleKey { bias, headers: info.dlpi_phdr as usize, path };
+        let module = Module { key, counters, headers };
+        match catch_unwind(AssertUnwindSafe(|| (state.visit)(&module))) {
+            Ok(go_on) => c_int::from(!go_on),
+            Err(panic) => {
+                state.panic = Some(panic);
+                1
+            }
+        }
+    }
+    fn drive<F: FnMut(&Module<'_>) -> bool>(state: &mut State<F>) {
+        // SAFETY: `callback::<F>` is given the state that it expects, which outlives the call.
+        unsafe { libc::dl_iterate_phdr(Some(callback::<F>), (&raw mut *state).cast()) };
+    }
+    let mut state = State { visit, panic: None };
+    drive(&mut state);
+    if let Some(panic) = state.panic {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// Old linkers pass a shorter structure, without the counters.
+const fn has_counters(size: size_t) -> bool {
+    size >= std::mem::offset_of!(dl_phdr_info, dlpi_subs) + size_of::<libc::c_ulonglong>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libc_is_listed_and_defines_write_where_dlsym_finds_it() {
+        let maps = Maps::read().unwrap();
+        let mut found = None;
+        for_each_module(|module| {
+            if let Ok(Some(image)) = module.image(&maps)
+                && module.key.path.contains("libc.so")
+            {
+                found = image.definition(b"write").map(|symbol| module.address(symbol.vaddr));
+            }
+            true
+        });
+        // SAFETY: a NUL-terminated name, searched in the default scope.
+        let write = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"write".as_ptr()) };
+        assert_eq!(found, Some(write as usize));
+    }
+
+    #[test]
+    fn a_panic_in_the_visitor_reaches_the_caller() {
+        let caught = catch_unwind(|| for_each_module(|_| panic!("visitor")));
+        assert!(caught.is_err());
+    }
+}
