@@ -1,5 +1,6 @@
 //! LD_PRELOAD: when the library is loaded into a process whose environment has TRACETEE_CONFIG,
-//! a capture starts before `main`, by the JSON file that it names.
+//! a capture starts before `main`, by the JSON file that it names (or by the JSON object that it
+//! is).
 //!
 //! Runs in the dynamic linker's call of the library's constructor, on the main thread. Whatever
 //! goes wrong, the program runs on; the reason goes to the recorder's directory, or to stderr.
@@ -8,10 +9,11 @@ use crate::capture;
 use crate::config::Config;
 use crate::error::Error;
 use crate::recover::FAILURE_EXTENSION;
+use std::ffi::OsStr;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
-/// The variable that names the configuration file.
+/// The variable that names the configuration file, or holds the configuration itself.
 pub const CONFIG_VARIABLE: &str = "TRACETEE_CONFIG";
 
 #[used]
@@ -21,27 +23,38 @@ static CONSTRUCTOR: extern "C" fn() = library_loaded;
 extern "C" fn library_loaded() {
     // A panic (a bug) must not end the program; there is nothing left to report it with.
     let _ = catch_unwind(|| {
-        let Some(path) = std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from) else { return };
+        let Some(value) = std::env::var_os(CONFIG_VARIABLE) else { return };
         let mut directory = None;
-        if let Err(error) = start(&path, &mut directory) {
+        if let Err(error) = start(&value, &mut directory) {
             report(&error, directory.as_deref());
         }
     });
 }
 
-fn start(path: &Path, directory: &mut Option<PathBuf>) -> Result<(), Error> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
-        what: "read the configuration",
-        path: path.to_owned(),
-        source,
-    })?;
-    let config = Config::from_json(&text)?;
+fn start(value: &OsStr, directory: &mut Option<PathBuf>) -> Result<(), Error> {
+    let config = match value.to_str().filter(|text| text.starts_with('{')) {
+        Some(json) => Config::from_json(json)?,
+        None => read(Path::new(value))?,
+    };
     directory.clone_from(&config.recorder.directory);
+    // `tracetee run` has ended and taken its directory with it; this process outlived it.
+    if directory.as_ref().is_some_and(|directory| !directory.exists()) {
+        return Ok(());
+    }
     capture::start(&config)?;
     // SAFETY: a function of the right type. Registered before the program's own handlers, it runs
     // after them. Without memory for it, thread names are those of their last block.
     unsafe { libc::atexit(process_exits) };
     Ok(())
+}
+
+fn read(path: &Path) -> Result<Config, Error> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
+        what: "read the configuration",
+        path: path.to_owned(),
+        source,
+    })?;
+    Config::from_json(&text)
 }
 
 extern "C" fn process_exits() {

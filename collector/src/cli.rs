@@ -1,0 +1,141 @@
+//! The command line: what can be said, and where messages go.
+//!
+//! Messages of our own go to stderr with the program's name, so that a traced program's stdout
+//! stays its own.
+
+use crate::{agent_library, demo, run};
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// When tracetee itself fails, as env(1) and timeout(1) have it.
+pub(crate) const EXIT_OWN_FAILURE: u8 = 125;
+
+/// In-app online tracing for Android, and for Linux programs.
+#[derive(Debug, Parser)]
+#[command(name = "tracetee", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a program with the agent preloaded and write its trace.
+    ///
+    /// Every process that the program starts is traced too. The program's exit status is passed
+    /// on (128 + n after signal n); 125 means that tracetee itself failed, 126 that the program
+    /// cannot be executed, 127 that it was not found.
+    Run(RunArgs),
+    /// Capture a sample app and show what came of it.
+    Demo(DemoArgs),
+    /// Write the agent's library and its C header to a directory.
+    ///
+    /// For use without `tracetee run`: LD_PRELOAD=…/libtracetee.so TRACETEE_CONFIG=FILE PROGRAM,
+    /// or linked and called through tracetee.h.
+    Library {
+        /// Where to.
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        out: PathBuf,
+    },
+}
+
+/// Options of `run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The trace: plain text, or zstd when it ends in .zst [default: PROGRAM.ftrace.zst].
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// End the capture after this many seconds; the program runs on.
+    #[arg(short = 't', long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) time: Option<f64>,
+    /// Tag categories to switch on in libcutils, separated by commas (view,gfx,dalvik …), or all.
+    #[arg(long, value_name = "TAGS", value_delimiter = ',', default_value = "all")]
+    pub(crate) tags: Vec<String>,
+    /// Whether records also go on to the kernel's trace buffer.
+    #[arg(long, value_enum, default_value_t = PassOn::Auto)]
+    pub(crate) pass_on: PassOn,
+    /// Disk space that the recorder may take for each process, in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
+    pub(crate) capacity: u64,
+    /// Leave out the records that catapult does not know (I, N, G, H).
+    #[arg(long)]
+    pub(crate) catapult: bool,
+    /// Decimals of the timestamps: us (as the kernel writes) or ns.
+    #[arg(long, value_enum, default_value_t = Precision::Us)]
+    pub(crate) precision: Precision,
+    /// Say nothing but errors.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) program: Vec<OsString>,
+}
+
+/// Options of `demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Where the traces are left.
+    #[arg(long, value_name = "DIR", default_value = "demo-out")]
+    pub(crate) out: PathBuf,
+}
+
+/// The agent's `pass_on`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PassOn {
+    /// While a system trace has tags of its own set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The agent's `text.precision`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Precision {
+    /// Six decimals.
+    Us,
+    /// Nine decimals.
+    Ns,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 86400.0 => Ok(seconds),
+        _ => Err("a number of seconds over 0, a day (86400) at most".to_owned()),
+    }
+}
+
+/// Parses the command line and does what it says.
+pub(crate) fn main() -> Result<ExitCode> {
+    match Cli::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Demo(args) => demo::demo(&args).map(|()| ExitCode::SUCCESS),
+        Command::Library { out } => {
+            let [library, header] = agent_library::write_to(&out)?;
+            print(&format!("{}\n{}\n", library.display(), header.display()));
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// A message of ours, on stderr.
+pub(crate) fn say(message: &str) {
+    for line in message.lines() {
+        // A closed stderr is no reason to fail.
+        let _ = writeln!(std::io::stderr(), "tracetee: {line}");
+    }
+}
+
+/// Output that was asked for, on stdout.
+pub(crate) fn print(text: &str) {
+    // A closed pipe (`| head`) is no reason to fail.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}

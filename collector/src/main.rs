@@ -1,0 +1,23 @@
+//! The program `tracetee`: off the device, around the agent.
+//!
+//! `run` traces a Linux program with the agent preloaded; `demo` shows the whole on a sample app;
+//! `library` hands out the agent's library and header for other uses. The agent itself travels
+//! inside this program ([`agent_library`]).
+
+mod agent_library;
+mod cli;
+mod demo;
+mod recovered;
+mod run;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match cli::main() {
+        Ok(code) => code,
+        Err(error) => {
+            cli::say(&format!("error: {error:#}"));
+            ExitCode::from(cli::EXIT_OWN_FAILURE)
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The program to run: where it is, and whether the dynamic linker will load the agent into it.
+
+use object::read::elf::{ElfFile32, ElfFile64, FileHeader, ProgramHeader};
+use object::{Endianness, FileKind, elf};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// A program that can be started.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// Its file.
+    pub(crate) path: PathBuf,
+    /// Why the agent cannot be loaded into it, if so.
+    pub(crate) obstacle: Option<String>,
+}
+
+/// Why a program cannot be started.
+#[derive(Debug)]
+pub(crate) enum NotRunnable {
+    /// No such file, nor one in PATH.
+    NotFound,
+    /// It is there, but cannot be executed: why.
+    NotExecutable(String),
+}
+
+/// Finds `name` as a shell would.
+pub(crate) fn find(name: &OsStr) -> Result<Program, NotRunnable> {
+    let path = if name.as_encoded_bytes().contains(&b'/') {
+        PathBuf::from(name)
+    } else {
+        in_search_path(name).ok_or(NotRunnable::NotFound)?
+    };
+    let metadata = fs::metadata(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => NotRunnable::NotFound,
+        _ => NotRunnable::NotExecutable(error.to_string()),
+    })?;
+    if metadata.is_dir() {
+        return Err(NotRunnable::NotExecutable("is a directory".to_owned()));
+    }
+    if metadata.permissions().mode() & 0o111 == 0 {
+        return Err(NotRunnable::NotExecutable("permission denied (not executable)".to_owned()));
+    }
+    let obstacle = obstacle_of(&path, 0);
+    Ok(Program { path, obstacle })
+}
+
+fn in_search_path(name: &OsStr) -> Option<PathBuf> {
+    let search = std::env::var_os("PATH")?;
+    std::env::split_paths(&search).map(|directory| directory.join(name)).find(|path| {
+        fs::metadata(path)
+            .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    })
+}
+
+/// Scripts name interpreters, which may be scripts.
+const MAX_INTERPRETERS: u32 = 4;
+
+/// Why LD_PRELOAD has no effect on the program at `path`.
+fn obstacle_of(path: &Path, depth: u32) -> Option<String> {
+    let metadata = fs::metadata(path).ok()?;
+    let bytes = fs::read(path).ok()?;
+    let shown = path.display();
+    if let Some(interpreter) = interpreter_of_script(&bytes)
+        && depth < MAX_INTERPRETERS
+    {
+        // `#!/usr/bin/env python3` is dynamic as env is; what env starts is seen later.
+        return obstacle_of(&interpreter, depth + 1);
+    }
+    if metadata.mode() & 0o6000 != 0 && !runs_as(&metadata) {
+        return Some(format!(
+            "{shown} is setuid or setgid: the dynamic linker ignores LD_PRELOAD for it. Run \
+             tracetee as its owner, or run a copy without the bit"
+        ));
+    }
+    let own = FileKind::parse(&*fs::read("/proc/self/exe").ok()?).ok()?;
+    let kind = FileKind::parse(&*bytes).ok()?;
+    if matches!(kind, FileKind::Elf32 | FileKind::Elf64) && kind != own {
+        return Some(format!("{shown} is a {kind:?} program; the agent here is {own:?}"));
+    }
+    let linker = match kind {
+        FileKind::Elf64 => interpreter(ElfFile64::<Endianness>::parse(&*bytes).ok()?),
+        FileKind::Elf32 => interpreter32(ElfFile32::<Endianness>::parse(&*bytes).ok()?),
+        _ => return None,
+    };
+    match linker {
+        None => Some(format!(
+            "{shown} is statically linked: no library can be preloaded into it. Link it \
+             dynamically, or call the agent's C API from it"
+        )),
+        Some(linker) if linker.contains("musl") => Some(format!(
+            "{shown} uses musl's dynamic linker ({linker}); the agent here is built for glibc"
+        )),
+        Some(_) => None,
+    }
+}
+
+/// The kernel drops privileges, and the linker trusts LD_PRELOAD, when the ids do not change.
+fn runs_as(metadata: &fs::Metadata) -> bool {
+    // SAFETY: takes nothing, cannot fail.
+    let (user, group) = (unsafe { libc::geteuid() }, unsafe { libc::getegid() });
+    (metadata.mode() & 0o4000 == 0 || metadata.uid() == user)
+        && (metadata.mode() & 0o2000 == 0 || metadata.gid() == group)
+}
+
+fn interpreter_of_script(bytes: &[u8]) -> Option<PathBuf> {
+    let line = bytes.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
+    let line = std::str::from_utf8(line).ok()?;
+    line.split_whitespace().next().map(PathBuf::from)
+}
+
+fn interpreter(file: ElfFile64<'_, Endianness>) -> Option<String> {
+    interpreter_in(file.elf_header(), file.endian(), file.data())
+}
+
+fn interpreter32(file: ElfFile32<'_, Endianness>) -> Option<String> {
+    interpreter_in(file.elf_header(), file.endian(), file.data())
+}
+
+fn interpreter_in<H: FileHeader>(header: &H, endian: H::Endian, data: &[u8]) -> Option<String> {
+    let segments = header.program_headers(endian, data).ok()?;
+    let segment = segments.iter().find(|segment| segment.p_type(endian) == elf::PT_INTERP)?;
+    let path = segment.data(endian, data).ok()?;
+    Some(String::from_utf8_lossy(path).trim_end_matches('\0').to_owned())
+}
