@@ -53,6 +53,11 @@ extern "C" {
 int tracetee_start(const char *config_json);
 
 /*
+ * Checks a configuration without starting anything. Returns 0. Errors: CONFIG, ARGUMENT.
+ */
+int tracetee_check_config(const char *config_json);
+
+/*
  * Stops the running capture: gives the tags back, unhooks, keeps the records for tracetee_dump
  * until the next start. Returns 0. Errors: STATE (none is running).
  */

@@ -37,6 +37,20 @@ pub unsafe extern "C" fn tracetee_start(config_json: *const c_char) -> c_int {
     })
 }
 
+/// Checks a configuration. See `tracetee.h`.
+///
+/// # Safety
+/// `config_json` is null or a NUL-terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_check_config(config_json: *const c_char) -> c_int {
+    // SAFETY: as the caller promises.
+    let config = unsafe { text(config_json) };
+    guarded(|| match config {
+        Some(json) => Config::from_json(json).map(|_| 0),
+        None => Ok(fail(ERROR_ARGUMENT, "config_json is null or not UTF-8")),
+    })
+}
+
 /// Stops the running capture. See `tracetee.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tracetee_stop() -> c_int {

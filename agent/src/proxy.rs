@@ -142,7 +142,7 @@ fn offer(fd: c_int, buffer: *const c_void, count: size_t, stack: usize) -> Verdi
     }
     let thread = thread::current();
     if let Some(thread) = thread {
-        if is_being_passed_on(thread, buffer as usize, stack) || !writer::record_as(thread, bytes) {
+        if is_being_passed_on(thread, buffer as usize, stack) || !writer::record(thread, bytes) {
             return Verdict::NotOurs;
         }
     } else {

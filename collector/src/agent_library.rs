@@ -28,7 +28,7 @@ pub(crate) fn write_to(directory: &Path) -> Result<[PathBuf; 2]> {
 }
 
 /// The path of a copy of the library that stays where it is.
-pub(crate) fn installed() -> Result<PathBuf> {
+fn installed() -> Result<PathBuf> {
     let mut hasher = DefaultHasher::new();
     LIBRARY.hash(&mut hasher);
     let directory = cache_directory()?.join(format!("agent-{:016x}", hasher.finish()));
@@ -77,43 +77,83 @@ pub(crate) struct TextOptions {
 
 type Recover =
     unsafe extern "C" fn(*const c_char, *const c_char, *const c_char, *mut c_char, usize) -> c_int;
+type CheckConfig = unsafe extern "C" fn(*const c_char) -> c_int;
 type LastError = unsafe extern "C" fn(*mut c_char, usize) -> c_int;
 
-/// Has the agent's library write one trace of all recorder files in `directory`.
-pub(crate) fn recover(
-    library: &Path,
-    directory: &Path,
-    options: TextOptions,
-    output: &Path,
-) -> Result<Recovered> {
-    let handle =
-        Library::open(library).with_context(|| format!("cannot load {}", library.display()))?;
-    // SAFETY: the library is ours; tracetee.h declares the function with this type.
-    let recover: Recover = unsafe { handle.symbol("tracetee_recover") }?;
-    // SAFETY: as above.
-    let last_error: LastError = unsafe { handle.symbol("tracetee_last_error") }?;
+/// The agent's library, loaded into this process, where it does nothing by itself.
+pub(crate) struct Agent {
+    path: PathBuf,
+    recover: Recover,
+    check_config: CheckConfig,
+    last_error: LastError,
+    _handle: Library,
+}
 
-    let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
-    let (directory, output) = (text(directory)?, text(output)?);
-    let options = CString::new(serde_json::to_string(&options)?)?;
-    // A summary names every thread; a trace of ten thousand of them fits.
-    let mut buffer = vec![0u8; 4 << 20];
-    // SAFETY: three C strings, and a buffer of the length given.
-    let len = unsafe {
-        recover(
-            directory.as_ptr(),
-            options.as_ptr(),
-            output.as_ptr(),
-            buffer.as_mut_ptr().cast(),
-            buffer.len(),
-        )
-    };
-    if let Ok(len) = usize::try_from(len) {
-        let json = buffer.get(..len).context("the agent's summary is too long")?;
-        return Ok(serde_json::from_slice(json)?);
+impl Agent {
+    /// Loads the library that this program carries.
+    pub(crate) fn load() -> Result<Self> {
+        let path = installed()?;
+        let handle =
+            Library::open(&path).with_context(|| format!("cannot load {}", path.display()))?;
+        Ok(Self {
+            // SAFETY: the library is ours; tracetee.h declares the function with this type.
+            recover: unsafe { handle.symbol("tracetee_recover") }?,
+            // SAFETY: as above.
+            check_config: unsafe { handle.symbol("tracetee_check_config") }?,
+            // SAFETY: as above.
+            last_error: unsafe { handle.symbol("tracetee_last_error") }?,
+            path,
+            _handle: handle,
+        })
     }
-    // SAFETY: a buffer of the length given.
-    let len = unsafe { last_error(buffer.as_mut_ptr().cast(), buffer.len()) };
-    let reason = usize::try_from(len).ok().and_then(|len| buffer.get(..len)).unwrap_or_default();
-    bail!("{}", String::from_utf8_lossy(reason))
+
+    /// Where it lies.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Checks a configuration as the agent will.
+    pub(crate) fn check_config(&self, json: &str) -> Result<()> {
+        let json = CString::new(json)?;
+        // SAFETY: a C string.
+        match unsafe { (self.check_config)(json.as_ptr()) } {
+            0 => Ok(()),
+            _ => bail!("{}", self.last_error()),
+        }
+    }
+
+    /// Writes one trace of all recorder files in `directory`.
+    pub(crate) fn recover(
+        &self,
+        directory: &Path,
+        options: TextOptions,
+        output: &Path,
+    ) -> Result<Recovered> {
+        let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
+        let (directory, output) = (text(directory)?, text(output)?);
+        let options = CString::new(serde_json::to_string(&options)?)?;
+        // A summary names every thread; that of ten thousand threads fits.
+        let mut buffer = vec![0u8; 4 << 20];
+        // SAFETY: three C strings, and a buffer of the length given.
+        let len = unsafe {
+            (self.recover)(
+                directory.as_ptr(),
+                options.as_ptr(),
+                output.as_ptr(),
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+            )
+        };
+        let Ok(len) = usize::try_from(len) else { bail!("{}", self.last_error()) };
+        let json = buffer.get(..len).context("the agent's summary is too long")?;
+        Ok(serde_json::from_slice(json)?)
+    }
+
+    fn last_error(&self) -> String {
+        let mut buffer = [0u8; 4096];
+        // SAFETY: a buffer of the length given.
+        let len = unsafe { (self.last_error)(buffer.as_mut_ptr().cast(), buffer.len()) };
+        let text = usize::try_from(len).ok().and_then(|len| buffer.get(..len));
+        String::from_utf8_lossy(text.unwrap_or(&buffer)).into_owned()
+    }
 }

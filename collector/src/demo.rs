@@ -3,7 +3,7 @@
 //! The sample app and the stand-in libcutils that it calls are C programs of ours under `tests/`,
 //! compiled by `build.rs` and carried inside this program.
 
-use crate::agent_library::{self, TextOptions};
+use crate::agent_library::TextOptions;
 use crate::cli::{DemoArgs, PassOn, Precision, print};
 use crate::recovered::{Recovered, Summary, bytes, grouped};
 use crate::run::{Ended, Session, Setup};
@@ -35,8 +35,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
     let session = Session::create(&plain, &quiet_setup())?;
     app.run_in(&session, &[SECONDS])?;
     let options = TextOptions { catapult_only: false, precision: Precision::Us };
-    let write =
-        |path: &Path| agent_library::recover(session.library(), session.directory(), options, path);
+    let write = |path: &Path| session.agent().recover(session.directory(), options, path);
     let recovered = write(&plain)?;
     let zipped = write(&compressed)?;
     if recovered.summary.recorded() == 0 {
@@ -45,7 +44,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
     print(&what_it_saw(&recovered));
 
     print("2. Measuring what a record costs the app …\n");
-    print(&app.costs()?);
+    print(&app.costs(session.agent().path())?);
 
     print(&format!(
         "3. The trace is in\n     {} ({})\n     {} ({})\n   Open https://ui.perfetto.dev, choose \
@@ -170,8 +169,7 @@ impl SampleApp {
     }
 
     /// ns a record in the app's loop: untraced, with the agent, and as the platform does it.
-    fn costs(&self) -> Result<String> {
-        let library = agent_library::installed()?;
+    fn costs(&self, library: &Path) -> Result<String> {
         let config = r#"{"pass_on":"never","recorder":{"capacity_kb":65536}}"#;
         let off = self.median_cost(&[])?;
         let agent = self.median_cost(&[

@@ -116,13 +116,14 @@ pub(crate) fn note_thread_names() {
     if session == 0 {
         return;
     }
+    let Some(state) = thread::current() else { return };
     for (incarnation, tid) in thread::recording_in(session) {
         let Ok(name) = std::fs::read(format!("/proc/self/task/{tid}/comm")) else { continue };
         let name = name.strip_suffix(b"\n").unwrap_or(&name);
         let mut note = vec![NOTE_THREAD_NAME];
         note.extend_from_slice(&incarnation.to_le_bytes());
         note.extend_from_slice(name);
-        writer::record(&note);
+        writer::note(state, &note);
     }
 }
 

@@ -234,7 +234,7 @@ unsafe extern "C" fn thread_ended(state: *mut c_void) {
             *kind = NOTE_THREAD_END;
             name.copy_from_slice(&current_name());
         }
-        writer::record_as(thread, &note);
+        writer::note(thread, &note);
     }
     // ORDERING: Release, pairs with the Acquire in `attach`.
     thread.in_use.store(false, Ordering::Release);

@@ -11,31 +11,35 @@ use crate::clock;
 use crate::record::MAX_RECORD_BYTES;
 use std::sync::atomic::Ordering;
 
-/// Records `bytes` with the present time. `false` when recording is off.
+/// Records `bytes` with the present time for the calling thread, whose `state` it is. `false` when
+/// recording is off.
 #[inline]
-pub(crate) fn record(bytes: &[u8]) -> bool {
-    match thread::current() {
-        Some(state) => record_as(state, bytes),
-        None => {
-            session::count_stateless_loss();
-            true
-        }
-    }
-}
-
-/// As [`record`], on the calling thread's own `state`.
-#[inline]
-pub(crate) fn record_as(state: &ThreadState, bytes: &[u8]) -> bool {
-    let depth = state.enter();
-    let session = session::entered();
-    if let Some((session, pool)) = session {
-        let put = match state.lane(depth) {
+pub(crate) fn record(state: &ThreadState, bytes: &[u8]) -> bool {
+    inside(state, |lane, depth, session, pool| {
+        let put = match lane {
             Some(lane) => put(state, lane, depth, session, pool, bytes),
             None => Err(Loss::Nested),
         };
         if let Err(loss) = put {
             pool.count_loss(loss, thread::number_of(state));
         }
+    })
+}
+
+/// Records a note of the recorder's own. Where there is no room it is left out: a note is no loss.
+pub(crate) fn note(state: &ThreadState, bytes: &[u8]) {
+    inside(state, |lane, depth, session, pool| {
+        let _ = lane.map(|lane| put(state, lane, depth, session, pool, bytes));
+    });
+}
+
+/// Calls `body` with the thread inside the recorder, if recording is on.
+#[inline]
+fn inside(state: &ThreadState, body: impl FnOnce(Option<&Lane>, u32, u32, &Pool)) -> bool {
+    let depth = state.enter();
+    let session = session::entered();
+    if let Some((session, pool)) = session {
+        body(state.lane(depth), depth, session, pool);
     }
     state.leave(depth);
     session.is_some()

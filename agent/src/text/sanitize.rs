@@ -2,7 +2,9 @@
 //!
 //! As `android.os.Trace` does, a field separator or a line break becomes a space. Also replaced:
 //! the two characters backslash-n, where catapult cuts (the backslash becomes a slash), the
-//! Unicode line separators, which end JavaScript's `.`, and invalid UTF-8 (U+FFFD).
+//! Unicode line separators, which end JavaScript's `.`, and invalid UTF-8 (U+FFFD). A name that
+//! quotes a line of ftrace text would be taken for that line by catapult, whose expression looks
+//! for the last match: the bracket of its `(tgid) [cpu]` becomes round.
 
 use std::borrow::Cow;
 
@@ -19,15 +21,26 @@ pub(crate) fn push_name(out: &mut Vec<u8>, name: &[u8]) {
         let safe = match char {
             '|' | '\n' | '\r' | '\0' | '\u{2028}' | '\u{2029}' => ' ',
             '\\' if chars.peek() == Some(&'n') => '/',
+            '[' if quotes_a_line(out, chars.clone()) => '(',
             other => other,
         };
         out.extend_from_slice(safe.encode_utf8(&mut utf8).as_bytes());
     }
 }
 
+/// Whether a `[` after `before` stands as in `…-17 (   17) [000] …`.
+fn quotes_a_line(before: &[u8], after: impl Iterator<Item = char>) -> bool {
+    let text = String::from_utf8_lossy(before.get(before.len().saturating_sub(4)..).unwrap_or(&[]));
+    let mut back = text.chars().rev();
+    let mut after = after.skip_while(char::is_ascii_digit);
+    back.next().is_some_and(char::is_whitespace)
+        && back.next() == Some(')')
+        && after.next() == Some(']')
+}
+
 /// ASCII that stays as it is wherever it stands.
 const fn is_plain(byte: u8) -> bool {
-    !matches!(byte, b'|' | b'\n' | b'\r' | 0 | b'\\' | 0x80..)
+    !matches!(byte, b'|' | b'\n' | b'\r' | 0 | b'\\' | b'[' | 0x80..)
 }
 
 /// A thread's name as it may stand at the start of a line: never empty, never `<...>` (which
@@ -67,6 +80,12 @@ mod tests {
         assert_eq!(safe("a\u{2028}b".as_bytes()), "a b");
         assert_eq!(safe(b"bad \xff\xfe utf"), "bad \u{fffd}\u{fffd} utf");
         assert_eq!(safe(b""), "");
+    }
+
+    #[test]
+    fn a_quoted_line_is_no_line() {
+        assert_eq!(safe(b"a-1 (1) [000] ...1 3.0: x: y"), "a-1 (1) (000] ...1 3.0: x: y");
+        assert_eq!(safe(b"f(x)[3] (y) [z] [7]"), "f(x)[3] (y) [z] [7]");
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod program;
 mod report;
 mod session;
 
-use crate::agent_library::{self, TextOptions};
+use crate::agent_library::TextOptions;
 use crate::cli::{self, RunArgs};
 use anyhow::{Context, Result};
 pub(crate) use report::losses;
@@ -50,7 +50,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     let options = TextOptions { catapult_only: args.catapult, precision: args.precision };
 
     let session = Session::create(&output, &setup)?;
-    let mut child = session.start(&program.path, name, arguments)?;
+    let mut child = match session.start(&program.path, name, arguments) {
+        Ok(child) => child,
+        Err(error) => {
+            cli::say(&format!("{}: {error}", name.display()));
+            cli::say(program.obstacle.as_deref().unwrap_or_default());
+            return Ok(ExitCode::from(EXIT_NOT_EXECUTABLE));
+        }
+    };
     let write_trace = || trace_and_report(args, &session, options, &output, &program);
     // With a time limit the trace is there as soon as the time is over, while the program runs on.
     let at_limit = match child.wait_until_limit() {
@@ -80,8 +87,7 @@ fn trace_and_report(
     output: &Path,
     program: &program::Program,
 ) -> Result<()> {
-    let recovered =
-        agent_library::recover(session.library(), session.directory(), options, output)?;
+    let recovered = session.agent().recover(session.directory(), options, output)?;
     let empty = recovered.summary.recorded() == 0;
     if !args.quiet || empty {
         cli::say(&report::report(&recovered, output, program));

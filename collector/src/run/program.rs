@@ -1,8 +1,9 @@
 //! The program to run: where it is, and whether the dynamic linker will load the agent into it.
 
-use object::read::elf::{ElfFile32, ElfFile64, FileHeader, ProgramHeader};
+use object::read::elf::{ElfFile, ElfFile32, ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, elf};
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -74,14 +75,15 @@ fn obstacle_of(path: &Path, depth: u32) -> Option<String> {
              tracetee as its owner, or run a copy without the bit"
         ));
     }
-    let own = FileKind::parse(&*fs::read("/proc/self/exe").ok()?).ok()?;
-    let kind = FileKind::parse(&*bytes).ok()?;
-    if matches!(kind, FileKind::Elf32 | FileKind::Elf64) && kind != own {
-        return Some(format!("{shown} is a {kind:?} program; the agent here is {own:?}"));
+    // Only the first bytes of this program's own file are looked at: class and machine.
+    let own = Kind::of(&fs::read("/proc/self/exe").ok()?)?;
+    let kind = Kind::of(&bytes)?;
+    if kind != own {
+        return Some(format!("{shown} is built for {kind}; the agent here is built for {own}"));
     }
-    let linker = match kind {
-        FileKind::Elf64 => interpreter(ElfFile64::<Endianness>::parse(&*bytes).ok()?),
-        FileKind::Elf32 => interpreter32(ElfFile32::<Endianness>::parse(&*bytes).ok()?),
+    let linker = match FileKind::parse(&*bytes).ok()? {
+        FileKind::Elf64 => interpreter(&ElfFile64::<Endianness>::parse(&*bytes).ok()?),
+        FileKind::Elf32 => interpreter(&ElfFile32::<Endianness>::parse(&*bytes).ok()?),
         _ => return None,
     };
     match linker {
@@ -110,16 +112,42 @@ fn interpreter_of_script(bytes: &[u8]) -> Option<PathBuf> {
     line.split_whitespace().next().map(PathBuf::from)
 }
 
-fn interpreter(file: ElfFile64<'_, Endianness>) -> Option<String> {
-    interpreter_in(file.elf_header(), file.endian(), file.data())
+/// What an ELF program is built for.
+#[derive(Debug, PartialEq, Eq)]
+struct Kind {
+    is_64_bit: bool,
+    machine: elf::Machine,
 }
 
-fn interpreter32(file: ElfFile32<'_, Endianness>) -> Option<String> {
-    interpreter_in(file.elf_header(), file.endian(), file.data())
+impl Kind {
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let is_64_bit = match FileKind::parse(bytes).ok()? {
+            FileKind::Elf32 => false,
+            FileKind::Elf64 => true,
+            _ => return None,
+        };
+        let machine = elf::Machine(u16::from_le_bytes([*bytes.get(18)?, *bytes.get(19)?]));
+        Some(Self { is_64_bit, machine })
+    }
 }
 
-fn interpreter_in<H: FileHeader>(header: &H, endian: H::Endian, data: &[u8]) -> Option<String> {
-    let segments = header.program_headers(endian, data).ok()?;
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bits = if self.is_64_bit { 64 } else { 32 };
+        match self.machine {
+            elf::EM_386 => f.write_str("i386"),
+            elf::EM_X86_64 if self.is_64_bit => f.write_str("x86-64"),
+            elf::EM_ARM => f.write_str("ARM"),
+            elf::EM_AARCH64 => f.write_str("AArch64"),
+            other => write!(f, "ELF machine {}, {bits} bit", other.0),
+        }
+    }
+}
+
+/// The dynamic linker that the program asks for; `None` for a static one.
+fn interpreter<H: FileHeader<Endian = Endianness>>(file: &ElfFile<'_, H>) -> Option<String> {
+    let (endian, data) = (file.endian(), file.data());
+    let segments = file.elf_header().program_headers(endian, data).ok()?;
     let segment = segments.iter().find(|segment| segment.p_type(endian) == elf::PT_INTERP)?;
     let path = segment.data(endian, data).ok()?;
     Some(String::from_utf8_lossy(path).trim_end_matches('\0').to_owned())

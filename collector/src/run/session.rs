@@ -3,7 +3,7 @@
 //! Ctrl-C goes to the program as the terminal sends it; tracetee itself stays to write the trace.
 //! SIGTERM and SIGHUP that are sent to tracetee are passed on to the program.
 
-use crate::agent_library;
+use crate::agent_library::Agent;
 use crate::cli::PassOn;
 use crate::recovered;
 use anyhow::{Context, Result};
@@ -16,7 +16,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,11 +33,33 @@ pub(crate) struct Setup {
     pub(crate) show_progress: bool,
 }
 
+impl Setup {
+    fn limit(&self) -> Option<Duration> {
+        self.seconds.map(Duration::from_secs_f64)
+    }
+
+    /// The agents' configuration.
+    fn config(&self, directory: &Path) -> String {
+        json!({
+            "tags": self.tags,
+            "pass_on": self.pass_on,
+            "duration_ms": self.limit().map(|limit| limit.as_millis().max(1)),
+            "recorder": {
+                "capacity_kb": self.capacity_kb,
+                // Large blocks: each costs a system call that reserves its disk space.
+                "block_kb": 64,
+                "directory": directory,
+            },
+        })
+        .to_string()
+    }
+}
+
 /// A prepared run. Its directory goes when it is dropped.
-#[derive(Debug)]
 pub(crate) struct Session {
-    library: PathBuf,
+    agent: Agent,
     directory: TempDir,
+    config: String,
     setup: Setup,
 }
 
@@ -78,11 +100,14 @@ impl Session {
             .tempdir_in(parent)
             .with_context(|| format!("cannot write the trace to {}", parent.display()))?;
         anyhow::ensure!(!output.is_dir(), "{} is a directory", output.display());
-        Ok(Self { library: agent_library::installed()?, directory, setup: setup.clone() })
+        let agent = Agent::load()?;
+        let config = setup.config(&directory.path().canonicalize()?);
+        agent.check_config(&config)?;
+        Ok(Self { agent, directory, config, setup: setup.clone() })
     }
 
-    pub(crate) fn library(&self) -> &Path {
-        &self.library
+    pub(crate) fn agent(&self) -> &Agent {
+        &self.agent
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -95,19 +120,8 @@ impl Session {
         path: &Path,
         name: &OsStr,
         arguments: &[OsString],
-    ) -> Result<Running<'_>> {
-        let directory = self.directory().canonicalize()?;
-        let mut config = json!({
-            "tags": self.setup.tags,
-            "pass_on": self.setup.pass_on,
-            // Large blocks: each costs a system call that reserves its disk space.
-            "recorder": {"capacity_kb": self.setup.capacity_kb, "block_kb": 64, "directory": directory},
-        });
-        let limit = self.setup.seconds.map(Duration::from_secs_f64);
-        if let (Some(limit), Some(fields)) = (limit, config.as_object_mut()) {
-            fields.insert("duration_ms".to_owned(), json!(limit.as_millis().max(1)));
-        }
-        let mut preload = self.library.clone().into_os_string();
+    ) -> std::io::Result<Running<'_>> {
+        let mut preload = self.agent.path().as_os_str().to_owned();
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|list| !list.is_empty()) {
             preload.push(":");
             preload.push(others);
@@ -118,10 +132,10 @@ impl Session {
             .arg0(name)
             .args(arguments)
             .env("LD_PRELOAD", preload)
-            .env("TRACETEE_CONFIG", config.to_string())
-            .spawn()
-            .with_context(|| format!("cannot start {}", path.display()))?;
+            .env("TRACETEE_CONFIG", &self.config)
+            .spawn()?;
         let started = Instant::now();
+        let limit = self.setup.limit();
         let stop_forwarding = Arc::new(AtomicBool::new(false));
         forward_signals(signals, child.id(), Arc::clone(&stop_forwarding));
         Ok(Running { session: self, child, started, limit, ended: None, stop_forwarding })
@@ -135,7 +149,6 @@ impl Session {
 }
 
 /// The running program.
-#[derive(Debug)]
 pub(crate) struct Running<'a> {
     session: &'a Session,
     child: Child,

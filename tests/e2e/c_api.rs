@@ -1,0 +1,40 @@
+//! The C API as a C program uses it, and every error that its header documents.
+
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+use tracetee_tests::{fixture, libcutils, library, trace};
+
+#[test]
+fn a_c_program_captures_itself_and_gets_every_documented_error() {
+    let directory = TempDir::new().unwrap();
+    libcutils(directory.path(), 34, &[]);
+    let agent = library(directory.path());
+    let include = format!("-I{}", directory.path().display());
+    let program = fixture(directory.path(), "c_api", &[&include, agent.to_str().unwrap()]);
+    let output = Command::new(program)
+        .arg(directory.path())
+        .env("ATRACE_MARKER", "/dev/null")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+
+    let payloads = |name: &str| payloads(&directory.path().join(name));
+    assert_eq!(payloads("running.ftrace"), ["B|first", "E"]);
+    assert_eq!(payloads("stopped.ftrace.zst"), ["B|first", "E", "B|second", "E"]);
+    assert_eq!(payloads("third.ftrace"), ["B|third", "E"]);
+    let stats: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(stats["recording"], false);
+    assert_eq!(stats["summary"]["records"]["B"], 1);
+    assert!(stats["health"]["hooked_slots"].as_u64().unwrap() > 0);
+}
+
+fn payloads(path: &Path) -> Vec<String> {
+    let without_pid = |payload: &str| {
+        let mut fields: Vec<_> = payload.split('|').collect();
+        fields.remove(1);
+        fields.join("|")
+    };
+    trace::records(path).iter().map(|line| without_pid(&line.payload)).collect()
+}

@@ -1,0 +1,74 @@
+//! A system trace on the same device sees the app's records while it wants them, and the tags are
+//! the system's again afterwards.
+
+use tempfile::TempDir;
+use tracetee_tests::{Tracefs, fixture, libcutils, library, run, trace, writer};
+
+/// Records in the kernel's buffer and in ours after a run of 100 records.
+fn counts(tracefs: &Tracefs, pass_on: &str, property: &str) -> (usize, usize) {
+    let (directory, program) = writer();
+    let output = directory.path().join("out.ftrace");
+    tracefs.start(1024);
+    let command = [
+        "env".to_owned(),
+        format!("ATRACE_PROPERTY={property}"),
+        program.display().to_string(),
+        "1".to_owned(),
+        "100".to_owned(),
+    ];
+    run(&["--pass-on", pass_on], &output, &command);
+    let kernel = trace::parse_kernel(&tracefs.stop());
+    (kernel.len(), trace::records(&output).len())
+}
+
+#[test]
+fn records_go_on_to_the_kernel_while_a_system_trace_has_tags_of_its_own() {
+    let Some(tracefs) = Tracefs::open() else { return };
+    // 0x1000: the app tag; 0 and 1 (always): nobody traces.
+    assert_eq!(counts(&tracefs, "auto", "0"), (0, 100));
+    assert_eq!(counts(&tracefs, "auto", "1"), (0, 100));
+    assert_eq!(counts(&tracefs, "auto", "0x1000"), (100, 100));
+    assert_eq!(counts(&tracefs, "always", "0"), (100, 100));
+    assert_eq!(counts(&tracefs, "never", "0x1000"), (0, 100));
+}
+
+#[test]
+fn a_system_trace_that_begins_during_a_capture_gets_the_records_from_then_on() {
+    let Some(tracefs) = Tracefs::open() else { return };
+    for api in [29, 34] {
+        let directory = TempDir::new().unwrap();
+        libcutils(directory.path(), api, &[]);
+        let define = format!("-DATRACE_API={api}");
+        let program = fixture(directory.path(), "system_session", &[&define]);
+        let output = directory.path().join("out.ftrace");
+        tracefs.start(1024);
+        run(&[], &output, &[program]);
+        let kernel: Vec<_> =
+            trace::parse_kernel(&tracefs.stop()).into_iter().map(|(_, _, p)| p).collect();
+        let ours: Vec<_> = trace::records(&output).into_iter().map(|line| line.payload).collect();
+        assert_eq!(ours.len(), 4, "API {api}: {ours:?}");
+        assert_eq!(kernel, ours[2..], "API {api}");
+    }
+}
+
+#[test]
+fn at_the_stop_the_tags_are_what_the_system_has_then() {
+    for api in [28, 34] {
+        let directory = TempDir::new().unwrap();
+        libcutils(directory.path(), api, &[]);
+        let agent = library(directory.path());
+        let include = format!("-I{}", directory.path().display());
+        let define = format!("-DATRACE_API={api}");
+        let program =
+            fixture(directory.path(), "give_back", &[&include, &define, agent.to_str().unwrap()]);
+        let output =
+            std::process::Command::new(program).env("ATRACE_MARKER", "/dev/null").output().unwrap();
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            // Before; while forced; after; and after a capture in which the system began a trace.
+            "0x1 0xfffffff 0x1 0x9\n",
+            "API {api}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! `tracetee demo`: what its first-time user gets.
+
+use std::process::Command;
+use tempfile::TempDir;
+use tracetee_tests::{trace, tracetee};
+
+#[test]
+fn the_demo_leaves_a_trace_of_an_app_like_process_and_says_what_it_saw() {
+    let directory = TempDir::new().unwrap();
+    let out = directory.path().join("new/demo-out");
+    let output = Command::new(tracetee()).args(["demo", "--out"]).arg(&out).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    for part in
+        ["0 dropped", "RenderThread", "ns teed by the agent", "ui.perfetto.dev", "demo.ftrace.zst"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+
+    let lines = trace::records(&out.join("demo.ftrace"));
+    assert_eq!(lines, trace::records(&out.join("demo.ftrace.zst")));
+    for kind in ["B|", "E|", "S|", "F|", "C|", "I|", "N|", "G|", "H|"] {
+        assert!(lines.iter().any(|line| line.payload.starts_with(kind)), "{kind}");
+    }
+    // Names of threads that ended long before the trace was written.
+    for name in ["com.example.app", "RenderThread", "binder:app_0", "worker-0", "worker-3"] {
+        assert!(lines.iter().any(|line| line.name == name), "{name}");
+    }
+    // Each frame, some of them long.
+    let mut open = Vec::new();
+    let mut frames = Vec::new();
+    for line in lines.iter().filter(|line| line.name == "com.example.app") {
+        if let Some(name) = line.payload.strip_prefix("B|") {
+            open.push((name.contains("Choreographer#doFrame"), line.time_us));
+        } else if line.payload.starts_with("E|")
+            && let (true, begin_us) = open.pop().unwrap()
+        {
+            frames.push(line.time_us - begin_us);
+        }
+    }
+    assert!(open.is_empty() && frames.len() > 50, "{} frames", frames.len());
+    let janky = frames.iter().filter(|&&us| us > 25_000).count();
+    assert!((1..frames.len() / 4).contains(&janky), "{janky} of {}", frames.len());
+}

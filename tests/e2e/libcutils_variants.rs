@@ -1,0 +1,133 @@
+//! Every way in which a libcutils was built and linked, and every other way to the marker: each
+//! record comes exactly once.
+
+use std::path::Path;
+use tempfile::TempDir;
+use tracetee_tests::{Tracefs, compile, fixture, libcutils, run, source, trace};
+
+/// Records of the fixture `sections` by kind letter, and its stand-in's options.
+fn records_of(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Vec<String> {
+    let program = fixture(directory, "sections", arguments);
+    let output = directory.join("out.ftrace");
+    let mut command = vec!["env".to_owned()];
+    command.extend(environment.iter().map(|(name, value)| format!("{name}={value}")));
+    command.push(program.to_str().unwrap().to_owned());
+    run(&[], &output, &command);
+    trace::records(&output).into_iter().map(|line| without_pid(&line.payload)).collect()
+}
+
+fn without_pid(payload: &str) -> String {
+    let mut fields: Vec<_> = payload.split('|').collect();
+    fields.remove(1);
+    fields.join("|")
+}
+
+/// What `sections` writes, E always with a pid.
+const EXPECTED: [&str; 6] = ["B|outer", "B|inner", "E", "E", "B|last", "E"];
+
+fn check(api: u32, library: &[&str], program: &[&str]) {
+    let directory = TempDir::new().unwrap();
+    if library.contains(&"-DATRACE_WRITE_CHK") {
+        let fortify = directory.path().join("libfortify.so");
+        compile(&fortify, &[source("fixtures/fortify.c")], &["-shared", "-fPIC"]);
+    }
+    let fortify = [format!("-L{}", directory.path().display()), "-lfortify".to_owned()];
+    let mut library = library.to_vec();
+    if library.contains(&"-DATRACE_WRITE_CHK") {
+        library.extend(fortify.iter().map(String::as_str));
+        library.push("-Wl,-rpath,$ORIGIN");
+    }
+    libcutils(directory.path(), api, &library);
+    let api = format!("-DATRACE_API={api}");
+    let mut program = program.to_vec();
+    program.push(&api);
+    for marker in [None, Some(("ATRACE_MARKER", "none")), Some(("ATRACE_MARKER", "/dev/null"))] {
+        // Where there is no marker file a libcutils up to API 29 and one from 30 alike hold −1.
+        let records = records_of(directory.path(), &program, marker.as_slice());
+        assert_eq!(records, EXPECTED, "{api} {library:?} {program:?} {marker:?}");
+    }
+}
+
+#[test]
+fn every_release_is_teed_with_its_own_syntax_and_with_or_without_a_marker_file() {
+    // 22: all inline in the caller; 23: end inline; 26: one-byte end; 28: E|pid; 30: serial check.
+    for api in [22, 23, 25, 26, 28, 29, 30, 33, 34, 35] {
+        check(api, &[], &[]);
+    }
+}
+
+#[test]
+fn every_way_of_linking_is_teed() {
+    for linking in [
+        &["-Wl,-z,lazy"][..],
+        &["-Wl,-z,now", "-Wl,-z,relro"],
+        &["-fno-plt", "-Wl,-z,now", "-Wl,-z,relro"],
+        &["-DATRACE_POINTER"],
+        &["-DATRACE_POINTER", "-Wl,-z,now", "-Wl,-z,relro"],
+        &["-Wl,--hash-style=sysv"],
+        &["-Wl,-z,norelro"],
+    ] {
+        check(34, linking, &[]);
+    }
+}
+
+#[test]
+fn callers_that_inline_their_writes_are_teed_however_they_are_linked() {
+    for linking in [
+        &["-Wl,-z,lazy"][..],
+        &["-Wl,-z,now"],
+        &["-fno-plt", "-Wl,-z,now"],
+        &["-no-pie"],
+        &["-no-pie", "-fno-pic"],
+    ] {
+        check(22, &[], linking);
+    }
+}
+
+#[test]
+fn a_record_that_goes_through_write_chk_and_then_write_is_recorded_once() {
+    for linking in [&["-Wl,-z,lazy"][..], &["-Wl,-z,now", "-Wl,-z,relro"], &["-fno-plt"]] {
+        let mut library = vec!["-DATRACE_WRITE_CHK"];
+        library.extend_from_slice(linking);
+        check(24, &library, &[]);
+        check(34, &library, &[]);
+    }
+}
+
+#[test]
+fn a_record_passed_on_through_write_chk_and_write_is_in_both_traces_once() {
+    let Some(tracefs) = Tracefs::open() else { return };
+    let directory = TempDir::new().unwrap();
+    let fortify = directory.path().join("libfortify.so");
+    compile(&fortify, &[source("fixtures/fortify.c")], &["-shared", "-fPIC"]);
+    let path = format!("-L{}", directory.path().display());
+    let library = ["-DATRACE_WRITE_CHK", &path, "-lfortify", "-Wl,-rpath,$ORIGIN"];
+    libcutils(directory.path(), 34, &library);
+    let program = fixture(directory.path(), "sections", &[]);
+    let output = directory.path().join("out.ftrace");
+    tracefs.start(1024);
+    run(&["--pass-on", "always"], &output, &[program]);
+    let kernel = trace::parse_kernel(&tracefs.stop());
+    let ours: Vec<_> = trace::records(&output).into_iter().map(|line| line.payload).collect();
+    let kernels: Vec<_> = kernel.into_iter().map(|(_, _, payload)| payload).collect();
+    assert_eq!(ours.len(), EXPECTED.len());
+    assert_eq!(ours, kernels);
+}
+
+#[test]
+fn a_marker_that_the_program_opened_itself_is_teed_and_always_passed_on() {
+    let Some(tracefs) = Tracefs::open() else { return };
+    let directory = TempDir::new().unwrap();
+    libcutils(directory.path(), 34, &[]);
+    let program = fixture(directory.path(), "own_marker", &[]);
+    let output = directory.path().join("out.ftrace");
+    tracefs.start(1024);
+    run(&["--pass-on", "never"], &output, &[program]);
+    let kernel = trace::parse_kernel(&tracefs.stop());
+    let ours: Vec<_> =
+        trace::records(&output).iter().map(|line| without_pid(&line.payload)).collect();
+    assert_eq!(ours, ["B|from the stack", "E", "B|from the heap", "E", "B|from an instance", "E"]);
+    // The instance's buffer is another one; the other four records are in the main buffer, and so
+    // is the line that is no record.
+    assert_eq!(kernel.len(), 5);
+}

@@ -1,0 +1,187 @@
+//! What the end-to-end tests share: built parts, compiled fixtures, parsed traces.
+//!
+//! The parts are the real ones: the program `tracetee` with the agent inside, the kernel's
+//! trace_marker, the system's compiler and libraries. Stand-ins of ours are C sources beside this
+//! crate, and say so in their first line.
+
+pub mod trace;
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// The repository's root.
+#[must_use]
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// The program `tracetee`, built for release.
+#[must_use]
+pub fn tracetee() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.current_dir(root()).args(["build", "--quiet", "--release", "--package", "tracetee"]);
+        assert!(cargo.status().unwrap().success(), "building tracetee failed");
+        let target = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| root().join("target"), PathBuf::from);
+        target.join("release/tracetee")
+    })
+}
+
+/// The agent's library and the directory of its header, as `tracetee library` writes them.
+#[must_use]
+pub fn library(directory: &Path) -> PathBuf {
+    let output = Command::new(tracetee()).args(["library", "--out"]).arg(directory).output();
+    assert!(output.unwrap().status.success());
+    directory.join("libtracetee.so")
+}
+
+/// A C source of the tests.
+#[must_use]
+pub fn source(name: &str) -> PathBuf {
+    root().join("tests").join(name)
+}
+
+/// Compiles a C program or library to `out` with the given further arguments.
+pub fn compile(out: &Path, sources: &[PathBuf], arguments: &[&str]) {
+    let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    compiler
+        .args(["-O2", "-g", "-Wall", "-Wextra", "-Werror"])
+        .arg(format!("-I{}", source("libcutils").display()))
+        .arg("-o")
+        .arg(out)
+        .args(sources)
+        .args(arguments);
+    let output = compiler.output().expect("a C compiler");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Builds the stand-in libcutils into `directory`.
+pub fn libcutils(directory: &Path, api: u32, arguments: &[&str]) {
+    let mut all = vec!["-shared", "-fPIC", "-Wl,-soname,libcutils.so", "-lpthread"];
+    let api = format!("-DATRACE_API={api}");
+    all.push(&api);
+    all.extend_from_slice(arguments);
+    compile(&directory.join("libcutils.so"), &[source("libcutils/trace-dev.c")], &all);
+}
+
+/// Where a fixture finds its libraries: beside itself, whatever LD_LIBRARY_PATH says (cargo sets it
+/// to directories in which stale builds of the agent may lie; only the old tag overrules it).
+const RPATH: &str = "-Wl,-rpath,$ORIGIN";
+const OLD_TAGS: &str = "-Wl,--disable-new-dtags";
+
+/// Builds fixture `name` against the stand-in libcutils in `directory`; returns its path.
+#[must_use]
+pub fn fixture(directory: &Path, name: &str, arguments: &[&str]) -> PathBuf {
+    let out = directory.join(name);
+    let library_path = format!("-L{}", directory.display());
+    let mut all = vec![&*library_path, "-lcutils", "-lpthread", RPATH, OLD_TAGS];
+    all.extend_from_slice(arguments);
+    compile(&out, &[source(&format!("fixtures/{name}.c"))], &all);
+    out
+}
+
+/// A directory with the stand-in libcutils of API 34 and the fixture `writer`.
+#[must_use]
+pub fn writer() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    libcutils(directory.path(), 34, &[]);
+    let program = fixture(directory.path(), "writer", &[]);
+    (directory, program)
+}
+
+/// `tracetee run` with `options` on a program; returns what it said. Panics when it fails.
+pub fn run(options: &[&str], output: &Path, program: &[impl AsRef<OsStr>]) -> Output {
+    let result = run_any(options, output, program);
+    assert!(
+        result.status.success(),
+        "{:?}: {}",
+        result.status,
+        String::from_utf8_lossy(&result.stderr)
+    );
+    result
+}
+
+/// As [`run`], whatever the exit status.
+pub fn run_any(options: &[&str], output: &Path, program: &[impl AsRef<OsStr>]) -> Output {
+    Command::new(tracetee())
+        .arg("run")
+        .args(options)
+        .arg("-o")
+        .arg(output)
+        .arg("--")
+        .args(program)
+        .output()
+        .unwrap()
+}
+
+/// The program's standard error as text.
+#[must_use]
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Says why a test does not run here. In CI, where nothing may be skipped, it fails instead.
+pub fn skip(why: &str) {
+    assert!(std::env::var_os("CI").is_none(), "may not be skipped in CI: {why}");
+    println!("skipped: {why}");
+}
+
+/// The kernel's tracing directory, mounted if need be, and ours alone until it is dropped.
+#[derive(Debug)]
+pub struct Tracefs {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Tracefs {
+    /// `None`, and said so, without root or without tracefs in the kernel.
+    #[must_use]
+    pub fn open() -> Option<Self> {
+        let path = PathBuf::from("/sys/kernel/tracing");
+        if !path.join("trace_marker").exists() {
+            let mount = Command::new("mount").args(["-t", "tracefs", "nodev"]).arg(&path).output();
+            if !mount.is_ok_and(|output| output.status.success()) {
+                skip("tracefs cannot be mounted (needs root)");
+                return None;
+            }
+        }
+        let lock = File::create(std::env::temp_dir().join("tracetee-tests-tracefs.lock")).unwrap();
+        // SAFETY: a valid descriptor; released when the file is closed.
+        assert_eq!(unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) }, 0);
+        if File::options().write(true).open(path.join("trace_marker")).is_err() {
+            skip("trace_marker may not be written (needs root)");
+            return None;
+        }
+        Some(Self { path, _lock: lock })
+    }
+
+    /// Empties the buffer and starts recording on the boot clock with `buffer_kb` a processor.
+    pub fn start(&self, buffer_kb: u32) {
+        self.write("tracing_on", "0");
+        self.write("current_tracer", "nop");
+        self.write("trace_clock", "boot");
+        self.write("buffer_size_kb", &buffer_kb.to_string());
+        self.write("trace", "");
+        self.write("tracing_on", "1");
+    }
+
+    /// Stops recording; gives what was recorded and frees the buffer.
+    #[must_use]
+    pub fn stop(&self) -> String {
+        self.write("tracing_on", "0");
+        let text = std::fs::read(self.path.join("trace")).unwrap();
+        self.write("trace", "");
+        self.write("buffer_size_kb", "64");
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        std::fs::write(self.path.join(file), text).unwrap();
+    }
+}
