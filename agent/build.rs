@@ -10,5 +10,9 @@ fn main() {
     ] {
         println!("cargo::rustc-cdylib-link-arg={argument}");
     }
+    // The bench stands in for libcutils.
+    for symbol in ["atrace_enabled_tags", "atrace_marker_fd"] {
+        println!("cargo::rustc-link-arg-benches=-Wl,--export-dynamic-symbol={symbol}");
+    }
     println!("cargo::rerun-if-changed=build.rs");
 }

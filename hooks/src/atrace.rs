@@ -9,7 +9,8 @@
 use crate::error::Error;
 use crate::loaded::for_each_module;
 use crate::maps::Maps;
-use dlopen2::raw::Library;
+use libc::c_void;
+use std::ffi::CString;
 use std::sync::atomic::{AtomicI32, AtomicU64};
 
 /// Names of the tag word: from API 18 on, and before.
@@ -55,21 +56,18 @@ pub enum FoundBy {
 pub fn find() -> Result<Vec<Atrace>, Error> {
     let mut found = Vec::new();
     let mut searched = Vec::new();
-    match Library::open_self() {
-        Ok(library) => found.extend(in_library(&library, FoundBy::MainProgram)),
-        Err(error) => searched.push(format!("the main program ({error})")),
+    if let Some(scope) = Scope::of_the_main_program() {
+        found.extend(Atrace::from_addresses(|name| scope.address(name), FoundBy::MainProgram));
     }
     searched.push("the main program's scope".to_owned());
     for name in LIBRARIES {
-        // RTLD_NOLOAD: a process that has no libcutils is not given one.
-        match Library::open_with_flags(name, Some(libc::RTLD_NOW | libc::RTLD_NOLOAD)) {
-            Ok(library) => {
+        match Scope::of_loaded_library(name) {
+            Some(scope) => {
                 searched.push(name.to_owned());
-                found.extend(in_library(&library, FoundBy::Library(name)));
-                // Keeps the library loaded for as long as the pointers into it may be used.
-                std::mem::forget(library);
+                let address = |symbol: &str| scope.address(symbol);
+                found.extend(Atrace::from_addresses(address, FoundBy::Library(name)));
             }
-            Err(_) => searched.push(format!("{name} (not loaded)")),
+            None => searched.push(format!("{name} (not loaded)")),
         }
     }
     match Maps::read() {
@@ -91,13 +89,34 @@ pub fn find() -> Result<Vec<Atrace>, Error> {
     Ok(copies)
 }
 
-fn in_library(library: &Library, found_by: FoundBy) -> Option<Atrace> {
-    let address = |name: &str| {
-        // SAFETY: the symbol is asked for as a bare address, which every symbol is.
-        let address = unsafe { library.symbol::<*const ()>(name) };
-        address.ok().map(|pointer| pointer as usize)
-    };
-    Atrace::from_addresses(address, found_by)
+/// A dlopen handle. Never closed: the library stays loaded for as long as pointers into it may be
+/// used.
+struct Scope(*mut c_void);
+
+impl Scope {
+    fn of_the_main_program() -> Option<Self> {
+        // SAFETY: null stands for the main program.
+        Self::new(unsafe { libc::dlopen(std::ptr::null(), libc::RTLD_NOW) })
+    }
+
+    /// RTLD_NOLOAD: a process that has no libcutils is not given one. (dlopen2 is not used for
+    /// this: a refusal leaves no dlerror, whose null it would read.)
+    fn of_loaded_library(name: &str) -> Option<Self> {
+        let name = CString::new(name).ok()?;
+        // SAFETY: a C string; nothing is loaded, so no code runs.
+        Self::new(unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD) })
+    }
+
+    fn new(handle: *mut c_void) -> Option<Self> {
+        (!handle.is_null()).then_some(Self(handle))
+    }
+
+    fn address(&self, symbol: &str) -> Option<usize> {
+        let symbol = CString::new(symbol).ok()?;
+        // SAFETY: an open handle and a C string.
+        let address = unsafe { libc::dlsym(self.0, symbol.as_ptr()) };
+        (!address.is_null()).then_some(address as usize)
+    }
 }
 
 fn in_symbol_tables(maps: &Maps) -> Vec<Atrace> {

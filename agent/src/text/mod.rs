@@ -2,7 +2,7 @@
 //!
 //! Runs on the thread that dumps, never on one that records. [`write_trace`] is the whole
 //! journey: [`merge`] gives the records of all threads in order, [`repair`] keeps sections
-//! balanced, [`line`] writes them with the names that [`threads`] knows and [`sanitize`] made
+//! balanced, [`mod@line`] writes them with the names that [`threads`] knows and [`sanitize`] made
 //! safe, [`sink`] puts them into the file. The [`Summary`] says what it came to.
 
 mod line;
