@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
-use tracetee_hooks::{Outcome, Registry, Report, Skipped};
+use tracetee_hooks::{Later, Outcome, Registry, Report, Skipped};
 
 /// The capture of this process. Hooks are process-wide, so there is one.
 static CAPTURE: Mutex<Option<Capture>> = Mutex::new(None);
@@ -167,8 +167,9 @@ impl Capture {
         });
         live::set_passing(config.pass_on.into(), tags.of_the_system());
 
-        let mut registry = Registry::new(&proxy::HOOKS, Box::new(|_| true))?;
-        let report = registry.refresh()?;
+        let (registry, report) =
+            Registry::install(&proxy::HOOKS, Box::new(|_| true), Later::Watch)?;
+
         health.take_hooks(&report);
 
         let wanted = config.tag_word()?;
@@ -189,7 +190,7 @@ impl Capture {
         if header.stop_boot_ns.load(Ordering::Relaxed) == 0 {
             header.stop_boot_ns.store(clock::boot_ns(), Ordering::Relaxed);
         }
-        if let Some(mut registry) = self.registry.take()
+        if let Some(registry) = self.registry.take()
             && let Err(error) = registry.uninstall()
         {
             // The proxies stay, and pass everything on.

@@ -32,6 +32,19 @@ pub struct LoadCounters {
     pub subs: u64,
 }
 
+impl LoadCounters {
+    /// The counters now.
+    #[must_use]
+    pub fn now() -> Option<Self> {
+        let mut counters = None;
+        for_each_module(|module| {
+            counters = module.counters;
+            false
+        });
+        counters
+    }
+}
+
 /// A loaded library, valid within the callback that it was given to.
 #[derive(Debug)]
 pub struct Module<'a> {

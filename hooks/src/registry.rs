@@ -1,196 +1,50 @@
 //! Which slots of which libraries are ours: install, refresh, report, uninstall.
 //!
-//! The agent owns one [`Registry`]; it calls from whatever thread starts or stops a capture,
-//! never from a proxy. Patching happens under one process-wide lock, inside the
-//! `dl_iterate_phdr` callback. A slot that somebody else changed since is left alone and reported.
+//! An owner has one [`Registry`]; it calls from whatever thread starts or stops it, never from a
+//! proxy. Everything happens under one process-wide lock and inside the `dl_iterate_phdr`
+//! callback. A slot that somebody else changed since is left alone and reported.
+//!
+//! The `dlopen` proxies ([`crate::loader`]) call [`libraries_changed`] on the app's threads. They
+//! must not wait for the lock: its holder may be waiting for the dynamic linker's, which the
+//! caller of `dlopen` may hold. They leave a note, and the holder looks again.
 
-use crate::elf::relocation::{SlotKind, Table};
 use crate::error::Error;
-use crate::loaded::{LoadCounters, Module, ModuleKey, for_each_module};
+use crate::hook::{Filter, Hook};
+use crate::loaded::{LoadCounters, ModuleKey, for_each_module};
+use crate::loader;
 use crate::maps::Maps;
-use crate::patch::{Unlocked, Written, load};
-use std::collections::HashMap;
+use crate::patch::Unlocked;
+use crate::report::{ModuleReport, Outcome, Report, SlotReport};
+use crate::slots::{OwnedSlot, hook_module, restore};
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// One replacement function, and where it finds the function to pass on to.
-///
-/// A hook brings several: a slot may have held another hooker's function, and each distinct
-/// predecessor needs a proxy of its own to be called back (there is no trampoline that could
-/// carry it, as those take writable and executable memory).
-#[derive(Debug)]
-pub struct Proxy {
-    entry: *const (),
-    previous: &'static AtomicUsize,
-}
-
-// SAFETY: `entry` is the address of a function; it is never read through.
-unsafe impl Sync for Proxy {}
-// SAFETY: as above.
-unsafe impl Send for Proxy {}
-
-impl Proxy {
-    /// # Safety
-    /// `entry` is a function with the signature of the symbol that it will stand in for; it passes
-    /// calls on to the function whose address `previous` holds (0 until the first install).
-    #[must_use]
-    pub const unsafe fn new(entry: *const (), previous: &'static AtomicUsize) -> Self {
-        Self { entry, previous }
-    }
-}
-
-/// A symbol and the proxies that replace it. The first proxy passes on to the symbol's own
-/// definition, each further one to one foreign hooker's function.
-#[derive(Debug, Clone, Copy)]
-pub struct Hook {
-    /// The symbol's name, without version.
-    pub symbol: &'static str,
-    /// At least one proxy.
-    pub proxies: &'static [Proxy],
-}
-
-/// What was done with one slot.
+/// Whether libraries that are loaded later are hooked too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// Ours now.
-    Hooked,
-    /// Given back.
-    Restored,
-    /// Not ours any more: somebody changed it after us. Left alone; holds its value.
-    ChangedByOther(usize),
-    /// It names another hooker's function and all proxies have a predecessor already.
-    ChainFull,
-    /// It holds null: an unresolved weak symbol.
-    Unresolved,
-    /// It is not an aligned word of a mapped segment.
-    Unreadable,
-    /// mprotect refused with this errno (0: the page is not mapped).
-    Refused(i32),
+pub enum Later {
+    /// As soon as they are loaded: the loading functions are hooked for it.
+    Watch,
+    /// When [`Registry::refresh`] is called.
+    OnRefresh,
 }
 
-/// One slot of the report.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SlotReport {
-    /// The symbol.
-    pub symbol: &'static str,
-    /// The relocation table that names the slot.
-    pub table: Table,
-    /// PLT slot, GOT slot or function pointer.
-    pub kind: SlotKind,
-    /// Its address.
-    pub address: usize,
-    /// What it held before us.
-    pub old: usize,
-    /// What was done.
-    pub outcome: Outcome,
-}
-
-/// One library of the report.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModuleReport {
-    /// Path as the linker has it; empty for the main program on glibc.
-    pub path: String,
-    /// Its slots for the hooked symbols.
-    pub slots: Vec<SlotReport>,
-    /// Why it was not looked at, if so.
-    pub skipped: Option<Skipped>,
-}
-
-/// Why a library was left out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Skipped {
-    /// The filter said no.
-    Filtered,
-    /// It is the library that holds the proxies.
-    Own,
-    /// It has no dynamic section.
-    NoDynamicSection,
-    /// Its structures are broken.
-    Broken(Error),
-}
-
-/// What one pass did.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
-    /// The libraries that were looked at in this pass.
-    pub modules: Vec<ModuleReport>,
-    /// Calls of mprotect.
-    pub protect_calls: u32,
-}
-
-impl Report {
-    /// How many slots came to `outcome`.
-    #[must_use]
-    pub fn count(&self, outcome: Outcome) -> usize {
-        self.slots().filter(|(_, slot)| slot.outcome == outcome).count()
-    }
-
-    /// Every slot with the path of its library.
-    pub fn slots(&self) -> impl Iterator<Item = (&str, &SlotReport)> {
-        self.modules
-            .iter()
-            .flat_map(|module| module.slots.iter().map(|slot| (module.path.as_str(), slot)))
-    }
-}
-
-/// Decides by path which libraries are hooked; the path is as in [`ModuleReport::path`].
-pub type Filter = Box<dyn Fn(&str) -> bool + Send>;
-
-#[derive(Debug, Clone, Copy)]
-struct OwnedSlot {
-    address: usize,
-    old: usize,
-    ours: usize,
-    symbol: &'static str,
-    table: Table,
-    kind: SlotKind,
-}
-
-/// The hooks of one owner.
+/// The hooks of one owner. They are taken out when it is dropped.
+#[derive(Debug)]
 pub struct Registry {
-    hooks: Vec<Hook>,
-    filter: Filter,
-    known: HashMap<ModuleKey, Vec<OwnedSlot>>,
-    counters: Option<LoadCounters>,
-}
-
-impl std::fmt::Debug for Registry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { hooks, known, counters, .. } = self;
-        f.debug_struct("Registry")
-            .field("hooks", hooks)
-            .field("known", &known.len())
-            .field("counters", counters)
-            .finish_non_exhaustive()
-    }
-}
-
-/// The one lock around patching, whoever owns the registry.
-static PATCHING: Mutex<()> = Mutex::new(());
-
-fn patching() -> MutexGuard<'static, ()> {
-    PATCHING.lock().unwrap_or_else(PoisonError::into_inner)
+    id: u64,
 }
 
 impl Registry {
-    /// A registry that has hooked nothing yet.
+    /// Hooks every loaded library that `filter` lets through.
     ///
     /// # Errors
-    /// [`Error::SymbolNotFound`] when no hook's symbol is defined anywhere. A hook whose symbol
-    /// alone is absent (`__write_chk` before Android 7) is left out.
-    pub fn new(hooks: &[Hook], filter: Filter) -> Result<Self, Error> {
-        let mut resolved = Vec::new();
-        for hook in hooks {
-            let Some(first) = hook.proxies.first() else { continue };
-            let Some(definition) = definition_of(hook.symbol) else { continue };
-            // ORDERING: Release, pairs with the load in the proxy; ordered before it by the
-            // slot's own Release store as well.
-            first.previous.store(definition, Ordering::Release);
-            resolved.push(*hook);
-        }
+    /// [`Error::SymbolNotFound`] when no hook's symbol is defined anywhere (a hook whose symbol
+    /// alone is absent, as `__write_chk` before Android 7, is left out), [`Error::System`] when
+    /// the memory map cannot be read. Nothing is patched then.
+    pub fn install(hooks: &[Hook], filter: Filter, later: Later) -> Result<(Self, Report), Error> {
+        let resolved = resolve(hooks);
         if resolved.is_empty() {
             let names: Vec<_> = hooks.iter().map(|hook| hook.symbol).collect();
             return Err(Error::SymbolNotFound {
@@ -198,25 +52,165 @@ impl Registry {
                 searched: vec!["dlsym(RTLD_NEXT)".into(), "dlsym(RTLD_DEFAULT)".into()],
             });
         }
-        Ok(Self { hooks: resolved, filter, known: HashMap::new(), counters: None })
+        let mut state = State::lock();
+        let mut owner = Owner::new(resolved, filter, later);
+        let report = owner.refresh()?;
+        state.last_id += 1;
+        let id = state.last_id;
+        state.owners.insert(id, owner);
+        state.watch_if_wanted();
+        Ok((Self { id }, report))
     }
 
-    /// Hooks every library that is loaded now and was not hooked before.
+    /// Hooks what was loaded since. Nothing is looked at when nothing was.
     ///
     /// # Errors
-    /// [`Error::System`] when the memory map cannot be read; nothing is patched then.
-    pub fn refresh(&mut self) -> Result<Report, Error> {
-        let _lock = patching();
-        let mut maps = Maps::read()?;
+    /// [`Error::System`] when the memory map cannot be read.
+    pub fn refresh(&self) -> Result<Report, Error> {
+        State::lock().owners.get_mut(&self.id).map_or_else(|| Ok(Report::default()), Owner::refresh)
+    }
+
+    /// Gives every slot back that still holds our pointer.
+    ///
+    /// # Errors
+    /// [`Error::System`] when the memory map cannot be read; the proxies stay in place then, and
+    /// pass everything on.
+    pub fn uninstall(&self) -> Result<Report, Error> {
+        let mut state = State::lock();
+        let Some(mut owner) = state.owners.remove(&self.id) else { return Ok(Report::default()) };
+        let report = owner.give_back();
+        state.watch_if_wanted();
+        report
+    }
+
+    /// Every slot that is ours, library by library.
+    #[must_use]
+    pub fn hooked(&self) -> Vec<ModuleReport> {
+        State::lock().owners.get(&self.id).map(Owner::hooked).unwrap_or_default()
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        // What cannot be given back passes everything on.
+        let _ = self.uninstall();
+    }
+}
+
+/// A library was loaded or unloaded: hooks what is new. Called by the `dlopen` proxies.
+pub(crate) fn libraries_changed() {
+    match STATE.try_lock() {
+        Ok(state) => Locked(Some(state)).refresh(),
+        Err(TryLockError::Poisoned(poisoned)) => Locked(Some(poisoned.into_inner())).refresh(),
+        // ORDERING: SeqCst, with the swap in `Locked::drop`: either the holder sees the note after
+        // it has let go of the lock, or the lock was free when we tried.
+        Err(TryLockError::WouldBlock) => NOTED.store(true, Ordering::SeqCst),
+    }
+}
+
+/// The one lock around patching, and everything that is hooked.
+static STATE: Mutex<State> =
+    Mutex::new(State { owners: BTreeMap::new(), last_id: 0, loader: None });
+/// A library was loaded while the lock was held.
+static NOTED: AtomicBool = AtomicBool::new(false);
+
+struct State {
+    owners: BTreeMap<u64, Owner>,
+    last_id: u64,
+    /// The hooks on `dlopen`, while an owner watches.
+    loader: Option<Owner>,
+}
+
+/// The locked state; looks after what was noted meanwhile when it is let go.
+struct Locked(Option<MutexGuard<'static, State>>);
+
+impl std::ops::Deref for Locked {
+    type Target = State;
+    fn deref(&self) -> &State {
+        self.0.as_deref().unwrap_or_else(|| unreachable!("taken in drop alone"))
+    }
+}
+
+impl std::ops::DerefMut for Locked {
+    fn deref_mut(&mut self) -> &mut State {
+        self.0.as_deref_mut().unwrap_or_else(|| unreachable!("taken in drop alone"))
+    }
+}
+
+impl Locked {
+    fn refresh(mut self) {
+        let State { owners, loader, .. } = &mut *self;
+        for owner in loader.iter_mut().chain(owners.values_mut().filter(|owner| owner.watches())) {
+            // The memory map could not be read: the next load tries again.
+            let _ = owner.refresh();
+        }
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        self.0 = None;
+        // ORDERING: SeqCst, see `libraries_changed`.
+        if NOTED.swap(false, Ordering::SeqCst) {
+            libraries_changed();
+        }
+    }
+}
+
+impl State {
+    fn lock() -> Locked {
+        Locked(Some(STATE.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Hooks the loading functions while an owner wants to know of later libraries.
+    fn watch_if_wanted(&mut self) {
+        let wanted = self.owners.values().any(Owner::watches);
+        match &mut self.loader {
+            None if wanted => {
+                let hooks = resolve(loader::hooks());
+                let mut owner = Owner::new(hooks, Box::new(|_| true), Later::Watch);
+                let _ = owner.refresh();
+                self.loader = Some(owner);
+            }
+            Some(owner) if !wanted => {
+                let _ = owner.give_back();
+                self.loader = None;
+            }
+            _ => {}
+        }
+    }
+}
+
+struct Owner {
+    hooks: Vec<Hook>,
+    filter: Filter,
+    later: Later,
+    known: HashMap<ModuleKey, Vec<OwnedSlot>>,
+    counters: Option<LoadCounters>,
+}
+
+impl Owner {
+    fn new(hooks: Vec<Hook>, filter: Filter, later: Later) -> Self {
+        Self { hooks, filter, later, known: HashMap::new(), counters: None }
+    }
+
+    fn watches(&self) -> bool {
+        self.later == Later::Watch
+    }
+
+    fn refresh(&mut self) -> Result<Report, Error> {
         let mut report = Report::default();
-        let mut seen = HashMap::new();
-        let mut counters = None;
-        let hooks = &self.hooks;
-        let filter = &self.filter;
-        let known = &mut self.known;
+        if self.counters.is_some() && self.counters == LoadCounters::now() {
+            return Ok(report);
+        }
+        let mut maps = Maps::read()?;
+        let (mut seen, mut counters) = (HashMap::new(), None);
+        let Self { hooks, filter, known, .. } = self;
         for_each_module(|module| {
             counters = module.counters;
-            if let Some(slots) = known.remove(&module.key) {
+            if let Some(slots) = known.remove(&module.key)
+                && (slots.is_empty() || !slots.iter().all(OwnedSlot::is_fresh))
+            {
                 seen.insert(module.key.clone(), slots);
                 return true;
             }
@@ -232,18 +226,12 @@ impl Registry {
             true
         });
         // What is left in `known` was unloaded: its slots are gone with it.
-        *known = seen;
+        self.known = seen;
         self.counters = counters;
         Ok(report)
     }
 
-    /// Gives every slot back that still holds our pointer.
-    ///
-    /// # Errors
-    /// [`Error::System`] when the memory map cannot be read; the proxies stay in place then, and
-    /// pass everything on.
-    pub fn uninstall(&mut self) -> Result<Report, Error> {
-        let _lock = patching();
+    fn give_back(&mut self) -> Result<Report, Error> {
         let maps = Maps::read()?;
         let mut report = Report::default();
         let known = &mut self.known;
@@ -266,9 +254,7 @@ impl Registry {
         Ok(report)
     }
 
-    /// Every slot that is ours, library by library.
-    #[must_use]
-    pub fn hooked(&self) -> Vec<ModuleReport> {
+    fn hooked(&self) -> Vec<ModuleReport> {
         let mut modules: Vec<_> = self
             .known
             .iter()
@@ -283,11 +269,19 @@ impl Registry {
     }
 }
 
-impl OwnedSlot {
-    fn report(&self, outcome: Outcome) -> SlotReport {
-        let Self { address, old, symbol, table, kind, .. } = *self;
-        SlotReport { symbol, table, kind, address, old, outcome }
-    }
+/// Gives each hook's first proxy the symbol's own definition; leaves out hooks without one.
+fn resolve(hooks: &[Hook]) -> Vec<Hook> {
+    let resolves = |hook: &&Hook| {
+        let (Some(first), Some(definition)) = (hook.proxies.first(), definition_of(hook.symbol))
+        else {
+            return false;
+        };
+        // ORDERING: Release, pairs with the load in the proxy; the slot that leads callers there
+        // is written afterwards.
+        first.previous.store(definition, Ordering::Release);
+        true
+    };
+    hooks.iter().filter(resolves).copied().collect()
 }
 
 /// The symbol's definition behind us in search order.
@@ -301,132 +295,4 @@ fn definition_of(symbol: &str) -> Option<usize> {
         let address = unsafe { libc::dlsym(scope, name.as_ptr()) } as usize;
         (address != 0).then_some(address)
     })
-}
-
-fn hook_module(
-    module: &Module<'_>,
-    hooks: &[Hook],
-    filter: &Filter,
-    maps: &Maps,
-    protect_calls: &mut u32,
-) -> (ModuleReport, Vec<OwnedSlot>) {
-    let path = module.key.path.clone();
-    let skip = |skipped| {
-        (ModuleReport { path: path.clone(), slots: Vec::new(), skipped: Some(skipped) }, Vec::new())
-    };
-    let own = |proxy: &Proxy| module.contains(proxy.entry as usize);
-    if hooks.iter().flat_map(|hook| hook.proxies).any(own) && !is_main_program(module) {
-        return skip(Skipped::Own);
-    }
-    if !filter(&path) {
-        return skip(Skipped::Filtered);
-    }
-    let image = match module.image(maps) {
-        Ok(Some(image)) => image,
-        Ok(None) => return skip(Skipped::NoDynamicSection),
-        Err(error) => return skip(Skipped::Broken(error)),
-    };
-    let names: Vec<_> = hooks.iter().map(|hook| hook.symbol.as_bytes()).collect();
-    let mut slots = match image.slots(&names) {
-        Ok(slots) => slots,
-        Err(error) => return skip(Skipped::Broken(error)),
-    };
-    slots.sort_by_key(|slot| slot.vaddr);
-    slots.dedup_by_key(|slot| slot.vaddr);
-
-    let mut unlocked = Unlocked::new(maps);
-    let (mut reports, mut owned) = (Vec::new(), Vec::new());
-    for slot in slots {
-        let Some(hook) = hooks.get(slot.name_index) else { continue };
-        let address = module.address(slot.vaddr);
-        let mut report = SlotReport {
-            symbol: hook.symbol,
-            table: slot.table,
-            kind: slot.kind,
-            address,
-            old: 0,
-            outcome: Outcome::Unreadable,
-        };
-        let word = size_of::<usize>();
-        let mapped = address.checked_add(word).is_some_and(|end| maps.readable(address, end));
-        if address.is_multiple_of(word) && module.contains(address) && mapped {
-            // SAFETY: aligned and inside a readable segment of a module that stays mapped here.
-            report.old = unsafe { load(address) };
-            let definition = image.definition(hook.symbol.as_bytes());
-            let own_definition = definition.map(|symbol| module.address(symbol.vaddr));
-            // A pointer into the library itself that is not its own definition of the symbol is
-            // the PLT stub of a slot that is not bound yet. Calling it would bind the slot, past us.
-            let lazy = module.contains(report.old) && own_definition != Some(report.old);
-            report.outcome =
-                replace(&mut unlocked, hook, address, report.old, lazy, &mut owned, &report);
-        }
-        reports.push(report);
-    }
-    *protect_calls += unlocked.protect_calls;
-    (ModuleReport { path, slots: reports, skipped: None }, owned)
-}
-
-/// In tests and benches the proxies lie in the main program, whose slots are then the ones wanted.
-fn is_main_program(module: &Module<'_>) -> bool {
-    // SAFETY: no arguments beyond a constant.
-    let headers = unsafe { libc::getauxval(libc::AT_PHDR) };
-    usize::try_from(headers).is_ok_and(|headers| headers == module.key.headers)
-}
-
-fn replace(
-    unlocked: &mut Unlocked<'_>,
-    hook: &Hook,
-    address: usize,
-    old: usize,
-    lazy: bool,
-    owned: &mut Vec<OwnedSlot>,
-    report: &SlotReport,
-) -> Outcome {
-    if old == 0 {
-        return Outcome::Unresolved;
-    }
-    if hook.proxies.iter().any(|proxy| proxy.entry as usize == old) {
-        return Outcome::Hooked;
-    }
-    let Some(proxy) = proxy_for(hook, old, lazy) else { return Outcome::ChainFull };
-    let ours = proxy.entry as usize;
-    // SAFETY: the address was checked by the caller; the proxy has the symbol's signature by the
-    // contract of `Proxy::new`.
-    match unsafe { unlocked.replace(address, old, ours) } {
-        Written::Done => {
-            let &SlotReport { symbol, table, kind, .. } = report;
-            owned.push(OwnedSlot { address, old, ours, symbol, table, kind });
-            Outcome::Hooked
-        }
-        Written::Changed(now) => Outcome::ChangedByOther(now),
-        Written::Refused(errno) => Outcome::Refused(errno),
-    }
-}
-
-/// The proxy that passes on to what the slot held. Under the patching lock.
-fn proxy_for(hook: &Hook, old: usize, lazy: bool) -> Option<&'static Proxy> {
-    let (first, chained) = hook.proxies.split_first()?;
-    // ORDERING: Relaxed here and below; `previous` is written under the patching lock only.
-    if lazy || first.previous.load(Ordering::Relaxed) == old {
-        return Some(first);
-    }
-    chained.iter().find(|proxy| match proxy.previous.load(Ordering::Relaxed) {
-        0 => {
-            // ORDERING: Release, pairs with the load in the proxy; the slot that leads callers
-            // there is written afterwards.
-            proxy.previous.store(old, Ordering::Release);
-            true
-        }
-        previous => previous == old,
-    })
-}
-
-fn restore(unlocked: &mut Unlocked<'_>, slot: &OwnedSlot) -> Outcome {
-    // SAFETY: the module of this slot is still the one it was found in (its key is the same), and
-    // the old value is what its loader or a former hooker put there.
-    match unsafe { unlocked.replace(slot.address, slot.ours, slot.old) } {
-        Written::Done => Outcome::Restored,
-        Written::Changed(now) => Outcome::ChangedByOther(now),
-        Written::Refused(errno) => Outcome::Refused(errno),
-    }
 }

@@ -1,0 +1,168 @@
+//! Hooks the slots of one library, and gives them back.
+//!
+//! Called by [`crate::registry`] alone, under its lock and inside the `dl_iterate_phdr` callback.
+
+use crate::elf::relocation::{SlotKind, Table};
+use crate::hook::{Filter, Hook, Proxy};
+use crate::loaded::Module;
+use crate::maps::Maps;
+use crate::patch::{Unlocked, Written, load};
+use crate::report::{ModuleReport, Outcome, Skipped, SlotReport};
+use std::sync::atomic::Ordering;
+
+/// A slot that holds a proxy of ours.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OwnedSlot {
+    address: usize,
+    old: usize,
+    ours: usize,
+    symbol: &'static str,
+    table: Table,
+    kind: SlotKind,
+}
+
+impl OwnedSlot {
+    pub(crate) fn report(&self, outcome: Outcome) -> SlotReport {
+        let Self { address, old, symbol, table, kind, .. } = *self;
+        SlotReport { symbol, table, kind, address, old, outcome }
+    }
+}
+
+impl OwnedSlot {
+    /// Whether its library was unloaded and loaded again at the same address: the slot is as its
+    /// linker made it. (Another hooker leaves another value.)
+    pub(crate) fn is_fresh(&self) -> bool {
+        // SAFETY: the library with this key is loaded right now, and had this slot before.
+        unsafe { load(self.address) == self.old }
+    }
+}
+
+/// Hooks the slots of one library; gives what is ours now.
+pub(crate) fn hook_module(
+    module: &Module<'_>,
+    hooks: &[Hook],
+    filter: &Filter,
+    maps: &Maps,
+    protect_calls: &mut u32,
+) -> (ModuleReport, Vec<OwnedSlot>) {
+    let path = module.key.path.clone();
+    let skip = |skipped| {
+        (ModuleReport { path: path.clone(), slots: Vec::new(), skipped: Some(skipped) }, Vec::new())
+    };
+    let own = |proxy: &Proxy| module.contains(proxy.entry as usize);
+    if hooks.iter().flat_map(|hook| hook.proxies).any(own) && !is_main_program(module) {
+        return skip(Skipped::Own);
+    }
+    if !filter(&path) {
+        return skip(Skipped::Filtered);
+    }
+    let image = match module.image(maps) {
+        Ok(Some(image)) => image,
+        Ok(None) => return skip(Skipped::NoDynamicSection),
+        Err(error) => return skip(Skipped::Broken(error)),
+    };
+    let names: Vec<_> = hooks.iter().map(|hook| hook.symbol.as_bytes()).collect();
+    let mut slots = match image.slots(&names) {
+        Ok(slots) => slots,
+        Err(error) => return skip(Skipped::Broken(error)),
+    };
+    slots.sort_by_key(|slot| slot.vaddr);
+    slots.dedup_by_key(|slot| slot.vaddr);
+
+    let mut unlocked = Unlocked::new(maps);
+    let (mut reports, mut owned) = (Vec::new(), Vec::new());
+    for slot in slots {
+        let Some(hook) = hooks.get(slot.name_index) else { continue };
+        let address = module.address(slot.vaddr);
+        let mut report = SlotReport {
+            symbol: hook.symbol,
+            table: slot.table,
+            kind: slot.kind,
+            address,
+            old: 0,
+            outcome: Outcome::Unreadable,
+        };
+        let word = size_of::<usize>();
+        let mapped = address.checked_add(word).is_some_and(|end| maps.readable(address, end));
+        if address.is_multiple_of(word) && module.contains(address) && mapped {
+            // SAFETY: aligned and inside a readable segment of a module that stays mapped here.
+            report.old = unsafe { load(address) };
+            let definition = image.definition(hook.symbol.as_bytes());
+            let own_definition = definition.map(|symbol| module.address(symbol.vaddr));
+            // A pointer into the library itself that is not its own definition of the symbol is
+            // the PLT stub of a slot that is not bound yet. Calling it would bind the slot, past us.
+            let lazy = module.contains(report.old) && own_definition != Some(report.old);
+            report.outcome =
+                replace(&mut unlocked, hook, address, report.old, lazy, &mut owned, &report);
+        }
+        reports.push(report);
+    }
+    *protect_calls += unlocked.protect_calls;
+    (ModuleReport { path, slots: reports, skipped: None }, owned)
+}
+
+/// In tests and benches the proxies lie in the main program, whose slots are then the ones wanted.
+fn is_main_program(module: &Module<'_>) -> bool {
+    // SAFETY: no arguments beyond a constant.
+    let headers = unsafe { libc::getauxval(libc::AT_PHDR) };
+    usize::try_from(headers).is_ok_and(|headers| headers == module.key.headers)
+}
+
+fn replace(
+    unlocked: &mut Unlocked<'_>,
+    hook: &Hook,
+    address: usize,
+    old: usize,
+    lazy: bool,
+    owned: &mut Vec<OwnedSlot>,
+    report: &SlotReport,
+) -> Outcome {
+    if old == 0 {
+        return Outcome::Unresolved;
+    }
+    if hook.proxies.iter().any(|proxy| proxy.entry as usize == old) {
+        return Outcome::Hooked;
+    }
+    let Some(proxy) = proxy_for(hook, old, lazy) else { return Outcome::ChainFull };
+    let ours = proxy.entry as usize;
+    // SAFETY: the address was checked by the caller; the proxy has the symbol's signature by the
+    // contract of `Proxy::new`.
+    match unsafe { unlocked.replace(address, old, ours) } {
+        Written::Done => {
+            let &SlotReport { symbol, table, kind, .. } = report;
+            owned.push(OwnedSlot { address, old, ours, symbol, table, kind });
+            Outcome::Hooked
+        }
+        Written::Changed(now) => Outcome::ChangedByOther(now),
+        Written::Refused(errno) => Outcome::Refused(errno),
+    }
+}
+
+/// The proxy that passes on to what the slot held. Under the patching lock.
+fn proxy_for(hook: &Hook, old: usize, lazy: bool) -> Option<&'static Proxy> {
+    let (first, chained) = hook.proxies.split_first()?;
+    // ORDERING: Relaxed here and below; `previous` is written under the patching lock only.
+    if lazy || first.previous.load(Ordering::Relaxed) == old {
+        return Some(first);
+    }
+    chained.iter().find(|proxy| match proxy.previous.load(Ordering::Relaxed) {
+        0 => {
+            // ORDERING: Release, pairs with the load in the proxy; the slot that leads callers
+            // there is written afterwards.
+            proxy.previous.store(old, Ordering::Release);
+            true
+        }
+        previous => previous == old,
+    })
+}
+
+/// Gives one slot back.
+pub(crate) fn restore(unlocked: &mut Unlocked<'_>, slot: &OwnedSlot) -> Outcome {
+    // SAFETY: the module of this slot is still the one it was found in (its key is the same), and
+    // the old value is what its loader or a former hooker put there.
+    match unsafe { unlocked.replace(slot.address, slot.ours, slot.old) } {
+        Written::Done => Outcome::Restored,
+        Written::Changed(now) => Outcome::ChangedByOther(now),
+        Written::Refused(errno) => Outcome::Refused(errno),
+    }
+}
