@@ -8,6 +8,8 @@ use crate::elf::{Class, Image, Machine, Memory};
 use crate::error::Error;
 use crate::maps::Maps;
 use libc::{c_int, c_void, dl_phdr_info, size_t};
+#[cfg(target_env = "gnu")]
+use std::collections::HashSet;
 use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,6 +44,77 @@ impl LoadCounters {
             false
         });
         counters
+    }
+
+    /// Whether this dynamic linker has counters at all.
+    pub(crate) fn exist() -> bool {
+        Self::now().is_some()
+    }
+}
+
+/// The libraries that were loaded whole at one moment.
+///
+/// glibc lists a library before it has relocated it and taken write permission from its RELRO
+/// part, without holding the lock of `dl_iterate_phdr`: another thread's `dlopen` may be half
+/// done. Patching then would race with both. bionic and musl hold one lock all the while.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    #[cfg(target_env = "gnu")]
+    modules: HashSet<ModuleKey>,
+    #[cfg(target_env = "gnu")]
+    unloads: u64,
+}
+
+impl Settled {
+    #[cfg(target_env = "gnu")]
+    pub(crate) fn now() -> Self {
+        let (mut modules, mut unloads) = (HashSet::new(), 0);
+        for_each_module(|module| {
+            unloads = module.counters.map_or(0, |counters| counters.subs);
+            modules.insert(module.key.clone());
+            true
+        });
+        // dladdr takes the lock that glibc's dlopen holds from mapping to the last constructor:
+        // when it returns, every library of the list above is whole, or gone again. (When this
+        // thread is itself inside a dlopen, in a constructor, the relocating is done.)
+        // SAFETY: an all-zero Dl_info is a valid value of a plain C structure.
+        let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+        // SAFETY: any address may be asked about; this one is in no library.
+        unsafe { libc::dladdr(std::ptr::without_provenance(1), &raw mut info) };
+        Self { modules, unloads }
+    }
+
+    #[cfg(not(target_env = "gnu"))]
+    pub(crate) fn now() -> Self {
+        Self {}
+    }
+
+    /// Whether a library that is listed now was whole then.
+    #[cfg(target_env = "gnu")]
+    pub(crate) fn contains(&self, module: &Module<'_>) -> bool {
+        // After an unload another library may stand in the same place under the same name.
+        module.counters.is_none_or(|counters| counters.subs == self.unloads)
+            && self.modules.contains(&module.key)
+    }
+
+    #[cfg(not(target_env = "gnu"))]
+    pub(crate) fn contains(&self, _module: &Module<'_>) -> bool {
+        true
+    }
+}
+
+/// Calls `body` under the lock that [`for_each_module`] holds. (It is recursive, in every linker.)
+pub(crate) fn with_linker_lock<T>(body: impl FnOnce() -> T) -> T {
+    let (mut body, mut result) = (Some(body), None);
+    for_each_module(|_| {
+        result = body.take().map(|body| body());
+        false
+    });
+    match (result, body) {
+        (Some(result), _) => result,
+        // A process whose linker lists nothing, not even the program: no lock to hold.
+        (None, Some(body)) => body(),
+        (None, None) => unreachable!("the body was taken, so there is a result"),
     }
 }
 

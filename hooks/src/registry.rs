@@ -4,13 +4,14 @@
 //! proxy. Everything happens under one process-wide lock and inside the `dl_iterate_phdr`
 //! callback. A slot that somebody else changed since is left alone and reported.
 //!
-//! The `dlopen` proxies ([`crate::loader`]) call [`libraries_changed`] on the app's threads. They
-//! must not wait for the lock: its holder may be waiting for the dynamic linker's, which the
-//! caller of `dlopen` may hold. They leave a note, and the holder looks again.
+//! Locks: the dynamic linker's comes first, ours second, for everybody; a library's constructor,
+//! which runs under the linker's, may so start a capture. The `dlopen` proxies
+//! ([`crate::loader`]) call [`libraries_changed`] on the app's threads; they do not wait for our
+//! lock, but leave a note, and its holder looks again.
 
 use crate::error::Error;
 use crate::hook::{Filter, Hook};
-use crate::loaded::{LoadCounters, ModuleKey, for_each_module};
+use crate::loaded::{LoadCounters, ModuleKey, Settled, for_each_module, with_linker_lock};
 use crate::loader;
 use crate::maps::Maps;
 use crate::patch::Unlocked;
@@ -19,7 +20,7 @@ use crate::slots::{OwnedSlot, hook_module, restore};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 /// Whether libraries that are loaded later are hooked too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,14 +53,19 @@ impl Registry {
                 searched: vec!["dlsym(RTLD_NEXT)".into(), "dlsym(RTLD_DEFAULT)".into()],
             });
         }
-        let mut state = State::lock();
+        // dlsym takes another lock of glibc's linker, which comes before the one that `with` takes.
+        let loader_hooks = resolve(loader::hooks());
         let mut owner = Owner::new(resolved, filter, later);
-        let report = owner.refresh()?;
-        state.last_id += 1;
-        let id = state.last_id;
-        state.owners.insert(id, owner);
-        state.watch_if_wanted();
-        Ok((Self { id }, report))
+        let (id, mut report) = State::with(|state, settled| {
+            let report = owner.refresh(settled)?;
+            state.last_id += 1;
+            state.owners.insert(state.last_id, owner);
+            state.watch_if_wanted(settled, loader_hooks);
+            Ok((state.last_id, report))
+        })?;
+        let registry = Self { id };
+        report.append(registry.refresh()?);
+        Ok((registry, report))
     }
 
     /// Hooks what was loaded since. Nothing is looked at when nothing was.
@@ -67,7 +73,19 @@ impl Registry {
     /// # Errors
     /// [`Error::System`] when the memory map cannot be read.
     pub fn refresh(&self) -> Result<Report, Error> {
-        State::lock().owners.get_mut(&self.id).map_or_else(|| Ok(Report::default()), Owner::refresh)
+        let mut all = Report::default();
+        for _ in 0..MAX_PASSES {
+            let pass = State::with(|state, settled| match state.owners.get_mut(&self.id) {
+                Some(owner) => owner.refresh(settled).map(|report| (report, owner.is_complete())),
+                None => Ok((Report::default(), true)),
+            });
+            let (report, complete) = pass?;
+            all.append(report);
+            if complete {
+                break;
+            }
+        }
+        Ok(all)
     }
 
     /// Gives every slot back that still holds our pointer.
@@ -76,17 +94,20 @@ impl Registry {
     /// [`Error::System`] when the memory map cannot be read; the proxies stay in place then, and
     /// pass everything on.
     pub fn uninstall(&self) -> Result<Report, Error> {
-        let mut state = State::lock();
-        let Some(mut owner) = state.owners.remove(&self.id) else { return Ok(Report::default()) };
-        let report = owner.give_back();
-        state.watch_if_wanted();
-        report
+        State::with(|state, settled| {
+            let Some(mut owner) = state.owners.remove(&self.id) else {
+                return Ok(Report::default());
+            };
+            let report = owner.give_back();
+            state.watch_if_wanted(settled, Vec::new());
+            report
+        })
     }
 
     /// Every slot that is ours, library by library.
     #[must_use]
     pub fn hooked(&self) -> Vec<ModuleReport> {
-        State::lock().owners.get(&self.id).map(Owner::hooked).unwrap_or_default()
+        State::with(|state, _| state.owners.get(&self.id).map(Owner::hooked).unwrap_or_default())
     }
 }
 
@@ -99,14 +120,37 @@ impl Drop for Registry {
 
 /// A library was loaded or unloaded: hooks what is new. Called by the `dlopen` proxies.
 pub(crate) fn libraries_changed() {
-    match STATE.try_lock() {
-        Ok(state) => Locked(Some(state)).refresh(),
-        Err(TryLockError::Poisoned(poisoned)) => Locked(Some(poisoned.into_inner())).refresh(),
-        // ORDERING: SeqCst, with the swap in `Locked::drop`: either the holder sees the note after
-        // it has let go of the lock, or the lock was free when we tried.
-        Err(TryLockError::WouldBlock) => NOTED.store(true, Ordering::SeqCst),
+    for _ in 0..MAX_PASSES {
+        let settled = Settled::now();
+        let complete = with_linker_lock(|| {
+            let mut state = match STATE.try_lock() {
+                Ok(state) => state,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => {
+                    // ORDERING: SeqCst, with the swap in `State::with`: either the holder sees the
+                    // note after it has let go of the lock, or the lock was free when we tried.
+                    NOTED.store(true, Ordering::SeqCst);
+                    return true;
+                }
+            };
+            let State { owners, loader, .. } = &mut *state;
+            let watching = owners.values_mut().filter(|owner| owner.watches());
+            let mut complete = true;
+            for owner in loader.iter_mut().chain(watching) {
+                // When the memory map cannot be read the next load tries again.
+                complete &= owner.refresh(&settled).is_err() || owner.is_complete();
+            }
+            complete
+        });
+        if complete {
+            break;
+        }
     }
 }
+
+/// How often a pass is repeated because libraries were being loaded meanwhile. They are hooked
+/// at the end of their own `dlopen` besides.
+const MAX_PASSES: u32 = 8;
 
 /// The one lock around patching, and everything that is hooked.
 static STATE: Mutex<State> =
@@ -121,55 +165,28 @@ struct State {
     loader: Option<Owner>,
 }
 
-/// The locked state; looks after what was noted meanwhile when it is let go.
-struct Locked(Option<MutexGuard<'static, State>>);
-
-impl std::ops::Deref for Locked {
-    type Target = State;
-    fn deref(&self) -> &State {
-        self.0.as_deref().unwrap_or_else(|| unreachable!("taken in drop alone"))
-    }
-}
-
-impl std::ops::DerefMut for Locked {
-    fn deref_mut(&mut self) -> &mut State {
-        self.0.as_deref_mut().unwrap_or_else(|| unreachable!("taken in drop alone"))
-    }
-}
-
-impl Locked {
-    fn refresh(mut self) {
-        let State { owners, loader, .. } = &mut *self;
-        for owner in loader.iter_mut().chain(owners.values_mut().filter(|owner| owner.watches())) {
-            // The memory map could not be read: the next load tries again.
-            let _ = owner.refresh();
-        }
-    }
-}
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        self.0 = None;
+impl State {
+    /// Calls `body` with the state locked, then looks after what was noted meanwhile.
+    fn with<T>(body: impl FnOnce(&mut Self, &Settled) -> T) -> T {
+        let settled = Settled::now();
+        let result = with_linker_lock(|| {
+            let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+            body(&mut state, &settled)
+        });
         // ORDERING: SeqCst, see `libraries_changed`.
         if NOTED.swap(false, Ordering::SeqCst) {
             libraries_changed();
         }
-    }
-}
-
-impl State {
-    fn lock() -> Locked {
-        Locked(Some(STATE.lock().unwrap_or_else(PoisonError::into_inner)))
+        result
     }
 
-    /// Hooks the loading functions while an owner wants to know of later libraries.
-    fn watch_if_wanted(&mut self) {
+    /// Hooks the loading functions with `hooks` while an owner wants to know of later libraries.
+    fn watch_if_wanted(&mut self, settled: &Settled, hooks: Vec<Hook>) {
         let wanted = self.owners.values().any(Owner::watches);
         match &mut self.loader {
             None if wanted => {
-                let hooks = resolve(loader::hooks());
                 let mut owner = Owner::new(hooks, Box::new(|_| true), Later::Watch);
-                let _ = owner.refresh();
+                let _ = owner.refresh(settled);
                 self.loader = Some(owner);
             }
             Some(owner) if !wanted => {
@@ -198,13 +215,18 @@ impl Owner {
         self.later == Later::Watch
     }
 
-    fn refresh(&mut self) -> Result<Report, Error> {
+    /// Whether the last pass saw every library whole.
+    fn is_complete(&self) -> bool {
+        self.counters.is_some() || !LoadCounters::exist()
+    }
+
+    fn refresh(&mut self, settled: &Settled) -> Result<Report, Error> {
         let mut report = Report::default();
         if self.counters.is_some() && self.counters == LoadCounters::now() {
             return Ok(report);
         }
         let mut maps = Maps::read()?;
-        let (mut seen, mut counters) = (HashMap::new(), None);
+        let (mut seen, mut counters, mut complete) = (HashMap::new(), None, true);
         let Self { hooks, filter, known, .. } = self;
         for_each_module(|module| {
             counters = module.counters;
@@ -212,6 +234,10 @@ impl Owner {
                 && (slots.is_empty() || !slots.iter().all(OwnedSlot::is_fresh))
             {
                 seen.insert(module.key.clone(), slots);
+                return true;
+            }
+            if !settled.contains(module) {
+                complete = false;
                 return true;
             }
             // A library that was mapped after the map was read needs a new reading.
@@ -227,7 +253,7 @@ impl Owner {
         });
         // What is left in `known` was unloaded: its slots are gone with it.
         self.known = seen;
-        self.counters = counters;
+        self.counters = counters.filter(|_| complete);
         Ok(report)
     }
 

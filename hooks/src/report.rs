@@ -75,6 +75,12 @@ pub struct Report {
 }
 
 impl Report {
+    /// Adds a later pass.
+    pub(crate) fn append(&mut self, mut later: Self) {
+        self.modules.append(&mut later.modules);
+        self.protect_calls += later.protect_calls;
+    }
+
     /// How many slots came to `outcome`.
     #[must_use]
     pub fn count(&self, outcome: Outcome) -> usize {

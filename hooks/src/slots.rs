@@ -3,8 +3,9 @@
 //! Called by [`crate::registry`] alone, under its lock and inside the `dl_iterate_phdr` callback.
 
 use crate::elf::relocation::{SlotKind, Table};
+use crate::elf::{Image, Machine, Memory};
 use crate::hook::{Filter, Hook, Proxy};
-use crate::loaded::Module;
+use crate::loaded::{LoadedMemory, Module};
 use crate::maps::Maps;
 use crate::patch::{Unlocked, Written, load};
 use crate::report::{ModuleReport, Outcome, Skipped, SlotReport};
@@ -89,9 +90,9 @@ pub(crate) fn hook_module(
             report.old = unsafe { load(address) };
             let definition = image.definition(hook.symbol.as_bytes());
             let own_definition = definition.map(|symbol| module.address(symbol.vaddr));
-            // A pointer into the library itself that is not its own definition of the symbol is
-            // the PLT stub of a slot that is not bound yet. Calling it would bind the slot, past us.
-            let lazy = module.contains(report.old) && own_definition != Some(report.old);
+            let lazy = slot.kind == SlotKind::JumpSlot
+                && own_definition != Some(report.old)
+                && is_lazy_stub(module, &image, report.old);
             report.outcome =
                 replace(&mut unlocked, hook, address, report.old, lazy, &mut owned, &report);
         }
@@ -99,6 +100,34 @@ pub(crate) fn hook_module(
     }
     *protect_calls += unlocked.protect_calls;
     (ModuleReport { path, slots: reports, skipped: None }, owned)
+}
+
+/// Whether a slot's value is the PLT's code that binds it on the first call. Calling that would bind
+/// the slot, past us; so the proxy passes on to the symbol's own definition instead.
+fn is_lazy_stub(module: &Module<'_>, image: &Image<LoadedMemory<'_>>, address: usize) -> bool {
+    if !module.contains(address) {
+        return false;
+    }
+    let vaddr = address.wrapping_sub(module.key.bias) as u64;
+    let Some(code) = image.memory().bytes(vaddr, 8) else { return false };
+    let word =
+        |at: usize| code.get(at..at + 4).and_then(|w| w.try_into().ok()).map(u32::from_le_bytes);
+    match image.machine() {
+        // `push imm32`, behind `endbr64` where the processor checks branches.
+        Machine::X86 | Machine::X86_64 => {
+            let code = code.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(code);
+            code.first() == Some(&0x68)
+        }
+        // The first words of PLT0: `stp x16, x30, [sp, #-16]!`, behind `bti c` likewise.
+        Machine::Aarch64 => {
+            let first = if word(0) == Some(0xd503_245f) { word(4) } else { word(0) };
+            first == Some(0xa9bf_7bf0)
+        }
+        // `str lr, [sp, #-4]!`.
+        Machine::Arm => word(0) == Some(0xe52d_e004),
+        // `auipc t2, …`.
+        Machine::Riscv64 => word(0).is_some_and(|word| word & 0xfff == 0x397),
+    }
 }
 
 /// In tests and benches the proxies lie in the main program, whose slots are then the ones wanted.
@@ -158,6 +187,13 @@ fn proxy_for(hook: &Hook, old: usize, lazy: bool) -> Option<&'static Proxy> {
 
 /// Gives one slot back.
 pub(crate) fn restore(unlocked: &mut Unlocked<'_>, slot: &OwnedSlot) -> Outcome {
+    // SAFETY: the library with this slot's key is loaded.
+    let now = unsafe { load(slot.address) };
+    // Not even a failing compare-exchange may touch a slot that is not ours: the library may be
+    // another one that is just being loaded in the same place.
+    if now != slot.ours {
+        return Outcome::ChangedByOther(now);
+    }
     // SAFETY: the module of this slot is still the one it was found in (its key is the same), and
     // the old value is what its loader or a former hooker put there.
     match unsafe { unlocked.replace(slot.address, slot.ours, slot.old) } {

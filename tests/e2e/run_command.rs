@@ -304,3 +304,22 @@ fn threads_that_ended_keep_their_names_and_reused_ids_stay_two_threads() {
     assert_eq!(names.len(), 40, "{names:?}");
     assert!(names.iter().all(|name| name.starts_with("writer-")), "{names:?}");
 }
+
+#[test]
+fn stray_ends_are_left_out_open_sections_are_closed_and_both_are_said() {
+    let (directory, _) = writer();
+    let program = fixture(directory.path(), "strays", &[]);
+    let output = directory.path().join("out.ftrace");
+    let said = stderr(&run(&[], &output, &[program]));
+    assert!(said.contains("3 ends without a begin left out"), "{said}");
+    assert!(said.contains("3 sections were open at the end and were closed"), "{said}");
+    let lines = trace::read(&output);
+    let count = |kind: &str| lines.iter().filter(|line| line.payload.starts_with(kind)).count();
+    assert_eq!((count("B|"), count("E|")), (4, 4));
+    let marked = |what: &str| lines.iter().any(|line| line.payload.contains(what));
+    assert!(marked("tracetee: 1 open at the end of the thread"));
+    assert!(marked("tracetee: 2 open at the end of the capture"));
+    // The thread's section is closed when the thread ended, before the main thread's first.
+    let position = |what: &str| lines.iter().position(|line| line.payload.contains(what)).unwrap();
+    assert!(position("end of the thread") < position("whole"));
+}

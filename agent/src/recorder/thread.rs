@@ -131,8 +131,8 @@ impl ThreadState {
 }
 
 static STATES: [ThreadState; MAX_THREADS] = [const { ThreadState::new() }; MAX_THREADS];
-/// Where the search for a free state starts.
-static NEXT_STATE: AtomicUsize = AtomicUsize::new(0);
+/// No state from this index on was ever used.
+static USED: AtomicUsize = AtomicUsize::new(0);
 static NEXT_INCARNATION: AtomicU32 = AtomicU32::new(1);
 /// The pthread key plus 1; 0 before it was made.
 static KEY: AtomicU32 = AtomicU32::new(0);
@@ -183,18 +183,18 @@ pub(crate) fn number_of(state: &ThreadState) -> usize {
 
 #[cold]
 fn attach() -> Option<&'static ThreadState> {
-    // ORDERING: Relaxed, a hint.
-    let start = NEXT_STATE.fetch_add(1, Ordering::Relaxed);
-    let state = (0..MAX_THREADS).find_map(|step| {
-        let state = STATES.get((start.wrapping_add(step)) % MAX_THREADS)?;
-        // ORDERING: Acquire, pairs with the Release in `thread_ended`: the former owner is done
-        // with the lanes.
-        state
-            .in_use
-            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
-            .then_some(state)
+    let (index, state) = STATES.iter().enumerate().find(|(_, state)| {
+        // ORDERING: Relaxed, a hint; Acquire, pairs with the Release in `thread_ended`: the former
+        // owner is done with the lanes.
+        !state.in_use.load(Ordering::Relaxed)
+            && state
+                .in_use
+                .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
     })?;
+    // ORDERING: SeqCst, as the fence in `ThreadState::enter`: a closer that counts the states
+    // either sees this one, or this thread sees the session closed.
+    USED.fetch_max(index + 1, Ordering::SeqCst);
     // ORDERING: Relaxed; nobody but this thread acts on the fields before it records, and then
     // through the block that it leases.
     let incarnation = NEXT_INCARNATION.fetch_add(1, Ordering::Relaxed);
@@ -250,8 +250,10 @@ pub(crate) fn current_name() -> [u8; NAME_BYTES] {
 
 /// All states in use.
 pub(crate) fn all() -> impl Iterator<Item = &'static ThreadState> {
-    // ORDERING: Relaxed; who attaches meanwhile finds the session as it is then.
-    STATES.iter().filter(|state| state.in_use.load(Ordering::Relaxed))
+    // ORDERING: SeqCst, see `attach`; Relaxed, who attaches meanwhile finds the session as it is
+    // then.
+    let used = USED.load(Ordering::SeqCst);
+    STATES.iter().take(used).filter(|state| state.in_use.load(Ordering::Relaxed))
 }
 
 /// `(incarnation, tid)` of the threads that have recorded in `session` and still live.

@@ -1,0 +1,164 @@
+//! Hostile processes, one for each trial: libraries that come and go, other hookers, broken
+//! libraries, refused protections. Nothing crashes, no library is missed.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+use tracetee_tests::{compile, fixture, libcutils, library, run, source, trace};
+
+/// Compiles `libgenerated<number>.so`; the kinds of linking take turns.
+fn generate(directory: &Path, number: usize) -> PathBuf {
+    const LINKING: [&[&str]; 5] = [
+        &["-Wl,-z,lazy"],
+        &["-Wl,-z,now", "-Wl,-z,relro"],
+        &["-fno-plt"],
+        &["-Wl,--hash-style=sysv"],
+        &["-Wl,-z,norelro", "-Wl,-z,lazy"],
+    ];
+    let out = directory.join(format!("libgenerated{number}.so"));
+    let define = format!("-DNUMBER={number}");
+    let mut arguments = vec!["-shared", "-fPIC", &define];
+    arguments.extend_from_slice(LINKING[number % LINKING.len()]);
+    compile(&out, &[source("fixtures/generated.c")], &arguments);
+    out
+}
+
+/// A fixture that is linked with the agent and calls its C API.
+fn with_agent(directory: &Path, name: &str, arguments: &[&str]) -> PathBuf {
+    let agent = library(directory);
+    let include = format!("-I{}", directory.display());
+    let mut all = vec![&*include, agent.to_str().unwrap(), "-ldl"];
+    all.extend_from_slice(arguments);
+    fixture(directory, name, &all)
+}
+
+fn succeeded(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}\n{text}{errors}", output.status);
+    text
+}
+
+#[test]
+fn two_hundred_libraries_loaded_while_four_threads_write_are_all_hooked() {
+    const COUNT: usize = 200;
+    let directory = TempDir::new().unwrap();
+    libcutils(directory.path(), 34, &[]);
+    // Compiled once a way of linking, then copied under each name: the number is in the name only
+    // of the first, so each gets its own by compilation.
+    for number in 0..COUNT {
+        generate(directory.path(), number);
+    }
+    let program = fixture(directory.path(), "many_libraries", &["-ldl"]);
+    let output = directory.path().join("out.ftrace");
+    let arguments = [program.as_os_str(), directory.path().as_os_str(), "200".as_ref()];
+    run(&[], &output, &arguments);
+    let lines = trace::records(&output);
+    for number in 0..COUNT {
+        let ending = format!("|library {number}");
+        let times = lines.iter().filter(|line| line.payload.ends_with(&ending)).count();
+        assert_eq!(times, 1, "library {number}");
+    }
+    assert!(lines.iter().filter(|line| line.payload.contains("background")).count() > 100);
+}
+
+#[test]
+fn a_caller_with_a_runpath_finds_its_library_and_it_is_hooked() {
+    let directory = TempDir::new().unwrap();
+    libcutils(directory.path(), 34, &[]);
+    let hidden = TempDir::new_in(directory.path()).unwrap();
+    generate(hidden.path(), 0);
+    let other = generate(directory.path(), 1);
+    for tags in ["-Wl,--enable-new-dtags", "-Wl,--disable-new-dtags"] {
+        let path = format!("-Wl,-rpath,{}", hidden.path().display());
+        let program = fixture(directory.path(), "run_path", &["-ldl", &path, tags]);
+        let output = directory.path().join("out.ftrace");
+        // Not the test's own LD_LIBRARY_PATH: libcutils lies beside the program.
+        let command = [
+            "env".into(),
+            format!("LD_LIBRARY_PATH={}", directory.path().display()),
+            program.display().to_string(),
+            other.display().to_string(),
+        ];
+        run(&[], &output, &command);
+        let lines = trace::records(&output);
+        for name in ["library 0", "library 1"] {
+            let times = lines.iter().filter(|line| line.payload.ends_with(name)).count();
+            assert_eq!(times, 1, "{name} {tags}");
+        }
+    }
+}
+
+#[test]
+fn fifty_thousand_loads_and_unloads_against_captures_that_come_and_go() {
+    let directory = TempDir::new().unwrap();
+    libcutils(directory.path(), 34, &[]);
+    let (one, two) = (generate(directory.path(), 0), generate(directory.path(), 1));
+    let program = with_agent(directory.path(), "churn", &[]);
+    let output = Command::new(program)
+        .args([one, two])
+        .arg("50000")
+        .env("ATRACE_MARKER", "/dev/null")
+        .output()
+        .unwrap();
+    println!("{}", succeeded(&output).trim());
+}
+
+#[test]
+fn another_hooker_before_or_after_us_is_chained_and_everybody_gets_out_in_any_order() {
+    let directory = TempDir::new().unwrap();
+    libcutils(directory.path(), 34, &[]);
+    let program = with_agent(directory.path(), "other_hooker", &["-Wl,-z,lazy", "-Wl,-z,norelro"]);
+    for (when, out, expected) in [
+        // They came first: what we pass on goes through them.
+        ("before", "last", "recorded once: 1, other saw: 1, restored: 1"),
+        // They want to leave while we are in front of them: the slot is ours, so they stay, and
+        // get it back when we leave.
+        ("before", "first", "recorded once: 1, other saw: 4, restored: 0"),
+        // They came second: they see all, and pass it on to us.
+        ("after", "first", "recorded once: 1, other saw: 3, restored: 1"),
+        // We leave while they are in front of us: the slot is theirs, we leave it alone, and what
+        // they put back is our proxy, which passes everything on.
+        ("after", "last", "recorded once: 1, other saw: 3, restored: 0"),
+    ] {
+        let mut command = Command::new(&program);
+        command.args([when, out]).env("ATRACE_MARKER", "/dev/null");
+        assert_eq!(succeeded(&command.output().unwrap()).trim(), expected, "{when} {out}");
+    }
+}
+
+#[test]
+fn ten_thousand_bit_flips_in_a_loaded_library_never_crash() {
+    let directory = TempDir::new().unwrap();
+    libcutils(directory.path(), 34, &[]);
+    let victim = generate(directory.path(), 1);
+    let program = with_agent(directory.path(), "bit_flips", &[]);
+    let output = Command::new(program)
+        .arg(victim)
+        .arg("10000")
+        .env("ATRACE_MARKER", "/dev/null")
+        .output()
+        .unwrap();
+    println!("{}", succeeded(&output).trim());
+}
+
+#[test]
+fn where_mprotect_is_refused_the_slot_says_so_and_the_rest_is_hooked() {
+    let directory = TempDir::new().unwrap();
+    libcutils(directory.path(), 34, &["-Wl,-z,lazy", "-Wl,-z,norelro"]);
+    let relro = generate(directory.path(), 1);
+    let name = relro.display().to_string();
+    let program = with_agent(directory.path(), "refused", &["-Wl,--no-as-needed", &name]);
+    let output = Command::new(program).env("ATRACE_MARKER", "/dev/null").output().unwrap();
+    let stats: serde_json::Value = serde_json::from_str(&succeeded(&output)).unwrap();
+    let refused: Vec<_> = stats["health"]["not_hooked"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(serde_json::Value::as_str)
+        .filter(|line| line.contains("libgenerated1.so"))
+        .collect();
+    assert_eq!(refused.len(), 1, "{stats}");
+    assert!(refused[0].contains("write Refused(13)"), "{refused:?}");
+    assert_eq!(stats["summary"]["records"]["B"], 1, "the lazy libcutils is hooked");
+}
