@@ -19,6 +19,18 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
+/// A directory of the cache outside the clone, made if need be.
+#[must_use]
+pub fn cache(name: &str) -> PathBuf {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map_or_else(
+        || PathBuf::from(std::env::var_os("HOME").expect("HOME")).join(".cache"),
+        PathBuf::from,
+    );
+    let directory = cache.join("tracetee").join(name);
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
 /// The program `tracetee`, built for release.
 #[must_use]
 pub fn tracetee() -> &'static Path {
