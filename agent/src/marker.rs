@@ -16,6 +16,10 @@ const PATHS: [&CStr; 2] =
 const TRACEFS_MAGIC: u64 = 0x7472_6163;
 const DEBUGFS_MAGIC: u64 = 0x6462_6720;
 
+/// S_IFMT and S_IFREG, whose type in the libc crate depends on the target.
+const FILE_TYPE: u32 = 0o170_000;
+const REGULAR_FILE: u32 = 0o100_000;
+
 /// Device and inode of marker files seen so far; the main one, its debugfs twin, and instances.
 static KNOWN: [[AtomicU64; 2]; 8] = [const { [const { AtomicU64::new(0) }; 2] }; 8];
 static KNOWN_COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -48,9 +52,7 @@ fn check(fd: i32) -> bool {
     // SAFETY: an all-zero stat is a valid value of a plain C structure.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: any descriptor number may be asked about; the kernel writes to our stat.
-    if unsafe { libc::fstat(fd, &raw mut stat) } != 0
-        || stat.st_mode & libc::S_IFMT != libc::S_IFREG
-    {
+    if unsafe { libc::fstat(fd, &raw mut stat) } != 0 || stat.st_mode & FILE_TYPE != REGULAR_FILE {
         return false;
     }
     let identity = identity(&stat);

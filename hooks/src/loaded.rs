@@ -133,6 +133,9 @@ type ProgramHeader = libc::Elf64_Phdr;
 #[cfg(target_pointer_width = "32")]
 type ProgramHeader = libc::Elf32_Phdr;
 
+/// Program header flag: the segment is readable. (The libc crate has it for some targets only.)
+const PF_R: u32 = 4;
+
 /// Segments that must not be claimed larger than this; a broken header would wrap around.
 const MAX_SEGMENT_BYTES: u64 = 1 << 40;
 
@@ -158,7 +161,7 @@ impl Module<'_> {
             .filter(|&(start, end, flags)| {
                 let first = self.address(start);
                 let len = usize::try_from(end - start).unwrap_or(usize::MAX);
-                flags & libc::PF_R != 0
+                flags & PF_R != 0
                     && first.checked_add(len).is_some_and(|last| maps.readable(first, last))
             })
             .map(|(start, end, _)| (start, end))

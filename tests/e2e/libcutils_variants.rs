@@ -66,9 +66,45 @@ fn every_way_of_linking_is_teed() {
         &["-DATRACE_POINTER", "-Wl,-z,now", "-Wl,-z,relro"],
         &["-Wl,--hash-style=sysv"],
         &["-Wl,-z,norelro"],
+        // RELR, as Android's own libraries have it, and an image that starts above 0.
+        &["-Wl,-z,now", "-Wl,-z,pack-relative-relocs"],
+        &["-fuse-ld=lld", "-Wl,--image-base=0x40000"],
+        &["-DATRACE_POINTER", "-DATRACE_POINTER_AND_PLT"],
     ] {
         check(34, linking, &[]);
     }
+}
+
+#[test]
+fn slots_that_only_a_packed_table_names_are_hooked() {
+    // glibc does not know APS2: the fixture fills the pointer itself, as bionic's linker would.
+    let directory = TempDir::new().unwrap();
+    libcutils(directory.path(), 34, &[]);
+    let packed = directory.path().join("libpacked.so");
+    compile(
+        &packed,
+        &[source("fixtures/packed.c")],
+        &[
+            "-shared",
+            "-fPIC",
+            "-nostartfiles",
+            "-fuse-ld=lld",
+            "-Wl,--pack-dyn-relocs=android+relr",
+            "-Wl,--use-android-relr-tags",
+        ],
+    );
+    let tables = std::process::Command::new("readelf").arg("-d").arg(&packed).output().unwrap();
+    let tables = String::from_utf8_lossy(&tables.stdout).into_owned();
+    assert!(tables.contains("60000011"), "{tables}");
+    let agent = tracetee_tests::library(directory.path());
+    let include = format!("-I{}", directory.path().display());
+    let arguments = [&include, agent.to_str().unwrap(), packed.to_str().unwrap()];
+    let program = fixture(directory.path(), "packed_user", &arguments);
+    let output = std::process::Command::new(program).env("ATRACE_MARKER", "/dev/null").output();
+    let output = output.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{:?} {text}", output.status);
+    assert!(text.contains(r#""B":1"#) && text.contains(r#""E":1"#), "{text}");
 }
 
 #[test]

@@ -7,6 +7,7 @@
  *   ATRACE_API=N       the Android release to behave as (22 … 35)
  *   ATRACE_WRITE_CHK   call __write_chk, as fortified builds do, instead of write
  *   ATRACE_POINTER     call through a function pointer with an initialiser
+ *   ATRACE_POINTER_AND_PLT  with ATRACE_POINTER: ends go through the PLT all the same
  * Environment:
  *   ATRACE_MARKER      the marker's path; "none" for a device where it cannot be opened
  *   ATRACE_PROPERTY    initial value of debug.atrace.tags.enableflags
@@ -121,7 +122,13 @@ EXPORT void atrace_update_tags(void) {
 
 #if defined(ATRACE_POINTER)
 ssize_t (*volatile atrace_write_pointer)(int, const void *, size_t) = write;
+#if defined(ATRACE_POINTER_AND_PLT)
+/* Through the pointer for a begin and through the PLT for an end: two slots, one symbol. */
+#define MARKER_WRITE(buf, len) \
+    ((buf)[0] == 'E' ? write(atrace_marker_fd, buf, len) : atrace_write_pointer(atrace_marker_fd, buf, len))
+#else
 #define MARKER_WRITE(buf, len) atrace_write_pointer(atrace_marker_fd, buf, len)
+#endif
 #elif defined(ATRACE_WRITE_CHK)
 /* glibc has no __write_chk; the tests' libfortify.so brings bionic's. */
 ssize_t __write_chk(int fd, const void *buf, size_t count, size_t buf_size);
