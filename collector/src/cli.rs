@@ -3,7 +3,7 @@
 //! Messages of our own go to stderr with the program's name, so that a traced program's stdout
 //! stays its own.
 
-use crate::{agent_library, demo, run};
+use crate::{agent_library, demo, hooks, run};
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -33,6 +33,11 @@ enum Command {
     Run(RunArgs),
     /// Capture a sample app and show what came of it.
     Demo(DemoArgs),
+    /// List the slots through which libraries call a function, in a process or a file.
+    ///
+    /// For each library: every slot, the relocation table that names it, its type, and where it
+    /// leads now. When a trace is empty, this shows whether the agent's proxies are in place.
+    Hooks(HooksArgs),
     /// Write the agent's library and its C header to a directory.
     ///
     /// For use without `tracetee run`: LD_PRELOAD=…/libtracetee.so TRACETEE_CONFIG=FILE PROGRAM,
@@ -84,6 +89,20 @@ pub(crate) struct DemoArgs {
     pub(crate) out: PathBuf,
 }
 
+/// Options of `hooks`.
+#[derive(Debug, Args)]
+pub(crate) struct HooksArgs {
+    /// A process id, or an ELF file of any Android ABI.
+    #[arg(value_name = "PID|FILE", required_unless_present = "own")]
+    pub(crate) target: Option<OsString>,
+    /// This program itself.
+    #[arg(long = "self", conflicts_with = "target")]
+    pub(crate) own: bool,
+    /// The function; may be given several times [default: write and __write_chk].
+    #[arg(long = "symbol", value_name = "NAME")]
+    pub(crate) symbols: Vec<String>,
+}
+
 /// The agent's `pass_on`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -118,6 +137,7 @@ pub(crate) fn main() -> Result<ExitCode> {
     match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Demo(args) => demo::demo(&args).map(|()| ExitCode::SUCCESS),
+        Command::Hooks(args) => hooks::hooks(&args).map(|()| ExitCode::SUCCESS),
         Command::Library { out } => {
             let [library, header] = agent_library::write_to(&out)?;
             print(&format!("{}\n{}\n", library.display(), header.display()));

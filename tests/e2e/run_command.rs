@@ -323,3 +323,30 @@ fn stray_ends_are_left_out_open_sections_are_closed_and_both_are_said() {
     let position = |what: &str| lines.iter().position(|line| line.payload.contains(what)).unwrap();
     assert!(position("end of the thread") < position("whole"));
 }
+
+#[test]
+fn hooks_lists_a_process_that_carries_the_agent_and_the_files_of_any_abi() {
+    let (_, lines) = interrupted(|_, program| {
+        let output = Command::new(tracetee()).args(["hooks", &program.to_string()]).output();
+        let output = output.unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let slot = text.lines().find(|line| line.contains("libtracetee.so+0x"));
+        let slot = slot.unwrap_or_else(|| panic!("{text}{}", stderr(&output)));
+        assert!(slot.contains("write") && slot.contains("DT_JMPREL"), "{slot}");
+        assert!(slot.contains("JUMP_SLOT"), "{slot}");
+        assert!(text.contains("libraries read"), "{text}");
+        kill(program, libc::SIGKILL);
+    });
+    assert_is_a_prefix(&lines);
+
+    let hooks = |target: &str| Command::new(tracetee()).args(["hooks", target]).output().unwrap();
+    let of_itself = String::from_utf8(hooks("--self").stdout).unwrap();
+    assert!(of_itself.contains("write") && of_itself.contains("libc.so"), "{of_itself}");
+    for (target, named) in
+        [("/etc/passwd", "ELF magic"), ("/nonexistent", "cannot read"), ("999999999", "memory map")]
+    {
+        let result = hooks(target);
+        assert_eq!(result.status.code(), Some(125));
+        assert!(stderr(&result).contains(named), "{}", stderr(&result));
+    }
+}

@@ -21,6 +21,15 @@ pub struct FileMemory<'a> {
     end_vaddr: u64,
 }
 
+impl FileMemory<'_> {
+    /// The virtual address that the file's first byte is (or would be) loaded at.
+    #[must_use]
+    pub fn vaddr_of_file_start(&self) -> u64 {
+        let first = self.segments.iter().min_by_key(|segment| segment.offset);
+        first.map_or(0, |segment| segment.vaddr.wrapping_sub(segment.offset))
+    }
+}
+
 impl Memory for FileMemory<'_> {
     fn bytes(&self, vaddr: u64, len: u64) -> Option<&[u8]> {
         let end = vaddr.checked_add(len)?;
