@@ -108,6 +108,21 @@ fn dev_null_write_unhooked(bencher: Bencher<'_, '_>) {
         .bench(|| write_all(null.as_raw_fd(), b"hello, world"));
 }
 
+/// The hooks are in place, the capture's time is over: what every `write` of the app costs then.
+#[divan::bench(sample_count = 200, sample_size = 1)]
+fn dev_null_write_hooked_and_off(bencher: Bencher<'_, '_>) {
+    let null = File::options().write(true).open("/dev/null").unwrap();
+    tracetee::start(&Config { duration_ms: Some(1), ..Config::default() }).unwrap();
+    let capture = Capture;
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    write_from_the_stack(atrace_marker_fd.load(Ordering::Relaxed));
+    assert!(!tracetee::stats().unwrap().recording);
+    bencher
+        .counter(ItemsCount::new(RECORDS))
+        .bench(|| write_all(null.as_raw_fd(), b"hello, world"));
+    drop(capture);
+}
+
 #[divan::bench(sample_count = 200, sample_size = 1)]
 fn dev_null_write_during_a_capture(bencher: Bencher<'_, '_>) {
     let null = File::options().write(true).open("/dev/null").unwrap();

@@ -38,8 +38,8 @@ pub(crate) struct Unlocked<'a> {
     page_bytes: usize,
     /// The page range that is open now, with the protection to give back.
     open: Option<(usize, usize, c_int)>,
-    /// mprotect calls so far, for the report.
-    pub(crate) protect_calls: u32,
+    /// mprotect calls so far.
+    protect_calls: u32,
 }
 
 impl<'a> Unlocked<'a> {
@@ -67,8 +67,13 @@ impl<'a> Unlocked<'a> {
         }
     }
 
-    /// Makes the page of `slot` writable. Slots come sorted, so neighbouring pages of one
-    /// protection are opened together with it.
+    /// Gives the last pages back; returns how many mprotect calls all of it took.
+    pub(crate) fn finish(mut self) -> u32 {
+        self.close();
+        self.protect_calls
+    }
+
+    /// Makes the page of `slot` writable. Slots come sorted, so those of one page share a call.
     fn open_page_of(&mut self, slot: usize) -> Result<(), c_int> {
         let page = slot & !(self.page_bytes - 1);
         if self.open.is_some_and(|(start, end, _)| (start..end).contains(&page)) {

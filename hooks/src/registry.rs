@@ -15,7 +15,7 @@ use crate::loaded::{LoadCounters, ModuleKey, Settled, for_each_module, with_link
 use crate::loader;
 use crate::maps::Maps;
 use crate::patch::Unlocked;
-use crate::report::{ModuleReport, Outcome, Report, SlotReport};
+use crate::report::{ModuleReport, Outcome, Report};
 use crate::slots::{OwnedSlot, hook_module, restore};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
@@ -264,16 +264,14 @@ impl Owner {
         for_each_module(|module| {
             let Some(slots) = known.remove(&module.key) else { return true };
             let mut unlocked = Unlocked::new(&maps);
-            let restored = slots.iter().map(|slot| SlotReport {
-                outcome: restore(&mut unlocked, slot),
-                ..slot.report(Outcome::Restored)
-            });
+            let restored =
+                slots.iter().map(|slot| slot.report(restore(&mut unlocked, slot))).collect();
             report.modules.push(ModuleReport {
                 path: module.key.path.clone(),
-                slots: restored.collect(),
+                slots: restored,
                 skipped: None,
             });
-            report.protect_calls += unlocked.protect_calls;
+            report.protect_calls += unlocked.finish();
             true
         });
         known.clear();

@@ -98,7 +98,7 @@ pub(crate) fn hook_module(
         }
         reports.push(report);
     }
-    *protect_calls += unlocked.protect_calls;
+    *protect_calls += unlocked.finish();
     (ModuleReport { path, slots: reports, skipped: None }, owned)
 }
 

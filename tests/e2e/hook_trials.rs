@@ -162,3 +162,18 @@ fn where_mprotect_is_refused_the_slot_says_so_and_the_rest_is_hooked() {
     assert!(refused[0].contains("write Refused(13)"), "{refused:?}");
     assert_eq!(stats["summary"]["records"]["B"], 1, "the lazy libcutils is hooked");
 }
+
+#[test]
+fn a_library_without_relocations_is_passed_over() {
+    let directory = TempDir::new().unwrap();
+    libcutils(directory.path(), 34, &[]);
+    let empty = directory.path().join("libempty.so");
+    compile(&empty, &[source("fixtures/empty.c")], &["-shared", "-nostdlib", "-fPIC"]);
+    let dynamic = Command::new("readelf").arg("-d").arg(&empty).output().unwrap();
+    assert!(!String::from_utf8_lossy(&dynamic.stdout).contains("RELA"));
+    let arguments = ["-Wl,--no-as-needed", empty.to_str().unwrap()];
+    let program = fixture(directory.path(), "sections", &arguments);
+    let output = directory.path().join("out.ftrace");
+    run(&[], &output, &[program]);
+    assert_eq!(trace::records(&output).len(), 6);
+}
