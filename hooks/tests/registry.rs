@@ -2,6 +2,7 @@
 //! are process-wide.
 
 #![allow(missing_docs, reason = "tests")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
