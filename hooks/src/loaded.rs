@@ -13,6 +13,7 @@ use std::collections::HashSet;
 use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What identifies a loaded library. A bias alone is reused after a dlclose.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,6 +35,9 @@ pub struct LoadCounters {
     pub subs: u64,
 }
 
+/// The counters when the watchers last had seen everything.
+static SEEN: [AtomicU64; 2] = [const { AtomicU64::new(u64::MAX) }; 2];
+
 impl LoadCounters {
     /// The counters now.
     #[must_use]
@@ -44,6 +48,20 @@ impl LoadCounters {
             false
         });
         counters
+    }
+
+    /// Notes that the watchers have looked at every library of this moment.
+    pub(crate) fn mark_seen(self) {
+        // ORDERING: Relaxed; a stale pair makes one look too many, or is put right by the next
+        // load's own look: both counters only grow.
+        SEEN[0].store(self.adds, Ordering::Relaxed);
+        SEEN[1].store(self.subs, Ordering::Relaxed);
+    }
+
+    /// Whether nothing was loaded or unloaded since.
+    pub(crate) fn are_seen(self) -> bool {
+        let [adds, subs] = &SEEN;
+        adds.load(Ordering::Relaxed) == self.adds && subs.load(Ordering::Relaxed) == self.subs
     }
 
     /// Whether this dynamic linker has counters at all.

@@ -45,7 +45,8 @@ impl Registry {
     /// alone is absent, as `__write_chk` before Android 7, is left out), [`Error::System`] when
     /// the memory map cannot be read. Nothing is patched then.
     pub fn install(hooks: &[Hook], filter: Filter, later: Later) -> Result<(Self, Report), Error> {
-        let resolved = resolve(hooks);
+        let mut resolved = hooks.to_vec();
+        resolved.retain(has_definition);
         if resolved.is_empty() {
             let names: Vec<_> = hooks.iter().map(|hook| hook.symbol).collect();
             return Err(Error::SymbolNotFound {
@@ -54,7 +55,11 @@ impl Registry {
             });
         }
         // dlsym takes another lock of glibc's linker, which comes before the one that `with` takes.
-        let loader_hooks = resolve(loader::hooks());
+        let loader_hooks = loader::hooks().to_vec();
+        for hook in &loader_hooks {
+            // The linker's own `__loader_` functions may be hidden from dlsym: their slots tell.
+            has_definition(hook);
+        }
         let mut owner = Owner::new(resolved, filter, later);
         let (id, mut report) = State::with(|state, settled| {
             let report = owner.refresh(settled)?;
@@ -120,6 +125,10 @@ impl Drop for Registry {
 
 /// A library was loaded or unloaded: hooks what is new. Called by the `dlopen` proxies.
 pub(crate) fn libraries_changed() {
+    // Without allocating: `dlsym` is called in odd places, an allocator's own start among them.
+    if LoadCounters::now().is_some_and(|counters| counters.are_seen()) {
+        return;
+    }
     for _ in 0..MAX_PASSES {
         let settled = Settled::now();
         let complete = with_linker_lock(|| {
@@ -139,6 +148,9 @@ pub(crate) fn libraries_changed() {
             for owner in loader.iter_mut().chain(watching) {
                 // When the memory map cannot be read the next load tries again.
                 complete &= owner.refresh(&settled).is_err() || owner.is_complete();
+            }
+            if complete && let Some(counters) = LoadCounters::now() {
+                counters.mark_seen();
             }
             complete
         });
@@ -293,19 +305,15 @@ impl Owner {
     }
 }
 
-/// Gives each hook's first proxy the symbol's own definition; leaves out hooks without one.
-fn resolve(hooks: &[Hook]) -> Vec<Hook> {
-    let resolves = |hook: &&Hook| {
-        let (Some(first), Some(definition)) = (hook.proxies.first(), definition_of(hook.symbol))
-        else {
-            return false;
-        };
-        // ORDERING: Release, pairs with the load in the proxy; the slot that leads callers there
-        // is written afterwards.
-        first.previous.store(definition, Ordering::Release);
-        true
+/// Gives the hook's first proxy the symbol's own definition; false where there is none.
+fn has_definition(hook: &Hook) -> bool {
+    let (Some(first), Some(definition)) = (hook.proxies.first(), definition_of(hook.symbol)) else {
+        return false;
     };
-    hooks.iter().filter(resolves).copied().collect()
+    // ORDERING: Release, pairs with the load in the proxy; the slot that leads callers there is
+    // written afterwards.
+    first.previous.store(definition, Ordering::Release);
+    true
 }
 
 /// The symbol's definition behind us in search order.

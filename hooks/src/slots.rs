@@ -169,12 +169,12 @@ fn replace(
 
 /// The proxy that passes on to what the slot held. Under the patching lock.
 fn proxy_for(hook: &Hook, old: usize, lazy: bool) -> Option<&'static Proxy> {
-    let (first, chained) = hook.proxies.split_first()?;
     // ORDERING: Relaxed here and below; `previous` is written under the patching lock only.
-    if lazy || first.previous.load(Ordering::Relaxed) == old {
-        return Some(first);
+    if lazy {
+        let first = hook.proxies.first()?;
+        return (first.previous.load(Ordering::Relaxed) != 0).then_some(first);
     }
-    chained.iter().find(|proxy| match proxy.previous.load(Ordering::Relaxed) {
+    hook.proxies.iter().find(|proxy| match proxy.previous.load(Ordering::Relaxed) {
         0 => {
             // ORDERING: Release, pairs with the load in the proxy; the slot that leads callers
             // there is written afterwards.
