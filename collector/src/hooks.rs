@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use tracetee_hooks::elf::file::FileMemory;
@@ -63,13 +64,14 @@ fn of_process(pid: u32, names: &[&str]) -> Result<String> {
     for (path, start) in modules {
         // As the process sees it, also in a container.
         let file = PathBuf::from(format!("/proc/{pid}/root{path}"));
-        let Ok(bytes) = std::fs::read(&file) else {
-            let _ = writeln!(text, "{path}: gone from the disk, not read");
-            continue;
+        let bytes = match read_if_elf(&file) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => continue,
+            Err(error) => {
+                let _ = writeln!(text, "{path}: {error}");
+                continue;
+            }
         };
-        if !bytes.starts_with(b"\x7fELF") {
-            continue;
-        }
         read += 1;
         let image = match Image::from_file(&bytes) {
             Ok(Some(image)) => image,
@@ -103,6 +105,18 @@ fn of_process(pid: u32, names: &[&str]) -> Result<String> {
     }
     let _ = writeln!(text, "{read} libraries read, {with_slots} of them with {total} slots");
     Ok(text)
+}
+
+/// The file's bytes if it is an ELF file. Others are not read: a process may have mapped gigabytes
+/// (the recorder's own file, for one).
+fn read_if_elf(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
+    let mut file = File::open(path)?;
+    let mut bytes = vec![0u8; 4];
+    if file.read_exact(&mut bytes).is_err() || bytes != b"\x7fELF" {
+        return Ok(None);
+    }
+    file.read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
 }
 
 fn bytes_of<'a>(names: &[&'a str]) -> Vec<&'a [u8]> {
