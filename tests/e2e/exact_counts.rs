@@ -27,7 +27,7 @@ fn recorded_and_dropped_make_up_what_was_written_when_there_is_no_room() {
 }
 
 #[test]
-fn the_same_holds_in_memory_where_the_process_dumps_itself() {
+fn a_small_recorder_in_memory_is_filled_and_dumped_by_the_process_at_its_exit() {
     let (directory, program) = writer();
     let library = library(directory.path());
     let output = directory.path().join("out.ftrace");

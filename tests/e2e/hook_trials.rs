@@ -44,8 +44,6 @@ fn two_hundred_libraries_loaded_while_four_threads_write_are_all_hooked() {
     const COUNT: usize = 200;
     let directory = TempDir::new().unwrap();
     libcutils(directory.path(), 34, &[]);
-    // Compiled once a way of linking, then copied under each name: the number is in the name only
-    // of the first, so each gets its own by compilation.
     for number in 0..COUNT {
         generate(directory.path(), number);
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering, compiler_fence, fence,
 };
 
-/// How many threads can record at once. Each state is 192 bytes of zeroed memory, untouched until
+/// How many threads can record at once. Each state is 128 bytes of zeroed memory, untouched until
 /// it is used. (Android refuses an app far fewer threads than this.)
 pub const MAX_THREADS: usize = 4096;
 
@@ -55,6 +55,8 @@ pub(crate) struct ThreadState {
     pub(crate) passing: [AtomicUsize; 2],
     lanes: [Lane; 2],
 }
+
+const _: () = assert!(size_of::<ThreadState>() == 128);
 
 // SAFETY: the Cells of a state are touched by its own thread only (`current` hands it to nobody
 // else); everything that other threads read is atomic.

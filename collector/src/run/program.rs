@@ -5,6 +5,7 @@ use object::{Endianness, FileKind, elf};
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -75,8 +76,7 @@ fn obstacle_of(path: &Path, depth: u32) -> Option<String> {
              tracetee as its owner, or run a copy without the bit"
         ));
     }
-    // Only the first bytes of this program's own file are looked at: class and machine.
-    let own = Kind::of(&fs::read("/proc/self/exe").ok()?)?;
+    let own = Kind::of_this_program()?;
     let kind = Kind::of(&bytes)?;
     if kind != own {
         return Some(format!("{shown} is built for {kind}; the agent here is built for {own}"));
@@ -120,6 +120,13 @@ struct Kind {
 }
 
 impl Kind {
+    /// From the first bytes of its file, which is large.
+    fn of_this_program() -> Option<Self> {
+        let mut head = [0u8; 64];
+        fs::File::open("/proc/self/exe").ok()?.read_exact(&mut head).ok()?;
+        Self::of(&head)
+    }
+
     fn of(bytes: &[u8]) -> Option<Self> {
         let is_64_bit = match FileKind::parse(bytes).ok()? {
             FileKind::Elf32 => false,
