@@ -41,12 +41,27 @@ extern "C" {
  *   "tags"         array of category names ("view", "gfx", "app", ...); default ["all"]
  *   "pass_on"      "auto" (records go on to the kernel while a system trace has tags of its own),
  *                  "always" or "never"; default "auto"
- *   "recorder"     {"capacity_kb": memory for all records (16384),
+ *   "recorder"     {"mode": what happens when the memory is full:
+ *                      "startup"  the first records stay, later ones are dropped (default),
+ *                      "ring"     the oldest go: a flight recorder,
+ *                      "endless"  a thread of tracetee's streams them to "output" all the time,
+ *                      "systrace" nothing is recorded, records go on to the kernel;
+ *                   "capacity_kb": memory for all records (16384),
  *                   "block_kb": a thread's share at a time, a power of two, 8 to 1024 (16),
- *                   "directory": keep the memory in a file there, which survives a kill}
+ *                   "directory": keep the memory in a file there, which survives a kill,
+ *                   "recover_to": at the start, what killed processes left in "directory" becomes
+ *                      traces here, on a thread of low priority; files that cannot be read are
+ *                      renamed to *.pool.damaged. tracetee_stats tells ("health"."recovered"),
+ *                   "clock": "auto" (the processor's counter where it is right) or "boot",
+ *                   "drain_cpu_percent": endless: the most that the thread takes of a core (20)}
+ *   "output"       mode endless: the trace that is streamed; "%p" stands for the process id
+ *   "fast_path"    take records in atrace_begin_body and its kin, before they are formatted (false)
  *   "duration_ms"  the capture ends by itself after this time; at most a day
  *   "text"         {"catapult_only": leave out I, N, G and H (false),
- *                   "precision": "us" or "ns" ("us")}
+ *                   "precision": "us" or "ns" ("us"),
+ *                   "min_slice_us": {"main": 0, "render": 0, "other": 0}: leave out shorter sections,
+ *                      by class of thread (the first, those called RenderThread, all others),
+ *                   "main_thread_only": leave out all other threads (false)}
  *
  * Returns 0. Errors: CONFIG, STATE (one is running), HOOKS, IO, ARGUMENT.
  */
@@ -59,14 +74,16 @@ int tracetee_check_config(const char *config_json);
 
 /*
  * Stops the running capture: gives the tags back, unhooks, keeps the records for tracetee_dump
- * until the next start. Returns 0. Errors: STATE (none is running).
+ * until the next start; in mode endless, streams the rest and gives "output" its name.
+ * Returns 0. Errors: STATE (none is running), IO (mode endless: the trace could not be written).
  */
 int tracetee_stop(void);
 
 /*
  * Writes the records of the running or last capture to the file at path, as ftrace text; as zstd
- * when the path ends in ".zst". The file appears when it is whole. The capture goes on.
- * Returns 0. Errors: STATE (there was no capture), IO, ARGUMENT.
+ * when the path ends in ".zst". The file appears when it is whole. The capture goes on, and no
+ * thread that records is held up.
+ * Returns 0. Errors: STATE (there was no capture, or its mode is endless or systrace), IO, ARGUMENT.
  */
 int tracetee_dump(const char *path);
 

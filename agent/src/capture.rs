@@ -4,15 +4,17 @@
 //! Start: recorder, symbols, hooks, recording on, tags on. Stop: the same backwards. A stopped
 //! capture's recorder is kept for dumps until the next start.
 
-use crate::config::Config;
+use crate::config::{ClockSetting, Config};
+use crate::drain::Drain;
 use crate::error::Error;
 use crate::live;
-use crate::recorder::pool::Pool;
+use crate::recorder::layout::Mode;
+use crate::recorder::pool::{Pool, Shape};
 use crate::recorder::reader::PoolReader;
 use crate::recorder::{session, thread};
 use crate::tags::{TagReport, Tags};
 use crate::text::{self, Summary};
-use crate::{clock, marker, proxy};
+use crate::{clock, marker, proxy, recover};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -27,6 +29,7 @@ struct Capture {
     config: Config,
     pool: Box<Pool>,
     registry: Option<Registry>,
+    drain: Option<Drain>,
     tags: Tags,
     health: Health,
     running: bool,
@@ -51,6 +54,14 @@ pub struct Health {
     pub hooked_libraries: usize,
     /// Slots hooked.
     pub hooked_slots: usize,
+    /// What happens when the recorder is full.
+    pub recorder_mode: Mode,
+    /// Records are stamped with the processor's counter, not by a call.
+    pub counter_clock: bool,
+    /// Mode `endless`: the trace that is being streamed.
+    pub streaming_to: Option<PathBuf>,
+    /// What became of the files that killed processes had left; see `recorder.recover_to`.
+    pub recovered: Vec<String>,
     /// Slots and libraries that could not be hooked, with the reason; at most 16.
     pub not_hooked: Vec<String>,
 }
@@ -91,12 +102,14 @@ pub fn stop() -> Result<(), Error> {
     let mut guard = lock();
     match guard.as_mut().filter(|capture| capture.running) {
         Some(capture) => {
-            if !capture.stop() {
+            let free = capture.stop();
+            let streamed = capture.finish_streaming();
+            if !free {
                 // A writer is stuck inside the recorder (its thread is stopped, say): what it
                 // writes to must stay mapped for ever. The dump still works, on a leaked pool.
                 capture.leak_pool();
             }
-            Ok(())
+            streamed
         }
         None => Err(Error::State("no capture is running")),
     }
@@ -110,8 +123,15 @@ pub fn stop() -> Result<(), Error> {
 pub fn dump(path: &Path) -> Result<Summary, Error> {
     let guard = lock();
     let capture = guard.as_ref().ok_or(Error::State("there was no capture"))?;
+    match capture.config.recorder.mode {
+        Mode::Systrace => return Err(Error::State("mode systrace records nothing")),
+        Mode::Endless => {
+            return Err(Error::State("mode endless streams to its output; it is whole after stop"));
+        }
+        Mode::Startup | Mode::Ring => {}
+    }
     if capture.running {
-        session::note_thread_names();
+        session::note_thread_names(&capture.pool);
     }
     text::write_trace(&[PoolReader::of(&capture.pool)], &capture.config.text, path)
 }
@@ -123,7 +143,11 @@ pub fn stats() -> Option<Stats> {
     let capture = guard.as_ref()?;
     let mut health = capture.health.clone();
     health.atrace = capture.tags.report();
-    let summary = text::summarize(&[PoolReader::of(&capture.pool)]);
+    health.recovered = recover::outcomes();
+    let summary = match &capture.drain {
+        Some(drain) => drain.summary(),
+        None => text::summarize(&[PoolReader::of(&capture.pool)]),
+    };
     Some(Stats { recording: session::current() != 0, health, summary })
 }
 
@@ -132,7 +156,15 @@ pub fn stats() -> Option<Stats> {
 pub(crate) fn process_exits() -> Result<(), Error> {
     let mut guard = lock();
     let Some(capture) = guard.as_mut().filter(|capture| capture.running) else { return Ok(()) };
-    session::note_thread_names();
+    session::note_thread_names(&capture.pool);
+    if capture.config.recorder.mode == Mode::Endless {
+        let free = capture.stop();
+        let result = capture.finish_streaming();
+        if !free {
+            capture.leak_pool();
+        }
+        return result;
+    }
     let Some(output) = capture.config.output.clone() else {
         // The file is read by whoever started us; other threads may go on until the very end.
         let header = capture.pool.header();
@@ -140,9 +172,8 @@ pub(crate) fn process_exits() -> Result<(), Error> {
         return Ok(());
     };
     let free = capture.stop();
-    let path = output.to_string_lossy().replace("%p", &std::process::id().to_string());
-    let result =
-        text::write_trace(&[PoolReader::of(&capture.pool)], &capture.config.text, Path::new(&path));
+    let path = expand(&output);
+    let result = text::write_trace(&[PoolReader::of(&capture.pool)], &capture.config.text, &path);
     if !free {
         capture.leak_pool();
     }
@@ -151,7 +182,7 @@ pub(crate) fn process_exits() -> Result<(), Error> {
 
 impl Capture {
     fn start(config: Config) -> Result<Self, Error> {
-        let pool = new_pool(&config)?;
+        let earlier = clock::first_anchor();
         thread::prepare().map_err(|errno| Error::Io {
             what: "create the recorder's",
             path: PathBuf::from("pthread key"),
@@ -161,30 +192,49 @@ impl Capture {
         marker::learn();
 
         let mut health = Health::of_this_process();
-        let mut tags = Tags::find().unwrap_or_else(|error| {
+        let tags = Tags::find().unwrap_or_else(|error| {
             health.atrace_missing = Some(error.to_string());
             Tags::none()
         });
         live::set_passing(config.pass_on.into(), tags.of_the_system());
 
-        let (registry, report) =
-            Registry::install(&proxy::HOOKS, Box::new(|_| true), Later::Watch)?;
-
-        health.take_hooks(&report);
+        // Mode systrace hooks nothing: the records go where libcutils writes them.
+        let records = config.recorder.mode != Mode::Systrace;
+        let registry = if records {
+            let hooks = proxy::hooks(config.fast_path);
+            let (registry, report) = Registry::install(hooks, Box::new(|_| true), Later::Watch)?;
+            health.take_hooks(&report);
+            Some(registry)
+        } else {
+            None
+        };
 
         let wanted = config.tag_word()?;
-        session::open(&raw const *pool, deadline_ns(&config));
-        tags.force(wanted);
-        health.atrace = tags.report();
-        let capture = Self { config, pool, registry: Some(registry), tags, health, running: true };
+        let pool = new_pool(&config, earlier)?;
+        health.recorder_mode = config.recorder.mode;
+        health.counter_clock = clock::uses_counter();
+        let mut capture = Self { config, pool, registry, drain: None, tags, health, running: true };
+        if capture.config.recorder.mode == Mode::Endless {
+            capture.start_streaming()?;
+        }
+        if records {
+            session::open(&raw const *capture.pool, deadline_ns(&capture.config));
+        }
+        capture.tags.force(wanted);
+        capture.health.atrace = capture.tags.report();
         capture.write_meta();
+        if let (Some(directory), Some(to)) =
+            (&capture.config.recorder.directory, &capture.config.recorder.recover_to)
+        {
+            recover::in_background(directory, to, &capture.config.text);
+        }
         Ok(capture)
     }
 
     /// `true` when no writer is left in the recorder.
     fn stop(&mut self) -> bool {
         self.tags.give_back();
-        session::note_thread_names();
+        session::note_thread_names(&self.pool);
         let free = session::close();
         let header = self.pool.header();
         if header.stop_boot_ns.load(Ordering::Relaxed) == 0 {
@@ -198,6 +248,28 @@ impl Capture {
         }
         self.running = false;
         free
+    }
+
+    /// Mode endless: starts the thread that streams.
+    fn start_streaming(&mut self) -> Result<(), Error> {
+        let Some(output) = &self.config.output else { return Ok(()) };
+        let path = expand(output);
+        self.health.streaming_to = Some(path.clone());
+        // For who recovers after a kill.
+        self.write_meta();
+        self.drain = Some(Drain::start(&self.pool, &path, &self.config)?);
+        Ok(())
+    }
+
+    /// Mode endless, after the last writer: the rest is streamed and the trace gets its name.
+    fn finish_streaming(&mut self) -> Result<(), Error> {
+        let Some(drain) = &mut self.drain else { return Ok(()) };
+        drain.finish()?;
+        // All of it is in the trace.
+        if let Some(path) = self.pool.path() {
+            let _ = std::fs::remove_file(path);
+        }
+        Ok(())
     }
 
     /// Keeps the pool mapped for the rest of the process, and reads from it all the same.
@@ -215,9 +287,14 @@ impl Capture {
     /// In the child of a fork: records go on into a file of its own, or stop.
     fn continue_in_child(&mut self) {
         let pool = match &self.config.recorder.directory {
-            Some(_) if self.running => new_pool(&self.config).ok(),
+            Some(_) if self.running && self.config.recorder.mode != Mode::Endless => {
+                new_pool(&self.config, clock::first_anchor()).ok()
+            }
             _ => None,
         };
+        // The streaming thread is the parent's, and so is the lock on the file.
+        std::mem::forget(self.drain.take());
+        self.pool.close_file();
         let Some(pool) = pool else {
             live::give_words_back();
             self.running = false;
@@ -259,13 +336,29 @@ impl Health {
     }
 }
 
-fn new_pool(config: &Config) -> Result<Box<Pool>, Error> {
+/// The recorder's memory. `earlier`: an anchor of the clock from some time ago.
+fn new_pool(config: &Config, earlier: clock::Anchor) -> Result<Box<Pool>, Error> {
     let recorder = &config.recorder;
     let path = recorder.directory.as_ref().map(|directory| {
         directory.join(format!("{}-{}.pool", std::process::id(), clock::boot_ns()))
     });
-    let capacity_bytes = recorder.capacity_kb.saturating_mul(1024);
-    Pool::create(capacity_bytes, recorder.block_kb * 1024, path.as_deref()).map(Box::new)
+    let anchors = match recorder.clock {
+        ClockSetting::Auto => clock::choose(earlier),
+        ClockSetting::Boot => clock::choose_boot(),
+    };
+    let shape = Shape {
+        capacity_bytes: recorder.capacity_kb.saturating_mul(1024),
+        block_bytes: recorder.block_kb * 1024,
+        mode: recorder.mode,
+        path: path.as_deref(),
+        anchors,
+    };
+    Pool::create(&shape).map(Box::new)
+}
+
+/// An output path with `%p` as the process id.
+fn expand(path: &Path) -> PathBuf {
+    PathBuf::from(path.to_string_lossy().replace("%p", &std::process::id().to_string()))
 }
 
 fn deadline_ns(config: &Config) -> u64 {

@@ -5,6 +5,7 @@
 
 use crate::error::Error;
 use crate::live::PassOn;
+use crate::recorder::layout::Mode;
 use crate::tags;
 use crate::text::TextOptions;
 use serde::{Deserialize, Serialize};
@@ -24,8 +25,12 @@ pub struct Config {
     pub duration_ms: Option<u64>,
     /// How the trace is written.
     pub text: TextOptions,
-    /// Under LD_PRELOAD: the trace is written here when the process exits. `%p` stands for its id.
+    /// Recorder mode `endless`: the trace that is streamed. Else, under LD_PRELOAD: the trace that is
+    /// written when the process exits. `%p` stands for the process id.
     pub output: Option<PathBuf>,
+    /// Take records where they are made (`atrace_begin_body` …), before they are formatted, besides
+    /// where they are written.
+    pub fast_path: bool,
 }
 
 impl Default for Config {
@@ -37,6 +42,7 @@ impl Default for Config {
             duration_ms: None,
             text: TextOptions::default(),
             output: None,
+            fast_path: false,
         }
     }
 }
@@ -68,6 +74,8 @@ impl From<PassOnSetting> for PassOn {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecorderConfig {
+    /// What happens when all blocks are in use.
+    pub mode: Mode,
     /// All blocks together. Untouched pages cost nothing.
     pub capacity_kb: u64,
     /// One block; each recording thread holds one.
@@ -75,11 +83,37 @@ pub struct RecorderConfig {
     /// Where the recorder's file lies, one a process. Without it the memory is anonymous, and lost
     /// with the process.
     pub directory: Option<PathBuf>,
+    /// At the start, files that killed processes left in `directory` become traces here, on a
+    /// thread of low priority.
+    pub recover_to: Option<PathBuf>,
+    /// Which clock the records are stamped with.
+    pub clock: ClockSetting,
+    /// Mode `endless`: the most that the streaming thread takes of one processor.
+    pub drain_cpu_percent: u32,
+}
+
+/// Which clock the records are stamped with; their times are boot time either way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClockSetting {
+    /// The processor's counter where it is known to be right.
+    #[default]
+    Auto,
+    /// Always the system call's.
+    Boot,
 }
 
 impl Default for RecorderConfig {
     fn default() -> Self {
-        Self { capacity_kb: 16 * 1024, block_kb: 16, directory: None }
+        Self {
+            mode: Mode::Startup,
+            capacity_kb: 16 * 1024,
+            block_kb: 16,
+            directory: None,
+            recover_to: None,
+            clock: ClockSetting::Auto,
+            drain_cpu_percent: 20,
+        }
     }
 }
 
@@ -89,6 +123,10 @@ const MIN_BLOCK_KB: u32 = 8;
 const MAX_BLOCK_KB: u32 = 1024;
 /// Largest capacity, 1 TiB: a file of that size is still sparse.
 const MAX_CAPACITY_KB: u64 = 1 << 30;
+/// Blocks that are used again and again: one being written, one being read, and some past.
+const MIN_REUSED_BLOCKS: u64 = 4;
+/// Longest section that a filter may leave out: what follows it is held back as long.
+const MAX_MIN_SLICE_US: u64 = 10_000_000;
 /// Longest capture that may be asked for, a day.
 const MAX_DURATION_MS: u64 = 24 * 3600 * 1000;
 
@@ -120,6 +158,30 @@ impl Config {
             let reason =
                 format!("{capacity_kb} is not from {block_kb} (one block) to {MAX_CAPACITY_KB}");
             return refuse("recorder.capacity_kb", reason);
+        }
+        let blocks = capacity_kb / u64::from(block_kb);
+        if matches!(self.recorder.mode, Mode::Ring | Mode::Endless) && blocks < MIN_REUSED_BLOCKS {
+            let reason = format!(
+                "{capacity_kb} is {blocks} blocks; modes ring and endless need {MIN_REUSED_BLOCKS}"
+            );
+            return refuse("recorder.capacity_kb", reason);
+        }
+        if !(1..=100).contains(&self.recorder.drain_cpu_percent) {
+            let reason = format!("{} is not from 1 to 100", self.recorder.drain_cpu_percent);
+            return refuse("recorder.drain_cpu_percent", reason);
+        }
+        if self.recorder.mode == Mode::Endless && self.output.is_none() {
+            return refuse("output", "mode endless streams to it; it is missing".into());
+        }
+        if self.recorder.recover_to.is_some() && self.recorder.directory.is_none() {
+            return refuse(
+                "recorder.recover_to",
+                "there is no recorder.directory to look in".into(),
+            );
+        }
+        let slices = self.text.min_slice_us;
+        if [slices.main, slices.render, slices.other].iter().any(|&us| us > MAX_MIN_SLICE_US) {
+            return refuse("text.min_slice_us", format!("over {MAX_MIN_SLICE_US} (ten seconds)"));
         }
         match self.duration_ms {
             Some(0) => refuse("duration_ms", "0 records nothing; leave it out for no limit".into()),
@@ -155,6 +217,12 @@ mod tests {
             (r#"{"recorder":{"capacity_kb":8}}"#, "recorder.capacity_kb"),
             (r#"{"recorder":{"capacity_kb":-8}}"#, "-8"),
             (r#"{"duration_ms":0}"#, "duration_ms"),
+            (r#"{"recorder":{"mode":"rign"}}"#, "rign"),
+            (r#"{"recorder":{"mode":"ring","capacity_kb":32}}"#, "recorder.capacity_kb"),
+            (r#"{"recorder":{"mode":"endless"}}"#, "output"),
+            (r#"{"recorder":{"drain_cpu_percent":0}}"#, "recorder.drain_cpu_percent"),
+            (r#"{"recorder":{"recover_to":"/tmp"}}"#, "recorder.recover_to"),
+            (r#"{"text":{"min_slice_us":{"main":10000001}}}"#, "text.min_slice_us"),
             (r#"{"duration_ms":86400001}"#, "duration_ms"),
             (r#"{"#, "line 1"),
         ] {

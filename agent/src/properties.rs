@@ -29,6 +29,11 @@ pub(crate) fn get(name: &CStr) -> Option<String> {
     unsafe { CStr::from_ptr(value.as_ptr()) }.to_str().ok().map(str::to_owned)
 }
 
+/// Android's release as a number; `None` elsewhere.
+pub(crate) fn api_level() -> Option<u32> {
+    get(c"ro.build.version.sdk")?.trim().parse().ok()
+}
+
 /// The tags that a system trace has asked for: `debug.atrace.tags.enableflags`.
 pub(crate) fn system_tags() -> Option<u64> {
     let text = get(c"debug.atrace.tags.enableflags")?;

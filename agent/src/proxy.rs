@@ -9,13 +9,14 @@
 
 use crate::record::{MAX_RECORD_BYTES, is_record_shaped};
 use crate::recorder::{session, thread, thread::ThreadState, writer};
-use crate::{errno, live, marker};
+use crate::{errno, fast, live, marker, names};
 use libc::{c_int, c_void, size_t, ssize_t};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tracetee_hooks::{Hook, Proxy};
 
 /// Proxies a symbol: one for the real function, the others each for one foreign hooker's.
-const CHAIN: usize = 4;
+pub(crate) const CHAIN: usize = 4;
 
 type Write = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t) -> ssize_t;
 type WriteChk = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t, size_t) -> ssize_t;
@@ -23,6 +24,7 @@ type WriteChk = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t, size_t
 static PREVIOUS_WRITE: [AtomicUsize; CHAIN] = [const { AtomicUsize::new(0) }; CHAIN];
 static PREVIOUS_WRITE_CHK: [AtomicUsize; CHAIN] = [const { AtomicUsize::new(0) }; CHAIN];
 
+/// The proxies of one symbol.
 macro_rules! proxies {
     ($function:ident, $signature:ty, $previous:ident, $($index:literal)*) => {
         [$(
@@ -32,14 +34,28 @@ macro_rules! proxies {
     };
 }
 
+pub(crate) use proxies;
+
 static WRITE: [Proxy; CHAIN] = proxies!(write_proxy, Write, PREVIOUS_WRITE, 0 1 2 3);
 static WRITE_CHK: [Proxy; CHAIN] = proxies!(write_chk_proxy, WriteChk, PREVIOUS_WRITE_CHK, 0 1 2 3);
 
-/// What the agent hooks.
-pub(crate) static HOOKS: [Hook; 2] = [
-    Hook { symbol: "write", proxies: &WRITE },
-    Hook { symbol: "__write_chk", proxies: &WRITE_CHK },
-];
+/// What the agent hooks: where records are written, where threads get their names, and, if wanted,
+/// where libcutils makes records.
+pub(crate) fn hooks(fast_path: bool) -> &'static [Hook] {
+    static HOOKS: OnceLock<Vec<Hook>> = OnceLock::new();
+    let hooks = HOOKS.get_or_init(|| {
+        let mut hooks = vec![
+            Hook { symbol: "write", proxies: &WRITE },
+            Hook { symbol: "__write_chk", proxies: &WRITE_CHK },
+            Hook { symbol: "prctl", proxies: &names::PRCTL },
+            Hook { symbol: "pthread_setname_np", proxies: &names::SETNAME },
+        ];
+        hooks.extend(fast::hooks());
+        hooks
+    });
+    let without_fast = hooks.iter().take(4).count();
+    if fast_path { hooks } else { hooks.get(..without_fast).unwrap_or(hooks) }
+}
 
 unsafe extern "C-unwind" fn write_proxy<const INDEX: usize>(
     fd: c_int,

@@ -1,14 +1,24 @@
-//! Reads the recorder files that processes left in a directory, and writes one trace of them.
+//! Reads the recorder files that processes left in a directory.
 //!
-//! Used by `tracetee run` when its program has ended, however it ended: exit, exec, signal or
-//! kill. The files are read, not changed.
+//! [`recover`] writes one trace of all of them; `tracetee run` uses it when its program has ended,
+//! however it ended. [`in_background`] is for the next start of an app: what its killed
+//! predecessors left becomes a trace each, marked as recovered; a file that cannot be read is set
+//! aside under another name, and said.
 
 use crate::capture::Health;
 use crate::error::Error;
+use crate::recorder::layout::Mode;
 use crate::recorder::reader::{PoolFile, PoolReader};
+use crate::text::merge::Source;
+use crate::text::sink::Sink;
+use crate::text::trace::Trace;
 use crate::text::{self, Summary, TextOptions};
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 
 /// What was found in a directory of recorder files.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -28,6 +38,8 @@ pub struct Recovered {
 
 /// Extension of recorder files.
 const POOL_EXTENSION: &str = "pool";
+/// Added to the name of a recorder file that cannot be read.
+const DAMAGED_EXTENSION: &str = "damaged";
 /// Extension of the files in which a process says why it did not record.
 pub(crate) const FAILURE_EXTENSION: &str = "failed";
 
@@ -65,6 +77,142 @@ pub fn recover(directory: &Path, options: &TextOptions, output: &Path) -> Result
         text::write_trace(&readers, options, output)?
     };
     Ok(recovered)
+}
+
+/// What became of abandoned files so far, for the health report.
+static OUTCOMES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// See [`Health::recovered`].
+pub(crate) fn outcomes() -> Vec<String> {
+    OUTCOMES.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn tell(outcome: String) {
+    let mut outcomes = OUTCOMES.lock().unwrap_or_else(PoisonError::into_inner);
+    // A health report is no log.
+    if outcomes.len() < 16 {
+        outcomes.push(outcome);
+    }
+}
+
+/// Recovers what is in `directory`, if there is anything, on a thread of low priority.
+pub(crate) fn in_background(directory: &Path, to: &Path, options: &TextOptions) {
+    let files = abandoned_in(directory);
+    if files.is_empty() {
+        return;
+    }
+    let (to, options) = (to.to_owned(), options.clone());
+    let work = move || {
+        crate::drain::lower_priority();
+        let done = std::panic::catch_unwind(|| {
+            for file in files {
+                recover_one(&file, &to, &options);
+            }
+        });
+        if done.is_err() {
+            tell("recovery failed by a fault of its own".to_owned());
+        }
+    };
+    let thread = std::thread::Builder::new().name("tracetee-rec".to_owned()).spawn(work);
+    if let Err(error) = thread {
+        tell(format!("recovery: {error}"));
+    }
+}
+
+/// A recorder file that no process holds any more, locked by us.
+#[derive(Debug)]
+struct Abandoned {
+    path: PathBuf,
+    _lock: File,
+}
+
+fn abandoned_in(directory: &Path) -> Vec<Abandoned> {
+    let files = files_in(directory).unwrap_or_default().into_iter();
+    files
+        .filter(|path| path.extension().unwrap_or_default() == POOL_EXTENSION)
+        .filter_map(|path| {
+            let file = File::open(&path).ok()?;
+            // SAFETY: a valid descriptor. Its process holds the lock as long as it lives.
+            let locked = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
+            (locked == 0).then_some(Abandoned { path, _lock: file })
+        })
+        .collect()
+}
+
+/// One file: a trace, or set aside. Never both, and never lost: the file goes when its trace is
+/// there.
+fn recover_one(file: &Abandoned, to: &Path, options: &TextOptions) {
+    let shown = file.path.display();
+    match write_recovered(&file.path, to, options) {
+        Ok(None) => {
+            let _ = std::fs::remove_file(&file.path);
+        }
+        Ok(Some((path, summary))) => {
+            let _ = std::fs::remove_file(&file.path);
+            let records = summary.recorded();
+            tell(format!("{}: {records} records of {shown}", path.display()));
+        }
+        Err(Error::Pool { reason, .. }) => {
+            let aside = file.path.with_added_extension(DAMAGED_EXTENSION);
+            let _ = std::fs::rename(&file.path, &aside);
+            tell(format!("set aside as {}: {reason}", aside.display()));
+        }
+        // The disk is full, say: the next start tries again.
+        Err(error) => tell(format!("{shown} was not recovered: {error}")),
+    }
+}
+
+/// Writes what a file holds as a trace in `to`; nothing for a file without records.
+fn write_recovered(
+    path: &Path,
+    to: &Path,
+    options: &TextOptions,
+) -> Result<Option<(PathBuf, Summary)>, Error> {
+    let pool = PoolFile::open(path)?;
+    let reader = pool.reader();
+    if reader.mode() == Mode::Endless
+        && let Some(done) = finish_streamed(&reader, options)?
+    {
+        return Ok(Some(done));
+    }
+    if text::summarize(&[reader]).recorded() == 0 {
+        return Ok(None);
+    }
+    std::fs::create_dir_all(to).map_err(|source| Error::Io {
+        what: "create",
+        path: to.to_owned(),
+        source,
+    })?;
+    let name =
+        format!("recovered-{}-{}.ftrace.zst", reader.pid(), reader.start_real_ns() / 1_000_000);
+    let output = to.join(name);
+    let summary = text::write(&[reader], options, &output, true)?;
+    Ok(Some((output, summary)))
+}
+
+/// A process that streamed was killed: its trace is cut to what is known to be whole, and goes on
+/// with what the recorder still holds.
+fn finish_streamed(
+    reader: &PoolReader<'_>,
+    options: &TextOptions,
+) -> Result<Option<(PathBuf, Summary)>, Error> {
+    let health: Health = serde_json::from_str(&reader.meta()).unwrap_or_default();
+    let Some(output) = health.streaming_to else { return Ok(None) };
+    let header = reader.pool_header();
+    // ORDERING: Relaxed; the process is gone.
+    let round = header.drain_round.load(Ordering::Relaxed) as usize & 1;
+    let bytes = header.streamed_bytes.get(round).map_or(0, |bytes| bytes.load(Ordering::Relaxed));
+    let Some(sink) = Sink::resume(&output, reader.pid(), bytes)? else { return Ok(None) };
+    let mut trace = Trace::with(Some(sink), options);
+    trace.keep_places();
+    trace.mark_recovered();
+    if bytes > 0 {
+        trace.go_on_behind(reader);
+    }
+    let sources = [Source::of(*reader)];
+    trace.take(&sources, u64::MAX)?;
+    let summary = trace.finish(&sources)?;
+    Ok(Some((output, summary)))
 }
 
 fn files_in(directory: &Path) -> Result<Vec<PathBuf>, Error> {

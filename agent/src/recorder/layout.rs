@@ -3,48 +3,45 @@
 //! ```text
 //! 0        header (PoolHeader)
 //! 4096     metadata, JSON text
-//! 16384    block 0: BlockHeader (64 bytes), records …
+//! 16384    threads (ThreadEntry, 64 bytes each)
+//! 278528   block 0: BlockHeader (64 bytes), records …
 //!          block 1 …
 //! ```
 //!
-//! A record is one u64 word, `delta_ns (48 bits) | length (16 bits)`, then its bytes, padded to 8.
-//! The delta counts from the block's `base_ns`. Because nothing in it is a pointer, a file that
-//! outlived its process can be read by any other; because of that it is never trusted either: see
-//! [`super::reader`].
+//! All of it is words of 8 bytes. A record is one word, `delta (48 bits) | form (3) | length (13)`,
+//! then its bytes, padded. A block is a row of *segments*: each begins with a note that says whose
+//! records follow ([`Segment`]) and holds an anchor, a value of the clock's counter with the boot
+//! time of that moment; deltas count from the latest anchor. Because nothing in it is a pointer, a
+//! file that outlived its process can be read by any other; because of that it is never trusted
+//! either: see [`super::reader`].
 
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
+use super::sync::{AtomicU8, AtomicU32, AtomicU64};
 
 /// First bytes of a pool.
 pub(crate) const MAGIC: [u8; 8] = *b"TTPOOL\0\x01";
 /// Changes whenever this file's structures do.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Where the metadata starts.
 pub(crate) const META_OFFSET: usize = 4096;
+/// Where the thread entries start.
+pub(crate) const THREADS_OFFSET: usize = 16384;
+/// How many thread entries there are. Entry 0 is for all threads that get none of their own.
+pub(crate) const THREAD_ENTRIES: usize = 4096;
 /// Where the blocks start; a multiple of every page size up to 16 KiB.
-pub(crate) const BLOCKS_OFFSET: usize = 16384;
+pub(crate) const BLOCKS_OFFSET: usize = THREADS_OFFSET + THREAD_ENTRIES * size_of::<ThreadEntry>();
 /// What the metadata may take.
-pub(crate) const META_BYTES: usize = BLOCKS_OFFSET - META_OFFSET;
-/// Bytes before a block's first record.
-pub(crate) const BLOCK_HEADER_BYTES: usize = size_of::<BlockHeader>();
-/// Bytes before a record's text.
-pub(crate) const RECORD_HEADER_BYTES: usize = 8;
-/// A leased block's `magic`.
-pub(crate) const BLOCK_LEASED: u32 = 0x544b_4c42;
-/// The largest time that fits a record's delta, 78 hours.
-pub(crate) const MAX_DELTA_NS: u64 = (1 << 48) - 1;
+pub(crate) const META_BYTES: usize = THREADS_OFFSET - META_OFFSET;
+/// Words before a block's first segment.
+pub(crate) const BLOCK_HEADER_WORDS: usize = 8;
 /// What a thread's name takes at most, NUL included (the kernel's TASK_COMM_LEN).
 pub(crate) const NAME_BYTES: usize = 16;
 
-/// First byte of the recorder's own records, which no atrace record has. The thread ended; the
-/// rest is its last name.
-pub(crate) const NOTE_THREAD_END: u8 = 1;
-/// A thread's name as seen by another one: u32 incarnation (little endian), then the name.
-pub(crate) const NOTE_THREAD_NAME: u8 = 2;
+const _: () = assert!(BLOCKS_OFFSET.is_multiple_of(16384));
 
-/// Why a record was not recorded; an index into [`PoolHeader::dropped`].
+/// Why a record was not recorded; an index into [`ThreadEntry::dropped`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
-    /// All blocks are leased.
+    /// All blocks are leased or hold records that may not go.
     PoolFull = 0,
     /// The file could not grow: the disk is full, or its quota is.
     NoSpace = 1,
@@ -70,14 +67,33 @@ impl Loss {
     }
 }
 
-/// How many cache lines the loss counters are spread over.
-pub(crate) const LOSS_LANES: usize = 16;
+/// What happens when all blocks are in use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u32)]
+pub enum Mode {
+    /// The first records stay, later ones are dropped.
+    #[default]
+    Startup = 0,
+    /// The oldest block goes: a flight recorder.
+    Ring = 1,
+    /// A thread of the agent's streams the records to the trace and frees their blocks.
+    Endless = 2,
+    /// Nothing is recorded; records go on to the kernel.
+    Systrace = 3,
+}
 
-/// One cache line of loss counters.
-#[repr(C, align(64))]
-#[derive(Debug, Default)]
-pub(crate) struct LossLane {
-    pub(crate) by_reason: [AtomicU64; Loss::ALL.len()],
+impl Mode {
+    /// From [`PoolHeader::mode`].
+    pub(crate) const fn from_number(number: u32) -> Option<Self> {
+        Some(match number {
+            0 => Self::Startup,
+            1 => Self::Ring,
+            2 => Self::Endless,
+            3 => Self::Systrace,
+            _ => return None,
+        })
+    }
 }
 
 /// The start of a pool.
@@ -89,43 +105,236 @@ pub(crate) struct PoolHeader {
     pub(crate) block_bytes: u32,
     pub(crate) block_count: u32,
     pub(crate) pid: i32,
+    pub(crate) mode: u32,
+    /// Length of the metadata text.
+    pub(crate) meta_bytes: AtomicU32,
     /// Boot and real time of the start, read together.
     pub(crate) start_boot_ns: u64,
     pub(crate) start_real_ns: u64,
     /// Boot time of the stop, 0 while recording (and for ever after a kill).
     pub(crate) stop_boot_ns: AtomicU64,
-    /// Length of the metadata text.
-    pub(crate) meta_bytes: AtomicU32,
-    /// Blocks leased so far; the next block's index.
-    pub(crate) next_block: AtomicU32,
-    pub(crate) dropped: [LossLane; LOSS_LANES],
+    /// Two anchors of the counter clock, some milliseconds apart, from before the first record:
+    /// counter, boot time, counter, boot time. All 0 when the counter is not used.
+    pub(crate) anchors: [u64; 4],
+    /// How many times a block was asked for; the next block's index, in ring mode modulo the count.
+    pub(crate) tickets: AtomicU64,
+    /// Thread entries given out so far, entry 0 included.
+    pub(crate) threads: AtomicU32,
+    /// Endless mode: which half of the pairs below and of `drained` and `open` is in force.
+    pub(crate) drain_round: AtomicU32,
+    /// Endless mode: length of the trace up to which it holds what was drained.
+    pub(crate) streamed_bytes: [AtomicU64; 2],
+    /// Endless mode: the clock up to which it was drained: boot time, ns.
+    pub(crate) streamed_ns: [AtomicU64; 2],
 }
 
 const _: () = assert!(size_of::<PoolHeader>() <= META_OFFSET);
 
-/// The start of a block. Written by the thread that leased it; `magic` last.
+/// What is known of one thread of the pool, besides its records.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct ThreadEntry {
+    /// Which thread of the process, counted from 1: ids of ended threads are reused, this is not.
+    pub(crate) incarnation: AtomicU32,
+    pub(crate) tid: AtomicU32,
+    /// The last name known.
+    pub(crate) name: [AtomicU8; NAME_BYTES],
+    /// Records lost because their block went to another thread (ring mode).
+    pub(crate) overwritten: AtomicU64,
+    /// Records not recorded, by [`Loss`].
+    pub(crate) dropped: [AtomicU32; Loss::ALL.len()],
+    /// Endless mode: sections open at the end of what was streamed.
+    pub(crate) open: [AtomicU32; 2],
+}
+
+const _: () = assert!(size_of::<ThreadEntry>() == 64);
+
+/// The start of a block.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct BlockHeader {
-    /// [`BLOCK_LEASED`] once the fields below are set.
-    pub(crate) magic: AtomicU32,
-    /// Bytes of complete records behind this header.
-    pub(crate) committed_bytes: AtomicU32,
-    /// Which thread of this pool, counted from 1: ids of ended threads are reused, this is not.
-    pub(crate) incarnation: AtomicU32,
-    pub(crate) tid: AtomicI32,
-    /// Boot time that the records' deltas count from.
-    pub(crate) base_ns: AtomicU64,
-    /// 0: the thread itself, 1: a signal handler that interrupted it in the recorder.
-    pub(crate) lane: AtomicU8,
-    /// The thread's name when it leased the block.
-    pub(crate) name: [AtomicU8; NAME_BYTES],
+    /// `generation << 3 | state`, see [`super::blocks`]. 0: never used.
+    pub(crate) lease: AtomicU32,
+    /// Words of complete records behind this header.
+    pub(crate) committed: AtomicU32,
+    /// Which lane holds it: `2 × number of the thread's state + lane`.
+    pub(crate) owner: AtomicU32,
+    /// The low bits of the ticket that it was leased by.
+    pub(crate) ticket: AtomicU32,
+    /// How many segments it holds.
+    pub(crate) segments: AtomicU32,
+    /// Entry of the first segment's thread, and that segment's records: set when it ends.
+    pub(crate) first_entry: AtomicU32,
+    pub(crate) first_records: AtomicU32,
+    /// Endless mode: the generation that `drained` is about, and words already streamed.
+    pub(crate) drained_lease: [AtomicU32; 2],
+    pub(crate) drained: [AtomicU32; 2],
 }
 
-const _: () = assert!(size_of::<BlockHeader>() == 64);
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<BlockHeader>() == BLOCK_HEADER_WORDS * 8);
 
-/// `bytes` rounded up to the recorder's alignment.
-#[inline]
-pub(crate) const fn padded(bytes: usize) -> usize {
-    (bytes + 7) & !7
+/// How a record's bytes are to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Form {
+    /// As they were written to the marker.
+    Text = 0,
+    /// The recorder's own: the first byte says what ([`NOTE_SEGMENT`] …).
+    Note = 1,
+    /// Fields that the fast path left unformatted, see [`crate::record::Packed`].
+    Packed = 2,
+}
+
+/// A record's first word.
+pub(crate) const fn record_word(delta: u64, form: Form, bytes: usize) -> u64 {
+    (delta << 16) | ((form as u64) << 13) | (bytes as u64 & 0x1fff)
+}
+
+/// The parts of a record's first word: delta, form, length in bytes.
+pub(crate) const fn split_word(word: u64) -> (u64, Option<Form>, usize) {
+    let form = match (word >> 13) & 7 {
+        0 => Some(Form::Text),
+        1 => Some(Form::Note),
+        2 => Some(Form::Packed),
+        _ => None,
+    };
+    #[allow(clippy::cast_possible_truncation, reason = "13 bits")]
+    (word >> 16, form, (word & 0x1fff) as usize)
+}
+
+/// Words that `bytes` take with the record's first word.
+pub(crate) const fn record_words(bytes: usize) -> usize {
+    1 + bytes.div_ceil(8)
+}
+
+/// First byte of a note: a [`Segment`] begins.
+pub(crate) const NOTE_SEGMENT: u8 = 1;
+/// A later anchor of the same segment: counter, boot time (in words 1 and 2 behind the kind's).
+pub(crate) const NOTE_ANCHOR: u8 = 2;
+/// The thread ended.
+pub(crate) const NOTE_THREAD_END: u8 = 3;
+
+/// Whose records follow, and the clock's anchor for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) incarnation: u32,
+    pub(crate) tid: i32,
+    /// The thread's entry in the pool.
+    pub(crate) entry: u32,
+    /// Counts the thread's segments in this lane; a gap shows that records are missing between.
+    pub(crate) sequence: u32,
+    /// 0: the thread itself, 1: a signal handler that interrupted it in the recorder.
+    pub(crate) lane: u8,
+    /// The ticks are the hardware counter's; else ns of boot time.
+    pub(crate) counter: bool,
+    /// The clock's value that deltas count from, and the boot time then.
+    pub(crate) tick: u64,
+    pub(crate) boot_ns: u64,
+    pub(crate) name: [u8; NAME_BYTES],
+}
+
+/// Words of a segment's note, the record's first word included.
+pub(crate) const SEGMENT_WORDS: usize = 8;
+/// Words of an anchor.
+pub(crate) const ANCHOR_WORDS: usize = 4;
+
+impl Segment {
+    /// The note, ready to be stored.
+    pub(crate) fn to_words(self) -> [u64; SEGMENT_WORDS] {
+        let [a, b, c, d, e, f, g, h, rest @ ..] = self.name;
+        let head = u64::from(NOTE_SEGMENT)
+            | u64::from(self.lane) << 8
+            | u64::from(self.counter) << 16
+            | u64::from(self.sequence) << 32;
+        [
+            record_word(0, Form::Note, (SEGMENT_WORDS - 1) * 8),
+            head,
+            self.tick,
+            self.boot_ns,
+            u64::from(self.incarnation) | u64::from(self.tid.cast_unsigned()) << 32,
+            u64::from(self.entry),
+            u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            u64::from_le_bytes(rest),
+        ]
+    }
+
+    /// From a note's bytes; `None` when they are none of a segment's.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut words = [0u64; SEGMENT_WORDS - 1];
+        for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_le_bytes(chunk.try_into().ok()?);
+        }
+        let [head, tick, boot_ns, who, entry, name_low, name_high] = words;
+        if bytes.len() != size_of_val(&words) || bytes.first() != Some(&NOTE_SEGMENT) {
+            return None;
+        }
+        let mut name = [0; NAME_BYTES];
+        let chars = name_low.to_le_bytes().into_iter().chain(name_high.to_le_bytes());
+        name.iter_mut().zip(chars).for_each(|(to, from)| *to = from);
+        let low = |word: u64| u32::try_from(word & 0xffff_ffff).unwrap_or(0);
+        Some(Self {
+            incarnation: low(who),
+            tid: low(who >> 32).cast_signed(),
+            entry: low(entry),
+            sequence: low(head >> 32),
+            lane: u8::try_from((head >> 8) & 0xff).unwrap_or(0),
+            counter: (head >> 16) & 1 == 1,
+            tick,
+            boot_ns,
+            name,
+        })
+    }
+}
+
+/// An anchor, ready to be stored.
+pub(crate) const fn anchor_words(tick: u64, boot_ns: u64) -> [u64; ANCHOR_WORDS] {
+    [record_word(0, Form::Note, (ANCHOR_WORDS - 1) * 8), NOTE_ANCHOR as u64, tick, boot_ns]
+}
+
+/// From a note's bytes: counter and boot time.
+pub(crate) fn anchor_from_bytes(bytes: &[u8]) -> Option<(u64, u64)> {
+    let (kind, rest) = bytes.split_at_checked(8)?;
+    let (tick, boot_ns) = rest.split_at_checked(8)?;
+    (kind.first() == Some(&NOTE_ANCHOR)).then_some(())?;
+    Some((u64::from_le_bytes(tick.try_into().ok()?), u64::from_le_bytes(boot_ns.try_into().ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_come_back_as_they_were_stored() {
+        let segment = Segment {
+            incarnation: 7,
+            tid: -3,
+            entry: 4095,
+            sequence: u32::MAX,
+            lane: 1,
+            counter: true,
+            tick: u64::MAX - 5,
+            boot_ns: 1 << 60,
+            name: *b"RenderThread\0\0\0\0",
+        };
+        let bytes = |words: &[u64]| {
+            words.iter().skip(1).flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>()
+        };
+        let words = segment.to_words();
+        assert_eq!(split_word(words[0]), (0, Some(Form::Note), bytes(&words).len()));
+        assert_eq!(Segment::from_bytes(&bytes(&words)), Some(segment));
+        assert_eq!(anchor_from_bytes(&bytes(&anchor_words(5, 6))), Some((5, 6)));
+        assert_eq!(Segment::from_bytes(&bytes(&anchor_words(5, 6))), None);
+        assert_eq!(anchor_from_bytes(&bytes(&words)), None);
+    }
+
+    #[test]
+    fn a_record_word_holds_its_parts() {
+        let word = record_word((1 << 48) - 1, Form::Packed, 4096);
+        assert_eq!(split_word(word), ((1 << 48) - 1, Some(Form::Packed), 4096));
+        assert_eq!(
+            [record_words(0), record_words(1), record_words(8), record_words(9)],
+            [1, 2, 2, 3]
+        );
+    }
 }

@@ -1,14 +1,22 @@
 //! The recorder: bounded memory that the app's threads write records into without meeting.
 //!
-//! A thread leases a block from the [`pool`] ([`thread`] knows which it holds), writes records
-//! into it with plain stores and publishes each with one Release store of the committed length
-//! ([`writer`]), and takes the next block when it is full. [`session`] opens and closes recording
-//! and knows when the last writer has left. [`reader`] reads what is committed, in this process or
-//! from a file that outlived one; [`layout`] is the memory they share.
+//! A thread leases a block from the [`pool`] ([`blocks`] decides who may have which), writes
+//! records into it with plain stores and publishes each with one Release store of the committed
+//! length ([`lane`]; [`writer`] leads there), and takes the next when it is full. [`thread`] knows
+//! what each thread holds. [`session`] opens and closes recording and knows, by the [`gate`], when
+//! the last writer has left. [`reader`] takes a [`copy`] of what is committed, in this process or
+//! from a file that outlived one; [`times`] turns the counter's ticks into boot time; [`layout`]
+//! is the memory they share.
 
+pub(crate) mod blocks;
+pub(crate) mod copy;
+pub(crate) mod gate;
+pub(crate) mod lane;
 pub mod layout;
 pub(crate) mod pool;
 pub mod reader;
 pub(crate) mod session;
+pub(crate) mod sync;
 pub mod thread;
+pub(crate) mod times;
 pub(crate) mod writer;

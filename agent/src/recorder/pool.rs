@@ -1,53 +1,68 @@
 //! The pool: the region that blocks are leased from, and who may free it.
 //!
-//! Created by the thread that starts a capture; leased from by the app's threads. Blocks are
-//! handed out in order by one atomic counter. A pool in a file backs each block with disk space
-//! before it is touched, because a store to an unbacked page of a full disk would kill the app
-//! with SIGBUS; without space the record is dropped and counted.
+//! Created by the thread that starts a capture; leased from by the app's threads. A pool in a file
+//! backs each block with disk space before it is touched, because a store to an unbacked page of a
+//! full disk would kill the app with SIGBUS; without space the record is dropped and counted.
 
+use super::blocks::{Blocks, Memory};
 use super::layout::{
-    BLOCK_HEADER_BYTES, BLOCK_LEASED, BLOCKS_OFFSET, BlockHeader, LOSS_LANES, Loss, MAGIC,
-    META_BYTES, META_OFFSET, NAME_BYTES, PoolHeader, VERSION,
+    BLOCK_HEADER_WORDS, BLOCKS_OFFSET, BlockHeader, Loss, MAGIC, META_BYTES, META_OFFSET, Mode,
+    NAME_BYTES, PoolHeader, THREAD_ENTRIES, THREADS_OFFSET, ThreadEntry, VERSION,
 };
-use crate::clock;
+use crate::clock::{self, Anchor};
 use crate::error::Error;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A mapped pool. Unmapped when dropped, which only its creator may do once no writer is left.
+/// A pool and its blocks.
+pub(crate) type Pool = Blocks<Mapping>;
+
+/// The mapped region. Unmapped when dropped, which only its creator may do once no writer is left.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub(crate) struct Mapping {
     /// The header, with everything else behind it.
     base: *mut PoolHeader,
     mapped_bytes: usize,
     block_bytes: usize,
     block_count: u32,
-    /// Behind the mapping, when it outlives the process.
+    /// Behind the mapping, when it outlives the process; locked (flock) as long as we live.
     file: Option<File>,
+    path: Option<PathBuf>,
+    /// All blocks are backed by disk space.
+    is_backed: bool,
+    /// So are all thread entries.
+    entries_are_backed: bool,
     unmap: bool,
 }
 
 // SAFETY: the region is shared memory on purpose; every field that two threads touch is atomic.
-unsafe impl Send for Pool {}
+unsafe impl Send for Mapping {}
 // SAFETY: as above.
-unsafe impl Sync for Pool {}
+unsafe impl Sync for Mapping {}
 
-impl Pool {
-    /// A pool of `capacity_bytes` in memory, or in a new file at `path`.
-    ///
-    /// Pages are not touched, and a file stays sparse, until a block is leased.
-    pub(crate) fn create(
-        capacity_bytes: u64,
-        block_bytes: u32,
-        path: Option<&Path>,
-    ) -> Result<Self, Error> {
-        let block_count = u32::try_from(capacity_bytes / u64::from(block_bytes))
+/// What a pool is made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape<'a> {
+    pub(crate) capacity_bytes: u64,
+    pub(crate) block_bytes: u32,
+    pub(crate) mode: Mode,
+    /// In a file there, or in memory.
+    pub(crate) path: Option<&'a Path>,
+    /// What the counter clock was measured by, when it is used.
+    pub(crate) anchors: Option<[Anchor; 2]>,
+}
+
+impl Mapping {
+    /// Pages are not touched, and a file that does not reuse its blocks stays sparse, until a block
+    /// is leased.
+    fn create(shape: &Shape<'_>) -> Result<Self, Error> {
+        let block_count = u32::try_from(shape.capacity_bytes / u64::from(shape.block_bytes))
             .unwrap_or(u32::MAX)
             .clamp(1, u32::MAX / 2);
-        let block_bytes = usize::try_from(block_bytes).unwrap_or(usize::MAX);
+        let block_bytes = usize::try_from(shape.block_bytes).unwrap_or(usize::MAX);
         let mapped_bytes = usize::try_from(block_count)
             .ok()
             .and_then(|count| count.checked_mul(block_bytes)?.checked_add(BLOCKS_OFFSET))
@@ -55,31 +70,58 @@ impl Pool {
                 field: "recorder.capacity_kb",
                 reason: "larger than the address space".into(),
             })?;
-        let file = path.map(|path| create_file(path, mapped_bytes)).transpose()?;
+        let file = shape.path.map(|path| create_file(path, mapped_bytes)).transpose()?;
         let base = map(mapped_bytes, file.as_ref())?;
-        let mut pool = Self { base, mapped_bytes, block_bytes, block_count, file, unmap: true };
-        if !pool.back(0, BLOCKS_OFFSET) {
-            let path = path.unwrap_or(Path::new("(memory)")).to_owned();
-            return Err(Error::io("reserve space for the recorder", path));
+        let path = shape.path.map(Path::to_owned);
+        // Blocks that are used again and again are few: all are backed at once.
+        let is_backed = file.is_none() || shape.mode != Mode::Startup;
+        let mut mapping = Self {
+            base,
+            mapped_bytes,
+            block_bytes,
+            block_count,
+            file,
+            path,
+            is_backed,
+            entries_are_backed: is_backed,
+            unmap: true,
+        };
+        let Some(file) = &mapping.file else { return Ok(mapping) };
+        // Only what can be reserved again and again without harm is left for later.
+        let mut backed = if is_backed { mapped_bytes } else { THREADS_OFFSET + ENTRIES_PAGE };
+        if !allocate(file, 0, backed) && crate::errno::get() == libc::EOPNOTSUPP {
+            backed = backed.max(BLOCKS_OFFSET);
+            mapping.entries_are_backed = true;
         }
-        pool.write_header();
-        Ok(pool)
+        if !reserve(file, 0, backed) {
+            let path = shape.path.unwrap_or(Path::new(""));
+            let error = Error::io("reserve space for", path);
+            let _ = std::fs::remove_file(path);
+            return Err(error);
+        }
+        Ok(mapping)
     }
 
-    fn write_header(&mut self) {
+    fn write_header(&mut self, shape: &Shape<'_>) {
         // SAFETY: the header lies at the start of the mapping, which is larger; it is page-aligned
         // and nobody else has this pool yet.
         let header = unsafe { &mut *self.base };
-        header.magic = MAGIC;
         header.version = VERSION;
         header.block_bytes = u32::try_from(self.block_bytes).unwrap_or(0);
         header.block_count = self.block_count;
+        header.mode = shape.mode as u32;
         header.pid = std::process::id().cast_signed();
         header.start_boot_ns = clock::boot_ns();
         header.start_real_ns = clock::real_ns();
+        header.threads = 1.into();
+        if let Some([first, second]) = shape.anchors {
+            header.anchors = [first.tick, first.boot_ns, second.tick, second.boot_ns];
+        }
+        // Last: a file without it is one whose process was killed before it recorded anything.
+        header.magic = MAGIC;
     }
 
-    pub(crate) fn header(&self) -> &PoolHeader {
+    pub(crate) fn pool_header(&self) -> &PoolHeader {
         // SAFETY: written by `write_header`; lives as long as the mapping; later changes go
         // through its atomics only.
         unsafe { &*self.base }
@@ -90,15 +132,152 @@ impl Pool {
         (self.base, self.mapped_bytes)
     }
 
-    /// A second owner of the same mapping, for when the first must never unmap it.
-    pub(crate) const fn alias(&self) -> Self {
-        let Self { base, mapped_bytes, block_bytes, block_count, .. } = *self;
-        Self { base, mapped_bytes, block_bytes, block_count, file: None, unmap: false }
+    fn at(&self, offset: usize) -> *mut u8 {
+        // SAFETY: callers give offsets inside the mapping.
+        unsafe { self.base.cast::<u8>().add(offset) }
     }
 
-    /// Bytes of records that fit one block, behind its header.
-    pub(crate) const fn block_capacity(&self) -> usize {
-        self.block_bytes - BLOCK_HEADER_BYTES
+    fn block(&self, index: u32) -> *mut u8 {
+        self.at(BLOCKS_OFFSET + usize::try_from(index).unwrap_or(0) * self.block_bytes)
+    }
+}
+
+impl Memory for Mapping {
+    fn count(&self) -> u32 {
+        self.block_count
+    }
+
+    fn words_per_block(&self) -> u32 {
+        u32::try_from(self.block_bytes / 8 - BLOCK_HEADER_WORDS).unwrap_or(0)
+    }
+
+    fn header(&self, index: u32) -> &BlockHeader {
+        #[allow(clippy::cast_ptr_alignment, reason = "blocks are page-aligned")]
+        let header = self.block(index).cast::<BlockHeader>();
+        // SAFETY: inside the mapping; all fields are atomic and zero-initialised.
+        unsafe { &*header }
+    }
+
+    fn words(&self, index: u32) -> *const AtomicU64 {
+        #[allow(clippy::cast_ptr_alignment, reason = "blocks are page-aligned")]
+        let words = self.block(index).cast::<AtomicU64>();
+        // SAFETY: the header is smaller than a block.
+        unsafe { words.add(BLOCK_HEADER_WORDS) }
+    }
+
+    fn tickets(&self) -> &AtomicU64 {
+        &self.pool_header().tickets
+    }
+
+    fn back(&self, index: u32) -> bool {
+        let start = self.block(index);
+        let offset = start as usize - self.base as usize;
+        if let Some(file) = &self.file
+            && !self.is_backed
+            && !reserve(file, offset, self.block_bytes)
+        {
+            return false;
+        }
+        populate(start, self.block_bytes);
+        true
+    }
+
+    fn count_overwritten(&self, entry: u32, records: u64) {
+        if records > 0 {
+            // ORDERING: Relaxed; a count publishes nothing.
+            self.entry(entry).overwritten.fetch_add(records, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Mapping {
+    /// The thread entry `index`, the first for one that is too large.
+    pub(crate) fn entry(&self, index: u32) -> &ThreadEntry {
+        let index = usize::try_from(index).ok().filter(|&index| index < THREAD_ENTRIES);
+        let offset = THREADS_OFFSET + index.unwrap_or(0) * size_of::<ThreadEntry>();
+        #[allow(clippy::cast_ptr_alignment, reason = "entries are 64-byte aligned")]
+        let entry = self.at(offset).cast::<ThreadEntry>();
+        // SAFETY: inside the mapping; all fields are atomic and zero-initialised.
+        unsafe { &*entry }
+    }
+
+    /// Gives a thread an entry of its own while there are any.
+    pub(crate) fn new_entry(&self, incarnation: u32, tid: i32) -> u32 {
+        let threads = &self.pool_header().threads;
+        // ORDERING: Relaxed, both; the check keeps the counter from running over.
+        if threads.load(Ordering::Relaxed) as usize >= THREAD_ENTRIES {
+            return 0;
+        }
+        let index = threads.fetch_add(1, Ordering::Relaxed);
+        if index as usize >= THREAD_ENTRIES {
+            return 0;
+        }
+        let entry = self.entry(index);
+        let page =
+            (THREADS_OFFSET + index as usize * size_of::<ThreadEntry>()) & !(ENTRIES_PAGE - 1);
+        if let Some(file) = &self.file
+            && !self.entries_are_backed
+            && !allocate(file, page, ENTRIES_PAGE)
+        {
+            return 0;
+        }
+        entry.tid.store(tid.cast_unsigned(), Ordering::Relaxed);
+        // ORDERING: Release, pairs with the Acquire in `PoolReader::threads`.
+        entry.incarnation.store(incarnation, Ordering::Release);
+        index
+    }
+
+    /// Notes a thread's name.
+    pub(crate) fn name_entry(&self, entry: u32, name: &[u8; NAME_BYTES]) {
+        if entry == 0 {
+            return;
+        }
+        for (to, &from) in self.entry(entry).name.iter().zip(name) {
+            to.store(from, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Pool {
+    /// A pool of `shape`.
+    pub(crate) fn create(shape: &Shape<'_>) -> Result<Self, Error> {
+        let mut mapping = Mapping::create(shape)?;
+        mapping.write_header(shape);
+        Ok(Self::new(mapping, shape.mode))
+    }
+
+    /// Its header.
+    pub(crate) fn header(&self) -> &PoolHeader {
+        self.memory.pool_header()
+    }
+
+    /// A second owner of the same mapping, for when the first must never unmap it.
+    pub(crate) fn alias(&self) -> Self {
+        let Mapping { base, mapped_bytes, block_bytes, block_count, .. } = self.memory;
+        let alias = Mapping {
+            base,
+            mapped_bytes,
+            block_bytes,
+            block_count,
+            file: None,
+            path: self.memory.path.clone(),
+            is_backed: true,
+            entries_are_backed: true,
+            unmap: false,
+        };
+        Self::new(alias, self.mode())
+    }
+
+    /// Closes the file, whose lock then belongs to others that have it open; the mapping stays.
+    pub(crate) fn close_file(&mut self) {
+        self.memory.file = None;
+        self.memory.is_backed = true;
+        self.memory.entries_are_backed = true;
+    }
+
+    /// The file that it lies in.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.memory.path.as_deref()
     }
 
     /// Replaces the metadata text; what is over [`META_BYTES`] is cut.
@@ -109,74 +288,23 @@ impl Pool {
         // ORDERING: Relaxed and Release: a reader of the length with Acquire sees the text that
         // belongs to it, or length 0 while it changes.
         header.meta_bytes.store(0, Ordering::Relaxed);
-        // SAFETY: META_OFFSET is inside the mapping.
-        let meta = unsafe { self.base.cast::<u8>().add(META_OFFSET) };
+        let meta = self.memory.at(META_OFFSET);
         // SAFETY: META_BYTES follow there, and no reader looks while the length is 0.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), meta, len) };
         header.meta_bytes.store(u32::try_from(len).unwrap_or(0), Ordering::Release);
     }
 
-    /// Takes the next block; its header is still empty.
-    ///
-    /// Runs on the app's threads, once in several hundred records. No lock, no allocation.
-    pub(crate) fn take_block(&self) -> Result<*mut u8, Loss> {
-        let header = self.header();
-        // ORDERING: Relaxed; the counter hands out indices, and a block's content is published by
-        // its own magic. The check keeps a full pool's counter from running over.
-        if header.next_block.load(Ordering::Relaxed) >= self.block_count {
-            return Err(Loss::PoolFull);
-        }
-        let index = header.next_block.fetch_add(1, Ordering::Relaxed);
-        if index >= self.block_count {
-            return Err(Loss::PoolFull);
-        }
-        let offset = BLOCKS_OFFSET + usize::try_from(index).unwrap_or(0) * self.block_bytes;
-        if !self.back(offset, self.block_bytes) {
-            return Err(Loss::NoSpace);
-        }
-        // SAFETY: the index is below the count, so the block lies inside the mapping.
-        Ok(unsafe { self.base.cast::<u8>().add(offset) })
-    }
-
-    /// Fills a taken block's header and publishes the block. Returns its base time.
-    pub(crate) fn publish_block(block: *mut u8, owner: &Owner<'_>) -> u64 {
-        // SAFETY: blocks are 64-byte aligned (page-aligned base, power-of-two sizes); all fields
-        // are atomic and zero-initialised, and the caller alone has taken the block.
-        #[allow(clippy::cast_ptr_alignment, reason = "blocks are page-aligned")]
-        let header = unsafe { &*block.cast::<BlockHeader>() };
-        let base_ns = clock::boot_ns();
-        // ORDERING: Relaxed, published by the Release store of magic, which pairs with the Acquire
-        // in PoolReader::block.
-        header.incarnation.store(owner.incarnation, Ordering::Relaxed);
-        header.tid.store(owner.tid, Ordering::Relaxed);
-        header.lane.store(owner.lane, Ordering::Relaxed);
-        header.base_ns.store(base_ns, Ordering::Relaxed);
-        for (to, &from) in header.name.iter().zip(owner.name) {
-            to.store(from, Ordering::Relaxed);
-        }
-        header.magic.store(BLOCK_LEASED, Ordering::Release);
-        base_ns
-    }
-
-    /// Counts a record that was not recorded.
+    /// Counts a record that was not recorded, for the thread with that entry.
     #[cold]
-    pub(crate) fn count_loss(&self, loss: Loss, lane: usize) {
-        if let Some(lane) = self.header().dropped.get(lane % LOSS_LANES)
-            && let Some(counter) = lane.by_reason.get(loss as usize)
-        {
+    pub(crate) fn count_loss(&self, loss: Loss, entry: u32) {
+        if let Some(counter) = self.memory.entry(entry).dropped.get(loss as usize) {
             // ORDERING: Relaxed; a count publishes nothing.
             counter.fetch_add(1, Ordering::Relaxed);
         }
     }
-
-    /// Reserves disk space for a range of the file. True for memory.
-    fn back(&self, offset: usize, len: usize) -> bool {
-        let Some(file) = &self.file else { return true };
-        reserve(file, offset, len)
-    }
 }
 
-impl Drop for Pool {
+impl Drop for Mapping {
     fn drop(&mut self) {
         if !self.unmap {
             return;
@@ -187,27 +315,20 @@ impl Drop for Pool {
     }
 }
 
-/// Who leases a block.
-pub(crate) struct Owner<'a> {
-    pub(crate) incarnation: u32,
-    pub(crate) tid: i32,
-    pub(crate) lane: u8,
-    pub(crate) name: &'a [u8; NAME_BYTES],
-}
-
 fn create_file(path: &Path, bytes: usize) -> Result<File, Error> {
+    let io = |what, source| Error::Io { what, path: path.to_owned(), source };
     let file = OpenOptions::new()
         .read(true)
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(path)
-        .map_err(|source| Error::Io { what: "create", path: path.to_owned(), source })?;
-    file.set_len(bytes as u64).map_err(|source| Error::Io {
-        what: "size",
-        path: path.to_owned(),
-        source,
-    })?;
+        .map_err(|source| io("create", source))?;
+    // Says that its process lives, whatever has become of the process id. A filesystem without
+    // locks is no reason to fail: recovery then looks at the process id alone.
+    // SAFETY: a valid descriptor.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
+    file.set_len(bytes as u64).map_err(|source| io("size", source))?;
     Ok(file)
 }
 
@@ -225,13 +346,33 @@ fn map(bytes: usize, file: Option<&File>) -> Result<*mut PoolHeader, Error> {
     Ok(base.cast())
 }
 
-/// Backs a range of `file` with disk space; where the filesystem cannot reserve, by writing zeros.
-fn reserve(file: &File, offset: usize, len: usize) -> bool {
+/// Has the kernel map a block's pages in one go; otherwise each would cost a page fault. Before
+/// Linux 5.14 it refuses, and they do.
+fn populate(start: *mut u8, bytes: usize) {
+    const MADV_POPULATE_WRITE: libc::c_int = 23;
     let errno = crate::errno::Saved::now();
-    let fd = file.as_raw_fd();
+    // SAFETY: pages of our own mapping; their content stays.
+    unsafe { libc::madvise(start.cast(), bytes, MADV_POPULATE_WRITE) };
+    errno.restore();
+}
+
+/// How many bytes of thread entries are backed at once.
+const ENTRIES_PAGE: usize = 4096;
+
+/// Backs a range of `file` with disk space; what it holds stays. Leaves errno when it cannot.
+fn allocate(file: &File, offset: usize, len: usize) -> bool {
     let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return false };
     // SAFETY: plain syscall on an open descriptor.
-    let mut done = unsafe { libc::fallocate64(fd, 0, offset, len) } == 0;
+    unsafe { libc::fallocate64(file.as_raw_fd(), 0, offset, len) == 0 }
+}
+
+/// As [`allocate`]; where the filesystem cannot, by writing zeros (to a range that nobody has
+/// written to). errno is kept.
+fn reserve(file: &File, offset: usize, len: usize) -> bool {
+    let errno = crate::errno::Saved::now();
+    let mut done = allocate(file, offset, len);
+    let fd = file.as_raw_fd();
+    let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return false };
     if !done && matches!(crate::errno::get(), libc::EOPNOTSUPP | libc::ENOSYS) {
         static ZEROS: [u8; 4096] = [0; 4096];
         done = true;

@@ -5,58 +5,39 @@
 //! box a value inside the hook, and its destructor tells when the thread ends. A state is written
 //! by its own thread (and signal handlers on it) alone; other threads look at the atomics.
 
-use super::layout::{BlockHeader, NAME_BYTES, NOTE_THREAD_END};
+use super::gate::Gate;
+use super::lane::Lane;
+use super::layout::NAME_BYTES;
+use super::pool::Pool;
 use super::{session, writer};
-use std::cell::Cell;
 use std::ffi::c_void;
-use std::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering, compiler_fence, fence,
-};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
-/// How many threads can record at once. Each state is 128 bytes of zeroed memory, untouched until
+/// How many threads can record at once. Each state is 256 bytes of zeroed memory, untouched until
 /// it is used. (Android refuses an app far fewer threads than this.)
 pub const MAX_THREADS: usize = 4096;
 
-/// Where one thread, or a signal handler on it, writes next.
+/// One thread's state. What a record touches comes first.
 #[derive(Debug)]
-pub(crate) struct Lane {
-    /// The session that the block belongs to; a block of another one is stale.
-    pub(crate) session: AtomicU32,
-    pub(crate) cursor: Cell<*mut u8>,
-    pub(crate) end: Cell<*mut u8>,
-    pub(crate) header: Cell<*const BlockHeader>,
-    pub(crate) base_ns: Cell<u64>,
-}
-
-impl Lane {
-    const fn new() -> Self {
-        Self {
-            session: AtomicU32::new(0),
-            cursor: Cell::new(std::ptr::null_mut()),
-            end: Cell::new(std::ptr::null_mut()),
-            header: Cell::new(std::ptr::null()),
-            base_ns: Cell::new(0),
-        }
-    }
-}
-
-/// One thread's state.
-#[derive(Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub(crate) struct ThreadState {
-    in_use: AtomicBool,
     /// How deep the thread is inside the recorder: 0 outside, 1 recording, 2 in a signal handler
     /// that interrupted that.
-    busy: AtomicU32,
+    pub(crate) busy: AtomicU32,
+    in_use: AtomicBool,
+    /// Buffer and stack depth of a teed write that is being passed on; see `proxy`.
+    pub(crate) passing: [AtomicUsize; 2],
+    /// For the thread itself, and for a signal handler that interrupts it inside.
+    lanes: [Lane; 2],
     tid: AtomicI32,
     incarnation: AtomicU32,
     destructor_rounds: AtomicU32,
-    /// Buffer and stack depth of a teed write that is being passed on; see `proxy`.
-    pub(crate) passing: [AtomicUsize; 2],
-    lanes: [Lane; 2],
+    /// The thread's entry in the pool of session `entry_session`.
+    entry: AtomicU32,
+    entry_session: AtomicU32,
 }
 
-const _: () = assert!(size_of::<ThreadState>() == 128);
+const _: () = assert!(size_of::<ThreadState>() <= 256);
 
 // SAFETY: the Cells of a state are touched by its own thread only (`current` hands it to nobody
 // else); everything that other threads read is atomic.
@@ -65,51 +46,26 @@ unsafe impl Sync for ThreadState {}
 impl ThreadState {
     const fn new() -> Self {
         Self {
-            in_use: AtomicBool::new(false),
             busy: AtomicU32::new(0),
+            in_use: AtomicBool::new(false),
+            passing: [const { AtomicUsize::new(0) }; 2],
+            lanes: [const { Lane::new() }; 2],
             tid: AtomicI32::new(0),
             incarnation: AtomicU32::new(0),
             destructor_rounds: AtomicU32::new(0),
-            passing: [const { AtomicUsize::new(0) }; 2],
-            lanes: [const { Lane::new() }; 2],
+            entry: AtomicU32::new(0),
+            entry_session: AtomicU32::new(0),
         }
-    }
-
-    /// Marks the thread as inside the recorder; returns how deep it was.
-    #[inline]
-    pub(crate) fn enter(&self) -> u32 {
-        // ORDERING: Relaxed, only this thread writes it. The fence keeps the store before the load
-        // of the session that follows: it pairs with the one in `session::close`, so that either
-        // the writer sees the session closed, or the closer sees the writer busy. Without it
-        // (store buffer) both could miss the other.
-        let depth = self.busy.load(Ordering::Relaxed);
-        self.busy.store(depth + 1, Ordering::Relaxed);
-        if session::WRITERS_FENCE.load(Ordering::Relaxed) {
-            fence(Ordering::SeqCst);
-        } else {
-            // The closer's membarrier() stands in for the fence.
-            compiler_fence(Ordering::SeqCst);
-        }
-        depth
-    }
-
-    /// Marks it as back at `depth`.
-    #[inline]
-    pub(crate) fn leave(&self, depth: u32) {
-        // ORDERING: Release, pairs with the Acquire in `is_busy`: whoever sees the thread outside
-        // sees all that it wrote into its block.
-        self.busy.store(depth, Ordering::Release);
     }
 
     /// Whether the thread is inside the recorder, asked by another thread.
     pub(crate) fn is_busy(&self) -> bool {
-        // ORDERING: Acquire, pairs with the Release in `leave`.
-        self.in_use.load(Ordering::Relaxed) && self.busy.load(Ordering::Acquire) != 0
+        self.in_use.load(Ordering::Relaxed) && Gate::is_inside(&self.busy)
     }
 
     #[inline]
     pub(crate) fn lane(&self, depth: u32) -> Option<&Lane> {
-        self.lanes.get(usize::try_from(depth).ok()?)
+        self.lanes.get(depth as usize)
     }
 
     /// The kernel's id of the thread.
@@ -124,12 +80,52 @@ impl ThreadState {
         self.incarnation.load(Ordering::Relaxed)
     }
 
-    /// Whether the thread has recorded in `session`.
-    fn has_recorded_in(&self, session: u32) -> bool {
-        // ORDERING: Relaxed; a hint, names are best effort.
-        self.in_use.load(Ordering::Relaxed)
-            && self.lanes.iter().any(|lane| lane.session.load(Ordering::Relaxed) == session)
+    /// The thread's entry in the pool of `session`; 0 when it has none there.
+    pub(crate) fn entry_in(&self, session: u32) -> u32 {
+        // ORDERING: Relaxed, both; own thread, or best effort for names.
+        if self.entry_session.load(Ordering::Relaxed) == session {
+            self.entry.load(Ordering::Relaxed)
+        } else {
+            0
+        }
     }
+
+    /// The same, made if need be, by the thread itself inside the recorder.
+    pub(crate) fn make_entry(&self, session: u32, pool: &Pool) -> u32 {
+        // ORDERING: Relaxed; see `entry_in`.
+        if self.entry_session.load(Ordering::Relaxed) != session {
+            self.entry
+                .store(pool.memory.new_entry(self.incarnation(), self.tid()), Ordering::Relaxed);
+            self.entry_session.store(session, Ordering::Relaxed);
+        }
+        self.entry.load(Ordering::Relaxed)
+    }
+
+    /// Has the thread lease a block anew for its next record, with its name as it is then.
+    pub(crate) fn kick(&self) {
+        for lane in &self.lanes {
+            // ORDERING: Relaxed; see `Lane::takes`.
+            lane.session.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What identifies a lane in a block's header.
+pub(crate) fn lane_number(state: &ThreadState, depth: u32) -> u32 {
+    let number =
+        (std::ptr::from_ref(state) as usize - STATES.as_ptr() as usize) / size_of::<ThreadState>();
+    u32::try_from(number).unwrap_or(0) * 2 + depth
+}
+
+/// Makes a lane give up its block; `true` when its thread is outside the recorder, so that it
+/// writes nothing more into it.
+pub(crate) fn take_from(lane_number: u32) -> bool {
+    let Some(state) = STATES.get(lane_number as usize / 2) else { return false };
+    let Some(lane) = state.lane(lane_number % 2) else { return false };
+    // ORDERING: Relaxed; the barrier orders it before the look at the thread.
+    lane.session.store(0, Ordering::Relaxed);
+    session::barrier();
+    !Gate::is_inside(&state.busy)
 }
 
 static STATES: [ThreadState; MAX_THREADS] = [const { ThreadState::new() }; MAX_THREADS];
@@ -178,9 +174,16 @@ pub(crate) fn current() -> Option<&'static ThreadState> {
     Some(unsafe { &*state })
 }
 
-/// Number of the calling thread's state, for spreading counters.
-pub(crate) fn number_of(state: &ThreadState) -> usize {
-    (std::ptr::from_ref(state) as usize - STATES.as_ptr() as usize) / size_of::<ThreadState>()
+/// The calling thread's state, if it has one.
+fn existing() -> Option<&'static ThreadState> {
+    // ORDERING: Relaxed; a process that never recorded has no key.
+    if KEY.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    // SAFETY: a valid key.
+    let state = unsafe { libc::pthread_getspecific(key()) }.cast::<ThreadState>();
+    // SAFETY: the key holds nothing but pointers into STATES.
+    unsafe { state.as_ref() }
 }
 
 #[cold]
@@ -194,7 +197,7 @@ fn attach() -> Option<&'static ThreadState> {
                 .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok()
     })?;
-    // ORDERING: SeqCst, as the fence in `ThreadState::enter`: a closer that counts the states
+    // ORDERING: SeqCst, as the fence in `Gate::enter`: a closer that counts the states
     // either sees this one, or this thread sees the session closed.
     USED.fetch_max(index + 1, Ordering::SeqCst);
     // ORDERING: Relaxed; nobody but this thread acts on the fields before it records, and then
@@ -203,8 +206,9 @@ fn attach() -> Option<&'static ThreadState> {
     state.incarnation.store(incarnation, Ordering::Relaxed);
     state.tid.store(gettid(), Ordering::Relaxed);
     state.destructor_rounds.store(0, Ordering::Relaxed);
+    state.entry_session.store(0, Ordering::Relaxed);
     for lane in &state.lanes {
-        lane.session.store(0, Ordering::Relaxed);
+        lane.forget();
     }
     // SAFETY: a valid key; the value is a pointer to a static.
     let status = unsafe { libc::pthread_setspecific(key(), std::ptr::from_ref(state).cast()) };
@@ -229,15 +233,7 @@ unsafe extern "C" fn thread_ended(state: *mut c_void) {
         unsafe { libc::pthread_setspecific(key(), state) };
         return;
     }
-    let session = session::current();
-    if session != 0 && thread.has_recorded_in(session) {
-        let mut note = [0; 1 + NAME_BYTES];
-        if let Some((kind, name)) = note.split_first_mut() {
-            *kind = NOTE_THREAD_END;
-            name.copy_from_slice(&current_name());
-        }
-        writer::note(thread, &note);
-    }
+    writer::thread_ends(thread);
     // ORDERING: Release, pairs with the Acquire in `attach`.
     thread.in_use.store(false, Ordering::Release);
 }
@@ -258,11 +254,22 @@ pub(crate) fn all() -> impl Iterator<Item = &'static ThreadState> {
     STATES.iter().take(used).filter(|state| state.in_use.load(Ordering::Relaxed))
 }
 
-/// `(incarnation, tid)` of the threads that have recorded in `session` and still live.
-pub(crate) fn recording_in(session: u32) -> impl Iterator<Item = (u32, i32)> {
+/// `(entry, tid)` of the threads that have recorded in `session` and still live.
+pub(crate) fn entries_in(session: u32) -> impl Iterator<Item = (u32, i32)> {
     all()
-        .filter(move |state| state.has_recorded_in(session))
-        .map(|state| (state.incarnation(), state.tid()))
+        .map(move |state| (state.entry_in(session), state.tid()))
+        .filter(move |&(entry, _)| session != 0 && entry != 0)
+}
+
+/// The calling thread, or (not known which) another one, has a new name.
+pub(crate) fn renamed(own: bool) {
+    if own {
+        if let Some(state) = existing() {
+            state.kick();
+        }
+    } else {
+        all().for_each(ThreadState::kick);
+    }
 }
 
 /// After a fork, in the child: only the calling thread is left, under a new id.

@@ -3,131 +3,158 @@
 //! Runs on the app's threads inside `write`. No allocation, no lock, no panic, no libc call that
 //! we hook; when there is no room the record is counted and the app goes on.
 
-use super::layout::{BLOCK_HEADER_BYTES, Loss, MAX_DELTA_NS, RECORD_HEADER_BYTES, padded};
-use super::pool::{Owner, Pool};
-use super::session;
-use super::thread::{self, Lane, ThreadState};
-use crate::clock;
+use super::gate::Gate;
+use super::lane::{Lane, words_for};
+use super::layout::{
+    ANCHOR_WORDS, Form, Loss, NOTE_THREAD_END, SEGMENT_WORDS, Segment, anchor_words, record_word,
+};
+use super::pool::Pool;
+use super::session::{self, GATE};
+use super::thread::{self, ThreadState};
+use crate::clock::{self, Anchor};
 use crate::record::MAX_RECORD_BYTES;
-use std::sync::atomic::Ordering;
 
 /// Records `bytes` with the present time for the calling thread, whose `state` it is. `false` when
 /// recording is off.
 #[inline]
 pub(crate) fn record(state: &ThreadState, bytes: &[u8]) -> bool {
-    inside(state, |lane, depth, session, pool| {
-        let put = match lane {
-            Some(lane) => put(state, lane, depth, session, pool, bytes),
-            None => Err(Loss::Nested),
-        };
-        if let Err(loss) = put {
-            pool.count_loss(loss, thread::number_of(state));
-        }
-    })
-}
-
-/// Records a note of the recorder's own. Where there is no room it is left out: a note is no loss.
-pub(crate) fn note(state: &ThreadState, bytes: &[u8]) {
-    inside(state, |lane, depth, session, pool| {
-        let _ = lane.map(|lane| put(state, lane, depth, session, pool, bytes));
-    });
-}
-
-/// Calls `body` with the thread inside the recorder, if recording is on.
-#[inline]
-fn inside(state: &ThreadState, body: impl FnOnce(Option<&Lane>, u32, u32, &Pool)) -> bool {
-    let depth = state.enter();
-    let session = session::entered();
-    if let Some((session, pool)) = session {
-        body(state.lane(depth), depth, session, pool);
-    }
-    state.leave(depth);
-    session.is_some()
-}
-
-#[inline]
-fn put(
-    state: &ThreadState,
-    lane: &Lane,
-    depth: u32,
-    session: u32,
-    pool: &Pool,
-    bytes: &[u8],
-) -> Result<(), Loss> {
     let bytes = bytes.get(..bytes.len().min(MAX_RECORD_BYTES)).unwrap_or(bytes);
-    let need = RECORD_HEADER_BYTES + padded(bytes.len());
-    let now_ns = clock::boot_ns();
-    if now_ns > session::deadline_ns() {
-        session::deadline_passed(pool);
-        return Ok(());
-    }
-    let mut delta_ns = now_ns.wrapping_sub(lane.base_ns.get());
-    let room = (lane.end.get() as usize).wrapping_sub(lane.cursor.get() as usize);
-    // ORDERING: Relaxed; the lane is this thread's own.
-    if lane.session.load(Ordering::Relaxed) != session || room < need || delta_ns > MAX_DELTA_NS {
-        lease(state, lane, depth, session, pool)?;
-        delta_ns = clock::boot_ns().wrapping_sub(lane.base_ns.get());
-    }
-    let cursor = lane.cursor.get();
-    // MAX_RECORD_BYTES keeps the length within its 16 bits.
-    let word = (delta_ns << 16) | (bytes.len() as u64 & 0xffff);
-    // SAFETY: `room` says that `need` bytes follow the cursor in the block that this thread holds;
-    // the cursor is 8-byte aligned as every record is padded to 8.
-    #[allow(clippy::cast_ptr_alignment, reason = "records are padded to 8 bytes")]
-    unsafe {
-        cursor.cast::<u64>().write(word);
-    }
-    // SAFETY: within the same `need` bytes.
-    let text = unsafe { cursor.add(RECORD_HEADER_BYTES) };
-    // SAFETY: as above; the source is the caller's buffer, elsewhere.
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), text, bytes.len()) };
-    // SAFETY: at most the block's end.
-    let next = unsafe { cursor.add(need) };
-    lane.cursor.set(next);
-    let header = lane.header.get();
-    let committed = (next as usize).wrapping_sub(header as usize) - BLOCK_HEADER_BYTES;
-    // SAFETY: the header of the leased block, valid while this thread is inside the recorder.
-    let header = unsafe { &*header };
-    // ORDERING: Release, pairs with the Acquire in PoolReader::block: publishes the record.
-    #[allow(clippy::cast_possible_truncation, reason = "a block is far smaller than 4 GiB")]
-    header.committed_bytes.store(committed as u32, Ordering::Release);
-    Ok(())
+    record_as(state, Form::Text, &[], bytes)
 }
 
-/// Takes a new block for `lane`.
+/// Records `head` and `bytes`, at most [`MAX_RECORD_BYTES`] together, in the given form.
+#[inline]
+pub(crate) fn record_as(state: &ThreadState, form: Form, head: &[u64], bytes: &[u8]) -> bool {
+    let depth = GATE.enter(&state.busy);
+    let session = GATE.session();
+    if session != 0 {
+        put(state, depth, session, form, head, bytes);
+    }
+    Gate::leave(&state.busy, depth);
+    session != 0
+}
+
+#[inline]
+fn put(state: &ThreadState, depth: u32, session: u32, form: Form, head: &[u64], bytes: &[u8]) {
+    let Some(lane) = state.lane(depth) else {
+        return session::pool().count_loss(Loss::Nested, state.entry_in(session));
+    };
+    let len = head.len() * 8 + bytes.len();
+    let mut tick = now(lane);
+    if !lane.takes(session, words_for(len), tick) {
+        match prepare(state, lane, depth, session, words_for(len)) {
+            Some(later) => tick = later,
+            None => return,
+        }
+    }
+    let word = record_word(lane.delta(tick), form, len);
+    // SAFETY: the lane takes `words_for(len)` words; the source is the caller's, elsewhere.
+    unsafe { lane.append(word, head, bytes.as_ptr(), bytes.len()) };
+}
+
+#[inline]
+fn now(lane: &Lane) -> u64 {
+    if lane.counts_by_counter() { clock::counter() } else { clock::boot_ns() }
+}
+
+/// How long a thread writes before it reads an anchor again. What a suspend during it costs in
+/// precision is bounded by this.
+const ANCHOR_NS: u64 = 250_000_000;
+
+/// Makes the lane take a record of `words` words: a later anchor, or another block. Gives the
+/// tick to record it with; `None` when there is no room, which is counted, or the time is over.
 #[cold]
-fn lease(
+#[inline(never)]
+fn prepare(
     state: &ThreadState,
     lane: &Lane,
     depth: u32,
     session: u32,
-    pool: &Pool,
-) -> Result<(), Loss> {
-    let block = match pool.take_block() {
-        Ok(block) => block,
+    words: usize,
+) -> Option<u64> {
+    let pool = session::pool();
+    if !clock_is_right(lane, session) {
+        clock::leave_counter();
+    }
+    let by_counter = clock::uses_counter();
+    if lane.holds(session, ANCHOR_WORDS + words) && lane.counts_by_counter() == by_counter {
+        let anchor = clock::anchor(by_counter);
+        let max_delta = max_delta(anchor, by_counter, pool)?;
+        lane.append_note(&anchor_words(anchor.tick, anchor.boot_ns));
+        lane.set_anchor(anchor, max_delta);
+        return Some(anchor.tick);
+    }
+    let entry = state.make_entry(session, pool);
+    lane.end(pool, session, !lane.has_room(SEGMENT_WORDS + words));
+    let need = u32::try_from(SEGMENT_WORDS + words).unwrap_or(u32::MAX);
+    let owner = thread::lane_number(state, depth);
+    let lease = match pool.lease(owner, need, thread::take_from) {
+        Ok(lease) => lease,
         Err(loss) => {
-            // A shorter record might still fit the old block, but then this loss would be a hole
-            // in the middle of the thread's story: the block is closed.
-            lane.end.set(lane.cursor.get());
-            return Err(loss);
+            lane.leave_gap();
+            pool.count_loss(loss, entry);
+            return None;
         }
     };
     let name = thread::current_name();
-    let owner = Owner {
+    pool.memory.name_entry(entry, &name);
+    let anchor = clock::anchor(by_counter);
+    let Some(max_delta) = max_delta(anchor, by_counter, pool) else {
+        pool.give_back(lease);
+        return None;
+    };
+    let segment = Segment {
         incarnation: state.incarnation(),
         tid: state.tid(),
+        entry,
+        sequence: lane.next_sequence(),
         lane: u8::try_from(depth).unwrap_or(u8::MAX),
-        name: &name,
+        counter: by_counter,
+        tick: anchor.tick,
+        boot_ns: anchor.boot_ns,
+        name,
     };
-    let base_ns = Pool::publish_block(block, &owner);
-    // SAFETY: the block is at least this large.
-    let first = unsafe { block.add(BLOCK_HEADER_BYTES) };
-    lane.cursor.set(first);
-    // SAFETY: block_capacity() bytes follow the header.
-    lane.end.set(unsafe { first.add(pool.block_capacity()) });
-    lane.header.set(block.cast());
-    lane.base_ns.set(base_ns);
-    // ORDERING: Relaxed; others read it as a hint only.
-    lane.session.store(session, Ordering::Relaxed);
-    Ok(())
+    lane.begin(pool, lease, session, segment, max_delta);
+    Some(anchor.tick)
+}
+
+/// Whether the counter has run as boot time did since the lane's last anchor.
+fn clock_is_right(lane: &Lane, session: u32) -> bool {
+    match lane.last_anchor(session) {
+        Some(earlier) => clock::agree(earlier, clock::anchor(true)),
+        None => true,
+    }
+}
+
+/// Ticks from `anchor` until the clock has to be looked at again; `None` when the capture's time is
+/// over, which then ends.
+fn max_delta(anchor: Anchor, by_counter: bool, pool: &Pool) -> Option<u64> {
+    let Some(left_ns) = session::deadline_ns().checked_sub(anchor.boot_ns) else {
+        session::deadline_passed(pool);
+        return None;
+    };
+    Some(clock::ticks_in(left_ns.min(ANCHOR_NS), by_counter))
+}
+
+/// Called when a thread ends: says so in its block, which others may go on in.
+pub(crate) fn thread_ends(state: &ThreadState) {
+    let depth = GATE.enter(&state.busy);
+    let session = GATE.session();
+    if session != 0
+        && let Some(lane) = state.lane(depth)
+        && state.entry_in(session) != 0
+    {
+        let pool = session::pool();
+        pool.memory.name_entry(state.entry_in(session), &thread::current_name());
+        let tick = now(lane);
+        // Where it does not fit it is left out: the thread's sections are then closed later.
+        if lane.takes(session, 2, tick) {
+            let word = record_word(lane.delta(tick), Form::Note, 1);
+            lane.append_note(&[word, u64::from(NOTE_THREAD_END)]);
+        }
+        for lane in (0..2).filter_map(|depth| state.lane(depth)) {
+            lane.end(pool, session, false);
+        }
+    }
+    Gate::leave(&state.busy, depth);
 }

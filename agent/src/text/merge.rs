@@ -2,129 +2,163 @@
 //!
 //! Each thread's records are in order already, so this is a k-way merge over a heap of streams.
 //! On equal times the order of streams decides and a stream's own order is kept. Memory: a few
-//! words a stream and four bytes a block, whatever the number of records.
+//! words a stream, whatever the number of records.
 
 use super::threads::Threads;
-use crate::recorder::reader::{Block, PoolReader};
+use crate::recorder::layout::{Form, NOTE_THREAD_END, Segment};
+use crate::recorder::reader::{Cursor, PoolReader, Run, Snapshot};
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
-use std::collections::{BTreeMap, BinaryHeap};
+
+/// A pool and what it held when it was looked at.
+#[derive(Debug)]
+pub(crate) struct Source<'a> {
+    pub(crate) reader: PoolReader<'a>,
+    pub(crate) snapshot: Snapshot<'a>,
+}
+
+impl<'a> Source<'a> {
+    /// All of a pool, less what a streamed trace holds already.
+    pub(crate) fn of(reader: PoolReader<'a>) -> Self {
+        Self { reader, snapshot: Snapshot::take(&reader) }
+    }
+}
+
+/// Where a record ended, for who keeps account of what was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Index into the snapshot's blocks.
+    pub(crate) block: usize,
+    /// The word behind the record.
+    pub(crate) next: usize,
+}
 
 /// What comes out of the merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event<'a> {
-    /// A record, or a note of the recorder's own, of `threads[thread]`.
-    Record {
-        /// Boot time, ns.
-        time_ns: u64,
-        /// Index of its thread.
-        thread: usize,
-        /// Its bytes.
-        bytes: &'a [u8],
-    },
+    /// A record of `threads[thread]`.
+    Record { time_ns: u64, thread: usize, form: Form, bytes: &'a [u8], place: Place },
+    /// A thread's segment goes on here, or begins.
+    Segment { time_ns: u64, thread: usize, segment: Segment },
+    /// A thread ended.
+    ThreadEnd { time_ns: u64, thread: usize, place: Place },
     /// The recording of pool `process` ended.
-    End {
-        /// Boot time, ns.
-        time_ns: u64,
-        /// Index of the pool.
-        process: usize,
-    },
+    End { time_ns: u64, process: usize },
 }
 
 impl Event<'_> {
     pub(crate) const fn time_ns(&self) -> u64 {
         match *self {
-            Self::Record { time_ns, .. } | Self::End { time_ns, .. } => time_ns,
+            Self::Record { time_ns, .. }
+            | Self::Segment { time_ns, .. }
+            | Self::ThreadEnd { time_ns, .. }
+            | Self::End { time_ns, .. } => time_ns,
         }
     }
 }
 
-struct Stream<'a> {
-    pool: PoolReader<'a>,
+struct Stream<'s> {
+    source: usize,
     thread: usize,
-    /// Block indices, last first.
-    blocks: Vec<u32>,
-    block: Option<Block<'a>>,
-    offset: usize,
+    runs: &'s [Run],
+    cursor: Option<Cursor>,
+    /// The segment at the cursor, until it was said.
+    segment: Option<Segment>,
 }
 
-impl<'a> Stream<'a> {
-    /// The next record, without taking it.
-    fn peek(&mut self) -> Option<(u64, &'a [u8], usize)> {
+impl<'s> Stream<'s> {
+    /// Time, form and bytes of the next record, without taking it.
+    fn peek(&mut self, snapshot: &'s Snapshot<'_>) -> Option<(u64, Form, &'s [u8])> {
         loop {
-            if let Some(record) = self.block.and_then(|block| block.record_at(self.offset)) {
+            if let Some(record) = self.cursor.as_mut().and_then(|cursor| snapshot.peek(cursor)) {
                 return Some(record);
             }
-            self.block = Some(self.pool.block(self.blocks.pop()?)?);
-            self.offset = 0;
+            let (run, rest) = self.runs.split_first()?;
+            self.runs = rest;
+            self.cursor = Some(snapshot.cursor(run));
+            self.segment = Some(run.segment);
         }
     }
 }
 
 /// The merge.
-pub(crate) struct Merge<'a> {
-    streams: Vec<Stream<'a>>,
+pub(crate) struct Merge<'s, 'a> {
+    sources: &'s [Source<'a>],
+    streams: Vec<Stream<'s>>,
     ends: Vec<u64>,
     /// (time, stream); an end of process `p` stands as stream `streams.len() + p`.
     heap: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
-impl<'a> Merge<'a> {
-    /// Starts a merge over `pools`; fills in which threads they hold.
-    pub(crate) fn new(pools: &[PoolReader<'a>], threads: &mut Threads) -> Self {
-        let mut streams: Vec<Stream<'a>> = Vec::new();
+impl<'s, 'a> Merge<'s, 'a> {
+    /// Starts a merge over `sources`; makes their threads known to `threads`.
+    pub(crate) fn new(sources: &'s [Source<'a>], threads: &mut Threads) -> Self {
+        let mut streams: Vec<Stream<'s>> = Vec::new();
         let mut ends = Vec::new();
-        for (process, pool) in pools.iter().enumerate() {
-            let mut lanes: BTreeMap<(u32, u8), Vec<u32>> = BTreeMap::new();
-            for (index, block) in (0..pool.blocks()).filter_map(|i| Some((i, pool.block(i)?))) {
-                threads.see_block(process, pool.pid(), &block);
-                lanes.entry((block.incarnation, block.lane)).or_default().push(index);
+        for (process, source) in sources.iter().enumerate() {
+            for runs in source.snapshot.lanes.values() {
+                let Some(first) = runs.first() else { continue };
+                let thread = threads.add(process, source.reader.pid(), &first.segment);
+                streams.push(Stream { source: process, thread, runs, cursor: None, segment: None });
             }
-            let mut last_ns = pool.start_boot_ns();
-            for ((incarnation, _), mut blocks) in lanes {
-                // Blocks are leased in order of time, so the last one ends the stream.
-                let last = blocks.last().and_then(|&index| pool.block(index));
-                for (time_ns, bytes) in last.iter().flat_map(Block::records) {
-                    last_ns = last_ns.max(time_ns);
-                    threads.see_note(process, incarnation, bytes);
-                }
-                blocks.reverse();
-                let Some(thread) = threads.index(process, incarnation) else { continue };
-                streams.push(Stream { pool: *pool, thread, blocks, block: None, offset: 0 });
-            }
-            ends.push(pool.stop_boot_ns().unwrap_or(0).max(last_ns));
+            ends.push(source.reader.stop_boot_ns());
         }
         let mut heap = BinaryHeap::new();
         for (index, stream) in streams.iter_mut().enumerate() {
-            heap.extend(stream.peek().map(|(time_ns, ..)| Reverse((time_ns, index))));
+            let snapshot = sources.get(stream.source).map(|source| &source.snapshot);
+            let first = snapshot.and_then(|snapshot| stream.peek(snapshot));
+            heap.extend(first.map(|(time_ns, ..)| Reverse((time_ns, index))));
         }
         let count = streams.len();
-        heap.extend(ends.iter().enumerate().map(|(process, &end)| Reverse((end, count + process))));
-        Self { streams, ends, heap }
+        let mut merge = Self { sources, streams, ends: Vec::new(), heap };
+        // A pool without a stop (killed, or running) ends with its last record: that is known when
+        // it has gone by. Until then its end waits behind everything.
+        for (process, end) in ends.into_iter().enumerate() {
+            merge.ends.push(end.unwrap_or(0));
+            merge.heap.push(Reverse((end.unwrap_or(u64::MAX), count + process)));
+        }
+        merge
     }
-}
 
-impl<'a> Iterator for Merge<'a> {
-    type Item = Event<'a>;
-
-    fn next(&mut self) -> Option<Event<'a>> {
+    /// The next event, if it is not later than `limit_ns`.
+    pub(crate) fn next_until(&mut self, limit_ns: u64) -> Option<Event<'s>> {
         let mut top = self.heap.peek_mut()?;
         let Reverse((time_ns, index)) = *top;
+        if time_ns > limit_ns {
+            return None;
+        }
         let Some(stream) = self.streams.get_mut(index) else {
             let process = index - self.streams.len();
             PeekMut::pop(top);
-            let time_ns = self.ends.get(process).copied().unwrap_or(time_ns);
+            let time_ns = self.ends.get(process).copied().unwrap_or(0);
             return Some(Event::End { time_ns, process });
         };
-        let (_, bytes, next) = stream.peek()?;
-        stream.offset = next;
-        // The stream's next record takes its place in the heap; often it stays on top.
-        match stream.peek() {
-            Some((next_ns, ..)) => *top = Reverse((next_ns, index)),
+        let thread = stream.thread;
+        if let Some(segment) = stream.segment.take() {
+            return Some(Event::Segment { time_ns, thread, segment });
+        }
+        let snapshot = &self.sources.get(stream.source)?.snapshot;
+        let (_, form, bytes) = stream.peek(snapshot)?;
+        let cursor = stream.cursor.as_mut()?;
+        snapshot.advance(cursor);
+        let place = Place { block: cursor.block, next: cursor.at };
+        // Without a stop of its own the process ends with the last record seen.
+        if let Some(end) = self.ends.get_mut(stream.source) {
+            *end = (*end).max(time_ns);
+        }
+        // The stream's next record takes its place in the heap; often it stays on top. Its time
+        // does not go back, whatever a damaged file says.
+        match stream.peek(snapshot) {
+            Some((next_ns, ..)) => *top = Reverse((next_ns.max(time_ns), index)),
             None => {
                 PeekMut::pop(top);
             }
         }
-        Some(Event::Record { time_ns, thread: stream.thread, bytes })
+        Some(if form == Form::Note && bytes.first() == Some(&NOTE_THREAD_END) {
+            Event::ThreadEnd { time_ns, thread, place }
+        } else {
+            Event::Record { time_ns, thread, form, bytes, place }
+        })
     }
 }

@@ -1,8 +1,9 @@
 //! Keeps each thread's sections well formed: every end has its begin, every begin its end.
 //!
 //! An end at depth 0 (its begin was before the capture, or lost) is left out and counted. What is
-//! still open when its thread ends, or the capture, is closed then, and counted. An end carries
-//! its begin's pid, or Perfetto would move the thread to another process.
+//! still open when its thread ends, where records are missing, or when the capture ends, is closed
+//! then, and counted. An end carries its begin's pid, or Perfetto would move the thread to another
+//! process.
 
 use crate::record::Record;
 
@@ -12,7 +13,7 @@ pub(crate) struct Repair {
     open: Vec<Vec<u32>>,
     /// Ends that had no begin.
     pub(crate) stray_ends: u64,
-    /// Sections closed because their thread or the capture ended.
+    /// Sections closed because their thread or the capture ended, or records were missing.
     pub(crate) closed_sections: u64,
 }
 
@@ -26,12 +27,29 @@ pub(crate) enum Fate {
 }
 
 impl Repair {
-    pub(crate) fn new(threads: usize) -> Self {
-        Self { open: vec![Vec::new(); threads], ..Self::default() }
+    fn of(&mut self, thread: usize) -> Option<&mut Vec<u32>> {
+        if self.open.len() <= thread {
+            self.open.resize_with(thread + 1, Vec::new);
+        }
+        self.open.get_mut(thread)
+    }
+
+    /// Sections that an earlier part of the trace has left open.
+    pub(crate) fn reopen(&mut self, thread: usize, sections: u32, pid: u32) {
+        // A damaged file may say anything; no program nests deeper than this.
+        const MAX_DEPTH: u32 = 10_000;
+        if let Some(open) = self.of(thread) {
+            open.resize(sections.min(MAX_DEPTH) as usize, pid);
+        }
+    }
+
+    /// How many sections `thread` has open.
+    pub(crate) fn depth(&self, thread: usize) -> usize {
+        self.open.get(thread).map_or(0, Vec::len)
     }
 
     pub(crate) fn apply(&mut self, thread: usize, record: &Record<'_>) -> Fate {
-        let Some(open) = self.open.get_mut(thread) else { return Fate::Write(0) };
+        let Some(open) = self.of(thread) else { return Fate::Write(0) };
         match *record {
             Record::Begin { pid, .. } => {
                 open.push(pid);
@@ -50,7 +68,7 @@ impl Repair {
 
     /// Closes what `thread` has open: the pids for its ends, innermost first.
     pub(crate) fn close(&mut self, thread: usize) -> Vec<u32> {
-        let mut pids = self.open.get_mut(thread).map(std::mem::take).unwrap_or_default();
+        let mut pids = self.of(thread).map(std::mem::take).unwrap_or_default();
         self.closed_sections += pids.len() as u64;
         pids.reverse();
         pids
@@ -64,9 +82,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_sequence_comes_out_balanced_and_is_counted(ends: Vec<bool>) {
-            let mut repair = Repair::new(1);
-            let (mut depth, mut strays) = (0u64, 0u64);
+        fn any_sequence_comes_out_balanced_and_is_counted(ends: Vec<bool>, reopened in 0u32..5) {
+            let mut repair = Repair::default();
+            repair.reopen(0, reopened, 7);
+            let (mut depth, mut strays) = (u64::from(reopened), 0u64);
             for &is_end in &ends {
                 let record = if is_end {
                     Record::End { pid: None }

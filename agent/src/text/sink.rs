@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Text in one frame.
@@ -25,14 +25,37 @@ pub(crate) struct Sink {
     text_bytes: u64,
     file_bytes: u64,
     finished: bool,
+    /// What is written stays, whatever becomes of the rest.
+    keeps: bool,
 }
 
 impl Sink {
     /// Starts a trace at `path`; compressed when it ends in `.zst`.
     pub(crate) fn create(path: &Path) -> Result<Self, Error> {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.part", std::process::id()));
-        let temporary = path.with_file_name(name);
+        let temporary = temporary_of(path, std::process::id().cast_signed());
+        let file = File::create(&temporary).map_err(|source| Error::Io {
+            what: "create",
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::with(path, temporary, file, 0)
+    }
+
+    /// Goes on with a trace for `path` that process `pid` did not finish, behind its first `bytes`.
+    /// `None` when it is not there, or shorter.
+    pub(crate) fn resume(path: &Path, pid: i32, bytes: u64) -> Result<Option<Self>, Error> {
+        let io = |what, source| Error::Io { what, path: path.to_owned(), source };
+        let temporary = temporary_of(path, pid);
+        let Ok(mut file) = File::options().write(true).open(&temporary) else { return Ok(None) };
+        if file.metadata().map_err(|error| io("inspect", error))?.len() < bytes {
+            return Ok(None);
+        }
+        file.set_len(bytes).map_err(|error| io("truncate", error))?;
+        file.seek(SeekFrom::End(0)).map_err(|error| io("seek in", error))?;
+        Self::with(path, temporary, file, bytes).map(Some)
+    }
+
+    fn with(path: &Path, temporary: PathBuf, file: File, file_bytes: u64) -> Result<Self, Error> {
         let io = |what, source| Error::Io { what, path: path.to_owned(), source };
         let compressor = if path.extension().is_some_and(|extension| extension == "zst") {
             let mut compressor =
@@ -42,7 +65,6 @@ impl Sink {
         } else {
             None
         };
-        let file = File::create(&temporary).map_err(|error| io("create", error))?;
         Ok(Self {
             path: path.to_owned(),
             temporary,
@@ -51,9 +73,15 @@ impl Sink {
             buffer: Vec::with_capacity(FRAME_TEXT_BYTES),
             compressed: Vec::new(),
             text_bytes: 0,
-            file_bytes: 0,
+            file_bytes,
             finished: false,
+            keeps: false,
         })
+    }
+
+    /// A failure later leaves what was written: it is not to be had a second time.
+    pub(crate) const fn keep(&mut self) {
+        self.keeps = true;
     }
 
     /// The buffer to append whole lines to; call [`Sink::line_done`] after each.
@@ -65,6 +93,12 @@ impl Sink {
     pub(crate) fn line_done(&mut self) -> Result<(), Error> {
         // A line is at most a record and its prefix long, far below this reserve.
         if self.buffer.len() > FRAME_TEXT_BYTES - 16 * 1024 { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes out all that is there. Gives the bytes of the file.
+    pub(crate) fn flush_all(&mut self) -> Result<u64, Error> {
+        self.flush()?;
+        Ok(self.file_bytes)
     }
 
     fn flush(&mut self) -> Result<(), Error> {
@@ -103,9 +137,16 @@ impl Sink {
     }
 }
 
+/// The name that a trace has until it is whole.
+fn temporary_of(path: &Path, pid: i32) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{pid}.part"));
+    path.with_file_name(name)
+}
+
 impl Drop for Sink {
     fn drop(&mut self) {
-        if !self.finished {
+        if !self.finished && !self.keeps {
             // Best effort: the error that led here is the one to report.
             let _ = fs::remove_file(&self.temporary);
         }

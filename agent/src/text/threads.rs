@@ -1,13 +1,22 @@
 //! The threads of a trace: their ids, and the names that stand on their lines.
 //!
-//! A thread's name is the last one known: what it was called when it leased its last block, when
-//! it ended, or when the capture stopped. Thread ids are reused within one capture; a thread here
-//! is an incarnation, so two threads of one id stay two, each with its own name.
+//! A thread's lines carry the name that it had at that time. Thread ids are reused within one
+//! capture; a thread here is an incarnation, so two threads of one id stay two.
 
+use super::line;
 use super::sanitize::thread_name;
-use crate::recorder::layout::{NOTE_THREAD_END, NOTE_THREAD_NAME};
-use crate::recorder::reader::Block;
+use crate::recorder::layout::{NAME_BYTES, Segment};
 use std::collections::HashMap;
+
+/// What a filter may tell threads apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// The process's first thread, which draws an app's interface.
+    Main,
+    /// Android's render thread.
+    Render,
+    Other,
+}
 
 /// One thread.
 #[derive(Debug, Clone)]
@@ -18,15 +27,65 @@ pub(crate) struct Thread {
     pub(crate) pid: i32,
     /// Its id.
     pub(crate) tid: i32,
-    /// Its last known name as the kernel has it.
-    comm: Vec<u8>,
+    pub(crate) incarnation: u32,
+    /// Its present name as the kernel has it.
+    comm: [u8; NAME_BYTES],
+    /// What its lines begin with at present.
+    prefix: Vec<u8>,
+    /// The number of the last segment of each lane.
+    sequence: [Option<u32>; 2],
 }
 
 impl Thread {
+    fn new(process: usize, pid: i32, incarnation: u32, tid: i32, comm: [u8; NAME_BYTES]) -> Self {
+        let mut thread =
+            Self { process, pid, tid, incarnation, comm, prefix: Vec::new(), sequence: [None; 2] };
+        thread.prefix = line::prefix(&thread.name(), tid, pid);
+        thread
+    }
+
     /// Its name as it stands on its lines.
     pub(crate) fn name(&self) -> String {
-        thread_name(&self.comm, self.tid)
+        name_of(&self.comm, self.tid)
     }
+
+    fn comm(&self) -> &[u8] {
+        self.comm.split(|&byte| byte == 0).next().unwrap_or(&self.comm)
+    }
+
+    /// What its lines begin with.
+    pub(crate) fn prefix(&self) -> &[u8] {
+        &self.prefix
+    }
+
+    pub(crate) fn class(&self) -> Class {
+        if self.tid == self.pid {
+            Class::Main
+        } else if self.comm() == b"RenderThread" {
+            Class::Render
+        } else {
+            Class::Other
+        }
+    }
+
+    /// A segment begins or goes on: takes its name. `true` when records are missing before it.
+    pub(crate) fn enter(&mut self, segment: &Segment) -> bool {
+        if self.comm != segment.name {
+            self.comm = segment.name;
+            self.prefix = line::prefix(&self.name(), self.tid, self.pid);
+        }
+        let Some(last) = self.sequence.get_mut(usize::from(segment.lane)) else { return false };
+        let is_gap = last.is_some_and(|last| {
+            segment.sequence != last && segment.sequence != last.wrapping_add(1)
+        });
+        *last = Some(segment.sequence);
+        is_gap
+    }
+}
+
+/// A name from a thread's entry, as it stands in reports.
+pub(crate) fn name_of(comm: &[u8; NAME_BYTES], tid: i32) -> String {
+    thread_name(comm.split(|&byte| byte == 0).next().unwrap_or(comm), tid)
 }
 
 /// All threads of all pools.
@@ -37,42 +96,33 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    pub(crate) fn index(&self, process: usize, incarnation: u32) -> Option<usize> {
-        self.by_incarnation.get(&(process, incarnation)).copied()
-    }
-
     pub(crate) fn all(&self) -> &[Thread] {
         &self.threads
     }
 
-    /// A block shows its owner and the owner's name at that time.
-    pub(crate) fn see_block(&mut self, process: usize, pid: i32, block: &Block<'_>) {
-        let comm = up_to_nul(&block.name).to_vec();
+    pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut Thread> {
+        self.threads.get_mut(index)
+    }
+
+    /// The index of a segment's thread, which may be new.
+    pub(crate) fn add(&mut self, process: usize, pid: i32, segment: &Segment) -> usize {
+        self.add_named(process, pid, segment.incarnation, segment.tid, segment.name)
+    }
+
+    /// The same, for a thread that is known by its entry.
+    pub(crate) fn add_named(
+        &mut self,
+        process: usize,
+        pid: i32,
+        incarnation: u32,
+        tid: i32,
+        name: [u8; NAME_BYTES],
+    ) -> usize {
         let next = self.threads.len();
-        let index = *self.by_incarnation.entry((process, block.incarnation)).or_insert(next);
-        match self.threads.get_mut(index) {
-            Some(thread) => thread.comm = comm,
-            None => self.threads.push(Thread { process, pid, tid: block.tid, comm }),
+        let index = *self.by_incarnation.entry((process, incarnation)).or_insert(next);
+        if index == next {
+            self.threads.push(Thread::new(process, pid, incarnation, tid, name));
         }
+        index
     }
-
-    /// A note of the recorder's own may carry a later name, of its thread or of another.
-    pub(crate) fn see_note(&mut self, process: usize, incarnation: u32, bytes: &[u8]) {
-        let (incarnation, comm) = match bytes {
-            [NOTE_THREAD_END, comm @ ..] => (incarnation, comm),
-            [NOTE_THREAD_NAME, a, b, c, d, comm @ ..] => {
-                (u32::from_le_bytes([*a, *b, *c, *d]), comm)
-            }
-            _ => return,
-        };
-        if let Some(thread) =
-            self.index(process, incarnation).and_then(|index| self.threads.get_mut(index))
-        {
-            thread.comm = up_to_nul(comm).to_vec();
-        }
-    }
-}
-
-fn up_to_nul(bytes: &[u8]) -> &[u8] {
-    bytes.split(|&byte| byte == 0).next().unwrap_or(bytes)
 }

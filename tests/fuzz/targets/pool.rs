@@ -9,12 +9,12 @@ use tracetee::text::{TextOptions, summarize, write_trace};
 fuzz_target!(|bytes: &[u8]| {
     let directory = std::path::Path::new("/dev/shm");
     let Ok(mut file) = tempfile::NamedTempFile::new_in(directory) else { return };
-    // Magic, version 1 and blocks of 4 KiB: without them nothing behind is looked at. The rest of
+    // Magic, version 2 and blocks of 4 KiB: without them nothing behind is looked at. The rest of
     // the header comes from the input's first bytes, the blocks from the others.
-    let mut pool = b"TTPOOL\0\x01\x01\0\0\0\0\x10\0\0".to_vec();
+    let mut pool = b"TTPOOL\0\x01\x02\0\0\0\0\x10\0\0".to_vec();
     let (head, blocks) = bytes.split_at(bytes.len().min(64));
     pool.extend_from_slice(head);
-    pool.resize(16384, 0);
+    pool.resize(278_528, 0);
     pool.extend_from_slice(blocks);
     pool.resize(pool.len().next_multiple_of(4096), 0);
     if file.write_all(&pool).is_err() {

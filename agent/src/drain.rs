@@ -1,0 +1,286 @@
+//! Recorder mode `endless`: a thread of ours streams the records to the trace as they come, and
+//! frees their blocks.
+//!
+//! It works in rounds: it reads the clock, lets threads that are inside the recorder leave, takes
+//! all records up to that time, writes them, notes in the pool what the trace holds, and frees the
+//! blocks that it has read to their end. Whatever moment the process is killed at, the pool says
+//! how much of the file is good and what follows it ([`crate::recover`]). The thread has the lowest
+//! priority and keeps to its share of the processor; when it cannot follow, records are dropped
+//! and counted.
+
+use crate::clock::{self, Anchor};
+use crate::config::Config;
+use crate::error::Error;
+use crate::recorder::blocks::{CLOSED, Memory, PARTIAL, generation_of, state_of};
+use crate::recorder::pool::Pool;
+use crate::recorder::reader::{PoolReader, Snapshot};
+use crate::recorder::session;
+use crate::text::Summary;
+use crate::text::merge::Source;
+use crate::text::trace::{PoolPlace, Trace};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long records wait at most before they are streamed.
+const ROUND: Duration = Duration::from_secs(1);
+/// How often the thread looks whether the pool fills up before that.
+const POLL: Duration = Duration::from_millis(20);
+/// How long a round waits for threads that are inside the recorder.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// The streaming thread of a capture.
+#[derive(Debug)]
+pub(crate) struct Drain {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<Result<(), Error>>>,
+    summary: Arc<Mutex<Summary>>,
+}
+
+/// The capture's pool, which outlives the thread: [`Drain::finish`] waits for it.
+struct PoolPointer(*const Pool);
+
+// SAFETY: a Pool may be used from any thread.
+unsafe impl Send for PoolPointer {}
+
+impl PoolPointer {
+    fn get(&self) -> &Pool {
+        // SAFETY: valid until `finish` or `drop` of the Drain, which wait for the thread.
+        unsafe { &*self.0 }
+    }
+}
+
+impl Drain {
+    /// Starts streaming `pool` to the trace at `path`. The pool must outlive the Drain.
+    pub(crate) fn start(pool: &Pool, path: &Path, config: &Config) -> Result<Self, Error> {
+        let trace = Trace::create(path, &config.text)?;
+        let (stop, stopped) = crossbeam_channel::bounded(1);
+        let summary = Arc::new(Mutex::new(Summary::default()));
+        let pointer = PoolPointer(std::ptr::from_ref(pool));
+        let percent = config.recorder.drain_cpu_percent;
+        let shared = Arc::clone(&summary);
+        let work = move || {
+            lower_priority();
+            let pool = pointer.get();
+            Stream::new(pool, trace, shared).run(&stopped, percent)
+        };
+        let thread = std::thread::Builder::new().name("tracetee".to_owned()).spawn(work);
+        let thread = thread.map_err(|source| Error::Io {
+            what: "start the streaming thread for",
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Self { stop: Some(stop), thread: Some(thread), summary })
+    }
+
+    /// What the trace has come to so far.
+    pub(crate) fn summary(&self) -> Summary {
+        self.summary.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Streams the rest and gives the trace its name. After the session was closed.
+    pub(crate) fn finish(&mut self) -> Result<(), Error> {
+        drop(self.stop.take());
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            Some(Err(_)) => Err(Error::State("the streaming thread failed by a fault of its own")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Drain {
+    fn drop(&mut self) {
+        // The pool goes with the capture: nobody may read it then.
+        let _ = self.finish();
+    }
+}
+
+/// What the thread keeps.
+struct Stream<'p> {
+    pool: &'p Pool,
+    trace: Trace,
+    /// Lease word and words taken, by block.
+    taken: Vec<(u32, u32)>,
+    /// The same for what has gone into the file.
+    written: Vec<(u32, u32)>,
+    anchors: Vec<Anchor>,
+    round: u32,
+    summary: Arc<Mutex<Summary>>,
+}
+
+/// How many anchors of past rounds are kept: records older than that were streamed.
+const MAX_ANCHORS: usize = 256;
+
+impl<'p> Stream<'p> {
+    fn new(pool: &'p Pool, mut trace: Trace, summary: Arc<Mutex<Summary>>) -> Self {
+        trace.keep_places();
+        let none = vec![(0, 0); pool.memory.count() as usize];
+        let (taken, written) = (none.clone(), none);
+        Self { pool, trace, taken, written, anchors: Vec::new(), round: 0, summary }
+    }
+
+    fn run(mut self, stopped: &Receiver<()>, percent: u32) -> Result<(), Error> {
+        loop {
+            let started = (Instant::now(), cpu_time());
+            loop {
+                match stopped.recv_timeout(POLL) {
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Ok(()) | Err(RecvTimeoutError::Disconnected) => return self.last_round(),
+                }
+                let used = cpu_time().saturating_sub(started.1);
+                let due = started.0.elapsed() >= ROUND || self.is_filling();
+                if due && started.0.elapsed() >= used * 100 / percent.max(1) {
+                    break;
+                }
+            }
+            let before = (Instant::now(), cpu_time());
+            self.round(false)?;
+            // A round that took long is paid for before the next.
+            let used = cpu_time().saturating_sub(before.1);
+            let pause = (used * 100 / percent.max(1)).saturating_sub(before.0.elapsed());
+            if !pause.is_zero() {
+                match stopped.recv_timeout(pause) {
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Ok(()) | Err(RecvTimeoutError::Disconnected) => return self.last_round(),
+                }
+            }
+        }
+    }
+
+    /// Whether a quarter of the pool waits to be freed.
+    fn is_filling(&self) -> bool {
+        let memory = &self.pool.memory;
+        let waiting = (0..memory.count())
+            // ORDERING: Relaxed; an estimate.
+            .filter(|&index| state_of(memory.header(index).lease.load(Ordering::Relaxed)) == CLOSED)
+            .count();
+        waiting > memory.count() as usize / 4
+    }
+
+    fn last_round(mut self) -> Result<(), Error> {
+        self.round(true)?;
+        let reader = PoolReader::of(self.pool);
+        let sources =
+            [Source { reader, snapshot: Snapshot::take_new(&reader, |_, _| u32::MAX, &[]) }];
+        let summary = self.trace.finish(&sources)?;
+        *self.summary.lock().unwrap_or_else(PoisonError::into_inner) = summary;
+        Ok(())
+    }
+
+    fn round(&mut self, is_last: bool) -> Result<(), Error> {
+        let reader = PoolReader::of(self.pool);
+        let now = clock::anchor(reader.uses_counter());
+        if reader.uses_counter() {
+            self.anchors.push(now);
+            if self.anchors.len() > MAX_ANCHORS {
+                self.anchors.drain(..MAX_ANCHORS / 2);
+            }
+        }
+        // Who has read the clock before `now` has committed when it has been outside.
+        session::barrier();
+        session::wait_until_outside(PATIENCE);
+        let snapshot = Snapshot::take_new(
+            &reader,
+            |index, lease| progress(&self.taken, index, lease),
+            &self.anchors,
+        );
+        let sources = [Source { reader, snapshot }];
+        let limit_ns = if is_last { u64::MAX } else { now.boot_ns };
+        self.trace.take(&sources, limit_ns)?;
+        note(&mut self.taken, self.trace.take_taken());
+        note(&mut self.written, self.trace.take_written());
+        let bytes = self.trace.flush()?;
+        self.publish(bytes, now.boot_ns);
+        self.free_blocks();
+        *self.summary.lock().unwrap_or_else(PoisonError::into_inner) = self.trace.summary(&sources);
+        Ok(())
+    }
+
+    /// Notes in the pool what the file holds: first beside what is in force, then in its place.
+    fn publish(&mut self, bytes: u64, now_ns: u64) {
+        self.round = self.round.wrapping_add(1);
+        let half = self.round as usize & 1;
+        // ORDERING: Relaxed up to the Release of the round: a kill leaves the one or the other.
+        let header = self.pool.header();
+        for (index, &(lease, words)) in (0u32..).zip(&self.written) {
+            let block = self.pool.memory.header(index);
+            set(&block.drained_lease, half, lease);
+            set(&block.drained, half, words);
+        }
+        let entries: Vec<_> = PoolReader::of(self.pool).threads();
+        let open: std::collections::HashMap<_, _> = self.trace.open_sections().collect();
+        for (index, facts) in (0u32..).zip(&entries).skip(1) {
+            let sections = open.get(&facts.incarnation).copied().unwrap_or(0);
+            set(&self.pool.memory.entry(index).open, half, sections);
+        }
+        if let Some(place) = header.streamed_bytes.get(half) {
+            place.store(bytes, Ordering::Relaxed);
+        }
+        if let Some(place) = header.streamed_ns.get(half) {
+            place.store(now_ns, Ordering::Relaxed);
+        }
+        header.drain_round.store(self.round, Ordering::Release);
+    }
+
+    fn free_blocks(&self) {
+        let memory = &self.pool.memory;
+        for index in 0..memory.count() {
+            let header = memory.header(index);
+            // ORDERING: Acquire, pairs with the Release of `Blocks::close`: the length is final.
+            let lease = header.lease.load(Ordering::Acquire);
+            let committed = header.committed.load(Ordering::Acquire);
+            if matches!(state_of(lease), CLOSED | PARTIAL)
+                && progress(&self.written, index, lease) >= committed
+            {
+                self.pool.free(index, lease);
+            }
+        }
+    }
+}
+
+fn set(pair: &[std::sync::atomic::AtomicU32; 2], half: usize, value: u32) {
+    if let Some(place) = pair.get(half) {
+        place.store(value, Ordering::Relaxed);
+    }
+}
+
+/// Words of block `index` that are done with, if that was its present content.
+fn progress(done: &[(u32, u32)], index: u32, lease: u32) -> u32 {
+    match done.get(index as usize) {
+        Some(&(of, words)) if generation_of(of) == generation_of(lease) => words,
+        _ => 0,
+    }
+}
+
+fn note(done: &mut [(u32, u32)], places: Vec<PoolPlace>) {
+    for (index, lease, next) in places {
+        if let Some(entry) = done.get_mut(index as usize) {
+            *entry = (lease, next);
+        }
+    }
+}
+
+/// Lets everything else go first: nice 19, for this thread alone.
+pub(crate) fn lower_priority() {
+    const LOWEST: libc::c_int = 19;
+    // SAFETY: plain calls; on Linux a thread's id makes them about this thread.
+    let tid = unsafe { libc::gettid() };
+    #[allow(clippy::unnecessary_cast, reason = "PRIO_PROCESS has another type on each libc")]
+    // SAFETY: as above.
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS as _, tid.cast_unsigned() as libc::id_t, LOWEST)
+    };
+}
+
+/// What this thread has used of the processor.
+fn cpu_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid clock and a timespec to write to.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanos)
+}

@@ -1,0 +1,129 @@
+//! The fast path: records are taken where libcutils makes them, before it formats them.
+//!
+//! Libraries call `atrace_begin_body` and its kin through their PLT. The proxies put name and
+//! cookie into the block as they are ([`crate::record::Packed`]); the text is made when the trace
+//! is written. While records are wanted by the kernel too, or nothing is recorded, they call the
+//! real function, whose `write` is teed as ever. What a caller got inlined does not pass here.
+
+use crate::live;
+use crate::proxy::{CHAIN, proxies};
+use crate::record::{Kind, MAX_RECORD_BYTES, Packed};
+use crate::recorder::layout::Form;
+use crate::recorder::{session, thread, writer};
+use libc::c_char;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tracetee_hooks::{Hook, Proxy};
+
+/// What libcutils can hold of a name, and room: longer ones are cut when the text is made.
+const MAX_NAME_BYTES: usize = 1024;
+const _: () = assert!(2 * MAX_NAME_BYTES + 16 <= MAX_RECORD_BYTES);
+
+/// Declares a symbol's proxies: its arguments, and the record that it stands for.
+macro_rules! fast_paths {
+    ($($symbol:literal $module:ident ($($name:ident: $type:ty),*) $record:expr;)*) => {
+        $(mod $module {
+            use super::*;
+
+            type Function = unsafe extern "C-unwind" fn($($type),*);
+            static PREVIOUS: [AtomicUsize; CHAIN] = [const { AtomicUsize::new(0) }; CHAIN];
+            pub(super) static PROXIES: [Proxy; CHAIN] = proxies!(proxy, Function, PREVIOUS, 0 1 2 3);
+
+            unsafe extern "C-unwind" fn proxy<const INDEX: usize>($($name: $type),*) {
+                let record: fn($($type),*) -> bool = $record;
+                if session::current() != 0 && !live::passes_on() && record($($name),*) {
+                    return;
+                }
+                // ORDERING: Relaxed; set before the first slot that leads here, never to 0 again.
+                let address = PREVIOUS[INDEX].load(Ordering::Relaxed);
+                // SAFETY: the address of a function with the symbol's signature.
+                let previous = unsafe { std::mem::transmute::<usize, Function>(address) };
+                // SAFETY: the caller's own arguments.
+                unsafe { previous($($name),*) }
+            }
+        })*
+
+        /// The symbols, in an order that does not change.
+        pub(crate) fn hooks() -> Vec<Hook> {
+            let mut hooks = vec![$(Hook { symbol: $symbol, proxies: &$module::PROXIES }),*];
+            // Its arguments changed with API 34; where the release is not known it is left alone.
+            match crate::properties::api_level() {
+                Some(33) => hooks.retain(|hook| !std::ptr::eq(hook.proxies, &track_end::PROXIES)),
+                Some(34..) => hooks.retain(|hook| !std::ptr::eq(hook.proxies, &track_end_33::PROXIES)),
+                _ => hooks.retain(|hook| hook.symbol != "atrace_async_for_track_end_body"),
+            }
+            hooks
+        }
+    };
+}
+
+fast_paths! {
+    "atrace_begin_body" begin (name: *const c_char) |name| plain(Kind::Begin, name);
+    "atrace_end_body" end () end_section;
+    "atrace_async_begin_body" async_begin (name: *const c_char, cookie: i32)
+        |name, cookie| numbered(Kind::AsyncBegin, name, cookie.into());
+    "atrace_async_end_body" async_end (name: *const c_char, cookie: i32)
+        |name, cookie| numbered(Kind::AsyncEnd, name, cookie.into());
+    "atrace_int_body" int (name: *const c_char, value: i32)
+        |name, value| numbered(Kind::Counter, name, value.into());
+    "atrace_int64_body" int64 (name: *const c_char, value: i64)
+        |name, value| numbered(Kind::Counter, name, value);
+    "atrace_instant_body" instant (name: *const c_char) |name| plain(Kind::Instant, name);
+    "atrace_instant_for_track_body" track_instant (track: *const c_char, name: *const c_char)
+        |track, name| tracked(Kind::TrackInstant, track, name, None);
+    "atrace_async_for_track_begin_body" track_begin
+        (track: *const c_char, name: *const c_char, cookie: i32)
+        |track, name, cookie| tracked(Kind::TrackBegin, track, name, Some(cookie));
+    "atrace_async_for_track_end_body" track_end (track: *const c_char, cookie: i32)
+        |track, cookie| tracked(Kind::TrackEnd, track, c"".as_ptr(), Some(cookie));
+    "atrace_async_for_track_end_body" track_end_33
+        (track: *const c_char, name: *const c_char, cookie: i32)
+        |track, name, cookie| tracked(Kind::TrackEnd, track, name, Some(cookie));
+}
+
+#[inline]
+fn plain(kind: Kind, name: *const c_char) -> bool {
+    record(&[Packed::head(kind, 0)], bytes_of(name))
+}
+
+fn end_section() -> bool {
+    record(&[Packed::head(Kind::End, 0)], &[])
+}
+
+#[inline]
+fn numbered(kind: Kind, name: *const c_char, number: i64) -> bool {
+    record(&[Packed::head(kind, 0), number.cast_unsigned()], bytes_of(name))
+}
+
+fn tracked(kind: Kind, track: *const c_char, name: *const c_char, cookie: Option<i32>) -> bool {
+    let mut both = [0u8; 2 * MAX_NAME_BYTES];
+    let (track, name) = (bytes_of(track), bytes_of(name));
+    let len = track.len() + name.len();
+    both.iter_mut().zip(track.iter().chain(name)).for_each(|(to, from)| *to = *from);
+    let names = both.get(..len).unwrap_or(&[]);
+    let head = Packed::head(kind, track.len());
+    match cookie {
+        Some(cookie) => record(&[head, i64::from(cookie).cast_unsigned()], names),
+        None => record(&[head], names),
+    }
+}
+
+/// `false` when it was not recorded and the real function is to see to it.
+#[inline]
+fn record(head: &[u64], bytes: &[u8]) -> bool {
+    match thread::current() {
+        Some(thread) => writer::record_as(thread, Form::Packed, head, bytes),
+        None => false,
+    }
+}
+
+/// A C string as libcutils would read it (a null is printed by some as `(null)`; here it is empty).
+#[inline]
+fn bytes_of<'a>(text: *const c_char) -> &'a [u8] {
+    if text.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller of an atrace function gives a NUL-terminated string.
+    let len = unsafe { libc::strlen(text) }.min(MAX_NAME_BYTES);
+    // SAFETY: that many bytes lie before the NUL; they are looked at during the caller's call.
+    unsafe { std::slice::from_raw_parts(text.cast(), len) }
+}

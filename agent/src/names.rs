@@ -1,0 +1,69 @@
+//! Notices that a thread gets a name, so that its records carry it from then on.
+//!
+//! `prctl(PR_SET_NAME)` and `pthread_setname_np` are hooked: the thread's next record leases its
+//! block anew, with the name that the kernel has then. A name that comes another way (a write to
+//! `/proc/self/task/TID/comm`) is noticed with the next block, or at the end.
+
+use crate::clock;
+use crate::proxy::{CHAIN, proxies};
+use crate::recorder::{session, thread};
+use libc::{c_char, c_int, c_ulong, pthread_t};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tracetee_hooks::Proxy;
+
+/// prctl is variadic; all its arguments are register-sized integers.
+type Prctl = unsafe extern "C-unwind" fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;
+type SetName = unsafe extern "C-unwind" fn(pthread_t, *const c_char) -> c_int;
+
+static PREVIOUS_PRCTL: [AtomicUsize; CHAIN] = [const { AtomicUsize::new(0) }; CHAIN];
+static PREVIOUS_SETNAME: [AtomicUsize; CHAIN] = [const { AtomicUsize::new(0) }; CHAIN];
+
+pub(crate) static PRCTL: [Proxy; CHAIN] = proxies!(prctl_proxy, Prctl, PREVIOUS_PRCTL, 0 1 2 3);
+pub(crate) static SETNAME: [Proxy; CHAIN] =
+    proxies!(setname_proxy, SetName, PREVIOUS_SETNAME, 0 1 2 3);
+
+/// Forbids or allows reading the time stamp counter.
+const PR_SET_TSC: c_int = 26;
+
+unsafe extern "C-unwind" fn prctl_proxy<const INDEX: usize>(
+    option: c_int,
+    second: c_ulong,
+    third: c_ulong,
+    fourth: c_ulong,
+    fifth: c_ulong,
+) -> c_int {
+    // ORDERING: Relaxed; set before the first slot that leads here, and never to 0 again.
+    let address = PREVIOUS_PRCTL[INDEX].load(Ordering::Relaxed);
+    // SAFETY: the address of a function with prctl's signature, put there by the registry.
+    let previous = unsafe { std::mem::transmute::<usize, Prctl>(address) };
+    if option == PR_SET_TSC {
+        // Before it is forbidden: a read would then raise SIGSEGV.
+        clock::leave_counter();
+        thread::renamed(true);
+    }
+    // SAFETY: the caller's own arguments. Those that it did not give are whatever is in their
+    // registers, as they are for the real function.
+    let result = unsafe { previous(option, second, third, fourth, fifth) };
+    if option == libc::PR_SET_NAME && session::current() != 0 {
+        thread::renamed(true);
+    }
+    result
+}
+
+unsafe extern "C-unwind" fn setname_proxy<const INDEX: usize>(
+    thread: pthread_t,
+    name: *const c_char,
+) -> c_int {
+    // ORDERING: Relaxed, as above.
+    let address = PREVIOUS_SETNAME[INDEX].load(Ordering::Relaxed);
+    // SAFETY: as above, with pthread_setname_np's signature.
+    let previous = unsafe { std::mem::transmute::<usize, SetName>(address) };
+    // SAFETY: the caller's own arguments.
+    let result = unsafe { previous(thread, name) };
+    if session::current() != 0 {
+        // SAFETY: takes nothing, cannot fail.
+        let own = unsafe { libc::pthread_self() };
+        thread::renamed(thread == own);
+    }
+    result
+}

@@ -1,0 +1,353 @@
+//! Who may write into which block: lease, close, give back, take over.
+//!
+//! A block's `lease` word holds `generation << 3 | state` and is the only thing that two threads
+//! decide anything by:
+//!
+//! ```text
+//!            ticket                    full
+//! FREE ──▶ RESETTING ──▶ LEASED ───────────────▶ CLOSED ──▶ RESETTING … (ring: the oldest goes)
+//!  ▲                      │  ▲                      │
+//!  │       thread ends    ▼  │ the next thread      │
+//!  └─────────────────── PARTIAL ◀── appends         │
+//!            endless: streamed and freed ◀──────────┘
+//! ```
+//!
+//! The generation grows whenever a block's content goes, so a reader that saw the same generation
+//! before and after copying has copied one content ([`super::copy`]). Blocks are handed out by
+//! tickets, in order; PARTIAL and freed ones are found by a bitmap first. Runs on the app's
+//! threads, once in several hundred records: no lock, no allocation, bounded.
+
+use super::layout::{BlockHeader, Form, Loss, Mode, NOTE_SEGMENT, SEGMENT_WORDS, split_word};
+use super::sync::{AtomicU32, AtomicU64, Ordering, fence};
+
+const STATE_BITS: u32 = 3;
+/// Nothing in it that may not go.
+pub(crate) const FREE: u32 = 0;
+/// A lane writes into it.
+pub(crate) const LEASED: u32 = 1;
+/// Its thread ended; another one may go on in it.
+pub(crate) const PARTIAL: u32 = 2;
+/// Full.
+pub(crate) const CLOSED: u32 = 3;
+/// It changes hands, its content is not valid.
+pub(crate) const RESETTING: u32 = 4;
+
+/// `first_records` while the first segment is being written.
+const OPEN: u32 = u32::MAX;
+/// Room that makes a block of an ended thread worth keeping for another.
+const MIN_REUSED_WORDS: u32 = 56;
+const _: () = assert!(MIN_REUSED_WORDS as usize > SEGMENT_WORDS + 2);
+
+/// The state in a lease word.
+pub(crate) const fn state_of(lease: u32) -> u32 {
+    lease & ((1 << STATE_BITS) - 1)
+}
+
+/// The generation in a lease word.
+pub(crate) const fn generation_of(lease: u32) -> u32 {
+    lease >> STATE_BITS
+}
+
+const fn lease_word(generation: u32, state: u32) -> u32 {
+    generation << STATE_BITS | state
+}
+
+/// Where the blocks lie, and what the memory's owner does for them.
+pub(crate) trait Memory {
+    /// How many blocks.
+    fn count(&self) -> u32;
+    /// Words of a block, its header left out.
+    fn words_per_block(&self) -> u32;
+    /// Block `index`'s header; `index` is below the count.
+    fn header(&self, index: u32) -> &BlockHeader;
+    /// The first of its words.
+    fn words(&self, index: u32) -> *const AtomicU64;
+    /// The counter that hands out blocks.
+    fn tickets(&self) -> &AtomicU64;
+    /// Makes a block that was never used fit for being written to.
+    fn back(&self, index: u32) -> bool;
+    /// Counts records of the thread with that entry as overwritten.
+    fn count_overwritten(&self, entry: u32, records: u64);
+}
+
+/// A leased block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lease {
+    pub(crate) index: u32,
+    /// The block's lease word.
+    pub(crate) word: u32,
+    /// Words that a former holder has committed.
+    pub(crate) used: u32,
+}
+
+/// The blocks of a pool.
+#[derive(Debug)]
+pub(crate) struct Blocks<M> {
+    pub(crate) memory: M,
+    mode: Mode,
+    /// A bit for each block that can be had out of order: PARTIAL, or freed by the drain.
+    available: Box<[AtomicU32]>,
+    /// About how many bits are set.
+    available_count: AtomicU32,
+}
+
+impl<M: Memory> Blocks<M> {
+    pub(crate) fn new(memory: M, mode: Mode) -> Self {
+        let bitmap = (0..memory.count().div_ceil(32)).map(|_| AtomicU32::new(0)).collect();
+        Self { memory, mode, available: bitmap, available_count: AtomicU32::new(0) }
+    }
+
+    pub(crate) const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Takes a block with room for `need` words for lane `owner`.
+    ///
+    /// `kick` is asked, in ring mode, when most blocks are held by idle threads: it makes the lane
+    /// give up the block it holds and says whether it is outside the recorder (so that it cannot
+    /// be writing into it).
+    pub(crate) fn lease(
+        &self,
+        owner: u32,
+        need: u32,
+        mut kick: impl FnMut(u32) -> bool,
+    ) -> Result<Lease, Loss> {
+        if let Some(lease) = self.lease_available(owner, need) {
+            return Ok(lease);
+        }
+        let (count, tickets) = (self.memory.count(), self.memory.tickets());
+        let mut skipped = 0;
+        for _ in 0..count.saturating_mul(2) {
+            // ORDERING: Relaxed, both; tickets hand out indices, a block's content is published by
+            // its own lease word. The check keeps a full pool's counter where it is.
+            if self.mode != Mode::Ring && tickets.load(Ordering::Relaxed) >= u64::from(count) {
+                return Err(Loss::PoolFull);
+            }
+            let ticket = tickets.fetch_add(1, Ordering::Relaxed);
+            if self.mode != Mode::Ring && ticket >= u64::from(count) {
+                return Err(Loss::PoolFull);
+            }
+            #[allow(clippy::cast_possible_truncation, reason = "below the count")]
+            let index = (ticket % u64::from(count)) as u32;
+            let header = self.memory.header(index);
+            // ORDERING: Relaxed, acted upon only by the compare_exchange in `reset`.
+            let word = header.lease.load(Ordering::Relaxed);
+            match state_of(word) {
+                RESETTING => continue,
+                // Idle threads keep their blocks until they hold half of the pool.
+                LEASED => {
+                    skipped += 1;
+                    if skipped <= count / 2 || !kick(header.owner.load(Ordering::Relaxed)) {
+                        continue;
+                    }
+                }
+                _ => {}
+            }
+            if word == 0 && !self.memory.back(index) {
+                return Err(Loss::NoSpace);
+            }
+            if let Some(lease) = self.reset(index, word, owner, ticket) {
+                return Ok(lease);
+            }
+        }
+        Err(Loss::PoolFull)
+    }
+
+    /// Takes a block out of order, if one is marked.
+    fn lease_available(&self, owner: u32, need: u32) -> Option<Lease> {
+        // ORDERING: Relaxed; a hint.
+        if self.available_count.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        for (word_index, word) in (0u32..).zip(&self.available) {
+            // ORDERING: Relaxed, all; a bit is a hint where to look, the lease word decides.
+            let mut bits = word.load(Ordering::Relaxed);
+            while bits != 0 {
+                let bit = bits & bits.wrapping_neg();
+                bits &= !bit;
+                if word.fetch_and(!bit, Ordering::Relaxed) & bit == 0 {
+                    continue;
+                }
+                self.available_count.fetch_sub(1, Ordering::Relaxed);
+                let index = word_index * 32 + bit.trailing_zeros();
+                if let Some(lease) = self.take_marked(index, owner, need) {
+                    return Some(lease);
+                }
+            }
+        }
+        None
+    }
+
+    fn take_marked(&self, index: u32, owner: u32, need: u32) -> Option<Lease> {
+        let header = self.memory.header(index);
+        let word = header.lease.load(Ordering::Relaxed);
+        match state_of(word) {
+            FREE => self.reset(index, word, owner, u64::from(index)),
+            PARTIAL if !self.is_stale(header) => {
+                let leased = lease_word(generation_of(word), LEASED);
+                // ORDERING: Acquire, pairs with the Release in `give_back`: the former holder's
+                // words are complete before ours follow.
+                header
+                    .lease
+                    .compare_exchange(word, leased, Ordering::Acquire, Ordering::Relaxed)
+                    .ok()?;
+                header.owner.store(owner, Ordering::Relaxed);
+                let used = header.committed.load(Ordering::Relaxed);
+                let lease = Lease { index, word: leased, used };
+                if self.memory.words_per_block().saturating_sub(used) < need {
+                    self.close(lease);
+                    return None;
+                }
+                Some(lease)
+            }
+            _ => None,
+        }
+    }
+
+    /// In ring mode a block that will be overwritten soon takes no new records.
+    fn is_stale(&self, header: &BlockHeader) -> bool {
+        // ORDERING: Relaxed, both; an estimate.
+        #[allow(clippy::cast_possible_truncation, reason = "the low bits are compared")]
+        let now = self.memory.tickets().load(Ordering::Relaxed) as u32;
+        let age = now.wrapping_sub(header.ticket.load(Ordering::Relaxed));
+        self.mode == Mode::Ring && age > self.memory.count() / 4
+    }
+
+    /// Makes a block ours whose lease word was `word`, and empties it.
+    fn reset(&self, index: u32, word: u32, owner: u32, ticket: u64) -> Option<Lease> {
+        let header = self.memory.header(index);
+        let generation = generation_of(word).wrapping_add(1) & (u32::MAX >> STATE_BITS);
+        // ORDERING: Acquire, pairs with the Release of `close` and `give_back` (and, for a block
+        // that is taken over, of Gate::leave, which `kick` has seen): the records that are counted
+        // below are complete. Failure: another thread was quicker.
+        header
+            .lease
+            .compare_exchange(
+                word,
+                lease_word(generation, RESETTING),
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            )
+            .ok()?;
+        if state_of(word) != FREE {
+            self.count_overwritten(index, header);
+        }
+        // ORDERING: the fence pairs with the one in `copy::copy`: a reader that has seen any store
+        // below sees the new lease word when it looks again.
+        fence(Ordering::Release);
+        header.committed.store(0, Ordering::Relaxed);
+        header.segments.store(0, Ordering::Relaxed);
+        header.first_records.store(OPEN, Ordering::Relaxed);
+        header.owner.store(owner, Ordering::Relaxed);
+        #[allow(clippy::cast_possible_truncation, reason = "the low bits suffice")]
+        header.ticket.store(ticket as u32, Ordering::Relaxed);
+        let leased = lease_word(generation, LEASED);
+        // ORDERING: Release, pairs with the Acquire in `copy::copy`: the block is seen empty.
+        header.lease.store(leased, Ordering::Release);
+        Some(Lease { index, word: leased, used: 0 })
+    }
+
+    /// Counts a segment that begins in a leased block.
+    pub(crate) fn segment_begins(&self, lease: Lease, entry: u32) {
+        let header = self.memory.header(lease.index);
+        // ORDERING: Relaxed; only the holder writes, the next one sees it through the lease word.
+        let segments = header.segments.load(Ordering::Relaxed);
+        if segments == 0 {
+            header.first_entry.store(entry, Ordering::Relaxed);
+        }
+        header.segments.store(segments + 1, Ordering::Relaxed);
+    }
+
+    /// Notes how many records the segment that ends holds.
+    pub(crate) fn segment_ends(&self, lease: Lease, records: u32) {
+        let header = self.memory.header(lease.index);
+        if header.segments.load(Ordering::Relaxed) == 1 {
+            header.first_records.store(records, Ordering::Relaxed);
+        }
+    }
+
+    /// The block takes no more.
+    pub(crate) fn close(&self, lease: Lease) {
+        self.hand_over(lease, CLOSED);
+    }
+
+    /// The block's holder ends; another thread may go on in it.
+    pub(crate) fn give_back(&self, lease: Lease) {
+        let used = self.memory.header(lease.index).committed.load(Ordering::Relaxed);
+        if self.memory.words_per_block().saturating_sub(used) < MIN_REUSED_WORDS {
+            self.close(lease);
+        } else if self.hand_over(lease, PARTIAL) {
+            self.mark(lease.index);
+        }
+    }
+
+    /// `false` when the block was taken over meanwhile.
+    fn hand_over(&self, lease: Lease, state: u32) -> bool {
+        let header = self.memory.header(lease.index);
+        let word = lease_word(generation_of(lease.word), state);
+        // ORDERING: Release, pairs with the Acquire of who takes it: our records are complete.
+        header
+            .lease
+            .compare_exchange(lease.word, word, Ordering::Release, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Endless mode: frees a block that was closed or given back with lease word `word` and whose
+    /// records are all streamed.
+    pub(crate) fn free(&self, index: u32, word: u32) {
+        let header = self.memory.header(index);
+        let free = lease_word(generation_of(word), FREE);
+        // ORDERING: Relaxed; the drain has copied what it held, and nobody writes into it.
+        if matches!(state_of(word), CLOSED | PARTIAL)
+            && header
+                .lease
+                .compare_exchange(word, free, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+        {
+            self.mark(index);
+        }
+    }
+
+    fn mark(&self, index: u32) {
+        let bit = 1 << (index % 32);
+        if let Some(word) = usize::try_from(index / 32).ok().and_then(|at| self.available.get(at))
+            && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
+        {
+            self.available_count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts the records of a block that is about to be emptied, by thread.
+    fn count_overwritten(&self, index: u32, header: &BlockHeader) {
+        let first = header.first_entry.load(Ordering::Relaxed);
+        let records = header.first_records.load(Ordering::Relaxed);
+        if header.segments.load(Ordering::Relaxed) == 1 && records != OPEN {
+            self.memory.count_overwritten(first, u64::from(records));
+            return;
+        }
+        let committed = header.committed.load(Ordering::Relaxed);
+        let end = committed.min(self.memory.words_per_block());
+        let word_at = |at: u32| {
+            // SAFETY: below `words_per_block`.
+            let word = unsafe { self.memory.words(index).add(at as usize) };
+            // SAFETY: a word of the block, which stays mapped as long as `self.memory`.
+            super::lane::load_word(unsafe { &*word })
+        };
+        let (mut at, mut entry, mut records) = (0, 0, 0);
+        while at < end {
+            let (_, form, bytes) = split_word(word_at(at));
+            if form != Some(Form::Note) {
+                records += 1;
+            } else if at + 5 < end && word_at(at + 1) & 0xff == u64::from(NOTE_SEGMENT) {
+                self.memory.count_overwritten(entry, records);
+                #[allow(clippy::cast_possible_truncation, reason = "an entry's index")]
+                let next = word_at(at + 5) as u32;
+                (entry, records) = (next, 0);
+            }
+            #[allow(clippy::cast_possible_truncation, reason = "8191 bytes at most")]
+            let words = 1 + bytes.div_ceil(8) as u32;
+            at += words;
+        }
+        self.memory.count_overwritten(entry, records);
+    }
+}

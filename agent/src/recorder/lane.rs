@@ -1,0 +1,315 @@
+//! Where one thread, or a signal handler on it, writes next; appending a record is here.
+//!
+//! The fields but `session` belong to the thread alone. A record is stored word by word (Relaxed:
+//! a reader may be copying a block while it is taken over, and throws such a copy away) and then
+//! published by one Release store of the block's committed length.
+
+use super::blocks::{Blocks, Lease, Memory};
+use super::layout::{BlockHeader, Segment, record_words};
+use super::sync::Anchor;
+use super::sync::{AtomicU32, AtomicU64, Ordering};
+use std::cell::Cell;
+
+/// One lane.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    /// The session that the block belongs to: 0 when another thread wants the block to be given up.
+    pub(crate) session: AtomicU32,
+    /// The session that the block was leased in; 0 for none.
+    leased_in: Cell<u32>,
+    cursor: Cell<*const AtomicU64>,
+    end: Cell<*const AtomicU64>,
+    first: Cell<*const AtomicU64>,
+    header: Cell<*const BlockHeader>,
+    /// What deltas count from, in ticks.
+    base_tick: Cell<u64>,
+    base_boot_ns: Cell<u64>,
+    /// The largest delta before the clock has to be looked at again.
+    max_delta: Cell<u64>,
+    /// Ticks are the hardware counter's.
+    counter: Cell<bool>,
+    /// Records in the present segment.
+    records: Cell<u32>,
+    sequence: Cell<u32>,
+    lease: Cell<Lease>,
+}
+
+impl Lane {
+    #[cfg(not(loom))]
+    pub(crate) const fn new() -> Self {
+        Self::with(AtomicU32::new(0))
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
+        Self::with(AtomicU32::new(0))
+    }
+
+    const fn with(session: AtomicU32) -> Self {
+        Self {
+            session,
+            leased_in: Cell::new(0),
+            cursor: Cell::new(std::ptr::null()),
+            end: Cell::new(std::ptr::null()),
+            first: Cell::new(std::ptr::null()),
+            header: Cell::new(std::ptr::null()),
+            base_tick: Cell::new(0),
+            base_boot_ns: Cell::new(0),
+            max_delta: Cell::new(0),
+            counter: Cell::new(false),
+            records: Cell::new(0),
+            sequence: Cell::new(0),
+            lease: Cell::new(Lease { index: 0, word: 0, used: 0 }),
+        }
+    }
+
+    /// Forgets everything; for a state that gets a new thread.
+    pub(crate) fn forget(&self) {
+        self.session.store(0, Ordering::Relaxed);
+        self.leased_in.set(0);
+        self.sequence.set(0);
+    }
+
+    /// Whether ticks are the hardware counter's.
+    #[inline]
+    pub(crate) const fn counts_by_counter(&self) -> bool {
+        self.counter.get()
+    }
+
+    /// Whether a record of `words` words at `tick` can be appended as things are.
+    #[inline]
+    pub(crate) fn takes(&self, session: u32, words: usize, tick: u64) -> bool {
+        // ORDERING: Relaxed; whoever sets it to 0 looks then, behind a barrier, whether this
+        // thread is inside the recorder (Gate), and leaves the block alone if so.
+        self.session.load(Ordering::Relaxed) == session
+            && self.has_room(words)
+            && tick.wrapping_sub(self.base_tick.get()) <= self.max_delta.get()
+    }
+
+    #[inline]
+    pub(crate) fn has_room(&self, words: usize) -> bool {
+        let room = (self.end.get() as usize).wrapping_sub(self.cursor.get() as usize);
+        words <= room / size_of::<AtomicU64>()
+    }
+
+    /// Whether the lane holds a block of `session` that nobody wants back, with room for `words`.
+    pub(crate) fn holds(&self, session: u32, words: usize) -> bool {
+        self.session.load(Ordering::Relaxed) == session && self.has_room(words)
+    }
+
+    /// Ticks since the last anchor, for a record's word.
+    #[inline]
+    pub(crate) const fn delta(&self, tick: u64) -> u64 {
+        tick.wrapping_sub(self.base_tick.get())
+    }
+
+    /// Appends a record: its first word, the words of `head`, then `len` bytes from `bytes`.
+    ///
+    /// # Safety
+    /// `bytes` points to `len` readable bytes, and the lane has room for all (see `takes`).
+    #[inline]
+    pub(crate) unsafe fn append(&self, word: u64, head: &[u64], bytes: *const u8, len: usize) {
+        // SAFETY: as the caller promises.
+        let mut cursor = unsafe { self.push(self.cursor.get(), word) };
+        for &part in head {
+            // SAFETY: as the caller promises.
+            cursor = unsafe { self.push(cursor, part) };
+        }
+        // SAFETY: as the caller promises.
+        let cursor = unsafe { self.push_bytes(cursor, bytes, len) };
+        self.records.set(self.records.get() + 1);
+        self.commit(cursor);
+    }
+
+    /// Appends a note, words and all. `false` when there is no room.
+    pub(crate) fn append_note(&self, words: &[u64]) -> bool {
+        if !self.has_room(words.len()) {
+            return false;
+        }
+        let mut cursor = self.cursor.get();
+        for &word in words {
+            // SAFETY: there is room for all of them.
+            cursor = unsafe { self.push(cursor, word) };
+        }
+        self.commit(cursor);
+        true
+    }
+
+    /// Deltas count from here on.
+    pub(crate) fn set_anchor(&self, anchor: Anchor, max_delta: u64) {
+        self.base_tick.set(anchor.tick);
+        self.base_boot_ns.set(anchor.boot_ns);
+        self.max_delta.set(max_delta);
+    }
+
+    /// Goes on in a leased block, with a new segment.
+    pub(crate) fn begin<M: Memory>(
+        &self,
+        blocks: &Blocks<M>,
+        lease: Lease,
+        session: u32,
+        segment: Segment,
+        max_delta: u64,
+    ) {
+        let first = blocks.memory.words(lease.index);
+        self.first.set(first);
+        // SAFETY: `used` and the words of a block are within it.
+        self.cursor.set(unsafe { first.add(lease.used as usize) });
+        // SAFETY: as above.
+        self.end.set(unsafe { first.add(blocks.memory.words_per_block() as usize) });
+        self.header.set(std::ptr::from_ref(blocks.memory.header(lease.index)));
+        self.counter.set(segment.counter);
+        self.records.set(0);
+        self.lease.set(lease);
+        self.set_anchor(Anchor { tick: segment.tick, boot_ns: segment.boot_ns }, max_delta);
+        self.sequence.set(segment.sequence);
+        blocks.segment_begins(lease, segment.entry);
+        self.append_note(&segment.to_words());
+        self.leased_in.set(session);
+        // ORDERING: Relaxed; the thread is inside the recorder all this time.
+        self.session.store(session, Ordering::Relaxed);
+    }
+
+    /// Lets go of the block, if one is held in `session`: for good when it is full, else for
+    /// another thread.
+    pub(crate) fn end<M: Memory>(&self, blocks: &Blocks<M>, session: u32, is_full: bool) {
+        if self.leased_in.replace(0) != session {
+            return;
+        }
+        self.session.store(0, Ordering::Relaxed);
+        let lease = self.lease.get();
+        blocks.segment_ends(lease, self.records.get());
+        if is_full { blocks.close(lease) } else { blocks.give_back(lease) }
+    }
+
+    /// The last anchor of the counter in a block of `session`.
+    pub(crate) fn last_anchor(&self, session: u32) -> Option<Anchor> {
+        let anchor = Anchor { tick: self.base_tick.get(), boot_ns: self.base_boot_ns.get() };
+        (self.leased_in.get() == session && self.counter.get()).then_some(anchor)
+    }
+
+    /// The number of the lane's next segment; one is left out where records were lost.
+    pub(crate) const fn next_sequence(&self) -> u32 {
+        self.sequence.get().wrapping_add(1)
+    }
+
+    /// A record was lost: the gap shows in the segments' numbers.
+    pub(crate) fn leave_gap(&self) {
+        self.sequence.set(self.next_sequence());
+    }
+
+    /// # Safety
+    /// `at` is a word of the block that this lane holds.
+    #[inline]
+    unsafe fn push(&self, at: *const AtomicU64, word: u64) -> *const AtomicU64 {
+        // SAFETY: as the caller promises.
+        store_word(unsafe { &*at }, word);
+        // SAFETY: at most one past the block.
+        unsafe { at.add(1) }
+    }
+
+    /// # Safety
+    /// `bytes` points to `len` readable bytes, `at` to room for them, rounded up to words.
+    #[inline]
+    unsafe fn push_bytes(
+        &self,
+        mut at: *const AtomicU64,
+        bytes: *const u8,
+        len: usize,
+    ) -> *const AtomicU64 {
+        let whole = len / 8;
+        for index in 0..whole {
+            // SAFETY: within `len`.
+            let from = unsafe { bytes.add(index * 8) };
+            // SAFETY: 8 bytes of `len` lie there.
+            let word = unsafe { from.cast::<u64>().read_unaligned() };
+            // SAFETY: as the caller promises.
+            at = unsafe { self.push(at, word) };
+        }
+        let rest = len % 8;
+        if rest == 0 {
+            return at;
+        }
+        let word = if whole > 0 {
+            // The last 8 bytes, less those that are stored already.
+            // SAFETY: `len` is over 8.
+            let from = unsafe { bytes.add(len - 8) };
+            // SAFETY: the last 8 of `len` bytes.
+            let word = unsafe { from.cast::<u64>().read_unaligned() };
+            word >> (64 - 8 * rest)
+        } else {
+            // SAFETY: `len` readable bytes, as the caller promises.
+            unsafe { short_word(bytes, rest) }
+        };
+        // SAFETY: as the caller promises.
+        unsafe { self.push(at, word) }
+    }
+
+    #[inline]
+    fn commit(&self, next: *const AtomicU64) {
+        let committed = (next as usize).wrapping_sub(self.first.get() as usize);
+        self.cursor.set(next);
+        // SAFETY: the header of the leased block, valid while this thread is inside the recorder.
+        let header = unsafe { &*self.header.get() };
+        // ORDERING: Release, pairs with the Acquire in `copy::copy`: publishes the record.
+        #[allow(clippy::cast_possible_truncation, reason = "a block is far smaller than 4 GiB")]
+        header.committed.store((committed / size_of::<AtomicU64>()) as u32, Ordering::Release);
+    }
+}
+
+/// Words for a record of `len` bytes.
+#[inline]
+pub(crate) const fn words_for(len: usize) -> usize {
+    record_words(len)
+}
+
+/// `len` bytes, 1 to 7, as a little-endian word.
+///
+/// # Safety
+/// `bytes` points to `len` readable bytes.
+#[inline]
+unsafe fn short_word(bytes: *const u8, len: usize) -> u64 {
+    // SAFETY: as the caller promises.
+    let bytes = unsafe { std::slice::from_raw_parts(bytes, len) };
+    let mut word = 0;
+    for &byte in bytes.iter().rev() {
+        word = word << 8 | u64::from(byte);
+    }
+    word
+}
+
+/// Stores a word so that a concurrent copy sees no undefined value. On 32-bit processors an atomic
+/// store of 64 bits is a loop, and two halves do as well: who copies meanwhile throws it away.
+#[inline]
+fn store_word(word: &AtomicU64, value: u64) {
+    // ORDERING: Relaxed; published by `commit`.
+    #[cfg(any(loom, target_pointer_width = "64"))]
+    word.store(value, Ordering::Relaxed);
+    #[cfg(not(any(loom, target_pointer_width = "64")))]
+    {
+        #[allow(clippy::cast_possible_truncation, reason = "the low half")]
+        let halves = [value as u32, (value >> 32) as u32];
+        for (half, value) in halves_of(word).iter().zip(halves) {
+            half.store(value, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Loads what [`store_word`] stored.
+#[inline]
+pub(crate) fn load_word(word: &AtomicU64) -> u64 {
+    // ORDERING: Relaxed; the reader's Acquire of the committed length comes before.
+    #[cfg(any(loom, target_pointer_width = "64"))]
+    return word.load(Ordering::Relaxed);
+    #[cfg(not(any(loom, target_pointer_width = "64")))]
+    {
+        let [low, high] = halves_of(word);
+        u64::from(low.load(Ordering::Relaxed)) | u64::from(high.load(Ordering::Relaxed)) << 32
+    }
+}
+
+#[cfg(not(any(loom, target_pointer_width = "64")))]
+fn halves_of(word: &AtomicU64) -> &[AtomicU32; 2] {
+    // SAFETY: 8 bytes, 8-aligned; all accesses to a block's words go through the halves.
+    unsafe { &*std::ptr::from_ref(word).cast::<[AtomicU32; 2]>() }
+}

@@ -1,0 +1,147 @@
+//! Leaves out sections that are shorter than a thread's minimum.
+//!
+//! A begin is held back until its end has come or the minimum is over; what follows waits behind
+//! it, so at most the records of one minimum duration are held. A section is judged by its own
+//! length: what is inside a short one is shorter still, and instants and counters stay.
+
+use crate::recorder::layout::Form;
+use std::collections::VecDeque;
+
+/// A record as it is held back: its bytes are its own, the snapshot it came from may go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Waiting<P> {
+    pub(crate) time_ns: u64,
+    pub(crate) thread: usize,
+    pub(crate) form: Form,
+    pub(crate) bytes: Vec<u8>,
+    /// Whatever the owner wants to know when it comes out.
+    pub(crate) place: P,
+    /// It is part of a section that is too short.
+    pub(crate) is_short: bool,
+}
+
+/// What a record means to the filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Begin,
+    End,
+    Other,
+}
+
+/// The queue.
+#[derive(Debug)]
+pub(crate) struct Shorts<P> {
+    queue: VecDeque<Waiting<P>>,
+    /// Number of the queue's first record, counted from the start.
+    first: u64,
+    /// The begins of each thread that are open: their number, time and minimum.
+    open: Vec<Vec<(u64, u64, u64)>>,
+    /// The longest minimum there is.
+    longest_ns: u64,
+}
+
+impl<P> Shorts<P> {
+    /// `longest_ns`: the longest minimum that any record will be pushed with.
+    pub(crate) const fn new(longest_ns: u64) -> Self {
+        Self { queue: VecDeque::new(), first: 0, open: Vec::new(), longest_ns }
+    }
+
+    /// Takes a record of a thread whose sections must be `min_ns` long.
+    pub(crate) fn push(&mut self, record: Waiting<P>, role: Role, min_ns: u64) {
+        if self.open.len() <= record.thread {
+            self.open.resize_with(record.thread + 1, Vec::new);
+        }
+        let number = self.first + self.queue.len() as u64;
+        let time_ns = record.time_ns;
+        let open = self.open.get_mut(record.thread);
+        self.queue.push_back(record);
+        match (role, open) {
+            (Role::Begin, Some(open)) => open.push((number, time_ns, min_ns)),
+            (Role::End, Some(open)) => {
+                if let Some((begin, begin_ns, min_ns)) = open.pop()
+                    && time_ns - begin_ns.min(time_ns) < min_ns
+                {
+                    self.mark(begin);
+                    self.mark(number);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Marks a record as part of a short section. One that is out already stays: a begin leaves
+    /// the queue only when its minimum is over.
+    fn mark(&mut self, number: u64) {
+        let index = number.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
+        if let Some(record) = index.and_then(|index| self.queue.get_mut(index)) {
+            record.is_short = true;
+        }
+    }
+
+    /// The next record about which nothing can change any more, as seen at `now_ns`.
+    pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Waiting<P>> {
+        let front = self.queue.front()?;
+        if front.time_ns.saturating_add(self.longest_ns) > now_ns {
+            return None;
+        }
+        self.first += 1;
+        self.queue.pop_front()
+    }
+
+    /// Forgets what a thread has open: its records have a gap, or it ended.
+    pub(crate) fn close(&mut self, thread: usize) {
+        if let Some(open) = self.open.get_mut(thread) {
+            open.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a naive pass over the whole list.
+        #[test]
+        fn exactly_the_short_sections_are_marked(
+            steps in prop::collection::vec((0u8..3, 0usize..3, 0u64..40), 0..200),
+            min_ns in 1u64..60,
+        ) {
+            let mut expected: Vec<bool> = Vec::new();
+            let mut stacks: [Vec<(usize, u64)>; 3] = Default::default();
+            let (mut shorts, mut got) = (Shorts::new(min_ns), Vec::new());
+            let mut now = 0;
+            for (index, &(role, thread, pause)) in steps.iter().enumerate() {
+                now += pause;
+                let role = [Role::Begin, Role::End, Role::Other][usize::from(role)];
+                expected.push(false);
+                match role {
+                    Role::Begin => stacks[thread].push((index, now)),
+                    Role::End => {
+                        if let Some((begin, begin_ns)) = stacks[thread].pop()
+                            && now - begin_ns < min_ns
+                        {
+                            expected[begin] = true;
+                            expected[index] = true;
+                        }
+                    }
+                    Role::Other => {}
+                }
+                let record = Waiting {
+                    time_ns: now, thread, form: Form::Text, bytes: vec![], place: index,
+                    is_short: false,
+                };
+                shorts.push(record, role, min_ns);
+                while let Some(record) = shorts.pop(now) {
+                    got.push((record.place, record.is_short));
+                }
+            }
+            while let Some(record) = shorts.pop(u64::MAX) {
+                got.push((record.place, record.is_short));
+            }
+            let expected: Vec<_> = expected.into_iter().enumerate().collect();
+            prop_assert_eq!(got, expected);
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! A trace being written: takes events in order of time, filters, repairs, formats.
+//!
+//! It outlives the snapshots that events come from, so that a trace can be streamed in parts.
+
+use super::line::{self, Precision};
+use super::merge::{Event, Merge, Place, Source};
+use super::repair::{Fate, Repair};
+use super::shorts::{Role, Shorts, Waiting};
+use super::sink::Sink;
+use super::summary::{Summary, ThreadSummary};
+use super::threads::{Class, Threads};
+use super::{MinSlice, TextOptions};
+use crate::error::Error;
+use crate::record::{Kind, Packed, Record};
+use crate::recorder::layout::Form;
+use crate::recorder::reader::PoolReader;
+use std::path::Path;
+
+/// Where a record ends in its pool: block, lease word, the word behind it.
+pub(crate) type PoolPlace = (u32, u32, u32);
+
+/// The trace.
+pub(crate) struct Trace {
+    /// `None`: nothing is written, only counted.
+    sink: Option<Sink>,
+    options: TextOptions,
+    threads: Threads,
+    repair: Repair,
+    shorts: Option<Shorts<PoolPlace>>,
+    by_kind: [u64; Kind::ALL.len()],
+    by_thread: Vec<u64>,
+    first_ns: Option<u64>,
+    last_ns: u64,
+    has_header: bool,
+    summary: Summary,
+    /// What was written since it was last taken.
+    written: Vec<PoolPlace>,
+    /// What was taken from the sources since then.
+    taken: Vec<PoolPlace>,
+    wants_places: bool,
+}
+
+impl Trace {
+    /// A trace at `path`; compressed when it ends in `.zst`.
+    pub(crate) fn create(path: &Path, options: &TextOptions) -> Result<Self, Error> {
+        Ok(Self::with(Some(Sink::create(path)?), options))
+    }
+
+    /// Counts only.
+    pub(crate) fn counting(options: &TextOptions) -> Self {
+        Self::with(None, options)
+    }
+
+    pub(crate) fn with(sink: Option<Sink>, options: &TextOptions) -> Self {
+        let longest_ns = options.min_slice_us.longest_ns();
+        Self {
+            sink,
+            options: options.clone(),
+            threads: Threads::default(),
+            repair: Repair::default(),
+            shorts: (longest_ns > 0).then(|| Shorts::new(longest_ns)),
+            by_kind: [0; Kind::ALL.len()],
+            by_thread: Vec::new(),
+            first_ns: None,
+            last_ns: 0,
+            has_header: false,
+            summary: Summary::default(),
+            written: Vec::new(),
+            taken: Vec::new(),
+            wants_places: false,
+        }
+    }
+
+    /// Keeps account of what was written, for [`Trace::take_written`], and the file on a failure.
+    pub(crate) fn keep_places(&mut self) {
+        self.wants_places = true;
+        if let Some(sink) = &mut self.sink {
+            sink.keep();
+        }
+    }
+
+    /// Where the records end that were taken from the sources since the last call.
+    pub(crate) fn take_taken(&mut self) -> Vec<PoolPlace> {
+        std::mem::take(&mut self.taken)
+    }
+
+    /// Where the records end that have gone into the trace since the last call.
+    pub(crate) fn take_written(&mut self) -> Vec<PoolPlace> {
+        std::mem::take(&mut self.written)
+    }
+
+    /// How many sections each thread has open where the trace ends now, by incarnation.
+    pub(crate) fn open_sections(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.threads.all().iter().enumerate().map(|(index, thread)| {
+            (thread.incarnation, u32::try_from(self.repair.depth(index)).unwrap_or(u32::MAX))
+        })
+    }
+
+    /// Goes on behind a streamed part: threads have sections open.
+    pub(crate) fn go_on_behind(&mut self, reader: &PoolReader<'_>) {
+        self.has_header = true;
+        for facts in reader.threads().iter().filter(|facts| facts.open > 0) {
+            let (incarnation, tid) = (facts.incarnation, facts.tid);
+            let thread = self.threads.add_named(0, reader.pid(), incarnation, tid, facts.name);
+            self.repair.reopen(thread, facts.open, reader.pid().unsigned_abs());
+        }
+    }
+
+    /// Says that the process did not end this capture itself.
+    pub(crate) fn mark_recovered(&mut self) {
+        self.summary.recovered = true;
+    }
+
+    fn write_header(&mut self, sources: &[Source<'_>]) {
+        let Some(first) =
+            sources.iter().map(|source| source.reader).min_by_key(PoolReader::start_boot_ns)
+        else {
+            return;
+        };
+        self.first_ns.get_or_insert(first.start_boot_ns());
+        if std::mem::replace(&mut self.has_header, true) {
+            return;
+        }
+        let (catapult_only, recovered) = (self.options.catapult_only, self.summary.recovered);
+        let precision = self.options.precision;
+        let Some(sink) = &mut self.sink else { return };
+        sink.buffer().extend_from_slice(line::HEADER.as_bytes());
+        let pid = first.pid();
+        let prefix = line::prefix("tracetee", pid, pid);
+        let mut payloads = vec![
+            "trace_event_clock_sync: parent_ts=0".to_owned(),
+            format!("trace_event_clock_sync: realtime_ts={}", first.start_real_ns() / 1_000_000),
+        ];
+        if recovered {
+            sink.buffer().extend_from_slice(
+                b"# tracetee: recovered, the process did not stop its capture\n",
+            );
+            if !catapult_only {
+                payloads.push(format!("I|{pid}|tracetee: recovered"));
+            }
+        }
+        for payload in payloads {
+            let push = |out: &mut Vec<u8>| out.extend_from_slice(payload.as_bytes());
+            line::push_line(sink.buffer(), &prefix, first.start_boot_ns(), precision, push);
+        }
+    }
+
+    /// Takes all events of `sources` up to `limit_ns`; with `u64::MAX` the pools' ends too, where
+    /// open sections are closed.
+    pub(crate) fn take(&mut self, sources: &[Source<'_>], limit_ns: u64) -> Result<(), Error> {
+        self.write_header(sources);
+        let mut merge = Merge::new(sources, &mut self.threads);
+        while let Some(event) = merge.next_until(limit_ns) {
+            // A later part's times may come out some ns before the last of the earlier part.
+            let time_ns = event.time_ns().max(self.last_ns);
+            self.last_ns = time_ns;
+            match event {
+                Event::Record { thread, form, bytes, place, .. } => {
+                    let place = self.place_of(sources, thread, place);
+                    self.record(time_ns, thread, form, bytes, place)?;
+                }
+                Event::Segment { thread, segment, .. } => {
+                    let Some(known) = self.threads.get_mut(thread) else { continue };
+                    if known.enter(&segment) {
+                        self.summary.gaps += 1;
+                        self.let_go(u64::MAX)?;
+                        self.close(thread, time_ns, "before lost records")?;
+                    }
+                }
+                Event::ThreadEnd { thread, place, .. } => {
+                    let place = self.place_of(sources, thread, place);
+                    self.let_go(u64::MAX)?;
+                    self.close(thread, time_ns, "at the end of the thread")?;
+                    self.note_written(place);
+                }
+                Event::End { process, .. } => {
+                    self.let_go(u64::MAX)?;
+                    let count = self.threads.all().len();
+                    for thread in 0..count {
+                        let known = self.threads.all().get(thread);
+                        if known.is_some_and(|known| known.process == process) {
+                            self.close(thread, time_ns, "at the end of the capture")?;
+                        }
+                    }
+                }
+            }
+        }
+        self.let_go(limit_ns)
+    }
+
+    /// A record on its way: counted, held back if it may be too short, written.
+    fn record(
+        &mut self,
+        time_ns: u64,
+        thread: usize,
+        form: Form,
+        bytes: &[u8],
+        place: PoolPlace,
+    ) -> Result<(), Error> {
+        let pid = self.threads.all().get(thread).map_or(0, |thread| thread.pid);
+        let mut scratch = Vec::new();
+        let Some(record) = parse(form, bytes, pid, &mut scratch) else {
+            self.summary.malformed += 1;
+            self.note_written(place);
+            return Ok(());
+        };
+        self.count(thread, record.kind());
+        let class =
+            self.threads.all().get(thread).map_or(Class::Other, super::threads::Thread::class);
+        if self.options.main_thread_only && class != Class::Main {
+            self.summary.other_threads += 1;
+            self.note_written(place);
+            return Ok(());
+        }
+        let Some(shorts) = &mut self.shorts else {
+            return self.write(time_ns, thread, &record, place);
+        };
+        let role = match record.kind() {
+            Kind::Begin => Role::Begin,
+            Kind::End => Role::End,
+            _ => Role::Other,
+        };
+        let waiting =
+            Waiting { time_ns, thread, form, bytes: bytes.to_vec(), place, is_short: false };
+        shorts.push(waiting, role, self.options.min_slice_us.of(class));
+        self.let_go(time_ns)
+    }
+
+    /// Writes what was held back and is decided as seen at `now_ns`.
+    fn let_go(&mut self, now_ns: u64) -> Result<(), Error> {
+        while let Some(waiting) = self.shorts.as_mut().and_then(|shorts| shorts.pop(now_ns)) {
+            if waiting.is_short {
+                self.summary.too_short += 1;
+                self.note_written(waiting.place);
+                continue;
+            }
+            let thread = waiting.thread;
+            let pid = self.threads.all().get(thread).map_or(0, |thread| thread.pid);
+            let mut scratch = Vec::new();
+            if let Some(record) = parse(waiting.form, &waiting.bytes, pid, &mut scratch) {
+                self.write(waiting.time_ns, thread, &record, waiting.place)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        time_ns: u64,
+        thread: usize,
+        record: &Record<'_>,
+        place: PoolPlace,
+    ) -> Result<(), Error> {
+        self.note_written(place);
+        if self.options.catapult_only && !record.kind().is_known_to_catapult() {
+            self.summary.left_out += 1;
+            return Ok(());
+        }
+        let Fate::Write(pid) = self.repair.apply(thread, record) else { return Ok(()) };
+        self.summary.lines += 1;
+        let Some(sink) = &mut self.sink else { return Ok(()) };
+        let prefix = self.threads.all().get(thread).map_or(&[][..], |thread| thread.prefix());
+        line::push_line(sink.buffer(), prefix, time_ns, self.options.precision, |out| {
+            line::push_record(out, record, pid);
+        });
+        sink.line_done()
+    }
+
+    /// Writes the ends that a thread did not, and an instant that says so.
+    fn close(&mut self, thread: usize, time_ns: u64, when: &str) -> Result<(), Error> {
+        if let Some(shorts) = &mut self.shorts {
+            shorts.close(thread);
+        }
+        let pids = self.repair.close(thread);
+        self.summary.lines += pids.len() as u64;
+        let (Some(sink), Some(&pid)) = (&mut self.sink, pids.first()) else { return Ok(()) };
+        let precision: Precision = self.options.precision;
+        let prefix = self.threads.all().get(thread).map_or(&[][..], |thread| thread.prefix());
+        let out = sink.buffer();
+        if !self.options.catapult_only {
+            let name = format!("tracetee: {} open {when}", pids.len());
+            let record = Record::Instant { pid, name: name.as_bytes() };
+            line::push_line(out, prefix, time_ns, precision, |out| {
+                line::push_record(out, &record, pid);
+            });
+        }
+        for pid in pids {
+            line::push_line(out, prefix, time_ns, precision, |out| {
+                line::push_record(out, &Record::End { pid: None }, pid);
+            });
+        }
+        sink.line_done()
+    }
+
+    fn count(&mut self, thread: usize, kind: Kind) {
+        if let Some(count) = self.by_kind.get_mut(kind.index()) {
+            *count += 1;
+        }
+        if self.by_thread.len() <= thread {
+            self.by_thread.resize(thread + 1, 0);
+        }
+        if let Some(count) = self.by_thread.get_mut(thread) {
+            *count += 1;
+        }
+    }
+
+    fn place_of(&mut self, sources: &[Source<'_>], thread: usize, place: Place) -> PoolPlace {
+        if !self.wants_places {
+            return (0, 0, 0);
+        }
+        let process = self.threads.all().get(thread).map_or(0, |thread| thread.process);
+        let held = sources.get(process).and_then(|source| source.snapshot.blocks.get(place.block));
+        let place = held.map_or((u32::MAX, 0, 0), |held| {
+            (held.index, held.lease, u32::try_from(place.next).unwrap_or(u32::MAX))
+        });
+        self.taken.push(place);
+        place
+    }
+
+    fn note_written(&mut self, place: PoolPlace) {
+        if self.wants_places {
+            self.written.push(place);
+        }
+    }
+
+    /// Writes out what is formatted, so far. Gives the bytes that the file holds then.
+    pub(crate) fn flush(&mut self) -> Result<u64, Error> {
+        self.sink.as_mut().map_or(Ok(0), Sink::flush_all)
+    }
+
+    /// What it has come to so far, with what the pools know of losses.
+    pub(crate) fn summary(&self, sources: &[Source<'_>]) -> Summary {
+        let mut summary = self.summary.clone();
+        summary.set_records(&self.by_kind);
+        summary.stray_ends = self.repair.stray_ends;
+        summary.closed_sections = self.repair.closed_sections;
+        summary.processes = sources.len() as u64;
+        let mut threads: Vec<ThreadSummary> = self
+            .threads
+            .all()
+            .iter()
+            .enumerate()
+            .map(|(index, thread)| ThreadSummary {
+                pid: thread.pid,
+                tid: thread.tid,
+                name: thread.name(),
+                records: self.by_thread.get(index).copied().unwrap_or(0),
+                ..ThreadSummary::default()
+            })
+            .collect();
+        for (process, source) in sources.iter().enumerate() {
+            summary.damaged_blocks += source.snapshot.damaged;
+            summary.clock_jumps += source.snapshot.map.jumps;
+            summary.counter_clock |= source.reader.uses_counter();
+            for facts in source.reader.threads() {
+                summary.count_dropped(&facts.dropped);
+                summary.overwritten += facts.overwritten;
+                let dropped: u64 = facts.dropped.iter().sum();
+                if dropped + facts.overwritten == 0 {
+                    continue;
+                }
+                let known = self.threads.all().iter().position(|thread| {
+                    thread.process == process && thread.incarnation == facts.incarnation
+                });
+                match known.and_then(|index| threads.get_mut(index)) {
+                    Some(thread) => {
+                        thread.dropped += dropped;
+                        thread.overwritten += facts.overwritten;
+                    }
+                    None => threads.push(ThreadSummary {
+                        pid: source.reader.pid(),
+                        tid: facts.tid,
+                        name: super::threads::name_of(&facts.name, facts.tid),
+                        records: 0,
+                        overwritten: facts.overwritten,
+                        dropped,
+                    }),
+                }
+            }
+        }
+        threads.retain(|thread| thread.records + thread.dropped + thread.overwritten > 0);
+        summary.threads = threads;
+        let start = self.first_ns.unwrap_or(0);
+        summary.start_boot_ns = start;
+        summary.duration_ns = self.last_ns.saturating_sub(start);
+        summary
+    }
+
+    /// Gives the file its name. Returns the summary with the file's size.
+    pub(crate) fn finish(mut self, sources: &[Source<'_>]) -> Result<Summary, Error> {
+        let mut summary = self.summary(sources);
+        if let Some(sink) = self.sink.take() {
+            (summary.text_bytes, summary.file_bytes) = sink.finish()?;
+        }
+        Ok(summary)
+    }
+}
+
+impl MinSlice {
+    fn of(&self, class: Class) -> u64 {
+        1000 * match class {
+            Class::Main => self.main,
+            Class::Render => self.render,
+            Class::Other => self.other,
+        }
+    }
+
+    fn longest_ns(&self) -> u64 {
+        1000 * self.main.max(self.render).max(self.other)
+    }
+}
+
+fn parse<'a>(
+    form: Form,
+    bytes: &'a [u8],
+    pid: i32,
+    scratch: &'a mut Vec<u8>,
+) -> Option<Record<'a>> {
+    match form {
+        Form::Text => Record::parse(bytes),
+        Form::Packed => {
+            *scratch = Packed::parse(bytes)?.to_text(pid.unsigned_abs());
+            Record::parse(scratch)
+        }
+        Form::Note => None,
+    }
+}
