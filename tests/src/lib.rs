@@ -4,6 +4,7 @@
 //! trace_marker, the system's compiler and libraries. Stand-ins of ours are C sources beside this
 //! crate, and say so in their first line.
 
+pub mod numbered;
 pub mod trace;
 
 use std::ffi::OsStr;
@@ -196,4 +197,15 @@ impl Tracefs {
     fn write(&self, file: &str, text: &str) {
         std::fs::write(self.path.join(file), text).unwrap();
     }
+}
+
+/// A process with the agent preloaded and this configuration.
+#[must_use]
+pub fn preloaded(program: &Path, agent: &Path, config: &serde_json::Value) -> Command {
+    let mut command = Command::new(program);
+    command
+        .env("LD_PRELOAD", agent)
+        .env("TRACETEE_CONFIG", config.to_string())
+        .env("ATRACE_MARKER", "none");
+    command
 }

@@ -204,6 +204,11 @@ impl<M: Memory> Blocks<M> {
         }
     }
 
+    /// Whether a held block will be overwritten soon, though its thread goes on in it.
+    pub(crate) fn is_old(&self, lease: Lease) -> bool {
+        self.is_stale(self.memory.header(lease.index))
+    }
+
     /// In ring mode a block that will be overwritten soon takes no new records.
     fn is_stale(&self, header: &BlockHeader) -> bool {
         // ORDERING: Relaxed, both; an estimate.

@@ -182,6 +182,11 @@ impl Lane {
         if is_full { blocks.close(lease) } else { blocks.give_back(lease) }
     }
 
+    /// The block held; only while `holds`.
+    pub(crate) const fn lease(&self) -> Lease {
+        self.lease.get()
+    }
+
     /// The last anchor of the counter in a block of `session`.
     pub(crate) fn last_anchor(&self, session: u32) -> Option<Anchor> {
         let anchor = Anchor { tick: self.base_tick.get(), boot_ns: self.base_boot_ns.get() };

@@ -348,7 +348,15 @@ impl<'a> Snapshot<'a> {
         known: &[Anchor],
     ) -> Self {
         let mut blocks = Vec::new();
-        for index in 0..reader.blocks() {
+        let count = reader.blocks();
+        // A ring is copied from its oldest block on, ahead of the writers that take it over.
+        let oldest = match reader.mode() {
+            // ORDERING: Relaxed; where to begin.
+            Mode::Ring => reader.tickets().load(Ordering::Relaxed) % u64::from(count.max(1)),
+            _ => 0,
+        };
+        let oldest = u32::try_from(oldest).unwrap_or(0);
+        for index in (oldest..count).chain(0..oldest) {
             if reader.mode() == Mode::Startup {
                 let words = reader.committed(index).filter(|words| !words.is_empty());
                 blocks.extend(words.map(|words| Held {

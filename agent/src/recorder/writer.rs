@@ -77,7 +77,12 @@ fn prepare(
         clock::leave_counter();
     }
     let by_counter = clock::uses_counter();
-    if lane.holds(session, ANCHOR_WORDS + words) && lane.counts_by_counter() == by_counter {
+    // A thread that was idle for long, in a ring, leaves its old block: its new records would go
+    // with it.
+    if lane.holds(session, ANCHOR_WORDS + words)
+        && lane.counts_by_counter() == by_counter
+        && !pool.is_old(lane.lease())
+    {
         let anchor = clock::anchor(by_counter);
         let max_delta = max_delta(anchor, by_counter, pool)?;
         lane.append_note(&anchor_words(anchor.tick, anchor.boot_ns));

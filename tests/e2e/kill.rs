@@ -1,0 +1,282 @@
+//! A process that is killed at any moment leaves a trace of all that it had recorded.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tracetee_tests::{fixture, libcutils, library, numbered, preloaded, stderr, trace};
+
+const THREADS: usize = 4;
+
+struct Setup {
+    directory: TempDir,
+    program: PathBuf,
+    agent: PathBuf,
+}
+
+impl Setup {
+    fn new() -> Self {
+        let directory = TempDir::new().unwrap();
+        libcutils(directory.path(), 34, &[]);
+        let program = fixture(directory.path(), "recorder", &[]);
+        let agent = library(directory.path());
+        std::fs::create_dir(directory.path().join("pools")).unwrap();
+        Self { directory, program, agent }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn command(&self, recorder: &serde_json::Value) -> Command {
+        let mut recorder = recorder.clone();
+        recorder["directory"] = json!(self.path("pools"));
+        preloaded(&self.program, &self.agent, &json!({ "recorder": recorder }))
+    }
+
+    /// The next start: recovers what is in the directory, and waits until it is done.
+    fn next_start(&self) -> Vec<PathBuf> {
+        let recorder = json!({"recover_to": self.path("recovered")});
+        // The process has to live until its background thread is done.
+        let mut command = self.command(&recorder);
+        let page = self.path("page-of-the-next");
+        let _ = std::fs::remove_file(&page);
+        let mut child =
+            command.args(["publish".as_ref(), page.as_os_str(), "1".as_ref()]).spawn().unwrap();
+        let started = Instant::now();
+        wait_for_records(&page);
+        while self.pools().len() > 1 && started.elapsed() < Duration::from_secs(120) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for left in self.pools() {
+            std::fs::remove_file(left).unwrap();
+        }
+        files(&self.path("recovered"))
+    }
+
+    fn pools(&self) -> Vec<PathBuf> {
+        let mut pools = files(&self.path("pools"));
+        pools.retain(|path| path.extension().unwrap() == "pool");
+        pools
+    }
+}
+
+/// Waits until the writer with that page has started.
+fn wait_for_records(page: &Path) {
+    while published(page)[0] == 0 {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+/// What each thread had published, by its place.
+fn published(page: &Path) -> Vec<u64> {
+    let bytes = std::fs::read(page).unwrap_or_default();
+    (0..THREADS)
+        .map(|place| {
+            bytes
+                .get(place * 64..place * 64 + 8)
+                .map_or(0, |at| u64::from_le_bytes(at.try_into().unwrap()))
+        })
+        .collect()
+}
+
+/// Runs the writer `runs` times, each killed at another moment, then recovers all at the next
+/// start. Gives what each process had published and what was recovered of it, by thread.
+fn killed(
+    setup: &Setup,
+    recorder: &serde_json::Value,
+    runs: u64,
+) -> Vec<(Vec<u64>, Vec<Vec<u64>>)> {
+    let mut pages = BTreeMap::new();
+    for run in 0..runs {
+        let page = setup.path(&format!("page-{run}"));
+        let mut command = setup.command(recorder);
+        command.arg("publish").arg(&page).arg(THREADS.to_string());
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        // From before the first instruction on; most when there are records.
+        if !run.is_multiple_of(4) {
+            wait_for_records(&page);
+        }
+        std::thread::sleep(Duration::from_micros(run * run % 15_000));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        pages.insert(child.id(), page);
+    }
+    assert_eq!(pages.len() as u64, runs, "process ids came twice");
+    let mut traces: BTreeMap<u32, PathBuf> = BTreeMap::new();
+    for path in setup.next_start() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let pid = name.strip_prefix("recovered-").unwrap().split('-').next().unwrap();
+        traces.insert(pid.parse().unwrap(), path.clone());
+    }
+    pages
+        .into_iter()
+        .map(|(pid, page)| {
+            let recovered =
+                traces.get(&pid).map(|path| numbered::by_thread(path)).unwrap_or_default();
+            (published(&page), recovered.into_values().collect())
+        })
+        .collect()
+}
+
+#[test]
+fn five_hundred_kills_leave_a_prefix_of_every_thread_with_all_that_was_published() {
+    let setup = Setup::new();
+    let recorder = json!({"capacity_kb": 262_144, "block_kb": 8});
+    let mut with_records = 0;
+    for (published, mut recovered) in killed(&setup, &recorder, 400) {
+        // The threads of the trace are not told apart by their place: the longest goes with the
+        // one that published most, as none is more than a record ahead of its page.
+        let mut published = published;
+        published.sort_unstable();
+        recovered.sort_by_key(Vec::len);
+        recovered.splice(0..0, vec![Vec::new(); THREADS - recovered.len()]);
+        for (published, numbers) in published.into_iter().zip(recovered) {
+            assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "no prefix");
+            let got = numbers.len() as u64;
+            assert!(got == published || got == published + 1, "{got} of {published}");
+            with_records += u64::from(got > 0);
+        }
+    }
+    assert!(with_records > 400, "{with_records} threads recorded anything");
+}
+
+#[test]
+fn a_hundred_kills_of_a_flight_recorder_leave_the_last_records_of_every_thread() {
+    let setup = Setup::new();
+    let recorder = json!({"mode": "ring", "capacity_kb": 256, "block_kb": 8});
+    let mut lapped = 0;
+    for (published, recovered) in killed(&setup, &recorder, 100) {
+        for numbers in &recovered {
+            assert!(numbered::is_contiguous(numbers), "{} numbers with a gap", numbers.len());
+            lapped += u64::from(numbers[0] > 0);
+            let last = numbers.last().unwrap() + 1;
+            assert!(
+                published.iter().any(|&count| last == count || last == count + 1),
+                "{last} of {published:?}"
+            );
+        }
+    }
+    assert!(lapped > 50, "{lapped} rings were lapped");
+}
+
+#[test]
+fn an_abort_and_a_segfault_leave_their_traces_marked_as_recovered_with_the_threads_name() {
+    let setup = Setup::new();
+    for how in ["abort", "segv"] {
+        let output = setup.command(&json!({})).args(["crash", how, "1000"]).output().unwrap();
+        assert!(!output.status.success());
+        let recovered = setup.next_start();
+        let [path] = &recovered[..] else { panic!("{recovered:?}") };
+        let lines = trace::read(path);
+        assert!(lines.iter().any(|line| line.payload.ends_with("|tracetee: recovered")), "{how}");
+        let records = trace::records(path);
+        assert_eq!(records.len(), 1000);
+        assert!(records.iter().all(|line| line.name == "doomed"), "{:?}", records[0]);
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn files_that_cannot_be_trusted_are_set_aside_and_harm_nothing() {
+    let setup = Setup::new();
+    let output = setup.command(&json!({})).args(["crash", "abort", "1000"]).output().unwrap();
+    assert!(!output.status.success());
+    let [pool] = &setup.pools()[..] else { panic!() };
+    let good = std::fs::read(pool).unwrap();
+    let write = |name: &str, bytes: &[u8]| {
+        std::fs::write(setup.path("pools").join(name), bytes).unwrap();
+    };
+    write("1-empty.pool", b"");
+    write("2-short.pool", &good[..good.len().min(5000)]);
+    write("3-other.pool", &vec![b'x'; 300_000]);
+    let mut version = good.clone();
+    version[8] = 99;
+    write("4-version.pool", &version);
+    // Cut in the blocks, and blocks full of nonsense: what can be read is.
+    write("5-cut.pool", &good[..278_528 + 8192]);
+    let mut nonsense = good.clone();
+    for (at, byte) in nonsense[278_528 + 2048..].iter_mut().enumerate() {
+        *byte = (at * 31 % 251) as u8;
+    }
+    write("6-nonsense.pool", &nonsense);
+
+    let recovered = setup.next_start();
+    let mut aside: Vec<_> = files(&setup.path("pools"))
+        .iter()
+        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    aside.sort();
+    let expected: Vec<_> = ["1-empty", "2-short", "3-other", "4-version"]
+        .iter()
+        .map(|name| format!("{name}.pool.damaged"))
+        .collect();
+    assert_eq!(aside, expected);
+    // All three come from one process, and so have one name; the last one stays.
+    assert_eq!(recovered.len(), 1, "{recovered:?}");
+    assert!(!trace::read(&recovered[0]).is_empty());
+}
+
+#[test]
+fn a_streamed_trace_that_was_cut_by_a_kill_goes_on_where_it_stopped() {
+    let setup = Setup::new();
+    for run in 0..20u64 {
+        let page = setup.path(&format!("page-{run}"));
+        let output = setup.path("streamed.ftrace.zst");
+        let config = json!({
+            "output": output,
+            "recorder": {
+                "mode": "endless", "capacity_kb": 16384, "directory": setup.path("pools"),
+                "drain_cpu_percent": 100,
+            },
+        });
+        let mut command = preloaded(&setup.program, &setup.agent, &config);
+        let mut child = command.arg("publish").arg(&page).arg("1").spawn().unwrap();
+        wait_for_records(&page);
+        std::thread::sleep(Duration::from_millis(run * 29 % 400));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        setup.next_start();
+        let threads = numbered::by_thread(&output);
+        let [numbers] = &threads.into_values().collect::<Vec<_>>()[..] else { panic!("threads") };
+        let published = published(&page)[0];
+        // Where the streaming thread could not follow, records are missing in the middle; none
+        // comes twice, and the last ones are there.
+        assert!(numbers.is_sorted() && numbers.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!(numbers[0], 0);
+        let count = numbers.len() as u64;
+        if numbered::is_contiguous(numbers) {
+            assert!(count == published || count == published + 1, "{count} of {published}");
+        }
+        std::fs::remove_file(&output).unwrap();
+    }
+}
+
+#[test]
+fn a_recorder_of_a_living_process_is_left_alone() {
+    let setup = Setup::new();
+    let page = setup.path("page-living");
+    let mut living = setup.command(&json!({}));
+    let mut living = living.arg("publish").arg(&page).arg("1").spawn().unwrap();
+    while published(&page)[0] < 100 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let recorder = json!({"recover_to": setup.path("recovered")});
+    let other = setup.command(&recorder).args(["churn", "1", "1"]).output().unwrap();
+    assert!(other.status.success(), "{}", stderr(&other));
+    assert!(setup.pools().len() >= 1);
+    assert_eq!(files(&setup.path("recovered")).len(), 0);
+    living.kill().unwrap();
+    living.wait().unwrap();
+}

@@ -1,0 +1,175 @@
+//! The recorder's modes, threads that come and go, names, filters: as a user of the library sees
+//! them.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use tracetee_tests::{fixture, libcutils, library, numbered, preloaded, stderr, trace};
+
+struct Setup {
+    directory: TempDir,
+    agent: PathBuf,
+}
+
+impl Setup {
+    fn new() -> Self {
+        let directory = TempDir::new().unwrap();
+        libcutils(directory.path(), 34, &[]);
+        let agent = library(directory.path());
+        Self { directory, agent }
+    }
+
+    /// Runs the fixture with the agent preloaded; the trace that it leaves.
+    fn run(&self, config: Value, arguments: &[&str]) -> PathBuf {
+        let program = fixture(self.directory.path(), "recorder", &[]);
+        self.run_program(&program, config, arguments)
+    }
+
+    fn run_program(&self, program: &Path, mut config: Value, arguments: &[&str]) -> PathBuf {
+        let output = self.directory.path().join("out.ftrace");
+        config["output"] = json!(output);
+        let result = preloaded(program, &self.agent, &config).args(arguments).output().unwrap();
+        assert!(result.status.success() && stderr(&result).is_empty(), "{}", stderr(&result));
+        output
+    }
+}
+
+#[test]
+fn a_ring_keeps_the_last_records_whatever_came_before() {
+    let setup = Setup::new();
+    let config = json!({"recorder": {"mode": "ring", "capacity_kb": 64, "block_kb": 8}});
+    let trace = setup.run(config, &["churn", "1", "200000"]);
+    let threads = numbered::by_thread(&trace);
+    let numbers = threads.values().next().unwrap();
+    assert!(numbered::is_contiguous(numbers));
+    assert_eq!(*numbers.last().unwrap(), 199_999);
+    // Seven whole blocks at least, of records of 32 to 80 bytes.
+    assert!(numbers.len() > 7 * 8000 / 80 && numbers.len() < 65_536 / 24, "{}", numbers.len());
+}
+
+#[test]
+fn thousands_of_short_threads_share_blocks_and_keep_their_names() {
+    let setup = Setup::new();
+    for mode in ["startup", "ring"] {
+        // 3,000 threads with ten records each: a block each would take 24 MB.
+        let config = json!({"recorder": {"mode": mode, "capacity_kb": 4096, "block_kb": 8}});
+        let trace = setup.run(config, &["churn", "3000", "10"]);
+        let lines = trace::records(&trace);
+        assert_eq!(lines.len(), 30_000, "{mode}");
+        for line in &lines {
+            assert_eq!(line.name, format!("short-{}", line.tid % 1000), "{mode}");
+        }
+    }
+}
+
+#[test]
+fn a_new_name_shows_from_then_on() {
+    let setup = Setup::new();
+    let trace = setup.run(json!({}), &["rename"]);
+    let lines = trace::records(&trace);
+    let names: Vec<_> = lines.iter().map(|line| line.name.as_str()).collect();
+    assert_eq!(names, ["first", "second", "third", "fourth"]);
+    for line in &lines {
+        assert!(line.payload.ends_with(&format!("as {}", line.name)), "{line:?}");
+    }
+}
+
+#[test]
+fn blocks_of_idle_threads_are_taken_over_and_the_threads_go_on_in_others() {
+    let setup = Setup::new();
+    // 32 blocks, 25 held by threads that wait.
+    let config = json!({"recorder": {"mode": "ring", "capacity_kb": 256, "block_kb": 8}});
+    let trace = setup.run(config, &["idle", "25", "20000"]);
+    let lines = trace::records(&trace);
+    let awake = lines.iter().filter(|line| line.payload.ends_with("|awake")).count();
+    // As each takes a block again, the last may take the first's in a ring this small.
+    assert!(awake >= 15, "{awake} of {} lines", lines.len());
+    let last = lines.iter().rfind(|line| !line.payload.ends_with('e')).unwrap();
+    assert!(last.payload.contains("|19999 "), "{last:?}");
+    // More than the one block that was left to it.
+    let of_writer = lines.iter().filter(|line| line.tid == line.tgid).count();
+    assert!(of_writer > 150, "{of_writer}");
+}
+
+#[test]
+fn an_endless_capture_streams_far_more_than_the_recorder_holds_and_loses_nothing() {
+    let setup = Setup::new();
+    let config = json!({"recorder": {
+        "mode": "endless", "capacity_kb": 16384, "drain_cpu_percent": 100,
+    }});
+    // 50 threads, 20,000 records each: 55 MB in a recorder of 16.
+    let trace = setup.run(config, &["churn", "50", "20000"]);
+    let threads = numbered::by_thread(&trace);
+    let total: usize = threads.values().map(Vec::len).sum();
+    let missing = 1_000_000 - total;
+    for numbers in threads.values() {
+        assert!(numbers.windows(2).all(|pair| pair[0] < pair[1] || pair[1] == 0));
+    }
+    println!("{missing} of 1,000,000 could not be streamed in time");
+    assert!(total > 300_000, "{total}: hardly more than the recorder holds");
+    assert!(
+        !std::fs::read_dir(setup.directory.path())
+            .unwrap()
+            .any(|entry| { entry.unwrap().file_name().to_string_lossy().ends_with(".part") })
+    );
+}
+
+#[test]
+fn mode_systrace_records_nothing() {
+    let setup = Setup::new();
+    let config = json!({"recorder": {"mode": "systrace"}});
+    let program = fixture(setup.directory.path(), "recorder", &[]);
+    let result = preloaded(&program, &setup.agent, &config).args(["churn", "1", "10"]).output();
+    assert!(result.unwrap().status.success());
+    assert!(!setup.directory.path().join("out.ftrace").exists());
+}
+
+#[test]
+fn dumps_of_a_running_flight_recorder_are_whole_and_hold_up_nobody() {
+    let setup = Setup::new();
+    let include = format!("-I{}", setup.directory.path().display());
+    let program = fixture(
+        setup.directory.path(),
+        "recorder",
+        &["-DWITH_AGENT", &include, setup.agent.to_str().unwrap()],
+    );
+    let dumps = setup.directory.path().join("dumps");
+    std::fs::create_dir(&dumps).unwrap();
+    let status = std::process::Command::new(program)
+        .env("ATRACE_MARKER", "none")
+        .args(["snapshots".as_ref(), dumps.as_os_str(), "200".as_ref()])
+        .status();
+    assert!(status.unwrap().success());
+    let (mut last, mut with_records, mut whole) = (0, 0, 0);
+    for number in 0..200 {
+        let threads = numbered::by_thread(&dumps.join(format!("{number}.ftrace")));
+        for numbers in threads.values() {
+            // A dump that is interrupted for long is overtaken by the writers, and says where.
+            whole += usize::from(numbered::is_contiguous(numbers));
+            assert!(numbers.is_sorted());
+            with_records += 1;
+        }
+        let newest = threads.values().filter_map(|numbers| numbers.last()).max();
+        last = *newest.unwrap_or(&last);
+    }
+    assert!(with_records > 300 && last > 10_000, "{with_records}, {last}");
+    assert!(whole > with_records * 3 / 4, "{whole} of {with_records} have no gap");
+}
+
+#[test]
+fn short_sections_and_other_threads_are_left_out_when_asked_for() {
+    let setup = Setup::new();
+    let count = |text: Value| {
+        let trace = setup.run(json!({ "text": text }), &["short"]);
+        let lines = trace::records(&trace);
+        let of = |name: &str| lines.iter().filter(|line| line.payload.ends_with(name)).count();
+        (of("|long"), of("|short"), of("|inside"), lines.len())
+    };
+    assert_eq!(count(json!({})), (20, 20, 20, 100));
+    let all = json!({"min_slice_us": {"main": 1000, "other": 1000}});
+    assert_eq!(count(all), (20, 0, 20, 60));
+    assert_eq!(count(json!({"min_slice_us": {"other": 1000}})), (20, 10, 20, 80));
+    assert_eq!(count(json!({"main_thread_only": true})), (10, 10, 10, 50));
+}
