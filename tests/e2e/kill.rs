@@ -208,7 +208,7 @@ fn files_that_cannot_be_trusted_are_set_aside_and_harm_nothing() {
     write("5-cut.pool", &good[..278_528 + 8192]);
     let mut nonsense = good.clone();
     for (at, byte) in nonsense[278_528 + 2048..].iter_mut().enumerate() {
-        *byte = (at * 31 % 251) as u8;
+        *byte = u8::try_from(at * 31 % 251).unwrap();
     }
     write("6-nonsense.pool", &nonsense);
 
@@ -275,7 +275,7 @@ fn a_recorder_of_a_living_process_is_left_alone() {
     let recorder = json!({"recover_to": setup.path("recovered")});
     let other = setup.command(&recorder).args(["churn", "1", "1"]).output().unwrap();
     assert!(other.status.success(), "{}", stderr(&other));
-    assert!(setup.pools().len() >= 1);
+    assert!(!setup.pools().is_empty());
     assert_eq!(files(&setup.path("recovered")).len(), 0);
     living.kill().unwrap();
     living.wait().unwrap();

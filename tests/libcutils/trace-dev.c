@@ -7,6 +7,8 @@
  *   ATRACE_API=N       the Android release to behave as (22 … 35)
  *   ATRACE_WRITE_CHK   call __write_chk, as fortified builds do, instead of write
  *   ATRACE_POINTER     call through a function pointer with an initialiser
+ *   ATRACE_NO_RELEASE  ro.build.version.sdk is not set
+ *   ATRACE_RAW_WRITE   make the system call itself, so that no hook of write sees a record
  *   ATRACE_POINTER_AND_PLT  with ATRACE_POINTER: ends go through the PLT all the same
  * Environment:
  *   ATRACE_MARKER      the marker's path; "none" for a device where it cannot be opened
@@ -44,6 +46,9 @@ __attribute__((constructor)) static void property_from_environment(void) {
 EXPORT int __system_property_get(const char *name, char *value) {
     int len = 0;
     pthread_mutex_lock(&property_lock);
+#if !defined(ATRACE_NO_RELEASE)
+    if (strcmp(name, "ro.build.version.sdk") == 0) len = sprintf(value, "%d", ATRACE_API);
+#endif
     if (strcmp(name, kProperty) == 0 && property_is_set) len = (int)strlen(strcpy(value, property_value));
     pthread_mutex_unlock(&property_lock);
     if (len == 0) *value = 0;
@@ -129,6 +134,9 @@ ssize_t (*volatile atrace_write_pointer)(int, const void *, size_t) = write;
 #else
 #define MARKER_WRITE(buf, len) atrace_write_pointer(atrace_marker_fd, buf, len)
 #endif
+#elif defined(ATRACE_RAW_WRITE)
+#include <sys/syscall.h>
+#define MARKER_WRITE(buf, len) syscall(SYS_write, atrace_marker_fd, buf, len)
 #elif defined(ATRACE_WRITE_CHK)
 /* glibc has no __write_chk; the tests' libfortify.so brings bionic's. */
 ssize_t __write_chk(int fd, const void *buf, size_t count, size_t buf_size);

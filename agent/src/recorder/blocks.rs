@@ -32,8 +32,6 @@ pub(crate) const CLOSED: u32 = 3;
 /// It changes hands, its content is not valid.
 pub(crate) const RESETTING: u32 = 4;
 
-/// `first_records` while the first segment is being written.
-const OPEN: u32 = u32::MAX;
 /// Room that makes a block of an ended thread worth keeping for another.
 const MIN_REUSED_WORDS: u32 = 56;
 const _: () = assert!(MIN_REUSED_WORDS as usize > SEGMENT_WORDS + 2);
@@ -235,14 +233,13 @@ impl<M: Memory> Blocks<M> {
             )
             .ok()?;
         if state_of(word) != FREE {
-            self.count_overwritten(index, header);
+            self.count_overwritten(index, header, generation_of(word));
         }
         // ORDERING: the fence pairs with the one in `copy::copy`: a reader that has seen any store
         // below sees the new lease word when it looks again.
         fence(Ordering::Release);
         header.committed.store(0, Ordering::Relaxed);
         header.segments.store(0, Ordering::Relaxed);
-        header.first_records.store(OPEN, Ordering::Relaxed);
         header.owner.store(owner, Ordering::Relaxed);
         #[allow(clippy::cast_possible_truncation, reason = "the low bits suffice")]
         header.ticket.store(ticket as u32, Ordering::Relaxed);
@@ -263,11 +260,15 @@ impl<M: Memory> Blocks<M> {
         header.segments.store(segments + 1, Ordering::Relaxed);
     }
 
-    /// Notes how many records the segment that ends holds.
+    /// Notes how many records the segment that ends holds. The block may have been taken over from
+    /// us: the generation tells whose number it is.
     pub(crate) fn segment_ends(&self, lease: Lease, records: u32) {
         let header = self.memory.header(lease.index);
+        // ORDERING: Relaxed, both; see `segment_begins`. A number of another generation counts for
+        // nothing: the records are then counted one by one.
         if header.segments.load(Ordering::Relaxed) == 1 {
-            header.first_records.store(records, Ordering::Relaxed);
+            let number = u64::from(generation_of(lease.word)) << 32 | u64::from(records);
+            header.first_records.store(number, Ordering::Relaxed);
         }
     }
 
@@ -323,11 +324,12 @@ impl<M: Memory> Blocks<M> {
     }
 
     /// Counts the records of a block that is about to be emptied, by thread.
-    fn count_overwritten(&self, index: u32, header: &BlockHeader) {
+    fn count_overwritten(&self, index: u32, header: &BlockHeader, generation: u32) {
+        // ORDERING: Relaxed, all; the Acquire in `reset` came before.
         let first = header.first_entry.load(Ordering::Relaxed);
         let records = header.first_records.load(Ordering::Relaxed);
-        if header.segments.load(Ordering::Relaxed) == 1 && records != OPEN {
-            self.memory.count_overwritten(first, u64::from(records));
+        if header.segments.load(Ordering::Relaxed) == 1 && records >> 32 == u64::from(generation) {
+            self.memory.count_overwritten(first, records & u64::from(u32::MAX));
             return;
         }
         let committed = header.committed.load(Ordering::Relaxed);

@@ -36,6 +36,7 @@ pub(crate) const BLOCK_HEADER_WORDS: usize = 8;
 /// What a thread's name takes at most, NUL included (the kernel's TASK_COMM_LEN).
 pub(crate) const NAME_BYTES: usize = 16;
 
+#[cfg(not(loom))]
 const _: () = assert!(BLOCKS_OFFSET.is_multiple_of(16384));
 
 /// Why a record was not recorded; an index into [`ThreadEntry::dropped`].
@@ -128,6 +129,7 @@ pub(crate) struct PoolHeader {
     pub(crate) streamed_ns: [AtomicU64; 2],
 }
 
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<PoolHeader>() <= META_OFFSET);
 
 /// What is known of one thread of the pool, besides its records.
@@ -147,6 +149,7 @@ pub(crate) struct ThreadEntry {
     pub(crate) open: [AtomicU32; 2],
 }
 
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<ThreadEntry>() == 64);
 
 /// The start of a block.
@@ -163,9 +166,10 @@ pub(crate) struct BlockHeader {
     pub(crate) ticket: AtomicU32,
     /// How many segments it holds.
     pub(crate) segments: AtomicU32,
-    /// Entry of the first segment's thread, and that segment's records: set when it ends.
+    /// Entry of the first segment's thread.
     pub(crate) first_entry: AtomicU32,
-    pub(crate) first_records: AtomicU32,
+    /// `generation << 32 | records` of the first segment, set when it ends.
+    pub(crate) first_records: AtomicU64,
     /// Endless mode: the generation that `drained` is about, and words already streamed.
     pub(crate) drained_lease: [AtomicU32; 2],
     pub(crate) drained: [AtomicU32; 2],

@@ -20,3 +20,6 @@ pub(crate) mod sync;
 pub mod thread;
 pub(crate) mod times;
 pub(crate) mod writer;
+
+#[cfg(test)]
+mod oracle;

@@ -1,0 +1,225 @@
+//! The recorder's core against a naive one: a queue behind a lock that forgets nothing.
+//!
+//! Random sequences of recording, ending, renaming and reading by a handful of threads (played by
+//! one, so that Miri can follow); what the core holds and what it counts as lost must be exactly
+//! what the queue was given.
+
+use super::blocks::{Blocks, Memory};
+use super::copy::copy;
+use super::lane::{Lane, words_for};
+use super::layout::{
+    BlockHeader, Form, Loss, Mode, NOTE_SEGMENT, SEGMENT_WORDS, Segment, record_word, record_words,
+    split_word,
+};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const THREADS: usize = 5;
+
+struct Heap {
+    headers: Vec<BlockHeader>,
+    words: Vec<AtomicU64>,
+    block_words: u32,
+    tickets: AtomicU64,
+    overwritten: [AtomicU64; THREADS + 1],
+}
+
+impl Memory for Heap {
+    fn count(&self) -> u32 {
+        u32::try_from(self.headers.len()).unwrap()
+    }
+    fn words_per_block(&self) -> u32 {
+        self.block_words
+    }
+    fn header(&self, index: u32) -> &BlockHeader {
+        &self.headers[index as usize]
+    }
+    fn words(&self, index: u32) -> *const AtomicU64 {
+        // From the whole, so that a pointer may move over all of its block.
+        let first = self.words.as_ptr();
+        // SAFETY: the index is below the count.
+        unsafe { first.add((index * self.block_words) as usize) }
+    }
+    fn tickets(&self) -> &AtomicU64 {
+        &self.tickets
+    }
+    fn back(&self, _: u32) -> bool {
+        true
+    }
+    fn count_overwritten(&self, entry: u32, records: u64) {
+        self.overwritten[entry as usize].fetch_add(records, Ordering::Relaxed);
+    }
+}
+
+struct Core {
+    blocks: Blocks<Heap>,
+    lanes: Vec<Lane>,
+}
+
+impl Core {
+    fn new(mode: Mode, count: u32, block_words: u32) -> Self {
+        let number = || AtomicU32::new(0);
+        let header = |_| BlockHeader {
+            lease: number(),
+            committed: number(),
+            owner: number(),
+            ticket: number(),
+            segments: number(),
+            first_entry: number(),
+            first_records: AtomicU64::new(0),
+            drained_lease: [number(), number()],
+            drained: [number(), number()],
+        };
+        let heap = Heap {
+            headers: (0..count).map(header).collect(),
+            words: (0..count * block_words).map(|_| AtomicU64::new(0)).collect(),
+            block_words,
+            tickets: AtomicU64::new(0),
+            overwritten: std::array::from_fn(|_| AtomicU64::new(0)),
+        };
+        let lanes = (0..THREADS).map(|_| Lane::new()).collect();
+        Self { blocks: Blocks::new(heap, mode), lanes }
+    }
+
+    fn record(&self, thread: usize, tick: u64, bytes: &[u8]) -> Result<(), Loss> {
+        let lane = &self.lanes[thread];
+        let words = words_for(bytes.len());
+        if !lane.takes(1, words, tick) {
+            let need = SEGMENT_WORDS + words;
+            lane.end(&self.blocks, 1, !lane.has_room(need));
+            let number = u32::try_from(thread).unwrap();
+            let kick = |owner: u32| {
+                // Nobody is inside: all threads are played by one.
+                self.lanes[owner as usize].session.store(0, Ordering::Relaxed);
+                true
+            };
+            let lease = self.blocks.lease(number, u32::try_from(need).unwrap(), kick)?;
+            let segment = Segment {
+                incarnation: number + 1,
+                tid: 0,
+                entry: number + 1,
+                sequence: lane.next_sequence(),
+                lane: 0,
+                counter: false,
+                tick,
+                boot_ns: tick,
+                name: [0; 16],
+            };
+            lane.begin(&self.blocks, lease, 1, segment, 1000);
+        }
+        let word = record_word(lane.delta(tick), Form::Text, bytes.len());
+        // SAFETY: the lane takes that many words.
+        unsafe { lane.append(word, &[], bytes.as_ptr(), bytes.len()) };
+        Ok(())
+    }
+
+    /// All records: tick, thread, bytes; in the order of their ticks.
+    fn read(&self) -> Vec<(u64, usize, Vec<u8>)> {
+        let mut records = Vec::new();
+        for index in 0..self.blocks.memory.count() {
+            let mut words = Vec::new();
+            if copy(&self.blocks.memory, index, |_| 0, &mut words).is_none() {
+                continue;
+            }
+            let (mut at, mut segment) = (0, None);
+            while at < words.len() {
+                let (delta, form, len) = split_word(words[at]);
+                let bytes: Vec<u8> =
+                    words[at + 1..].iter().flat_map(|word| word.to_le_bytes()).take(len).collect();
+                at += record_words(len);
+                if form == Some(Form::Note) && bytes[0] == NOTE_SEGMENT {
+                    segment = Segment::from_bytes(&bytes);
+                    continue;
+                }
+                let owner = segment.unwrap();
+                records.push((owner.tick + delta, owner.entry as usize - 1, bytes));
+            }
+        }
+        records.sort();
+        records
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Record { thread: usize, bytes: Vec<u8> },
+    End { thread: usize },
+    Kick { thread: usize },
+    Pause,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let bytes = prop::collection::vec(any::<u8>(), 0..60);
+    prop_oneof![
+        20 => (0..THREADS, bytes).prop_map(|(thread, bytes)| Step::Record { thread, bytes }),
+        2 => (0..THREADS).prop_map(|thread| Step::End { thread }),
+        1 => (0..THREADS).prop_map(|thread| Step::Kick { thread }),
+        1 => Just(Step::Pause),
+    ]
+}
+
+/// Records given, with the time and whether they were taken.
+type Given = Mutex<VecDeque<(u64, usize, Vec<u8>)>>;
+
+fn play(core: &Core, steps: &[Step]) -> (Given, [u64; THREADS]) {
+    let (queue, mut dropped, mut tick) = (Given::default(), [0; THREADS], 0);
+    for step in steps {
+        tick += 1;
+        match step {
+            Step::Record { thread, bytes } => match core.record(*thread, tick, bytes) {
+                Ok(()) => queue.lock().unwrap().push_back((tick, *thread, bytes.clone())),
+                Err(_) => dropped[*thread] += 1,
+            },
+            Step::End { thread } => core.lanes[*thread].end(&core.blocks, 1, false),
+            Step::Kick { thread } => core.lanes[*thread].session.store(0, Ordering::Relaxed),
+            Step::Pause => tick += 2000,
+        }
+    }
+    (queue, dropped)
+}
+
+fn cases() -> u32 {
+    if cfg!(miri) { 12 } else { 512 }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: cases(), failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn what_startup_takes_it_keeps_and_what_it_does_not_take_is_a_loss(
+        steps in prop::collection::vec(step(), 0..300),
+        blocks in 1u32..12,
+        block_words in 80u32..200,
+    ) {
+        let core = Core::new(Mode::Startup, blocks, block_words);
+        let (queue, _) = play(&core, &steps);
+        let queue: Vec<_> = queue.into_inner().unwrap().into();
+        prop_assert_eq!(core.read(), queue);
+    }
+
+    #[test]
+    fn a_ring_holds_what_it_was_given_less_what_it_counts_as_overwritten_by_thread(
+        steps in prop::collection::vec(step(), 0..600),
+        blocks in 4u32..12,
+        block_words in 80u32..200,
+    ) {
+        let core = Core::new(Mode::Ring, blocks, block_words);
+        let (queue, dropped) = play(&core, &steps);
+        prop_assert_eq!(dropped, [0; THREADS], "a ring drops nothing");
+        let queue: Vec<_> = queue.into_inner().unwrap().into();
+        let held = core.read();
+        for thread in 0..THREADS {
+            let given: Vec<_> = queue.iter().filter(|record| record.1 == thread).collect();
+            let held: Vec<_> = held.iter().filter(|record| record.1 == thread).collect();
+            let lost = core.blocks.memory.overwritten[thread + 1].load(Ordering::Relaxed);
+            prop_assert_eq!(given.len() as u64, held.len() as u64 + lost);
+            prop_assert!(held.iter().all(|record| given.contains(record)), "invented or torn");
+        }
+        // Nothing goes before the newest.
+        prop_assert_eq!(held.last(), queue.last());
+    }
+}
