@@ -181,8 +181,11 @@ fn play(core: &Core, steps: &[Step]) -> (Given, [u64; THREADS]) {
 }
 
 fn cases() -> u32 {
-    if cfg!(miri) { 12 } else { 512 }
+    if cfg!(miri) { 6 } else { 512 }
 }
+
+/// Miri takes some ms a step.
+const MAX_STEPS: usize = if cfg!(miri) { 60 } else { 600 };
 
 proptest! {
     #![proptest_config(ProptestConfig {
@@ -191,7 +194,7 @@ proptest! {
 
     #[test]
     fn what_startup_takes_it_keeps_and_what_it_does_not_take_is_a_loss(
-        steps in prop::collection::vec(step(), 0..300),
+        steps in prop::collection::vec(step(), 0..MAX_STEPS / 2),
         blocks in 1u32..12,
         block_words in 80u32..200,
     ) {
@@ -203,7 +206,7 @@ proptest! {
 
     #[test]
     fn a_ring_holds_what_it_was_given_less_what_it_counts_as_overwritten_by_thread(
-        steps in prop::collection::vec(step(), 0..600),
+        steps in prop::collection::vec(step(), 0..MAX_STEPS),
         blocks in 4u32..12,
         block_words in 80u32..200,
     ) {
