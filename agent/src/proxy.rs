@@ -138,7 +138,7 @@ fn while_recording(
 }
 
 /// Looks at a write; records it if it is a record that goes to a trace marker.
-#[inline]
+#[inline(always)]
 fn offer(fd: c_int, buffer: *const c_void, count: size_t, stack: usize) -> Verdict {
     if count == 0 || count > MAX_RECORD_BYTES {
         return Verdict::NotOurs;

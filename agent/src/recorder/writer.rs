@@ -16,14 +16,14 @@ use crate::record::MAX_RECORD_BYTES;
 
 /// Records `bytes` with the present time for the calling thread, whose `state` it is. `false` when
 /// recording is off.
-#[inline]
+#[inline(always)]
 pub(crate) fn record(state: &ThreadState, bytes: &[u8]) -> bool {
     let bytes = bytes.get(..bytes.len().min(MAX_RECORD_BYTES)).unwrap_or(bytes);
     record_as(state, Form::Text, &[], bytes)
 }
 
 /// Records `head` and `bytes`, at most [`MAX_RECORD_BYTES`] together, in the given form.
-#[inline]
+#[inline(always)]
 pub(crate) fn record_as(state: &ThreadState, form: Form, head: &[u64], bytes: &[u8]) -> bool {
     let depth = GATE.enter(&state.busy);
     let session = GATE.session();
@@ -34,7 +34,7 @@ pub(crate) fn record_as(state: &ThreadState, form: Form, head: &[u64], bytes: &[
     session != 0
 }
 
-#[inline]
+#[inline(always)]
 fn put(state: &ThreadState, depth: u32, session: u32, form: Form, head: &[u64], bytes: &[u8]) {
     let Some(lane) = state.lane(depth) else {
         return session::pool().count_loss(Loss::Nested, state.entry_in(session));
