@@ -215,16 +215,23 @@ fn trace_cmd(directory: &Path, count: u32) -> Option<(Duration, usize, usize)> {
         let output = Command::new("trace-cmd").args(arguments).output().ok()?;
         output.status.success().then_some(output.stdout)
     };
-    trace_cmd(&["start", "-p", "nop", "-b", "100000"])?;
+    // By hand: `trace-cmd start` wants to set kernel.ftrace_enabled, which not every machine lets it.
+    let set = |name: &str, text: &str| {
+        std::fs::write(Path::new("/sys/kernel/tracing").join(name), text).ok()
+    };
+    set("tracing_on", "0")?;
+    set("buffer_size_kb", "200000")?;
+    set("trace", "")?;
+    set("tracing_on", "1")?;
     let before = atrace_marker_fd.swap(marker.as_raw_fd(), Ordering::Relaxed);
     record_frames(count, false);
     atrace_marker_fd.store(before, Ordering::Relaxed);
-    trace_cmd(&["stop"])?;
+    set("tracing_on", "0")?;
     trace_cmd(&["extract", "-o", file.to_str()?])?;
     let start = Instant::now();
     let report = trace_cmd(&["report", "-i", file.to_str()?])?;
     let time = start.elapsed();
-    let _ = (trace_cmd(&["reset"]), std::fs::remove_file(file));
+    let _ = (set("trace", ""), set("buffer_size_kb", "64"), std::fs::remove_file(file));
     let events = report.iter().filter(|&&byte| byte == b'\n').count();
     Some((time, report.len(), events))
 }

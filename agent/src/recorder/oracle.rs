@@ -6,6 +6,7 @@
 
 use super::blocks::{Blocks, Memory};
 use super::copy::copy;
+use super::gate::Gate;
 use super::lane::{Lane, words_for};
 use super::layout::{
     BlockHeader, Form, Loss, Mode, NOTE_SEGMENT, SEGMENT_WORDS, Segment, record_word, record_words,
@@ -84,17 +85,27 @@ impl Core {
     }
 
     fn record(&self, thread: usize, tick: u64, bytes: &[u8]) -> Result<(), Loss> {
-        let lane = &self.lanes[thread];
+        let kick = |owner: u32| {
+            // Nobody is inside: all threads are played by one.
+            self.lanes[owner as usize].session.store(0, Ordering::Relaxed);
+            true
+        };
+        self.record_with(&self.lanes[thread], thread, tick, bytes, kick)
+    }
+
+    fn record_with(
+        &self,
+        lane: &Lane,
+        thread: usize,
+        tick: u64,
+        bytes: &[u8],
+        kick: impl FnMut(u32) -> bool,
+    ) -> Result<(), Loss> {
         let words = words_for(bytes.len());
         if !lane.takes(1, words, tick) {
             let need = SEGMENT_WORDS + words;
             lane.end(&self.blocks, 1, !lane.has_room(need));
             let number = u32::try_from(thread).unwrap();
-            let kick = |owner: u32| {
-                // Nobody is inside: all threads are played by one.
-                self.lanes[owner as usize].session.store(0, Ordering::Relaxed);
-                true
-            };
             let lease = self.blocks.lease(number, u32::try_from(need).unwrap(), kick)?;
             let segment = Segment {
                 incarnation: number + 1,
@@ -186,6 +197,70 @@ fn cases() -> u32 {
 
 /// Miri takes some ms a step.
 const MAX_STEPS: usize = if cfg!(miri) { 60 } else { 600 };
+
+/// The core with what threads need to be told apart: for a test with real ones.
+struct Shared {
+    core: Core,
+    gate: Gate,
+    busy: [AtomicU32; THREADS],
+}
+
+// SAFETY: each lane is used by its own thread; all else is atomic.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    /// As `writer::record`.
+    fn record(&self, thread: usize, number: u64) -> bool {
+        let depth = self.gate.enter(&self.busy[thread]);
+        let lane = &self.core.lanes[thread];
+        let kick = |owner: u32| {
+            self.core.lanes[owner as usize].session.store(0, Ordering::Relaxed);
+            self.gate.barrier(|| {});
+            !Gate::is_inside(&self.busy[owner as usize])
+        };
+        let bytes = [number.to_le_bytes(), (number ^ u64::MAX).to_le_bytes()].concat();
+        let done = self.core.record_with(lane, thread, number, &bytes, kick).is_ok();
+        Gate::leave(&self.busy[thread], depth);
+        done
+    }
+}
+
+#[test]
+fn threads_that_come_and_go_and_a_reader_see_no_torn_record_and_lose_none_uncounted() {
+    const RECORDS: u64 = if cfg!(miri) { 40 } else { 20_000 };
+    let core = Core::new(Mode::Ring, 6, 80);
+    let gate = Gate::new();
+    gate.open(1, true);
+    let shared = Shared { core, gate, busy: std::array::from_fn(|_| AtomicU32::new(0)) };
+    let is_whole = |bytes: &[u8]| {
+        let (number, check) = bytes.split_first_chunk::<8>().unwrap();
+        u64::from_le_bytes(*number) ^ u64::MAX == u64::from_le_bytes(check.try_into().unwrap())
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS - 1 {
+            let shared = &shared;
+            scope.spawn(move || {
+                for number in 0..RECORDS {
+                    assert!(shared.record(thread, number), "a ring drops nothing");
+                    if number % 97 == 0 {
+                        let depth = shared.gate.enter(&shared.busy[thread]);
+                        shared.core.lanes[thread].end(&shared.core.blocks, 1, false);
+                        Gate::leave(&shared.busy[thread], depth);
+                    }
+                }
+            });
+        }
+        for _ in 0..if cfg!(miri) { 3 } else { 300 } {
+            assert!(shared.core.read().iter().all(|(_, _, bytes)| is_whole(bytes)), "torn");
+        }
+    });
+    let held = shared.core.read();
+    for thread in 0..THREADS - 1 {
+        let held = held.iter().filter(|record| record.1 == thread).count() as u64;
+        let lost = shared.core.blocks.memory.overwritten[thread + 1].load(Ordering::Relaxed);
+        assert_eq!(held + lost, RECORDS, "of thread {thread}");
+    }
+}
 
 proptest! {
     #![proptest_config(ProptestConfig {
