@@ -144,6 +144,9 @@ pub fn stats() -> Option<Stats> {
     let mut health = capture.health.clone();
     health.atrace = capture.tags.report();
     health.recovered = recover::outcomes();
+    if clock::was_forbidden() {
+        health.not_hooked.push("recording ended: prctl PR_SET_TSC forbade the clock".to_owned());
+    }
     let summary = match &capture.drain {
         Some(drain) => drain.summary(),
         None => text::summarize(&[PoolReader::of(&capture.pool)]),
@@ -182,6 +185,9 @@ pub(crate) fn process_exits() -> Result<(), Error> {
 
 impl Capture {
     fn start(config: Config) -> Result<Self, Error> {
+        if !clock::is_allowed() {
+            return Err(Error::State("the process forbids reading the clock (prctl PR_SET_TSC)"));
+        }
         let earlier = clock::first_anchor();
         thread::prepare().map_err(|errno| Error::Io {
             what: "create the recorder's",

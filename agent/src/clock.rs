@@ -150,6 +150,19 @@ pub(crate) fn leave_counter() {
     USES_COUNTER.store(false, Ordering::Relaxed);
 }
 
+/// The process forbids (or has forbidden, or allows anew) reading the counter: recording ends.
+pub(crate) fn forbidden() {
+    leave_counter();
+    FORBIDDEN.store(true, Ordering::Relaxed);
+}
+
+/// Whether [`forbidden`] ended a recording.
+pub(crate) fn was_forbidden() -> bool {
+    FORBIDDEN.load(Ordering::Relaxed)
+}
+
+static FORBIDDEN: AtomicBool = AtomicBool::new(false);
+
 /// How many ticks take that long.
 pub(crate) fn ticks_in(ns: u64, by_counter: bool) -> u64 {
     let ns_per_tick = f64::from_bits(NS_PER_TICK.load(Ordering::Relaxed));
@@ -204,7 +217,7 @@ fn can_use_counter() -> bool {
 }
 
 /// prctl(PR_SET_TSC) can forbid the instruction; reading then raises SIGSEGV.
-fn is_allowed() -> bool {
+pub(crate) fn is_allowed() -> bool {
     const PR_GET_TSC: libc::c_int = 25;
     const PR_TSC_ENABLE: libc::c_int = 1;
     let mut setting: libc::c_int = 0;

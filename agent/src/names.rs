@@ -3,10 +3,12 @@
 //! `prctl(PR_SET_NAME)` and `pthread_setname_np` are hooked: the thread's next record leases its
 //! block anew, with the name that the kernel has then. A name that comes another way (a write to
 //! `/proc/self/task/TID/comm`) is noticed with the next block, or at the end.
+//!
+//! On the way, `prctl(PR_SET_TSC)` is noticed: recording ends there, as no clock can be read then.
 
-use crate::clock;
 use crate::proxy::{CHAIN, proxies};
 use crate::recorder::{session, thread};
+use crate::{clock, live};
 use libc::{c_char, c_int, c_ulong, pthread_t};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tracetee_hooks::Proxy;
@@ -22,7 +24,7 @@ pub(crate) static PRCTL: [Proxy; CHAIN] = proxies!(prctl_proxy, Prctl, PREVIOUS_
 pub(crate) static SETNAME: [Proxy; CHAIN] =
     proxies!(setname_proxy, SetName, PREVIOUS_SETNAME, 0 1 2 3);
 
-/// Forbids or allows reading the time stamp counter.
+/// Forbids or allows reading the time stamp counter; and so the vDSO's clocks, which read it.
 const PR_SET_TSC: c_int = 26;
 
 unsafe extern "C-unwind" fn prctl_proxy<const INDEX: usize>(
@@ -37,9 +39,10 @@ unsafe extern "C-unwind" fn prctl_proxy<const INDEX: usize>(
     // SAFETY: the address of a function with prctl's signature, put there by the registry.
     let previous = unsafe { std::mem::transmute::<usize, Prctl>(address) };
     if option == PR_SET_TSC {
-        // Before it is forbidden: a read would then raise SIGSEGV.
-        clock::leave_counter();
-        thread::renamed(true);
+        // Before it is forbidden: reading any clock may then raise SIGSEGV.
+        clock::forbidden();
+        session::switch_off();
+        live::give_words_back();
     }
     // SAFETY: the caller's own arguments. Those that it did not give are whatever is in their
     // registers, as they are for the real function.

@@ -27,6 +27,13 @@ impl Setup {
         self.run_program(&program, config, arguments)
     }
 
+    /// The fixture, linked with the agent.
+    fn with_agent(&self) -> PathBuf {
+        let include = format!("-I{}", self.directory.path().display());
+        let options = ["-DWITH_AGENT", &include, self.agent.to_str().unwrap()];
+        fixture(self.directory.path(), "recorder", &options)
+    }
+
     fn run_program(&self, program: &Path, mut config: Value, arguments: &[&str]) -> PathBuf {
         let output = self.directory.path().join("out.ftrace");
         config["output"] = json!(output);
@@ -129,12 +136,7 @@ fn mode_systrace_records_nothing() {
 #[test]
 fn dumps_of_a_running_flight_recorder_are_whole_and_hold_up_nobody() {
     let setup = Setup::new();
-    let include = format!("-I{}", setup.directory.path().display());
-    let program = fixture(
-        setup.directory.path(),
-        "recorder",
-        &["-DWITH_AGENT", &include, setup.agent.to_str().unwrap()],
-    );
+    let program = setup.with_agent();
     let dumps = setup.directory.path().join("dumps");
     std::fs::create_dir(&dumps).unwrap();
     let status = std::process::Command::new(program)
@@ -156,6 +158,40 @@ fn dumps_of_a_running_flight_recorder_are_whole_and_hold_up_nobody() {
     }
     assert!(with_records > 300 && last > 10_000, "{with_records}, {last}");
     assert!(whole > with_records * 3 / 4, "{whole} of {with_records} have no gap");
+}
+
+#[test]
+fn a_process_that_forbids_reading_the_clock_goes_on_and_keeps_what_was_recorded() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let setup = Setup::new();
+    let trace = setup.run(json!({}), &["notsc"]);
+    let threads = numbered::by_thread(&trace);
+    assert_eq!(threads.into_values().collect::<Vec<_>>(), [(0..10).collect::<Vec<_>>()]);
+}
+
+#[test]
+fn what_is_lost_is_counted_exactly_for_each_thread() {
+    let setup = Setup::new();
+    let program = setup.with_agent();
+    for (mode, loss) in [("ring", "overwritten"), ("startup", "dropped")] {
+        let output = std::process::Command::new(&program)
+            .env("ATRACE_MARKER", "none")
+            .args(["counted", mode, "30000"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let stats: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let threads = stats["summary"]["threads"].as_array().unwrap();
+        assert_eq!(threads.len(), 4, "{mode}: {threads:?}");
+        for thread in threads {
+            let count = |field: &str| thread[field].as_u64().unwrap_or(0);
+            assert_eq!(count("records") + count(loss), 30_000, "{mode}: {thread}");
+            assert!(count(loss) > 10_000, "{mode}: {thread}");
+            assert!(thread["name"].as_str().unwrap().starts_with("short-"), "{thread}");
+        }
+    }
 }
 
 #[test]

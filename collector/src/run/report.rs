@@ -64,6 +64,9 @@ pub(crate) fn losses(summary: &Summary) -> Vec<String> {
     }
     line(summary.stray_ends, "ends without a begin left out");
     line(summary.closed_sections, "sections were open at the end and were closed");
+    line(summary.gaps, "places where a thread's records are missing in the middle");
+    line(summary.damaged_blocks, "blocks of a recorder's file were not readable to their end");
+    line(summary.clock_jumps, "jumps of the clock: records near them may be 250 ms off");
     line(summary.malformed, "records with wrong fields left out");
     line(summary.left_out, "records left out that catapult does not know");
     lines
