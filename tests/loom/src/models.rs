@@ -160,6 +160,12 @@ impl World {
         Gate::leave(&writer.busy, depth);
     }
 
+    /// Block 0 as a thread of its own sees it: loom shows its first thread no stale values.
+    fn read_in_thread(world: &Arc<Self>) -> Vec<(u32, u64)> {
+        let world = Arc::clone(world);
+        thread::spawn(move || world.read(0)).join().unwrap()
+    }
+
     /// The values in a block by writer, as a dump sees them; panics at one that is torn.
     fn read(&self, index: u32) -> Vec<(u32, u64)> {
         let mut words = Vec::new();
@@ -192,7 +198,7 @@ fn a_copy_of_a_block_that_is_written_to_is_a_prefix() {
             let world = Arc::clone(&world);
             thread::spawn(move || (1..=3).for_each(|value| assert!(world.record(0, value))))
         };
-        let seen = world.read(0);
+        let seen = World::read_in_thread(&world);
         assert_eq!(seen, [(0, 1), (0, 2), (0, 3)][..seen.len()]);
         writing.join().unwrap();
         assert_eq!(world.read(0).len(), 3);
@@ -226,7 +232,7 @@ fn a_copy_of_a_block_that_is_taken_over_has_the_old_content_or_the_new() {
             // The block is full: it is closed and taken anew.
             thread::spawn(move || (4..=5).for_each(|value| assert!(world.record(0, value))))
         };
-        let seen = world.read(0);
+        let seen = World::read_in_thread(&world);
         let old = vec![(0, 1), (0, 2), (0, 3)];
         let new = [(0, 4), (0, 5)];
         assert!(seen == old || seen == new[..seen.len().min(2)], "{seen:?}");
@@ -270,9 +276,12 @@ fn what_an_ended_thread_left_is_complete_before_the_next_goes_on() {
                 taken
             })
         };
-        // While the other holds the only block there is none.
-        let second = world.record(1, 1);
-        let first = ending.join().unwrap();
+        let second = {
+            let world = Arc::clone(&world);
+            // While the other holds the only block there is none.
+            thread::spawn(move || world.record(1, 1))
+        };
+        let (first, second) = (ending.join().unwrap(), second.join().unwrap());
         let seen = world.read(0);
         assert_eq!(seen.len(), usize::from(first) + usize::from(second), "{seen:?}");
         assert!(first || second);
