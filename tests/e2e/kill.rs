@@ -135,7 +135,7 @@ fn five_hundred_kills_leave_a_prefix_of_every_thread_with_all_that_was_published
     let setup = Setup::new();
     let recorder = json!({"capacity_kb": 262_144, "block_kb": 8});
     let mut with_records = 0;
-    for (published, mut recovered) in killed(&setup, &recorder, 400) {
+    for (published, mut recovered) in killed(&setup, &recorder, 500) {
         // The threads of the trace are not told apart by their place: the longest goes with the
         // one that published most, as none is more than a record ahead of its page.
         let mut published = published;
