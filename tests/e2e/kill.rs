@@ -49,7 +49,7 @@ impl Setup {
             command.args(["publish".as_ref(), page.as_os_str(), "1".as_ref()]).spawn().unwrap();
         let started = Instant::now();
         wait_for_records(&page);
-        while self.pools().len() > 1 && started.elapsed() < Duration::from_secs(120) {
+        while self.pools().len() > 1 && started.elapsed() < Duration::from_secs(600) {
             std::thread::sleep(Duration::from_millis(20));
         }
         child.kill().unwrap();
@@ -108,7 +108,7 @@ fn killed(
         if !run.is_multiple_of(4) {
             wait_for_records(&page);
         }
-        std::thread::sleep(Duration::from_micros(run * run % 15_000));
+        std::thread::sleep(Duration::from_micros(run * run % 5_000));
         child.kill().unwrap();
         child.wait().unwrap();
         pages.insert(child.id(), page);
