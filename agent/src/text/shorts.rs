@@ -1,21 +1,17 @@
 //! Leaves out sections that are shorter than a thread's minimum.
 //!
 //! A begin is held back until its end has come or the minimum is over; what follows waits behind
-//! it, so at most the records of one minimum duration are held. A section is judged by its own
+//! it (names and ends of threads too), so at most what happens in the longest minimum is held. A section is judged by its own
 //! length: what is inside a short one is shorter still, and instants and counters stay.
 
-use crate::recorder::layout::Form;
 use std::collections::VecDeque;
 
-/// A record as it is held back: its bytes are its own, the snapshot it came from may go.
+/// Something that happened on a thread, as it is held back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Waiting<P> {
+pub(crate) struct Waiting<T> {
     pub(crate) time_ns: u64,
     pub(crate) thread: usize,
-    pub(crate) form: Form,
-    pub(crate) bytes: Vec<u8>,
-    /// Whatever the owner wants to know when it comes out.
-    pub(crate) place: P,
+    pub(crate) what: T,
     /// It is part of a section that is too short.
     pub(crate) is_short: bool,
 }
@@ -30,8 +26,8 @@ pub(crate) enum Role {
 
 /// The queue.
 #[derive(Debug)]
-pub(crate) struct Shorts<P> {
-    queue: VecDeque<Waiting<P>>,
+pub(crate) struct Shorts<T> {
+    queue: VecDeque<Waiting<T>>,
     /// Number of the queue's first record, counted from the start.
     first: u64,
     /// The begins of each thread that are open: their number, time and minimum.
@@ -40,22 +36,20 @@ pub(crate) struct Shorts<P> {
     longest_ns: u64,
 }
 
-impl<P> Shorts<P> {
+impl<T> Shorts<T> {
     /// `longest_ns`: the longest minimum that any record will be pushed with.
     pub(crate) const fn new(longest_ns: u64) -> Self {
         Self { queue: VecDeque::new(), first: 0, open: Vec::new(), longest_ns }
     }
 
-    /// Takes a record of a thread whose sections must be `min_ns` long.
-    pub(crate) fn push(&mut self, record: Waiting<P>, role: Role, min_ns: u64) {
-        if self.open.len() <= record.thread {
-            self.open.resize_with(record.thread + 1, Vec::new);
+    /// Takes what happened on a thread whose sections must be `min_ns` long.
+    pub(crate) fn push(&mut self, time_ns: u64, thread: usize, what: T, role: Role, min_ns: u64) {
+        if self.open.len() <= thread {
+            self.open.resize_with(thread + 1, Vec::new);
         }
         let number = self.first + self.queue.len() as u64;
-        let time_ns = record.time_ns;
-        let open = self.open.get_mut(record.thread);
-        self.queue.push_back(record);
-        match (role, open) {
+        self.queue.push_back(Waiting { time_ns, thread, what, is_short: false });
+        match (role, self.open.get_mut(thread)) {
             (Role::Begin, Some(open)) => open.push((number, time_ns, min_ns)),
             (Role::End, Some(open)) => {
                 if let Some((begin, begin_ns, min_ns)) = open.pop()
@@ -69,8 +63,8 @@ impl<P> Shorts<P> {
         }
     }
 
-    /// Marks a record as part of a short section. One that is out already stays: a begin leaves
-    /// the queue only when its minimum is over.
+    /// Marks a record as part of a short section. Both are in the queue: a begin leaves it only
+    /// when the longest minimum is over.
     fn mark(&mut self, number: u64) {
         let index = number.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
         if let Some(record) = index.and_then(|index| self.queue.get_mut(index)) {
@@ -79,7 +73,7 @@ impl<P> Shorts<P> {
     }
 
     /// The next record about which nothing can change any more, as seen at `now_ns`.
-    pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Waiting<P>> {
+    pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Waiting<T>> {
         let front = self.queue.front()?;
         if front.time_ns.saturating_add(self.longest_ns) > now_ns {
             return None;
@@ -128,17 +122,13 @@ mod tests {
                     }
                     Role::Other => {}
                 }
-                let record = Waiting {
-                    time_ns: now, thread, form: Form::Text, bytes: vec![], place: index,
-                    is_short: false,
-                };
-                shorts.push(record, role, min_ns);
+                shorts.push(now, thread, index, role, min_ns);
                 while let Some(record) = shorts.pop(now) {
-                    got.push((record.place, record.is_short));
+                    got.push((record.what, record.is_short));
                 }
             }
             while let Some(record) = shorts.pop(u64::MAX) {
-                got.push((record.place, record.is_short));
+                got.push((record.what, record.is_short));
             }
             let expected: Vec<_> = expected.into_iter().enumerate().collect();
             prop_assert_eq!(got, expected);

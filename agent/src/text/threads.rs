@@ -28,7 +28,7 @@ pub(crate) struct Thread {
     /// Its id.
     pub(crate) tid: i32,
     pub(crate) incarnation: u32,
-    /// Its present name as the kernel has it.
+    /// The name of the last segment taken, as the kernel has it.
     comm: [u8; NAME_BYTES],
     /// What its lines begin with at present.
     prefix: Vec<u8>,
@@ -68,12 +68,14 @@ impl Thread {
         }
     }
 
+    /// From here on its lines carry that name.
+    pub(crate) fn show(&mut self, name: &[u8; NAME_BYTES]) {
+        self.prefix = line::prefix(&name_of(name, self.tid), self.tid, self.pid);
+    }
+
     /// A segment begins or goes on: takes its name. `true` when records are missing before it.
     pub(crate) fn enter(&mut self, segment: &Segment) -> bool {
-        if self.comm != segment.name {
-            self.comm = segment.name;
-            self.prefix = line::prefix(&self.name(), self.tid, self.pid);
-        }
+        self.comm = segment.name;
         let Some(last) = self.sequence.get_mut(usize::from(segment.lane)) else { return false };
         let is_gap = last.is_some_and(|last| {
             segment.sequence != last && segment.sequence != last.wrapping_add(1)

@@ -5,19 +5,29 @@
 use super::line::{self, Precision};
 use super::merge::{Event, Merge, Place, Source};
 use super::repair::{Fate, Repair};
-use super::shorts::{Role, Shorts, Waiting};
+use super::shorts::{Role, Shorts};
 use super::sink::Sink;
 use super::summary::{Summary, ThreadSummary};
 use super::threads::{Class, Threads};
 use super::{MinSlice, TextOptions};
 use crate::error::Error;
 use crate::record::{Kind, Packed, Record};
-use crate::recorder::layout::Form;
+use crate::recorder::layout::{Form, NAME_BYTES};
 use crate::recorder::reader::PoolReader;
 use std::path::Path;
 
 /// Where a record ends in its pool: block, lease word, the word behind it.
 pub(crate) type PoolPlace = (u32, u32, u32);
+
+/// What happens on a thread, in its own memory: the snapshot that it came from may go.
+#[derive(Debug)]
+enum Step {
+    Record(Form, Vec<u8>, PoolPlace),
+    /// The thread's name from here on, and whether records are missing before.
+    Segment([u8; NAME_BYTES], bool),
+    ThreadEnd(PoolPlace),
+    CaptureEnd,
+}
 
 /// The trace.
 pub(crate) struct Trace {
@@ -26,7 +36,7 @@ pub(crate) struct Trace {
     options: TextOptions,
     threads: Threads,
     repair: Repair,
-    shorts: Option<Shorts<PoolPlace>>,
+    shorts: Option<Shorts<Step>>,
     by_kind: [u64; Kind::ALL.len()],
     by_thread: Vec<u64>,
     first_ns: Option<u64>,
@@ -161,26 +171,22 @@ impl Trace {
                 }
                 Event::Segment { thread, segment, .. } => {
                     let Some(known) = self.threads.get_mut(thread) else { continue };
-                    if known.enter(&segment) {
-                        self.summary.gaps += 1;
-                        self.let_go(u64::MAX)?;
-                        self.close(thread, time_ns, "before lost records")?;
-                    }
+                    let is_gap = known.enter(&segment);
+                    self.summary.gaps += u64::from(is_gap);
+                    self.ends_open(is_gap.then_some(thread));
+                    self.pass(time_ns, thread, Step::Segment(segment.name, is_gap))?;
                 }
                 Event::ThreadEnd { thread, place, .. } => {
                     let place = self.place_of(sources, thread, place);
-                    self.let_go(u64::MAX)?;
-                    self.close(thread, time_ns, "at the end of the thread")?;
-                    self.note_written(place);
+                    self.ends_open([thread]);
+                    self.pass(time_ns, thread, Step::ThreadEnd(place))?;
                 }
                 Event::End { process, .. } => {
-                    self.let_go(u64::MAX)?;
-                    let count = self.threads.all().len();
-                    for thread in 0..count {
-                        let known = self.threads.all().get(thread);
-                        if known.is_some_and(|known| known.process == process) {
-                            self.close(thread, time_ns, "at the end of the capture")?;
-                        }
+                    let threads = self.threads.all().iter().enumerate();
+                    let of_process = threads.filter(|(_, thread)| thread.process == process);
+                    for thread in of_process.map(|(index, _)| index).collect::<Vec<_>>() {
+                        self.ends_open([thread]);
+                        self.pass(time_ns, thread, Step::CaptureEnd)?;
                     }
                 }
             }
@@ -188,7 +194,14 @@ impl Trace {
         self.let_go(limit_ns)
     }
 
-    /// A record on its way: counted, held back if it may be too short, written.
+    /// What these threads have open is not judged by what comes later.
+    fn ends_open(&mut self, threads: impl IntoIterator<Item = usize>) {
+        if let Some(shorts) = &mut self.shorts {
+            threads.into_iter().for_each(|thread| shorts.close(thread));
+        }
+    }
+
+    /// A record on its way: counted, and left out where the options say so.
     fn record(
         &mut self,
         time_ns: u64,
@@ -197,16 +210,15 @@ impl Trace {
         bytes: &[u8],
         place: PoolPlace,
     ) -> Result<(), Error> {
-        let pid = self.threads.all().get(thread).map_or(0, |thread| thread.pid);
+        let Some(known) = self.threads.all().get(thread) else { return Ok(()) };
+        let class = known.class();
         let mut scratch = Vec::new();
-        let Some(record) = parse(form, bytes, pid, &mut scratch) else {
+        let Some(record) = parse(form, bytes, known.pid, &mut scratch) else {
             self.summary.malformed += 1;
             self.note_written(place);
             return Ok(());
         };
         self.count(thread, record.kind());
-        let class =
-            self.threads.all().get(thread).map_or(Class::Other, super::threads::Thread::class);
         if self.options.main_thread_only && class != Class::Main {
             self.summary.other_threads += 1;
             self.note_written(place);
@@ -220,28 +232,61 @@ impl Trace {
             Kind::End => Role::End,
             _ => Role::Other,
         };
-        let waiting =
-            Waiting { time_ns, thread, form, bytes: bytes.to_vec(), place, is_short: false };
-        shorts.push(waiting, role, self.options.min_slice_us.of(class));
+        let step = Step::Record(form, bytes.to_vec(), place);
+        shorts.push(time_ns, thread, step, role, self.options.min_slice_us.of(class));
         self.let_go(time_ns)
     }
 
-    /// Writes what was held back and is decided as seen at `now_ns`.
+    /// Something else than a record: takes its turn behind the records that are held back.
+    fn pass(&mut self, time_ns: u64, thread: usize, step: Step) -> Result<(), Error> {
+        match &mut self.shorts {
+            Some(shorts) => {
+                shorts.push(time_ns, thread, step, Role::Other, 0);
+                self.let_go(time_ns)
+            }
+            None => self.perform(time_ns, thread, step),
+        }
+    }
+
+    /// Does what was held back and is decided as seen at `now_ns`.
     fn let_go(&mut self, now_ns: u64) -> Result<(), Error> {
         while let Some(waiting) = self.shorts.as_mut().and_then(|shorts| shorts.pop(now_ns)) {
-            if waiting.is_short {
-                self.summary.too_short += 1;
-                self.note_written(waiting.place);
-                continue;
-            }
-            let thread = waiting.thread;
-            let pid = self.threads.all().get(thread).map_or(0, |thread| thread.pid);
-            let mut scratch = Vec::new();
-            if let Some(record) = parse(waiting.form, &waiting.bytes, pid, &mut scratch) {
-                self.write(waiting.time_ns, thread, &record, waiting.place)?;
+            match waiting.what {
+                Step::Record(_, _, place) if waiting.is_short => {
+                    self.summary.too_short += 1;
+                    self.note_written(place);
+                }
+                step => self.perform(waiting.time_ns, waiting.thread, step)?,
             }
         }
         Ok(())
+    }
+
+    fn perform(&mut self, time_ns: u64, thread: usize, step: Step) -> Result<(), Error> {
+        match step {
+            Step::Record(form, bytes, place) => {
+                let pid = self.threads.all().get(thread).map_or(0, |thread| thread.pid);
+                let mut scratch = Vec::new();
+                match parse(form, &bytes, pid, &mut scratch) {
+                    Some(record) => self.write(time_ns, thread, &record, place),
+                    None => Ok(()),
+                }
+            }
+            Step::Segment(name, is_gap) => {
+                if is_gap {
+                    self.close(thread, time_ns, "before lost records")?;
+                }
+                if let Some(thread) = self.threads.get_mut(thread) {
+                    thread.show(&name);
+                }
+                Ok(())
+            }
+            Step::ThreadEnd(place) => {
+                self.note_written(place);
+                self.close(thread, time_ns, "at the end of the thread")
+            }
+            Step::CaptureEnd => self.close(thread, time_ns, "at the end of the capture"),
+        }
     }
 
     fn write(
@@ -268,9 +313,6 @@ impl Trace {
 
     /// Writes the ends that a thread did not, and an instant that says so.
     fn close(&mut self, thread: usize, time_ns: u64, when: &str) -> Result<(), Error> {
-        if let Some(shorts) = &mut self.shorts {
-            shorts.close(thread);
-        }
         let pids = self.repair.close(thread);
         self.summary.lines += pids.len() as u64;
         let (Some(sink), Some(&pid)) = (&mut self.sink, pids.first()) else { return Ok(()) };
