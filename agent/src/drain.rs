@@ -13,8 +13,9 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::recorder::blocks::{CLOSED, Memory, PARTIAL, generation_of, state_of};
 use crate::recorder::pool::Pool;
-use crate::recorder::reader::{PoolReader, Snapshot};
+use crate::recorder::reader::PoolReader;
 use crate::recorder::session;
+use crate::recorder::snapshot::Snapshot;
 use crate::text::Summary;
 use crate::text::merge::Source;
 use crate::text::trace::{PoolPlace, Trace};
@@ -163,11 +164,9 @@ impl<'p> Stream<'p> {
 
     fn last_round(mut self) -> Result<(), Error> {
         self.round(true)?;
-        let reader = PoolReader::of(self.pool);
-        let sources =
-            [Source { reader, snapshot: Snapshot::take_new(&reader, |_, _| u32::MAX, &[]) }];
-        let summary = self.trace.finish(&sources)?;
-        *self.summary.lock().unwrap_or_else(PoisonError::into_inner) = summary;
+        let (text_bytes, file_bytes) = self.trace.finish()?;
+        let mut summary = self.summary.lock().unwrap_or_else(PoisonError::into_inner);
+        (summary.text_bytes, summary.file_bytes) = (text_bytes, file_bytes);
         Ok(())
     }
 
@@ -194,14 +193,14 @@ impl<'p> Stream<'p> {
         note(&mut self.taken, self.trace.take_taken());
         note(&mut self.written, self.trace.take_written());
         let bytes = self.trace.flush()?;
-        self.publish(bytes, now.boot_ns);
+        self.publish(bytes);
         self.free_blocks();
         *self.summary.lock().unwrap_or_else(PoisonError::into_inner) = self.trace.summary(&sources);
         Ok(())
     }
 
     /// Notes in the pool what the file holds: first beside what is in force, then in its place.
-    fn publish(&mut self, bytes: u64, now_ns: u64) {
+    fn publish(&mut self, bytes: u64) {
         self.round = self.round.wrapping_add(1);
         let half = self.round as usize & 1;
         // ORDERING: Relaxed up to the Release of the round: a kill leaves the one or the other.
@@ -219,9 +218,6 @@ impl<'p> Stream<'p> {
         }
         if let Some(place) = header.streamed_bytes.get(half) {
             place.store(bytes, Ordering::Relaxed);
-        }
-        if let Some(place) = header.streamed_ns.get(half) {
-            place.store(now_ns, Ordering::Relaxed);
         }
         header.drain_round.store(self.round, Ordering::Release);
     }

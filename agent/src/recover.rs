@@ -175,7 +175,7 @@ fn write_recovered(
     {
         return Ok(Some(done));
     }
-    if text::summarize(&[reader]).recorded() == 0 {
+    if reader.blocks() == 0 {
         return Ok(None);
     }
     std::fs::create_dir_all(to).map_err(|source| Error::Io {
@@ -187,6 +187,11 @@ fn write_recovered(
         format!("recovered-{}-{}.ftrace.zst", reader.pid(), reader.start_real_ns() / 1_000_000);
     let output = to.join(name);
     let summary = text::write(&[reader], options, &output, true)?;
+    if summary.recorded() == 0 {
+        // Killed before its first record.
+        let _ = std::fs::remove_file(&output);
+        return Ok(None);
+    }
     Ok(Some((output, summary)))
 }
 
@@ -211,7 +216,7 @@ fn finish_streamed(
     }
     let sources = [Source::of(*reader)];
     trace.take(&sources, u64::MAX)?;
-    let summary = trace.finish(&sources)?;
+    let summary = trace.finish_with(&sources)?;
     Ok(Some((output, summary)))
 }
 

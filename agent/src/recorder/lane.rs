@@ -5,7 +5,7 @@
 //! published by one Release store of the block's committed length.
 
 use super::blocks::{Blocks, Lease, Memory};
-use super::layout::{BlockHeader, Segment, record_words};
+use super::layout::{BlockHeader, Segment};
 use super::sync::Anchor;
 use super::sync::{AtomicU32, AtomicU64, Ordering};
 use std::cell::Cell;
@@ -260,12 +260,6 @@ impl Lane {
         #[allow(clippy::cast_possible_truncation, reason = "a block is far smaller than 4 GiB")]
         header.committed.store((committed / size_of::<AtomicU64>()) as u32, Ordering::Release);
     }
-}
-
-/// Words for a record of `len` bytes.
-#[inline]
-pub(crate) const fn words_for(len: usize) -> usize {
-    record_words(len)
 }
 
 /// `len` bytes, 1 to 7, as a little-endian word.

@@ -125,8 +125,6 @@ pub(crate) struct PoolHeader {
     pub(crate) drain_round: AtomicU32,
     /// Endless mode: length of the trace up to which it holds what was drained.
     pub(crate) streamed_bytes: [AtomicU64; 2],
-    /// Endless mode: the clock up to which it was drained: boot time, ns.
-    pub(crate) streamed_ns: [AtomicU64; 2],
 }
 
 #[cfg(not(loom))]

@@ -4,8 +4,8 @@
 //! records into it with plain stores and publishes each with one Release store of the committed
 //! length ([`lane`]; [`writer`] leads there), and takes the next when it is full. [`thread`] knows
 //! what each thread holds. [`session`] opens and closes recording and knows, by the [`gate`], when
-//! the last writer has left. [`reader`] takes a [`copy`] of what is committed, in this process or
-//! from a file that outlived one; [`times`] turns the counter's ticks into boot time; [`layout`]
+//! the last writer has left. [`reader`] reads a pool, in this process or from a file that outlived
+//! one; a [`snapshot`] is a [`copy`] of all that is committed; [`times`] turns the counter's ticks into boot time; [`layout`]
 //! is the memory they share.
 
 pub(crate) mod blocks;
@@ -16,6 +16,7 @@ pub mod layout;
 pub(crate) mod pool;
 pub mod reader;
 pub(crate) mod session;
+pub(crate) mod snapshot;
 pub(crate) mod sync;
 pub mod thread;
 pub(crate) mod times;

@@ -7,7 +7,7 @@
 use super::blocks::{Blocks, Memory};
 use super::copy::copy;
 use super::gate::Gate;
-use super::lane::{Lane, words_for};
+use super::lane::Lane;
 use super::layout::{
     BlockHeader, Form, Loss, Mode, NOTE_SEGMENT, SEGMENT_WORDS, Segment, record_word, record_words,
     split_word,
@@ -101,7 +101,7 @@ impl Core {
         bytes: &[u8],
         kick: impl FnMut(u32) -> bool,
     ) -> Result<(), Loss> {
-        let words = words_for(bytes.len());
+        let words = record_words(bytes.len());
         if !lane.takes(1, words, tick) {
             let need = SEGMENT_WORDS + words;
             lane.end(&self.blocks, 1, !lane.has_room(need));
@@ -131,7 +131,7 @@ impl Core {
         let mut records = Vec::new();
         for index in 0..self.blocks.memory.count() {
             let mut words = Vec::new();
-            if copy(&self.blocks.memory, index, |_| 0, &mut words).is_none() {
+            if copy(&self.blocks.memory, index, &mut words).is_none() {
                 continue;
             }
             let (mut at, mut segment) = (0, None);

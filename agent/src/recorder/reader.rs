@@ -2,22 +2,15 @@
 //!
 //! Runs on the thread that dumps. Only what a writer has committed is looked at, and every length
 //! is checked against the region, whatever the file says: a damaged pool yields fewer records and
-//! a count, never a wild read. A pool whose blocks may be taken over meanwhile is copied first
-//! ([`Snapshot`]), which takes some milliseconds and does not hold up the writers.
+//! a count, never a wild read. What the blocks hold is [`super::snapshot`]'s.
 
 use super::blocks::{Memory, RESETTING, generation_of, state_of};
-use super::copy::copy;
 use super::layout::{
-    BLOCK_HEADER_WORDS, BLOCKS_OFFSET, BlockHeader, Form, Loss, MAGIC, META_BYTES, META_OFFSET,
-    Mode, NAME_BYTES, NOTE_SEGMENT, PoolHeader, Segment, THREAD_ENTRIES, THREADS_OFFSET,
-    ThreadEntry, VERSION, anchor_from_bytes, record_words, split_word,
+    BLOCK_HEADER_WORDS, BLOCKS_OFFSET, BlockHeader, Loss, MAGIC, META_BYTES, META_OFFSET, Mode,
+    NAME_BYTES, PoolHeader, THREAD_ENTRIES, THREADS_OFFSET, ThreadEntry, VERSION,
 };
 use super::pool::Pool;
-use super::times::TimeMap;
-use crate::clock::Anchor;
 use crate::error::Error;
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::marker::PhantomData;
 use std::os::fd::AsRawFd;
@@ -226,12 +219,6 @@ impl<'a> PoolReader<'a> {
         u32::try_from(tickets).unwrap_or(u32::MAX).min(header.block_count).min(fit)
     }
 
-    /// Bytes of the blocks that are in use.
-    #[must_use]
-    pub fn used_bytes(&self) -> u64 {
-        u64::from(self.blocks()) * u64::from(self.pool_header().block_bytes)
-    }
-
     fn block(&self, index: u32) -> *const u8 {
         let block_bytes = usize::try_from(self.pool_header().block_bytes).unwrap_or(0);
         let offset = BLOCKS_OFFSET + usize::try_from(index).unwrap_or(0) * block_bytes;
@@ -240,7 +227,7 @@ impl<'a> PoolReader<'a> {
     }
 
     /// The committed words of a block that will never be taken over.
-    fn committed(&self, index: u32) -> Option<&'a [u64]> {
+    pub(super) fn committed(&self, index: u32) -> Option<&'a [u64]> {
         let header = Memory::header(self, index);
         // ORDERING: Acquire, both; as in `copy`.
         let lease = header.lease.load(Ordering::Acquire);
@@ -253,7 +240,7 @@ impl<'a> PoolReader<'a> {
     }
 
     /// What part of block `index`, with that lease word, the streamed trace holds already.
-    fn drained(&self, index: u32, lease: u32) -> u32 {
+    pub(super) fn drained(&self, index: u32, lease: u32) -> u32 {
         let round = (self.pool_header().drain_round.load(Ordering::Relaxed) & 1) as usize;
         let header = Memory::header(self, index);
         let (Some(of), Some(words)) = (header.drained_lease.get(round), header.drained.get(round))
@@ -300,218 +287,4 @@ impl Memory for PoolReader<'_> {
     }
 
     fn count_overwritten(&self, _: u32, _: u64) {}
-}
-
-/// One segment of a block: records of one thread, one behind the other.
-#[derive(Debug, Clone)]
-pub(crate) struct Run {
-    /// Index into [`Snapshot::blocks`].
-    block: usize,
-    /// Words from the segment's note on, and the first that is not its any more.
-    start: usize,
-    end: usize,
-    pub(crate) segment: Segment,
-}
-
-/// A block as it was, and where it lies.
-#[derive(Debug)]
-pub(crate) struct Held<'a> {
-    pub(crate) index: u32,
-    pub(crate) lease: u32,
-    words: Cow<'a, [u64]>,
-    /// Words at its start that the streamed trace holds already.
-    skip: usize,
-}
-
-/// All records of a pool at one moment, by thread and lane, in the order of their segments.
-#[derive(Debug)]
-pub(crate) struct Snapshot<'a> {
-    pub(crate) blocks: Vec<Held<'a>>,
-    /// By (incarnation, lane).
-    pub(crate) lanes: BTreeMap<(u32, u8), Vec<Run>>,
-    pub(crate) map: TimeMap,
-    /// Blocks whose content makes no sense from some word on.
-    pub(crate) damaged: u64,
-}
-
-impl<'a> Snapshot<'a> {
-    /// Takes one.
-    pub(crate) fn take(reader: &PoolReader<'a>) -> Self {
-        Self::take_new(reader, |index, lease| reader.drained(index, lease), &[])
-    }
-
-    /// Takes one of what follows the words that `read` says for a block with that lease word;
-    /// `known`: further anchors of the counter.
-    pub(crate) fn take_new(
-        reader: &PoolReader<'a>,
-        read: impl Fn(u32, u32) -> u32,
-        known: &[Anchor],
-    ) -> Self {
-        let mut blocks = Vec::new();
-        let count = reader.blocks();
-        // A ring is copied from its oldest block on, ahead of the writers that take it over.
-        let oldest = match reader.mode() {
-            // ORDERING: Relaxed; where to begin.
-            Mode::Ring => reader.tickets().load(Ordering::Relaxed) % u64::from(count.max(1)),
-            _ => 0,
-        };
-        let oldest = u32::try_from(oldest).unwrap_or(0);
-        for index in (oldest..count).chain(0..oldest) {
-            if reader.mode() == Mode::Startup {
-                let words = reader.committed(index).filter(|words| !words.is_empty());
-                blocks.extend(words.map(|words| Held {
-                    index,
-                    lease: 0,
-                    words: Cow::Borrowed(words),
-                    skip: 0,
-                }));
-            } else {
-                let mut words = Vec::new();
-                if let Some(lease) = copy(reader, index, |_| 0, &mut words)
-                    && !words.is_empty()
-                {
-                    let skip = read(index, lease) as usize;
-                    blocks.push(Held { index, lease, words: Cow::Owned(words), skip });
-                }
-            }
-        }
-        let mut snapshot =
-            Self { blocks, lanes: BTreeMap::new(), map: TimeMap::default(), damaged: 0 };
-        let mut anchors = known.to_vec();
-        for block in 0..snapshot.blocks.len() {
-            snapshot.find_runs(block, &mut anchors);
-        }
-        for runs in snapshot.lanes.values_mut() {
-            // Numbers may wrap after four billion segments: nobody keeps so many.
-            runs.sort_by_key(|run| run.segment.sequence);
-        }
-        snapshot.map = TimeMap::new(reader.pool_header().anchors, anchors);
-        for facts in reader.threads() {
-            snapshot.take_last_name(&facts);
-        }
-        snapshot
-    }
-
-    /// Finds the segments of a block.
-    fn find_runs(&mut self, block: usize, anchors: &mut Vec<Anchor>) {
-        let Some(held) = self.blocks.get(block) else { return };
-        let words = &*held.words;
-        let mut at = 0;
-        let mut open: Option<Run> = None;
-        let mut runs = Vec::new();
-        while let Some((_, form, bytes, next)) = record_at(words, at) {
-            if form == Form::Note {
-                if bytes.first() == Some(&NOTE_SEGMENT) {
-                    let Some(segment) = Segment::from_bytes(bytes) else { break };
-                    runs.extend(open.take());
-                    if segment.counter {
-                        anchors.push(Anchor { tick: segment.tick, boot_ns: segment.boot_ns });
-                    }
-                    open = Some(Run { block, start: at, end: words.len(), segment });
-                } else if let Some((tick, boot_ns)) = anchor_from_bytes(bytes)
-                    && open.as_ref().is_some_and(|run| run.segment.counter)
-                {
-                    anchors.push(Anchor { tick, boot_ns });
-                }
-            }
-            if open.is_none() {
-                break;
-            }
-            at = next;
-            if let Some(run) = &mut open {
-                run.end = at;
-            }
-        }
-        runs.extend(open);
-        self.damaged += u64::from(at < words.len());
-        let skip = held.skip;
-        for run in runs.into_iter().filter(|run| run.end > skip) {
-            let key = (run.segment.incarnation, run.segment.lane);
-            self.lanes.entry(key).or_default().push(run);
-        }
-    }
-
-    /// A name that the thread was seen under later holds from its last segment of another name on:
-    /// it was renamed in a way that the agent does not see.
-    fn take_last_name(&mut self, facts: &ThreadFacts) {
-        if facts.name.first().is_none_or(|&byte| byte == 0) || facts.incarnation == 0 {
-            return;
-        }
-        for lane in 0..2 {
-            let Some(runs) = self.lanes.get_mut(&(facts.incarnation, lane)) else { continue };
-            let Some(last) = runs.last().map(|run| run.segment.name) else { continue };
-            for run in runs.iter_mut().rev().take_while(|run| run.segment.name == last) {
-                run.segment.name = facts.name;
-            }
-        }
-    }
-
-    /// A cursor before the first record of `run` that is not streamed yet.
-    pub(crate) fn cursor(&self, run: &Run) -> Cursor {
-        let skip = self.blocks.get(run.block).map_or(0, |held| held.skip);
-        Cursor {
-            block: run.block,
-            at: run.start,
-            skip,
-            end: run.end,
-            base: run.segment.tick,
-            counter: run.segment.counter,
-        }
-    }
-
-    /// The record at `cursor`: its boot time, form and bytes. Moves over notes that are no record.
-    pub(crate) fn peek(&self, cursor: &mut Cursor) -> Option<(u64, Form, &[u8])> {
-        let words = &*self.blocks.get(cursor.block)?.words;
-        while cursor.at < cursor.end {
-            let (delta, form, bytes, next) = record_at(words, cursor.at)?;
-            if form == Form::Note && bytes.len() > 8 {
-                if let Some((tick, _)) = anchor_from_bytes(bytes) {
-                    cursor.base = tick;
-                }
-                cursor.at = next;
-                continue;
-            }
-            if cursor.at < cursor.skip {
-                cursor.at = next;
-                continue;
-            }
-            let tick = cursor.base.saturating_add(delta);
-            let time_ns = if cursor.counter { self.map.ns(tick) } else { tick };
-            return Some((time_ns, form, bytes));
-        }
-        None
-    }
-
-    /// Moves over the record that [`Snapshot::peek`] has shown.
-    pub(crate) fn advance(&self, cursor: &mut Cursor) {
-        let words = self.blocks.get(cursor.block).map_or(&[][..], |held| &held.words);
-        cursor.at = record_at(words, cursor.at).map_or(cursor.end, |(.., next)| next);
-    }
-}
-
-/// A place in a run.
-#[derive(Debug, Clone)]
-pub(crate) struct Cursor {
-    pub(crate) block: usize,
-    /// The word of the next record.
-    pub(crate) at: usize,
-    skip: usize,
-    end: usize,
-    base: u64,
-    counter: bool,
-}
-
-/// The record at word `at`: delta, form, bytes, and the word behind it.
-fn record_at(words: &[u64], at: usize) -> Option<(u64, Form, &[u8], usize)> {
-    let (delta, form, len) = split_word(*words.get(at)?);
-    let next = at + record_words(len);
-    let bytes = as_bytes(words.get(at + 1..next)?).get(..len)?;
-    Some((delta, form?, bytes, next))
-}
-
-/// Words as the bytes that were packed into them; all of Android's processors are little-endian.
-fn as_bytes(words: &[u64]) -> &[u8] {
-    const { assert!(cfg!(target_endian = "little")) };
-    // SAFETY: any 8 bytes are 8 bytes; the lifetime stays.
-    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }

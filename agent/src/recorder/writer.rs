@@ -4,9 +4,10 @@
 //! we hook; when there is no room the record is counted and the app goes on.
 
 use super::gate::Gate;
-use super::lane::{Lane, words_for};
+use super::lane::Lane;
 use super::layout::{
     ANCHOR_WORDS, Form, Loss, NOTE_THREAD_END, SEGMENT_WORDS, Segment, anchor_words, record_word,
+    record_words,
 };
 use super::pool::Pool;
 use super::session::{self, GATE};
@@ -41,14 +42,14 @@ fn put(state: &ThreadState, depth: u32, session: u32, form: Form, head: &[u64], 
     };
     let len = head.len() * 8 + bytes.len();
     let mut tick = now(lane);
-    if !lane.takes(session, words_for(len), tick) {
-        match prepare(state, lane, depth, session, words_for(len)) {
+    if !lane.takes(session, record_words(len), tick) {
+        match prepare(state, lane, depth, session, record_words(len)) {
             Some(later) => tick = later,
             None => return,
         }
     }
     let word = record_word(lane.delta(tick), form, len);
-    // SAFETY: the lane takes `words_for(len)` words; the source is the caller's, elsewhere.
+    // SAFETY: the lane takes `record_words(len)` words; the source is the caller's, elsewhere.
     unsafe { lane.append(word, head, bytes.as_ptr(), bytes.len()) };
 }
 

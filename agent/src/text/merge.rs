@@ -6,7 +6,8 @@
 
 use super::threads::Threads;
 use crate::recorder::layout::{Form, NOTE_THREAD_END, Segment};
-use crate::recorder::reader::{Cursor, PoolReader, Run, Snapshot};
+use crate::recorder::reader::PoolReader;
+use crate::recorder::snapshot::{Cursor, Run, Snapshot};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;

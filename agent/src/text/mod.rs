@@ -88,5 +88,5 @@ pub(crate) fn write(
     }
     let sources: Vec<_> = pools.iter().map(|&pool| Source::of(pool)).collect();
     trace.take(&sources, u64::MAX)?;
-    trace.finish(&sources)
+    trace.finish_with(&sources)
 }

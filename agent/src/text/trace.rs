@@ -428,12 +428,15 @@ impl Trace {
         summary
     }
 
-    /// Gives the file its name. Returns the summary with the file's size.
-    pub(crate) fn finish(mut self, sources: &[Source<'_>]) -> Result<Summary, Error> {
+    /// Gives the file its name. Returns the bytes of the text and of the file.
+    pub(crate) fn finish(self) -> Result<(u64, u64), Error> {
+        self.sink.map_or(Ok((0, 0)), Sink::finish)
+    }
+
+    /// As [`Trace::finish`], with all that it came to.
+    pub(crate) fn finish_with(self, sources: &[Source<'_>]) -> Result<Summary, Error> {
         let mut summary = self.summary(sources);
-        if let Some(sink) = self.sink.take() {
-            (summary.text_bytes, summary.file_bytes) = sink.finish()?;
-        }
+        (summary.text_bytes, summary.file_bytes) = self.finish()?;
         Ok(summary)
     }
 }
