@@ -34,8 +34,8 @@ extern "C" {
 #define TRACETEE_ERROR_ARGUMENT (-7)
 
 /*
- * Starts a capture: finds libcutils, hooks write and __write_chk in every loaded library, forces
- * the tags on and records.
+ * Starts a capture: finds libcutils, hooks write and __write_chk in every loaded library (prctl and
+ * pthread_setname_np too, for the names of threads), forces the tags on and records.
  *
  * config_json: a JSON object, NULL for all defaults. Fields, all optional:
  *   "tags"         array of category names ("view", "gfx", "app", ...); default ["all"]

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
-use tracetee_hooks::{Later, Outcome, Registry, Report, Skipped};
+use tracetee_hooks::{Later, Outcome, Registry, Report, Skipped, SlotReport};
 
 /// The capture of this process. Hooks are process-wide, so there is one.
 static CAPTURE: Mutex<Option<Capture>> = Mutex::new(None);
@@ -50,9 +50,9 @@ pub struct Health {
     pub atrace: Vec<TagReport>,
     /// Why there is none, with the places searched.
     pub atrace_missing: Option<String>,
-    /// Libraries with at least one hooked slot.
+    /// Libraries with at least one hooked slot of `write` or `__write_chk`.
     pub hooked_libraries: usize,
-    /// Slots hooked.
+    /// Slots of those two that are hooked.
     pub hooked_slots: usize,
     /// What happens when the recorder is full.
     pub recorder_mode: Mode,
@@ -327,10 +327,13 @@ impl Health {
     }
 
     fn take_hooks(&mut self, report: &Report) {
-        self.hooked_slots = report.count(Outcome::Hooked);
         for module in &report.modules {
-            let hooked = module.slots.iter().any(|slot| slot.outcome == Outcome::Hooked);
-            self.hooked_libraries += usize::from(hooked);
+            let of_write = |slot: &&SlotReport| {
+                slot.outcome == Outcome::Hooked && proxy::is_write(slot.symbol)
+            };
+            let hooked = module.slots.iter().filter(of_write).count();
+            self.hooked_slots += hooked;
+            self.hooked_libraries += usize::from(hooked > 0);
             if let Some(Skipped::Broken(error)) = &module.skipped {
                 self.not_hooked.push(format!("{}: {error}", module.path));
             }

@@ -53,8 +53,15 @@ pub(crate) fn hooks(fast_path: bool) -> &'static [Hook] {
         hooks.extend(fast::hooks());
         hooks
     });
-    let without_fast = hooks.iter().take(4).count();
-    if fast_path { hooks } else { hooks.get(..without_fast).unwrap_or(hooks) }
+    if fast_path { hooks } else { hooks.get(..WITHOUT_FAST_PATH).unwrap_or(hooks) }
+}
+
+/// How many of [`hooks`] there are without the fast path.
+const WITHOUT_FAST_PATH: usize = 4;
+
+/// Whether records are written by that function.
+pub(crate) fn is_write(symbol: &str) -> bool {
+    matches!(symbol, "write" | "__write_chk")
 }
 
 unsafe extern "C-unwind" fn write_proxy<const INDEX: usize>(

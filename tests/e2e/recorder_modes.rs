@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use tracetee_tests::{fixture, libcutils, library, numbered, preloaded, stderr, trace};
+use tracetee_tests::{Tracefs, fixture, libcutils, library, numbered, preloaded, stderr, trace};
 
 struct Setup {
     directory: TempDir,
@@ -124,12 +124,21 @@ fn an_endless_capture_streams_many_times_what_the_recorder_holds() {
 }
 
 #[test]
-fn mode_systrace_records_nothing() {
+fn in_mode_systrace_the_records_go_to_the_kernel_and_nowhere_else() {
+    let Some(tracefs) = Tracefs::open() else { return };
     let setup = Setup::new();
+    let program = fixture(setup.directory.path(), "writer", &[]);
     let config = json!({"recorder": {"mode": "systrace"}});
-    let program = fixture(setup.directory.path(), "recorder", &[]);
-    let result = preloaded(&program, &setup.agent, &config).args(["churn", "1", "10"]).output();
-    assert!(result.unwrap().status.success());
+    tracefs.start(1024);
+    // It writes only where the tag is on: nobody else has set it.
+    let result = preloaded(&program, &setup.agent, &config)
+        .env_remove("ATRACE_MARKER")
+        .args(["1", "100"])
+        .output()
+        .unwrap();
+    let kernel = trace::parse_kernel(&tracefs.stop());
+    assert!(result.status.success(), "{}", stderr(&result));
+    assert_eq!(kernel.len(), 100);
     assert!(!setup.directory.path().join("out.ftrace").exists());
 }
 
