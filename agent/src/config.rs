@@ -48,6 +48,7 @@ impl Default for Config {
 }
 
 /// Whether records go on to the kernel's trace buffer.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PassOnSetting {
@@ -126,7 +127,7 @@ const MAX_CAPACITY_KB: u64 = 1 << 30;
 /// Blocks that are used again and again: one being written, one being read, and some past.
 const MIN_REUSED_BLOCKS: u64 = 4;
 /// Longest section that a filter may leave out: what follows it is held back as long.
-const MAX_MIN_SLICE_US: u64 = 10_000_000;
+pub(crate) const MAX_MIN_SLICE_US: u64 = 10_000_000;
 /// Longest capture that may be asked for, a day.
 const MAX_DURATION_MS: u64 = 24 * 3600 * 1000;
 
@@ -183,6 +184,7 @@ impl Config {
         if [slices.main, slices.render, slices.other].iter().any(|&us| us > MAX_MIN_SLICE_US) {
             return refuse("text.min_slice_us", format!("over {MAX_MIN_SLICE_US} (ten seconds)"));
         }
+        self.text.rules()?;
         match self.duration_ms {
             Some(0) => refuse("duration_ms", "0 records nothing; leave it out for no limit".into()),
             Some(ms) if ms > MAX_DURATION_MS => {

@@ -21,7 +21,7 @@ use crate::text::merge::Source;
 use crate::text::trace::{PoolPlace, Trace};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -64,7 +64,7 @@ impl Drain {
         let percent = config.recorder.drain_cpu_percent;
         let shared = Arc::clone(&summary);
         let work = move || {
-            lower_priority();
+            lower_priority(LOWEST_PRIORITY);
             let pool = pointer.get();
             Stream::new(pool, trace, shared).run(&stopped, percent)
         };
@@ -142,6 +142,8 @@ impl<'p> Stream<'p> {
             self.round(false)?;
             // A round that took long is paid for before the next.
             let used = cpu_time().saturating_sub(before.1);
+            // ORDERING: Relaxed; see `used_ns`.
+            USED_NS.fetch_add(u64::try_from(used.as_nanos()).unwrap_or(0), Ordering::Relaxed);
             let pause = (used * 100 / percent.max(1)).saturating_sub(before.0.elapsed());
             if !pause.is_zero() {
                 match stopped.recv_timeout(pause) {
@@ -260,20 +262,30 @@ fn note(done: &mut [(u32, u32)], places: Vec<PoolPlace>) {
     }
 }
 
-/// Lets everything else go first: nice 19, for this thread alone.
-pub(crate) fn lower_priority() {
-    const LOWEST: libc::c_int = 19;
+/// Everything else goes first.
+pub(crate) const LOWEST_PRIORITY: i32 = 19;
+
+/// Sets the nice value of this thread alone.
+pub(crate) fn lower_priority(nice: i32) {
     // SAFETY: plain calls; on Linux a thread's id makes them about this thread.
     let tid = unsafe { libc::gettid() };
     #[allow(clippy::unnecessary_cast, reason = "PRIO_PROCESS has another type on each libc")]
     // SAFETY: as above.
     unsafe {
-        libc::setpriority(libc::PRIO_PROCESS as _, tid.cast_unsigned() as libc::id_t, LOWEST)
+        libc::setpriority(libc::PRIO_PROCESS as _, tid.cast_unsigned() as libc::id_t, nice)
     };
 }
 
+/// What streaming threads have used of the processor so far, ns.
+pub(crate) fn used_ns() -> u64 {
+    // ORDERING: Relaxed; a number for the report.
+    USED_NS.load(Ordering::Relaxed)
+}
+
+static USED_NS: AtomicU64 = AtomicU64::new(0);
+
 /// What this thread has used of the processor.
-fn cpu_time() -> Duration {
+pub(crate) fn cpu_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a valid clock and a timespec to write to.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };

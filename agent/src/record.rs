@@ -245,6 +245,45 @@ pub enum Record<'a> {
 }
 
 impl<'a> Record<'a> {
+    /// Its track (a counter's group) and its name, where it has them.
+    pub(crate) const fn names(&self) -> [Option<&'a [u8]>; 2] {
+        match *self {
+            Self::End { .. } => [None, None],
+            Self::Begin { name, .. } | Self::Instant { name, .. } | Self::Async { name, .. } => {
+                [None, Some(name)]
+            }
+            Self::Counter { name, group, .. } => [group, Some(name)],
+            Self::TrackInstant { track, name, .. } | Self::TrackBegin { track, name, .. } => {
+                [Some(track), Some(name)]
+            }
+            Self::TrackEnd { track, name, .. } => [Some(track), name],
+        }
+    }
+
+    /// The same record with other names, where some are given.
+    pub(crate) fn with_names(mut self, new_track: Option<&'a [u8]>, new: Option<&'a [u8]>) -> Self {
+        let put = |place: &mut &'a [u8], new: Option<&'a [u8]>| *place = new.unwrap_or(place);
+        match &mut self {
+            Self::End { .. } => {}
+            Self::Begin { name, .. } | Self::Instant { name, .. } | Self::Async { name, .. } => {
+                put(name, new);
+            }
+            Self::Counter { name, group, .. } => {
+                put(name, new);
+                *group = new_track.or(*group);
+            }
+            Self::TrackInstant { track, name, .. } | Self::TrackBegin { track, name, .. } => {
+                put(track, new_track);
+                put(name, new);
+            }
+            Self::TrackEnd { track, name, .. } => {
+                put(track, new_track);
+                *name = new.or(*name);
+            }
+        }
+        self
+    }
+
     /// Takes a written buffer apart; `None` when its fields are not those of its kind.
     ///
     /// One trailing newline is the writer's (`echo … > trace_marker`), as it is for the kernel.

@@ -12,7 +12,7 @@ use crate::recorder::reader::{PoolFile, PoolReader};
 use crate::text::merge::Source;
 use crate::text::sink::Sink;
 use crate::text::trace::Trace;
-use crate::text::{self, Summary, TextOptions};
+use crate::text::{self, About, Summary, TextOptions};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -103,7 +103,7 @@ pub(crate) fn in_background(directory: &Path, to: &Path, options: &TextOptions) 
     }
     let (to, options) = (to.to_owned(), options.clone());
     let work = move || {
-        crate::drain::lower_priority();
+        crate::drain::lower_priority(crate::drain::LOWEST_PRIORITY);
         let done = std::panic::catch_unwind(|| {
             for file in files {
                 recover_one(&file, &to, &options);
@@ -139,18 +139,34 @@ fn abandoned_in(directory: &Path) -> Vec<Abandoned> {
         .collect()
 }
 
+/// Recovers what is in `directory` on this thread: the traces that it became.
+pub(crate) fn recover_here(
+    directory: &Path,
+    to: &Path,
+    options: &TextOptions,
+) -> Vec<(PathBuf, Summary)> {
+    let files = abandoned_in(directory).into_iter();
+    files.filter_map(|file| recover_one(&file, to, options)).collect()
+}
+
+/// Deletes what killed processes have left in `directory`.
+pub(crate) fn delete_abandoned(directory: &Path) {
+    for file in abandoned_in(directory) {
+        let _ = std::fs::remove_file(&file.path);
+    }
+}
+
 /// One file: a trace, or set aside. Never both, and never lost: the file goes when its trace is
 /// there.
-fn recover_one(file: &Abandoned, to: &Path, options: &TextOptions) {
+fn recover_one(file: &Abandoned, to: &Path, options: &TextOptions) -> Option<(PathBuf, Summary)> {
     let shown = file.path.display();
     match write_recovered(&file.path, to, options) {
-        Ok(None) => {
+        Ok(done) => {
             let _ = std::fs::remove_file(&file.path);
-        }
-        Ok(Some((path, summary))) => {
-            let _ = std::fs::remove_file(&file.path);
+            let (path, summary) = done?;
             let records = summary.recorded();
             tell(format!("{}: {records} records of {shown}", path.display()));
+            return Some((path, summary));
         }
         Err(Error::Pool { reason, .. }) => {
             let aside = file.path.with_added_extension(DAMAGED_EXTENSION);
@@ -160,6 +176,7 @@ fn recover_one(file: &Abandoned, to: &Path, options: &TextOptions) {
         // The disk is full, say: the next start tries again.
         Err(error) => tell(format!("{shown} was not recovered: {error}")),
     }
+    None
 }
 
 /// Writes what a file holds as a trace in `to`; nothing for a file without records.
@@ -186,7 +203,8 @@ fn write_recovered(
     let name =
         format!("recovered-{}-{}.ftrace.zst", reader.pid(), reader.start_real_ns() / 1_000_000);
     let output = to.join(name);
-    let summary = text::write(&[reader], options, &output, true)?;
+    let summary =
+        text::write(&[reader], options, &output, &About { recovered: true, ..About::default() })?;
     if summary.recorded() == 0 {
         // Killed before its first record.
         let _ = std::fs::remove_file(&output);
@@ -208,7 +226,7 @@ fn finish_streamed(
     let round = header.drain_round.load(Ordering::Relaxed) as usize & 1;
     let bytes = header.streamed_bytes.get(round).map_or(0, |bytes| bytes.load(Ordering::Relaxed));
     let Some(sink) = Sink::resume(&output, reader.pid(), bytes)? else { return Ok(None) };
-    let mut trace = Trace::with(Some(sink), options);
+    let mut trace = Trace::with(Some(sink), options)?;
     trace.keep_places();
     trace.mark_recovered();
     if bytes > 0 {

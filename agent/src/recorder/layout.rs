@@ -69,6 +69,7 @@ impl Loss {
 }
 
 /// What happens when all blocks are in use.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u32)]

@@ -2,12 +2,14 @@
 //!
 //! Runs on the thread that dumps, never on one that records. [`write_trace`] is the whole journey:
 //! [`merge`] gives the records of all threads in order, [`trace`] takes them: [`shorts`] leaves out
-//! what is too short, [`repair`] keeps sections balanced, [`mod@line`] writes them with the names
+//! what is too short, [`cut`] what is outside a span, [`redact`] what must not leave, [`repair`] keeps sections balanced, [`mod@line`] writes them with the names
 //! that [`threads`] knows and [`sanitize`] made safe, [`sink`] puts them into the file. The
 //! [`Summary`] says what it came to.
 
+pub(crate) mod cut;
 mod line;
 pub(crate) mod merge;
+pub(crate) mod redact;
 mod repair;
 mod sanitize;
 mod shorts;
@@ -38,9 +40,37 @@ pub struct TextOptions {
     pub min_slice_us: MinSlice,
     /// Leave out all threads but each process's first.
     pub main_thread_only: bool,
+    /// What is kept out of names, one rule after the other.
+    pub redaction: Vec<redact::Rule>,
+    /// What the rules' hashes are keyed with; 0: with a number of this process's own.
+    pub redaction_key: u64,
+}
+
+impl TextOptions {
+    /// The rules, ready for use; `None` where there are none.
+    pub(crate) fn rules(&self) -> Result<Option<redact::RuleSet>, Error> {
+        if self.redaction.is_empty() {
+            return Ok(None);
+        }
+        let key = match self.redaction_key {
+            0 => process_key(),
+            key => key,
+        };
+        redact::RuleSet::new(&self.redaction, key).map(Some).map_err(|(index, reason)| {
+            Error::Config { field: "text.redaction", reason: format!("rule {index}: {reason}") }
+        })
+    }
+}
+
+/// A number that is another one in each process.
+fn process_key() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    static KEY: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    *KEY.get_or_init(|| RandomState::new().hash_one(0))
 }
 
 /// The shortest section that is kept, in microseconds, by class of thread.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MinSlice {
@@ -56,8 +86,10 @@ pub struct MinSlice {
 #[must_use]
 pub fn summarize(pools: &[PoolReader<'_>]) -> Summary {
     let sources: Vec<_> = pools.iter().map(|&pool| Source::of(pool)).collect();
-    let mut trace = Trace::counting(&TextOptions::default());
-    // Without a file nothing can fail.
+    // Without a file and without rules nothing can fail.
+    let Ok(mut trace) = Trace::counting(&TextOptions::default()) else {
+        return Summary::default();
+    };
     let _ = trace.take(&sources, u64::MAX);
     trace.summary(&sources)
 }
@@ -71,21 +103,36 @@ pub fn write_trace(
     options: &TextOptions,
     path: &Path,
 ) -> Result<Summary, Error> {
-    write(pools, options, path, false)
+    write(pools, options, path, &About::default())
 }
 
-/// As [`write_trace`]; `recovered`: the trace says that its process did not end it.
+/// What else a trace may be.
+#[derive(Debug, Default)]
+pub(crate) struct About<'a> {
+    /// Its process did not end it: the trace says so.
+    pub(crate) recovered: bool,
+    /// It holds this span only.
+    pub(crate) span: Option<cut::Span>,
+    /// Lines of its header.
+    pub(crate) comments: &'a [String],
+}
+
+/// As [`write_trace`], with what else there is to say.
 pub(crate) fn write(
     pools: &[PoolReader<'_>],
     options: &TextOptions,
     path: &Path,
-    recovered: bool,
+    about: &About<'_>,
 ) -> Result<Summary, Error> {
     // The file first: when it cannot be made, nothing else is worth doing.
     let mut trace = Trace::create(path, options)?;
-    if recovered {
+    if about.recovered {
         trace.mark_recovered();
     }
+    if let Some(span) = about.span {
+        trace.cut_to(span);
+    }
+    about.comments.iter().for_each(|text| trace.comment(text));
     let sources: Vec<_> = pools.iter().map(|&pool| Source::of(pool)).collect();
     trace.take(&sources, u64::MAX)?;
     trace.finish_with(&sources)

@@ -29,6 +29,10 @@ pub struct Summary {
     pub too_short: u64,
     /// Records of other threads than the main one, left out by `main_thread_only`.
     pub other_threads: u64,
+    /// Records whose names the redaction has changed.
+    pub redacted: u64,
+    /// Records that the redaction has left out.
+    pub redacted_out: u64,
     /// Blocks of a damaged recorder file whose rest was not readable.
     pub damaged_blocks: u64,
     /// Times when the clock's counter stood still or jumped (a suspend): records near them may be

@@ -40,7 +40,8 @@ impl Thread {
     fn new(process: usize, pid: i32, incarnation: u32, tid: i32, comm: [u8; NAME_BYTES]) -> Self {
         let mut thread =
             Self { process, pid, tid, incarnation, comm, prefix: Vec::new(), sequence: [None; 2] };
-        thread.prefix = line::prefix(&thread.name(), tid, pid);
+        // Until its first segment says its name.
+        thread.prefix = line::prefix(&format!("Thread-{tid}"), tid, pid);
         thread
     }
 
@@ -69,8 +70,9 @@ impl Thread {
     }
 
     /// From here on its lines carry that name.
-    pub(crate) fn show(&mut self, name: &[u8; NAME_BYTES]) {
-        self.prefix = line::prefix(&name_of(name, self.tid), self.tid, self.pid);
+    pub(crate) fn show(&mut self, name: &[u8; NAME_BYTES], redact: impl FnOnce(String) -> String) {
+        let name = redact(name_of(name, self.tid));
+        self.prefix = line::prefix(&name, self.tid, self.pid);
     }
 
     /// A segment begins or goes on: takes its name. `true` when records are missing before it.

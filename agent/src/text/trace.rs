@@ -2,8 +2,10 @@
 //!
 //! It outlives the snapshots that events come from, so that a trace can be streamed in parts.
 
+use super::cut::{Cut, Early, Span};
 use super::line::{self, Precision};
 use super::merge::{Event, Merge, Place, Source};
+use super::redact::Redactor;
 use super::repair::{Fate, Repair};
 use super::shorts::{Role, Shorts};
 use super::sink::Sink;
@@ -37,6 +39,10 @@ pub(crate) struct Trace {
     threads: Threads,
     repair: Repair,
     shorts: Option<Shorts<Step>>,
+    cut: Option<Cut>,
+    redactor: Option<Redactor>,
+    /// Lines of the header that say what this trace is.
+    comments: Vec<String>,
     by_kind: [u64; Kind::ALL.len()],
     by_thread: Vec<u64>,
     first_ns: Option<u64>,
@@ -53,22 +59,27 @@ pub(crate) struct Trace {
 impl Trace {
     /// A trace at `path`; compressed when it ends in `.zst`.
     pub(crate) fn create(path: &Path, options: &TextOptions) -> Result<Self, Error> {
-        Ok(Self::with(Some(Sink::create(path)?), options))
+        // The rules first: no file is left behind for wrong ones.
+        options.rules()?;
+        Self::with(Some(Sink::create(path)?), options)
     }
 
     /// Counts only.
-    pub(crate) fn counting(options: &TextOptions) -> Self {
+    pub(crate) fn counting(options: &TextOptions) -> Result<Self, Error> {
         Self::with(None, options)
     }
 
-    pub(crate) fn with(sink: Option<Sink>, options: &TextOptions) -> Self {
+    pub(crate) fn with(sink: Option<Sink>, options: &TextOptions) -> Result<Self, Error> {
         let longest_ns = options.min_slice_us.longest_ns();
-        Self {
+        Ok(Self {
             sink,
             options: options.clone(),
             threads: Threads::default(),
             repair: Repair::default(),
             shorts: (longest_ns > 0).then(|| Shorts::new(longest_ns)),
+            cut: None,
+            redactor: options.rules()?.map(Redactor::new),
+            comments: Vec::new(),
             by_kind: [0; Kind::ALL.len()],
             by_thread: Vec::new(),
             first_ns: None,
@@ -78,7 +89,17 @@ impl Trace {
             written: Vec::new(),
             taken: Vec::new(),
             wants_places: false,
-        }
+        })
+    }
+
+    /// Writes only what lies in `span`.
+    pub(crate) fn cut_to(&mut self, span: Span) {
+        self.cut = Some(Cut::new(span));
+    }
+
+    /// Puts a line into the header.
+    pub(crate) fn comment(&mut self, text: &str) {
+        self.comments.push(format!("# {}\n", text.replace(['\n', '\r'], " ")));
     }
 
     /// Keeps account of what was written, for [`Trace::take_written`], and the file on a failure.
@@ -127,7 +148,11 @@ impl Trace {
         else {
             return;
         };
-        self.first_ns.get_or_insert(first.start_boot_ns());
+        let start_ns = first.start_boot_ns();
+        let cut_ns = self.cut.as_ref().map_or(0, |cut| cut.span.from_ns);
+        let boot_ns = start_ns.max(cut_ns);
+        let real_ns = first.start_real_ns().saturating_add(boot_ns - start_ns);
+        self.first_ns.get_or_insert(boot_ns);
         if std::mem::replace(&mut self.has_header, true) {
             return;
         }
@@ -139,8 +164,11 @@ impl Trace {
         let prefix = line::prefix("tracetee", pid, pid);
         let mut payloads = vec![
             "trace_event_clock_sync: parent_ts=0".to_owned(),
-            format!("trace_event_clock_sync: realtime_ts={}", first.start_real_ns() / 1_000_000),
+            format!("trace_event_clock_sync: realtime_ts={}", real_ns / 1_000_000),
         ];
+        for comment in &self.comments {
+            sink.buffer().extend_from_slice(comment.as_bytes());
+        }
         if recovered {
             sink.buffer().extend_from_slice(
                 b"# tracetee: recovered, the process did not stop its capture\n",
@@ -151,7 +179,7 @@ impl Trace {
         }
         for payload in payloads {
             let push = |out: &mut Vec<u8>| out.extend_from_slice(payload.as_bytes());
-            line::push_line(sink.buffer(), &prefix, first.start_boot_ns(), precision, push);
+            line::push_line(sink.buffer(), &prefix, boot_ns, precision, push);
         }
     }
 
@@ -162,8 +190,19 @@ impl Trace {
         let mut merge = Merge::new(sources, &mut self.threads);
         while let Some(event) = merge.next_until(limit_ns) {
             // A later part's times may come out some ns before the last of the earlier part.
-            let time_ns = event.time_ns().max(self.last_ns);
+            let mut time_ns = event.time_ns().max(self.last_ns);
+            if let Some(cut) = &self.cut {
+                if time_ns > cut.span.to_ns && matches!(event, Event::Record { .. }) {
+                    continue;
+                }
+                time_ns = match event {
+                    // The recording goes on behind it.
+                    Event::End { .. } => time_ns.max(cut.span.to_ns),
+                    _ => time_ns.min(cut.span.to_ns),
+                };
+            }
             self.last_ns = time_ns;
+            self.begin_span(time_ns)?;
             match event {
                 Event::Record { thread, form, bytes, place, .. } => {
                     let place = self.place_of(sources, thread, place);
@@ -196,9 +235,27 @@ impl Trace {
 
     /// What these threads have open is not judged by what comes later.
     fn ends_open(&mut self, threads: impl IntoIterator<Item = usize>) {
-        if let Some(shorts) = &mut self.shorts {
-            threads.into_iter().for_each(|thread| shorts.close(thread));
+        for thread in threads {
+            if let Some(shorts) = &mut self.shorts {
+                shorts.close(thread);
+            }
+            if let Some(cut) = &mut self.cut {
+                cut.forget(thread);
+            }
         }
+    }
+
+    /// With the first event of the span: begins what is open then.
+    fn begin_span(&mut self, time_ns: u64) -> Result<(), Error> {
+        let Some(cut) = &mut self.cut else { return Ok(()) };
+        if cut.is_before(time_ns) {
+            return Ok(());
+        }
+        let from_ns = cut.span.from_ns;
+        for Early { thread, form, bytes, place } in cut.begin() {
+            self.record(from_ns, thread, form, &bytes, place)?;
+        }
+        Ok(())
     }
 
     /// A record on its way: counted, and left out where the options say so.
@@ -218,6 +275,12 @@ impl Trace {
             self.note_written(place);
             return Ok(());
         };
+        if let Some(cut) = &mut self.cut
+            && cut.is_before(time_ns)
+        {
+            cut.look_at(record.kind(), Early { thread, form, bytes: bytes.to_vec(), place });
+            return Ok(());
+        }
         self.count(thread, record.kind());
         if self.options.main_thread_only && class != Class::Main {
             self.summary.other_threads += 1;
@@ -276,8 +339,12 @@ impl Trace {
                 if is_gap {
                     self.close(thread, time_ns, "before lost records")?;
                 }
-                if let Some(thread) = self.threads.get_mut(thread) {
-                    thread.show(&name);
+                let (threads, redactor) = (&mut self.threads, &mut self.redactor);
+                if let Some(thread) = threads.get_mut(thread) {
+                    thread.show(&name, |name| match redactor {
+                        Some(redactor) => redactor.thread_name(name),
+                        None => name,
+                    });
                 }
                 Ok(())
             }
@@ -301,6 +368,15 @@ impl Trace {
             self.summary.left_out += 1;
             return Ok(());
         }
+        let names = match &mut self.redactor {
+            Some(redactor) => match redactor.apply(thread, record) {
+                Some(names) => names,
+                None => return Ok(()),
+            },
+            None => [None, None],
+        };
+        let [track, name] = names.each_ref().map(|name| name.as_deref().map(str::as_bytes));
+        let record = &record.with_names(track, name);
         let Fate::Write(pid) = self.repair.apply(thread, record) else { return Ok(()) };
         self.summary.lines += 1;
         let Some(sink) = &mut self.sink else { return Ok(()) };
@@ -313,6 +389,9 @@ impl Trace {
 
     /// Writes the ends that a thread did not, and an instant that says so.
     fn close(&mut self, thread: usize, time_ns: u64, when: &str) -> Result<(), Error> {
+        if let Some(redactor) = &mut self.redactor {
+            redactor.close(thread);
+        }
         let pids = self.repair.close(thread);
         self.summary.lines += pids.len() as u64;
         let (Some(sink), Some(&pid)) = (&mut self.sink, pids.first()) else { return Ok(()) };
@@ -371,11 +450,15 @@ impl Trace {
     }
 
     /// What it has come to so far, with what the pools know of losses.
-    pub(crate) fn summary(&self, sources: &[Source<'_>]) -> Summary {
+    pub(crate) fn summary(&mut self, sources: &[Source<'_>]) -> Summary {
         let mut summary = self.summary.clone();
         summary.set_records(&self.by_kind);
         summary.stray_ends = self.repair.stray_ends;
         summary.closed_sections = self.repair.closed_sections;
+        if let Some(redactor) = &self.redactor {
+            summary.redacted = redactor.changed;
+            summary.redacted_out = redactor.dropped;
+        }
         summary.processes = sources.len() as u64;
         let mut threads: Vec<ThreadSummary> = self
             .threads
@@ -421,6 +504,11 @@ impl Trace {
             }
         }
         threads.retain(|thread| thread.records + thread.dropped + thread.overwritten > 0);
+        if let Some(redactor) = &mut self.redactor {
+            for thread in &mut threads {
+                thread.name = redactor.thread_name(std::mem::take(&mut thread.name));
+            }
+        }
         summary.threads = threads;
         let start = self.first_ns.unwrap_or(0);
         summary.start_boot_ns = start;
@@ -434,7 +522,7 @@ impl Trace {
     }
 
     /// As [`Trace::finish`], with all that it came to.
-    pub(crate) fn finish_with(self, sources: &[Source<'_>]) -> Result<Summary, Error> {
+    pub(crate) fn finish_with(mut self, sources: &[Source<'_>]) -> Result<Summary, Error> {
         let mut summary = self.summary(sources);
         (summary.text_bytes, summary.file_bytes) = self.finish()?;
         Ok(summary)

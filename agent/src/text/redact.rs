@@ -1,0 +1,323 @@
+//! Redaction: what is kept out of names before they leave the recorder's memory.
+//!
+//! Rules by regular expression, applied one after the other to each name as the text is written
+//! (to a dump, a stream, a recovered trace). The engine's time grows with a name's length and no
+//! faster, whatever the name; and a name is at most a record long. Names repeat, so what a name
+//! became is remembered.
+
+use crate::record::Record;
+use regex_lite::{Captures, Regex, RegexBuilder};
+use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// One rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Rule {
+    /// What it is for, in reports.
+    #[serde(default)]
+    pub name: String,
+    /// A regular expression (syntax of the regex-lite crate, ASCII classes), searched in the name.
+    pub pattern: String,
+    /// What happens with what it matches.
+    #[serde(default)]
+    pub action: Action,
+    /// Names that this expression matches are left as they are.
+    #[serde(default)]
+    pub except: Option<String>,
+}
+
+/// What happens with a match.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// The whole record is left out; of a section, its end too.
+    Drop,
+    /// The match becomes this text. It is taken as it is, `$1` too.
+    Replace {
+        /// The text.
+        with: String,
+    },
+    /// The match becomes `#` and eight hexadecimal digits: the same on one device for the same
+    /// text, another on the next.
+    Hash,
+}
+
+impl Default for Action {
+    fn default() -> Self {
+        Self::Replace { with: "<redacted>".to_owned() }
+    }
+}
+
+/// How many rules there may be: each is tried on each new name.
+const MAX_RULES: usize = 64;
+/// Bytes of one compiled expression.
+const MAX_COMPILED_BYTES: usize = 256 * 1024;
+/// How many names are remembered.
+const MAX_REMEMBERED: usize = 8192;
+
+/// Rules, ready for use. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct RuleSet {
+    rules: Arc<[Compiled]>,
+    /// What hashes are keyed with.
+    key: u64,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    pattern: Regex,
+    except: Option<Regex>,
+    action: Action,
+}
+
+impl RuleSet {
+    /// Compiles rules; `key` is the device's, for hashes.
+    /// The error: the index of the rule that is wrong, and why.
+    pub(crate) fn new(rules: &[Rule], key: u64) -> Result<Self, (usize, String)> {
+        if rules.len() > MAX_RULES {
+            return Err((MAX_RULES, format!("{} rules, at most {MAX_RULES}", rules.len())));
+        }
+        let compile = |pattern: &str| {
+            RegexBuilder::new(pattern)
+                .size_limit(MAX_COMPILED_BYTES)
+                .build()
+                .map_err(|error| format!("pattern {pattern:?}: {error}"))
+        };
+        let rules = rules.iter().enumerate().map(|(index, rule)| {
+            let compiled = || {
+                let pattern = compile(&rule.pattern)?;
+                let except = rule.except.as_deref().map(compile).transpose()?;
+                Ok(Compiled { pattern, except, action: rule.action.clone() })
+            };
+            compiled().map_err(|reason| (index, reason))
+        });
+        Ok(Self { rules: rules.collect::<Result<_, _>>()?, key })
+    }
+
+    fn apply(&self, name: &str) -> Outcome {
+        let mut name = std::borrow::Cow::Borrowed(name);
+        let mut changed = false;
+        for rule in self.rules.iter() {
+            if rule.except.as_ref().is_some_and(|except| except.is_match(&name))
+                || !rule.pattern.is_match(&name)
+            {
+                continue;
+            }
+            let replaced = match &rule.action {
+                Action::Drop => return Outcome::Dropped,
+                Action::Replace { with } => {
+                    rule.pattern.replace_all(&name, regex_lite::NoExpand(with)).into_owned()
+                }
+                Action::Hash => {
+                    let hash = |found: &Captures<'_>| {
+                        format!(
+                            "#{:08x}",
+                            keyed_hash(self.key, found.get(0).map_or("", |m| m.as_str()))
+                        )
+                    };
+                    rule.pattern.replace_all(&name, hash).into_owned()
+                }
+            };
+            name = std::borrow::Cow::Owned(replaced);
+            changed = true;
+        }
+        if changed { Outcome::Changed(name.into_owned().into()) } else { Outcome::Kept }
+    }
+}
+
+fn keyed_hash(key: u64, text: &str) -> u32 {
+    let digest = hmac_sha256::HMAC::mac(text.as_bytes(), key.to_le_bytes());
+    digest.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes))
+}
+
+/// What becomes of a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It stays.
+    Kept,
+    /// It is another.
+    Changed(Arc<str>),
+    /// Its record goes.
+    Dropped,
+}
+
+/// The rules at work on one trace.
+#[derive(Debug)]
+pub(crate) struct Redactor {
+    rules: RuleSet,
+    known: HashMap<Box<[u8]>, Outcome>,
+    /// By thread, whether its open sections were left out.
+    open: Vec<Vec<bool>>,
+    /// Sections on tracks that were left out: their ends do not name them.
+    tracks: HashSet<(Box<[u8]>, i64)>,
+    /// Records that came out with other names.
+    pub(crate) changed: u64,
+    /// Records left out.
+    pub(crate) dropped: u64,
+}
+
+/// A record's names as they may be written: the track (or counter's group) and the name; `None`
+/// for one that stays.
+pub(crate) type Names = [Option<Arc<str>>; 2];
+
+impl Redactor {
+    pub(crate) fn new(rules: RuleSet) -> Self {
+        Self {
+            rules,
+            known: HashMap::new(),
+            open: Vec::new(),
+            tracks: HashSet::new(),
+            changed: 0,
+            dropped: 0,
+        }
+    }
+
+    /// The names with which a thread's record may be written; `None`: it is left out.
+    pub(crate) fn apply(&mut self, thread: usize, record: &Record<'_>) -> Option<Names> {
+        let [track, name] = record.names().map(|name| name.map(|name| self.redact(name)));
+        let is_dropped = [&track, &name].contains(&&Some(Outcome::Dropped));
+        let is_dropped = match *record {
+            Record::Begin { .. } => {
+                self.of(thread).push(is_dropped);
+                is_dropped
+            }
+            Record::End { .. } => self.of(thread).pop().unwrap_or(false),
+            Record::TrackBegin { track, cookie, .. } if is_dropped => {
+                if self.tracks.len() < MAX_REMEMBERED {
+                    self.tracks.insert((track.into(), cookie));
+                }
+                true
+            }
+            Record::TrackEnd { track, cookie, .. } => {
+                !self.tracks.is_empty() && self.tracks.remove(&(track.into(), cookie)) || is_dropped
+            }
+            _ => is_dropped,
+        };
+        if is_dropped {
+            self.dropped += 1;
+            return None;
+        }
+        let changed = |outcome| match outcome {
+            Some(Outcome::Changed(text)) => Some(text),
+            _ => None,
+        };
+        let names = [changed(track), changed(name)];
+        self.changed += u64::from(names.iter().any(Option::is_some));
+        Some(names)
+    }
+
+    /// A thread has nothing open any more.
+    pub(crate) fn close(&mut self, thread: usize) {
+        self.of(thread).clear();
+    }
+
+    fn of(&mut self, thread: usize) -> &mut Vec<bool> {
+        if self.open.len() <= thread {
+            self.open.resize_with(thread + 1, Vec::new);
+        }
+        &mut self.open[thread]
+    }
+
+    /// A thread's name as it may be written.
+    pub(crate) fn thread_name(&mut self, name: String) -> String {
+        match self.redact(name.as_bytes()) {
+            Outcome::Kept => name,
+            Outcome::Changed(name) => name.to_string(),
+            Outcome::Dropped => "<redacted>".to_owned(),
+        }
+    }
+
+    /// What becomes of `name`, whose bytes may be anything.
+    pub(crate) fn redact(&mut self, name: &[u8]) -> Outcome {
+        if let Some(outcome) = self.known.get(name) {
+            return outcome.clone();
+        }
+        let outcome = self.rules.apply(&String::from_utf8_lossy(name));
+        if self.known.len() >= MAX_REMEMBERED {
+            self.known.clear();
+        }
+        self.known.insert(name.into(), outcome.clone());
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rule(pattern: &str, action: Action) -> Rule {
+        Rule { name: String::new(), pattern: pattern.to_owned(), action, except: None }
+    }
+
+    fn redactor(rules: &[Rule], key: u64) -> Redactor {
+        Redactor::new(RuleSet::new(rules, key).unwrap())
+    }
+
+    fn begin(name: &str) -> Record<'_> {
+        Record::Begin { pid: 1, name: name.as_bytes() }
+    }
+
+    #[test]
+    fn rules_work_one_after_the_other_on_what_the_last_has_left() {
+        let with = |with: &str| Action::Replace { with: with.to_owned() };
+        let mut redactor = redactor(&[rule("a+", with("b")), rule("bb", with("$0"))], 0);
+        assert_eq!(redactor.thread_name("xaab".to_owned()), "x$0");
+        assert_eq!(redactor.thread_name("nothing".to_owned()), "nothing");
+    }
+
+    #[test]
+    fn a_wrong_rule_is_named_by_its_index() {
+        let rules = [rule("a", Action::Drop), rule("a{1000000}", Action::Drop)];
+        let (index, reason) = RuleSet::new(&rules, 0).unwrap_err();
+        assert!(index == 1 && reason.starts_with("pattern \"a{1000000}\""), "{reason}");
+        assert_eq!(RuleSet::new(&vec![rule("a", Action::Drop); 65], 0).unwrap_err().0, 64);
+    }
+
+    #[test]
+    fn hashes_differ_by_device_and_not_by_place() {
+        let hash = |key, name: &str| {
+            redactor(&[rule("[a-z]+@", Action::Hash)], key).thread_name(name.to_owned())
+        };
+        assert_eq!(hash(1, "to bob@")[3..], hash(1, "bob@")[..]);
+        assert_ne!(hash(1, "bob@"), hash(2, "bob@"));
+        assert_ne!(hash(1, "bob@"), hash(1, "eve@"));
+    }
+
+    #[test]
+    fn a_section_on_a_track_goes_with_the_end_that_does_not_name_it() {
+        let mut redactor = redactor(&[rule("secret", Action::Drop)], 0);
+        let begin = |name| Record::TrackBegin { pid: 1, track: b"t", name, cookie: 5 };
+        let end = Record::TrackEnd { pid: 1, track: b"t", name: None, cookie: 5 };
+        assert_eq!(redactor.apply(0, &begin(b"secret")), None);
+        assert_eq!(redactor.apply(1, &end), None);
+        assert!(redactor.apply(0, &begin(b"open")).is_some());
+        assert!(redactor.apply(0, &end).is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_dropped_goes_with_its_end_and_nothing_else_does(
+            sections in prop::collection::vec((0usize..2, 0u8..3), 0..60)
+        ) {
+            let mut redactor = redactor(&[rule("^drop", Action::Drop)], 0);
+            // By thread: whether what is open was dropped.
+            let mut open = [vec![], vec![]];
+            for (thread, what) in sections {
+                let stack: &mut Vec<bool> = &mut open[thread];
+                let (record, is_dropped) = match what {
+                    0 => (Record::End { pid: None }, stack.pop().unwrap_or(false)),
+                    1 => (begin("drop it"), true),
+                    _ => (begin("keep it"), false),
+                };
+                if what > 0 {
+                    stack.push(is_dropped);
+                }
+                prop_assert_eq!(redactor.apply(thread, &record).is_none(), is_dropped);
+            }
+        }
+    }
+}
