@@ -1,9 +1,13 @@
 /*
  * tracetee: the agent's C API.
  *
+ * Two ways: tracetee_install, and a remote configuration says what is captured and when; or
+ * tracetee_start, tracetee_stop and tracetee_dump by hand.
+ *
  * A capture is process-wide; there is one at a time. All functions may be called from any thread,
- * but not from a signal handler. They take a lock; tracetee_dump and tracetee_stop take time that
- * the main thread of an app should not spend.
+ * but not from a signal handler. tracetee_install, tracetee_start, tracetee_dump, tracetee_stop and
+ * tracetee_stats take a lock and time that the main thread of an app should not spend (but for
+ * tracetee_install at its start: some milliseconds).
  *
  * Functions return a value of 0 or more, or one of the errors below. The text of the last error is
  * had from tracetee_last_error(). No function harms the process: on an error nothing is changed,
@@ -12,7 +16,9 @@
 #ifndef TRACETEE_H
 #define TRACETEE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -61,7 +67,10 @@ extern "C" {
  *                   "precision": "us" or "ns" ("us"),
  *                   "min_slice_us": {"main": 0, "render": 0, "other": 0}: leave out shorter sections,
  *                      by class of thread (the first, those called RenderThread, all others),
- *                   "main_thread_only": leave out all other threads (false)}
+ *                   "main_thread_only": leave out all other threads (false),
+ *                   "redaction": what is kept out of names, one rule after the other: [{"pattern": a
+ *                      regular expression, "except": names that it leaves alone, "action": "drop",
+ *                      "hash" or {"replace": {"with": text}}}]}
  *
  * Returns 0. Errors: CONFIG, STATE (one is running), HOOKS, IO, ARGUMENT.
  */
@@ -88,9 +97,11 @@ int tracetee_stop(void);
 int tracetee_dump(const char *path);
 
 /*
- * Writes what is known of the running or last capture to buffer, as a JSON object with the fields
- * "recording", "health" (what was found and hooked) and "summary" (records by kind and thread,
- * dropped records by reason). At most size bytes are written, NUL included; buffer may be NULL.
+ * The health report: writes what is known of the running or last capture to buffer, as a JSON object
+ * with the fields "recording", "health" (libcutils' symbols and tags, what was hooked and what not),
+ * "summary" (records by kind and thread, dropped records by reason) and, where tracetee_install was
+ * called, "control" (the configuration in force, each window's state, why the last capture did or
+ * did not run, what captures and records have cost). At most size bytes are written, NUL included; buffer may be NULL.
  * Returns the text's whole length without the NUL, as snprintf does. Errors: STATE.
  */
 int tracetee_stats(char *buffer, size_t size);
@@ -104,6 +115,81 @@ int tracetee_stats(char *buffer, size_t size);
  */
 int tracetee_recover(const char *directory, const char *options_json, const char *path,
                      char *buffer, size_t size);
+
+/*
+ * Installs the agent: from here on the remote configuration opens and closes captures. Starts with
+ * the configuration of the last run, so that a window that opens with the app is open when this
+ * returns; hooks libraries when something is to be recorded, not before. Two threads of low priority
+ * are started, one of which only waits.
+ *
+ * install_json: a JSON object:
+ *   "directory"     the agent's own, in the app's private files; made if need be. Required.
+ *                   Captures are left in its "captures".
+ *   "install_id"    what decides whether this device is sampled; default: a random one that stays
+ *   "version_code"  the app's version code
+ *   "config_file"   a file with the configuration, looked at once a second; its detached signature
+ *                   is beside it, with ".sig" added
+ *   "public_key"    the Ed25519 key (64 hexadecimal digits) that must have signed configurations
+ *
+ * The configuration is documented in remote-config.schema.json. One that is wrong anywhere, not
+ * signed, expired, or older than the one in force, is refused whole: tracetee_stats says why.
+ *
+ * Returns 0. Errors: CONFIG, STATE (it is installed, or a capture runs), IO, ARGUMENT. While it is
+ * installed, tracetee_start and tracetee_stop return STATE. A forked child is not installed.
+ */
+int tracetee_install(const char *install_json);
+
+/*
+ * Ends it: what is open is kept as a capture, tags and hooks are given back. Returns 0. Errors:
+ * STATE (it is not installed).
+ */
+int tracetee_uninstall(void);
+
+/*
+ * The functions up to tracetee_low_memory leave a note for the agent's thread and return; whether
+ * and why something did not happen is in the health report. They return 0. Errors: STATE (it is not
+ * installed), ARGUMENT.
+ */
+
+/* Offers a configuration that the app has fetched itself, with its detached signature (64 bytes or
+ * 128 hexadecimal digits; NULL for none). */
+int tracetee_offer_config(const uint8_t *config, size_t config_bytes, const uint8_t *signature,
+                          size_t signature_bytes);
+
+/* Fires the triggers {"custom": {"name": name}}. */
+int tracetee_trigger(const char *name);
+
+/* Opens and closes the window of that id, which "opens" "manual". */
+int tracetee_open(const char *window);
+int tracetee_close(const char *window);
+
+/* The system has said that memory is low: fires the triggers {"low_memory": {}}. */
+int tracetee_low_memory(void);
+
+/* The display refreshes so often, in Hz; triggers that count in periods mean it. 60 until it is said. */
+void tracetee_set_refresh_rate(double hz);
+
+/*
+ * Has the main loop watched for triggers {"blocked": {}}: once a second ping(context) is called on
+ * the agent's thread, and has to post a task to the main loop that calls tracetee_main_is_alive().
+ * NULL ends it. context must stay valid.
+ */
+void tracetee_watch_main(void (*ping)(void *), void *context);
+void tracetee_main_is_alive(void);
+
+/*
+ * Records of one's own, as android.os.Trace makes them; also where there is no libcutils, and
+ * whatever tags are on. While nothing is recorded a call costs next to nothing. Names are cut at
+ * 1000 bytes; NULL is an empty name. A section belongs to the calling thread; what is asynchronous
+ * may end on another, and cookie tells those of one name apart.
+ */
+bool tracetee_is_recording(void);
+void tracetee_begin_section(const char *name);
+void tracetee_end_section(void);
+void tracetee_begin_async(const char *name, int32_t cookie);
+void tracetee_end_async(const char *name, int32_t cookie);
+void tracetee_counter(const char *name, int64_t value);
+void tracetee_instant(const char *name);
 
 /*
  * Writes the text of the last error of any thread to buffer, as tracetee_stats does; empty when

@@ -4,10 +4,12 @@
 //! turns the error into a number. No panic leaves it.
 
 use crate::config::Config;
+use crate::control::{self, Install, vitals};
 use crate::error::Error;
+use crate::record::Kind;
 use crate::text::TextOptions;
-use crate::{capture, recover};
-use std::ffi::{CStr, c_char, c_int};
+use crate::{capture, recover, section};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -114,6 +116,174 @@ pub unsafe extern "C" fn tracetee_recover(
     })
 }
 
+/// Installs the agent. See `tracetee.h`.
+///
+/// # Safety
+/// `install_json` is null or a NUL-terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_install(install_json: *const c_char) -> c_int {
+    // SAFETY: as the caller promises.
+    let install = unsafe { text(install_json) };
+    guarded(|| match install {
+        Some(json) => control::install(&Install::from_json(json)?).map(|()| 0),
+        None => Ok(fail(ERROR_ARGUMENT, "install_json is null or not UTF-8")),
+    })
+}
+
+/// Uninstalls it. See `tracetee.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tracetee_uninstall() -> c_int {
+    guarded(|| control::uninstall().map(|()| 0))
+}
+
+/// Offers a configuration. See `tracetee.h`.
+///
+/// # Safety
+/// `config` points to `config_bytes` bytes; `signature` is null, or points to `signature_bytes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_offer_config(
+    config: *const u8,
+    config_bytes: usize,
+    signature: *const u8,
+    signature_bytes: usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    let config = unsafe { bytes(config, config_bytes) };
+    // SAFETY: as the caller promises.
+    let signature = unsafe { bytes(signature, signature_bytes) };
+    guarded(|| control::offer_config(config, signature).map(|()| 0))
+}
+
+/// Fires a custom trigger. See `tracetee.h`.
+///
+/// # Safety
+/// `name` is null or a NUL-terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_trigger(name: *const c_char) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { with_name(name, control::trigger) }
+}
+
+/// Opens a manual window. See `tracetee.h`.
+///
+/// # Safety
+/// `window` is null or a NUL-terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_open(window: *const c_char) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { with_name(window, control::open) }
+}
+
+/// Closes it. See `tracetee.h`.
+///
+/// # Safety
+/// `window` is null or a NUL-terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_close(window: *const c_char) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { with_name(window, control::close) }
+}
+
+/// Says that memory is low. See `tracetee.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tracetee_low_memory() -> c_int {
+    guarded(|| control::low_memory().map(|()| 0))
+}
+
+/// Says how often the display refreshes. See `tracetee.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tracetee_set_refresh_rate(hz: f64) {
+    vitals::set_refresh_rate(hz);
+}
+
+/// Has the main loop watched. See `tracetee.h`.
+///
+/// # Safety
+/// `ping` may be called with `context`, on the agent's thread, until the next call of this function
+/// has returned and a second is over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_watch_main(ping: Option<vitals::Ping>, context: *mut c_void) {
+    vitals::watch_main(ping, context);
+}
+
+/// The main loop's answer. See `tracetee.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tracetee_main_is_alive() {
+    vitals::main_is_alive();
+}
+
+/// Whether a capture is recording. See `tracetee.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tracetee_is_recording() -> bool {
+    section::is_recording()
+}
+
+/// Begins a section. See `tracetee.h`.
+///
+/// # Safety
+/// `name` is null or a NUL-terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_begin_section(name: *const c_char) {
+    if section::is_recording() {
+        // SAFETY: as the caller promises.
+        section::record(Kind::Begin, unsafe { name_bytes(name) }, None);
+    }
+}
+
+/// Ends it. See `tracetee.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tracetee_end_section() {
+    section::end_section();
+}
+
+/// Begins something asynchronous. See `tracetee.h`.
+///
+/// # Safety
+/// `name` is null or a NUL-terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_begin_async(name: *const c_char, cookie: i32) {
+    if section::is_recording() {
+        // SAFETY: as the caller promises.
+        section::record(Kind::AsyncBegin, unsafe { name_bytes(name) }, Some(cookie.into()));
+    }
+}
+
+/// Ends it. See `tracetee.h`.
+///
+/// # Safety
+/// `name` is null or a NUL-terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_end_async(name: *const c_char, cookie: i32) {
+    if section::is_recording() {
+        // SAFETY: as the caller promises.
+        section::record(Kind::AsyncEnd, unsafe { name_bytes(name) }, Some(cookie.into()));
+    }
+}
+
+/// Sets a counter. See `tracetee.h`.
+///
+/// # Safety
+/// `name` is null or a NUL-terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_counter(name: *const c_char, value: i64) {
+    if section::is_recording() {
+        // SAFETY: as the caller promises.
+        section::record(Kind::Counter, unsafe { name_bytes(name) }, Some(value));
+    }
+}
+
+/// Notes that something happened. See `tracetee.h`.
+///
+/// # Safety
+/// `name` is null or a NUL-terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_instant(name: *const c_char) {
+    if section::is_recording() {
+        // SAFETY: as the caller promises.
+        section::record(Kind::Instant, unsafe { name_bytes(name) }, None);
+    }
+}
+
 /// The text of the last error. See `tracetee.h`.
 ///
 /// # Safety
@@ -136,6 +306,37 @@ fn guarded(call: impl FnOnce() -> Result<c_int, Error>) -> c_int {
 fn fail(code: c_int, reason: &str) -> c_int {
     reason.clone_into(&mut LAST_ERROR.lock().unwrap_or_else(PoisonError::into_inner));
     code
+}
+
+/// # Safety
+/// `name` is null or a NUL-terminated string.
+unsafe fn with_name(name: *const c_char, call: fn(&str) -> Result<(), Error>) -> c_int {
+    // SAFETY: as the caller promises.
+    let name = unsafe { text(name) };
+    guarded(|| match name {
+        Some(name) => call(name).map(|()| 0),
+        None => Ok(fail(ERROR_ARGUMENT, "the name is null or not UTF-8")),
+    })
+}
+
+/// # Safety
+/// `name` is null or a NUL-terminated string that outlives the result.
+unsafe fn name_bytes<'a>(name: *const c_char) -> &'a [u8] {
+    if name.is_null() {
+        return &[];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { CStr::from_ptr(name) }.to_bytes()
+}
+
+/// # Safety
+/// `pointer` is null, or points to `len` bytes that outlive the result.
+const unsafe fn bytes<'a>(pointer: *const u8, len: usize) -> &'a [u8] {
+    if pointer.is_null() {
+        return &[];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(pointer, len) }
 }
 
 /// # Safety

@@ -12,9 +12,9 @@ use crate::recorder::layout::Mode;
 use crate::recorder::pool::{Pool, Shape};
 use crate::recorder::reader::PoolReader;
 use crate::recorder::{session, thread};
-use crate::tags::{TagReport, Tags};
+use crate::tags::{TagReport, TagReset, Tags};
 use crate::text::{self, Summary};
-use crate::{clock, marker, proxy, recover};
+use crate::{clock, cost, marker, proxy, recover};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -22,17 +22,36 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
 use tracetee_hooks::{Later, Outcome, Registry, Report, Skipped, SlotReport};
 
 /// The capture of this process. Hooks are process-wide, so there is one.
-static CAPTURE: Mutex<Option<Capture>> = Mutex::new(None);
+static SLOT: Mutex<Slot> = Mutex::new(Slot { capture: None, hooks: None, health: None });
+
+#[derive(Debug)]
+struct Slot {
+    capture: Option<Capture>,
+    /// Hooks that stay in place between the captures that [`crate::control`] drives.
+    hooks: Option<Hooks>,
+    /// What the last such capture found.
+    health: Option<Health>,
+}
+
+/// Hooks in place, and what was found when they were put there.
+#[derive(Debug)]
+struct Hooks {
+    registry: Registry,
+    with_fast_path: bool,
+    found: Health,
+}
 
 #[derive(Debug)]
 struct Capture {
     config: Config,
     pool: Box<Pool>,
-    registry: Option<Registry>,
+    hooks: Option<Hooks>,
     drain: Option<Drain>,
     tags: Tags,
     health: Health,
     running: bool,
+    /// [`crate::control`] has started it: it alone stops it, and a forked child does not go on.
+    is_driven: bool,
 }
 
 /// What the agent found in this process, for "why is my trace empty?".
@@ -69,6 +88,9 @@ pub struct Health {
 /// `tracetee_stats`: health, and what has been recorded so far.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Stats {
+    /// What the remote configuration has come to; `None` without `tracetee_install`.
+    #[serde(default)]
+    pub control: Option<crate::control::Report>,
     /// A capture is recording now.
     pub recording: bool,
     /// What the agent found.
@@ -84,14 +106,112 @@ pub struct Stats {
 /// [`Error::Io`] when the recorder gets no memory or file, [`Error::Hooks`] when nothing can be
 /// hooked. Nothing is changed in the process then.
 pub fn start(config: &Config) -> Result<(), Error> {
+    if crate::control::is_installed() {
+        return Err(Error::State(CONTROLLED));
+    }
     config.validate()?;
-    let mut guard = lock();
-    if guard.as_ref().is_some_and(|capture| capture.running) {
+    let mut slot = lock();
+    if slot.is_running() {
         return Err(Error::State("a capture is running; stop it first"));
     }
-    *guard = None;
-    *guard = Some(Capture::start(config.clone())?);
+    slot.capture = None;
+    slot.capture = Some(Capture::start(config.clone(), None, false)?);
     Ok(())
+}
+
+const CONTROLLED: &str = "captures are opened and closed by the configuration (tracetee_install)";
+
+/// Starts a capture that [`crate::control`] drives; the hooks stay in place after it.
+pub(crate) fn start_driven(config: &Config) -> Result<(), Error> {
+    config.validate()?;
+    let mut slot = lock();
+    if slot.is_running() {
+        return Err(Error::State("a capture is running"));
+    }
+    slot.drop_capture();
+    let hooks = slot.hooks.take();
+    let capture = Capture::start(config.clone(), hooks, true)?;
+    slot.health = Some(capture.health.clone());
+    slot.capture = Some(capture);
+    Ok(())
+}
+
+/// Stops it. What it recorded is there for [`dump_driven`] until [`release_driven`].
+pub(crate) fn stop_driven() -> Result<(), Error> {
+    let mut slot = lock();
+    let Some(capture) = slot.capture.as_mut().filter(|capture| capture.running) else {
+        return Ok(());
+    };
+    let free = capture.stop();
+    let streamed = capture.finish_streaming();
+    if !free {
+        capture.leak_pool();
+    }
+    let hooks = capture.hooks.take();
+    slot.hooks = hooks;
+    streamed
+}
+
+/// Writes a driven capture, the running or the stopped one.
+pub(crate) fn dump_driven(
+    path: &Path,
+    options: &text::TextOptions,
+    about: &text::About<'_>,
+) -> Result<Summary, Error> {
+    let slot = lock();
+    let capture = slot.capture.as_ref().ok_or(Error::State("there was no capture"))?;
+    if let Some(drain) = &capture.drain {
+        return Ok(drain.summary());
+    }
+    if capture.running {
+        session::note_thread_names(&capture.pool);
+    }
+    text::write(&[PoolReader::of(&capture.pool)], options, path, about)
+}
+
+/// Gives a stopped capture's memory and file back; `hooks`: and the hooks.
+pub(crate) fn release_driven(hooks: bool) {
+    let mut slot = lock();
+    if slot.is_running() {
+        return;
+    }
+    slot.drop_capture();
+    if hooks && let Some(Err(error)) = slot.hooks.take().map(|hooks| hooks.registry.uninstall()) {
+        // The proxies stay, and pass everything on.
+        if let Some(health) = &mut slot.health {
+            health.not_hooked.push(format!("uninstall: {error}"));
+        }
+    }
+}
+
+/// What a record costs here, ns; before the first capture.
+pub(crate) fn measure_cost() -> Result<f64, Error> {
+    let slot = lock();
+    if slot.is_running() {
+        return Err(Error::State("a capture is running"));
+    }
+    let earlier = clock::first_anchor();
+    prepare_threads()?;
+    cost::ns_per_record(earlier)
+}
+
+pub(crate) fn is_running() -> bool {
+    lock().is_running()
+}
+
+/// Looks at the pool of the running capture.
+pub(crate) fn look(look: impl FnOnce(&PoolReader<'_>)) {
+    let slot = lock();
+    if let Some(capture) = slot.capture.as_ref().filter(|capture| capture.running) {
+        look(&PoolReader::of(&capture.pool));
+    }
+}
+
+/// Forces the running capture's tags again where the system has reset them.
+pub(crate) fn watch_tags() -> Vec<TagReset> {
+    let mut slot = lock();
+    let capture = slot.capture.as_mut().filter(|capture| capture.running);
+    capture.map(|capture| capture.tags.watch()).unwrap_or_default()
 }
 
 /// Stops the running capture: gives the tags back, waits for the writers, unhooks.
@@ -99,10 +219,15 @@ pub fn start(config: &Config) -> Result<(), Error> {
 /// # Errors
 /// [`Error::State`] when none is running.
 pub fn stop() -> Result<(), Error> {
-    let mut guard = lock();
-    match guard.as_mut().filter(|capture| capture.running) {
+    let mut slot = lock();
+    match slot.capture.as_mut().filter(|capture| capture.running) {
+        Some(capture) if capture.is_driven => Err(Error::State(CONTROLLED)),
         Some(capture) => {
             let free = capture.stop();
+            if let Some(Err(error)) = capture.hooks.take().map(|hooks| hooks.registry.uninstall()) {
+                // The proxies stay, and pass everything on.
+                capture.health.not_hooked.push(format!("uninstall: {error}"));
+            }
             let streamed = capture.finish_streaming();
             if !free {
                 // A writer is stuck inside the recorder (its thread is stopped, say): what it
@@ -121,8 +246,8 @@ pub fn stop() -> Result<(), Error> {
 /// # Errors
 /// [`Error::State`] when there was no capture, [`Error::Io`] when the file cannot be written.
 pub fn dump(path: &Path) -> Result<Summary, Error> {
-    let guard = lock();
-    let capture = guard.as_ref().ok_or(Error::State("there was no capture"))?;
+    let slot = lock();
+    let capture = slot.capture.as_ref().ok_or(Error::State("there was no capture"))?;
     match capture.config.recorder.mode {
         Mode::Systrace => return Err(Error::State("mode systrace records nothing")),
         Mode::Endless => {
@@ -136,11 +261,18 @@ pub fn dump(path: &Path) -> Result<Summary, Error> {
     text::write_trace(&[PoolReader::of(&capture.pool)], &capture.config.text, path)
 }
 
-/// What is known of the running or last capture; `None` before the first.
+/// The health report: what is known of the running or last capture, and of what drives it; `None`
+/// before the first.
 #[must_use]
 pub fn stats() -> Option<Stats> {
-    let guard = lock();
-    let capture = guard.as_ref()?;
+    let control = crate::control::report();
+    let slot = lock();
+    let Some(capture) = slot.capture.as_ref() else {
+        control.as_ref()?;
+        let mut health = slot.health.clone().unwrap_or_else(Health::of_this_process);
+        health.recovered = recover::outcomes();
+        return Some(Stats { control, recording: false, health, summary: Summary::default() });
+    };
     let mut health = capture.health.clone();
     health.atrace = capture.tags.report();
     health.recovered = recover::outcomes();
@@ -151,14 +283,15 @@ pub fn stats() -> Option<Stats> {
         Some(drain) => drain.summary(),
         None => text::summarize(&[PoolReader::of(&capture.pool)]),
     };
-    Some(Stats { recording: session::current() != 0, health, summary })
+    Some(Stats { control, recording: session::current() != 0, health, summary })
 }
 
 /// At the exit of a preloaded process: names are noted, and the trace is written if one was asked
 /// for.
 pub(crate) fn process_exits() -> Result<(), Error> {
-    let mut guard = lock();
-    let Some(capture) = guard.as_mut().filter(|capture| capture.running) else { return Ok(()) };
+    let mut slot = lock();
+    let running = |capture: &&mut Capture| capture.running && !capture.is_driven;
+    let Some(capture) = slot.capture.as_mut().filter(running) else { return Ok(()) };
     session::note_thread_names(&capture.pool);
     if capture.config.recorder.mode == Mode::Endless {
         let free = capture.stop();
@@ -183,17 +316,46 @@ pub(crate) fn process_exits() -> Result<(), Error> {
     result.map(drop)
 }
 
+impl Slot {
+    /// A driven capture's file goes with it: what it held was kept by then.
+    fn drop_capture(&mut self) {
+        if let Some(capture) = self.capture.take()
+            && capture.is_driven
+            && let Some(path) = capture.pool.path()
+        {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    fn is_running(&self) -> bool {
+        self.capture.as_ref().is_some_and(|capture| capture.running)
+    }
+}
+
+impl Hooks {
+    /// `kept`: those of an earlier capture, if they are what this one needs.
+    fn install(kept: Option<Self>, with_fast_path: bool) -> Result<Self, Error> {
+        if let Some(kept) = kept {
+            if kept.with_fast_path == with_fast_path {
+                return Ok(kept);
+            }
+            kept.registry.uninstall()?;
+        }
+        let hooks = proxy::hooks(with_fast_path);
+        let (registry, report) = Registry::install(hooks, Box::new(|_| true), Later::Watch)?;
+        let mut found = Health::default();
+        found.take_hooks(&report);
+        Ok(Self { registry, with_fast_path, found })
+    }
+}
+
 impl Capture {
-    fn start(config: Config) -> Result<Self, Error> {
+    fn start(config: Config, kept: Option<Hooks>, is_driven: bool) -> Result<Self, Error> {
         if !clock::is_allowed() {
             return Err(Error::State("the process forbids reading the clock (prctl PR_SET_TSC)"));
         }
         let earlier = clock::first_anchor();
-        thread::prepare().map_err(|errno| Error::Io {
-            what: "create the recorder's",
-            path: PathBuf::from("pthread key"),
-            source: std::io::Error::from_raw_os_error(errno),
-        })?;
+        prepare_threads()?;
         watch_forks();
         marker::learn();
 
@@ -206,20 +368,18 @@ impl Capture {
 
         // Mode systrace hooks nothing: the records go where libcutils writes them.
         let records = config.recorder.mode != Mode::Systrace;
-        let registry = if records {
-            let hooks = proxy::hooks(config.fast_path);
-            let (registry, report) = Registry::install(hooks, Box::new(|_| true), Later::Watch)?;
-            health.take_hooks(&report);
-            Some(registry)
-        } else {
-            None
-        };
+        let hooks = if records { Some(Hooks::install(kept, config.fast_path)?) } else { kept };
+        if let Some(hooks) = hooks.as_ref().filter(|_| records) {
+            let Health { hooked_slots, hooked_libraries, not_hooked, .. } = hooks.found.clone();
+            health = Health { hooked_slots, hooked_libraries, not_hooked, ..health };
+        }
 
         let wanted = config.tag_word()?;
         let pool = new_pool(&config, earlier)?;
         health.recorder_mode = config.recorder.mode;
         health.counter_clock = clock::uses_counter();
-        let mut capture = Self { config, pool, registry, drain: None, tags, health, running: true };
+        let mut capture =
+            Self { config, pool, hooks, drain: None, tags, health, running: true, is_driven };
         if capture.config.recorder.mode == Mode::Endless {
             capture.start_streaming()?;
         }
@@ -245,12 +405,6 @@ impl Capture {
         let header = self.pool.header();
         if header.stop_boot_ns.load(Ordering::Relaxed) == 0 {
             header.stop_boot_ns.store(clock::boot_ns(), Ordering::Relaxed);
-        }
-        if let Some(registry) = self.registry.take()
-            && let Err(error) = registry.uninstall()
-        {
-            // The proxies stay, and pass everything on.
-            self.health.not_hooked.push(format!("uninstall: {error}"));
         }
         self.running = false;
         free
@@ -293,7 +447,11 @@ impl Capture {
     /// In the child of a fork: records go on into a file of its own, or stop.
     fn continue_in_child(&mut self) {
         let pool = match &self.config.recorder.directory {
-            Some(_) if self.running && self.config.recorder.mode != Mode::Endless => {
+            Some(_)
+                if self.running
+                    && !self.is_driven
+                    && self.config.recorder.mode != Mode::Endless =>
+            {
                 new_pool(&self.config, clock::first_anchor()).ok()
             }
             _ => None,
@@ -345,6 +503,14 @@ impl Health {
     }
 }
 
+pub(crate) fn prepare_threads() -> Result<(), Error> {
+    thread::prepare().map_err(|errno| Error::Io {
+        what: "create the recorder's",
+        path: PathBuf::from("pthread key"),
+        source: std::io::Error::from_raw_os_error(errno),
+    })
+}
+
 /// The recorder's memory. `earlier`: an anchor of the clock from some time ago.
 fn new_pool(config: &Config, earlier: clock::Anchor) -> Result<Box<Pool>, Error> {
     let recorder = &config.recorder;
@@ -377,8 +543,8 @@ fn deadline_ns(config: &Config) -> u64 {
     }
 }
 
-fn lock() -> MutexGuard<'static, Option<Capture>> {
-    CAPTURE.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock() -> MutexGuard<'static, Slot> {
+    SLOT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Has [`after_fork_in_child`] called in every forked child from now on.
@@ -395,13 +561,14 @@ extern "C" fn after_fork_in_child() {
     session::forget_after_fork();
     let errno = crate::errno::Saved::now();
     let done = std::panic::catch_unwind(|| {
-        let mut guard = match CAPTURE.try_lock() {
-            Ok(guard) => guard,
+        crate::control::forget_after_fork();
+        let mut slot = match SLOT.try_lock() {
+            Ok(slot) => slot,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             // Another thread was starting or stopping a capture when this one forked: stay off.
             Err(TryLockError::WouldBlock) => return live::give_words_back(),
         };
-        if let Some(capture) = guard.as_mut() {
+        if let Some(capture) = slot.capture.as_mut() {
             capture.continue_in_child();
         }
     });

@@ -7,6 +7,9 @@
 //! unbalanced and writes [`text`], compressed. [`capture`] starts and stops all that: it finds
 //! libcutils' variables, hooks `write` everywhere, and forces the [`tags`] on.
 //!
+//! Above it, [`control`] opens and closes captures by remote configuration and by what happens in
+//! the app. `section` is for records of one's own.
+//!
 //! Ways in: this Rust API, the C API (`include/tracetee.h`), and `LD_PRELOAD` with a
 //! configuration file ([`preload`]). [`recover`] reads what a killed process left behind.
 
@@ -17,6 +20,8 @@ pub mod capi;
 pub mod capture;
 pub mod clock;
 mod config;
+pub mod control;
+mod cost;
 mod drain;
 mod errno;
 mod error;
@@ -30,10 +35,16 @@ mod proxy;
 pub mod record;
 pub mod recorder;
 pub mod recover;
+mod section;
+mod socket;
 pub mod tags;
 pub mod text;
 
 pub use capture::{Health, Stats, dump, start, stats, stop};
 pub use config::{ClockSetting, Config, PassOnSetting, RecorderConfig};
+pub use control::{Install, Report};
 pub use error::Error;
 pub use recorder::layout::Mode;
+pub use section::{
+    Section, begin_async, begin_section, counter, end_async, end_section, instant, is_recording,
+};

@@ -71,6 +71,16 @@ pub(crate) fn set_passing(mode: PassOn, system_tags: u64) {
     PASS_ON.store(mode as u8, Ordering::Relaxed);
 }
 
+/// A system trace has these tags, too.
+pub(crate) fn add_system_tags(tags: u64) {
+    SYSTEM_TAGS.fetch_or(tags & !IDLE_TAGS, Ordering::Relaxed);
+}
+
+/// The tags that a system trace has of its own now.
+pub(crate) fn set_system_tags(system_tags: u64) {
+    SYSTEM_TAGS.store(system_tags & !IDLE_TAGS, Ordering::Relaxed);
+}
+
 fn copies() -> impl Iterator<Item = &'static Copy> {
     // ORDERING: Acquire, pairs with the Release in `set_copies`.
     COPIES.iter().take(COPY_COUNT.load(Ordering::Acquire))
@@ -84,6 +94,17 @@ pub(crate) fn is_libcutils_marker(fd: i32) -> bool {
         let marker_fd = unsafe { &*copy.marker_fd.load(Ordering::Relaxed) };
         marker_fd.load(Ordering::Relaxed) == fd
     })
+}
+
+/// The marker that a libcutils has open.
+pub(crate) fn marker_fd() -> Option<i32> {
+    copies()
+        .map(|copy| {
+            // SAFETY: a variable of a libcutils that is never unloaded.
+            let marker_fd = unsafe { &*copy.marker_fd.load(Ordering::Relaxed) };
+            marker_fd.load(Ordering::Relaxed)
+        })
+        .find(|&fd| fd >= 0)
 }
 
 /// Whether a record that went to libcutils' marker is passed on to the kernel.

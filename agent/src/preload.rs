@@ -1,12 +1,14 @@
 //! LD_PRELOAD: when the library is loaded into a process whose environment has TRACETEE_CONFIG,
 //! a capture starts before `main`, by the JSON file that it names (or by the JSON object that it
-//! is).
+//! is). With TRACETEE_INSTALL the agent is installed instead, and the remote configuration says what
+//! is captured.
 //!
 //! Runs in the dynamic linker's call of the library's constructor, on the main thread. Whatever
 //! goes wrong, the program runs on; the reason goes to the recorder's directory, or to stderr.
 
 use crate::capture;
 use crate::config::Config;
+use crate::control::{self, Install};
 use crate::error::Error;
 use crate::recover::FAILURE_EXTENSION;
 use std::ffi::OsStr;
@@ -16,6 +18,9 @@ use std::path::{Path, PathBuf};
 /// The variable that names the configuration file, or holds the configuration itself.
 pub const CONFIG_VARIABLE: &str = "TRACETEE_CONFIG";
 
+/// The variable that names the file with the arguments of `tracetee_install`, or holds them.
+pub const INSTALL_VARIABLE: &str = "TRACETEE_INSTALL";
+
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn() = library_loaded;
@@ -23,6 +28,12 @@ static CONSTRUCTOR: extern "C" fn() = library_loaded;
 extern "C" fn library_loaded() {
     // A panic (a bug) must not end the program; there is nothing left to report it with.
     let _ = catch_unwind(|| {
+        if let Some(value) = std::env::var_os(INSTALL_VARIABLE) {
+            if let Err(error) = install(&value) {
+                report(&error, None);
+            }
+            return;
+        }
         let Some(value) = std::env::var_os(CONFIG_VARIABLE) else { return };
         let mut directory = None;
         if let Err(error) = start(&value, &mut directory) {
@@ -32,10 +43,7 @@ extern "C" fn library_loaded() {
 }
 
 fn start(value: &OsStr, directory: &mut Option<PathBuf>) -> Result<(), Error> {
-    let config = match value.to_str().filter(|text| text.starts_with('{')) {
-        Some(json) => Config::from_json(json)?,
-        None => read(Path::new(value))?,
-    };
+    let config = Config::from_json(&text_of(value)?)?;
     directory.clone_from(&config.recorder.directory);
     // `tracetee run` has ended and taken its directory with it; this process outlived it.
     if directory.as_ref().is_some_and(|directory| !directory.exists()) {
@@ -48,17 +56,28 @@ fn start(value: &OsStr, directory: &mut Option<PathBuf>) -> Result<(), Error> {
     Ok(())
 }
 
-fn read(path: &Path) -> Result<Config, Error> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
+fn install(value: &OsStr) -> Result<(), Error> {
+    control::install(&Install::from_json(&text_of(value)?)?)?;
+    // SAFETY: as in `start`. Without memory for it, what is open at the exit is lost.
+    unsafe { libc::atexit(process_exits) };
+    Ok(())
+}
+
+/// The JSON that a variable holds, or that is in the file it names.
+fn text_of(value: &OsStr) -> Result<String, Error> {
+    if let Some(json) = value.to_str().filter(|text| text.starts_with('{')) {
+        return Ok(json.to_owned());
+    }
+    std::fs::read_to_string(value).map_err(|source| Error::Io {
         what: "read the configuration",
-        path: path.to_owned(),
+        path: value.into(),
         source,
-    })?;
-    Config::from_json(&text)
+    })
 }
 
 extern "C" fn process_exits() {
     let _ = catch_unwind(|| {
+        control::process_exits();
         if let Err(error) = capture::process_exits() {
             report(&error, None);
         }

@@ -69,6 +69,13 @@ pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<u64, E
 #[derive(Debug)]
 pub(crate) struct Tags {
     copies: Vec<Copy>,
+    wanted: u64,
+}
+
+/// The system has reset the tags to this word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TagReset {
+    pub(crate) to: u64,
 }
 
 /// One copy, and its tag word before and while it was forced.
@@ -88,13 +95,13 @@ impl Tags {
             .collect();
         let atraces: Vec<_> = copies.iter().map(|copy| copy.atrace).collect();
         live::set_copies(&atraces);
-        Ok(Self { copies })
+        Ok(Self { copies, wanted: 0 })
     }
 
     /// None: plain Linux.
     pub(crate) fn none() -> Self {
         live::set_copies(&[]);
-        Self { copies: Vec::new() }
+        Self { copies: Vec::new(), wanted: 0 }
     }
 
     /// Tags that a system trace has set of its own: the values before forcing, and the property.
@@ -105,12 +112,47 @@ impl Tags {
 
     /// Adds `wanted` to every copy's tags.
     pub(crate) fn force(&mut self, wanted: u64) {
+        self.wanted = wanted;
         for (index, copy) in self.copies.iter_mut().enumerate() {
             copy.forced = (copy.before & !(1 << 63)) | wanted | 1;
             live::set_forced(index, copy.before, copy.forced);
             // ORDERING: Relaxed, as libcutils itself reads and writes it.
             copy.atrace.tags.store(copy.forced, Ordering::Relaxed);
         }
+    }
+
+    /// Forces the tags again where the system has put its own in their place, since it began or
+    /// ended a trace. A trace that it began goes on to get the records: the new word holds both.
+    pub(crate) fn watch(&mut self) -> Vec<TagReset> {
+        let mut resets = Vec::new();
+        for (index, copy) in self.copies.iter_mut().enumerate() {
+            // ORDERING: Relaxed, as libcutils itself reads and writes it.
+            let now = copy.atrace.tags.load(Ordering::Relaxed);
+            if copy.forced == 0 || now == copy.forced {
+                continue;
+            }
+            let forced = (now & !(1 << 63)) | self.wanted | 1;
+            // Before the word is ours again: a trace that has begun misses nothing.
+            live::add_system_tags(now);
+            live::set_forced(index, now, forced);
+            // Whoever changes it in this moment wins, and is seen the next time.
+            let put = copy.atrace.tags.compare_exchange(
+                now,
+                forced,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+            if put.is_err() {
+                live::set_forced(index, copy.before, copy.forced);
+                continue;
+            }
+            (copy.before, copy.forced) = (now, forced);
+            resets.push(TagReset { to: now });
+        }
+        if !resets.is_empty() {
+            live::set_system_tags(self.of_the_system());
+        }
+        resets
     }
 
     /// Gives every copy the system's value back.

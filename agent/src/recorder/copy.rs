@@ -7,10 +7,16 @@ use super::blocks::{Memory, RESETTING, generation_of, state_of};
 use super::lane::load_word;
 use super::sync::{Ordering, fence};
 
-/// Appends the committed words of block `index` to `words`. Gives the block's
+/// Appends the committed words of block `index` to `words`, from the word on that `from` says for
+/// the lease word. Gives the block's
 /// lease word from before the copy; `None`, with `words` as it was, when the block is empty,
 /// is being taken over, or was taken over meanwhile.
-pub(crate) fn copy<M: Memory>(memory: &M, index: u32, words: &mut Vec<u64>) -> Option<u32> {
+pub(crate) fn copy<M: Memory>(
+    memory: &M,
+    index: u32,
+    from: impl FnOnce(u32) -> u32,
+    words: &mut Vec<u64>,
+) -> Option<u32> {
     let header = memory.header(index);
     // ORDERING: Acquire, pairs with the Release in `Blocks::reset`: what follows is not older than
     // the generation.
@@ -21,7 +27,7 @@ pub(crate) fn copy<M: Memory>(memory: &M, index: u32, words: &mut Vec<u64>) -> O
     // ORDERING: Acquire, pairs with the Release in `Lane::commit`: the records are complete.
     let committed = header.committed.load(Ordering::Acquire).min(memory.words_per_block());
     let start = words.len();
-    for at in 0..committed {
+    for at in from(before)..committed {
         // SAFETY: `at` is below `words_per_block`.
         let word = unsafe { memory.words(index).add(at as usize) };
         // SAFETY: a word of the block, which lives as long as `memory`.

@@ -5,11 +5,12 @@
 //! length ([`lane`]; [`writer`] leads there), and takes the next when it is full. [`thread`] knows
 //! what each thread holds. [`session`] opens and closes recording and knows, by the [`gate`], when
 //! the last writer has left. [`reader`] reads a pool, in this process or from a file that outlived
-//! one; a [`snapshot`] is a [`copy`] of all that is committed; [`times`] turns the counter's ticks into boot time; [`layout`]
+//! one; [`follow`] sees what is new in a running one; a [`snapshot`] is a [`copy`] of all that is committed; [`times`] turns the counter's ticks into boot time; [`layout`]
 //! is the memory they share.
 
 pub(crate) mod blocks;
 pub(crate) mod copy;
+pub(crate) mod follow;
 pub(crate) mod gate;
 pub(crate) mod lane;
 pub mod layout;

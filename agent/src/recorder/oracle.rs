@@ -131,7 +131,7 @@ impl Core {
         let mut records = Vec::new();
         for index in 0..self.blocks.memory.count() {
             let mut words = Vec::new();
-            if copy(&self.blocks.memory, index, &mut words).is_none() {
+            if copy(&self.blocks.memory, index, |_| 0, &mut words).is_none() {
                 continue;
             }
             let (mut at, mut segment) = (0, None);

@@ -80,7 +80,7 @@ impl<'a> Snapshot<'a> {
                 }));
             } else {
                 let mut words = Vec::new();
-                if let Some(lease) = copy(reader, index, &mut words)
+                if let Some(lease) = copy(reader, index, |_| 0, &mut words)
                     && !words.is_empty()
                 {
                     let skip = read(index, lease) as usize;
@@ -215,7 +215,7 @@ pub(crate) struct Cursor {
 }
 
 /// The record at word `at`: delta, form, bytes, and the word behind it.
-fn record_at(words: &[u64], at: usize) -> Option<(u64, Form, &[u8], usize)> {
+pub(crate) fn record_at(words: &[u64], at: usize) -> Option<(u64, Form, &[u8], usize)> {
     let (delta, form, len) = split_word(*words.get(at)?);
     let next = at + record_words(len);
     let bytes = as_bytes(words.get(at + 1..next)?).get(..len)?;

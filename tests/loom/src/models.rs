@@ -169,7 +169,7 @@ impl World {
     /// The values in a block by writer, as a dump sees them; panics at one that is torn.
     fn read(&self, index: u32) -> Vec<(u32, u64)> {
         let mut words = Vec::new();
-        if copy(&self.blocks.memory, index, &mut words).is_none() {
+        if copy(&self.blocks.memory, index, |_| 0, &mut words).is_none() {
             return Vec::new();
         }
         let (mut at, mut owner, mut values) = (0, None, Vec::new());

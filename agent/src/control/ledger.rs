@@ -1,0 +1,287 @@
+//! What captures have cost: the account that budgets and cool-downs are kept by, over restarts of
+//! the process.
+//!
+//! Times are kept by both clocks. Within one boot the boot clock tells the age of a capture, which
+//! nobody can set; across boots the wall clock does, and where that was set back, a capture counts
+//! as one of now.
+
+use super::document::Budget;
+use super::report::SpentReport;
+use serde::{Deserialize, Serialize};
+
+/// The time by both clocks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Now {
+    /// Since the device's start, ms.
+    pub(crate) boot_ms: u64,
+    /// Since the epoch, ms.
+    pub(crate) real_ms: u64,
+}
+
+const HOUR_MS: u64 = 3_600_000;
+const DAY_MS: u64 = 24 * HOUR_MS;
+/// Captures are remembered as long as the longest cool-down or period.
+const KEPT_MS: u64 = 30 * DAY_MS;
+/// And no more than these: more than any budget allows in a day.
+const MAX_ENTRIES: usize = 2048;
+
+/// One capture.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) window: String,
+    /// Its number on this device: wall-clock ms and process id.
+    pub(crate) number: u64,
+    begun: Stamp,
+    /// Bytes of its file, and when it was written.
+    file: Option<(Stamp, u64)>,
+}
+
+/// A time that can be told from that of another boot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Stamp {
+    boot: String,
+    boot_ms: u64,
+    real_ms: u64,
+}
+
+/// All captures of the last days.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Ledger {
+    entries: Vec<Entry>,
+    /// Which boot of the device this is, and which process; not kept.
+    #[serde(skip)]
+    boot: String,
+    #[serde(skip)]
+    pid: u32,
+}
+
+/// Bits of a capture's number that are the process's id; above them is the time.
+const PID_BITS: u32 = 22;
+
+impl Ledger {
+    /// For the boot of that id, and that process.
+    pub(crate) fn of(mut self, boot: &str, pid: u32) -> Self {
+        boot.clone_into(&mut self.boot);
+        self.pid = pid;
+        self
+    }
+
+    fn stamp(&self, now: Now) -> Stamp {
+        Stamp { boot: self.boot.clone(), boot_ms: now.boot_ms, real_ms: now.real_ms }
+    }
+
+    /// How long ago that was, ms.
+    fn age_ms(&self, stamp: &Stamp, now: Now) -> u64 {
+        if stamp.boot == self.boot {
+            now.boot_ms.saturating_sub(stamp.boot_ms)
+        } else {
+            now.real_ms.saturating_sub(stamp.real_ms)
+        }
+    }
+
+    /// Forgets what is too old to matter, and what claims to come from the future.
+    fn tidy(&mut self, now: Now) {
+        for entry in &mut self.entries {
+            // The clock was set back: it ages from now on.
+            entry.begun.real_ms = entry.begun.real_ms.min(now.real_ms);
+            if let Some((written, _)) = &mut entry.file {
+                written.real_ms = written.real_ms.min(now.real_ms);
+            }
+        }
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.retain(|entry| self.age_ms(&entry.begun, now) < KEPT_MS);
+        let over = entries.len().saturating_sub(MAX_ENTRIES);
+        entries.drain(..over);
+        self.entries = entries;
+    }
+
+    fn begun_within(&self, now: Now, ms: u64) -> u64 {
+        let is_in = |entry: &&Entry| self.age_ms(&entry.begun, now) < ms;
+        self.entries.iter().filter(is_in).count() as u64
+    }
+
+    /// Captures begun in the last hour and day, and the bytes of the day.
+    pub(crate) fn spent(&self, now: Now) -> SpentReport {
+        SpentReport {
+            captures_in_hour: self.begun_within(now, HOUR_MS),
+            captures_in_day: self.begun_within(now, DAY_MS),
+            bytes_in_day: self
+                .entries
+                .iter()
+                .filter_map(|entry| entry.file.as_ref())
+                .filter(|(written, _)| self.age_ms(written, now) < DAY_MS)
+                .map(|(_, bytes)| bytes)
+                .sum(),
+        }
+    }
+
+    /// Why no capture of `window` may begin now; `None` when one may.
+    pub(crate) fn refuses(
+        &self,
+        window: &str,
+        cool_down_s: u64,
+        budget: &Budget,
+        now: Now,
+    ) -> Option<String> {
+        let spent = self.spent(now);
+        let full = |used: u64, limit: u64, what: &str| {
+            (used >= limit).then(|| format!("budget: {used} of {limit} {what} are used"))
+        };
+        full(spent.captures_in_hour, budget.captures_per_hour.into(), "captures an hour")
+            .or_else(|| {
+                full(spent.captures_in_day, budget.captures_per_day.into(), "captures a day")
+            })
+            .or_else(|| full(spent.bytes_in_day, budget.bytes_per_day, "bytes a day"))
+            .or_else(|| {
+                let of_window = self.entries.iter().filter(|entry| entry.window == window);
+                let age_ms = of_window.map(|entry| self.age_ms(&entry.begun, now)).min()?;
+                let left_ms = (cool_down_s.saturating_mul(1000)).checked_sub(age_ms)?;
+                (left_ms > 0).then(|| format!("cool-down: {} s more", left_ms.div_ceil(1000)))
+            })
+    }
+
+    /// Whether `window` has had a capture in the present period.
+    pub(crate) fn had_one_in_period(
+        &self,
+        window: &str,
+        every_s: u64,
+        offset_s: u64,
+        now: Now,
+    ) -> bool {
+        let period = |real_ms: u64| (real_ms / 1000).saturating_sub(offset_s) / every_s.max(1);
+        self.entries.iter().any(|entry| {
+            entry.window == window && period(entry.begun.real_ms) == period(now.real_ms)
+        })
+    }
+
+    /// Enters a capture that begins now; gives its number.
+    pub(crate) fn enter(&mut self, window: &str, now: Now) -> u64 {
+        self.tidy(now);
+        let mut number = now.real_ms << PID_BITS | u64::from(self.pid);
+        while self.entries.iter().any(|entry| entry.number == number) {
+            number += 1 << PID_BITS;
+        }
+        self.entries.push(Entry {
+            window: window.to_owned(),
+            number,
+            begun: self.stamp(now),
+            file: None,
+        });
+        number
+    }
+
+    /// Enters what a capture's file has come to. `false` when it does not fit into the day's
+    /// bytes: it must not be kept, and counts nothing.
+    pub(crate) fn fits(&mut self, number: u64, bytes: u64, budget: &Budget, now: Now) -> bool {
+        if self.spent(now).bytes_in_day.saturating_add(bytes) > budget.bytes_per_day {
+            return false;
+        }
+        let stamp = self.stamp(now);
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.number == number) {
+            entry.file = Some((stamp, bytes));
+        }
+        true
+    }
+
+    /// The capture that was entered last.
+    #[cfg(test)]
+    pub(crate) fn newest(&self) -> Option<&Entry> {
+        self.entries.last()
+    }
+
+    /// Takes what other processes of the app have entered since.
+    pub(crate) fn merge(&mut self, other: Self) {
+        for entry in other.entries {
+            match self.entries.iter_mut().find(|known| known.number == entry.number) {
+                Some(known) => known.file = known.file.take().or(entry.file),
+                None => self.entries.push(entry),
+            }
+        }
+        self.entries.sort_by_key(|entry| entry.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(boot_s: u64, real_s: u64) -> Now {
+        Now { boot_ms: boot_s * 1000, real_ms: real_s * 1000 }
+    }
+
+    fn budget() -> Budget {
+        Budget { captures_per_hour: 2, captures_per_day: 3, bytes_per_day: 100, cpu_percent: 1.0 }
+    }
+
+    #[test]
+    fn captures_are_refused_by_hour_by_day_by_bytes_and_by_cool_down() {
+        let mut ledger = Ledger::default().of("a", 1);
+        assert_eq!(ledger.refuses("w", 60, &budget(), at(0, 1000)), None);
+        let first = ledger.enter("w", at(0, 1000));
+        let said = |ledger: &Ledger, window: &str, now| {
+            ledger.refuses(window, 60, &budget(), now).unwrap_or_default()
+        };
+        assert_eq!(said(&ledger, "w", at(1, 1001)), "cool-down: 59 s more");
+        assert_eq!(said(&ledger, "other", at(1, 1001)), "");
+        assert_eq!(said(&ledger, "w", at(60, 1060)), "");
+        ledger.enter("w", at(60, 1060));
+        assert_eq!(said(&ledger, "w", at(200, 1200)), "budget: 2 of 2 captures an hour are used");
+        assert_eq!(said(&ledger, "w", at(3600, 4600)), "");
+        ledger.enter("w", at(3600, 4600));
+        assert_eq!(said(&ledger, "w", at(9000, 9999)), "budget: 3 of 3 captures a day are used");
+        assert!(!ledger.fits(first, 101, &budget(), at(9000, 9999)));
+        assert!(ledger.fits(first, 100, &budget(), at(9000, 9999)));
+        assert!(said(&ledger, "w", at(86_400, 87_400)).starts_with("budget: 100 of 100 bytes"));
+        assert_eq!(said(&ledger, "w", at(95_400, 96_400)), "");
+    }
+
+    #[test]
+    fn setting_the_clock_neither_frees_nor_blocks_captures_within_a_boot() {
+        let mut ledger = Ledger::default().of("a", 1);
+        ledger.enter("w", at(100, 1_000_000));
+        for real_s in [0, 1_000_000_000] {
+            assert!(ledger.refuses("w", 60, &budget(), at(110, real_s)).is_some(), "{real_s}");
+            assert!(ledger.refuses("w", 60, &budget(), at(160, real_s)).is_none(), "{real_s}");
+        }
+    }
+
+    #[test]
+    fn after_a_restart_of_the_device_the_wall_clock_counts_and_the_future_is_now() {
+        let mut ledger = Ledger::default().of("a", 1);
+        ledger.enter("w", at(100, 1_000_000));
+        let mut ledger = ledger.of("b", 1);
+        assert!(ledger.refuses("w", 60, &budget(), at(5, 1_000_030)).is_some());
+        assert!(ledger.refuses("w", 60, &budget(), at(5, 1_000_060)).is_none());
+        // Set back by days: it counts from now, not until that day comes again.
+        assert!(ledger.refuses("w", 60, &budget(), at(5, 500_000)).is_some());
+        ledger.enter("other", at(5, 500_000));
+        let budget = Budget { captures_per_hour: 3, ..budget() };
+        assert!(ledger.refuses("w", 60, &budget, at(6, 500_001)).is_some());
+        assert!(ledger.refuses("w", 60, &budget, at(66, 500_061)).is_none());
+    }
+
+    #[test]
+    fn a_schedule_has_one_capture_a_period() {
+        let mut ledger = Ledger::default().of("a", 1);
+        let had = |ledger: &Ledger, real_s| ledger.had_one_in_period("w", 3600, 100, at(0, real_s));
+        assert!(!had(&ledger, 3700));
+        ledger.enter("w", at(0, 3700));
+        assert!(had(&ledger, 7299));
+        assert!(!had(&ledger, 7300));
+    }
+
+    #[test]
+    fn what_another_process_entered_is_taken_over() {
+        let mut mine = Ledger::default().of("a", 1);
+        let mut theirs = Ledger::default().of("a", 2);
+        mine.enter("w", at(1, 1));
+        theirs.enter("v", at(1, 1));
+        mine.merge(theirs.clone());
+        theirs.merge(mine.clone());
+        assert_eq!(mine.spent(at(1, 1)).captures_in_hour, 2);
+        assert_eq!(theirs.spent(at(1, 1)).captures_in_hour, 2);
+        // Twice in one moment is two.
+        assert_ne!(mine.enter("x", at(1, 1)), mine.enter("x", at(1, 1)));
+    }
+}

@@ -1,0 +1,424 @@
+//! The state machine: what is recorded when, and what is kept of it.
+//!
+//! Pure: it is given what has happened and the time, and answers with what is to be done
+//! ([`Action`]); [`super::worker`] does it. Every transition goes through [`Machine::step`], which
+//! ends by settling what the state should be: so a change of the configuration, a trigger, a
+//! refused budget or the end of a window need no rules about each other.
+//!
+//! ```text
+//!            nothing may or need be recorded
+//!   Off  <------------------------------------------+
+//!    |  a window with triggers or sections          |
+//!    +----> Armed -- something fired --> Fired -----+--> back to what is due
+//!    |        ^                            | its seconds after are over: kept
+//!    |        +----------------------------+
+//!    +----> Open  -- its time is over, or it is closed: stopped and kept
+//!       a window that is due: at start, by schedule, by hand
+//! ```
+
+use super::document::{Opens, Window};
+use super::ledger::{Ledger, Now};
+use super::policy::Policy;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// After a window went over the budget of processor time, or could not be recorded, nothing is for
+/// as long.
+pub(crate) const PAUSE_MS: u64 = 600_000;
+
+/// What is going on.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum State {
+    /// Nothing is recorded, for that reason.
+    Off(String),
+    /// The flight recorder runs for these windows.
+    Armed(Vec<usize>),
+    /// It runs on, and is kept when the time has come.
+    Fired(Vec<usize>, Kept),
+    /// A window is recorded.
+    Open(Kept),
+}
+
+/// A capture that is kept, or will be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) window: usize,
+    /// Its number in the ledger.
+    pub(crate) number: u64,
+    /// What made it.
+    pub(crate) why: String,
+    /// What fired while it was waited for.
+    pub(crate) also: Vec<String>,
+    /// What it is cut to, boot time in ns; the whole recorder for a plain window.
+    pub(crate) span_ns: Option<(u64, u64)>,
+    /// When it is over at the latest.
+    pub(crate) until_boot_ms: u64,
+}
+
+/// What has happened.
+#[derive(Debug, Clone)]
+pub(crate) enum Input {
+    /// Time goes by.
+    Tick,
+    /// Another configuration is in force.
+    Policy(Arc<Policy>),
+    /// An armed window's trigger fired, or its section began: keep this span, boot time in ns.
+    Fired { window: usize, why: String, from_ns: u64, to_ns: u64 },
+    /// The section that closes the window ended, at that boot time in ns.
+    Ended { window: usize, at_ns: u64 },
+    /// Somebody asks for a manual window.
+    Open(String),
+    /// And that it be closed.
+    Close(String),
+    /// A capture was written, or could not be.
+    Written { number: u64, bytes: u64 },
+    /// Recording could not be started.
+    Failed(String),
+    /// Recording takes more of a processor than is allowed.
+    OverBudget(String),
+    /// The process exits in order.
+    Exit,
+}
+
+/// What is to be done, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// The ledger is to lie on the disk before anything else is done.
+    Save,
+    /// Start recording for these windows; `flight`: as a flight recorder.
+    Record { windows: Vec<usize>, flight: bool },
+    /// Stop recording, and give the tags back.
+    Stop,
+    /// Write this capture of what is, or was last, recorded.
+    Keep(Kept),
+    /// Delete the capture: it does not fit into the day's bytes.
+    Discard(u64),
+    /// Delete all captures.
+    Purge,
+}
+
+/// The machine.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) ledger: Ledger,
+    pub(crate) state: State,
+    /// The first step has not been made: `app_start` windows are due.
+    is_fresh: bool,
+    has_exited: bool,
+    /// Manual windows that were asked for.
+    asked: BTreeSet<String>,
+    /// Until then nothing is recorded, for that reason.
+    paused: Option<(u64, String)>,
+    /// Why the last window that was due was not opened.
+    pub(crate) refused: Option<String>,
+}
+
+impl Machine {
+    pub(crate) fn new(ledger: Ledger) -> Self {
+        Self {
+            policy: Arc::new(Policy::none()),
+            ledger,
+            state: State::Off("it was just installed".to_owned()),
+            is_fresh: true,
+            has_exited: false,
+            asked: BTreeSet::new(),
+            paused: None,
+            refused: None,
+        }
+    }
+
+    /// Takes what has happened; answers with what is to be done.
+    pub(crate) fn step(&mut self, now: Now, input: Input) -> Vec<Action> {
+        let mut actions = Vec::new();
+        match input {
+            Input::Tick => {}
+            Input::Policy(policy) => {
+                self.leave_old_policy(policy.off_at(now).is_none(), &mut actions);
+                if policy.document.kill.on && policy.document.kill.purge {
+                    actions.push(Action::Purge);
+                }
+                self.policy = policy;
+                // What was paused or asked for was so under another configuration.
+                self.paused = None;
+            }
+            Input::Fired { window, why, from_ns, to_ns } => {
+                self.fire(now, window, why, (from_ns, to_ns), &mut actions);
+            }
+            Input::Ended { window, at_ns } => {
+                if let State::Fired(_, kept) = &mut self.state
+                    && kept.window == window
+                    && let Some((from_ns, to_ns)) = &mut kept.span_ns
+                {
+                    *to_ns = at_ns.clamp(*from_ns, *to_ns);
+                    kept.until_boot_ms = to_ns.div_ceil(1_000_000);
+                }
+            }
+            Input::Open(id) => self.ask(id),
+            Input::Close(id) => {
+                self.asked.remove(&id);
+                if let State::Open(kept) = &mut self.state
+                    && self.policy.window(kept.window).is_some_and(|window| window.id == id)
+                {
+                    kept.until_boot_ms = now.boot_ms;
+                }
+            }
+            Input::Written { number, bytes } => {
+                let fits = self.ledger.fits(number, bytes, &self.policy.document.budget, now);
+                actions.push(if fits { Action::Save } else { Action::Discard(number) });
+            }
+            Input::Failed(reason) => {
+                self.state = State::Off(reason.clone());
+                self.paused = Some((now.boot_ms + PAUSE_MS, reason));
+            }
+            Input::OverBudget(reason) => {
+                self.end_what_is_kept(now);
+                self.paused = Some((now.boot_ms + PAUSE_MS, reason));
+            }
+            Input::Exit => {
+                self.end_what_is_kept(now);
+                self.has_exited = true;
+            }
+        }
+        self.settle(now, &mut actions);
+        self.is_fresh = false;
+        actions
+    }
+
+    /// Whether that may begin a capture: what other processes have had must be known then.
+    pub(crate) fn may_enter(&self, now: Now, input: &Input) -> bool {
+        match input {
+            Input::Fired { .. } | Input::Open(_) | Input::Policy(_) | Input::Written { .. } => true,
+            Input::Tick => {
+                self.is_fresh
+                    || matches!(self.state, State::Off(_) | State::Armed(_))
+                        && self.policy.windows().any(|(_, window)| self.is_due(window, now))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the period of a window's schedule is without a capture.
+    fn is_due(&self, window: &Window, now: Now) -> bool {
+        let Opens::Schedule(schedule) = &window.opens else { return false };
+        let (every_s, offset_s) = (schedule.every_s, schedule.offset_s);
+        !self.ledger.had_one_in_period(&window.id, every_s, offset_s, now)
+    }
+
+    fn ask(&mut self, id: String) {
+        let is_manual =
+            |index| self.policy.window(index).is_some_and(|window| window.opens == Opens::Manual);
+        match self.policy.by_id(&id) {
+            Some(index) if is_manual(index) => {
+                self.asked.insert(id);
+            }
+            _ => self.refused = Some(format!("{id}: no manual window of that id takes part here")),
+        }
+    }
+
+    /// Windows are known by their index: what runs under a policy ends with it. `keep`: the next
+    /// one allows that anything is recorded.
+    fn leave_old_policy(&mut self, keep: bool, actions: &mut Vec<Action>) {
+        match std::mem::replace(&mut self.state, State::Off(String::new())) {
+            State::Off(reason) => self.state = State::Off(reason),
+            State::Armed(_) => actions.push(Action::Stop),
+            State::Fired(_, kept) | State::Open(kept) => {
+                actions.push(Action::Stop);
+                actions.extend(keep.then_some(Action::Keep(kept)));
+            }
+        }
+        self.asked.clear();
+    }
+
+    fn fire(
+        &mut self,
+        now: Now,
+        window: usize,
+        why: String,
+        span_ns: (u64, u64),
+        actions: &mut Vec<Action>,
+    ) {
+        let armed = match &mut self.state {
+            State::Armed(armed) if armed.contains(&window) => std::mem::take(armed),
+            State::Fired(_, kept) if kept.also.len() < 16 => return kept.also.push(why),
+            _ => return,
+        };
+        // The ledger may say otherwise than when it was armed: another process took the last one.
+        if let Some(reason) = self.refusal(window, now) {
+            self.refused = Some(reason);
+            self.state = State::Armed(armed);
+            return;
+        }
+        let kept = Kept {
+            window,
+            number: self.enter(window, now, actions),
+            why,
+            also: Vec::new(),
+            span_ns: Some(span_ns),
+            until_boot_ms: span_ns.1.div_ceil(1_000_000),
+        };
+        self.state = State::Fired(armed, kept);
+    }
+
+    /// What is waited for is over now.
+    fn end_what_is_kept(&mut self, now: Now) {
+        if let State::Fired(_, kept) | State::Open(kept) = &mut self.state {
+            kept.until_boot_ms = kept.until_boot_ms.min(now.boot_ms);
+        }
+    }
+
+    fn enter(&mut self, window: usize, now: Now, actions: &mut Vec<Action>) -> u64 {
+        let id = self.policy.window(window).map_or("", |window| window.id.as_str());
+        actions.push(Action::Save);
+        self.ledger.enter(id, now)
+    }
+
+    /// Why a window may not have a capture now.
+    fn refusal(&self, window: usize, now: Now) -> Option<String> {
+        let window = self.policy.window(window)?;
+        self.ledger
+            .refuses(&window.id, window.cool_down_s, self.policy.budget(), now)
+            .map(|reason| format!("{}: {reason}", window.id))
+    }
+
+    /// Why nothing may be recorded now.
+    fn off(&mut self, now: Now) -> Option<String> {
+        if self.has_exited {
+            return Some("the process exits".to_owned());
+        }
+        if self.paused.as_ref().is_some_and(|(until_ms, _)| *until_ms <= now.boot_ms) {
+            self.paused = None;
+        }
+        let paused = || self.paused.as_ref().map(|(_, reason)| reason.clone());
+        self.policy.off_at(now).or_else(paused)
+    }
+
+    /// Makes the state what it should be.
+    fn settle(&mut self, now: Now, actions: &mut Vec<Action>) {
+        let off = self.off(now);
+        // What may not be recorded under this policy at all is not kept either.
+        let forbidden = self.policy.off_at(now).is_some();
+        match &mut self.state {
+            State::Open(kept) if off.is_some() || kept.until_boot_ms <= now.boot_ms => {
+                actions.push(Action::Stop);
+                if !forbidden {
+                    actions.push(Action::Keep(kept.clone()));
+                }
+                self.state = State::Off(String::new());
+            }
+            State::Fired(armed, kept) if off.is_some() || kept.until_boot_ms <= now.boot_ms => {
+                let armed = std::mem::take(armed);
+                if !forbidden {
+                    actions.push(Action::Keep(kept.clone()));
+                }
+                self.state = State::Armed(armed);
+            }
+            _ => {}
+        }
+        if matches!(self.state, State::Open(_) | State::Fired(..)) {
+            return;
+        }
+        if let Some(reason) = off {
+            // Who asked is told now; it does not open by itself later.
+            if let Some(id) = self.asked.pop_last() {
+                self.refused = Some(format!("{id}: {reason}"));
+            }
+            self.asked.clear();
+            self.disarm(actions);
+            self.state = State::Off(reason);
+            return;
+        }
+        if let Some((window, why)) = self.due(now) {
+            self.disarm(actions);
+            self.open(now, window, why, actions);
+            return;
+        }
+        self.arm(now, actions);
+    }
+
+    fn disarm(&mut self, actions: &mut Vec<Action>) {
+        if matches!(self.state, State::Armed(_)) {
+            actions.push(Action::Stop);
+        }
+    }
+
+    /// A plain window that is to be opened now, and why.
+    fn due(&mut self, now: Now) -> Option<(usize, String)> {
+        let mut refused = None;
+        let mut due = None;
+        for (index, window) in self.policy.windows() {
+            let why = match &window.opens {
+                Opens::AppStart if self.is_fresh => "app start",
+                Opens::Schedule(_) if self.is_due(window, now) => "schedule",
+                Opens::Manual if self.asked.contains(&window.id) => "asked for",
+                _ => continue,
+            };
+            match self.refusal(index, now) {
+                None => {
+                    due = Some((index, why.to_owned()));
+                    break;
+                }
+                Some(reason) => refused = Some(reason),
+            }
+        }
+        self.asked.clear();
+        if refused.is_some() {
+            self.refused = refused;
+        }
+        due
+    }
+
+    fn open(&mut self, now: Now, window: usize, why: String, actions: &mut Vec<Action>) {
+        let max_s = self.policy.window(window).map_or(0.0, |window| window.max_s);
+        let kept = Kept {
+            window,
+            number: self.enter(window, now, actions),
+            why,
+            also: Vec::new(),
+            span_ns: None,
+            until_boot_ms: now.boot_ms + millis(max_s),
+        };
+        self.state = State::Open(kept);
+        actions.push(Action::Record { windows: vec![window], flight: false });
+    }
+
+    /// Runs the flight recorder for all windows that may have a capture.
+    fn arm(&mut self, now: Now, actions: &mut Vec<Action>) {
+        let (mut armed, mut reason) = (Vec::new(), None);
+        for (index, window) in self.policy.windows() {
+            if window.is_flight() {
+                match self.refusal(index, now) {
+                    None => armed.push(index),
+                    refused => reason = refused,
+                }
+            }
+        }
+        if let State::Armed(present) = &mut self.state
+            && armed.iter().all(|window| present.contains(window))
+            && !armed.is_empty()
+        {
+            // What it holds of the past stays.
+            *present = armed;
+            return;
+        }
+        self.disarm(actions);
+        if armed.is_empty() {
+            let none = || "no window is due, and none waits for anything".to_owned();
+            self.state = State::Off(reason.unwrap_or_else(none));
+            return;
+        }
+        actions.push(Action::Record { windows: armed.clone(), flight: true });
+        self.state = State::Armed(armed);
+    }
+}
+
+/// Seconds as milliseconds.
+#[allow(clippy::cast_possible_truncation, reason = "limited by the document's checks")]
+#[allow(clippy::cast_sign_loss, reason = "never negative")]
+pub(crate) fn millis(seconds: f64) -> u64 {
+    (seconds * 1000.0).round() as u64
+}
+
+#[cfg(test)]
+#[path = "machine_tests.rs"]
+mod tests;

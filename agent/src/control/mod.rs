@@ -1,0 +1,253 @@
+//! What is captured, when, and how much: by remote configuration and by what happens in the app.
+//!
+//! The journey: the app calls [`install()`]. A [`source`](self) takes configurations in
+//! ([`document`] is what they may say, `parse` reads them); `policy` is what one comes to on this
+//! device. The state `machine` decides, by the `ledger` of what captures have cost, what is
+//! recorded and what is kept; the `worker` does it, and looks for what `triggers` wait for. The
+//! [`Report`] says what it came to. `store` is the directory that outlives the process, `starts`
+//! keeps the agent off after crashes.
+//!
+//! Functions that an app calls on its own threads leave a note for the agent's thread, and return.
+
+pub mod document;
+mod glob;
+mod install;
+mod ledger;
+mod machine;
+mod overhead;
+mod parse;
+mod policy;
+mod report;
+mod source;
+mod starts;
+mod store;
+mod triggers;
+pub(crate) mod vitals;
+mod worker;
+
+pub use install::Install;
+pub use report::{CaptureReport, ConfigReport, OverheadReport, Report, SpentReport, WindowReport};
+
+use crate::drain::lower_priority;
+use crate::error::Error;
+use crate::socket::Socket;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use worker::{Command, Worker};
+
+/// Below the app's threads, but not so far that the recorder has gone round before it looks.
+const NICE: i32 = 10;
+/// Commands that may wait: an app that asks faster than that asks for the same.
+const MAX_COMMANDS: usize = 64;
+
+static WORKER: Mutex<Option<Worker>> = Mutex::new(None);
+static THREAD: Mutex<Option<Thread>> = Mutex::new(None);
+/// Whether captures are driven from here.
+static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
+
+/// The agent's thread.
+struct Thread {
+    commands: Sender<Command>,
+    handle: JoinHandle<()>,
+    /// Open as long as the thread is.
+    _socket: Option<Socket>,
+}
+
+/// Commands that found no room.
+static LOST_COMMANDS: AtomicU64 = AtomicU64::new(0);
+
+/// Starts with the configuration of the last run, and goes on by what comes. A window that opens
+/// with the app is open when this returns.
+///
+/// # Errors
+/// [`Error::State`] when it was called before, or a capture runs; [`Error::Config`] for a wrong
+/// field; [`Error::Io`] when the directory cannot be used or no thread can be had.
+pub fn install(install: &Install) -> Result<(), Error> {
+    let mut thread = lock(&THREAD);
+    if thread.is_some() {
+        return Err(Error::State("it is installed already"));
+    }
+    if crate::capture::is_running() {
+        return Err(Error::State("a capture is running; stop it first"));
+    }
+    // ORDERING: Relaxed, here and below: a flag, what it stands for is behind a lock.
+    IS_INSTALLED.store(true, Ordering::Relaxed);
+    let start = || {
+        let worker = Worker::new(install)?;
+        *lock(&WORKER) = Some(worker);
+        let (commands, receiver) = crossbeam_channel::bounded(MAX_COMMANDS);
+        let handle = std::thread::Builder::new()
+            .name("tracetee".to_owned())
+            .spawn(move || run(&receiver))
+            .map_err(|source| Error::Io {
+                what: "start the agent's thread for",
+                path: install.directory.clone(),
+                source,
+            })?;
+        Ok(Thread { commands, handle, _socket: Socket::open() })
+    };
+    match start() {
+        Ok(started) => {
+            *thread = Some(started);
+            Ok(())
+        }
+        Err(error) => {
+            if let Some(mut worker) = lock(&WORKER).take() {
+                worker.exit();
+            }
+            IS_INSTALLED.store(false, Ordering::Relaxed);
+            Err(error)
+        }
+    }
+}
+
+/// Ends it: what is open is kept, hooks and tags are given back, the thread ends.
+///
+/// # Errors
+/// [`Error::State`] when it is not installed.
+pub fn uninstall() -> Result<(), Error> {
+    if !is_installed() {
+        return Err(Error::State("it is not installed"));
+    }
+    let Some(thread) = lock(&THREAD).take() else {
+        return Err(Error::State("it is not installed"));
+    };
+    drop(thread.commands);
+    // The end of the channel is its end; a fault of its own has ended it already.
+    let _ = thread.handle.join();
+    if let Some(mut worker) = lock(&WORKER).take() {
+        worker.exit();
+    }
+    IS_INSTALLED.store(false, Ordering::Relaxed);
+    Ok(())
+}
+
+/// The process exits in order: what is open is kept.
+pub(crate) fn process_exits() {
+    if is_installed()
+        && let Some(worker) = lock(&WORKER).as_mut()
+    {
+        worker.exit();
+    }
+}
+
+/// Fires the custom triggers of that name.
+///
+/// # Errors
+/// [`Error::State`] when it is not installed.
+pub fn trigger(name: &str) -> Result<(), Error> {
+    send(Command::Trigger(name.to_owned(), vitals::now_ns()))
+}
+
+/// Opens the manual window of that id; the report says if it was not.
+///
+/// # Errors
+/// [`Error::State`] when it is not installed.
+pub fn open(id: &str) -> Result<(), Error> {
+    send(Command::Open(id.to_owned()))
+}
+
+/// Closes it again.
+///
+/// # Errors
+/// [`Error::State`] when it is not installed.
+pub fn close(id: &str) -> Result<(), Error> {
+    send(Command::Close(id.to_owned()))
+}
+
+/// The system has told the app that memory is low.
+///
+/// # Errors
+/// [`Error::State`] when it is not installed.
+pub fn low_memory() -> Result<(), Error> {
+    send(Command::LowMemory)
+}
+
+/// Offers a configuration with its detached signature; the report says what became of it.
+///
+/// # Errors
+/// [`Error::State`] when it is not installed.
+pub fn offer_config(bytes: &[u8], signature: &[u8]) -> Result<(), Error> {
+    send(Command::Offer(bytes.to_owned(), signature.to_owned()))
+}
+
+/// What it has come to; `None` when it is not installed.
+pub fn report() -> Option<Report> {
+    if !is_installed() {
+        return None;
+    }
+    let mut report = lock(&WORKER).as_ref().map(Worker::report)?;
+    // ORDERING: Relaxed; a count.
+    let lost = LOST_COMMANDS.load(Ordering::Relaxed);
+    if lost > 0 && report.trouble.is_none() {
+        report.trouble = Some(format!("{lost} calls of the app came too fast and were not heard"));
+    }
+    Some(report)
+}
+
+pub(crate) fn is_installed() -> bool {
+    IS_INSTALLED.load(Ordering::Relaxed)
+}
+
+/// In a forked child: its parent's thread is not there, and its captures are not the child's.
+pub(crate) fn forget_after_fork() {
+    if !IS_INSTALLED.swap(false, Ordering::Relaxed) {
+        return;
+    }
+    vitals::forget_after_fork();
+    crate::socket::forget_after_fork();
+    // A lock that was held when the parent forked is held for ever: nobody asks for it any more.
+    if let Ok(mut worker) = WORKER.try_lock()
+        && let Some(worker) = worker.take()
+    {
+        worker.forget();
+    }
+    if let Ok(mut thread) = THREAD.try_lock() {
+        std::mem::forget(thread.take());
+    }
+}
+
+fn send(command: Command) -> Result<(), Error> {
+    const NOT_INSTALLED: Error = Error::State("it is not installed");
+    if !is_installed() {
+        return Err(NOT_INSTALLED);
+    }
+    match lock(&THREAD).as_ref() {
+        Some(thread) => match thread.commands.try_send(command) {
+            Err(TrySendError::Full(_)) => {
+                // ORDERING: Relaxed; a count.
+                LOST_COMMANDS.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            _ => Ok(()),
+        },
+        None => Err(NOT_INSTALLED),
+    }
+}
+
+/// The agent's thread.
+fn run(commands: &Receiver<Command>) {
+    lower_priority(NICE);
+    let mut pause = Duration::ZERO;
+    loop {
+        let first = match commands.recv_timeout(pause) {
+            Ok(command) => Some(command),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        let mut worker = lock(&WORKER);
+        let Some(worker) = worker.as_mut() else { return };
+        for command in first.into_iter().chain(commands.try_iter()) {
+            worker.command(command);
+        }
+        worker.turn();
+        pause = worker.pause();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

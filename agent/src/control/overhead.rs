@@ -1,0 +1,79 @@
+//! What recording costs of a processor, and whether that is over the budget.
+
+use std::collections::VecDeque;
+
+/// The span that is looked at.
+const SPAN_MS: u64 = 10_000;
+/// Before as much has been seen, nothing is said: the start of a window is not what it costs.
+const FIRST_MS: u64 = 3_000;
+
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    boot_ms: u64,
+    records: u64,
+    our_ns: u64,
+}
+
+/// The account of one recording.
+#[derive(Debug, Default)]
+pub(crate) struct Overhead {
+    /// What one record costs the app, ns, as measured on this device.
+    pub(crate) ns_per_record: f64,
+    samples: VecDeque<Sample>,
+}
+
+impl Overhead {
+    pub(crate) fn new(ns_per_record: f64) -> Self {
+        Self { ns_per_record, samples: VecDeque::new() }
+    }
+
+    /// A recording begins.
+    pub(crate) fn restart(&mut self) {
+        self.samples.clear();
+    }
+
+    /// Takes what there is up to now: records since the recording's start, and what our threads
+    /// have used of the processor, ns.
+    pub(crate) fn note(&mut self, boot_ms: u64, records: u64, our_ns: u64) {
+        self.samples.push_back(Sample { boot_ms, records, our_ns });
+        // The oldest that is kept is just older than the span.
+        while self.samples.get(1).is_some_and(|second| second.boot_ms + SPAN_MS < boot_ms) {
+            self.samples.pop_front();
+        }
+    }
+
+    /// The share of one processor, percent; `None` before enough was seen.
+    #[allow(clippy::cast_precision_loss, reason = "a share")]
+    pub(crate) fn percent(&self) -> Option<f64> {
+        let (first, last) = (self.samples.front()?, self.samples.back()?);
+        let ms = last.boot_ms.saturating_sub(first.boot_ms);
+        if ms < FIRST_MS {
+            return None;
+        }
+        let records = last.records.saturating_sub(first.records) as f64;
+        let ours_ns = last.our_ns.saturating_sub(first.our_ns) as f64;
+        Some((records * self.ns_per_record + ours_ns) / (ms as f64 * 1e6) * 100.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_is_of_the_last_ten_seconds() {
+        let mut overhead = Overhead::new(100.0);
+        overhead.note(0, 0, 0);
+        overhead.note(2_000, 20_000, 0);
+        assert_eq!(overhead.percent(), None);
+        // 100,000 records a second of 100 ns are 1 %, and 10 ms of ours in a second another.
+        for second in 0..=30u64 {
+            overhead.note(second * 1000, second * 100_000, second * 10_000_000);
+        }
+        assert!((overhead.percent().unwrap() - 2.0).abs() < 0.01, "{:?}", overhead.percent());
+        for second in 31..=45u64 {
+            overhead.note(second * 1000, 3_000_000, 300_000_000);
+        }
+        assert!(overhead.percent().unwrap() < 0.01, "{:?}", overhead.percent());
+    }
+}

@@ -1,0 +1,165 @@
+//! What a document comes to on this device: which windows take part, and why others do not.
+
+use super::document::{Budget, Document, Match, Opens, Sampling, Window};
+use super::ledger::Now;
+
+/// What the rules of a document look at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Device {
+    /// Stays as it is for the life of the installation, and says nothing about the user.
+    pub(crate) install_id: String,
+    pub(crate) version_code: Option<u64>,
+    pub(crate) api: Option<u32>,
+}
+
+/// A document on this device.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Policy {
+    pub(crate) document: Document,
+    /// Why nothing is recorded whatever happens; `None` when something may be.
+    pub(crate) off: Option<String>,
+    /// For each of the document's windows, why it does not take part here; `None` when it does.
+    pub(crate) out: Vec<Option<String>>,
+}
+
+impl Policy {
+    pub(crate) fn new(document: Document, device: &Device) -> Self {
+        let off = if document.kill.on {
+            Some("the kill switch is on".to_owned())
+        } else {
+            not_sampled(&document.sampling, "", device)
+        };
+        let out = |window: &Window| {
+            not_sampled(&window.sampling, &window.id, device)
+                .or_else(|| not_matched(&window.matches, device))
+        };
+        let out = document.windows.iter().map(out).collect();
+        Self { document, off, out }
+    }
+
+    /// Nothing was ever configured.
+    pub(crate) fn none() -> Self {
+        let off = Some("there is no configuration yet".to_owned());
+        Self { document: Document::default(), off, out: Vec::new() }
+    }
+
+    /// Why nothing may be recorded now.
+    pub(crate) fn off_at(&self, now: Now) -> Option<String> {
+        let expired = self.document.not_after.filter(|&s| s < now.real_ms / 1000);
+        let expired = || expired.map(|s| format!("the configuration expired at Unix time {s}"));
+        self.off.clone().or_else(expired)
+    }
+
+    /// The windows that take part here, with their index.
+    pub(crate) fn windows(&self) -> impl Iterator<Item = (usize, &Window)> {
+        let all = self.document.windows.iter().zip(&self.out).enumerate();
+        all.filter(|(_, (_, out))| out.is_none()).map(|(index, (window, _))| (index, window))
+    }
+
+    /// One of them.
+    pub(crate) fn window(&self, index: usize) -> Option<&Window> {
+        self.windows().find(|&(other, _)| other == index).map(|(_, window)| window)
+    }
+
+    /// One of them by its id.
+    pub(crate) fn by_id(&self, id: &str) -> Option<usize> {
+        self.windows().find(|(_, window)| window.id == id).map(|(index, _)| index)
+    }
+
+    pub(crate) const fn budget(&self) -> &Budget {
+        &self.document.budget
+    }
+}
+
+impl Window {
+    /// A flight recorder runs until something happens that it looks for.
+    pub(crate) const fn is_flight(&self) -> bool {
+        matches!(self.opens, Opens::Section(_) | Opens::Triggers(_))
+    }
+}
+
+/// The device's bucket for a salt, 0 to 100: evenly spread, and always the same.
+pub(crate) fn bucket(install_id: &str, salt: &str) -> f64 {
+    let mut hash = hmac_sha256::Hash::new();
+    hash.update(install_id.as_bytes());
+    hash.update(salt.as_bytes());
+    let digest = hash.finalize();
+    let number = digest.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+    f64::from(number) / f64::from(u32::MAX) * 100.0
+}
+
+fn not_sampled(sampling: &Sampling, salt: &str, device: &Device) -> Option<String> {
+    let bucket = bucket(&device.install_id, sampling.salt.as_deref().unwrap_or(salt));
+    let percent = sampling.percent;
+    let is_in = percent >= 100.0 || bucket < percent;
+    (!is_in).then(|| format!("not sampled: bucket {bucket:.2} of the device, {percent} take part"))
+}
+
+fn not_matched(matches: &Match, device: &Device) -> Option<String> {
+    fn outside<T: PartialOrd + std::fmt::Display + Copy>(
+        range: Option<(T, T)>,
+        value: Option<T>,
+        what: &str,
+    ) -> Option<String> {
+        let (from, to) = range?;
+        match value {
+            Some(value) if from <= value && value <= to => None,
+            Some(value) => Some(format!("{what} {value} is not from {from} to {to}")),
+            None => Some(format!("{what} is not known, must be from {from} to {to}")),
+        }
+    }
+    outside(matches.version_code, device.version_code, "version code")
+        .or_else(|| outside(matches.api, device.api, "API level"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_stays_in_or_out_and_shares_come_out_as_asked() {
+        let ids: Vec<_> = (0..4000).map(|number| format!("install-{number}")).collect();
+        for percent in [0.0, 1.0, 25.0, 100.0] {
+            let sampling = Sampling { percent, salt: None };
+            let is_in = |id: &String| {
+                let device = Device { install_id: id.clone(), ..Device::default() };
+                not_sampled(&sampling, "w", &device).is_none()
+            };
+            let count = u32::try_from(ids.iter().filter(|id| is_in(id)).count()).unwrap();
+            let share = f64::from(count) / 40.0;
+            assert!((share - percent).abs() <= 2.0, "{share} of {percent}");
+            assert!(ids.iter().all(|id| is_in(id) == is_in(id)));
+        }
+        // Growing the share keeps those who were in.
+        assert!(ids.iter().all(|id| (0.0..=100.0).contains(&bucket(id, ""))));
+        let both = ids.iter().filter(|id| bucket(id, "a") < 50.0 && bucket(id, "b") < 50.0);
+        assert!((900..1100).contains(&both.count()), "salts do not correlate");
+    }
+
+    #[test]
+    fn windows_hold_where_they_match() {
+        let document = Document {
+            windows: vec![Window {
+                id: "w".into(),
+                matches: Match { version_code: Some((10, 20)), api: Some((30, 36)) },
+                ..Window::default()
+            }],
+            ..Document::default()
+        };
+        let out = |version_code, api| {
+            let device = Device { version_code, api, ..Device::default() };
+            Policy::new(document.clone(), &device).out.remove(0).unwrap_or_default()
+        };
+        assert_eq!(out(Some(10), Some(36)), "");
+        assert_eq!(out(Some(21), Some(36)), "version code 21 is not from 10 to 20");
+        assert_eq!(out(Some(15), None), "API level is not known, must be from 30 to 36");
+    }
+
+    #[test]
+    fn an_expired_document_is_off() {
+        let document = Document { not_after: Some(100), ..Document::default() };
+        let policy = Policy::new(document, &Device::default());
+        assert_eq!(policy.off_at(Now { boot_ms: 0, real_ms: 100_999 }), None);
+        assert!(policy.off_at(Now { boot_ms: 0, real_ms: 101_000 }).is_some());
+    }
+}

@@ -1,0 +1,99 @@
+//! What the remote configuration has come to in this process: a part of the health report.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// What drives captures here, and why the last one did or did not run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Report {
+    /// `off`, `armed` (the flight recorder runs), `fired` (it is about to be kept) or `open` (a
+    /// window is recorded).
+    pub state: String,
+    /// Why, for people.
+    pub reason: String,
+    /// The configuration in force.
+    pub config: Option<ConfigReport>,
+    /// Why the last configuration that was offered is not in force.
+    pub config_refused: Option<String>,
+    /// Each window of it: what it does, or why not.
+    pub windows: Vec<WindowReport>,
+    /// Why the last window that was due, or asked for, was not opened.
+    pub last_refused: Option<String>,
+    /// The last capture of this process.
+    pub last_capture: Option<CaptureReport>,
+    /// Captures that this process has kept.
+    pub captures: u64,
+    /// Captures that it has not: no disk, over the day's bytes.
+    pub captures_lost: u64,
+    /// Captures of the app in the last hour and day, and their bytes, all processes together.
+    pub spent: SpentReport,
+    /// What recording costs.
+    pub overhead: OverheadReport,
+    /// How often the system has reset the tags during a recording.
+    pub tag_resets: u64,
+    /// What else went wrong in the agent's own directory, the last of it.
+    pub trouble: Option<String>,
+}
+
+/// The configuration in force.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConfigReport {
+    /// Its number.
+    pub seq: u64,
+    /// When it expires, Unix time.
+    pub not_after: Option<u64>,
+    /// Fields of it that are not known here.
+    pub warnings: Vec<String>,
+}
+
+/// One window.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WindowReport {
+    /// Its id.
+    pub id: String,
+    /// What it does, or why not.
+    pub status: String,
+}
+
+/// One capture.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CaptureReport {
+    /// Of which window.
+    pub window: String,
+    /// What made it.
+    pub why: String,
+    /// The trace; `None` when it was not kept.
+    pub path: Option<PathBuf>,
+    /// Why not.
+    pub error: Option<String>,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Records in it.
+    pub records: u64,
+}
+
+/// What the last hour and day have seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SpentReport {
+    /// Captures begun in the last 60 minutes.
+    pub captures_in_hour: u64,
+    /// Captures begun in the last 24 hours.
+    pub captures_in_day: u64,
+    /// Bytes of files written in the last 24 hours.
+    pub bytes_in_day: u64,
+}
+
+/// What recording costs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OverheadReport {
+    /// What one record costs the app, formatting included, as measured here, ns.
+    pub ns_per_record: f64,
+    /// The share of one processor that the present recording has taken of late, percent.
+    pub percent: Option<f64>,
+}

@@ -1,0 +1,264 @@
+//! Where configurations come from, and which are let in force.
+//!
+//! A configuration is offered with its signature: by the file that is watched, by the app, or by
+//! what lies in the agent's directory from the last run. It is in force when it is signed (where a
+//! key is given), right in every field, not expired, and not older than the one in force. What is
+//! refused is said in the health report; the one in force stays.
+
+use super::document::Document;
+use super::install::{Install, from_hex};
+use super::ledger::Now;
+use super::parse::parse;
+use super::store::Store;
+use crate::error::Error;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A configuration in force.
+#[derive(Debug, Clone)]
+pub(crate) struct InForce {
+    pub(crate) document: Document,
+    pub(crate) warnings: Vec<String>,
+    bytes: Vec<u8>,
+}
+
+/// The gate that configurations come through.
+#[derive(Debug)]
+pub(crate) struct Source {
+    key: Option<[u8; 32]>,
+    watched: Option<Watched>,
+    pub(crate) in_force: Option<InForce>,
+    /// Why the last one that was offered is not in force.
+    pub(crate) refused: Option<String>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    path: PathBuf,
+    /// What the file and its signature looked like when they were last read.
+    seen: Option<[Look; 2]>,
+}
+
+/// Device, inode, length, time of change in ns; none when the file is not there.
+type Look = Option<(u64, u64, u64, i64)>;
+
+impl Source {
+    pub(crate) fn new(install: &Install) -> Result<Self, Error> {
+        let watched = |path: &PathBuf| Watched { path: path.clone(), seen: None };
+        Ok(Self {
+            key: install.key()?,
+            watched: install.config_file.as_ref().map(watched),
+            in_force: None,
+            refused: None,
+        })
+    }
+
+    /// Takes what the last run left. `true`: it is in force.
+    pub(crate) fn load(&mut self, store: &Store, now: Now) -> bool {
+        let Some(bytes) = store.read("config.json") else { return false };
+        let signature = store.read("config.sig").unwrap_or_default();
+        match self.admit(&bytes, &signature, now) {
+            Ok(in_force) => {
+                self.in_force = Some(in_force);
+                true
+            }
+            Err(reason) => {
+                self.refused = Some(format!("the last run's: {reason}"));
+                false
+            }
+        }
+    }
+
+    /// Looks whether the watched file has changed. `true`: another one is in force.
+    pub(crate) fn look(&mut self, store: &Store, now: Now) -> bool {
+        let Some(watched) = &mut self.watched else { return false };
+        let signature = watched.path.with_added_extension("sig");
+        let looks = [look_at(&watched.path), look_at(&signature)];
+        if looks[0].is_none() || watched.seen.as_ref() == Some(&looks) {
+            return false;
+        }
+        watched.seen = Some(looks);
+        let path = watched.path.clone();
+        match std::fs::read(&path) {
+            Ok(bytes) => {
+                let signature = std::fs::read(signature).unwrap_or_default();
+                self.offer(&bytes, &signature, store, now)
+            }
+            Err(error) => {
+                self.refused = Some(format!("{}: {error}", path.display()));
+                false
+            }
+        }
+    }
+
+    /// Takes a configuration, if it may be in force. `true`: it is another one than before.
+    pub(crate) fn offer(
+        &mut self,
+        bytes: &[u8],
+        signature: &[u8],
+        store: &Store,
+        now: Now,
+    ) -> bool {
+        if self.in_force.as_ref().is_some_and(|present| present.bytes == bytes) {
+            self.refused = None;
+            return false;
+        }
+        match self.admit(bytes, signature, now) {
+            Ok(in_force) => {
+                self.refused = None;
+                // The signature first: a configuration without its own is refused at the next
+                // start, which is the safe side.
+                let kept = store
+                    .write("config.sig", signature)
+                    .and_then(|()| store.write("config.json", bytes));
+                if let Err(error) = kept {
+                    self.refused = Some(format!("it holds until the process ends: {error}"));
+                }
+                self.in_force = Some(in_force);
+                true
+            }
+            Err(reason) => {
+                self.refused = Some(reason);
+                false
+            }
+        }
+    }
+
+    fn admit(&self, bytes: &[u8], signature: &[u8], now: Now) -> Result<InForce, String> {
+        if let Some(key) = self.key {
+            check_signature(key, bytes, signature)?;
+        }
+        let parsed = parse(bytes).map_err(|wrong| format!("{}: {}", wrong.path, wrong.reason))?;
+        let document = parsed.document;
+        if let Some(present) = &self.in_force {
+            let (seq, present) = (document.seq, present.document.seq);
+            if seq < present {
+                return Err(format!("seq: {seq} is older than {present}, which is in force"));
+            }
+            if seq == present {
+                return Err(format!("seq: {seq} is in force with another content"));
+            }
+        }
+        if let Some(not_after) = document.not_after.filter(|&s| s < now.real_ms / 1000) {
+            return Err(format!("not_after: it expired at Unix time {not_after}"));
+        }
+        Ok(InForce { document, warnings: parsed.warnings, bytes: bytes.to_vec() })
+    }
+}
+
+/// A detached Ed25519 signature over the exact bytes: 64 bytes, or their hexadecimal digits.
+fn check_signature(key: [u8; 32], bytes: &[u8], signature: &[u8]) -> Result<(), String> {
+    use ed25519_compact::{PublicKey, Signature};
+    if signature.is_empty() {
+        return Err("signature: there is none, and a public key is configured".to_owned());
+    }
+    let raw = match <[u8; 64]>::try_from(signature) {
+        Ok(raw) => raw,
+        Err(_) => std::str::from_utf8(signature)
+            .ok()
+            .and_then(from_hex)
+            .and_then(|raw| raw.try_into().ok())
+            .ok_or("signature: it is neither 64 bytes nor their hexadecimal digits")?,
+    };
+    PublicKey::new(key)
+        .verify(bytes, &Signature::new(raw))
+        .map_err(|_| "signature: it is not that of these bytes by the configured key".to_owned())
+}
+
+fn look_at(path: &Path) -> Look {
+    let metadata = std::fs::metadata(path).ok()?;
+    let changed_ns =
+        metadata.mtime().wrapping_mul(1_000_000_000).wrapping_add(metadata.mtime_nsec());
+    Some((metadata.dev(), metadata.ino(), metadata.len(), changed_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Setup {
+        directory: tempfile::TempDir,
+        store: Store,
+        source: Source,
+    }
+
+    const NOW: Now = Now { boot_ms: 0, real_ms: 1_000_000 };
+
+    fn setup(public_key: Option<String>) -> Setup {
+        let directory = tempfile::tempdir().unwrap();
+        let config_file = Some(directory.path().join("remote.json"));
+        let install = Install { config_file, public_key, ..Install::default() };
+        let store = Store::open(&directory.path().join("agent")).unwrap();
+        Setup { source: Source::new(&install).unwrap(), store, directory }
+    }
+
+    fn text(seq: u64) -> Vec<u8> {
+        format!(r#"{{"schema": 1, "seq": {seq}}}"#).into_bytes()
+    }
+
+    impl Setup {
+        fn put(&mut self, bytes: &[u8]) -> bool {
+            std::fs::write(self.directory.path().join("remote.json"), bytes).unwrap();
+            // The time of change may be the same.
+            self.source.watched.as_mut().unwrap().seen = None;
+            self.source.look(&self.store, NOW)
+        }
+
+        fn seq(&self) -> Option<u64> {
+            self.source.in_force.as_ref().map(|present| present.document.seq)
+        }
+
+        fn refused(&self) -> &str {
+            self.source.refused.as_deref().unwrap_or_default()
+        }
+    }
+
+    #[test]
+    fn a_watched_file_is_in_force_until_a_newer_one_is_and_over_restarts() {
+        let mut setup = setup(None);
+        assert!(!setup.source.look(&setup.store, NOW), "it is not there yet");
+        assert!(setup.put(&text(5)));
+        assert!(!setup.put(&text(5)));
+        assert!(!setup.put(&text(4)));
+        assert_eq!(setup.refused(), "seq: 4 is older than 5, which is in force");
+        assert!(!setup.put(br#"{"schema": 1, "seq": 5, "kill": {"on": true}}"#));
+        assert_eq!(setup.refused(), "seq: 5 is in force with another content");
+        assert!(!setup.put(br#"{"schema": 1, "seq": 6, "windows": 7}"#));
+        assert!(setup.refused().starts_with("windows: invalid type"), "{}", setup.refused());
+        assert!(!setup.put(br#"{"schema": 1, "seq": 6, "not_after": 999}"#));
+        assert_eq!(setup.refused(), "not_after: it expired at Unix time 999");
+        assert_eq!(setup.seq(), Some(5));
+        assert!(setup.put(&text(7)));
+        assert_eq!((setup.seq(), setup.refused()), (Some(7), ""));
+
+        let mut next = Source::new(&Install::default()).unwrap();
+        assert!(next.load(&setup.store, NOW));
+        assert_eq!(next.in_force.unwrap().document.seq, 7);
+    }
+
+    #[test]
+    fn where_a_key_is_given_only_what_it_signed_is_in_force() {
+        let pair = ed25519_compact::KeyPair::from_seed(ed25519_compact::Seed::new([7; 32]));
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let mut setup = setup(Some(hex(&*pair.pk)));
+        let signature = pair.sk.sign(text(5), None);
+        let offer = |setup: &mut Setup, bytes: &[u8], signature: &[u8]| {
+            setup.source.offer(bytes, signature, &setup.store, NOW)
+        };
+        assert!(!offer(&mut setup, &text(5), b""));
+        assert!(setup.refused().starts_with("signature: there is none"));
+        assert!(!offer(&mut setup, &text(5), b"abc"));
+        assert!(setup.refused().starts_with("signature: it is neither"));
+        assert!(!offer(&mut setup, &text(6), &*signature));
+        assert!(setup.refused().starts_with("signature: it is not that"));
+        assert!(offer(&mut setup, &text(5), &*signature));
+        // The digits do as well, and the one on the disk is looked at again.
+        assert!(offer(&mut setup, &text(6), hex(&*pair.sk.sign(text(6), None)).as_bytes()));
+        setup.source.in_force = None;
+        assert!(setup.source.load(&setup.store, NOW));
+        setup.store.write("config.json", &text(8)).unwrap();
+        setup.source.in_force = None;
+        assert!(!setup.source.load(&setup.store, NOW));
+        assert!(setup.refused().starts_with("the last run's: signature"));
+    }
+}

@@ -1,0 +1,130 @@
+//! The agent's directory: what outlives the process.
+//!
+//! `install_id`, `config.json` with `config.sig` (the last configuration that was good),
+//! `ledger.json` (under the lock of `ledger.lock`, as an app may have several processes),
+//! `starts/`, `pools/` (crash-proof recorders), `captures/`. All of it is private to the app. A
+//! file is replaced by renaming a whole new one; one that cannot be read counts as not there.
+
+use super::ledger::Ledger;
+use crate::error::Error;
+use std::fs::{self, File, Permissions};
+use std::io::{ErrorKind, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The directory.
+#[derive(Debug)]
+pub(crate) struct Store {
+    root: PathBuf,
+}
+
+impl Store {
+    /// Opens it, makes it if need be.
+    pub(crate) fn open(root: &Path) -> Result<Self, Error> {
+        let store = Self { root: root.to_owned() };
+        for directory in [root.to_owned(), store.captures(), store.pools(), store.starts()] {
+            make_private(&directory).map_err(|source| Error::Io {
+                what: "create",
+                path: directory.clone(),
+                source,
+            })?;
+        }
+        Ok(store)
+    }
+
+    pub(crate) fn captures(&self) -> PathBuf {
+        self.root.join("captures")
+    }
+
+    pub(crate) fn pools(&self) -> PathBuf {
+        self.root.join("pools")
+    }
+
+    pub(crate) fn starts(&self) -> PathBuf {
+        self.root.join("starts")
+    }
+
+    /// A file's content; `None` when it is not there.
+    pub(crate) fn read(&self, name: &str) -> Option<Vec<u8>> {
+        fs::read(self.root.join(name)).ok()
+    }
+
+    /// Replaces a file whole: after a crash it is the old or the new one.
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let path = self.root.join(name);
+        let temporary = self.root.join(format!("{name}.{}.tmp", std::process::id()));
+        let write = || {
+            let mut file = File::options()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&temporary)?;
+            file.write_all(bytes)?;
+            file.sync_data()?;
+            fs::rename(&temporary, &path)
+        };
+        write().map_err(|source| Error::Io { what: "write", path: path.clone(), source })
+    }
+
+    /// The installation's id: the app's, or a random one that stays.
+    pub(crate) fn install_id(&self, given: Option<&str>) -> Result<String, Error> {
+        if let Some(id) = given {
+            return Ok(id.to_owned());
+        }
+        let kept = self.read("install_id").and_then(|bytes| String::from_utf8(bytes).ok());
+        if let Some(id) = kept.filter(|id| id.len() == 32) {
+            return Ok(id);
+        }
+        let path = Path::new("/dev/urandom");
+        let io = |source| Error::Io { what: "read", path: path.to_owned(), source };
+        let mut random = [0u8; 16];
+        let mut file = File::open(path).map_err(io)?;
+        std::io::Read::read_exact(&mut file, &mut random).map_err(io)?;
+        let id: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.write("install_id", id.as_bytes())?;
+        Ok(id)
+    }
+
+    /// The ledger as it lies there.
+    pub(crate) fn ledger(&self) -> Ledger {
+        let text = self.read("ledger.json");
+        text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+
+    /// Puts the ledger there. Under [`Store::lock_ledger`].
+    pub(crate) fn save_ledger(&self, ledger: &Ledger) -> Result<(), Error> {
+        self.write("ledger.json", &serde_json::to_vec(ledger)?)
+    }
+
+    /// Holds the ledger's lock among the app's processes until it is dropped.
+    pub(crate) fn lock_ledger(&self) -> Result<File, Error> {
+        let path = self.root.join("ledger.lock");
+        let io = |source| Error::Io { what: "lock", path: path.clone(), source };
+        let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let file = file.map_err(io)?;
+        // SAFETY: a valid descriptor; the lock goes with the file.
+        match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } {
+            0 => Ok(file),
+            _ => Err(Error::io("lock", path)),
+        }
+    }
+
+    /// Deletes every capture.
+    pub(crate) fn purge(&self) {
+        for directory in [self.captures(), self.pools()] {
+            for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+fn make_private(directory: &Path) -> std::io::Result<()> {
+    match fs::DirBuilder::new().mode(0o700).recursive(true).create(directory) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    fs::set_permissions(directory, Permissions::from_mode(0o700))
+}

@@ -1,0 +1,410 @@
+//! Triggers: looks at what is recorded for what the armed windows wait for.
+//!
+//! Runs on the agent's thread, over what [`crate::recorder::follow`] shows. Sections are followed
+//! by thread: a frame is judged when it ends, a main thread that is blocked while it is.
+
+use super::document::{Jank, Opens, ThreadChoice, Trigger};
+use super::glob::Glob;
+use super::policy::Policy;
+use crate::record::{Packed, Record};
+use crate::recorder::follow::{Sight, Who};
+use crate::recorder::layout::Form;
+use crate::text::redact::Redactor;
+use std::collections::{HashMap, VecDeque};
+
+/// Something that an armed window waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// Keep this span of boot time, ns.
+    Fired { window: usize, why: String, from_ns: u64, to_ns: u64 },
+    /// The section that closes the window ended.
+    Ended { window: usize, at_ns: u64 },
+}
+
+/// What a trigger looks for in the records.
+#[derive(Debug)]
+enum Look {
+    /// Sections that take longer.
+    Jank { section: Glob, over: Over, count: u32, within_ns: u64, past: VecDeque<(u64, u64)> },
+    /// A section or instant that begins.
+    Begin { name: Glob, thread: ThreadChoice },
+    /// The main thread does nothing else for longer; whether that was reported.
+    Blocked { over_ns: u64, was_reported: bool },
+    /// From one section …
+    From { name: Glob, thread: ThreadChoice },
+    /// … to another.
+    Until { name: Glob, thread: ThreadChoice },
+    /// Named by the app.
+    Custom(String),
+    /// Memory: available below this, percent.
+    LowMemory(f64),
+}
+
+/// How long a section may take.
+#[derive(Debug, Clone, Copy)]
+enum Over {
+    Ns(u64),
+    /// Of the display's refresh, as it is when the section ends.
+    Periods(f64),
+}
+
+/// What a window waits for.
+#[derive(Debug)]
+struct Watch {
+    window: usize,
+    look: Look,
+    before_ns: u64,
+    after_ns: u64,
+}
+
+/// A section that is open.
+#[derive(Debug)]
+struct Open {
+    begin_ns: u64,
+    /// The watches that want to know when it ends.
+    watches: Vec<usize>,
+}
+
+/// A thread's open sections.
+#[derive(Debug, Default)]
+struct Thread {
+    open: Vec<Open>,
+}
+
+/// Threads whose records are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    all: bool,
+    main_tid: Option<i32>,
+}
+
+impl Wanted {
+    pub(crate) fn includes(&self, who: Who) -> bool {
+        self.all || Some(who.tid) == self.main_tid
+    }
+}
+
+/// All triggers of the armed windows.
+#[derive(Debug)]
+pub(crate) struct Triggers {
+    watches: Vec<Watch>,
+    threads: HashMap<Who, Thread>,
+    main_tid: i32,
+    /// The display's refresh period.
+    pub(crate) period_ns: u64,
+    redactor: Option<Redactor>,
+    findings: Vec<Finding>,
+}
+
+impl Triggers {
+    /// For the windows of that index.
+    pub(crate) fn new(
+        policy: &Policy,
+        windows: &[usize],
+        main_tid: i32,
+        redactor: Option<Redactor>,
+    ) -> Self {
+        let mut watches = Vec::new();
+        for &window in windows {
+            let Some(opens) = policy.window(window).map(|window| &window.opens) else { continue };
+            let max_ns = policy.window(window).map_or(0, |window| nanos(window.max_s));
+            match opens {
+                Opens::Section(span) => {
+                    let look = Look::From { name: Glob::new(&span.from), thread: span.thread };
+                    watches.push(Watch { window, look, before_ns: 0, after_ns: max_ns });
+                    if let Some(until) = &span.until {
+                        let look = Look::Until { name: Glob::new(until), thread: span.thread };
+                        watches.push(Watch { window, look, before_ns: 0, after_ns: 0 });
+                    }
+                }
+                Opens::Triggers(triggers) => {
+                    watches.extend(triggers.any.iter().map(|trigger| Watch {
+                        window,
+                        look: Look::of(trigger),
+                        before_ns: nanos(triggers.before_s),
+                        after_ns: nanos(triggers.after_s).min(max_ns),
+                    }));
+                }
+                Opens::AppStart | Opens::Schedule(_) | Opens::Manual => {}
+            }
+        }
+        let (threads, findings) = (HashMap::new(), Vec::new());
+        let period_ns = super::vitals::period_ns();
+        Self { watches, threads, main_tid, period_ns, redactor, findings }
+    }
+
+    /// The threads whose records say anything.
+    pub(crate) fn wanted(&self) -> Wanted {
+        let of = |watch: &Watch| match watch.look {
+            Look::Begin { thread, .. } | Look::From { thread, .. } | Look::Until { thread, .. } => {
+                Some(thread)
+            }
+            Look::Jank { .. } | Look::Blocked { .. } => Some(ThreadChoice::Main),
+            Look::Custom(_) | Look::LowMemory(_) => None,
+        };
+        let threads: Vec<_> = self.watches.iter().filter_map(of).collect();
+        Wanted {
+            all: threads.contains(&ThreadChoice::Any),
+            main_tid: (!threads.is_empty()).then_some(self.main_tid),
+        }
+    }
+
+    /// Only these windows are armed still.
+    pub(crate) fn keep(&mut self, windows: &[usize]) {
+        if self.watches.iter().all(|watch| windows.contains(&watch.window)) {
+            return;
+        }
+        self.watches.retain(|watch| windows.contains(&watch.window));
+        // Sections know their watches by index.
+        self.threads.clear();
+    }
+
+    /// What memory must fall below for somebody to care, percent; 0 when nobody does.
+    pub(crate) fn memory_limit(&self) -> f64 {
+        let limits = self.watches.iter().map(|watch| match watch.look {
+            Look::LowMemory(percent) => percent,
+            _ => 0.0,
+        });
+        limits.fold(0.0, f64::max)
+    }
+
+    /// Takes what was found.
+    pub(crate) fn take(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.findings)
+    }
+
+    /// Looks at a record of a thread.
+    pub(crate) fn see(&mut self, who: Who, sight: Sight<'_>) {
+        let Sight::Record(time_ns, form, bytes) = sight else {
+            self.threads.remove(&who);
+            return;
+        };
+        let text;
+        let record = match form {
+            Form::Text => Record::parse(bytes),
+            Form::Packed => {
+                text = Packed::parse(bytes).map(|packed| packed.to_text(0)).unwrap_or_default();
+                Record::parse(&text)
+            }
+            Form::Note => None,
+        };
+        match record {
+            Some(Record::Begin { name, .. }) => self.begin(who, time_ns, name),
+            Some(Record::End { .. }) => self.end(who, time_ns),
+            Some(Record::Instant { name, .. } | Record::TrackInstant { name, .. }) => {
+                self.instant(who, time_ns, name);
+            }
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, who: Who, begin_ns: u64, name: &[u8]) {
+        let mut watches = Vec::new();
+        let is_main = who.tid == self.main_tid;
+        for index in 0..self.watches.len() {
+            match &self.watches[index].look {
+                Look::Jank { section, .. } if is_main && section.matches(name) => {
+                    watches.push(index)
+                }
+                Look::Until { name: glob, thread }
+                    if is_of(*thread, is_main) && glob.matches(name) =>
+                {
+                    watches.push(index);
+                }
+                Look::Begin { name: glob, thread } | Look::From { name: glob, thread }
+                    if is_of(*thread, is_main) && glob.matches(name) =>
+                {
+                    let why = format!("section {}", self.shown(name));
+                    self.fire(index, why, begin_ns, begin_ns);
+                }
+                _ => {}
+            }
+        }
+        self.threads.entry(who).or_default().open.push(Open { begin_ns, watches });
+    }
+
+    fn instant(&mut self, who: Who, time_ns: u64, name: &[u8]) {
+        let is_main = who.tid == self.main_tid;
+        for index in 0..self.watches.len() {
+            let watch = &self.watches[index];
+            match &watch.look {
+                Look::Begin { name: glob, thread } | Look::From { name: glob, thread }
+                    if is_of(*thread, is_main) && glob.matches(name) =>
+                {
+                    let why = format!("instant {}", self.shown(name));
+                    self.fire(index, why, time_ns, time_ns);
+                }
+                Look::Until { name: glob, thread }
+                    if is_of(*thread, is_main) && glob.matches(name) =>
+                {
+                    let window = watch.window;
+                    self.findings.push(Finding::Ended { window, at_ns: time_ns });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn end(&mut self, who: Who, end_ns: u64) {
+        let Some(thread) = self.threads.get_mut(&who) else { return };
+        let Some(open) = thread.open.pop() else { return };
+        for index in open.watches {
+            let Some(watch) = self.watches.get_mut(index) else { continue };
+            match &mut watch.look {
+                Look::Until { .. } => {
+                    let window = watch.window;
+                    self.findings.push(Finding::Ended { window, at_ns: end_ns });
+                }
+                Look::Jank { over, count, within_ns, past, .. } => {
+                    let over_ns = over.ns(self.period_ns);
+                    let took_ns = end_ns.saturating_sub(open.begin_ns);
+                    if took_ns <= over_ns {
+                        continue;
+                    }
+                    past.push_back((open.begin_ns, end_ns));
+                    while past.len() > *count as usize
+                        || past.front().is_some_and(|&(_, end)| end + *within_ns < end_ns)
+                    {
+                        past.pop_front();
+                    }
+                    if past.len() < *count as usize {
+                        continue;
+                    }
+                    let limit = millis(over_ns);
+                    let mut why = format!("jank: {} ms, over {limit} ms", millis(took_ns));
+                    if *count > 1 {
+                        why = format!("{why}, {count} of them");
+                    }
+                    let from_ns = past.front().map_or(open.begin_ns, |&(begin, _)| begin);
+                    past.clear();
+                    self.fire(index, why, from_ns, end_ns);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The main thread as it is now; `silent_ns`: how long its loop has not answered.
+    pub(crate) fn look_at_main_thread(&mut self, now_ns: u64, silent_ns: u64) {
+        let main_tid = self.main_tid;
+        let main = self.threads.iter().find(|(who, _)| who.tid == main_tid && who.lane == 0);
+        let first = main.and_then(|(_, thread)| thread.open.first());
+        let in_section_ns = first.map_or(0, |first| now_ns.saturating_sub(first.begin_ns));
+        let blocked_ns = silent_ns.max(in_section_ns);
+        for index in 0..self.watches.len() {
+            let Look::Blocked { over_ns, was_reported } = &mut self.watches[index].look else {
+                continue;
+            };
+            let is_blocked = blocked_ns > *over_ns;
+            if is_blocked && !std::mem::replace(was_reported, is_blocked) {
+                let why = format!("main thread blocked for {} ms", millis(blocked_ns));
+                self.fire(index, why, now_ns - blocked_ns, now_ns);
+            } else {
+                *was_reported = is_blocked;
+            }
+        }
+    }
+
+    /// The app says that something happened.
+    pub(crate) fn custom(&mut self, name: &str, now_ns: u64) {
+        for index in 0..self.watches.len() {
+            if matches!(&self.watches[index].look, Look::Custom(wanted) if wanted == name) {
+                self.fire(index, format!("custom {name}"), now_ns, now_ns);
+            }
+        }
+    }
+
+    /// That share of the memory is available, percent; 0 when the app was told that it is little.
+    pub(crate) fn memory(&mut self, available_percent: f64, now_ns: u64) {
+        for index in 0..self.watches.len() {
+            if matches!(self.watches[index].look, Look::LowMemory(limit)
+                if available_percent < limit || available_percent <= 0.0)
+            {
+                let why = if available_percent > 0.0 {
+                    format!("low memory: {available_percent:.1} % available")
+                } else {
+                    "low memory: the system says so".to_owned()
+                };
+                self.fire(index, why, now_ns, now_ns);
+            }
+        }
+    }
+
+    fn fire(&mut self, watch: usize, why: String, from_ns: u64, to_ns: u64) {
+        let Some(watch) = self.watches.get(watch) else { return };
+        self.findings.push(Finding::Fired {
+            window: watch.window,
+            why,
+            from_ns: from_ns.saturating_sub(watch.before_ns),
+            to_ns: to_ns.saturating_add(watch.after_ns),
+        });
+    }
+
+    /// A name as it may leave the process.
+    fn shown(&mut self, name: &[u8]) -> String {
+        let name = String::from_utf8_lossy(name).into_owned();
+        match &mut self.redactor {
+            Some(redactor) => redactor.thread_name(name),
+            None => name,
+        }
+    }
+}
+
+impl Look {
+    fn of(trigger: &Trigger) -> Self {
+        match trigger {
+            Trigger::Jank(jank) => Self::Jank {
+                section: Glob::new(&jank.section),
+                over: Over::of(jank),
+                count: jank.count,
+                within_ns: nanos(jank.within_s),
+                past: VecDeque::new(),
+            },
+            Trigger::Blocked(blocked) => {
+                Self::Blocked { over_ns: nanos(blocked.over_s), was_reported: false }
+            }
+            Trigger::Custom(custom) => Self::Custom(custom.name.clone()),
+            Trigger::Section(section) => {
+                Self::Begin { name: Glob::new(&section.name), thread: section.thread }
+            }
+            Trigger::LowMemory(low) => Self::LowMemory(low.available_percent),
+        }
+    }
+}
+
+impl Over {
+    fn of(jank: &Jank) -> Self {
+        jank.over_ms.map_or(Self::Periods(jank.over_periods), |ms| Self::Ns(nanos(ms / 1000.0)))
+    }
+
+    fn ns(self, period_ns: u64) -> u64 {
+        match self {
+            Self::Ns(ns) => ns,
+            Self::Periods(periods) => {
+                #[allow(clippy::cast_precision_loss, reason = "a period is some ms")]
+                let period_s = period_ns as f64 / 1e9;
+                nanos(periods * period_s)
+            }
+        }
+    }
+}
+
+fn is_of(thread: ThreadChoice, is_main: bool) -> bool {
+    is_main || thread == ThreadChoice::Any
+}
+
+/// Seconds as nanoseconds.
+#[allow(clippy::cast_possible_truncation, reason = "limited by the document's checks")]
+#[allow(clippy::cast_sign_loss, reason = "never negative")]
+fn nanos(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
+}
+
+/// Nanoseconds as milliseconds with a decimal.
+fn millis(ns: u64) -> String {
+    format!("{}.{}", ns / 1_000_000, ns / 100_000 % 10)
+}
+
+#[cfg(test)]
+#[path = "triggers_tests.rs"]
+mod tests;

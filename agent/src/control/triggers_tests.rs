@@ -1,0 +1,146 @@
+//! Each trigger, on records as a phone makes them.
+
+use super::*;
+use crate::control::document::{Blocked, Document, LowMemory, Named, SectionName, SectionSpan};
+use crate::control::document::{Triggers as Around, Window};
+use crate::control::policy::Device;
+
+const MAIN: Who = Who { incarnation: 1, lane: 0, tid: 100 };
+const OTHER: Who = Who { incarnation: 2, lane: 0, tid: 101 };
+const MS: u64 = 1_000_000;
+
+fn watching(opens: Opens) -> Triggers {
+    let window = Window { id: "w".into(), opens, max_s: 10.0, ..Window::default() };
+    let document = Document { windows: vec![window], ..Document::default() };
+    let policy = Policy::new(document, &Device::default());
+    Triggers::new(&policy, &[0], 100, None)
+}
+
+fn around(trigger: Trigger) -> Triggers {
+    watching(Opens::Triggers(Around { any: vec![trigger], before_s: 1.0, after_s: 0.5 }))
+}
+
+impl Triggers {
+    fn slice(&mut self, who: Who, name: &str, from_ms: u64, to_ms: u64) -> Vec<Finding> {
+        let begin = format!("B|100|{name}");
+        self.see(who, Sight::Record(from_ms * MS, Form::Text, begin.as_bytes()));
+        self.see(who, Sight::Record(to_ms * MS, Form::Text, b"E|100"));
+        self.take()
+    }
+}
+
+fn fired(why: &str, from_ms: u64, to_ms: u64) -> Vec<Finding> {
+    vec![Finding::Fired { window: 0, why: why.into(), from_ns: from_ms * MS, to_ns: to_ms * MS }]
+}
+
+#[test]
+fn a_frame_over_the_limit_fires_with_what_is_around_it_and_others_do_not() {
+    let mut triggers = around(Trigger::Jank(Jank { over_ms: Some(40.0), ..Jank::default() }));
+    for frame in 0..1000 {
+        let from = 5000 + frame * 50;
+        assert_eq!(triggers.slice(MAIN, "Choreographer#doFrame 7", from, from + 40), []);
+        assert_eq!(triggers.slice(MAIN, "inflate", from, from + 49), []);
+        assert!(!triggers.wanted().includes(OTHER));
+    }
+    let expected = fired("jank: 41.0 ms, over 40.0 ms", 89_000, 90_541);
+    assert_eq!(triggers.slice(MAIN, "Choreographer#doFrame", 90_000, 90_041), expected);
+}
+
+#[test]
+fn the_limit_may_be_given_in_refresh_periods() {
+    let mut triggers = around(Trigger::Jank(Jank { over_periods: 2.0, ..Jank::default() }));
+    assert_eq!(triggers.slice(MAIN, "Choreographer#doFrame", 2000, 2033), []);
+    assert_eq!(triggers.slice(MAIN, "Choreographer#doFrame", 2000, 2034).len(), 1);
+    triggers.period_ns = 20 * MS;
+    assert_eq!(triggers.slice(MAIN, "Choreographer#doFrame", 2000, 2040), []);
+}
+
+#[test]
+fn several_janks_fire_when_they_come_together() {
+    let jank = Jank { over_ms: Some(20.0), count: 3, within_s: 1.0, ..Jank::default() };
+    let mut triggers = around(Trigger::Jank(jank));
+    for (from, expected) in [
+        (2000, vec![]),
+        (2900, vec![]),
+        // The first is too long ago.
+        (3100, vec![]),
+        (3500, fired("jank: 30.0 ms, over 20.0 ms, 3 of them", 1900, 4030)),
+        // They count once.
+        (3600, vec![]),
+    ] {
+        assert_eq!(
+            triggers.slice(MAIN, "Choreographer#doFrame", from, from + 30),
+            expected,
+            "{from}"
+        );
+    }
+}
+
+#[test]
+fn a_main_thread_that_stays_in_a_section_fires_once_while_it_does() {
+    let mut triggers = around(Trigger::Blocked(Blocked { over_s: 4.0 }));
+    triggers.see(MAIN, Sight::Record(2000 * MS, Form::Text, b"B|100|frame"));
+    triggers.see(MAIN, Sight::Record(2001 * MS, Form::Text, b"B|100|binder transaction"));
+    triggers.look_at_main_thread(5900 * MS, 0);
+    assert_eq!(triggers.take(), []);
+    triggers.look_at_main_thread(6100 * MS, 0);
+    assert_eq!(triggers.take(), fired("main thread blocked for 4100.0 ms", 1000, 6600));
+    triggers.look_at_main_thread(9000 * MS, 0);
+    assert_eq!(triggers.take(), []);
+    // A loop that does not answer is blocked too.
+    let mut triggers = around(Trigger::Blocked(Blocked { over_s: 4.0 }));
+    triggers.look_at_main_thread(6100 * MS, 4100 * MS);
+    assert_eq!(triggers.take(), fired("main thread blocked for 4100.0 ms", 1000, 6600));
+}
+
+#[test]
+fn names_fire_on_the_threads_that_are_asked_about() {
+    let section = |thread| Trigger::Section(SectionName { name: "load*".into(), thread });
+    let mut triggers = around(section(ThreadChoice::Main));
+    assert!(!triggers.wanted().includes(OTHER));
+    assert_eq!(triggers.slice(MAIN, "unload", 2000, 2001), []);
+    assert_eq!(triggers.slice(MAIN, "loadAd", 2000, 2001), fired("section loadAd", 1000, 2500));
+    let mut triggers = around(section(ThreadChoice::Any));
+    assert!(triggers.wanted().includes(OTHER));
+    triggers.see(OTHER, Sight::Record(2000 * MS, Form::Text, b"I|100|load"));
+    assert_eq!(triggers.take(), fired("instant load", 1000, 2500));
+}
+
+#[test]
+fn a_window_goes_from_one_section_to_another() {
+    let mut triggers = watching(Opens::Section(SectionSpan {
+        from: "activityStart".into(),
+        until: Some("reportFullyDrawn".into()),
+        thread: ThreadChoice::Main,
+    }));
+    let expected = fired("section activityStart", 2000, 12_000);
+    assert_eq!(triggers.slice(MAIN, "activityStart", 2000, 2100), expected);
+    let ended = vec![Finding::Ended { window: 0, at_ns: 3100 * MS }];
+    assert_eq!(triggers.slice(MAIN, "reportFullyDrawn", 3000, 3100), ended);
+}
+
+#[test]
+fn the_app_and_the_memory_fire_too() {
+    let mut triggers = around(Trigger::Custom(Named { name: "rage-tap".into() }));
+    triggers.custom("other", 2000 * MS);
+    assert_eq!(triggers.take(), []);
+    triggers.custom("rage-tap", 2000 * MS);
+    assert_eq!(triggers.take(), fired("custom rage-tap", 1000, 2500));
+    let mut triggers = around(Trigger::LowMemory(LowMemory { available_percent: 5.0 }));
+    assert!((triggers.memory_limit() - 5.0).abs() < 1e-9);
+    triggers.memory(5.1, 2000 * MS);
+    assert_eq!(triggers.take(), []);
+    triggers.memory(4.9, 2000 * MS);
+    assert_eq!(triggers.take(), fired("low memory: 4.9 % available", 1000, 2500));
+    triggers.memory(0.0, 2000 * MS);
+    assert_eq!(triggers.take(), fired("low memory: the system says so", 1000, 2500));
+}
+
+#[test]
+fn where_records_are_missing_sections_are_not_taken_for_long_ones() {
+    let mut triggers = around(Trigger::Jank(Jank { over_ms: Some(40.0), ..Jank::default() }));
+    triggers.see(MAIN, Sight::Record(2000 * MS, Form::Text, b"B|100|Choreographer#doFrame"));
+    triggers.see(MAIN, Sight::Break);
+    triggers.see(MAIN, Sight::Record(9000 * MS, Form::Text, b"E|100"));
+    assert_eq!(triggers.take(), []);
+}

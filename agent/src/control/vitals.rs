@@ -1,0 +1,128 @@
+//! What the app and the system say about the process besides its records: the display's period,
+//! whether the main loop answers, how much memory there is.
+//!
+//! The setters run on the app's threads: atomics only.
+
+use crate::clock;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+
+/// The display's refresh period, ns; 60 Hz until it is said.
+static PERIOD_NS: AtomicU64 = AtomicU64::new(16_666_667);
+
+/// The display's refresh rate is that many Hz now. Nonsense is ignored.
+pub(crate) fn set_refresh_rate(hz: f64) {
+    if (1.0..=1000.0).contains(&hz) {
+        #[allow(clippy::cast_possible_truncation, reason = "within a second")]
+        #[allow(clippy::cast_sign_loss, reason = "positive")]
+        // ORDERING: Relaxed; a setting, it publishes nothing.
+        PERIOD_NS.store((1e9 / hz) as u64, Ordering::Relaxed);
+    }
+}
+
+pub(crate) fn period_ns() -> u64 {
+    // ORDERING: Relaxed; see above.
+    PERIOD_NS.load(Ordering::Relaxed)
+}
+
+// ---- the main loop ----
+
+/// Posts a task to the main loop that calls [`main_is_alive`].
+pub(crate) type Ping = unsafe extern "C" fn(*mut c_void);
+
+static PING: AtomicUsize = AtomicUsize::new(0);
+static PING_CONTEXT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+/// Boot time of the ping that is not answered yet; 0: none is out.
+static ASKED_NS: AtomicU64 = AtomicU64::new(0);
+static LAST_ASKED_NS: AtomicU64 = AtomicU64::new(0);
+
+/// How often the main loop is asked.
+const ASK_NS: u64 = 1_000_000_000;
+
+/// From now on the main loop is asked through `ping`; `None`: no more.
+pub(crate) fn watch_main(ping: Option<Ping>, context: *mut c_void) {
+    // ORDERING: Relaxed, then Release: who sees the function sees its context.
+    PING.store(0, Ordering::Relaxed);
+    ASKED_NS.store(0, Ordering::Relaxed);
+    PING_CONTEXT.store(context, Ordering::Relaxed);
+    PING.store(ping.map_or(0, |ping| ping as usize), Ordering::Release);
+}
+
+/// The main loop has come to the task.
+pub(crate) fn main_is_alive() {
+    // ORDERING: Relaxed; a time publishes nothing.
+    ASKED_NS.store(0, Ordering::Relaxed);
+}
+
+/// Asks the main loop, if it is time; how long the last ping is out, ns.
+pub(crate) fn silent_ns(now_ns: u64) -> u64 {
+    // ORDERING: Acquire, pairs with the Release in `watch_main`.
+    let ping = PING.load(Ordering::Acquire);
+    if ping == 0 {
+        return 0;
+    }
+    // ORDERING: Relaxed, all; this thread alone asks.
+    match ASKED_NS.load(Ordering::Relaxed) {
+        0 => {
+            if now_ns.saturating_sub(LAST_ASKED_NS.load(Ordering::Relaxed)) >= ASK_NS {
+                LAST_ASKED_NS.store(now_ns, Ordering::Relaxed);
+                ASKED_NS.store(now_ns, Ordering::Relaxed);
+                // SAFETY: a function of that type was stored, and nothing else ever is.
+                let ping = unsafe { std::mem::transmute::<usize, Ping>(ping) };
+                // SAFETY: what `tracetee_watch_main` asks of its caller.
+                unsafe { ping(PING_CONTEXT.load(Ordering::Relaxed)) };
+            }
+            0
+        }
+        asked_ns => now_ns.saturating_sub(asked_ns),
+    }
+}
+
+/// After a fork, in the child: its main loop is another.
+pub(crate) fn forget_after_fork() {
+    watch_main(None, std::ptr::null_mut());
+}
+
+// ---- memory ----
+
+/// How often it is looked at, ms.
+const MEMORY_MS: u64 = 5_000;
+static MEMORY_SEEN_MS: AtomicU64 = AtomicU64::new(0);
+
+/// The share of the memory that is available, percent; `None` when it is not time to look, or not
+/// to be had.
+pub(crate) fn memory_available_percent(boot_ms: u64) -> Option<f64> {
+    // ORDERING: Relaxed, both; this thread alone.
+    if boot_ms.saturating_sub(MEMORY_SEEN_MS.load(Ordering::Relaxed)) < MEMORY_MS {
+        return None;
+    }
+    MEMORY_SEEN_MS.store(boot_ms, Ordering::Relaxed);
+    available_percent(&std::fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+fn available_percent(text: &str) -> Option<f64> {
+    let number = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().trim_end_matches(" kB").parse::<f64>().ok()
+    };
+    let (total, available) = (number("MemTotal:")?, number("MemAvailable:")?);
+    (total > 0.0).then(|| available / total * 100.0)
+}
+
+/// The present boot time, for who tells of something that happened.
+pub(crate) fn now_ns() -> u64 {
+    clock::boot_ns()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_memory_is_read_as_the_kernel_writes_it() {
+        let text = "MemTotal:        8000000 kB\nMemFree: 5 kB\nMemAvailable:     400000 kB\n";
+        assert!((available_percent(text).unwrap() - 5.0).abs() < 1e-9);
+        assert_eq!(available_percent("MemTotal: 8 kB\n"), None);
+        assert!(memory_available_percent(1 << 40).is_some());
+    }
+}

@@ -1,0 +1,65 @@
+//! What one record costs on this device, measured: the share of a processor that recording takes
+//! is judged by it.
+//!
+//! Records are made as libcutils makes them (formatted) and recorded as the hook does, into a
+//! recorder of their own, while no capture runs. What else the app pays for a record (Java's
+//! strings, the call) is not ours to measure.
+
+use crate::clock::{self, Anchor};
+use crate::error::Error;
+use crate::recorder::layout::Mode;
+use crate::recorder::pool::{Pool, Shape};
+use crate::recorder::{session, thread, writer};
+use std::time::Instant;
+
+/// Rounds, of which the median counts, and records in each: some 200 µs together.
+const ROUNDS: usize = 5;
+const RECORDS: u32 = 400;
+
+/// Measures. Under the capture's lock, while no session is open.
+pub(crate) fn ns_per_record(earlier: Anchor) -> Result<f64, Error> {
+    let shape = Shape {
+        capacity_bytes: 256 * 1024,
+        block_bytes: 16 * 1024,
+        mode: Mode::Ring,
+        path: None,
+        anchors: clock::choose(earlier),
+    };
+    let pool = Box::new(Pool::create(&shape)?);
+    session::open(&raw const *pool, u64::MAX);
+    let mut rounds = [0.0; ROUNDS];
+    if let Some(state) = thread::current() {
+        // The first touches memory for the first time.
+        round(state);
+        rounds.fill_with(|| round(state));
+    }
+    if !session::close() {
+        // Another thread was writing to a marker just now, and is stopped in it.
+        std::mem::forget(pool);
+    }
+    rounds.sort_by(f64::total_cmp);
+    Ok(rounds.get(ROUNDS / 2).copied().unwrap_or(0.0))
+}
+
+fn round(state: &thread::ThreadState) -> f64 {
+    let started = Instant::now();
+    for number in 0..RECORDS {
+        let mut buffer = [0u8; 1024];
+        let name = c"Choreographer#doFrame";
+        // SAFETY: a buffer of that size, and arguments as the format says.
+        let len = unsafe {
+            libc::snprintf(
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                c"B|%d|%s".as_ptr(),
+                number,
+                name.as_ptr(),
+            )
+        };
+        let record = buffer.get(..usize::try_from(len).unwrap_or(0)).unwrap_or(&[]);
+        writer::record(state, std::hint::black_box(record));
+    }
+    #[allow(clippy::cast_precision_loss, reason = "microseconds")]
+    let ns = started.elapsed().as_nanos() as f64;
+    ns / f64::from(RECORDS)
+}

@@ -1,0 +1,295 @@
+//! Follows what is being recorded, for triggers: each look sees what was committed since the last.
+//!
+//! Runs on the agent's own thread, never on one that records. A look reads the new words alone,
+//! so its cost grows with the records and not with the recorder's size. Records of one thread come
+//! in order; where the recorder was overtaken, that is said.
+
+use super::blocks::{CLOSED, Memory, PARTIAL, generation_of, state_of};
+use super::copy::copy;
+use super::layout::{Form, NOTE_SEGMENT, NOTE_THREAD_END, Segment, anchor_from_bytes};
+use super::reader::PoolReader;
+use super::snapshot::record_at;
+use super::times::TimeMap;
+use crate::clock::Anchor;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+/// Whose record it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Who {
+    pub(crate) incarnation: u32,
+    pub(crate) lane: u8,
+    pub(crate) tid: i32,
+}
+
+/// What a look sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sight<'a> {
+    /// A record, at that boot time.
+    Record(u64, Form, &'a [u8]),
+    /// Records of the thread are missing here, or it ended.
+    Break,
+}
+
+/// Where the last look at a block ended.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    lease: u32,
+    words: u32,
+    segment: Option<Segment>,
+    /// The tick that deltas count from.
+    base: u64,
+}
+
+/// New words of a block, from one segment.
+struct Run {
+    segment: Segment,
+    /// Which of the looks' copies, and which words of it.
+    copy: usize,
+    words: std::ops::Range<usize>,
+    base: u64,
+}
+
+/// The follower of one pool.
+#[derive(Debug, Default)]
+pub(crate) struct Follower {
+    places: Vec<Place>,
+    /// The segment that each thread was last seen in.
+    sequences: HashMap<Who, u32>,
+    anchors: Vec<Anchor>,
+    /// Records seen so far.
+    pub(crate) records: u64,
+}
+
+/// How many anchors are kept: some seconds of a busy process.
+const MAX_ANCHORS: usize = 64;
+
+impl Follower {
+    /// Looks at what is new. `see` is asked about the threads for which `wants` says so.
+    pub(crate) fn look(
+        &mut self,
+        reader: &PoolReader<'_>,
+        wants: impl Fn(Who) -> bool,
+        mut see: impl FnMut(Who, Sight<'_>),
+    ) {
+        self.places.resize(reader.blocks() as usize, Place::default());
+        let (mut copies, mut runs, mut breaks) = (Vec::new(), Vec::new(), Vec::new());
+        for index in 0..reader.blocks() {
+            self.take_new(reader, index, &mut copies, &mut runs, &mut breaks);
+        }
+        let over = self.anchors.len().saturating_sub(MAX_ANCHORS);
+        self.anchors.drain(..over);
+        let map = TimeMap::new(reader.pool_header().anchors, self.anchors.clone());
+        breaks.into_iter().filter(|who| wants(*who)).for_each(|who| see(who, Sight::Break));
+        runs.sort_by_key(|run: &Run| {
+            let Segment { incarnation, lane, sequence, .. } = run.segment;
+            (incarnation, lane, sequence, run.words.start)
+        });
+        for run in runs {
+            self.show(&run, &copies, &map, &wants, &mut see);
+        }
+    }
+
+    /// Copies the new words of block `index` and finds the segments in them.
+    fn take_new(
+        &mut self,
+        reader: &PoolReader<'_>,
+        index: u32,
+        copies: &mut Vec<Vec<u64>>,
+        runs: &mut Vec<Run>,
+        breaks: &mut Vec<Who>,
+    ) {
+        let Some(place) = self.places.get_mut(index as usize) else { return };
+        let header = Memory::header(reader, index);
+        // ORDERING: Relaxed, both; a hint that there is something new. The copy looks again.
+        let lease = header.lease.load(Ordering::Relaxed);
+        let committed = header.committed.load(Ordering::Relaxed);
+        if lease == place.lease && committed == place.words {
+            return;
+        }
+        let mut words = Vec::new();
+        let from = |lease| if is_same(lease, place.lease) { place.words } else { 0 };
+        let Some(lease) = copy(reader, index, from, &mut words) else { return };
+        if !is_same(lease, place.lease) {
+            // It was taken over. What it held was read to its end if it was closed by then.
+            if let Some(segment) = place.segment
+                && !matches!(state_of(place.lease), CLOSED | PARTIAL)
+            {
+                breaks.push(who(&segment));
+            }
+            *place = Place::default();
+        }
+        let copy = copies.len();
+        let mut at = 0;
+        let mut run_start = 0;
+        let mut base = place.base;
+        let end_run = |segment: Option<Segment>, words, base, runs: &mut Vec<Run>| {
+            runs.extend(segment.map(|segment| Run { segment, copy, words, base }));
+        };
+        while let Some((_, form, bytes, next)) = record_at(&words, at) {
+            if form == Form::Note {
+                if bytes.first() == Some(&NOTE_SEGMENT) {
+                    let Some(segment) = Segment::from_bytes(bytes) else { break };
+                    end_run(place.segment, run_start..at, base, runs);
+                    if segment.counter {
+                        self.anchors.push(Anchor { tick: segment.tick, boot_ns: segment.boot_ns });
+                    }
+                    (place.segment, place.base) = (Some(segment), segment.tick);
+                    (run_start, base) = (next, segment.tick);
+                } else if let Some((tick, boot_ns)) = anchor_from_bytes(bytes) {
+                    place.base = tick;
+                    if place.segment.is_some_and(|segment| segment.counter) {
+                        self.anchors.push(Anchor { tick, boot_ns });
+                    }
+                }
+            }
+            at = next;
+        }
+        end_run(place.segment, run_start..at, base, runs);
+        place.lease = lease;
+        place.words += u32::try_from(words.len()).unwrap_or(0);
+        copies.push(words);
+    }
+
+    fn show(
+        &mut self,
+        run: &Run,
+        copies: &[Vec<u64>],
+        map: &TimeMap,
+        wants: &impl Fn(Who) -> bool,
+        see: &mut impl FnMut(Who, Sight<'_>),
+    ) {
+        let who = who(&run.segment);
+        let is_wanted = wants(who);
+        let sequence = run.segment.sequence;
+        let last = self.sequences.insert(who, sequence);
+        if last.is_some_and(|last| sequence != last && sequence != last.wrapping_add(1))
+            && is_wanted
+        {
+            see(who, Sight::Break);
+        }
+        let words = copies.get(run.copy).map_or(&[][..], Vec::as_slice);
+        let (mut at, mut base) = (run.words.start, run.base);
+        while at < run.words.end {
+            let Some((delta, form, bytes, next)) = record_at(words, at) else { return };
+            at = next;
+            if form == Form::Note {
+                if let Some((tick, _)) = anchor_from_bytes(bytes) {
+                    base = tick;
+                } else if bytes.first() == Some(&NOTE_THREAD_END) {
+                    self.sequences.remove(&who);
+                    if is_wanted {
+                        see(who, Sight::Break);
+                    }
+                }
+                continue;
+            }
+            self.records += 1;
+            if is_wanted {
+                let tick = base.saturating_add(delta);
+                let time_ns = if run.segment.counter { map.ns(tick) } else { tick };
+                see(who, Sight::Record(time_ns, form, bytes));
+            }
+        }
+    }
+}
+
+fn is_same(lease: u32, other: u32) -> bool {
+    generation_of(lease) == generation_of(other)
+}
+
+const fn who(segment: &Segment) -> Who {
+    Who { incarnation: segment.incarnation, lane: segment.lane, tid: segment.tid }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorder::layout::Mode;
+    use crate::recorder::pool::{Pool, Shape};
+    use crate::recorder::{session, thread, writer};
+    use crate::{capture, clock};
+    use std::sync::atomic::AtomicUsize;
+
+    const THREADS: usize = 3;
+    const RECORDS: u64 = 20_000;
+
+    /// Times and numbers of a thread's records; a break has no number.
+    type Seen = Vec<(u64, Option<u64>)>;
+
+    /// Threads record numbers while a follower looks; what it saw of each thread.
+    fn follow(capacity_kb: u64) -> (Vec<Seen>, u64) {
+        let earlier = clock::first_anchor();
+        capture::prepare_threads().unwrap();
+        let shape = Shape {
+            capacity_bytes: capacity_kb * 1024,
+            block_bytes: 8192,
+            mode: Mode::Ring,
+            path: None,
+            anchors: clock::choose(earlier),
+        };
+        let pool = Pool::create(&shape).unwrap();
+        session::open(&raw const pool, u64::MAX);
+        let mut follower = Follower::default();
+        let mut seen: HashMap<i32, Seen> = HashMap::new();
+        let running = AtomicUsize::new(THREADS);
+        let record = || {
+            let state = thread::current().unwrap();
+            for number in 0..RECORDS {
+                assert!(writer::record(state, format!("I|1|{number}").as_bytes()));
+            }
+            running.fetch_sub(1, Ordering::SeqCst);
+        };
+        std::thread::scope(|scope| {
+            (0..THREADS).for_each(|_| drop(scope.spawn(record)));
+            loop {
+                let is_last = running.load(Ordering::SeqCst) == 0;
+                let reader = PoolReader::of(&pool);
+                follower.look(
+                    &reader,
+                    |_| true,
+                    |who, sight| {
+                        let seen = seen.entry(who.tid).or_default();
+                        match sight {
+                            Sight::Record(ns, _, bytes) => {
+                                let text = std::str::from_utf8(bytes).unwrap();
+                                let number = text.rsplit('|').next().unwrap().parse().unwrap();
+                                seen.push((ns, Some(number)));
+                            }
+                            Sight::Break => seen.push((0, None)),
+                        }
+                    },
+                );
+                if is_last {
+                    break;
+                }
+            }
+        });
+        assert!(session::close());
+        (seen.into_values().collect(), follower.records)
+    }
+
+    /// One test: the session is the process's.
+    #[test]
+    #[cfg_attr(miri, ignore = "real threads and clocks")]
+    fn all_is_seen_in_order_and_where_the_recorder_was_overtaken_that_is_said() {
+        let (threads, records) = follow(8 * 1024);
+        assert_eq!((threads.len(), records), (THREADS, THREADS as u64 * RECORDS));
+        for mut seen in threads {
+            // The thread's end is a break.
+            seen.retain(|(_, number)| number.is_some());
+            assert!(seen.is_sorted_by_key(|(ns, _)| *ns));
+            assert!(seen.iter().map(|(_, number)| number.unwrap()).eq(0..RECORDS));
+        }
+        // Four blocks for three threads: whoever looks is overtaken all the time.
+        for seen in follow(32).0 {
+            let mut last: Option<u64> = None;
+            for (_, number) in seen {
+                if let (Some(last), Some(number)) = (last, number) {
+                    assert_eq!(number, last + 1, "missing without a break");
+                }
+                last = number;
+            }
+        }
+    }
+}

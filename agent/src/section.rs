@@ -1,0 +1,132 @@
+//! Instrumentation of one's own: sections, counters, instants, as the records that atrace writes.
+//!
+//! They go straight into the recorder, so they are there where libcutils is absent (plain Linux)
+//! and whatever tags are on; while a system trace wants the app's records, they go to the kernel
+//! too. While nothing is recorded, a call is a load and a branch.
+
+use crate::live;
+use crate::record::{Kind, Packed};
+use crate::recorder::layout::Form;
+use crate::recorder::{session, thread, writer};
+use std::marker::PhantomData;
+
+/// Bytes of a name that are kept: what libcutils keeps.
+const MAX_NAME_BYTES: usize = 1000;
+
+/// Whether a capture is recording now: what is worth computing a name for.
+#[inline]
+#[must_use]
+pub fn is_recording() -> bool {
+    session::current() != 0
+}
+
+/// A section of the calling thread, from its making to its drop.
+///
+/// ```
+/// let _section = tracetee::Section::begin("decode");
+/// ```
+#[derive(Debug)]
+#[must_use = "the section ends where this is dropped"]
+pub struct Section {
+    was_recorded: bool,
+    /// It ends on the thread that began it.
+    thread: PhantomData<*const ()>,
+}
+
+impl Section {
+    /// Begins it.
+    #[inline]
+    pub fn begin(name: &str) -> Self {
+        let was_recorded = is_recording() && record(Kind::Begin, name.as_bytes(), None);
+        Self { was_recorded, thread: PhantomData }
+    }
+}
+
+impl Drop for Section {
+    #[inline]
+    fn drop(&mut self) {
+        // What began before the capture would end in the middle of another.
+        if self.was_recorded && is_recording() {
+            record(Kind::End, &[], None);
+        }
+    }
+}
+
+/// Begins a section of the calling thread that [`end_section`] ends.
+#[inline]
+pub fn begin_section(name: &str) {
+    if is_recording() {
+        record(Kind::Begin, name.as_bytes(), None);
+    }
+}
+
+/// Ends the innermost section of the calling thread.
+#[inline]
+pub fn end_section() {
+    if is_recording() {
+        record(Kind::End, &[], None);
+    }
+}
+
+/// Begins something that may end on another thread; `cookie` tells those of one name apart.
+#[inline]
+pub fn begin_async(name: &str, cookie: i32) {
+    if is_recording() {
+        record(Kind::AsyncBegin, name.as_bytes(), Some(cookie.into()));
+    }
+}
+
+/// Ends it.
+#[inline]
+pub fn end_async(name: &str, cookie: i32) {
+    if is_recording() {
+        record(Kind::AsyncEnd, name.as_bytes(), Some(cookie.into()));
+    }
+}
+
+/// A counter has a new value.
+#[inline]
+pub fn counter(name: &str, value: i64) {
+    if is_recording() {
+        record(Kind::Counter, name.as_bytes(), Some(value));
+    }
+}
+
+/// Something happened on the calling thread.
+#[inline]
+pub fn instant(name: &str) {
+    if is_recording() {
+        record(Kind::Instant, name.as_bytes(), None);
+    }
+}
+
+/// `true` when it was recorded.
+#[cold]
+pub(crate) fn record(kind: Kind, name: &[u8], number: Option<i64>) -> bool {
+    let name = name.get(..name.len().min(MAX_NAME_BYTES)).unwrap_or(name);
+    let head = [Packed::head(kind, 0), number.unwrap_or(0).cast_unsigned()];
+    let head = if number.is_some() { &head[..] } else { &head[..1] };
+    let Some(state) = thread::current() else {
+        session::count_stateless_loss();
+        return false;
+    };
+    let was_recorded = writer::record_as(state, Form::Packed, head, name);
+    if was_recorded && live::passes_on() {
+        pass_on(head, name);
+    }
+    was_recorded
+}
+
+/// Gives a record to the system trace that is on.
+#[cold]
+fn pass_on(head: &[u64], name: &[u8]) {
+    let Some(fd) = live::marker_fd() else { return };
+    let mut bytes: Vec<u8> = head.iter().flat_map(|word| word.to_le_bytes()).collect();
+    bytes.extend_from_slice(name);
+    let Some(packed) = Packed::parse(&bytes) else { return };
+    let text = packed.to_text(std::process::id());
+    let errno = crate::errno::Saved::now();
+    // SAFETY: `text.len()` bytes; past the hook, which would record it a second time.
+    unsafe { libc::syscall(libc::SYS_write, fd, text.as_ptr(), text.len()) };
+    errno.restore();
+}

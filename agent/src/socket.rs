@@ -1,0 +1,115 @@
+//! The agent's socket: tells who may know what this process's agent is doing.
+//!
+//! An abstract unix socket `@tracetee-PID`, on a thread of its own that waits in `accept`. Only the
+//! same user, root and Android's shell are answered; others are hung up on. A request is a line,
+//! the answer JSON. Now there is one: `health`, the health report.
+
+use crate::capture;
+use std::io::{Read, Write};
+#[cfg(target_os = "android")]
+use std::os::android::net::SocketAddrExt;
+use std::os::fd::{AsRawFd, RawFd};
+#[cfg(target_os = "linux")]
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Android's shell user.
+const SHELL_UID: u32 = 2000;
+/// How long a client may take for its line, and for reading its answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Bytes of a request.
+const MAX_REQUEST_BYTES: usize = 64;
+
+/// The listening descriptor, −1 for none: a forked child closes it.
+static LISTENING: AtomicI32 = AtomicI32::new(-1);
+
+/// The socket while it is open.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    fd: RawFd,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Socket {
+    /// Opens it. A process that cannot have it goes on without.
+    pub(crate) fn open() -> Option<Self> {
+        let name = format!("tracetee-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(name).ok()?;
+        let listener = UnixListener::bind_addr(&address).ok()?;
+        let fd = listener.as_raw_fd();
+        // ORDERING: Relaxed; read by a forked child, which has one thread.
+        LISTENING.store(fd, Ordering::Relaxed);
+        let serve = move || {
+            for stream in listener.incoming() {
+                // Shut down, or the process has no descriptors left.
+                let Ok(stream) = stream else { return };
+                // A client that hangs up is its own affair; a fault of ours ends the answer.
+                let _ = std::panic::catch_unwind(|| answer(&stream));
+            }
+        };
+        let thread = std::thread::Builder::new().name("tracetee-ctl".to_owned()).spawn(serve);
+        Some(Self { fd, thread: Some(thread.ok()?) })
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        LISTENING.store(-1, Ordering::Relaxed);
+        // SAFETY: the listener is open until its thread ends, which this brings about.
+        unsafe { libc::shutdown(self.fd, libc::SHUT_RDWR) };
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// In a forked child: the name is the parent's.
+pub(crate) fn forget_after_fork() {
+    let fd = LISTENING.swap(-1, Ordering::Relaxed);
+    if fd >= 0 {
+        // SAFETY: the child's copy of the listener, which no thread of the child uses.
+        unsafe { libc::close(fd) };
+    }
+}
+
+fn answer(mut stream: &UnixStream) -> std::io::Result<()> {
+    if !is_trusted(stream) {
+        return Ok(());
+    }
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut request = Vec::new();
+    let mut byte = [0];
+    while request.len() < MAX_REQUEST_BYTES && stream.read(&mut byte)? == 1 && byte != *b"\n" {
+        request.push(byte[0]);
+    }
+    let text = match &request[..] {
+        b"health" => serde_json::to_string(&capture::stats())?,
+        other => {
+            let other = String::from_utf8_lossy(other);
+            serde_json::json!({ "error": format!("unknown request {other:?}; known: health") })
+                .to_string()
+        }
+    };
+    stream.write_all(text.as_bytes())
+}
+
+/// Whether the other side is the same user, root, or the shell.
+fn is_trusted(stream: &UnixStream) -> bool {
+    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut bytes = libc::socklen_t::try_from(size_of_val(&peer)).unwrap_or(0);
+    // SAFETY: a valid socket, and a place of the size given.
+    let status = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut bytes,
+        )
+    };
+    // SAFETY: takes nothing, cannot fail.
+    let own = unsafe { libc::getuid() };
+    status == 0 && [own, 0, SHELL_UID].contains(&peer.uid)
+}
