@@ -65,12 +65,18 @@ fn line(text: &str) -> Line {
     }
 }
 
-/// Reads a trace file, decompressed when it ends in `.zst`, and parses it.
+/// A trace file's text, decompressed when it ends in `.zst`.
 #[must_use]
-pub fn read(path: &Path) -> Vec<Line> {
+pub fn text(path: &Path) -> String {
     let mut text = String::new();
     open(path).read_to_string(&mut text).unwrap();
-    parse(&text)
+    text
+}
+
+/// Reads a trace file and parses it.
+#[must_use]
+pub fn read(path: &Path) -> Vec<Line> {
+    parse(&text(path))
 }
 
 /// The records alone: without clock sync markers and the agent's own instants.

@@ -1,0 +1,143 @@
+//! Triggers on the flight recorder: what fires, what does not, and what the capture holds then.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use serde_json::{Value, json};
+use tracetee_tests::device::{Device, about, sections};
+use tracetee_tests::trace;
+
+fn flight(triggers: Value) -> Value {
+    json!({"seq": 1, "windows": [{
+        "id": "flight", "cool_down_s": 0, "recorder": {"capacity_kb": 2048},
+        "opens": {"triggers": {"any": triggers, "before_s": 0.5, "after_s": 0.2}},
+    }]})
+}
+
+#[test]
+fn a_frame_over_the_limit_is_captured_whole_with_the_time_before_it() {
+    let device = Device::new(34);
+    device.configure(flight(json!([{"jank": {"over_ms": 80}}])));
+    let ran = device.run("frames 100 5 frames 1 120 frames 100 5 sleep 500 health");
+    let capture = device.capture();
+    let why = about(&capture)["why"].as_str().unwrap().to_owned();
+    assert!(why.starts_with("jank: 12") && why.ends_with(" ms, over 80.0 ms"), "{why}");
+    let sections = sections(&capture, "script");
+    let long: Vec<_> = sections
+        .iter()
+        .filter(|(name, from, to)| name.starts_with("Choreographer#doFrame ") && to - from > 80_000)
+        .collect();
+    assert_eq!(long.len(), 1, "{sections:?}");
+    let &(_, from_us, to_us) = long[0];
+    // Its inner section is there too, and half a second before.
+    let is_inner = |section: &&(String, u64, u64)| section.1 >= from_us && section.2 <= to_us;
+    assert!(sections.iter().filter(is_inner).any(|section| section.0 == "traversal"));
+    let first_us = sections.iter().map(|section| section.1).min().unwrap();
+    let last_us = sections.iter().map(|section| section.2).max().unwrap();
+    assert!((400_000..=501_000).contains(&(from_us - first_us)), "{}", from_us - first_us);
+    assert!((100_000..=201_000).contains(&(last_us - to_us)), "{}", last_us - to_us);
+    // What fired stands in the trace, where it was noticed.
+    let notes: Vec<_> =
+        trace::read(&capture).into_iter().filter(|line| line.name == "tracetee").collect();
+    assert!(notes.iter().any(|note| note.payload.contains("tracetee: jank: 12")), "{notes:?}");
+    assert_eq!(ran.health["control"]["state"], "armed");
+    assert_eq!(ran.health["control"]["captures"], 1);
+}
+
+#[test]
+fn a_thousand_normal_frames_give_no_capture() {
+    let device = Device::new(34);
+    device.configure(flight(json!([{"jank": {"over_ms": 500}}, {"blocked": {"over_s": 3}}])));
+    let ran = device.run("frames 1000 2 sleep 300 health");
+    assert_eq!(device.captures().len(), 0);
+    assert_eq!(ran.health["control"]["state"], "armed");
+    assert!(ran.health["summary"]["records"]["E"].as_u64().unwrap() >= 2000);
+}
+
+#[test]
+fn the_limit_in_refresh_periods_follows_the_display() {
+    let device = Device::new(34);
+    device.configure(flight(json!([{"jank": {"over_periods": 3}}])));
+    // 3 periods: 300 ms at 10 Hz, 50 ms at 60 Hz.
+    device.run("refresh 10 frames 3 100 sleep 500");
+    assert_eq!(device.captures().len(), 0);
+    device.run("frames 3 100 sleep 500");
+    assert!(!device.captures().is_empty());
+}
+
+#[test]
+fn a_main_thread_that_is_blocked_is_captured_while_it_is() {
+    let device = Device::new(34);
+    device.configure(flight(json!([{"blocked": {"over_s": 1}}])));
+    device.run("frames 20 5 section {stuck in binder} 2500 sleep 100");
+    let capture = device.capture();
+    let why = about(&capture)["why"].as_str().unwrap().to_owned();
+    assert!(why.starts_with("main thread blocked for 1"), "{why}");
+    let sections = sections(&capture, "script");
+    assert!(sections.iter().any(|section| section.0 == "stuck in binder"), "{sections:?}");
+    assert!(sections.iter().any(|section| section.0 == "traversal"), "and what came before");
+}
+
+#[test]
+fn a_main_loop_that_does_not_answer_is_blocked_without_any_section() {
+    let device = Device::new(34);
+    device.configure(flight(json!([{"blocked": {"over_s": 1}}])));
+    let ran = device.run("watch-main sleep 2500 health");
+    assert_eq!(ran.health["control"]["captures"], 0, "it answers");
+    device.run("watch-main frames 5 5 sleep 300 hang 3500");
+    let why = about(&device.capture())["why"].as_str().unwrap().to_owned();
+    assert!(why.starts_with("main thread blocked for 1"), "{why}");
+}
+
+#[test]
+fn the_app_fires_by_name_and_so_do_a_section_and_low_memory() {
+    let device = Device::new(34);
+    for (seq, (trigger, script, why)) in (1u64..).zip([
+        (json!({"custom": {"name": "rage-tap"}}), "trigger rage-tap", "custom rage-tap"),
+        (
+            json!({"section": {"name": "loadAd*", "thread": "any"}}),
+            "thread {loadAd 7} 5",
+            "section loadAd 7",
+        ),
+        (
+            json!({"low_memory": {"available_percent": 0}}),
+            "low-memory",
+            "low memory: the system says so",
+        ),
+    ]) {
+        let mut document = flight(json!([trigger]));
+        document["seq"] = json!(seq);
+        device.configure(document);
+        device.run(&format!("frames 30 5 trigger nothing {script} frames 30 5 sleep 600"));
+        let captures = device.captures();
+        assert_eq!(captures.len() as u64, seq, "{why}");
+        let capture = captures.last().unwrap();
+        assert_eq!(about(capture)["why"], why);
+        assert!(sections(capture, "script").len() > 20, "{why}");
+    }
+}
+
+#[test]
+fn several_janks_together_and_what_fired_meanwhile() {
+    let device = Device::new(34);
+    let jank = json!({"jank": {"over_ms": 50, "count": 3, "within_s": 5}});
+    device.configure(flight(json!([jank, {"custom": {"name": "x"}}])));
+    device.run("frames 2 60 sleep 400");
+    assert_eq!(device.captures().len(), 0);
+    device.run("frames 3 60 trigger x sleep 600");
+    let said = about(&device.capture());
+    // Which of the two was seen first is a matter of milliseconds.
+    let all = format!("{} {}", said["why"], said["also"]);
+    assert!(all.contains("3 of them") && all.contains("custom x"), "{said}");
+}
+
+#[test]
+fn what_is_open_when_the_capture_begins_is_begun_there() {
+    let device = Device::new(34);
+    device.configure(flight(json!([{"custom": {"name": "x"}}])));
+    device.run("begin outer sleep 900 section inner 5 trigger x sleep 500 end");
+    let sections = sections(&device.capture(), "script");
+    let outer = sections.iter().find(|section| section.0 == "outer").unwrap();
+    let inner = sections.iter().find(|section| section.0 == "inner").unwrap();
+    assert!(outer.1 < inner.1 && inner.2 < outer.2);
+    assert!((600_000..=720_000).contains(&(outer.2 - outer.1)), "{}", outer.2 - outer.1);
+}

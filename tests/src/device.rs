@@ -1,0 +1,171 @@
+//! A device with the agent installed on it: a directory, a configuration, and an app that does as
+//! it is told (`fixtures/script.c`).
+
+use crate::{fixture, libcutils, library, trace};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// The device.
+pub struct Device {
+    /// Everything lies in it.
+    pub root: TempDir,
+    agent: PathBuf,
+    app: PathBuf,
+    /// Further arguments of `tracetee_install`.
+    pub install: Value,
+    /// Further variables of the app's environment.
+    pub environment: Vec<(String, String)>,
+}
+
+/// What came of a run.
+pub struct Ran {
+    /// How the app ended and what it said.
+    pub output: Output,
+    /// The health report, where the script had it written.
+    pub health: Value,
+}
+
+impl Device {
+    /// A new one, of that Android release.
+    #[must_use]
+    pub fn new(api: u32) -> Self {
+        let root = TempDir::new().unwrap();
+        libcutils(root.path(), api, &[]);
+        let define = format!("-DATRACE_API={api}");
+        let app = fixture(root.path(), "script", &[&define, "-ldl"]);
+        let agent = library(root.path());
+        Self { agent, app, root, install: json!({}), environment: Vec::new() }
+    }
+
+    /// The agent's directory.
+    #[must_use]
+    pub fn directory(&self) -> PathBuf {
+        self.root.path().join("agent")
+    }
+
+    /// Puts the configuration in place, as its schema 1.
+    pub fn configure(&self, mut document: Value) {
+        document["schema"] = json!(1);
+        self.configure_raw(&document.to_string());
+    }
+
+    /// Puts any bytes there.
+    pub fn configure_raw(&self, text: &str) {
+        let path = self.config_file();
+        let temporary = path.with_extension("new");
+        std::fs::write(&temporary, text).unwrap();
+        std::fs::rename(temporary, path).unwrap();
+    }
+
+    /// Where the configuration lies.
+    #[must_use]
+    pub fn config_file(&self) -> PathBuf {
+        self.root.path().join("remote.json")
+    }
+
+    /// The app with the agent, not started yet. The words of `script` are those of
+    /// `fixtures/script.c`; `{a name}` is one word, and `health` needs no file.
+    #[must_use]
+    pub fn command(&self, script: &str) -> Command {
+        let mut install =
+            json!({ "directory": self.directory(), "config_file": self.config_file() });
+        for (name, value) in self.install.as_object().unwrap() {
+            install[name] = value.clone();
+        }
+        let mut command = Command::new(&self.app);
+        command
+            .env("LD_PRELOAD", &self.agent)
+            .env("TRACETEE_INSTALL", install.to_string())
+            .env("ATRACE_MARKER", "none")
+            .envs(self.environment.iter().map(|(name, value)| (name, value)));
+        for word in words(script) {
+            command.arg(word);
+            if word == "health" {
+                command.arg(self.health_file());
+            }
+        }
+        command
+    }
+
+    /// Runs the app; it must end well.
+    pub fn run(&self, script: &str) -> Ran {
+        let ran = self.run_any(script);
+        let said = String::from_utf8_lossy(&ran.output.stderr);
+        assert!(ran.output.status.success() && said.is_empty(), "{script}: {said}");
+        ran
+    }
+
+    /// Runs the app, however it ends.
+    pub fn run_any(&self, script: &str) -> Ran {
+        let report = self.health_file();
+        let _ = std::fs::remove_file(&report);
+        let output = self.command(script).output().unwrap();
+        let health = std::fs::read(&report).ok();
+        let health = health.map_or(Value::Null, |text| serde_json::from_slice(&text).unwrap());
+        Ran { output, health }
+    }
+
+    fn health_file(&self) -> PathBuf {
+        self.root.path().join("health.json")
+    }
+
+    /// The captures that lie there, the oldest first.
+    #[must_use]
+    pub fn captures(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.directory().join("captures")).unwrap();
+        let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.sort_by_key(|path| std::fs::metadata(path).unwrap().modified().unwrap());
+        paths
+    }
+
+    /// The only one.
+    #[must_use]
+    pub fn capture(&self) -> PathBuf {
+        let captures = self.captures();
+        assert_eq!(captures.len(), 1, "{captures:?}");
+        captures[0].clone()
+    }
+}
+
+fn words(script: &str) -> Vec<&str> {
+    let (mut words, mut rest) = (Vec::new(), script.trim_start());
+    while !rest.is_empty() {
+        let (word, behind) = match rest.strip_prefix('{') {
+            Some(inside) => inside.split_once('}').unwrap(),
+            None => rest.split_once(char::is_whitespace).unwrap_or((rest, "")),
+        };
+        words.push(word);
+        rest = behind.trim_start();
+    }
+    words
+}
+
+/// What a capture says of itself in its header.
+#[must_use]
+pub fn about(capture: &Path) -> Value {
+    let text = trace::text(capture);
+    let line = text.lines().find_map(|line| line.strip_prefix("# tracetee: {")).unwrap();
+    serde_json::from_str(&format!("{{{line}")).unwrap()
+}
+
+/// Sections of the thread of that name that were begun and ended: name, begin and end in µs.
+#[must_use]
+pub fn sections(capture: &Path, thread: &str) -> Vec<(String, u64, u64)> {
+    let (mut open, mut sections) = (Vec::new(), Vec::new());
+    for line in trace::records(capture) {
+        if line.name != thread {
+            continue;
+        }
+        if let Some(name) = line.payload.strip_prefix("B|") {
+            let name = name.split_once('|').map_or(name, |(_, name)| name);
+            open.push((name.to_owned(), line.time_us));
+        } else if line.payload.starts_with('E') {
+            let (name, begin_us) = open.pop().unwrap();
+            sections.push((name, begin_us, line.time_us));
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    sections
+}
