@@ -56,6 +56,7 @@ struct Capture {
 
 /// What the agent found in this process, for "why is my trace empty?".
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Health {
     /// The agent's version.
     pub version: String,
@@ -81,8 +82,24 @@ pub struct Health {
     pub streaming_to: Option<PathBuf>,
     /// What became of the files that killed processes had left; see `recorder.recover_to`.
     pub recovered: Vec<String>,
+    /// Every library that was looked at; left out of recorder files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub libraries: Vec<Library>,
     /// Slots and libraries that could not be hooked, with the reason; at most 16.
     pub not_hooked: Vec<String>,
+}
+
+/// A library that was looked at for slots of `write` and `__write_chk`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Library {
+    /// Its path as the linker has it; empty for the main program on glibc.
+    pub path: String,
+    /// Its slots that are hooked.
+    pub slots: usize,
+    /// Why it has none, if it is not that it calls neither.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// `tracetee_stats`: health, and what has been recorded so far.
@@ -370,8 +387,9 @@ impl Capture {
         let records = config.recorder.mode != Mode::Systrace;
         let hooks = if records { Some(Hooks::install(kept, config.fast_path)?) } else { kept };
         if let Some(hooks) = hooks.as_ref().filter(|_| records) {
-            let Health { hooked_slots, hooked_libraries, not_hooked, .. } = hooks.found.clone();
-            health = Health { hooked_slots, hooked_libraries, not_hooked, ..health };
+            let Health { hooked_slots, hooked_libraries, libraries, not_hooked, .. } =
+                hooks.found.clone();
+            health = Health { hooked_slots, hooked_libraries, libraries, not_hooked, ..health };
         }
 
         let wanted = config.tag_word()?;
@@ -439,7 +457,9 @@ impl Capture {
     }
 
     fn write_meta(&self) {
-        if let Ok(text) = serde_json::to_string(&self.health) {
+        // There is room for so much, and a reader wants it whole.
+        let health = Health { libraries: Vec::new(), ..self.health.clone() };
+        if let Ok(text) = serde_json::to_string(&health) {
             self.pool.set_meta(&text);
         }
     }
@@ -495,6 +515,17 @@ impl Health {
             if let Some(Skipped::Broken(error)) = &module.skipped {
                 self.not_hooked.push(format!("{}: {error}", module.path));
             }
+            self.libraries.push(Library {
+                path: module.path.clone(),
+                slots: hooked,
+                reason: module.skipped.as_ref().map(|skipped| match skipped {
+                    Skipped::Own => "is the agent".to_owned(),
+                    Skipped::Filtered => "is left out".to_owned(),
+                    Skipped::NoDynamicSection => "has no dynamic section".to_owned(),
+                    Skipped::Broken(error) => error.to_string(),
+                    other => format!("{other:?}"),
+                }),
+            });
         }
         for (path, slot) in report.slots().filter(|(_, slot)| slot.outcome != Outcome::Hooked) {
             self.not_hooked.push(format!("{path}: {} {:?}", slot.symbol, slot.outcome));

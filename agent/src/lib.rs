@@ -40,7 +40,7 @@ mod socket;
 pub mod tags;
 pub mod text;
 
-pub use capture::{Health, Stats, dump, start, stats, stop};
+pub use capture::{Health, Library, Stats, dump, start, stats, stop};
 pub use config::{ClockSetting, Config, PassOnSetting, RecorderConfig};
 pub use control::{Install, Report};
 pub use error::Error;

@@ -3,7 +3,7 @@
 //! Messages of our own go to stderr with the program's name, so that a traced program's stdout
 //! stays its own.
 
-use crate::{agent_library, demo, hooks, run};
+use crate::{agent_library, demo, doctor, hooks, run};
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -33,6 +33,11 @@ enum Command {
     Run(RunArgs),
     /// Capture a sample app and show what came of it.
     Demo(DemoArgs),
+    /// Say why a trace is empty: the health report of a process, the probable cause first.
+    ///
+    /// Of a process in which the agent is installed, or that `tracetee run` traces; or of a program
+    /// that is run for it, with its exit status as the result.
+    Doctor(DoctorArgs),
     /// List the slots through which libraries call a function, in a process or a file.
     ///
     /// For each library: every slot, the relocation table that names it, its type, and where it
@@ -89,6 +94,20 @@ pub(crate) struct DemoArgs {
     pub(crate) out: PathBuf,
 }
 
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// A process id.
+    #[arg(value_name = "PID", required_unless_present = "program")]
+    pub(crate) pid: Option<u32>,
+    /// Print the report as the agent gives it, JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// A program and its arguments.
+    #[arg(last = true, value_name = "PROGRAM", conflicts_with = "pid")]
+    pub(crate) program: Vec<OsString>,
+}
+
 /// Options of `hooks`.
 #[derive(Debug, Args)]
 pub(crate) struct HooksArgs {
@@ -137,6 +156,7 @@ pub(crate) fn main() -> Result<ExitCode> {
     match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Demo(args) => demo::demo(&args).map(|()| ExitCode::SUCCESS),
+        Command::Doctor(args) => doctor::doctor(&args),
         Command::Hooks(args) => hooks::hooks(&args).map(|()| ExitCode::SUCCESS),
         Command::Library { out } => {
             let [library, header] = agent_library::write_to(&out)?;

@@ -46,7 +46,7 @@ fn of_file(path: &Path, names: &[&str]) -> Result<String> {
     Ok(text)
 }
 
-fn of_process(pid: u32, names: &[&str]) -> Result<String> {
+pub(crate) fn of_process(pid: u32, names: &[&str]) -> Result<String> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))
         .with_context(|| format!("cannot read the memory map of process {pid}"))?;
     let mappings: Vec<_> = maps.lines().filter_map(Mapping::parse).collect();

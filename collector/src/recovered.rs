@@ -1,11 +1,12 @@
-//! What the agent's library says about the traces that it wrote: the JSON of `tracetee_recover`,
-//! as far as this program looks at it.
+//! What the agent says of itself and of the traces that it wrote: the JSON of `tracetee_recover` and
+//! of `tracetee_stats`, as far as this program looks at it.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// All processes of one run.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Recovered {
     pub(crate) summary: Summary,
@@ -16,7 +17,7 @@ pub(crate) struct Recovered {
 }
 
 /// Counts over all processes.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Summary {
     pub(crate) records: BTreeMap<char, u64>,
@@ -36,7 +37,7 @@ pub(crate) struct Summary {
 }
 
 /// One thread.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Thread {
     pub(crate) tid: i32,
@@ -45,7 +46,7 @@ pub(crate) struct Thread {
 }
 
 /// What the agent found in one process.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Health {
     pub(crate) pid: u32,
@@ -54,13 +55,102 @@ pub(crate) struct Health {
     pub(crate) hooked_libraries: u64,
     pub(crate) hooked_slots: u64,
     pub(crate) not_hooked: Vec<String>,
+    pub(crate) atrace_missing: Option<String>,
+    pub(crate) libraries: Vec<Library>,
+    pub(crate) recovered: Vec<String>,
+}
+
+/// One library of it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Library {
+    pub(crate) path: String,
+    pub(crate) slots: u64,
+    pub(crate) reason: Option<String>,
+}
+
+/// The health report.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Stats {
+    pub(crate) recording: bool,
+    pub(crate) health: Health,
+    pub(crate) summary: Summary,
+    pub(crate) control: Option<Control>,
+}
+
+/// What drives captures in the process.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Control {
+    pub(crate) state: String,
+    pub(crate) reason: String,
+    pub(crate) config: Option<Config>,
+    pub(crate) config_refused: Option<String>,
+    pub(crate) windows: Vec<Window>,
+    pub(crate) last_refused: Option<String>,
+    pub(crate) last_capture: Option<Capture>,
+    pub(crate) captures: u64,
+    pub(crate) captures_lost: u64,
+    pub(crate) spent: Spent,
+    pub(crate) overhead: Overhead,
+    pub(crate) tag_resets: u64,
+    pub(crate) trouble: Option<String>,
+}
+
+/// The configuration in force.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Config {
+    pub(crate) seq: u64,
+    pub(crate) not_after: Option<u64>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// One window of it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Window {
+    pub(crate) id: String,
+    pub(crate) status: String,
+}
+
+/// A capture that was, or was not, kept.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Capture {
+    pub(crate) window: String,
+    pub(crate) why: String,
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) error: Option<String>,
+    pub(crate) summary: Summary,
+}
+
+/// What the last hour and day have seen.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Spent {
+    pub(crate) captures_in_hour: u64,
+    pub(crate) captures_in_day: u64,
+    pub(crate) bytes_in_day: u64,
+}
+
+/// What recording costs.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Overhead {
+    pub(crate) ns_per_record: f64,
+    pub(crate) percent: Option<f64>,
 }
 
 /// One libcutils in it.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Atrace {
     pub(crate) found_by: String,
+    pub(crate) tags_before: String,
+    pub(crate) tags_forced: String,
+    pub(crate) tags_now: String,
     pub(crate) marker_fd: i32,
 }
 

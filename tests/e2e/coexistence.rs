@@ -1,7 +1,9 @@
 //! A system trace on the same device sees the app's records while it wants them, and the tags are
 //! the system's again afterwards.
 
+use serde_json::json;
 use tempfile::TempDir;
+use tracetee_tests::device::{Device, sections};
 use tracetee_tests::{Tracefs, fixture, libcutils, library, run, trace, writer};
 
 /// Records in the kernel's buffer and in ours after a run of 100 records.
@@ -70,5 +72,57 @@ fn at_the_stop_the_tags_are_what_the_system_has_then() {
             "API {api}: {}",
             String::from_utf8_lossy(&output.stderr)
         );
+    }
+}
+
+#[test]
+fn a_system_session_misses_nothing_whenever_it_begins_and_ends_in_a_window() {
+    const SESSIONS: usize = 12;
+    let Some(tracefs) = Tracefs::open() else { return };
+    for api in [29, 34] {
+        let mut device = Device::new(api);
+        device.environment.push(("ATRACE_MARKER".into(), tracefs.marker()));
+        device.configure(json!({"seq": 1, "windows": [{"id": "w", "opens": "app_start"}]}));
+        // They begin and end at moments that fall anywhere between the looks at the tags.
+        let mut script = "burst idle 10 sleep 100 ".to_owned();
+        for round in 0..SESSIONS {
+            let (on, off) = (round * 37 % 400, round * 53 % 400);
+            let session =
+                format!("property 0x8 burst system 20 sleep {on} burst system 20 property 0");
+            script.push_str(&format!("{session} burst idle 5 sleep {off} burst idle 5 "));
+        }
+        script.push_str("sleep 600 section {forced again} 1 health");
+        tracefs.start(4096);
+        let ran = device.run(&script);
+        let kernel = trace::parse_kernel(&tracefs.stop());
+        let system = |payload: &str| payload.ends_with("|system");
+        let of_kernel = kernel.iter().filter(|(.., payload)| system(payload)).count();
+        assert_eq!(of_kernel, SESSIONS * 40, "API {api}");
+
+        let capture = device.capture();
+        let sections = sections(&capture, "script");
+        assert_eq!(sections.iter().filter(|(name, ..)| name == "system").count(), SESSIONS * 40);
+        assert_eq!(sections.last().unwrap().0, "forced again");
+        let lines = trace::read(&capture);
+        let is_gap =
+            |line: &&trace::Line| line.payload.contains("tracetee: the system set the tags");
+        let gaps = lines.iter().filter(is_gap).count();
+        assert!((SESSIONS..=2 * SESSIONS).contains(&gaps), "API {api}: {gaps}");
+        assert_eq!(ran.health["control"]["tag_resets"], gaps);
+    }
+}
+
+#[test]
+fn when_a_window_closes_the_tags_are_what_the_system_has_then() {
+    for api in [29, 34] {
+        let device = Device::new(api);
+        device.configure(json!({"seq": 1, "windows": [{"id": "w", "opens": "manual"}]}));
+        let ran = device.run(
+            "section x 1 open w sleep 300 tags property 0x8 section x 1 sleep 400 tags \
+             close w sleep 300 tags property 0 section x 1 tags",
+        );
+        let said = String::from_utf8_lossy(&ran.output.stdout).into_owned();
+        let words: Vec<_> = said.split_whitespace().collect();
+        assert_eq!(words, ["0xfffffff", "0xfffffff", "0x9", "0x1"], "API {api}");
     }
 }

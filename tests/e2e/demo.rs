@@ -2,6 +2,7 @@
 
 use std::process::Command;
 use tempfile::TempDir;
+use tracetee_tests::device::sections;
 use tracetee_tests::{trace, tracetee};
 
 #[test]
@@ -11,9 +12,16 @@ fn the_demo_leaves_a_trace_of_an_app_like_process_and_says_what_it_saw() {
     let output = Command::new(tracetee()).args(["demo", "--out"]).arg(&out).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    for part in
-        ["0 dropped", "RenderThread", "ns teed by the agent", "ui.perfetto.dev", "demo.ftrace.zst"]
-    {
+    for part in [
+        "0 dropped",
+        "RenderThread",
+        "window start-up is kept: app start",
+        "armed: the flight recorder runs",
+        "window jank is kept: jank: 4",
+        "ns teed by the agent",
+        "ui.perfetto.dev",
+        "demo.ftrace.zst",
+    ] {
         assert!(said.contains(part), "{part}: {said}");
     }
 
@@ -41,4 +49,13 @@ fn the_demo_leaves_a_trace_of_an_app_like_process_and_says_what_it_saw() {
     assert!(open.is_empty() && frames.len() > 50, "{} frames", frames.len());
     let janky = frames.iter().filter(|&&us| us > 25_000).count();
     assert!((1..frames.len() / 2).contains(&janky), "{janky} of {}", frames.len());
+
+    // Around the frame that fired: it, the second before it, and half a second more.
+    let jank = out.join("demo-jank.ftrace.zst");
+    let frames: Vec<_> = sections(&jank, "com.example.app")
+        .into_iter()
+        .filter(|(name, ..)| name.starts_with("Choreographer#doFrame"))
+        .collect();
+    let long = frames.iter().find(|(_, from, to)| to - from > 40_000).unwrap();
+    assert!(frames.iter().filter(|frame| frame.2 < long.1).count() > 20, "{frames:?}");
 }

@@ -89,7 +89,7 @@ fn an_endless_window_is_streamed_to_its_capture() {
         {"id": "all", "opens": "app_start", "max_s": 1,
          "recorder": {"mode": "endless", "capacity_kb": 1024}}
     ])));
-    device.run("section first 1 burst 1000 sleep 1500");
+    device.run("section first 1 burst x 1000 sleep 1500");
     let names = names(&device.capture());
     assert_eq!((names.len(), names[0].as_str()), (1001, "first"));
 }
@@ -183,7 +183,7 @@ fn a_recording_that_costs_too_much_is_closed_and_says_so_in_the_trace() {
         "windows": [{"id": "w", "opens": "app_start", "max_s": 60,
                      "recorder": {"mode": "ring", "capacity_kb": 1024}}],
     }));
-    let script = "burst 5000 sleep 100 ".repeat(40) + "health";
+    let script = "burst x 5000 sleep 100 ".repeat(40) + "health";
     let begun = Instant::now();
     let ran = device.run(&script);
     assert!(begun.elapsed() > Duration::from_secs(4));

@@ -185,6 +185,12 @@ impl Tracefs {
         self.write("tracing_on", "1");
     }
 
+    /// The marker's path.
+    #[must_use]
+    pub fn marker(&self) -> String {
+        self.path.join("trace_marker").display().to_string()
+    }
+
     /// Stops recording; gives what was recorded and frees the buffer.
     #[must_use]
     pub fn stop(&self) -> String {

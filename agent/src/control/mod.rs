@@ -104,6 +104,14 @@ pub fn install(install: &Install) -> Result<(), Error> {
     }
 }
 
+/// Checks a configuration as [`install()`] and what it is offered do; gives the warnings.
+///
+/// # Errors
+/// The path of the field that is wrong, and why.
+pub fn check_config(bytes: &[u8]) -> Result<Vec<String>, document::Wrong> {
+    parse::parse(bytes).map(|parsed| parsed.warnings)
+}
+
 /// Ends it: what is open is kept, hooks and tags are given back, the thread ends.
 ///
 /// # Errors

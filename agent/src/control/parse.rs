@@ -28,7 +28,9 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Parsed, Wrong> {
             return Err(Wrong { path: field.to_owned(), reason: "is missing".to_owned() });
         }
     }
-    let document: Document = serde_path_to_error::deserialize(&value).map_err(|error| {
+    // From the text: a field that is there twice would be lost in the value.
+    let mut text = serde_json::Deserializer::from_slice(bytes);
+    let document: Document = serde_path_to_error::deserialize(&mut text).map_err(|error| {
         let path = error.path().to_string();
         Wrong { path, reason: error.into_inner().to_string() }
     })?;
@@ -148,11 +150,6 @@ mod tests {
                 "redaction.rules[0]: pattern \"(\"",
             ),
         ] {
-            // A JSON object keeps the last of two fields of one name: serde_json::Value sees one.
-            if text.matches(r#""id""#).count() > 1 && path.contains("duplicate") {
-                assert!(parse(text.as_bytes()).is_ok());
-                continue;
-            }
             let said = wrong(&text);
             assert!(said.starts_with(path), "{text}\n{said}\n{path}");
         }

@@ -1,5 +1,6 @@
 //! What the remote configuration has come to in this process: a part of the health report.
 
+use crate::text::Summary;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -70,10 +71,8 @@ pub struct CaptureReport {
     pub path: Option<PathBuf>,
     /// Why not.
     pub error: Option<String>,
-    /// Bytes of the file.
-    pub bytes: u64,
-    /// Records in it.
-    pub records: u64,
+    /// What it holds, and what it lacks.
+    pub summary: Summary,
 }
 
 /// What the last hour and day have seen.

@@ -418,9 +418,10 @@ impl Worker {
         let input = match written {
             Ok(summary) => {
                 self.captures += 1;
-                (report.bytes, report.records) = (summary.file_bytes, summary.recorded());
                 report.path = Some(path);
-                Some(Input::Written { number: kept.number, bytes: summary.file_bytes })
+                let bytes = summary.file_bytes;
+                report.summary = summary;
+                Some(Input::Written { number: kept.number, bytes })
             }
             Err(error) => {
                 self.captures_lost += 1;
@@ -481,8 +482,7 @@ impl Worker {
             let mut report = CaptureReport {
                 window: "recovered".to_owned(),
                 why: "the process was killed".to_owned(),
-                records: summary.recorded(),
-                bytes,
+                summary,
                 ..CaptureReport::default()
             };
             if may {

@@ -62,6 +62,20 @@ impl TextOptions {
     }
 }
 
+impl TextOptions {
+    /// A section's name as it would be written; `None` when its record would be left out.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a rule that is wrong.
+    pub fn redacted(&self, name: &str) -> Result<Option<String>, Error> {
+        let Some(rules) = self.rules()? else { return Ok(Some(name.to_owned())) };
+        let record = crate::record::Record::Begin { pid: 0, name: name.as_bytes() };
+        Ok(redact::Redactor::new(rules).apply(0, &record).map(|[_, changed]| {
+            changed.map_or_else(|| name.to_owned(), |changed| changed.to_string())
+        }))
+    }
+}
+
 /// A number that is another one in each process.
 fn process_key() -> u64 {
     use std::hash::{BuildHasher, RandomState};

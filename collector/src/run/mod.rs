@@ -12,8 +12,9 @@ mod session;
 use crate::agent_library::TextOptions;
 use crate::cli::{self, RunArgs};
 use anyhow::{Context, Result};
-pub(crate) use report::losses;
+pub(crate) use report::{losses, why_empty};
 pub(crate) use session::{Ended, Session, Setup};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -78,6 +79,16 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
         }
     }
     Ok(ended.exit_code())
+}
+
+/// Finds a program as a shell does.
+pub(crate) fn find(name: &OsStr) -> Result<program::Program> {
+    program::find(name).map_err(|reason| match reason {
+        program::NotRunnable::NotFound => anyhow::anyhow!("{}: command not found", name.display()),
+        program::NotRunnable::NotExecutable(reason) => {
+            anyhow::anyhow!("{}: {reason}", name.display())
+        }
+    })
 }
 
 fn trace_and_report(

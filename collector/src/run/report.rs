@@ -73,7 +73,7 @@ pub(crate) fn losses(summary: &Summary) -> Vec<String> {
 }
 
 /// The probable cause first.
-fn why_empty(recovered: &Recovered, program: &Program) -> String {
+pub(crate) fn why_empty(recovered: &Recovered, program: &Program) -> String {
     if let Some(obstacle) = &program.obstacle {
         return obstacle.clone();
     }

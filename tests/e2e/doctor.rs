@@ -1,0 +1,142 @@
+//! `tracetee doctor`: the probable cause of an empty trace, in words, for each thing that can be
+//! wrong.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use serde_json::{Value, json};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tracetee_tests::device::Device;
+use tracetee_tests::{compile, source, tracetee};
+
+fn doctor(arguments: &[&str]) -> (bool, String) {
+    let output = Command::new(tracetee()).arg("doctor").args(arguments).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+}
+
+/// What the doctor says of a running process once that holds `awaited`.
+fn wait_for(child: &Child, awaited: &str) -> String {
+    let begun = Instant::now();
+    loop {
+        let (_, text) = doctor(&[&child.id().to_string()]);
+        if text.contains(awaited) {
+            return text;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{awaited}: {text}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn of_a_process_in_which_the_agent_is_installed_it_says_what_it_does_and_why() {
+    let device = Device::new(34);
+    device.configure(json!({"seq": 7, "colour": "red", "windows": [
+        {"id": "jank", "opens": {"triggers": {"any": [{"jank": {}}, {"custom": {"name": "x"}}],
+                                              "after_s": 0}}, "cool_down_s": 3600},
+        {"id": "never", "opens": "app_start", "sampling": {"percent": 0}},
+    ]}));
+    let script = "sleep 1500 burst x 100 sleep 1500 trigger x sleep 20000";
+    let mut app = device.command(script).spawn().unwrap();
+    let text =
+        wait_for(&app, "no records: the tags are on, but nothing in this process calls atrace");
+    for part in [
+        "libcutils     found in ",
+        " before, 0xfffffff forced, 0xfffffff now; marker not to be had",
+        "/libtracetee.so: is the agent",
+        "hooks         1 slots of write in 1 libraries",
+        "configuration seq 7",
+        "warning       colour: unknown, ignored",
+        "state         armed: the flight recorder runs",
+        "window        jank: armed",
+        "window        never: not sampled: bucket ",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let text = wait_for(&app, "all is well: there are records, and none was dropped");
+    assert!(text.contains("records       200 (B 100, E 100)"), "{text}");
+    assert!(text.contains("of thread     script (tid "), "{text}");
+    let text = wait_for(&app, "nothing is recorded now: jank: cool-down: 3");
+    assert!(text.contains("last capture  jank (custom x): "), "{text}");
+
+    // The kill switch, and a document that is wrong.
+    device.configure(json!({"seq": 8, "kill": {"on": true}}));
+    wait_for(&app, "nothing is recorded now: the kill switch is on");
+    device.configure(json!({"seq": 9, "windows": 3}));
+    wait_for(&app, "refused       windows: invalid type: integer `3`, expected a sequence");
+
+    let (ok, text) = doctor(&["--json", &app.id().to_string()]);
+    let stats: Value = serde_json::from_str(&text).unwrap();
+    assert!(ok && stats["control"]["config"]["seq"] == 8, "{text}");
+    app.kill().unwrap();
+    app.wait().unwrap();
+}
+
+#[test]
+fn without_a_configuration_it_says_so() {
+    let device = Device::new(34);
+    let mut app = device.command("sleep 20000").spawn().unwrap();
+    wait_for(&app, "nothing is recorded now: there is no configuration yet; none has come");
+    device.configure_raw("{}");
+    wait_for(&app, "the one that was offered is refused: schema: is missing");
+    app.kill().unwrap();
+    app.wait().unwrap();
+}
+
+#[test]
+fn of_a_process_that_tracetee_run_traces_it_reads_the_recorder() {
+    let device = Device::new(34);
+    let script = device.root.path().join("script");
+    let mut run = Command::new(tracetee())
+        .args(["run", "-q", "-o"])
+        .arg(device.root.path().join("out.ftrace"))
+        .arg("--")
+        .arg(script)
+        .args(["section", "x", "1", "sleep", "5000"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The program is its only child.
+    let children = format!("/proc/{0}/task/{0}/children", run.id());
+    let begun = Instant::now();
+    let text = loop {
+        let child = std::fs::read_to_string(&children).unwrap();
+        let (ok, text) =
+            child.split_whitespace().next().map(|pid| doctor(&[pid])).unwrap_or_default();
+        if ok && text.starts_with("all is well") {
+            break text;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "{text}");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert!(text.contains("records       2 (B 1, E 1)"), "{text}");
+    assert!(run.wait().unwrap().success());
+}
+
+#[test]
+fn of_others_it_says_what_is_missing() {
+    let mut other = Command::new("sleep").arg("20").spawn().unwrap();
+    let (ok, text) = doctor(&[&other.id().to_string()]);
+    assert!(!ok && text.contains("the agent is not in process"), "{text}");
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let (ok, text) = doctor(&["4194304"]);
+    assert!(!ok && text.contains("cannot look at process 4194304"), "{text}");
+    let (ok, text) = doctor(&["--", "/nonexistent"]);
+    assert!(!ok && text.contains("/nonexistent: command not found"), "{text}");
+}
+
+#[test]
+fn a_program_is_run_and_looked_at() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let program = directory.path().join("nothing");
+    compile(&program, &[source("fixtures/nothing.c")], &[]);
+    let (ok, text) = doctor(&["--", program.to_str().unwrap()]);
+    assert!(ok && text.starts_with("no records: the program wrote no atrace record"), "{text}");
+
+    let device = Device::new(34);
+    let script = device.root.path().join("script");
+    let (ok, text) = doctor(&["--", script.to_str().unwrap(), "section", "x", "1"]);
+    assert!(ok && text.starts_with("all is well: there are records"), "{text}");
+    assert!(text.contains("records       2 (B 1, E 1)"), "{text}");
+}
