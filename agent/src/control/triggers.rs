@@ -10,7 +10,7 @@ use crate::record::{Packed, Record};
 use crate::recorder::follow::{Sight, Who};
 use crate::recorder::layout::Form;
 use crate::text::redact::Redactor;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Something that an armed window waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,8 +66,9 @@ struct Open {
 }
 
 /// A thread's open sections.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Thread {
+    who: Who,
     open: Vec<Open>,
 }
 
@@ -88,7 +89,9 @@ impl Wanted {
 #[derive(Debug)]
 pub(crate) struct Triggers {
     watches: Vec<Watch>,
-    threads: HashMap<Who, Thread>,
+    threads: Vec<Thread>,
+    /// The one that was looked at last: records come by thread.
+    last: usize,
     main_tid: i32,
     /// The display's refresh period.
     pub(crate) period_ns: u64,
@@ -128,9 +131,9 @@ impl Triggers {
                 Opens::AppStart | Opens::Schedule(_) | Opens::Manual => {}
             }
         }
-        let (threads, findings) = (HashMap::new(), Vec::new());
+        let (threads, findings) = (Vec::new(), Vec::new());
         let period_ns = super::vitals::period_ns();
-        Self { watches, threads, main_tid, period_ns, redactor, findings }
+        Self { watches, threads, last: 0, main_tid, period_ns, redactor, findings }
     }
 
     /// The threads whose records say anything.
@@ -176,7 +179,7 @@ impl Triggers {
     /// Looks at a record of a thread.
     pub(crate) fn see(&mut self, who: Who, sight: Sight<'_>) {
         let Sight::Record(time_ns, form, bytes) = sight else {
-            self.threads.remove(&who);
+            self.threads.retain(|thread| thread.who != who);
             return;
         };
         let text;
@@ -196,6 +199,17 @@ impl Triggers {
             }
             _ => {}
         }
+    }
+
+    fn thread(&mut self, who: Who) -> &mut Thread {
+        if self.threads.get(self.last).is_none_or(|thread| thread.who != who) {
+            let known = self.threads.iter().position(|thread| thread.who == who);
+            self.last = known.unwrap_or(self.threads.len());
+            if known.is_none() {
+                self.threads.push(Thread { who, open: Vec::new() });
+            }
+        }
+        &mut self.threads[self.last]
     }
 
     fn begin(&mut self, who: Who, begin_ns: u64, name: &[u8]) {
@@ -220,7 +234,7 @@ impl Triggers {
                 _ => {}
             }
         }
-        self.threads.entry(who).or_default().open.push(Open { begin_ns, watches });
+        self.thread(who).open.push(Open { begin_ns, watches });
     }
 
     fn instant(&mut self, who: Who, time_ns: u64, name: &[u8]) {
@@ -246,8 +260,7 @@ impl Triggers {
     }
 
     fn end(&mut self, who: Who, end_ns: u64) {
-        let Some(thread) = self.threads.get_mut(&who) else { return };
-        let Some(open) = thread.open.pop() else { return };
+        let Some(open) = self.thread(who).open.pop() else { return };
         for index in open.watches {
             let Some(watch) = self.watches.get_mut(index) else { continue };
             match &mut watch.look {
@@ -287,8 +300,8 @@ impl Triggers {
     /// The main thread as it is now; `silent_ns`: how long its loop has not answered.
     pub(crate) fn look_at_main_thread(&mut self, now_ns: u64, silent_ns: u64) {
         let main_tid = self.main_tid;
-        let main = self.threads.iter().find(|(who, _)| who.tid == main_tid && who.lane == 0);
-        let first = main.and_then(|(_, thread)| thread.open.first());
+        let is_main = |thread: &&Thread| thread.who.tid == main_tid && thread.who.lane == 0;
+        let first = self.threads.iter().find(is_main).and_then(|thread| thread.open.first());
         let in_section_ns = first.map_or(0, |first| now_ns.saturating_sub(first.begin_ns));
         let blocked_ns = silent_ns.max(in_section_ns);
         for index in 0..self.watches.len() {

@@ -16,6 +16,8 @@ const SPACING_NS: u64 = 10_000_000;
 pub(crate) struct TimeMap {
     /// In order of ticks and of boot time.
     anchors: Vec<Anchor>,
+    /// From each anchor to the next.
+    rates: Vec<f64>,
     ns_per_tick: f64,
     /// Neighbours that disagree.
     pub(crate) jumps: u64,
@@ -27,7 +29,12 @@ impl TimeMap {
         let [tick, boot_ns, second_tick, second_boot_ns] = header;
         let first = Anchor { tick, boot_ns };
         let second = Anchor { tick: second_tick, boot_ns: second_boot_ns };
-        let mut map = Self { anchors: vec![first], ns_per_tick: slope(first, second), jumps: 0 };
+        let mut map = Self {
+            anchors: vec![first],
+            rates: Vec::new(),
+            ns_per_tick: slope(first, second),
+            jumps: 0,
+        };
         anchors.push(second);
         anchors.sort_unstable_by_key(|anchor| anchor.tick);
         for anchor in anchors {
@@ -40,11 +47,19 @@ impl TimeMap {
         {
             map.ns_per_tick = slope(first, last);
         }
+        let lines = map.anchors.iter().zip(map.anchors.iter().skip(1));
+        map.rates = lines.map(|(&before, &after)| map.rate(slope(before, after))).collect();
         map
     }
 
+    /// The rate to count with where the line between two anchors has that one.
+    fn rate(&self, line: f64) -> f64 {
+        let usual = (line / self.ns_per_tick - 1.0).abs() < 0.001;
+        if usual { line } else { self.ns_per_tick }
+    }
+
     /// Takes a later anchor, if it is one that helps.
-    pub(crate) fn push(&mut self, anchor: Anchor) {
+    fn push(&mut self, anchor: Anchor) {
         let Some(&last) = self.anchors.last() else { return };
         let (Some(ticks), Some(ns)) =
             (anchor.tick.checked_sub(last.tick), anchor.boot_ns.checked_sub(last.boot_ns))
@@ -62,7 +77,11 @@ impl TimeMap {
 
     /// The boot time of `tick`.
     pub(crate) fn ns(&self, tick: u64) -> u64 {
-        let next = self.anchors.partition_point(|anchor| anchor.tick <= tick);
+        // Most records are behind the last.
+        let next = match self.anchors.last() {
+            Some(last) if last.tick <= tick => self.anchors.len(),
+            _ => self.anchors.partition_point(|anchor| anchor.tick <= tick),
+        };
         let Some(&before) = next.checked_sub(1).and_then(|index| self.anchors.get(index)) else {
             // Before the first.
             let Some(first) = self.anchors.first() else { return tick };
@@ -72,9 +91,7 @@ impl TimeMap {
         let Some(&after) = self.anchors.get(next) else {
             return before.boot_ns.saturating_add(scaled(ticks, self.ns_per_tick));
         };
-        let line = slope(before, after);
-        let usual = (line / self.ns_per_tick - 1.0).abs() < 0.001;
-        let rate = if usual { line } else { self.ns_per_tick };
+        let rate = self.rates.get(next - 1).copied().unwrap_or(self.ns_per_tick);
         before.boot_ns.saturating_add(scaled(ticks, rate)).min(after.boot_ns)
     }
 }
