@@ -1,5 +1,6 @@
 //! What a write that is no record costs through the hook, side by side in one run: unhooked, hooked
-//! while no capture runs, and during one. (What records cost: `benches/peers`.)
+//! while no capture runs, and during one. And a section of one's own, while no capture runs and
+//! during one. (What atrace's records cost: `benches/peers`.)
 //!
 //! `cargo bench -p tracetee-agent --bench writes`. Each sample is 10,000 writes; divide the times
 //! by that, or read the items a second.
@@ -82,4 +83,22 @@ fn dev_null_write_during_a_capture(bencher: Bencher<'_, '_>) {
     let null = File::options().write(true).open("/dev/null").unwrap();
     let _capture = Capture::start();
     bencher.counter(ItemsCount::new(WRITES)).bench(|| write_all(null.as_raw_fd(), b"hello, world"));
+}
+
+fn sections() {
+    for _ in 0..WRITES {
+        drop(black_box(tracetee::Section::begin(black_box("decode"))));
+    }
+}
+
+#[divan::bench(sample_count = 200, sample_size = 1)]
+fn own_section_while_off(bencher: Bencher<'_, '_>) {
+    bencher.counter(ItemsCount::new(WRITES)).bench(sections);
+}
+
+#[divan::bench(sample_count = 200, sample_size = 1)]
+fn own_section_during_a_capture(bencher: Bencher<'_, '_>) {
+    let _capture = Capture::start();
+    (0..10).for_each(|_| sections());
+    bencher.counter(ItemsCount::new(WRITES)).bench(sections);
 }
