@@ -298,7 +298,7 @@ pub fn stats() -> Option<Stats> {
     }
     let summary = match &capture.drain {
         Some(drain) => drain.summary(),
-        None => text::summarize(&[PoolReader::of(&capture.pool)]),
+        None => text::summarize(&[PoolReader::of(&capture.pool)], &capture.config.text),
     };
     Some(Stats { control, recording: session::current() != 0, health, summary })
 }

@@ -24,6 +24,15 @@ fn a_c_program_captures_itself_and_gets_every_documented_error() {
     assert_eq!(payloads("running.ftrace"), ["B|first", "E"]);
     assert_eq!(payloads("stopped.ftrace.zst"), ["B|first", "E", "B|second", "E"]);
     assert_eq!(payloads("third.ftrace"), ["B|third", "E"]);
+    let own = payloads("own.ftrace");
+    let expected =
+        ["B|own   \u{fffd}", "C|bytes|-9223372036854775808", "I|now", "S|load|-7", "F|load|-7"];
+    assert_eq!(own[..5], expected);
+    assert_eq!(own[5..], ["B|", "E", "E"]);
+    let captures = std::fs::read_dir(directory.path().join("agent/captures")).unwrap();
+    let captures: Vec<_> = captures.map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(captures.len(), 1);
+    assert_eq!(self::payloads(&captures[0]), ["B|in a window", "E"]);
     let stats: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     assert_eq!(stats["recording"], false);
     assert_eq!(stats["summary"]["records"]["B"], 1);

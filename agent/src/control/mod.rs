@@ -13,6 +13,7 @@ pub mod document;
 mod glob;
 mod install;
 mod ledger;
+mod locate;
 mod machine;
 mod overhead;
 mod parse;

@@ -3,6 +3,7 @@
 //! Nothing of a document that is wrong anywhere is used.
 
 use super::document::{Document, MAX_DOCUMENT_BYTES, Wrong};
+use super::locate::path_at;
 use serde_json::Value;
 
 /// A document that may be used, and what in it is not known here.
@@ -29,10 +30,9 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Parsed, Wrong> {
         }
     }
     // From the text: a field that is there twice would be lost in the value.
-    let mut text = serde_json::Deserializer::from_slice(bytes);
-    let document: Document = serde_path_to_error::deserialize(&mut text).map_err(|error| {
-        let path = error.path().to_string();
-        Wrong { path, reason: error.into_inner().to_string() }
+    let document: Document = serde_json::from_slice(bytes).map_err(|error| Wrong {
+        path: path_at(bytes, error.line(), error.column()),
+        reason: error.to_string(),
     })?;
     document.check()?;
     let mut warnings = Vec::new();
@@ -131,7 +131,7 @@ mod tests {
                 in_window(r#""opens": {"triggers": {"any": [{"custom": {}}]}}"#),
                 "windows[0].opens.triggers.any[0].custom.name: \"\" is not",
             ),
-            (in_window(r#""id": "a""#), "windows[0]: duplicate field `id`"),
+            (in_window(r#""id": "a""#), "windows[0].id: duplicate field `id`"),
             (
                 r#"{"schema": 1, "seq": 1, "windows": [{"id": "../x"}]}"#.to_owned(),
                 "windows[0].id: \"../x\" is not",

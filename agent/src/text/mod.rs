@@ -96,12 +96,18 @@ pub struct MinSlice {
     pub other: u64,
 }
 
-/// Counts what is in `pools` without writing anything.
+/// Counts what is in `pools` without writing anything. Of `options` the redaction holds, for the
+/// names of threads.
 #[must_use]
-pub fn summarize(pools: &[PoolReader<'_>]) -> Summary {
+pub fn summarize(pools: &[PoolReader<'_>], options: &TextOptions) -> Summary {
     let sources: Vec<_> = pools.iter().map(|&pool| Source::of(pool)).collect();
-    // Without a file and without rules nothing can fail.
-    let Ok(mut trace) = Trace::counting(&TextOptions::default()) else {
+    let options = TextOptions {
+        redaction: options.redaction.clone(),
+        redaction_key: options.redaction_key,
+        ..TextOptions::default()
+    };
+    // The rules were right when the capture began, and without a file nothing else can fail.
+    let Ok(mut trace) = Trace::counting(&options) else {
         return Summary::default();
     };
     let _ = trace.take(&sources, u64::MAX);

@@ -22,7 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     if let Ok(pool) = PoolFile::open(file.path()) {
         let reader = pool.reader();
-        let counted = summarize(&[reader]);
+        let counted = summarize(&[reader], &TextOptions::default());
         let _ = reader.meta();
         let output = file.path().with_extension("ftrace");
         let written = write_trace(&[reader], &TextOptions::default(), &output);
