@@ -17,12 +17,16 @@ use crate::text::{self, Summary};
 use crate::{clock, cost, marker, proxy, recover};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
 use tracetee_hooks::{Later, Outcome, Registry, Report, Skipped, SlotReport};
 
 /// The capture of this process. Hooks are process-wide, so there is one.
-static SLOT: Mutex<Slot> = Mutex::new(Slot { capture: None, hooks: None, health: None });
+static SLOTS: [Mutex<Slot>; 4] =
+    [const { Mutex::new(Slot { capture: None, hooks: None, health: None }) }; 4];
+/// Which of them is in use: a child that was forked while another thread held the lock goes on with
+/// the next, as nobody gives that lock back.
+static SLOT: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Debug)]
 struct Slot {
@@ -210,6 +214,11 @@ pub(crate) fn measure_cost() -> Result<f64, Error> {
     let earlier = clock::first_anchor();
     prepare_threads()?;
     cost::ns_per_record(earlier)
+}
+
+/// Whether what runs is recording: an app may have ended it by a system call of its own.
+pub(crate) fn is_open() -> bool {
+    session::current() != 0
 }
 
 pub(crate) fn is_running() -> bool {
@@ -574,8 +583,14 @@ fn deadline_ns(config: &Config) -> u64 {
     }
 }
 
+fn slot() -> &'static Mutex<Slot> {
+    // ORDERING: Relaxed; changes in a forked child alone, which has one thread then.
+    let index = SLOT.load(Ordering::Relaxed);
+    &SLOTS[index.min(SLOTS.len() - 1)]
+}
+
 fn lock() -> MutexGuard<'static, Slot> {
-    SLOT.lock().unwrap_or_else(PoisonError::into_inner)
+    slot().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Has [`after_fork_in_child`] called in every forked child from now on.
@@ -593,11 +608,14 @@ extern "C" fn after_fork_in_child() {
     let errno = crate::errno::Saved::now();
     let done = std::panic::catch_unwind(|| {
         crate::control::forget_after_fork();
-        let mut slot = match SLOT.try_lock() {
+        let mut slot = match slot().try_lock() {
             Ok(slot) => slot,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             // Another thread was starting or stopping a capture when this one forked: stay off.
-            Err(TryLockError::WouldBlock) => return live::give_words_back(),
+            Err(TryLockError::WouldBlock) => {
+                SLOT.fetch_add(1, Ordering::Relaxed);
+                return live::give_words_back();
+            }
         };
         if let Some(capture) = slot.capture.as_mut() {
             capture.continue_in_child();

@@ -67,7 +67,7 @@ pub fn counter() -> u64 {
 }
 
 /// The counter's value and the boot time of one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Anchor {
     pub(crate) tick: u64,
     pub(crate) boot_ns: u64,

@@ -34,6 +34,8 @@ const CAPACITY_KB: std::ops::RangeInclusive<u64> = 256..=262_144;
 const MAX_CAPTURES: u32 = 1000;
 /// Bytes of captures in a day.
 const MAX_BYTES_PER_DAY: u64 = 1 << 30;
+/// Bytes of captures that wait: a device has other uses for its disk.
+const MAX_BYTES_KEPT: u64 = 4 << 30;
 /// Seconds of a cool-down or of a schedule's period: 30 days.
 const MAX_PERIOD_S: u64 = 30 * 24 * 3600;
 /// Seconds that a process must live after the hooks' installation to count as healthy.
@@ -102,6 +104,9 @@ pub struct Budget {
     pub captures_per_day: u32,
     /// Bytes of compressed captures in any 24 hours, up to 1 GiB. Default 20,000,000.
     pub bytes_per_day: u64,
+    /// Bytes of captures that wait on the device, up to 4 GiB: above it those of the lowest priority
+    /// go, the oldest first. Default 50,000,000.
+    pub bytes_kept: u64,
     /// The share of one processor that recording may take, over ten seconds: records times what
     /// one costs here, and our thread's time. Above it the window is closed, and all are for ten
     /// minutes. 0.01 to 100. Default 2.
@@ -137,7 +142,7 @@ pub struct Window {
     pub min_slice_us: MinSlice,
     /// Leave out all threads but the first. Default false.
     pub main_thread_only: bool,
-    /// Which captures go first when not all can be kept or sent; higher is kept longer. Default 0.
+    /// Captures of a lower one go first when not all can be kept. Default 0.
     pub priority: u32,
 }
 
@@ -369,6 +374,7 @@ impl Default for Budget {
             captures_per_hour: 6,
             captures_per_day: 24,
             bytes_per_day: 20_000_000,
+            bytes_kept: 50_000_000,
             cpu_percent: 2.0,
         }
     }
@@ -505,6 +511,7 @@ impl Document {
         within("budget.captures_per_hour", &budget.captures_per_hour, 0..=MAX_CAPTURES)?;
         within("budget.captures_per_day", &budget.captures_per_day, 0..=MAX_CAPTURES)?;
         within("budget.bytes_per_day", &budget.bytes_per_day, 0..=MAX_BYTES_PER_DAY)?;
+        within("budget.bytes_kept", &budget.bytes_kept, 0..=MAX_BYTES_KEPT)?;
         within("budget.cpu_percent", &budget.cpu_percent, 0.01..=100.0)?;
         within("crash_loop.within_s", &self.crash_loop.within_s, 0..=MAX_CRASH_LOOP_S)?;
         if let Err((index, reason)) = RuleSet::new(&self.redaction.rules, 0) {

@@ -211,7 +211,12 @@ mod tests {
     }
 
     fn budget() -> Budget {
-        Budget { captures_per_hour: 2, captures_per_day: 3, bytes_per_day: 100, cpu_percent: 1.0 }
+        Budget {
+            captures_per_hour: 2,
+            captures_per_day: 3,
+            bytes_per_day: 100,
+            ..Budget::default()
+        }
     }
 
     #[test]

@@ -74,8 +74,8 @@ pub(crate) enum Input {
     Written { number: u64, bytes: u64 },
     /// Recording could not be started.
     Failed(String),
-    /// Recording takes more of a processor than is allowed.
-    OverBudget(String),
+    /// Recording has to end for now, for that reason: it takes more of a processor than is allowed.
+    Abort(String),
     /// The process exits in order.
     Exit,
 }
@@ -171,7 +171,7 @@ impl Machine {
                 self.state = State::Off(reason.clone());
                 self.paused = Some((now.boot_ms + PAUSE_MS, reason));
             }
-            Input::OverBudget(reason) => {
+            Input::Abort(reason) => {
                 self.end_what_is_kept(now);
                 self.paused = Some((now.boot_ms + PAUSE_MS, reason));
             }

@@ -182,12 +182,12 @@ fn a_configuration_that_expires_ends_what_it_had_open() {
 #[test]
 fn over_the_budget_of_time_all_windows_pause() {
     let (mut machine, _) = machine(vec![window("w", jank())]);
-    assert_eq!(machine.step(at(1), Input::OverBudget("3 %".into())), [Action::Stop]);
+    assert_eq!(machine.step(at(1), Input::Abort("3 %".into())), [Action::Stop]);
     assert_eq!(machine.state, State::Off("3 %".into()));
     assert_eq!(machine.step(at(600), Input::Tick), []);
     assert_eq!(machine.step(at(601), Input::Tick), [record(&[0], true)]);
     let (mut machine, _) = self::machine(vec![window("w", Opens::AppStart)]);
-    assert_eq!(kept(&machine.step(at(1), Input::OverBudget("3 %".into()))), [0]);
+    assert_eq!(kept(&machine.step(at(1), Input::Abort("3 %".into()))), [0]);
 }
 
 #[test]
@@ -266,8 +266,12 @@ fn documents() -> [Document; 4] {
         window("manual", Opens::Manual),
         window("daily", Opens::Schedule(Schedule { every_s: 3600, offset_s: 7 })),
     ];
-    let budget =
-        Budget { captures_per_hour: 3, captures_per_day: 5, bytes_per_day: 1000, cpu_percent: 1.0 };
+    let budget = Budget {
+        captures_per_hour: 3,
+        captures_per_day: 5,
+        bytes_per_day: 1000,
+        ..Budget::default()
+    };
     let base = Document { budget: budget.clone(), ..document(all.clone()) };
     [
         base.clone(),
@@ -401,7 +405,7 @@ impl World {
                 let policy = Policy::new(documents()[index].clone(), &Device::default());
                 self.step(Input::Policy(Arc::new(policy)));
             }
-            Event::OverBudget => self.step(Input::OverBudget("much".into())),
+            Event::OverBudget => self.step(Input::Abort("much".into())),
             Event::RecordFails => self.next_record_fails = true,
             Event::Restart { reboot } => {
                 self.is_recording = false;

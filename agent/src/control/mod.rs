@@ -12,6 +12,7 @@
 pub mod document;
 mod glob;
 mod install;
+mod keep;
 mod ledger;
 mod locate;
 mod machine;
@@ -21,6 +22,7 @@ mod policy;
 mod report;
 mod source;
 mod starts;
+mod status;
 mod store;
 mod triggers;
 pub(crate) mod vitals;

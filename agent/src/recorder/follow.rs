@@ -3,6 +3,10 @@
 //! Runs on the agent's own thread, never on one that records. A look reads the new words alone,
 //! so its cost grows with the records and not with the recorder's size. Records of one thread come
 //! in order; where the recorder was overtaken, that is said.
+//!
+//! Blocks are read one after the other while threads go on, so a look goes up to the clock's value at
+//! its beginning: a thread that was in one block then, and is in another when that is read, has
+//! nothing older there.
 
 use super::blocks::{CLOSED, Memory, PARTIAL, generation_of, state_of};
 use super::copy::copy;
@@ -10,7 +14,7 @@ use super::layout::{Form, NOTE_SEGMENT, NOTE_THREAD_END, Segment, anchor_from_by
 use super::reader::PoolReader;
 use super::snapshot::record_at;
 use super::times::TimeMap;
-use crate::clock::Anchor;
+use crate::clock::{self, Anchor};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
@@ -36,6 +40,8 @@ pub(crate) enum Sight<'a> {
 struct Place {
     lease: u32,
     words: u32,
+    /// Nothing was left in it, and nothing more came.
+    is_whole: bool,
     segment: Option<Segment>,
     /// The tick that deltas count from.
     base: u64,
@@ -48,6 +54,23 @@ struct Run {
     copy: usize,
     words: std::ops::Range<usize>,
     base: u64,
+}
+
+/// What a look finds.
+#[derive(Default)]
+struct New {
+    /// The clock at its beginning.
+    limit: Anchor,
+    copies: Vec<Vec<u64>>,
+    runs: Vec<Run>,
+    breaks: Vec<Who>,
+}
+
+impl New {
+    /// Whether a tick of that segment's clock is for the next look.
+    const fn is_behind(&self, segment: &Segment, tick: u64) -> bool {
+        tick > if segment.counter { self.limit.tick } else { self.limit.boot_ns }
+    }
 }
 
 /// The follower of one pool.
@@ -73,10 +96,11 @@ impl Follower {
         mut see: impl FnMut(Who, Sight<'_>),
     ) {
         self.places.resize(reader.blocks() as usize, Place::default());
-        let (mut copies, mut runs, mut breaks) = (Vec::new(), Vec::new(), Vec::new());
+        let mut new = New { limit: clock::anchor(reader.uses_counter()), ..New::default() };
         for index in 0..reader.blocks() {
-            self.take_new(reader, index, &mut copies, &mut runs, &mut breaks);
+            self.take_new(reader, index, &mut new);
         }
+        let New { copies, mut runs, breaks, .. } = new;
         let over = self.anchors.len().saturating_sub(MAX_ANCHORS);
         self.anchors.drain(..over);
         let map = TimeMap::new(reader.pool_header().anchors, self.anchors.clone());
@@ -91,14 +115,7 @@ impl Follower {
     }
 
     /// Copies the new words of block `index` and finds the segments in them.
-    fn take_new(
-        &mut self,
-        reader: &PoolReader<'_>,
-        index: u32,
-        copies: &mut Vec<Vec<u64>>,
-        runs: &mut Vec<Run>,
-        breaks: &mut Vec<Who>,
-    ) {
+    fn take_new(&mut self, reader: &PoolReader<'_>, index: u32, new: &mut New) {
         let Some(place) = self.places.get_mut(index as usize) else { return };
         let header = Memory::header(reader, index);
         // ORDERING: Relaxed, both; a hint that there is something new. The copy looks again.
@@ -109,28 +126,30 @@ impl Follower {
         }
         let mut words = Vec::new();
         let from = |lease| if is_same(lease, place.lease) { place.words } else { 0 };
-        let Some(lease) = copy(reader, index, from, &mut words) else { return };
-        if !is_same(lease, place.lease) {
-            // It was taken over. What it held was read to its end if it was closed by then.
-            if let Some(segment) = place.segment
-                && !matches!(state_of(place.lease), CLOSED | PARTIAL)
-            {
-                breaks.push(who(&segment));
+        let copied = copy(reader, index, from, &mut words);
+        if copied.is_none_or(|lease| !is_same(lease, place.lease)) {
+            // It was taken over, or is being so right now.
+            if let Some(segment) = place.segment.filter(|_| !place.is_whole) {
+                new.breaks.push(who(&segment));
             }
             *place = Place::default();
         }
-        let copy = copies.len();
+        let Some(lease) = copied else { return };
+        let copy = new.copies.len();
         let mut at = 0;
         let mut run_start = 0;
         let mut base = place.base;
         let end_run = |segment: Option<Segment>, words, base, runs: &mut Vec<Run>| {
             runs.extend(segment.map(|segment| Run { segment, copy, words, base }));
         };
-        while let Some((_, form, bytes, next)) = record_at(&words, at) {
+        while let Some((delta, form, bytes, next)) = record_at(&words, at) {
             if form == Form::Note {
                 if bytes.first() == Some(&NOTE_SEGMENT) {
                     let Some(segment) = Segment::from_bytes(bytes) else { break };
-                    end_run(place.segment, run_start..at, base, runs);
+                    if new.is_behind(&segment, segment.tick) {
+                        break;
+                    }
+                    end_run(place.segment, run_start..at, base, &mut new.runs);
                     if segment.counter {
                         self.anchors.push(Anchor { tick: segment.tick, boot_ns: segment.boot_ns });
                     }
@@ -142,13 +161,19 @@ impl Follower {
                         self.anchors.push(Anchor { tick, boot_ns });
                     }
                 }
+            } else if place
+                .segment
+                .is_some_and(|segment| new.is_behind(&segment, place.base.saturating_add(delta)))
+            {
+                break;
             }
             at = next;
         }
-        end_run(place.segment, run_start..at, base, runs);
+        end_run(place.segment, run_start..at, base, &mut new.runs);
         place.lease = lease;
-        place.words += u32::try_from(words.len()).unwrap_or(0);
-        copies.push(words);
+        place.words += u32::try_from(at).unwrap_or(0);
+        place.is_whole = at == words.len() && matches!(state_of(lease), CLOSED | PARTIAL);
+        new.copies.push(words);
     }
 
     fn show(
