@@ -303,7 +303,8 @@ mod tests {
         for mut seen in threads {
             // The thread's end is a break.
             seen.retain(|(_, number)| number.is_some());
-            assert!(seen.is_sorted_by_key(|(ns, _)| *ns));
+            // Each look has a line of its own through the anchors.
+            assert!(seen.is_sorted_by(|(earlier, _), (later, _)| *earlier <= later + 100_000));
             assert!(seen.iter().map(|(_, number)| number.unwrap()).eq(0..RECORDS));
         }
         // Four blocks for three threads: whoever looks is overtaken all the time.
