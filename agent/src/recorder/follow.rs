@@ -12,6 +12,7 @@ use super::blocks::{CLOSED, Memory, PARTIAL, generation_of, state_of};
 use super::copy::copy;
 use super::layout::{Form, NOTE_SEGMENT, NOTE_THREAD_END, Segment, anchor_from_bytes};
 use super::reader::PoolReader;
+use super::session;
 use super::snapshot::record_at;
 use super::times::TimeMap;
 use crate::clock::{self, Anchor};
@@ -97,6 +98,8 @@ impl Follower {
     ) {
         self.places.resize(reader.blocks() as usize, Place::default());
         let mut new = New { limit: clock::anchor(reader.uses_counter()), ..New::default() };
+        // Who has read the clock before that, for a later record, has its earlier ones seen by us.
+        session::barrier();
         for index in 0..reader.blocks() {
             self.take_new(reader, index, &mut new);
         }
@@ -232,7 +235,7 @@ mod tests {
     use super::*;
     use crate::recorder::layout::Mode;
     use crate::recorder::pool::{Pool, Shape};
-    use crate::recorder::{session, thread, writer};
+    use crate::recorder::{thread, writer};
     use crate::{capture, clock};
     use std::sync::atomic::AtomicUsize;
 

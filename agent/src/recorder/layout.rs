@@ -69,7 +69,7 @@ impl Loss {
 }
 
 /// What happens when all blocks are in use.
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(all(test, not(loom)), derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u32)]
