@@ -79,7 +79,7 @@ impl Kind {
     }
 
     #[inline]
-    const fn from_letter(letter: u8) -> Option<Self> {
+    pub(crate) const fn from_letter(letter: u8) -> Option<Self> {
         Some(match letter {
             b'B' => Self::Begin,
             b'E' => Self::End,

@@ -115,6 +115,26 @@ fn a_configuration_that_comes_later_is_in_force_without_a_restart_and_so_is_the_
 }
 
 #[test]
+fn what_is_open_under_a_configuration_is_kept_by_its_name_and_rules_when_another_comes() {
+    let device = Device::new(34);
+    device.configure(json!({
+        "seq": 1, "windows": [{"id": "old", "opens": "app_start", "max_s": 60}],
+        "redaction": {"rules": [{"pattern": "secret"}]},
+    }));
+    let mut app = device.command("section {a secret plan} 1 sleep 3000").spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    device.configure(json!({
+        "seq": 2, "windows": [{"id": "new", "opens": "app_start"}],
+        "redaction": {"rules": [{"pattern": "plan", "action": {"replace": {"with": "P"}}}]},
+    }));
+    assert!(app.wait().unwrap().success());
+    let capture = device.capture();
+    let said = about(&capture);
+    assert_eq!((&said["window"], &said["config_seq"]), (&json!("old"), &json!(1)));
+    assert_eq!(names(&capture), ["a <redacted> P"]);
+}
+
+#[test]
 fn a_wrong_configuration_changes_nothing_and_is_named() {
     let device = Device::new(34);
     device.configure(with_windows(json!([

@@ -9,7 +9,7 @@ use crate::config::PassOnSetting;
 use crate::recorder::layout::Mode;
 use crate::tags;
 use crate::text::MinSlice;
-use crate::text::redact::{Action, Rule, RuleSet};
+use crate::text::redact::{Action, MAX_DOCUMENT_RULES, Rule, RuleSet};
 use serde::{Deserialize, Serialize};
 
 /// The only schema there is. A document of another one is refused whole.
@@ -514,6 +514,8 @@ impl Document {
         within("budget.bytes_kept", &budget.bytes_kept, 0..=MAX_BYTES_KEPT)?;
         within("budget.cpu_percent", &budget.cpu_percent, 0.01..=100.0)?;
         within("crash_loop.within_s", &self.crash_loop.within_s, 0..=MAX_CRASH_LOOP_S)?;
+        let count = self.redaction.rules.len();
+        within("redaction.rules (how many)", &count, 0..=MAX_DOCUMENT_RULES)?;
         if let Err((index, reason)) = RuleSet::new(&self.redaction.rules, 0) {
             return wrong(format!("redaction.rules[{index}]"), reason);
         }

@@ -5,6 +5,7 @@ use super::document::Window;
 use super::ledger::Now;
 use super::machine::{Input, Kept, State};
 use super::overhead::Overhead;
+use super::policy::Policy;
 use super::report::CaptureReport;
 use super::triggers::Triggers;
 use super::worker::{Worker, now};
@@ -31,6 +32,7 @@ impl Worker {
             self.overhead = Some(Overhead::new(capture::measure_cost()?));
         }
         let config = self.config(&all, flight)?;
+        let redactor = config.text.rules()?.map(Redactor::new);
         capture::start_driven(&config)?;
         let now = now();
         if self.hooked_ms == 0 {
@@ -39,7 +41,6 @@ impl Worker {
         self.tags_seen_ms = now.boot_ms;
         self.follower = Follower::default();
         self.overhead.iter_mut().for_each(Overhead::restart);
-        let redactor = self.text_options(None).rules()?.map(Redactor::new);
         let main_tid = std::process::id().cast_signed();
         self.triggers = flight.then(|| Triggers::new(&policy, windows, main_tid, redactor));
         Ok(())
@@ -67,40 +68,41 @@ impl Worker {
                 ..RecorderConfig::default()
             },
             duration_ms: None,
-            text: self.text_options(Some(first)),
+            text: self.text_options(&self.machine.policy, Some(first)),
             output,
             fast_path: any(|window| window.recorder.fast_path),
         })
     }
 
-    /// How a window's text is written.
-    fn text_options(&self, window: Option<&Window>) -> TextOptions {
+    /// How the text of a window is written that was recorded under `policy`. Its rules hold, and
+    /// then those that are in force now, if they are others.
+    fn text_options(&self, policy: &Policy, window: Option<&Window>) -> TextOptions {
+        let present = &self.machine.policy.document.redaction.rules;
+        let mut redaction = policy.document.redaction.rules.clone();
+        if redaction != *present {
+            redaction.extend_from_slice(present);
+        }
         let key = hmac_sha256::HMAC::mac(b"redaction", self.device.install_id.as_bytes());
         let key = key.first_chunk().map_or(1, |bytes| u64::from_be_bytes(*bytes));
         TextOptions {
             min_slice_us: window.map(|window| window.min_slice_us).unwrap_or_default(),
             main_thread_only: window.is_some_and(|window| window.main_thread_only),
-            redaction: self.machine.policy.document.redaction.rules.clone(),
+            redaction,
             redaction_key: key.max(1),
             ..TextOptions::default()
         }
     }
 
-    fn window_of(&self, kept: &Kept) -> Option<&Window> {
-        self.machine.policy.document.windows.get(kept.window)
-    }
-
     fn path_of(&self, kept: &Kept) -> PathBuf {
-        let window = self.window_of(kept);
-        let (id, priority) = window.map_or(("window", 0), |known| (&known.id, known.priority));
+        let (id, priority) = kept.of().map_or(("window", 0), |known| (&known.id, known.priority));
         self.store.captures().join(format!("{id}-p{priority}-{:x}.ftrace.zst", kept.number))
     }
 
     /// Writes a capture. The machine learns its bytes.
     pub(super) fn keep(&mut self, kept: &Kept) -> Option<Input> {
         let path = self.path_of(kept);
-        let options = self.text_options(self.window_of(kept));
-        let window = self.window_of(kept).map(|window| window.id.clone()).unwrap_or_default();
+        let options = self.text_options(&kept.policy, kept.of());
+        let window = kept.of().map(|window| window.id.clone()).unwrap_or_default();
         let comments = [format!("tracetee: {}", self.about(kept, &window))];
         let now_ns = clock::boot_ns();
         let span = kept.span_ns.map(|(from_ns, to_ns)| Span { from_ns, to_ns: to_ns.min(now_ns) });
@@ -110,9 +112,14 @@ impl Worker {
         let written = capture::dump_driven(&path, &options, &about).and_then(|summary| {
             // A stream that broke off has left none.
             let found = path.metadata().map(|_| summary);
-            found.map_err(|source| Error::Io { what: "find", path: path.clone(), source })
+            let found =
+                found.map_err(|source| Error::Io { what: "find", path: path.clone(), source });
+            self.store.trim_captures(kept.policy.budget().bytes_kept);
+            found.and_then(|summary| match path.exists() {
+                true => Ok(summary),
+                false => Err(Error::State("not kept: budget.bytes_kept has no room for it")),
+            })
         });
-        self.store.trim_captures(self.machine.policy.budget().bytes_kept);
         let input = match written {
             Ok(summary) => {
                 self.captures += 1;
@@ -138,7 +145,7 @@ impl Worker {
             "why": kept.why,
             "also": kept.also,
             "span_ns": kept.span_ns,
-            "config_seq": self.machine.policy.document.seq,
+            "config_seq": kept.policy.document.seq,
             "version_code": self.device.version_code,
             "api": self.device.api,
             "pid": std::process::id(),
@@ -167,7 +174,7 @@ impl Worker {
             return recover::delete_abandoned(&self.store.pools());
         }
         self.store.remove_parts();
-        let options = self.text_options(None);
+        let options = self.text_options(&self.machine.policy, None);
         let captures = self.store.captures();
         for (path, summary) in recover::recover_here(&self.store.pools(), &captures, &options) {
             let bytes = summary.file_bytes;
@@ -196,5 +203,6 @@ impl Worker {
             }
             self.last_capture = Some(report);
         }
+        self.store.trim_captures(self.machine.policy.budget().bytes_kept);
     }
 }

@@ -40,8 +40,10 @@ pub(crate) enum State {
 }
 
 /// A capture that is kept, or will be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Kept {
+    /// The configuration that it was begun under: another may be in force when it is written.
+    pub(crate) policy: Arc<Policy>,
     pub(crate) window: usize,
     /// Its number in the ledger.
     pub(crate) number: u64,
@@ -53,6 +55,13 @@ pub(crate) struct Kept {
     pub(crate) span_ns: Option<(u64, u64)>,
     /// When it is over at the latest.
     pub(crate) until_boot_ms: u64,
+}
+
+impl Kept {
+    /// The window.
+    pub(crate) fn of(&self) -> Option<&Window> {
+        self.policy.document.windows.get(self.window)
+    }
 }
 
 /// What has happened.
@@ -81,7 +90,7 @@ pub(crate) enum Input {
 }
 
 /// What is to be done, in order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Action {
     /// The ledger is to lie on the disk before anything else is done.
     Save,
@@ -110,6 +119,8 @@ pub(crate) struct Machine {
     asked: BTreeSet<String>,
     /// Until then nothing is recorded, for that reason.
     paused: Option<(u64, String)>,
+    /// The ledger is not known to be that of all processes: no capture may begin.
+    pub(crate) is_ledger_stale: bool,
     /// Why the last window that was due was not opened.
     pub(crate) refused: Option<String>,
 }
@@ -124,6 +135,7 @@ impl Machine {
             has_exited: false,
             asked: BTreeSet::new(),
             paused: None,
+            is_ledger_stale: false,
             refused: None,
         }
     }
@@ -190,9 +202,13 @@ impl Machine {
         match input {
             Input::Fired { .. } | Input::Open(_) | Input::Policy(_) | Input::Written { .. } => true,
             Input::Tick => {
+                let is_free = match &self.state {
+                    State::Off(_) | State::Armed(_) => true,
+                    State::Fired(_, kept) | State::Open(kept) => kept.until_boot_ms <= now.boot_ms,
+                };
+                let is_due = |(_, window): (usize, &Window)| self.is_due(window, now);
                 self.is_fresh
-                    || matches!(self.state, State::Off(_) | State::Armed(_))
-                        && self.policy.windows().any(|(_, window)| self.is_due(window, now))
+                    || is_free && (!self.asked.is_empty() || self.policy.windows().any(is_due))
             }
             _ => false,
         }
@@ -244,12 +260,13 @@ impl Machine {
             _ => return,
         };
         // The ledger may say otherwise than when it was armed: another process took the last one.
-        if let Some(reason) = self.refusal(window, now) {
+        if let Some(reason) = self.refusal_now(window, now) {
             self.refused = Some(reason);
             self.state = State::Armed(armed);
             return;
         }
         let kept = Kept {
+            policy: Arc::clone(&self.policy),
             window,
             number: self.enter(window, now, actions),
             why,
@@ -279,6 +296,16 @@ impl Machine {
         self.ledger
             .refuses(&window.id, window.cool_down_s, self.policy.budget(), now)
             .map(|reason| format!("{}: {reason}", window.id))
+    }
+
+    /// Why none may begin at this moment.
+    fn refusal_now(&self, window: usize, now: Now) -> Option<String> {
+        let stale = || {
+            let id = &self.policy.window(window)?.id;
+            let reason = format!("{id}: another process of the app holds the ledger");
+            self.is_ledger_stale.then_some(reason)
+        };
+        self.refusal(window, now).or_else(stale)
     }
 
     /// Why nothing may be recorded now.
@@ -353,7 +380,7 @@ impl Machine {
                 Opens::Manual if self.asked.contains(&window.id) => "asked for",
                 _ => continue,
             };
-            match self.refusal(index, now) {
+            match self.refusal_now(index, now) {
                 None => {
                     due = Some((index, why.to_owned()));
                     break;
@@ -371,6 +398,7 @@ impl Machine {
     fn open(&mut self, now: Now, window: usize, why: String, actions: &mut Vec<Action>) {
         let max_s = self.policy.window(window).map_or(0.0, |window| window.max_s);
         let kept = Kept {
+            policy: Arc::clone(&self.policy),
             window,
             number: self.enter(window, now, actions),
             why,

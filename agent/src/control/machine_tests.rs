@@ -210,6 +210,18 @@ fn the_exit_keeps_what_is_open() {
 }
 
 #[test]
+fn while_another_process_holds_the_ledger_no_capture_begins() {
+    let (mut machine, _) = machine(vec![window("w", jank()), window("m", Opens::Manual)]);
+    machine.is_ledger_stale = true;
+    assert_eq!(machine.step(at(20), fired(0, 20)), []);
+    assert!(matches!(machine.state, State::Armed(_)));
+    assert_eq!(machine.step(at(21), Input::Open("m".into())), []);
+    assert!(machine.refused.as_ref().is_some_and(|reason| reason.contains("holds the ledger")));
+    machine.is_ledger_stale = false;
+    assert_eq!(machine.step(at(22), fired(0, 22)), [Action::Save]);
+}
+
+#[test]
 fn a_capture_over_the_bytes_of_the_day_is_discarded() {
     let (mut machine, _) = machine(vec![window("w", Opens::AppStart)]);
     machine.step(at(10), Input::Tick);

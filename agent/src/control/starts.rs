@@ -61,7 +61,7 @@ impl Starts {
         if self.marker.is_some() {
             return Ok(());
         }
-        let path = store.starts().join(format!("{}.start", std::process::id()));
+        let path = own_path(store);
         let io = |source| Error::Io { what: "create", path: path.clone(), source };
         let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&path);
         let file = file.map_err(io)?;
@@ -89,6 +89,10 @@ impl Starts {
     }
 }
 
+fn own_path(store: &Store) -> PathBuf {
+    store.starts().join(format!("{}.start", std::process::id()))
+}
+
 fn read(store: &Store) -> Record {
     let text = store.read("starts.json");
     text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
@@ -102,6 +106,10 @@ fn write(store: &Store, record: &Record) -> Result<(), Error> {
 fn take_abandoned(store: &Store) -> u32 {
     let mut deaths = 0;
     for entry in std::fs::read_dir(store.starts()).into_iter().flatten().flatten() {
+        if entry.path() == own_path(store) {
+            // Before an exec this process was another program: it did not die.
+            continue;
+        }
         let Ok(file) = File::open(entry.path()) else { continue };
         // SAFETY: a valid descriptor.
         if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
@@ -124,8 +132,10 @@ mod tests {
         let die = || {
             let mut starts = Starts::default();
             starts.begin(&store).unwrap();
-            // The lock goes with the process, the file stays.
+            // The lock goes with the process, the file stays; that of another process here.
             drop(starts);
+            let other = store.starts().join("1.start");
+            std::fs::rename(own_path(&store), other).unwrap();
         };
         assert_eq!(refuse(1, Some(7)), None);
         die();
@@ -141,7 +151,10 @@ mod tests {
         let reason = refuse(1, Some(7)).unwrap();
         assert!(reason.starts_with("crash loop: 2 processes"), "{reason}");
         assert!(refuse(1, Some(7)).is_some(), "it stays off");
+        Starts::default().begin(&store).unwrap();
         assert_eq!(refuse(2, Some(7)), None);
+        assert_eq!(refuse(2, Some(8)), None);
+        // An exec is no death.
         assert_eq!(refuse(2, Some(8)), None);
     }
 }

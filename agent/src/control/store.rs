@@ -12,6 +12,10 @@ use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often a lock is tried for, a millisecond apart.
+const LOCK_TRIES: u32 = 200;
 
 /// The directory.
 #[derive(Debug)]
@@ -98,17 +102,21 @@ impl Store {
         self.write("ledger.json", &serde_json::to_vec(ledger)?)
     }
 
-    /// Holds the ledger's lock among the app's processes until it is dropped.
+    /// Holds the ledger's lock among the app's processes until it is dropped. It is held for some
+    /// milliseconds; a process that the system froze with it must not hold up this one.
     pub(crate) fn lock_ledger(&self) -> Result<File, Error> {
         let path = self.root.join("ledger.lock");
         let io = |source| Error::Io { what: "lock", path: path.clone(), source };
         let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
         let file = file.map_err(io)?;
-        // SAFETY: a valid descriptor; the lock goes with the file.
-        match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } {
-            0 => Ok(file),
-            _ => Err(Error::io("lock", path)),
+        for _ in 0..LOCK_TRIES {
+            // SAFETY: a valid descriptor; the lock goes with the file.
+            if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+                return Ok(file);
+            }
+            std::thread::sleep(Duration::from_millis(1));
         }
+        Err(Error::io("lock", path))
     }
 
     /// Deletes captures until they take no more than that: the lowest priority first, and of one

@@ -286,12 +286,19 @@ impl Worker {
         let mut inputs = vec![input];
         while let Some(input) = inputs.pop() {
             // What may begin a capture is decided by what all processes have had, one at a time.
-            let lock = self.machine.may_enter(now, &input).then(|| self.store.lock_ledger());
+            let mut lock = self.machine.may_enter(now, &input).then(|| self.store.lock_ledger());
             if let Some(lock) = &lock {
                 self.note_trouble(lock.as_ref().err().map(ToString::to_string));
                 self.machine.ledger.merge(self.store.ledger());
+                self.machine.is_ledger_stale = lock.is_err();
             }
-            for action in self.machine.step(now, input) {
+            let actions = self.machine.step(now, input);
+            let last_save = actions.iter().rposition(|action| *action == Action::Save);
+            for (index, action) in actions.into_iter().enumerate() {
+                if last_save.is_none_or(|last| index > last) {
+                    // Recording and writing take their time, and the others wait.
+                    lock = None;
+                }
                 self.act(action, &mut inputs);
             }
         }

@@ -17,43 +17,87 @@ pub(crate) struct Span {
 
 /// A begin whose end has not come before the span.
 pub(crate) struct Early {
+    pub(crate) time_ns: u64,
     pub(crate) thread: usize,
     pub(crate) form: Form,
     pub(crate) bytes: Vec<u8>,
     pub(crate) place: PoolPlace,
 }
 
+/// How far the span's edges may be off, ns: whoever chose them saw the clock's counter through another
+/// line ([`crate::recorder::times`]) than this trace does.
+const MARGIN_NS: u64 = 10_000;
+
+/// Where a record lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Before,
+    Inside,
+    After,
+}
+
 /// The cut at work.
 pub(crate) struct Cut {
     pub(crate) span: Span,
-    /// By thread, what is open so far.
-    open: Vec<Vec<Early>>,
+    /// By thread.
+    threads: Vec<Thread>,
     has_begun: bool,
+}
+
+#[derive(Default)]
+struct Thread {
+    /// What is open before the span.
+    open: Vec<Early>,
+    /// Sections left out at its end that are open.
+    left_out: usize,
 }
 
 impl Cut {
     pub(crate) const fn new(span: Span) -> Self {
-        Self { span, open: Vec::new(), has_begun: false }
+        Self { span, threads: Vec::new(), has_begun: false }
     }
 
-    /// Whether a record at `time_ns` lies before the span.
-    pub(crate) const fn is_before(&self, time_ns: u64) -> bool {
-        time_ns < self.span.from_ns
+    /// Where a record at `time_ns` lies. What ends at an edge belongs to what was before it, what
+    /// begins there to what comes behind.
+    pub(crate) fn phase(&mut self, time_ns: u64, thread: usize, kind: Option<Kind>) -> Phase {
+        let Span { from_ns, to_ns } = self.span;
+        let has_begun = self.has_begun;
+        let thread = self.of(thread);
+        if !has_begun {
+            let is_older = |early: &Early| early.time_ns + MARGIN_NS < from_ns;
+            let ends_older = kind == Some(Kind::End) && thread.open.last().is_some_and(is_older);
+            if time_ns < from_ns || time_ns < from_ns + MARGIN_NS && ends_older {
+                return Phase::Before;
+            }
+        }
+        let is_inside = match kind {
+            Some(Kind::Begin) if time_ns + MARGIN_NS > to_ns => {
+                thread.left_out += 1;
+                false
+            }
+            Some(Kind::End) if thread.left_out > 0 => {
+                thread.left_out -= 1;
+                false
+            }
+            Some(Kind::End) => time_ns <= to_ns + MARGIN_NS,
+            _ => time_ns <= to_ns,
+        };
+        if is_inside { Phase::Inside } else { Phase::After }
     }
 
     /// Looks at a record before the span.
-    pub(crate) fn look_at(&mut self, kind: Kind, early: Early) {
-        let open = self.of(early.thread);
+    pub(crate) fn look_at(&mut self, kind: Option<Kind>, early: Early) {
+        let open = &mut self.of(early.thread).open;
         match kind {
-            Kind::Begin => open.push(early),
-            Kind::End => drop(open.pop()),
+            Some(Kind::Begin) => open.push(early),
+            Some(Kind::End) => drop(open.pop()),
             _ => {}
         }
     }
 
     /// Before the span: what the thread had open is over, or not known.
     pub(crate) fn forget(&mut self, thread: usize) {
-        self.of(thread).clear();
+        self.of(thread).open.clear();
     }
 
     /// The span begins: what is open then, by thread, the outermost first. Once.
@@ -61,13 +105,63 @@ impl Cut {
         if std::mem::replace(&mut self.has_begun, true) {
             return Vec::new();
         }
-        std::mem::take(&mut self.open).into_iter().flatten().collect()
+        self.threads.iter_mut().flat_map(|thread| std::mem::take(&mut thread.open)).collect()
     }
 
-    fn of(&mut self, thread: usize) -> &mut Vec<Early> {
-        if self.open.len() <= thread {
-            self.open.resize_with(thread + 1, Vec::new);
+    fn of(&mut self, thread: usize) -> &mut Thread {
+        if self.threads.len() <= thread {
+            self.threads.resize_with(thread + 1, Thread::default);
         }
-        &mut self.open[thread]
+        &mut self.threads[thread]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPAN: Span = Span { from_ns: 1_000_000, to_ns: 2_000_000 };
+
+    fn phases(records: &[(u64, Kind)]) -> Vec<Phase> {
+        let mut cut = Cut::new(SPAN);
+        let phase = |&(time_ns, kind): &(u64, Kind)| {
+            let phase = cut.phase(time_ns, 0, Some(kind));
+            let (form, bytes, place) = (Form::Text, Vec::new(), (0, 0, 0));
+            match phase {
+                Phase::Before => {
+                    cut.look_at(Some(kind), Early { time_ns, thread: 0, form, bytes, place });
+                }
+                Phase::Inside => drop(cut.begin()),
+                Phase::After => {}
+            }
+            phase
+        };
+        records.iter().map(phase).collect()
+    }
+
+    #[test]
+    fn what_ends_at_an_edge_is_before_it_and_what_begins_there_behind() {
+        use Kind::{Begin, End, Instant};
+        use Phase::{After, Before, Inside};
+        for (records, expected) in [
+            // A section that ends where the span begins, and one that begins there.
+            (vec![(5, Begin), (1_000_300, End), (1_000_500, Begin)], vec![Before, Before, Inside]),
+            // The one that begins there is short.
+            (vec![(999_900, Begin), (1_000_900, End)], vec![Before, Inside]),
+            (vec![(5, Begin), (1_500_000, End)], vec![Before, Inside]),
+            (vec![(1_000_001, Instant), (1_999_999, Instant)], vec![Inside, Inside]),
+            // A section that ends where the span does, and one that begins behind it.
+            (
+                vec![(1_100_000, Begin), (2_000_300, End), (2_000_500, Begin), (2_000_900, End)],
+                vec![Inside, Inside, After, After],
+            ),
+            (
+                vec![(1_100_000, Begin), (1_999_700, End), (1_999_900, Begin), (3_000_000, End)],
+                vec![Inside, Inside, After, After],
+            ),
+            (vec![(1_100_000, Begin), (3_000_000, End)], vec![Inside, After]),
+        ] {
+            assert_eq!(phases(&records), expected, "{records:?}");
+        }
     }
 }

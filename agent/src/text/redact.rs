@@ -1,9 +1,9 @@
 //! Redaction: what is kept out of names before they leave the recorder's memory.
 //!
 //! Rules by regular expression, applied one after the other to each name as the text is written
-//! (to a dump, a stream, a recovered trace). The engine's time grows with a name's length and no
-//! faster, whatever the name; and a name is at most a record long. Names repeat, so what a name
-//! became is remembered.
+//! (to a dump, a stream, a recovered trace). The engine does not backtrack: a search takes time in
+//! proportion to the name and to the pattern, whatever they are, and a name is at most a record long.
+//! Names repeat, so what a name became is remembered.
 
 use crate::record::Record;
 use regex_lite::{Captures, Regex, RegexBuilder};
@@ -51,8 +51,11 @@ impl Default for Action {
     }
 }
 
-/// How many rules there may be: each is tried on each new name.
-const MAX_RULES: usize = 64;
+/// How many rules there may be: each is tried on each new name. Twice a document's, as those of two
+/// may hold at once.
+const MAX_RULES: usize = 2 * MAX_DOCUMENT_RULES;
+/// How many a configuration may have.
+pub(crate) const MAX_DOCUMENT_RULES: usize = 64;
 /// Bytes of one compiled expression.
 const MAX_COMPILED_BYTES: usize = 256 * 1024;
 /// How many names are remembered.
@@ -274,7 +277,7 @@ mod tests {
         let rules = [rule("a", Action::Drop), rule("a{1000000}", Action::Drop)];
         let (index, reason) = RuleSet::new(&rules, 0).unwrap_err();
         assert!(index == 1 && reason.starts_with("pattern \"a{1000000}\""), "{reason}");
-        assert_eq!(RuleSet::new(&vec![rule("a", Action::Drop); 65], 0).unwrap_err().0, 64);
+        assert_eq!(RuleSet::new(&vec![rule("a", Action::Drop); 129], 0).unwrap_err().0, 128);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! It outlives the snapshots that events come from, so that a trace can be streamed in parts.
 
-use super::cut::{Cut, Early, Span};
+use super::cut::{Cut, Early, Phase, Span};
 use super::line::{self, Precision};
 use super::merge::{Event, Merge, Place, Source};
 use super::redact::Redactor;
@@ -191,8 +191,16 @@ impl Trace {
         while let Some(event) = merge.next_until(limit_ns) {
             // A later part's times may come out some ns before the last of the earlier part.
             let mut time_ns = event.time_ns().max(self.last_ns);
-            if let Some(cut) = &self.cut {
-                if time_ns > cut.span.to_ns && matches!(event, Event::Record { .. }) {
+            let mut phase = Phase::Inside;
+            if let Some(cut) = &mut self.cut {
+                if let Event::Record { thread, bytes, .. } = event {
+                    // Text and packed records begin with their letter.
+                    let kind = bytes.first().and_then(|&letter| Kind::from_letter(letter));
+                    phase = cut.phase(time_ns, thread, kind);
+                } else if time_ns < cut.span.from_ns {
+                    phase = Phase::Before;
+                }
+                if phase == Phase::After {
                     continue;
                 }
                 time_ns = match event {
@@ -202,11 +210,20 @@ impl Trace {
                 };
             }
             self.last_ns = time_ns;
-            self.begin_span(time_ns)?;
+            if phase == Phase::Inside {
+                self.begin_span()?;
+            }
             match event {
                 Event::Record { thread, form, bytes, place, .. } => {
                     let place = self.place_of(sources, thread, place);
-                    self.record(time_ns, thread, form, bytes, place)?;
+                    match &mut self.cut {
+                        Some(cut) if phase == Phase::Before => {
+                            let kind = bytes.first().and_then(|&letter| Kind::from_letter(letter));
+                            let bytes = bytes.to_vec();
+                            cut.look_at(kind, Early { time_ns, thread, form, bytes, place });
+                        }
+                        _ => self.record(time_ns, thread, form, bytes, place)?,
+                    }
                 }
                 Event::Segment { thread, segment, .. } => {
                     let Some(known) = self.threads.get_mut(thread) else { continue };
@@ -246,13 +263,10 @@ impl Trace {
     }
 
     /// With the first event of the span: begins what is open then.
-    fn begin_span(&mut self, time_ns: u64) -> Result<(), Error> {
+    fn begin_span(&mut self) -> Result<(), Error> {
         let Some(cut) = &mut self.cut else { return Ok(()) };
-        if cut.is_before(time_ns) {
-            return Ok(());
-        }
         let from_ns = cut.span.from_ns;
-        for Early { thread, form, bytes, place } in cut.begin() {
+        for Early { thread, form, bytes, place, .. } in cut.begin() {
             self.record(from_ns, thread, form, &bytes, place)?;
         }
         Ok(())
@@ -275,12 +289,6 @@ impl Trace {
             self.note_written(place);
             return Ok(());
         };
-        if let Some(cut) = &mut self.cut
-            && cut.is_before(time_ns)
-        {
-            cut.look_at(record.kind(), Early { thread, form, bytes: bytes.to_vec(), place });
-            return Ok(());
-        }
         self.count(thread, record.kind());
         if self.options.main_thread_only && class != Class::Main {
             self.summary.other_threads += 1;
