@@ -172,7 +172,7 @@ void tracetee_set_refresh_rate(double hz);
 /*
  * Has the main loop watched for triggers {"blocked": {}}: once a second ping(context) is called on
  * the agent's thread, and has to post a task to the main loop that calls tracetee_main_is_alive().
- * NULL ends it. context must stay valid.
+ * ping must call nothing else of this header. NULL ends it. context must stay valid.
  */
 void tracetee_watch_main(void (*ping)(void *), void *context);
 void tracetee_main_is_alive(void);

@@ -114,7 +114,8 @@ pub(crate) struct Machine {
     pub(crate) state: State,
     /// The first step has not been made: `app_start` windows are due.
     is_fresh: bool,
-    has_exited: bool,
+    /// Why nothing is recorded any more in this process.
+    gone: Option<&'static str>,
     /// Manual windows that were asked for.
     asked: BTreeSet<String>,
     /// Until then nothing is recorded, for that reason.
@@ -132,7 +133,7 @@ impl Machine {
             ledger,
             state: State::Off("it was just installed".to_owned()),
             is_fresh: true,
-            has_exited: false,
+            gone: None,
             asked: BTreeSet::new(),
             paused: None,
             is_ledger_stale: false,
@@ -189,12 +190,18 @@ impl Machine {
             }
             Input::Exit => {
                 self.end_what_is_kept(now);
-                self.has_exited = true;
+                self.gone = Some("the process exits");
             }
         }
         self.settle(now, &mut actions);
         self.is_fresh = false;
         actions
+    }
+
+    /// The worker could not do what it was told, by a fault of its own: nothing more is asked of it.
+    pub(crate) fn give_up(&mut self) {
+        self.gone = Some("the agent failed by a fault of its own");
+        self.state = State::Off("the agent failed by a fault of its own".to_owned());
     }
 
     /// Whether that may begin a capture: what other processes have had must be known then.
@@ -310,8 +317,8 @@ impl Machine {
 
     /// Why nothing may be recorded now.
     fn off(&mut self, now: Now) -> Option<String> {
-        if self.has_exited {
-            return Some("the process exits".to_owned());
+        if let Some(reason) = self.gone {
+            return Some(reason.to_owned());
         }
         if self.paused.as_ref().is_some_and(|(until_ms, _)| *until_ms <= now.boot_ms) {
             self.paused = None;

@@ -35,6 +35,7 @@ use crate::drain::lower_priority;
 use crate::error::Error;
 use crate::socket::Socket;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -92,19 +93,24 @@ pub fn install(install: &Install) -> Result<(), Error> {
             })?;
         Ok(Thread { commands, handle, _socket: Socket::open() })
     };
-    match start() {
-        Ok(started) => {
+    let failed = match catch_unwind(AssertUnwindSafe(start)) {
+        Ok(Ok(started)) => {
             *thread = Some(started);
-            Ok(())
+            return Ok(());
         }
-        Err(error) => {
-            if let Some(mut worker) = lock(&WORKER).take() {
-                worker.exit();
-            }
-            IS_INSTALLED.store(false, Ordering::Relaxed);
-            Err(error)
+        Ok(Err(error)) => error,
+        Err(_) => Error::State("the agent failed by a fault of its own"),
+    };
+    match lock(&WORKER).take() {
+        Some(mut worker) => worker.exit(),
+        None => {
+            // What was begun before it failed.
+            let _ = crate::capture::stop_driven();
+            crate::capture::release_driven(true);
         }
     }
+    IS_INSTALLED.store(false, Ordering::Relaxed);
+    Err(failed)
 }
 
 /// Checks a configuration as [`install()`] and what it is offered do; gives the warnings.
@@ -251,10 +257,15 @@ fn run(commands: &Receiver<Command>) {
         };
         let mut worker = lock(&WORKER);
         let Some(worker) = worker.as_mut() else { return };
-        for command in first.into_iter().chain(commands.try_iter()) {
-            worker.command(command);
+        let work = || {
+            for command in first.into_iter().chain(commands.try_iter()) {
+                worker.command(command);
+            }
+            worker.turn();
+        };
+        if catch_unwind(AssertUnwindSafe(work)).is_err() {
+            return worker.give_up();
         }
-        worker.turn();
         pause = worker.pause();
     }
 }

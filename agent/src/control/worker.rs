@@ -188,6 +188,14 @@ impl Worker {
         self.starts.survived(&self.store);
     }
 
+    /// A turn failed by a fault of ours: recording ends, hooks and tags are given back.
+    pub(crate) fn give_up(&mut self) {
+        self.machine.give_up();
+        let _ = capture::stop_driven();
+        capture::release_driven(true);
+        self.starts.survived(&self.store);
+    }
+
     /// In a forked child: the file is the parent's, and so is its lock.
     pub(crate) fn forget(self) {
         let Self { starts, .. } = self;
