@@ -26,6 +26,7 @@ mod drain;
 mod errno;
 mod error;
 mod fast;
+mod health;
 mod live;
 mod marker;
 mod names;
@@ -40,10 +41,11 @@ mod socket;
 pub mod tags;
 pub mod text;
 
-pub use capture::{Health, Library, Stats, dump, start, stats, stop};
+pub use capture::{dump, start, stats, stop};
 pub use config::{ClockSetting, Config, PassOnSetting, RecorderConfig};
 pub use control::{Install, Report};
 pub use error::Error;
+pub use health::{Health, Library, Stats};
 pub use recorder::layout::Mode;
 pub use section::{
     Section, begin_async, begin_section, counter, end_async, end_section, instant, is_recording,

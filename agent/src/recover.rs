@@ -5,8 +5,8 @@
 //! predecessors left becomes a trace each, marked as recovered; a file that cannot be read is set
 //! aside under another name, and said.
 
-use crate::capture::Health;
 use crate::error::Error;
+use crate::health::Health;
 use crate::recorder::layout::Mode;
 use crate::recorder::reader::{PoolFile, PoolReader};
 use crate::text::merge::Source;

@@ -84,10 +84,7 @@ fn what_it_hooked(health: &Health) -> String {
         health.hooked_slots, health.hooked_libraries
     );
     for atrace in &health.atrace {
-        let marker = match atrace.marker_fd {
-            -1 => "no trace_marker here: its writes to -1 are teed".to_owned(),
-            fd => format!("its trace_marker is descriptor {fd}"),
-        };
+        let marker = atrace.marker();
         let _ =
             writeln!(text, "   libcutils found ({}), tags forced on, {marker}", atrace.found_by);
     }

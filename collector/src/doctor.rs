@@ -234,15 +234,12 @@ fn push_health(text: &mut String, health: &Health, recording: bool) {
     for atrace in &health.atrace {
         let _ = writeln!(
             text,
-            "  libcutils     found in {}; tags {} before, {} forced, {} now; marker {}",
+            "  libcutils     found in {}; tags {} before, {} forced, {} now; {}",
             atrace.found_by,
             atrace.tags_before,
             if recording { &atrace.tags_forced } else { "not" },
             atrace.tags_now,
-            match atrace.marker_fd {
-                -1 => "not to be had, its writes to -1 are taken".to_owned(),
-                fd => format!("descriptor {fd}"),
-            },
+            atrace.marker(),
         );
     }
     if let Some(missing) = &health.atrace_missing {

@@ -154,6 +154,16 @@ pub(crate) struct Atrace {
     pub(crate) marker_fd: i32,
 }
 
+impl Atrace {
+    /// The marker that it writes to, for people.
+    pub(crate) fn marker(&self) -> String {
+        match self.marker_fd {
+            -1 => "no trace_marker here: its writes to -1 are taken".to_owned(),
+            fd => format!("its trace_marker is descriptor {fd}"),
+        }
+    }
+}
+
 impl Summary {
     pub(crate) fn recorded(&self) -> u64 {
         self.records.values().sum()

@@ -42,7 +42,7 @@ fn of_a_process_in_which_the_agent_is_installed_it_says_what_it_does_and_why() {
         wait_for(&app, "no records: the tags are on, but nothing in this process calls atrace");
     for part in [
         "libcutils     found in ",
-        " before, 0xfffffff forced, 0xfffffff now; marker not to be had",
+        " before, 0xfffffff forced, 0xfffffff now; no trace_marker here",
         "/libtracetee.so: is the agent",
         "hooks         1 slots of write in 1 libraries",
         "configuration seq 7",

@@ -231,6 +231,13 @@ fn a_process_that_forks_leaves_its_child_untraced_and_goes_on() {
 }
 
 #[test]
+fn a_child_that_was_forked_while_another_thread_held_the_agents_lock_does_not_hang() {
+    let device = Device::new(34);
+    device.configure(with_windows(json!([{"id": "w", "opens": "app_start", "max_s": 20}])));
+    device.run("burst x 5000 fork-busy 100");
+}
+
+#[test]
 fn only_the_devices_that_are_sampled_take_part() {
     let mut device = Device::new(34);
     let document = |percent: f64| {

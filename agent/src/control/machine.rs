@@ -83,7 +83,7 @@ pub(crate) enum Input {
     Written { number: u64, bytes: u64 },
     /// Recording could not be started.
     Failed(String),
-    /// Recording has to end for now, for that reason: it takes more of a processor than is allowed.
+    /// Recording must pause, for that reason: it takes more of a processor than is allowed, say.
     Abort(String),
     /// The process exits in order.
     Exit,
@@ -272,15 +272,8 @@ impl Machine {
             self.state = State::Armed(armed);
             return;
         }
-        let kept = Kept {
-            policy: Arc::clone(&self.policy),
-            window,
-            number: self.enter(window, now, actions),
-            why,
-            also: Vec::new(),
-            span_ns: Some(span_ns),
-            until_boot_ms: span_ns.1.div_ceil(1_000_000),
-        };
+        let mut kept = self.enter(now, window, why, span_ns.1.div_ceil(1_000_000), actions);
+        kept.span_ns = Some(span_ns);
         self.state = State::Fired(armed, kept);
     }
 
@@ -291,10 +284,20 @@ impl Machine {
         }
     }
 
-    fn enter(&mut self, window: usize, now: Now, actions: &mut Vec<Action>) -> u64 {
-        let id = self.policy.window(window).map_or("", |window| window.id.as_str());
+    /// Enters a capture that begins now, of the whole recorder until told otherwise.
+    fn enter(
+        &mut self,
+        now: Now,
+        window: usize,
+        why: String,
+        until_boot_ms: u64,
+        actions: &mut Vec<Action>,
+    ) -> Kept {
+        let policy = Arc::clone(&self.policy);
+        let id = policy.window(window).map_or("", |window| window.id.as_str());
         actions.push(Action::Save);
-        self.ledger.enter(id, now)
+        let number = self.ledger.enter(id, now);
+        Kept { policy, window, number, why, also: Vec::new(), span_ns: None, until_boot_ms }
     }
 
     /// Why a window may not have a capture now.
@@ -404,15 +407,7 @@ impl Machine {
 
     fn open(&mut self, now: Now, window: usize, why: String, actions: &mut Vec<Action>) {
         let max_s = self.policy.window(window).map_or(0.0, |window| window.max_s);
-        let kept = Kept {
-            policy: Arc::clone(&self.policy),
-            window,
-            number: self.enter(window, now, actions),
-            why,
-            also: Vec::new(),
-            span_ns: None,
-            until_boot_ms: now.boot_ms + millis(max_s),
-        };
+        let kept = self.enter(now, window, why, now.boot_ms + millis(max_s), actions);
         self.state = State::Open(kept);
         actions.push(Action::Record { windows: vec![window], flight: false });
     }

@@ -151,10 +151,12 @@ mod tests {
         let reason = refuse(1, Some(7)).unwrap();
         assert!(reason.starts_with("crash loop: 2 processes"), "{reason}");
         assert!(refuse(1, Some(7)).is_some(), "it stays off");
-        Starts::default().begin(&store).unwrap();
         assert_eq!(refuse(2, Some(7)), None);
         assert_eq!(refuse(2, Some(8)), None);
-        // An exec is no death.
-        assert_eq!(refuse(2, Some(8)), None);
+        // An exec is no death, however often: the next program in this process finds its own file.
+        for _ in 0..3 {
+            Starts::default().begin(&store).unwrap();
+            assert_eq!(refuse(2, Some(8)), None);
+        }
     }
 }

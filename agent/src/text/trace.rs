@@ -59,9 +59,10 @@ pub(crate) struct Trace {
 impl Trace {
     /// A trace at `path`; compressed when it ends in `.zst`.
     pub(crate) fn create(path: &Path, options: &TextOptions) -> Result<Self, Error> {
-        // The rules first: no file is left behind for wrong ones.
-        options.rules()?;
-        Self::with(Some(Sink::create(path)?), options)
+        // The file last: none is left behind for wrong rules.
+        let mut trace = Self::with(None, options)?;
+        trace.sink = Some(Sink::create(path)?);
+        Ok(trace)
     }
 
     /// Counts only.
