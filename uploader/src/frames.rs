@@ -1,0 +1,179 @@
+//! The body of a capture: independent zstd frames of at most 256 KiB of text, the first of which
+//! says in a comment line what the capture is.
+//!
+//! Reads a frame at a time, so memory stays flat whatever the capture's size.
+
+use crate::error::Error;
+use serde_json::Value;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// Text in one frame, at most; the agent's sink keeps to it.
+const FRAME_TEXT_BYTES: usize = 256 * 1024;
+/// Bytes of one frame, at most: text that does not compress, and room for its head.
+const FRAME_BYTES: usize = FRAME_TEXT_BYTES + 64 * 1024;
+/// What the line begins with in which a capture says what it is.
+const ABOUT: &str = "# tracetee: {";
+/// Bytes of the line that says that a capture was cut, compressed.
+const CUT_LINE_BYTES: u64 = 256;
+
+/// Cuts a capture that is larger than `most` at a frame's end, and says so in its last line. Gives
+/// the bytes that it had; `None` when it was not larger, an error when not even a frame fits.
+pub(crate) fn cut(path: &Path, most: u64) -> Result<Option<u64>, Error> {
+    let mut file =
+        File::options().read(true).write(true).open(path).map_err(Error::io("open", path))?;
+    let had = file.metadata().map_err(Error::io("inspect", path))?.len();
+    if had <= most {
+        return Ok(None);
+    }
+    let mut kept = 0;
+    let room = most.saturating_sub(CUT_LINE_BYTES);
+    whole_frames(&mut file, |end| {
+        let fits = end <= room;
+        if fits {
+            kept = end;
+        }
+        fits
+    })
+    .map_err(Error::io("read", path))?;
+    if kept == 0 {
+        return Err(Error::NotKept { reason: "size" });
+    }
+    let line = format!("# tracetee: cut here: {kept} of {had} bytes are kept\n");
+    let tail = zstd::bulk::compress(line.as_bytes(), 1).map_err(Error::io("compress", path))?;
+    file.set_len(kept).map_err(Error::io("truncate", path))?;
+    file.seek(SeekFrom::End(0)).map_err(Error::io("seek in", path))?;
+    file.write_all(&tail).map_err(Error::io("write", path))?;
+    Ok(Some(had))
+}
+
+/// Cuts off what is behind the last whole frame: Perfetto rejects a broken one. Gives the bytes that
+/// are left.
+pub(crate) fn trim(path: &Path) -> Result<u64, Error> {
+    let mut file =
+        File::options().read(true).write(true).open(path).map_err(Error::io("open", path))?;
+    let mut kept = 0;
+    whole_frames(&mut file, |end| {
+        kept = end;
+        true
+    })
+    .map_err(Error::io("read", path))?;
+    file.set_len(kept).map_err(Error::io("truncate", path))?;
+    Ok(kept)
+}
+
+/// Tells where each whole frame ends, until `more` says no.
+fn whole_frames(file: &mut File, mut more: impl FnMut(u64) -> bool) -> std::io::Result<()> {
+    let mut buffer = Vec::new();
+    let mut end = 0;
+    loop {
+        file.seek(SeekFrom::Start(end))?;
+        buffer.clear();
+        Read::by_ref(file).take(FRAME_BYTES as u64).read_to_end(&mut buffer)?;
+        let Ok(bytes) = zstd::zstd_safe::find_frame_compressed_size(&buffer) else { return Ok(()) };
+        if bytes == 0 || bytes > buffer.len() {
+            return Ok(());
+        }
+        end += bytes as u64;
+        if !more(end) {
+            return Ok(());
+        }
+    }
+}
+
+/// What the capture says of itself in its first frame; `None` where it says nothing.
+pub(crate) fn about(path: &Path) -> Option<Value> {
+    let mut head = Vec::new();
+    File::open(path).ok()?.take(FRAME_BYTES as u64).read_to_end(&mut head).ok()?;
+    let bytes = zstd::zstd_safe::find_frame_compressed_size(&head).ok()?;
+    let text = zstd::bulk::decompress(head.get(..bytes)?, FRAME_TEXT_BYTES).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let line = text
+        .lines()
+        .take_while(|line| line.starts_with('#'))
+        .find(|line| line.starts_with(ABOUT))?;
+    serde_json::from_str(line.get(ABOUT.len() - 1..)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A file of frames, and where each ends.
+    fn file(frames: &[&str]) -> (tempfile::NamedTempFile, Vec<u64>) {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let mut ends = Vec::new();
+        for text in frames {
+            file.write_all(&zstd::bulk::compress(text.as_bytes(), 3).unwrap()).unwrap();
+            ends.push(file.as_file().metadata().unwrap().len());
+        }
+        (file, ends)
+    }
+
+    fn text(path: &Path) -> String {
+        if path.metadata().unwrap().len() == 0 {
+            return String::new();
+        }
+        let text = zstd::stream::decode_all(File::open(path).unwrap()).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    /// Text that does not compress.
+    fn noise(seed: u64, lines: u64) -> String {
+        let hash = |line| seed.wrapping_add(line).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (0..lines).map(|line| format!("{:x}\n", hash(line))).collect()
+    }
+
+    #[test]
+    fn a_capture_that_is_too_large_is_cut_at_a_frame_and_says_so() {
+        let frames = [noise(1, 200), noise(2, 200), noise(3, 200)];
+        let (file, ends) = file(&frames.each_ref().map(String::as_str));
+        assert_eq!(cut(file.path(), ends[2]).unwrap(), None);
+        let most = ends[1] + CUT_LINE_BYTES;
+        assert_eq!(cut(file.path(), most).unwrap(), Some(ends[2]));
+        assert!(file.as_file().metadata().unwrap().len() <= most);
+        let line = format!("# tracetee: cut here: {} of {} bytes are kept\n", ends[1], ends[2]);
+        assert_eq!(text(file.path()), frames[0].clone() + &frames[1] + &line);
+        let nothing = cut(file.path(), 10).unwrap_err().to_string();
+        assert_eq!(nothing, "not kept: size");
+    }
+
+    #[test]
+    fn what_it_says_of_itself_is_found_in_its_header_only() {
+        let head = "# tracer: nop\n# tracetee: {\"window\":\"jank\",\"seq\":3}\n";
+        let (good, _) = file(&[&format!("{head} a-1 line\n"), "more\n"]);
+        assert_eq!(about(good.path()).unwrap()["window"], "jank");
+        let (late, _) = file(&["# tracer: nop\n a-1 line\n# tracetee: {\"window\":\"x\"}\n"]);
+        assert_eq!(about(late.path()), None);
+        std::fs::write(late.path(), "no frame").unwrap();
+        assert_eq!(about(late.path()), None);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn wherever_a_file_ends_its_whole_frames_stay(sizes in proptest::collection::vec(1..300u64, 1..6), at in 0..10_000u64) {
+            let frames: Vec<String> = sizes.iter().map(|&lines| noise(lines, lines)).collect();
+            let texts: Vec<&str> = frames.iter().map(String::as_str).collect();
+            let (file, ends) = file(&texts);
+            let len = at % (ends.last().unwrap() + 1);
+            file.as_file().set_len(len).unwrap();
+            let whole = ends.iter().filter(|&&end| end <= len).count();
+            let kept = trim(file.path()).unwrap();
+            prop_assert_eq!(kept, whole.checked_sub(1).map_or(0, |last| ends[last]));
+            prop_assert_eq!(text(file.path()), texts[..whole].concat());
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            for head in [&[][..], &[0x28, 0xb5, 0x2f, 0xfd]] {
+                std::fs::write(file.path(), [head, &bytes].concat()).unwrap();
+                let _ = about(file.path());
+                prop_assert!(trim(file.path()).unwrap() <= bytes.len() as u64 + 4);
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What was lost, and the loss report.
+//!
+//! A lost capture becomes an empty file in `lost/` whose name says why: one rename, so it is
+//! either there or lost, never both. A report takes all of `lost/` at once (a rename again) as
+//! `report/`, with an id of its own; it goes when the server has it, and is the same until then.
+//! So no loss is counted twice, and none is forgotten.
+
+use crate::error::Error;
+use crate::mark::Now;
+use crate::name::LostName;
+use crate::spool::{file_name, new_id};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use uuid::Uuid;
+
+/// Losses that are told one by one: more than a device that is never heard makes in years.
+/// Older ones are only counted.
+const MAX_LOSSES: usize = 5_000;
+/// The file, in `lost/` and `report/`, whose name counts those.
+const OLDER: &str = "older~";
+/// The file in `report/` whose name is the report's id.
+const REPORT: &str = "id~";
+
+/// The spool's losses.
+#[derive(Debug)]
+pub(crate) struct Losses<'a> {
+    root: &'a Path,
+}
+
+/// A loss report that is on its way.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LossReport {
+    pub(crate) id: Uuid,
+    /// `lost`: each with id, label, reason; `by_reason`: how many of each.
+    pub(crate) content: Value,
+    pub(crate) losses: Vec<LostName>,
+}
+
+impl<'a> Losses<'a> {
+    pub(crate) const fn new(root: &'a Path) -> Self {
+        Self { root }
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.root.join("lost")
+    }
+
+    /// Makes a capture a lost one.
+    pub(crate) fn lose(&self, path: &Path, lost: &LostName) -> Result<(), Error> {
+        let to = self.directory().join(lost.to_text());
+        match fs::rename(path, &to) {
+            Ok(()) => {
+                // Its room is wanted; if this fails, `bound` does it.
+                let _ = File::options().write(true).open(&to).and_then(|file| file.set_len(0));
+                Ok(())
+            }
+            // Another process was quicker; or the directory was deleted.
+            Err(error) if error.kind() == ErrorKind::NotFound && !path.exists() => Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                fs::create_dir_all(self.directory())
+                    .map_err(Error::io("create", &self.directory()))?;
+                fs::rename(path, &to).map_err(Error::io("move", path))
+            }
+            Err(error) => Err(Error::io("move", path)(error)),
+        }
+    }
+
+    /// Notes one that has no file. Without room for an empty file it is forgotten.
+    pub(crate) fn note(&self, lost: &LostName) {
+        let _ = fs::create_dir_all(self.directory());
+        let _ = File::create(self.directory().join(lost.to_text()));
+    }
+
+    /// Something lies in the spool that nobody of us put there, or whose name was damaged.
+    pub(crate) fn of_foreign(&self, path: &Path) {
+        let is_directory = path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+        if is_directory {
+            let _ = fs::remove_dir_all(path);
+            return;
+        }
+        let reason = "damaged".to_owned();
+        let id = new_id(Now::default());
+        let lost = LostName { id, label: "unknown".to_owned(), reason, unconfirmed: false };
+        let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+        if !is_file || self.lose(path, &lost).is_err() {
+            let _ = fs::remove_file(path);
+        }
+    }
+
+    /// How many there are, by reason, those of a report on its way included.
+    pub(crate) fn count(&self) -> BTreeMap<String, u64> {
+        let mut counts = BTreeMap::new();
+        for directory in ["lost", "report"] {
+            let (losses, older) = self.read(&self.root.join(directory));
+            for lost in losses {
+                *counts.entry(lost.reason).or_default() += 1;
+            }
+            if older > 0 {
+                *counts.entry("older".to_owned()).or_default() += older;
+            }
+        }
+        counts
+    }
+
+    /// Sees to it that there are not too many, and that they take no room.
+    pub(crate) fn bound(&self) {
+        let directory = self.directory();
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            if entry.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0) {
+                let _ =
+                    File::options().write(true).open(entry.path()).and_then(|file| file.set_len(0));
+            }
+            names.extend(LostName::parse(&file_name(&entry.path())));
+        }
+        if names.len() <= MAX_LOSSES {
+            return;
+        }
+        names.sort();
+        let surplus = names.len() - MAX_LOSSES;
+        // Deleted, then counted: a process that is killed between them counts too few.
+        let gone = names
+            .iter()
+            .take(surplus)
+            .filter(|name| fs::remove_file(directory.join(name.to_text())).is_ok());
+        let gone = gone.count() as u64;
+        let (_, older) = self.read(&directory);
+        let to = directory.join(format!("{OLDER}{}", older + gone));
+        let from = directory.join(format!("{OLDER}{older}"));
+        if fs::rename(from, &to).is_err() {
+            let _ = File::create(to);
+        }
+    }
+
+    /// The report that is on its way, or a new one of all that is not reported yet. Under the spool's
+    /// lock.
+    pub(crate) fn report(&self, now: Now) -> Option<LossReport> {
+        let directory = self.root.join("report");
+        if !directory.exists() {
+            let (losses, older) = self.read(&self.directory());
+            if losses.is_empty() && older == 0 {
+                return None;
+            }
+            fs::rename(self.directory(), &directory).ok()?;
+            let _ = fs::create_dir_all(self.directory());
+        }
+        // A process may have been killed before it gave the report its id: it was not sent then.
+        let id = self.report_id().or_else(|| {
+            let id = new_id(now);
+            File::create(directory.join(format!("{REPORT}{id}"))).ok().map(|_| id)
+        })?;
+        let (losses, older) = self.read(&directory);
+        if losses.is_empty() && older == 0 {
+            // What is left of one that the server has.
+            self.reported(&[]);
+            return None;
+        }
+        let mut by_reason: BTreeMap<&str, u64> = BTreeMap::new();
+        for lost in &losses {
+            *by_reason.entry(&lost.reason).or_default() += 1;
+        }
+        if older > 0 {
+            by_reason.insert("older", older);
+        }
+        let each: Vec<Value> = losses
+            .iter()
+            .map(|LostName { id, label, reason, unconfirmed }| {
+                json!({"id": id.to_string(), "label": label, "reason": reason, "unconfirmed": unconfirmed})
+            })
+            .collect();
+        let content =
+            json!({"schema": 1, "id": id.to_string(), "by_reason": by_reason, "lost": each});
+        Some(LossReport { id, content, losses })
+    }
+
+    /// The server has the report of these.
+    pub(crate) fn reported(&self, losses: &[LostName]) {
+        let directory = self.root.join("report");
+        // The id last: what is left of a report that was cut short here is known to the server.
+        let id = self.report_id();
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let name = file_name(&entry.path());
+            if name.starts_with(REPORT) {
+                continue;
+            }
+            let _ = match LostName::parse(&name) {
+                // It came in the moment that the directory was renamed: for the next report.
+                Some(lost) if losses.binary_search(&lost).is_err() => {
+                    fs::rename(entry.path(), self.directory().join(name))
+                }
+                _ => fs::remove_file(entry.path()),
+            };
+        }
+        if let Some(id) = id {
+            let _ = fs::remove_file(directory.join(format!("{REPORT}{id}")));
+        }
+        let _ = fs::remove_dir(&directory);
+    }
+
+    fn report_id(&self) -> Option<Uuid> {
+        let entries = fs::read_dir(self.root.join("report")).ok()?.flatten();
+        let ids = entries.filter_map(|entry| {
+            Uuid::try_parse(file_name(&entry.path()).strip_prefix(REPORT)?).ok()
+        });
+        ids.min()
+    }
+
+    fn read(&self, directory: &Path) -> (Vec<LostName>, u64) {
+        let (mut losses, mut older) = (Vec::new(), 0);
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let name = file_name(&entry.path());
+            if let Some(count) =
+                name.strip_prefix(OLDER).and_then(|count| count.parse::<u64>().ok())
+            {
+                older = older.max(count);
+            } else {
+                losses.extend(LostName::parse(&name));
+            }
+        }
+        losses.sort();
+        (losses, older)
+    }
+}

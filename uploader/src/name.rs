@@ -1,0 +1,209 @@
+//! The names of the spool's files, which are all the state it has.
+//!
+//! `ready/` and `sending/`: `ID~LABEL~PRIORITY~TRIES~FLAGS~MADE~DIGEST.ftrace.zst`; `rec/`:
+//! `OWNER~ID~LABEL~PRIORITY~MADE.ftrace.zst`; `lost/`: `ID~LABEL~REASON`, with `~u` added for what
+//! may have arrived all the same. A name that does not read back is no file of ours.
+
+use crate::mark::Mark;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use uuid::Uuid;
+
+/// Between the fields of a name; in none of them.
+const BETWEEN: char = '~';
+/// Extension of captures.
+pub(crate) const EXTENSION: &str = ".ftrace.zst";
+/// Characters of a label.
+const MAX_LABEL_CHARS: usize = 64;
+
+/// A capture that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Name {
+    pub(crate) id: Uuid,
+    /// Of which window it is.
+    pub(crate) label: String,
+    /// Lower ones go first when there is no room.
+    pub(crate) priority: u32,
+    /// How often the server has failed with it.
+    pub(crate) tries: u32,
+    /// Its process was killed before it ended it.
+    pub(crate) recovered: bool,
+    /// It was sent, and no answer told what became of it.
+    pub(crate) unconfirmed: bool,
+    /// It was too large; so many bytes it had.
+    pub(crate) cut_from: Option<u64>,
+    pub(crate) made: Mark,
+    /// SHA-256 of the file.
+    pub(crate) digest: [u8; 32],
+}
+
+impl Name {
+    pub(crate) fn to_text(&self) -> String {
+        let mut flags = String::new();
+        if self.recovered {
+            flags.push('r');
+        }
+        if self.unconfirmed {
+            flags.push('u');
+        }
+        if let Some(bytes) = self.cut_from {
+            flags.push_str(&format!("c{bytes}"));
+        }
+        let digest = URL_SAFE_NO_PAD.encode(self.digest);
+        let Self { id, label, priority, tries, made, .. } = self;
+        let made = made.to_text();
+        format!("{id}~{label}~{priority}~{tries}~{flags}~{made}~{digest}{EXTENSION}")
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut fields = text.strip_suffix(EXTENSION)?.split(BETWEEN);
+        let id = Uuid::try_parse(fields.next()?).ok()?;
+        let label = fields.next()?.to_owned();
+        let priority = fields.next()?.parse().ok()?;
+        let tries = fields.next()?.parse().ok()?;
+        let flags = fields.next()?;
+        let (recovered, flags) = take(flags, 'r');
+        let (unconfirmed, flags) = take(flags, 'u');
+        let cut_from = match take(flags, 'c') {
+            (true, bytes) => Some(bytes.parse().ok()?),
+            (false, "") => None,
+            (false, _) => return None,
+        };
+        let made = Mark::parse(fields.next()?)?;
+        let digest = URL_SAFE_NO_PAD.decode(fields.next()?).ok()?.try_into().ok()?;
+        let name =
+            Self { id, label, priority, tries, recovered, unconfirmed, cut_from, made, digest };
+        // One text a name: what was written otherwise was not written by us.
+        (fields.next().is_none() && name.to_text() == text).then_some(name)
+    }
+}
+
+fn take(text: &str, flag: char) -> (bool, &str) {
+    text.strip_prefix(flag).map_or((false, text), |rest| (true, rest))
+}
+
+/// A capture that is being written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RecName {
+    /// Which process writes it: the name of its lock.
+    pub(crate) owner: String,
+    pub(crate) id: Uuid,
+    pub(crate) label: String,
+    pub(crate) priority: u32,
+    pub(crate) made: Mark,
+}
+
+impl RecName {
+    pub(crate) fn to_text(&self) -> String {
+        let Self { owner, id, label, priority, made } = self;
+        format!("{owner}~{id}~{label}~{priority}~{}{EXTENSION}", made.to_text())
+    }
+
+    /// Also of what has something added to it: writers do while they write.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (fields, _) = text.split_once(EXTENSION)?;
+        let mut fields = fields.split(BETWEEN);
+        let owner = fields.next()?.to_owned();
+        let id = Uuid::try_parse(fields.next()?).ok()?;
+        let label = fields.next()?.to_owned();
+        let priority = fields.next()?.parse().ok()?;
+        let made = Mark::parse(fields.next()?)?;
+        fields.next().is_none().then_some(Self { owner, id, label, priority, made })
+    }
+}
+
+/// A capture that is lost.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LostName {
+    pub(crate) id: Uuid,
+    pub(crate) label: String,
+    pub(crate) reason: String,
+    /// It may have arrived all the same.
+    pub(crate) unconfirmed: bool,
+}
+
+impl LostName {
+    pub(crate) fn to_text(&self) -> String {
+        let Self { id, label, reason, .. } = self;
+        let flag = if self.unconfirmed { "~u" } else { "" };
+        format!("{id}~{label}~{reason}{flag}")
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut fields = text.split(BETWEEN);
+        let id = Uuid::try_parse(fields.next()?).ok()?;
+        let label = fields.next()?.to_owned();
+        let reason = fields.next()?.to_owned();
+        let unconfirmed = match fields.next() {
+            None => false,
+            Some("u") => true,
+            Some(_) => return None,
+        };
+        fields.next().is_none().then_some(Self { id, label, reason, unconfirmed })
+    }
+}
+
+/// A label as it may stand in a name.
+pub(crate) fn label(text: &str) -> String {
+    let safe = |char: char| match char {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '_' | '-' => char,
+        _ => '_',
+    };
+    text.chars().take(MAX_LABEL_CHARS).map(safe).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mark::Now;
+    use proptest::prelude::*;
+
+    fn names() -> impl Strategy<Value = Name> {
+        let numbers = (any::<u128>(), any::<u32>(), any::<u32>(), any::<[u8; 32]>());
+        let flags = (any::<bool>(), any::<bool>(), any::<Option<u64>>());
+        let made = (any::<u32>(), any::<u64>(), any::<u64>());
+        ("[ -}é\n]{0,80}", numbers, flags, made).prop_map(|(text, numbers, flags, made)| Name {
+            id: Uuid::from_u128(numbers.0),
+            label: label(&text),
+            priority: numbers.1,
+            tries: numbers.2,
+            recovered: flags.0,
+            unconfirmed: flags.1,
+            cut_from: flags.2,
+            made: Mark(Now { boot: made.0, boot_ms: made.1, real_ms: made.2 }),
+            digest: numbers.3,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_says_all_and_fits_the_file_system(name in names(), owner in "[0-9a-f]{1,24}") {
+            let text = name.to_text();
+            prop_assert!(text.len() <= 255 && !text.contains(['/', '\n', '\0']), "{text}");
+            prop_assert_eq!(Name::parse(&text), Some(name.clone()));
+            let Name { id, label, priority, made, .. } = name;
+            let rec = RecName { owner, id, label: label.clone(), priority, made };
+            prop_assert!(rec.to_text().len() + 20 <= 255);
+            prop_assert_eq!(RecName::parse(&rec.to_text()), Some(rec.clone()));
+            prop_assert_eq!(RecName::parse(&(rec.to_text() + ".123.part")), Some(rec));
+            for unconfirmed in [false, true] {
+                let lost = LostName { id, label: label.clone(), reason: "age".to_owned(), unconfirmed };
+                prop_assert_eq!(LostName::parse(&lost.to_text()), Some(lost));
+            }
+        }
+
+        #[test]
+        fn what_is_no_name_of_ours_is_none(text in "\\PC{0,120}", name in names()) {
+            prop_assert_eq!(Name::parse(&text), None);
+            let mut broken = name.to_text();
+            let at = text.len() % broken.len();
+            if broken.is_char_boundary(at) {
+                broken.remove(at);
+                // Either it is none, or it is another one, whose text it is.
+                if let Some(other) = Name::parse(&broken) {
+                    prop_assert_eq!(other.to_text(), broken);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Which process of the app writes a capture: a locked file for each, so that the others can tell
+//! when it has died.
+//!
+//! The kernel lets go of the lock with the process, whatever way it ends. A process that was frozen
+//! still holds it.
+
+use crate::error::Error;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// A process's own lock, held until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Owner {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Owner {
+    /// Takes a name that nobody has.
+    pub(crate) fn new(directory: &Path, random: u64) -> Result<Self, Error> {
+        let name = format!("{:x}-{random:x}", std::process::id());
+        let path = directory.join(name);
+        // Locked before it has its name: nobody sees it unlocked.
+        let new = path.with_extension("new");
+        let lock = File::create(&new).map_err(Error::io("create", &new))?;
+        lock.try_lock().map_err(|error| Error::io("lock", &new)(error.into()))?;
+        fs::rename(&new, &path).map_err(Error::io("create", &path))?;
+        Ok(Self { path, _lock: lock })
+    }
+
+    pub(crate) fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Whether the process of that name has ended.
+pub(crate) fn is_dead(directory: &Path, name: &str) -> bool {
+    match File::open(directory.join(name)) {
+        Ok(lock) => lock.try_lock().is_ok(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}
+
+/// Removes the files of processes that have ended.
+pub(crate) fn remove_dead(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !name.ends_with(".new") && is_dead(directory, &name) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_dead_when_its_lock_is_free() {
+        let directory = tempfile::tempdir().unwrap();
+        let owner = Owner::new(directory.path(), 5).unwrap();
+        let name = owner.name();
+        assert!(!is_dead(directory.path(), &name));
+        remove_dead(directory.path());
+        assert!(directory.path().join(&name).exists());
+        drop(owner);
+        assert!(is_dead(directory.path(), &name));
+        // As a killed process leaves it.
+        File::create(directory.path().join("77-1")).unwrap();
+        assert!(is_dead(directory.path(), "77-1"));
+        remove_dead(directory.path());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+}

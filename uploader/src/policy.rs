@@ -1,0 +1,364 @@
+//! When something is sent, and when it is given up: every limit with its reason.
+//!
+//! Pure functions of what is known; [`crate::uploader`] asks them.
+
+use crate::net::{NetState, Network};
+use crate::transport::Response;
+use std::time::{Duration, SystemTime};
+
+/// The most of the first wait. Shorter ones only drain the battery: what failed a second ago fails.
+pub const FIRST_BACKOFF: Duration = Duration::from_secs(30);
+/// The most of any wait of our own: a phone that is on at night only shall not miss the night.
+pub const MAX_BACKOFF: Duration = Duration::from_secs(6 * 3600);
+/// The most that a server may ask for: one that says "in a year" has a bug, and the fleet would be
+/// silent for good.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
+/// Failures of the server with one capture before it is given up. With the waits above it takes the
+/// server half a day; no network does not count.
+pub const MAX_TRIES: u32 = 12;
+/// Below it, percent, a phone that does not charge has other uses for its battery.
+pub const BATTERY_FLOOR: u8 = 10;
+/// Bytes that may be sent by day where nothing else is said: a few captures.
+pub const BYTES_PER_DAY: u64 = 20_000_000;
+/// Longest time for one request, without its body: to connect and to be answered.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// A body may take as long as it does at this rate (a bad 2G network) before it is given up.
+pub const SLOWEST_BYTES_PER_S: u64 = 4_000;
+/// Bytes of an answer that are looked at, but for a configuration's.
+pub const MAX_ANSWER_BYTES: usize = 64 * 1024;
+/// How often the configuration is asked for where nothing else is said.
+pub const POLL: Duration = Duration::from_secs(3600);
+
+/// What an upload came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The server has it.
+    Delivered,
+    /// The server may take it later. `counts`: it failed with this capture, so it may be the
+    /// capture's fault. `after`: not before that time.
+    Retry {
+        /// Whether it is one of [`MAX_TRIES`].
+        counts: bool,
+        /// What the server asks for.
+        after: Option<Duration>,
+        /// Why, for people.
+        why: String,
+    },
+    /// The server will never take it: the reason for the loss report.
+    Discard(String),
+}
+
+/// What an answer means.
+#[must_use]
+pub fn classify(response: &Response, now: SystemTime) -> Outcome {
+    let status = response.status;
+    let after = response.header("retry-after").and_then(|text| retry_after(text, now));
+    let retry = |counts: bool, why: &str| Outcome::Retry {
+        counts,
+        after,
+        why: format!("the server answered {status}{why}"),
+    };
+    match status {
+        // A page for people where none was due: some hotel's network answers for the server.
+        200..=299 | 409 | 412 if is_page(response) => retry(false, " with a page: a log-in page?"),
+        200 | 201 | 202 | 204 => Outcome::Delivered,
+        // It has it already: an earlier answer was lost.
+        409 | 412 => Outcome::Delivered,
+        // What we do not ask for: redirects are not followed, they would take the token elsewhere.
+        100..=199 | 203 | 205..=299 | 300..=399 => {
+            retry(false, ", which is no answer to an upload")
+        }
+        // Ours to mend at the server or in the app: the captures are good.
+        401 | 403 | 404 | 407 => retry(false, ": the address or the token is wrong"),
+        408 | 425 => retry(true, ""),
+        // It has too much to do, which is not this capture's fault.
+        429 | 503 => retry(false, ""),
+        400..=499 => Outcome::Discard(format!("status_{status}")),
+        _ => retry(true, ""),
+    }
+}
+
+fn is_page(response: &Response) -> bool {
+    response.header("content-type").is_some_and(|kind| kind.starts_with("text/html"))
+}
+
+/// `Retry-After`: seconds, or a date. At most [`MAX_RETRY_AFTER`]; `None` for what is neither.
+#[must_use]
+pub fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
+    let text = text.trim();
+    let asked = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // Too many digits: too long anyway.
+        text.parse().map_or(MAX_RETRY_AFTER, Duration::from_secs)
+    } else {
+        let date = httpdate::parse_http_date(text).ok()?;
+        date.duration_since(now).unwrap_or_default()
+    };
+    Some(asked.min(MAX_RETRY_AFTER))
+}
+
+/// How long to wait after so many failures in a row: anything up to a limit that doubles ("full
+/// jitter"), so that a fleet which failed together does not come back together.
+#[must_use]
+pub fn backoff(failures: u32, random: u64) -> Duration {
+    let doublings = failures.saturating_sub(1).min(16);
+    let most = FIRST_BACKOFF.saturating_mul(1 << doublings).min(MAX_BACKOFF);
+    let most_ms = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
+    Duration::from_millis(random % most_ms.max(1) + 1)
+}
+
+/// How long to wait after a failure: what the server asks for, or our own backoff if it is longer.
+#[must_use]
+pub fn wait(failures: u32, after: Option<Duration>, random: u64) -> Duration {
+    backoff(failures, random).max(after.unwrap_or_default())
+}
+
+/// Longest time for a request with a body of so many bytes.
+#[must_use]
+pub fn timeout(body_bytes: u64) -> Duration {
+    REQUEST_TIMEOUT + Duration::from_secs(body_bytes / SLOWEST_BYTES_PER_S)
+}
+
+/// What the fleet's owner allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// Over which networks.
+    pub network: Allowed,
+    /// Only while the device charges.
+    pub charging: bool,
+    /// Bytes in 24 hours over networks that cost nothing.
+    pub bytes_per_day: u64,
+    /// Bytes in 24 hours over metered ones.
+    pub metered_bytes_per_day: u64,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            network: Allowed::Unmetered,
+            charging: false,
+            bytes_per_day: BYTES_PER_DAY,
+            metered_bytes_per_day: 0,
+        }
+    }
+}
+
+/// Networks that may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allowed {
+    /// Those that cost nothing.
+    Unmetered,
+    /// All.
+    Any,
+    /// None: captures stay on the device.
+    Never,
+}
+
+/// What was sent in the present 24 hours.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Over networks that cost nothing, bytes.
+    pub unmetered: u64,
+    /// Over metered ones, bytes.
+    pub metered: u64,
+}
+
+/// Why a capture of so many bytes may not be sent now; `None`: it may.
+#[must_use]
+pub fn refuses(rules: &Rules, net: &NetState, spent: Spent, bytes: u64) -> Option<String> {
+    if rules.network == Allowed::Never {
+        return Some("the configuration allows no upload".to_owned());
+    }
+    if let Some(why) = device_refuses(net) {
+        return Some(why.to_owned());
+    }
+    if rules.charging && !net.charging {
+        return Some("it waits for the charger".to_owned());
+    }
+    let (spent, limit) = match net.network {
+        Network::Metered if rules.network == Allowed::Unmetered => {
+            return Some("it waits for a network that costs nothing".to_owned());
+        }
+        Network::Metered => (spent.metered, rules.metered_bytes_per_day),
+        Network::Unmetered | Network::None => (spent.unmetered, rules.bytes_per_day),
+    };
+    // A capture above the limit would wait for ever: it may be the day's only one, where the limit
+    // is not there to protect somebody's bill.
+    let is_first = spent == 0 && net.network == Network::Unmetered && limit > 0;
+    if spent.saturating_add(bytes) > limit && !is_first {
+        return Some(format!("{spent} of the day's {limit} bytes are sent, it has {bytes}"));
+    }
+    None
+}
+
+/// What speaks against any request at all.
+#[must_use]
+pub fn device_refuses(net: &NetState) -> Option<&'static str> {
+    if net.network == Network::None {
+        return Some("there is no network");
+    }
+    if net.roaming {
+        return Some("the device is roaming");
+    }
+    if net.power_save {
+        return Some("the device saves power");
+    }
+    if !net.charging && net.battery_percent.is_some_and(|percent| percent < BATTERY_FLOOR) {
+        return Some("the battery is low");
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, headers: &[(&str, &str)]) -> Response {
+        let headers = headers.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        Response { status, headers: headers.collect(), body: Vec::new() }
+    }
+
+    fn outcome(status: u16) -> Outcome {
+        classify(&answer(status, &[]), SystemTime::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn every_status_is_of_one_class() {
+        for status in 100..=999 {
+            let expected = match status {
+                200 | 201 | 202 | 204 | 409 | 412 => "delivered",
+                408 | 425 | 500..=502 | 504..=999 => "counts",
+                429 | 503 | 401 | 403 | 404 | 407 | 100..=399 => "retry",
+                _ => "discard",
+            };
+            let found = match outcome(status) {
+                Outcome::Delivered => "delivered",
+                Outcome::Retry { counts: true, .. } => "counts",
+                Outcome::Retry { counts: false, .. } => "retry",
+                Outcome::Discard(reason) => {
+                    assert_eq!(reason, format!("status_{status}"));
+                    "discard"
+                }
+            };
+            assert_eq!(found, expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_log_in_page_is_no_delivery() {
+        for status in [200, 201, 412] {
+            let page = answer(status, &[("Content-Type", "text/html; charset=utf-8")]);
+            let found = classify(&page, SystemTime::UNIX_EPOCH);
+            assert!(matches!(found, Outcome::Retry { counts: false, .. }), "{status}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date_and_a_day_at_most() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        let seconds = |text| retry_after(text, now).map(|wait| wait.as_secs());
+        assert_eq!(seconds("120"), Some(120));
+        assert_eq!(seconds(" 0 "), Some(0));
+        assert_eq!(seconds("86401"), Some(86_400));
+        assert_eq!(seconds("99999999999999999999999999"), Some(86_400));
+        // The three forms of a date: today's, that of RFC 850, asctime's.
+        assert_eq!(seconds("Sun, 06 Nov 1994 08:50:37 GMT"), Some(60));
+        assert_eq!(seconds("Sunday, 06-Nov-94 08:50:37 GMT"), Some(60));
+        assert_eq!(seconds("Sun Nov  6 08:50:37 1994"), Some(60));
+        assert_eq!(seconds("Sun, 06 Nov 1994 08:48:37 GMT"), Some(0), "it is over");
+        assert_eq!(seconds("Fri, 06 Nov 2054 08:48:37 GMT"), Some(86_400));
+        for wrong in ["", "-1", "1.5", "soon", "Sun, 99 Nov 1994"] {
+            assert_eq!(seconds(wrong), None, "{wrong}");
+        }
+        let asked = classify(&answer(503, &[("Retry-After", "90")]), now);
+        assert!(
+            matches!(asked, Outcome::Retry { after: Some(wait), .. } if wait.as_secs() == 90),
+            "{asked:?}"
+        );
+    }
+
+    #[test]
+    fn waits_are_spread_over_a_limit_that_doubles_from_30_s_to_6_h() {
+        for (failures, most_s) in [(1, 30), (2, 60), (3, 120), (9, 7_680), (10, 15_360)] {
+            assert_eq!(backoff(failures, most_s * 1000 - 1), Duration::from_secs(most_s));
+            assert_eq!(backoff(failures, most_s * 1000), Duration::from_millis(1), "no more");
+        }
+        for failures in [11, 12, 100, u32::MAX] {
+            assert_eq!(backoff(failures, 21_599_999), MAX_BACKOFF);
+            assert_eq!(backoff(failures, 21_600_000), Duration::from_millis(1));
+        }
+        assert_eq!(backoff(0, 29_999), FIRST_BACKOFF);
+    }
+
+    #[test]
+    fn the_longer_of_what_the_server_asks_and_our_own_wait_holds() {
+        assert_eq!(wait(1, Some(Duration::from_secs(90)), 29_999), Duration::from_secs(90));
+        assert_eq!(wait(1, Some(Duration::from_secs(1)), 29_999), FIRST_BACKOFF);
+        assert_eq!(wait(1, None, 29_999), FIRST_BACKOFF);
+    }
+
+    const WIFI: NetState = NetState {
+        network: Network::Unmetered,
+        roaming: false,
+        charging: false,
+        battery_percent: Some(80),
+        power_save: false,
+    };
+
+    #[test]
+    fn each_constraint_holds() {
+        let (rules, none) = (Rules::default(), Spent::default());
+        assert_eq!(refuses(&rules, &WIFI, none, 1000), None);
+        let row = |rules: Rules, net: NetState, why: &str| {
+            let found = refuses(&rules, &net, none, 1000).unwrap_or_default();
+            assert!(found.contains(why), "{found:?}, not {why:?}");
+        };
+        row(rules, NetState { network: Network::None, ..WIFI }, "no network");
+        row(rules, NetState { roaming: true, ..WIFI }, "roaming");
+        row(rules, NetState { power_save: true, ..WIFI }, "saves power");
+        row(rules, NetState { battery_percent: Some(9), ..WIFI }, "battery");
+        row(rules, NetState { network: Network::Metered, ..WIFI }, "costs nothing");
+        row(Rules { charging: true, ..rules }, WIFI, "charger");
+        row(Rules { network: Allowed::Never, ..rules }, WIFI, "no upload");
+        let any = Rules { network: Allowed::Any, ..rules };
+        row(any, NetState { network: Network::Metered, ..WIFI }, "0 of the day's 0 bytes");
+
+        let allowed = [
+            (rules, NetState { battery_percent: Some(9), charging: true, ..WIFI }),
+            (rules, NetState { battery_percent: Some(10), ..WIFI }),
+            (rules, NetState { battery_percent: None, ..WIFI }),
+            (Rules { charging: true, ..rules }, NetState { charging: true, ..WIFI }),
+            (
+                Rules { metered_bytes_per_day: 1000, ..any },
+                NetState { network: Network::Metered, ..WIFI },
+            ),
+        ];
+        for (rules, net) in allowed {
+            assert_eq!(refuses(&rules, &net, none, 1000), None, "{rules:?} {net:?}");
+        }
+    }
+
+    #[test]
+    fn a_days_bytes_are_not_exceeded_but_by_a_single_capture_that_never_could_go() {
+        let rules = Rules {
+            network: Allowed::Any,
+            bytes_per_day: 5000,
+            metered_bytes_per_day: 2000,
+            ..Rules::default()
+        };
+        let metered = NetState { network: Network::Metered, ..WIFI };
+        let may = |net: &NetState, unmetered, metered, bytes| {
+            refuses(&rules, net, Spent { unmetered, metered }, bytes).is_none()
+        };
+        assert!(may(&WIFI, 4000, 0, 1000) && !may(&WIFI, 4001, 0, 1000));
+        assert!(may(&metered, 5000, 1000, 1000) && !may(&metered, 0, 1001, 1000));
+        assert!(may(&WIFI, 0, 0, 9000), "alone");
+        assert!(!may(&WIFI, 1, 0, 9000));
+        assert!(!may(&metered, 0, 0, 2001), "never where it costs");
+    }
+
+    #[test]
+    fn a_large_body_has_the_time_that_a_bad_network_takes() {
+        assert_eq!(timeout(0), REQUEST_TIMEOUT);
+        assert_eq!(timeout(4_000_000), Duration::from_secs(60 + 1000));
+    }
+}

@@ -1,0 +1,387 @@
+//! The shapes of requests: to the collector, and to S3 by presigned URLs that the collector gives
+//! out.
+
+use crate::error::Error;
+use crate::name::Name;
+use crate::policy::{self, MAX_ANSWER_BYTES};
+use crate::spool::Waiting;
+use crate::transport::{Body, Request, Response};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// Bytes of a configuration that are read; the agent's own limit, behind which it is refused.
+const MAX_CONFIG_BYTES: usize = 256 * 1024;
+/// Bytes of the metadata in a header. S3 takes 2 KB of them, base64 makes 4 of 3.
+const MAX_META_BYTES: usize = 1_400;
+
+/// Where captures go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Without a slash at its end.
+    url: String,
+    token: Option<String>,
+    tickets: bool,
+}
+
+impl Endpoint {
+    /// The collector at `url`; `token` identifies the app there. With `tickets` each object's address
+    /// is asked for first, and it goes to where that says.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for what is no address, or an unprotected one that is neither this machine nor
+    /// allowed by `cleartext`.
+    pub fn new(
+        url: &str,
+        token: Option<&str>,
+        tickets: bool,
+        cleartext: bool,
+    ) -> Result<Self, Error> {
+        let refuse = |field, reason: &str| Err(Error::Config { field, reason: reason.to_owned() });
+        let is_clean = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+        let host = match url.split_once("://") {
+            Some(("https" | "http", rest)) if is_clean(url) => rest.split('/').next().unwrap_or(""),
+            _ => return refuse("url", "is no http:// or https:// address"),
+        };
+        if host.is_empty() || host.contains('@') || url.contains(['?', '#']) {
+            return refuse("url", "is not of the form https://host[:port][/path]");
+        }
+        if url.starts_with("http://") && !cleartext && !is_this_machine(host) {
+            return refuse(
+                "url",
+                "http:// sends captures and the token unprotected; \"cleartext\" allows it",
+            );
+        }
+        if token.is_some_and(|token| token.is_empty() || !is_clean(token)) {
+            return refuse("token", "is empty, or has characters that no header may have");
+        }
+        let url = url.trim_end_matches('/').to_owned();
+        Ok(Self { url, token: token.map(str::to_owned), tickets })
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(crate) const fn wants_tickets(&self) -> bool {
+        self.tickets
+    }
+
+    /// `PUT /v1/captures/ID`.
+    pub(crate) fn capture<'a>(
+        &self,
+        capture: &'a Waiting,
+        meta: &str,
+        stop: &'a AtomicBool,
+    ) -> Request<'a> {
+        let body = Body::File { path: &capture.path, bytes: capture.bytes };
+        let mut headers = self.headers();
+        add(&mut headers, "Content-Type", "text/x-ftrace");
+        add(&mut headers, "Content-Encoding", "zstd");
+        add(&mut headers, "Content-Digest", &content_digest(&capture.name.digest));
+        add(&mut headers, "X-Tracetee-Meta", meta);
+        self.put(&format!("captures/{}", capture.name.id), headers, body, stop)
+    }
+
+    /// `PUT /v1/losses/ID`.
+    pub(crate) fn losses<'a>(
+        &self,
+        id: &str,
+        content: &'a [u8],
+        stop: &'a AtomicBool,
+    ) -> Request<'a> {
+        let mut headers = self.headers();
+        add(&mut headers, "Content-Type", "application/json");
+        add(&mut headers, "Content-Digest", &content_digest(&hmac_sha256::Hash::hash(content)));
+        self.put(&format!("losses/{id}"), headers, Body::Bytes(content), stop)
+    }
+
+    /// `GET /v1/config`, if it is another one than that of `etag`.
+    pub(crate) fn config<'a>(&self, etag: Option<&str>, stop: &'a AtomicBool) -> Request<'a> {
+        let mut headers = self.headers();
+        add(&mut headers, "Accept", "application/json");
+        if let Some(etag) = etag {
+            add(&mut headers, "If-None-Match", etag);
+        }
+        Request {
+            method: "GET",
+            url: format!("{}/v1/config", self.url),
+            headers,
+            body: Body::None,
+            timeout: policy::timeout(0),
+            max_answer_bytes: MAX_CONFIG_BYTES,
+            stop,
+        }
+    }
+
+    /// `POST /v1/tickets`: where does this object go? `kind` is `captures` or `losses`.
+    pub(crate) fn ticket<'a>(&self, content: &'a [u8], stop: &'a AtomicBool) -> Request<'a> {
+        let body = Body::Bytes(content);
+        let mut headers = self.headers();
+        add(&mut headers, "Content-Type", "application/json");
+        add(&mut headers, "Content-Length", &body.bytes().to_string());
+        Request {
+            method: "POST",
+            url: format!("{}/v1/tickets", self.url),
+            headers,
+            body,
+            timeout: policy::timeout(body.bytes()),
+            max_answer_bytes: MAX_ANSWER_BYTES,
+            stop,
+        }
+    }
+
+    fn put<'a>(
+        &self,
+        path: &str,
+        mut headers: Vec<(String, String)>,
+        body: Body<'a>,
+        stop: &'a AtomicBool,
+    ) -> Request<'a> {
+        add(&mut headers, "Content-Length", &body.bytes().to_string());
+        // The first one that arrives counts; an answer that was lost is given again.
+        add(&mut headers, "If-None-Match", "*");
+        Request {
+            method: "PUT",
+            url: format!("{}/v1/{path}", self.url),
+            headers,
+            body,
+            timeout: policy::timeout(body.bytes()),
+            max_answer_bytes: MAX_ANSWER_BYTES,
+            stop,
+        }
+    }
+
+    fn headers(&self) -> Vec<(String, String)> {
+        let mut headers = Vec::new();
+        if let Some(token) = &self.token {
+            add(&mut headers, "Authorization", &format!("Bearer {token}"));
+        }
+        headers
+    }
+}
+
+fn add(headers: &mut Vec<(String, String)>, name: &str, value: &str) {
+    headers.push((name.to_owned(), value.to_owned()));
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or(""),
+        None => host.split(':').next().unwrap_or(""),
+    };
+    let address = name.parse::<std::net::IpAddr>();
+    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// RFC 9530.
+fn content_digest(digest: &[u8; 32]) -> String {
+    format!("sha-256=:{}:", STANDARD.encode(digest))
+}
+
+/// What a ticket is asked for with. The one who signs has all that goes into the headers.
+pub(crate) fn ticket_content(
+    kind: &str,
+    id: &str,
+    bytes: u64,
+    digest: &[u8; 32],
+    meta: &str,
+) -> Vec<u8> {
+    let sha256 = STANDARD.encode(digest);
+    json!({"kind": kind, "id": id, "bytes": bytes, "sha256": sha256, "meta": meta})
+        .to_string()
+        .into_bytes()
+}
+
+/// The presigned PUT that a ticket comes to: its address and its headers, all of which it signs, and
+/// no token of ours. `None` for an answer that is no ticket.
+pub(crate) fn by_ticket<'a>(
+    ticket: &Response,
+    body: Body<'a>,
+    stop: &'a AtomicBool,
+) -> Option<Request<'a>> {
+    let ticket: Value = serde_json::from_slice(&ticket.body).ok()?;
+    let url = ticket.get("url")?.as_str()?.to_owned();
+    let mut headers = Vec::new();
+    for (name, value) in ticket.get("headers").and_then(Value::as_object).into_iter().flatten() {
+        add(&mut headers, name, value.as_str()?);
+    }
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-length")) {
+        add(&mut headers, "Content-Length", &body.bytes().to_string());
+    }
+    let is_clean = |(name, value): &(String, String)| {
+        let is_token = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        name.bytes().all(is_token) && value.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+    };
+    let is_address = url.starts_with("https://") || url.starts_with("http://");
+    if !is_address
+        || !url.bytes().all(|byte| byte.is_ascii_graphic())
+        || !headers.iter().all(is_clean)
+    {
+        return None;
+    }
+    let timeout = policy::timeout(body.bytes());
+    Some(Request {
+        method: "PUT",
+        url,
+        headers,
+        body,
+        timeout,
+        max_answer_bytes: MAX_ANSWER_BYTES,
+        stop,
+    })
+}
+
+/// The metadata of a capture for its header: what it says of itself, what is known of the device, and
+/// what the spool knows.
+pub(crate) fn meta(name: &Name, path: &Path, device: &Map<String, Value>) -> String {
+    let mut meta = match crate::frames::about(path) {
+        Some(Value::Object(about)) => about,
+        _ => Map::new(),
+    };
+    meta.extend(device.clone());
+    meta.insert("id".to_owned(), json!(name.id.to_string()));
+    meta.insert("window".to_owned(), json!(name.label));
+    meta.insert("priority".to_owned(), json!(name.priority));
+    meta.insert("made_ms".to_owned(), json!(name.made.0.real_ms));
+    if name.recovered {
+        meta.insert("recovered".to_owned(), json!(true));
+    }
+    if let Some(bytes) = name.cut_from {
+        meta.insert("cut_from_bytes".to_owned(), json!(bytes));
+    }
+    let mut text = Value::Object(meta.clone()).to_string();
+    while text.len() > MAX_META_BYTES {
+        // The longest goes: the body has it all the same.
+        let longest = meta.iter().max_by_key(|(_, value)| value.to_string().len());
+        let Some(longest) = longest.map(|(name, _)| name.clone()) else { break };
+        meta.remove(&longest);
+        meta.insert("shortened".to_owned(), json!(true));
+        text = Value::Object(meta.clone()).to_string();
+    }
+    URL_SAFE_NO_PAD.encode(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mark::Mark;
+    use uuid::Uuid;
+
+    #[test]
+    fn an_address_is_checked_before_anything_goes_there() {
+        let error = |url: &str| Endpoint::new(url, None, false, false).unwrap_err().to_string();
+        for url in ["", "collector.example", "ftp://a", "https://", "https:///x", "https://a b"] {
+            assert!(error(url).starts_with("url: is no"), "{url}: {}", error(url));
+        }
+        for url in ["https://a?x", "https://a#x", "https://me@a"] {
+            assert!(error(url).contains("form"), "{url}");
+        }
+        for url in ["http://example.com", "http://10.0.2.2:80/x", "http://localhost.evil.com"] {
+            assert!(error(url).contains("unprotected"), "{url}");
+            assert!(Endpoint::new(url, None, false, true).is_ok(), "{url}");
+        }
+        for url in [
+            "https://a.example:8443/base/",
+            "http://localhost:1/",
+            "http://127.0.0.1:9",
+            "http://[::1]:9",
+        ] {
+            assert!(Endpoint::new(url, Some("t0ken"), false, false).is_ok(), "{url}");
+        }
+        for token in ["", "a b", "a\nb", "ä"] {
+            assert!(Endpoint::new("https://a", Some(token), false, false).is_err(), "{token}");
+        }
+    }
+
+    fn name() -> Name {
+        Name {
+            id: Uuid::from_u128(7),
+            label: "jank".to_owned(),
+            priority: 1,
+            tries: 0,
+            recovered: true,
+            unconfirmed: false,
+            cut_from: Some(9000),
+            made: Mark::default(),
+            digest: [7; 32],
+        }
+    }
+
+    #[test]
+    fn a_capture_goes_out_as_the_wire_format_says() {
+        let endpoint =
+            Endpoint::new("https://c.example/base/", Some("t0ken"), false, false).unwrap();
+        let stop = AtomicBool::new(false);
+        let waiting = Waiting { path: "/x".into(), bytes: 123, name: name() };
+        let request = endpoint.capture(&waiting, "bWV0YQ", &stop);
+        assert_eq!(request.method, "PUT");
+        assert_eq!(
+            request.url,
+            "https://c.example/base/v1/captures/00000000-0000-0000-0000-000000000007"
+        );
+        let headers: Vec<String> =
+            request.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        let expected = [
+            "Authorization: Bearer t0ken",
+            "Content-Type: text/x-ftrace",
+            "Content-Encoding: zstd",
+            "Content-Digest: sha-256=:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=:",
+            "X-Tracetee-Meta: bWV0YQ",
+            "Content-Length: 123",
+            "If-None-Match: *",
+        ];
+        assert_eq!(headers, expected);
+    }
+
+    #[test]
+    fn the_metadata_fits_where_s3_takes_it() {
+        let about =
+            json!({"window": "?", "why": "w".repeat(3000), "also": vec!["x"; 500], "seq": 3});
+        let text = format!("# tracer: nop\n# tracetee: {about}\n");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), zstd::bulk::compress(text.as_bytes(), 3).unwrap()).unwrap();
+        let device = json!({"install_id": "i", "app": "com.example"});
+        let header = meta(&name(), file.path(), device.as_object().unwrap());
+        assert!(header.len() + "x-amz-meta-tracetee".len() <= 2048, "{}", header.len());
+        let meta: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).unwrap()).unwrap();
+        let expected = json!({
+            "id": "00000000-0000-0000-0000-000000000007", "window": "jank", "priority": 1,
+            "made_ms": 0, "recovered": true, "cut_from_bytes": 9000, "install_id": "i",
+            "app": "com.example", "seq": 3, "shortened": true,
+        });
+        assert_eq!(meta, expected);
+    }
+
+    #[test]
+    fn a_ticket_is_followed_to_the_letter_and_gets_no_token() {
+        let stop = AtomicBool::new(false);
+        let answer =
+            |body: Value| Response { body: body.to_string().into_bytes(), ..Response::default() };
+        let ticket = answer(
+            json!({"url": "https://s3.example/b/k?sig=1", "headers": {"if-none-match": "*"}}),
+        );
+        let request = by_ticket(&ticket, Body::Bytes(b"abc"), &stop).unwrap();
+        assert_eq!((request.method, &*request.url), ("PUT", "https://s3.example/b/k?sig=1"));
+        let expected = [("if-none-match", "*"), ("Content-Length", "3")];
+        assert_eq!(
+            request.headers,
+            expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
+        for wrong in [
+            json!({}),
+            json!("x"),
+            json!({"url": "file:///etc/passwd"}),
+            json!({"url": "https://a b"}),
+            json!({"url": "https://a", "headers": {"x": 5}}),
+            json!({"url": "https://a", "headers": {"x": "a\r\nHost: b"}}),
+            json!({"url": "https://a", "headers": {"x y": "a"}}),
+        ] {
+            assert!(by_ticket(&answer(wrong.clone()), Body::None, &stop).is_none(), "{wrong}");
+        }
+    }
+}

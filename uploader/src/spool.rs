@@ -1,0 +1,496 @@
+//! The spool: one directory in which captures wait, all of its state in file names.
+//!
+//! | | |
+//! |---|---|
+//! | `rec/` | captures that are being written, each by the process that its name tells |
+//! | `ready/` | whole ones that wait |
+//! | `sending/` | the one that is being sent |
+//! | `lost/` | empty files: what was lost and why, not reported yet |
+//! | `report/` | the same, of the loss report that is on its way |
+//! | `owners/` | a locked file for each process that writes |
+//! | `state/` | see [`crate::state`] |
+//! | `lock`, `sender`, `recovery` | who may change what waits, who sends, who recovers |
+//! | `off` | is there when nothing may come in or go out: the user does not consent |
+//!
+//! A capture moves by rename, so it is in one place whatever moment its process is killed at. Its
+//! data is synced before it is `ready`; names are not, so after a loss of power a capture may be
+//! in its former place: it is then sent again, which the server knows by its id. Several
+//! processes of an app share one spool. Nothing here runs on an app's threads.
+
+use crate::error::Error;
+use crate::frames;
+use crate::lost::Losses;
+use crate::mark::{Mark, Now};
+use crate::name::{self, LostName, Name, RecName};
+use crate::owner::{self, Owner};
+use crate::quota::{Held, Quota, Room, room};
+use hmac_sha256::Hash;
+use std::fs::{self, File, TryLockError};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How often the spool's lock is tried for, a millisecond apart. It is held for some milliseconds;
+/// a process that the system froze with it must not hold up this one: without it a quota may be
+/// exceeded for a moment.
+const LOCK_TRIES: u32 = 200;
+
+/// The directory.
+#[derive(Debug)]
+pub struct Spool {
+    root: PathBuf,
+    owner: Option<Owner>,
+}
+
+/// A capture that is being written to [`Recording::path`].
+#[derive(Debug)]
+pub struct Recording {
+    name: RecName,
+    path: PathBuf,
+}
+
+impl Recording {
+    /// Where its writer puts it. It may have something added to its name while it is not whole.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its id, UUIDv7 as text.
+    #[must_use]
+    pub fn id(&self) -> String {
+        self.name.id.to_string()
+    }
+}
+
+/// A capture that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The file.
+    pub path: PathBuf,
+    /// Its bytes.
+    pub bytes: u64,
+    pub(crate) name: Name,
+}
+
+impl Waiting {
+    /// Its id, UUIDv7 as text.
+    #[must_use]
+    pub fn id(&self) -> String {
+        self.name.id.to_string()
+    }
+
+    /// Of which window it is.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        &self.name.label
+    }
+}
+
+impl Spool {
+    /// Opens the spool in `root`, makes it if need be.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when a directory cannot be made.
+    pub fn open(root: &Path) -> Result<Self, Error> {
+        let spool = Self { root: root.to_owned(), owner: None };
+        spool.make()?;
+        Ok(spool)
+    }
+
+    fn make(&self) -> Result<(), Error> {
+        for directory in ["rec", "ready", "sending", "lost", "owners", "state"] {
+            let path = self.root.join(directory);
+            let mut builder = fs::DirBuilder::new();
+            builder
+                .recursive(true)
+                .mode(0o700)
+                .create(&path)
+                .map_err(Error::io("create", &path))?;
+        }
+        Ok(())
+    }
+
+    /// Its directory.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Begins a capture. `label` says of which window it is.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the process's lock cannot be made.
+    pub fn begin(&mut self, label: &str, priority: u32, now: Now) -> Result<Recording, Error> {
+        let owners = self.root.join("owners");
+        // Somebody may have deleted all of it under our feet.
+        let owner = match self.owner.take().filter(|owner| owners.join(owner.name()).exists()) {
+            Some(owner) => owner,
+            None => {
+                self.make()?;
+                Owner::new(&owners, random())?
+            }
+        };
+        let owner = self.owner.insert(owner).name();
+        let label = name::label(label);
+        let name = RecName { owner, id: new_id(now), label, priority, made: Mark(now) };
+        let path = self.root.join("rec").join(name.to_text());
+        Ok(Recording { name, path })
+    }
+
+    /// The capture is whole: it waits from now on. Others may have to go for it.
+    ///
+    /// # Errors
+    /// [`Error::NotKept`] when it is lost: the loss report will say so. [`Error::Io`] when it could
+    /// not be moved; it is tried again by [`Spool::recover`] of the next process.
+    pub fn seal(&self, recording: Recording, quota: &Quota, now: Now) -> Result<Waiting, Error> {
+        let Recording { name, path } = recording;
+        self.enter(&path, &name, false, quota, now)
+    }
+
+    /// The capture is not to be: what is there of it goes, and the loss report says why.
+    pub fn abandon(&self, recording: Recording, reason: &'static str) {
+        let _ = fs::remove_file(&recording.path);
+        let RecName { id, label, .. } = recording.name;
+        self.losses().note(&LostName { id, label, reason: reason.to_owned(), unconfirmed: false });
+    }
+
+    /// The capture is not wanted any more: nothing of it stays.
+    pub fn drop_unwanted(&self, recording: Recording) {
+        let _ = fs::remove_file(&recording.path);
+    }
+
+    /// Takes in a trace that was made elsewhere on the same file system.
+    ///
+    /// # Errors
+    /// As [`Spool::seal`].
+    pub fn take_in(
+        &mut self,
+        from: &Path,
+        label: &str,
+        recovered: bool,
+        quota: &Quota,
+        now: Now,
+    ) -> Result<Waiting, Error> {
+        let recording = self.begin(label, 0, now)?;
+        fs::rename(from, &recording.path).map_err(Error::io("move", from))?;
+        self.enter(&recording.path, &recording.name, recovered, quota, now)
+    }
+
+    /// Takes in what processes that died have left in `rec/`: its whole frames. `None`: another
+    /// process is at it.
+    pub fn recover(&self, quota: &Quota, now: Now) -> Option<Vec<Result<Waiting, Error>>> {
+        let _lock = self.lock_recovery()?;
+        let owners = self.root.join("owners");
+        let mut taken = Vec::new();
+        for path in self.files("rec") {
+            let Some(name) = RecName::parse(&file_name(&path)) else {
+                self.losses().of_foreign(&path);
+                continue;
+            };
+            if !owner::is_dead(&owners, &name.owner) {
+                continue;
+            }
+            taken.push(match frames::trim(&path) {
+                Ok(0) => {
+                    let RecName { id, label, .. } = name;
+                    let (reason, unconfirmed) = ("killed".to_owned(), false);
+                    let lost = LostName { id, label, reason, unconfirmed };
+                    self.losses().lose(&path, &lost).and(Err(Error::NotKept { reason: "killed" }))
+                }
+                Ok(_) => self.enter(&path, &name, true, quota, now),
+                Err(error) => Err(error),
+            });
+        }
+        owner::remove_dead(&owners);
+        Some(taken)
+    }
+
+    /// Held by the process that recovers what others left, here and elsewhere; `None`: another one
+    /// does. Does not nest with [`Spool::recover`].
+    #[must_use]
+    pub fn lock_recovery(&self) -> Option<File> {
+        self.try_lock("recovery")
+    }
+
+    /// The captures that wait, the next to be sent first: those that failed least, then the highest
+    /// priority, then the oldest.
+    #[must_use]
+    pub fn waiting(&self, now: Now) -> Vec<Waiting> {
+        let files = self.files("ready").into_iter();
+        let mut waiting: Vec<_> = files
+            .filter_map(|path| {
+                let name = Name::parse(&file_name(&path))?;
+                let bytes = path.symlink_metadata().ok()?.len();
+                Some(Waiting { path, bytes, name })
+            })
+            .collect();
+        waiting.sort_by_key(|one| {
+            let Name { tries, priority, made, id, .. } = one.name;
+            (tries, std::cmp::Reverse(priority), std::cmp::Reverse(made.age_ms(now)), id)
+        });
+        waiting
+    }
+
+    /// Throws out what is too old, what is too much, and what is no capture.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when something cannot be moved.
+    pub fn trim(&self, quota: &Quota, now: Now) -> Result<(), Error> {
+        for path in self.files("ready") {
+            if Name::parse(&file_name(&path)).is_none() {
+                self.losses().of_foreign(&path);
+            }
+        }
+        let age_ms = u64::try_from(quota.age.as_millis()).unwrap_or(u64::MAX);
+        for one in self.waiting(now) {
+            if one.name.made.age_ms(now) > age_ms {
+                self.lose(&one, "age")?;
+            }
+        }
+        let _lock = self.lock();
+        self.make_room(None, quota, now)?;
+        self.losses().bound();
+        Ok(())
+    }
+
+    /// Deletes all captures and all that is known of lost ones.
+    pub fn purge(&self) {
+        for directory in ["rec", "ready", "sending", "lost", "report"] {
+            for path in self.files(directory) {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+
+    /// Whether nothing may come in or go out.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        self.root.join("off").exists()
+    }
+
+    /// The user's consent is withdrawn: all goes, and until it is given nothing comes in.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when it cannot be noted; what is there is deleted all the same.
+    pub fn withdraw(&self) -> Result<(), Error> {
+        let path = self.root.join("off");
+        let noted = self.make().and_then(|()| {
+            let file = File::create(&path).map_err(Error::io("create", &path))?;
+            file.sync_all().map_err(Error::io("write", &path))
+        });
+        self.purge();
+        noted
+    }
+
+    /// The user consents.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when it cannot be noted.
+    pub fn consent(&self) -> Result<(), Error> {
+        let path = self.root.join("off");
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(Error::io("delete", &path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives up a capture that waits.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when it cannot be moved.
+    pub fn lose(&self, waiting: &Waiting, reason: &str) -> Result<(), Error> {
+        let Name { id, label, unconfirmed, .. } = waiting.name.clone();
+        let lost = LostName { id, label, reason: reason.to_owned(), unconfirmed };
+        self.losses().lose(&waiting.path, &lost)
+    }
+
+    /// Notes a capture that was lost before it had a file.
+    pub fn note_loss(&self, label: &str, reason: &str, now: Now) {
+        let (id, label) = (new_id(now), name::label(label));
+        self.losses().note(&LostName { id, label, reason: reason.to_owned(), unconfirmed: false });
+    }
+
+    // ---- for the uploader ----
+
+    /// The role of the one that sends; `None`: another process has it.
+    pub(crate) fn lock_sender(&self) -> Option<File> {
+        self.try_lock("sender")
+    }
+
+    /// Whole and of its digest?
+    pub(crate) fn is_intact(waiting: &Waiting) -> bool {
+        digest(&waiting.path).is_ok_and(|digest| digest == waiting.name.digest)
+    }
+
+    /// Moves a capture that waits to where it is while it is sent.
+    pub(crate) fn take_out(&self, waiting: &Waiting) -> Result<Waiting, Error> {
+        self.move_to("sending", waiting, waiting.name.clone())
+    }
+
+    /// Moves it back, with what is known now.
+    pub(crate) fn put_back(&self, sending: &Waiting, name: Name) -> Result<Waiting, Error> {
+        self.move_to("ready", sending, name)
+    }
+
+    /// What a killed sender has left: sent, or not. For the one that sends.
+    pub(crate) fn sending(&self) -> Vec<Waiting> {
+        let files = self.files("sending").into_iter();
+        let one = |path: PathBuf| {
+            let bytes = path.symlink_metadata().ok()?.len();
+            match Name::parse(&file_name(&path)) {
+                Some(name) => Some(Waiting { path, bytes, name }),
+                None => {
+                    self.losses().of_foreign(&path);
+                    None
+                }
+            }
+        };
+        files.filter_map(one).collect()
+    }
+
+    pub(crate) fn losses(&self) -> Losses<'_> {
+        Losses::new(&self.root)
+    }
+
+    /// Held for a change of what waits.
+    pub(crate) fn lock(&self) -> Option<File> {
+        for _ in 0..LOCK_TRIES {
+            if let Some(file) = self.try_lock("lock") {
+                return Some(file);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        None
+    }
+
+    fn try_lock(&self, name: &str) -> Option<File> {
+        let path = self.root.join(name);
+        let file = File::options().write(true).create(true).truncate(false).open(path).ok()?;
+        match file.try_lock() {
+            Ok(()) => Some(file),
+            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => None,
+        }
+    }
+
+    /// From `rec/` to `ready/`.
+    fn enter(
+        &self,
+        path: &Path,
+        rec: &RecName,
+        recovered: bool,
+        quota: &Quota,
+        now: Now,
+    ) -> Result<Waiting, Error> {
+        let RecName { id, ref label, priority, made, .. } = *rec;
+        if self.is_off() {
+            let _ = fs::remove_file(path);
+            return Err(Error::NotKept { reason: "consent" });
+        }
+        let give_up = |reason: &'static str| {
+            let (label, unconfirmed) = (label.clone(), false);
+            let lost = LostName { id, label, reason: reason.to_owned(), unconfirmed };
+            self.losses().lose(path, &lost).and(Err(Error::NotKept { reason }))
+        };
+        let cut_from = match frames::cut(path, quota.capture_bytes) {
+            Ok(cut_from) => cut_from,
+            Err(Error::NotKept { reason }) => return give_up(reason),
+            Err(error) => return Err(error),
+        };
+        let digest = digest(path).map_err(Error::io("read", path))?;
+        let file = File::open(path).map_err(Error::io("open", path))?;
+        file.sync_data().map_err(Error::io("write", path))?;
+        let bytes = file.metadata().map_err(Error::io("inspect", path))?.len();
+        let (label, tries, unconfirmed) = (label.clone(), 0, false);
+        let name =
+            Name { id, label, priority, tries, recovered, unconfirmed, cut_from, made, digest };
+        let _lock = self.lock();
+        if let Some(reason) = self.make_room(Some((priority, bytes)), quota, now)? {
+            return give_up(reason);
+        }
+        let to = self.root.join("ready").join(name.to_text());
+        fs::rename(path, &to).map_err(Error::io("move", path))?;
+        Ok(Waiting { path: to, bytes, name })
+    }
+
+    /// Throws out what has to go. Gives the reason if it is the new one.
+    fn make_room(
+        &self,
+        new: Option<(u32, u64)>,
+        quota: &Quota,
+        now: Now,
+    ) -> Result<Option<&'static str>, Error> {
+        let waiting = self.waiting(now);
+        let held: Vec<Held> = waiting
+            .iter()
+            .map(|one| Held {
+                priority: one.name.priority,
+                age_ms: one.name.made.age_ms(now),
+                bytes: one.bytes,
+            })
+            .collect();
+        let others =
+            self.files("sending").into_iter().filter_map(|path| path.symlink_metadata().ok());
+        let others = others.fold((0, 0), |(count, bytes), file| (count + 1, bytes + file.len()));
+        match room(&held, others, new, quota) {
+            Room::None(reason) => Ok(Some(reason)),
+            Room::After(gone) => {
+                for (index, reason) in gone {
+                    if let Some(victim) = waiting.get(index) {
+                        self.lose(victim, reason)?;
+                    }
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn move_to(&self, directory: &str, from: &Waiting, name: Name) -> Result<Waiting, Error> {
+        let path = self.root.join(directory).join(name.to_text());
+        fs::rename(&from.path, &path).map_err(Error::io("move", &from.path))?;
+        Ok(Waiting { path, bytes: from.bytes, name })
+    }
+
+    fn files(&self, directory: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.root.join(directory)).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    }
+}
+
+pub(crate) fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn digest(path: &Path) -> std::io::Result<[u8; 32]> {
+    let mut file = File::open(path)?;
+    let mut hash = Hash::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hash.finalize()),
+            bytes => hash.update(buffer.get(..bytes).unwrap_or_default()),
+        }
+    }
+}
+
+/// A number that nobody can guess, from the kernel where it has one.
+pub(crate) fn random() -> u64 {
+    let mut bytes = [0; 8];
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    match read {
+        Ok(()) => u64::from_ne_bytes(bytes),
+        Err(_) => RandomState::new().hash_one(std::time::Instant::now()),
+    }
+}
+
+/// A UUIDv7: the time in ms, then chance.
+pub(crate) fn new_id(now: Now) -> Uuid {
+    let chance = [random().to_ne_bytes(), random().to_ne_bytes()].concat();
+    let chance = chance.first_chunk().copied().unwrap_or_default();
+    uuid::Builder::from_unix_timestamp_millis(now.real_ms, &chance).into_uuid()
+}

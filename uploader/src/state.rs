@@ -1,0 +1,208 @@
+//! What the uploader knows of earlier passes, each fact the name of an empty file: `WHAT~VALUE`.
+//!
+//! A name changes whole or not at all, and no file can be half written. Where the disk takes no
+//! change, the fact holds as long as the process.
+
+use crate::error::Error;
+use crate::mark::{Mark, Now};
+use crate::policy::{MAX_RETRY_AFTER, Spent};
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const DAY_MS: u64 = 24 * 3600 * 1000;
+
+/// The facts.
+#[derive(Debug)]
+pub(crate) struct State {
+    directory: PathBuf,
+    /// What the disk did not take.
+    kept: HashMap<&'static str, String>,
+}
+
+/// Failures in a row, and the wait after the last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Wait {
+    pub(crate) failures: u32,
+    pub(crate) wait_ms: u64,
+    /// The server has asked for it.
+    pub(crate) demanded: bool,
+    pub(crate) since: Mark,
+}
+
+impl Wait {
+    /// How long it still takes, ms.
+    pub(crate) fn left_ms(&self, now: Now) -> u64 {
+        let most_ms = u64::try_from(MAX_RETRY_AFTER.as_millis()).unwrap_or(DAY_MS);
+        self.wait_ms.min(most_ms).saturating_sub(self.since.age_ms(now))
+    }
+}
+
+impl State {
+    pub(crate) fn new(directory: PathBuf) -> Self {
+        Self { directory, kept: HashMap::new() }
+    }
+
+    /// Failures in a row; none after a success.
+    pub(crate) fn wait(&self) -> Wait {
+        let parse = |text: &str| {
+            let mut fields = text.split('~');
+            let failures = fields.next()?.parse().ok()?;
+            let wait_ms = fields.next()?.parse().ok()?;
+            let demanded = fields.next()? == "server";
+            Some(Wait { failures, wait_ms, demanded, since: Mark::parse(fields.next()?)? })
+        };
+        self.get("wait").and_then(|text| parse(&text)).unwrap_or_default()
+    }
+
+    pub(crate) fn set_wait(&mut self, failures: u32, wait: Duration, demanded: bool, now: Now) {
+        let (ms, by) = (wait.as_millis(), if demanded { "server" } else { "us" });
+        self.hold("wait", format!("{failures}~{ms}~{by}~{}", Mark(now).to_text()));
+    }
+
+    pub(crate) fn clear_wait(&mut self) {
+        self.kept.remove("wait");
+        for (path, _) in self.files("wait") {
+            let _ = fs::remove_file(path);
+        }
+    }
+
+    /// What was sent in the present 24 hours.
+    pub(crate) fn spent(&self, now: Now) -> Spent {
+        self.day(now).map(|(spent, _)| spent).unwrap_or_default()
+    }
+
+    /// Enters bytes before they are sent: a process that is killed meanwhile has spent them. An
+    /// error: they must not be sent.
+    pub(crate) fn spend(&mut self, more: Spent, now: Now) -> Result<(), Error> {
+        let (spent, since) = self.day(now).unwrap_or((Spent::default(), Mark(now)));
+        let unmetered = spent.unmetered.saturating_add(more.unmetered);
+        let metered = spent.metered.saturating_add(more.metered);
+        self.set("day", format!("{unmetered}~{metered}~{}", since.to_text()))
+    }
+
+    fn day(&self, now: Now) -> Option<(Spent, Mark)> {
+        let text = self.get("day")?;
+        let mut fields = text.split('~');
+        let unmetered = fields.next()?.parse().ok()?;
+        let metered = fields.next()?.parse().ok()?;
+        let since = Mark::parse(fields.next()?)?;
+        (since.age_ms(now) < DAY_MS).then_some((Spent { unmetered, metered }, since))
+    }
+
+    /// How long ago the configuration was asked for, ms; `None`: never.
+    pub(crate) fn asked_ms_ago(&self, now: Now) -> Option<u64> {
+        let mark = Mark::parse(&self.get("asked")?)?;
+        Some(mark.age_ms(now))
+    }
+
+    pub(crate) fn set_asked(&mut self, now: Now) {
+        self.hold("asked", Mark(now).to_text());
+    }
+
+    fn get(&self, what: &'static str) -> Option<String> {
+        self.kept.get(what).cloned().or_else(|| self.files(what).pop().map(|(_, value)| value))
+    }
+
+    /// All files of a fact: one, but for what others left there.
+    fn files(&self, what: &str) -> Vec<(PathBuf, String)> {
+        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let mut found: Vec<_> = entries
+            .filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                let value = name.strip_prefix(what)?.strip_prefix('~')?.to_owned();
+                Some((entry.path(), value))
+            })
+            .collect();
+        found.sort();
+        found
+    }
+
+    /// As [`State::set`]; where the disk does not take it, it holds for this process.
+    fn hold(&mut self, what: &'static str, value: String) {
+        match self.set(what, value.clone()) {
+            Ok(()) => self.kept.remove(what),
+            Err(_) => self.kept.insert(what, value),
+        };
+    }
+
+    fn set(&self, what: &'static str, value: String) -> Result<(), Error> {
+        let path = self.directory.join(format!("{what}~{value}"));
+        let mut old = self.files(what).into_iter().map(|(path, _)| path).filter(|old| *old != path);
+        match old.next() {
+            Some(first) => fs::rename(first, &path),
+            None => File::create(&path).map(drop),
+        }
+        .map_err(Error::io("create", &path))?;
+        for surplus in old {
+            let _ = fs::remove_file(surplus);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR_MS: u64 = 3_600_000;
+
+    const fn at(hours: u64) -> Now {
+        Now { boot: 1, boot_ms: hours * HOUR_MS, real_ms: 1_700_000_000_000 + hours * HOUR_MS }
+    }
+
+    #[test]
+    fn facts_outlive_the_process_as_one_file_each() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut state = State::new(directory.path().to_owned());
+        assert_eq!((state.wait(), state.asked_ms_ago(at(1))), (Wait::default(), None));
+        for failures in 1..5 {
+            state.set_wait(failures, Duration::from_secs(7200), false, at(1));
+            state.set_asked(at(2));
+            state.spend(Spent { unmetered: 10, metered: 3 }, at(1)).unwrap();
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 3);
+        let mut next = State::new(directory.path().to_owned());
+        assert_eq!(next.wait().failures, 4);
+        assert_eq!(next.wait().left_ms(at(2)), HOUR_MS);
+        assert_eq!(next.wait().left_ms(at(3)), 0);
+        assert_eq!(next.asked_ms_ago(at(3)), Some(HOUR_MS));
+        assert_eq!(next.spent(at(2)), Spent { unmetered: 40, metered: 12 });
+        next.clear_wait();
+        assert_eq!(state.wait(), Wait::default());
+    }
+
+    #[test]
+    fn a_days_bytes_are_back_after_24_hours_and_not_when_the_clock_is_set() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut state = State::new(directory.path().to_owned());
+        state.spend(Spent { unmetered: 10, metered: 0 }, at(0)).unwrap();
+        let set = |hours: u64, real_ms: u64| Now { real_ms, ..at(hours) };
+        for real_ms in [0, 4_000_000_000_000] {
+            assert_eq!(state.spent(set(23, real_ms)).unmetered, 10);
+            assert_eq!(state.spent(set(24, real_ms)).unmetered, 0);
+        }
+        // After a reboot with the clock at 1970 the day lasts until the boot does.
+        let boot = |hours: u64| Now { boot: 2, boot_ms: hours * HOUR_MS, real_ms: 0 };
+        assert_eq!(state.spent(boot(1)).unmetered, 10);
+        assert_eq!(state.spent(boot(25)).unmetered, 0);
+    }
+
+    #[test]
+    fn no_wait_is_longer_than_the_longest() {
+        let wait = Wait { failures: 1, wait_ms: u64::MAX, demanded: false, since: Mark(at(0)) };
+        assert_eq!(wait.left_ms(at(0)), DAY_MS);
+    }
+
+    #[test]
+    fn where_the_disk_takes_nothing_a_wait_holds_and_nothing_is_spent() {
+        let mut state = State::new(PathBuf::from("/nonexistent/tracetee"));
+        state.set_wait(3, Duration::from_secs(60), true, at(1));
+        assert_eq!(state.wait().failures, 3);
+        let error = state.spend(Spent { unmetered: 1, metered: 0 }, at(1)).unwrap_err();
+        assert!(error.to_string().starts_with("cannot create /nonexistent/"), "{error}");
+        state.clear_wait();
+        assert_eq!(state.wait(), Wait::default());
+    }
+}

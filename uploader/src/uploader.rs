@@ -1,0 +1,510 @@
+//! One pass: what waits is sent, as far as policy and the server let it.
+//!
+//! In this order: is anything allowed at all, what a killed sender has left, quotas, the wait after
+//! failures, the configuration, captures one after the other, the loss report. The first failure
+//! ends the pass: what failed a second ago fails. Nothing sleeps here; the caller comes again
+//! after [`Pass::again`]. Runs on a thread that is the uploader's for that time, never on one of
+//! the app's that matter.
+
+use crate::error::Error;
+use crate::mark::Now;
+use crate::name::Name;
+use crate::net::{NetState, Network};
+use crate::policy::{self, MAX_TRIES, Outcome, POLL, Rules, Spent};
+use crate::quota::Quota;
+use crate::request::{self, Endpoint};
+use crate::spool::{Spool, Waiting, random};
+use crate::state::State;
+use crate::status::{LastUpload, Status};
+use crate::transport::{Body, Failure, Request, Response, Transport};
+use serde_json::{Map, Value};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long a pass that had nothing to do lets the next wait.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// What holds during a pass.
+#[derive(Debug, Clone)]
+pub struct Conditions {
+    /// The device's state.
+    pub net: NetState,
+    /// What the fleet's owner allows.
+    pub rules: Rules,
+    /// What the spool may hold.
+    pub quota: Quota,
+    /// The kill switch is on, or sampling has left this device out: nothing but the configuration
+    /// is asked for.
+    pub killed: bool,
+    /// How often the configuration is asked for; `None`: never.
+    pub poll: Option<Duration>,
+    /// SHA-256 of the configuration in force: only if the server's last one was that is it asked for
+    /// by its ETag.
+    pub config_digest: Option<[u8; 32]>,
+    /// Somebody waits for it: a wait of our own after failures is not kept. One that the server
+    /// has asked for is.
+    pub urgent: bool,
+}
+
+impl Default for Conditions {
+    fn default() -> Self {
+        Self {
+            net: NetState::default(),
+            rules: Rules::default(),
+            quota: Quota::default(),
+            killed: false,
+            poll: Some(POLL),
+            config_digest: None,
+            urgent: false,
+        }
+    }
+}
+
+/// What a pass came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pass {
+    /// Captures that the server has now: their ids.
+    pub delivered: Vec<String>,
+    /// A configuration that is not the one in force.
+    pub config: Option<Config>,
+    /// Why it ended where it did; `None`: nothing is left to be sent.
+    pub held: Option<String>,
+    /// When the next makes sense.
+    pub again: Duration,
+}
+
+/// A configuration as the server gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Its exact bytes.
+    pub bytes: Vec<u8>,
+    /// The value of `X-Tracetee-Signature`, untouched; empty where there is none.
+    pub signature: Vec<u8>,
+}
+
+/// Sends what the spool holds.
+#[derive(Debug)]
+pub struct Uploader {
+    spool: Spool,
+    state: State,
+    endpoint: Endpoint,
+    /// What is known of the device, for the metadata of each capture.
+    device: Map<String, Value>,
+    last: Option<LastUpload>,
+    held: Option<String>,
+    delivered: u64,
+    trouble: Option<String>,
+}
+
+/// The pass is over, for this reason.
+struct Ended(String);
+
+impl From<Error> for Ended {
+    fn from(error: Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// All that one pass has at hand.
+struct Means<'a> {
+    transport: &'a mut dyn Transport,
+    conditions: &'a Conditions,
+    clock: &'a dyn Fn() -> Now,
+    stop: &'a AtomicBool,
+}
+
+impl Uploader {
+    /// Of that spool, to that endpoint. `device`: a JSON object with what is known of the device
+    /// (install id, app, version …).
+    #[must_use]
+    pub fn new(spool: Spool, endpoint: Endpoint, device: Value) -> Self {
+        let device = match device {
+            Value::Object(device) => device,
+            _ => Map::new(),
+        };
+        let state = State::new(spool.root().join("state"));
+        let (last, held, trouble) = (None, None, None);
+        Self { spool, state, endpoint, device, last, held, delivered: 0, trouble }
+    }
+
+    /// Sends what may be sent. `clock` is read whenever the time matters; `stop` may be set at any
+    /// time by anybody.
+    pub fn pass(
+        &mut self,
+        transport: &mut dyn Transport,
+        conditions: &Conditions,
+        clock: &dyn Fn() -> Now,
+        stop: &AtomicBool,
+    ) -> Pass {
+        let mut pass = Pass { again: IDLE, ..Pass::default() };
+        let mut means = Means { transport, conditions, clock, stop };
+        self.trouble = None;
+        if let Err(Ended(reason)) = self.go(&mut means, &mut pass) {
+            pass.held = Some(reason);
+        }
+        let wait_ms = self.state.wait().left_ms(clock());
+        pass.again = pass.again.max(Duration::from_millis(wait_ms));
+        self.held.clone_from(&pass.held);
+        pass
+    }
+
+    /// What waits, what was lost, what became of the last one.
+    #[must_use]
+    pub fn status(&self, now: Now) -> Status {
+        let waiting = self.spool.waiting(now);
+        let wait = self.state.wait();
+        let spent = self.state.spent(now);
+        Status {
+            url: self.endpoint.url().to_owned(),
+            waiting: waiting.len() as u64,
+            waiting_bytes: waiting.iter().map(|one| one.bytes).sum(),
+            delivered: self.delivered,
+            lost: self.spool.losses().count(),
+            held: self.held.clone(),
+            failures: wait.failures,
+            wait_s: wait.left_ms(now).div_ceil(1000),
+            bytes_in_day: spent.unmetered,
+            metered_bytes_in_day: spent.metered,
+            last: self.last.clone(),
+            trouble: self.trouble.clone(),
+        }
+    }
+
+    fn go(&mut self, means: &mut Means<'_>, pass: &mut Pass) -> Result<(), Ended> {
+        if self.spool.is_off() {
+            return Err(Ended("the user does not consent".to_owned()));
+        }
+        // Somebody may have deleted it.
+        let reopened = Spool::open(self.spool.root());
+        self.note_trouble(reopened.err());
+        let Some(_sender) = self.spool.lock_sender() else {
+            return Err(Ended(
+                "another process of the app sends, or the spool is read-only".to_owned(),
+            ));
+        };
+        self.take_back()?;
+        let now = (means.clock)();
+        let trimmed = self.spool.trim(&means.conditions.quota, now);
+        self.note_trouble(trimmed.err());
+
+        let wait = self.state.wait();
+        let left_ms = wait.left_ms(now);
+        if left_ms > 0 && (wait.demanded || !means.conditions.urgent) {
+            let (failures, left_s) = (wait.failures, left_ms.div_ceil(1000));
+            return Err(Ended(format!("it waits for {left_s} s after {failures} failures")));
+        }
+        self.fetch_config(means, pass)?;
+        if means.conditions.killed {
+            return Err(Ended("the configuration allows nothing".to_owned()));
+        }
+        let mut done = Vec::new();
+        // What comes in meanwhile is sent too; what could not be sent is not looked at again.
+        while let Some(next) = self.next(means, &mut done)? {
+            if self.send(next, means)? {
+                pass.delivered.extend(done.last().cloned());
+            }
+        }
+        self.report_losses(means)
+    }
+
+    /// What a killed sender was sending: the server may have it.
+    fn take_back(&self) -> Result<(), Ended> {
+        for sending in self.spool.sending() {
+            let name =
+                Name { tries: sending.name.tries + 1, unconfirmed: true, ..sending.name.clone() };
+            self.back(&sending, name)?;
+        }
+        Ok(())
+    }
+
+    /// The next one that is due and may be sent.
+    fn next(
+        &mut self,
+        means: &Means<'_>,
+        done: &mut Vec<String>,
+    ) -> Result<Option<Waiting>, Ended> {
+        let now = (means.clock)();
+        let conditions = means.conditions;
+        for waiting in self.spool.waiting(now) {
+            let id = waiting.id();
+            if done.contains(&id) {
+                continue;
+            }
+            // ORDERING: Relaxed; a wish, nothing is published with it.
+            if means.stop.load(Ordering::Relaxed) || self.spool.is_off() {
+                return Err(Ended("it was told to stop".to_owned()));
+            }
+            let spent = self.state.spent(now);
+            if let Some(why) =
+                policy::refuses(&conditions.rules, &conditions.net, spent, waiting.bytes)
+            {
+                return Err(Ended(why));
+            }
+            done.push(id);
+            if Spool::is_intact(&waiting) {
+                return Ok(Some(waiting));
+            }
+            self.spool.lose(&waiting, "damaged")?;
+        }
+        Ok(None)
+    }
+
+    /// Sends one. `true`: the server has it.
+    fn send(&mut self, waiting: Waiting, means: &mut Means<'_>) -> Result<bool, Ended> {
+        let now = (means.clock)();
+        let bytes = waiting.bytes;
+        let metered = means.conditions.net.network == Network::Metered;
+        let spent = if metered {
+            Spent { metered: bytes, unmetered: 0 }
+        } else {
+            Spent { unmetered: bytes, metered: 0 }
+        };
+        self.state.spend(spent, now)?;
+        let sending = self.spool.take_out(&waiting)?;
+        let meta = request::meta(&sending.name, &sending.path, &self.device);
+        let answer = if self.endpoint.wants_tickets() {
+            let digest = &sending.name.digest;
+            let id = sending.id();
+            let content = request::ticket_content("captures", &id, bytes, digest, &meta);
+            let body = Body::File { path: &sending.path, bytes };
+            self.by_ticket(&content, body, means)
+        } else {
+            let request = self.endpoint.capture(&sending, &meta, means.stop);
+            means.transport.send(&request)
+        };
+        let now = (means.clock)();
+        let (said, outcome) = judge(answer, now);
+        self.last = Some(LastUpload {
+            id: sending.id(),
+            window: sending.name.label.clone(),
+            bytes,
+            at_ms: now.real_ms,
+            outcome: said,
+        });
+        let broken_off = means.stop.load(Ordering::Relaxed);
+        match outcome {
+            Judged::Answer(Outcome::Delivered) => {
+                // If it is not deleted, it is sent again, and the server knows it.
+                fs::remove_file(&sending.path).map_err(Error::io("delete", &sending.path))?;
+                self.state.clear_wait();
+                self.delivered += 1;
+                Ok(true)
+            }
+            Judged::Answer(Outcome::Discard(reason)) => {
+                // The server is well: it has said what it thinks.
+                self.state.clear_wait();
+                self.spool.lose(&sending, &reason)?;
+                Ok(false)
+            }
+            Judged::Answer(Outcome::Retry { counts, after, why }) => {
+                let name = sending.name.clone();
+                let tries = name.tries + u32::from(counts);
+                let name = Name { tries, unconfirmed: name.unconfirmed || counts, ..name };
+                self.back(&sending, name)?;
+                Err(self.failed(after, why, now))
+            }
+            Judged::Unreachable(why) => {
+                self.back(&sending, sending.name.clone())?;
+                Err(self.failed(None, why, now))
+            }
+            Judged::Broken(_) if broken_off => {
+                let name = Name { unconfirmed: true, ..sending.name.clone() };
+                self.back(&sending, name)?;
+                Err(Ended("it was told to stop".to_owned()))
+            }
+            Judged::Broken(why) => {
+                let tries = sending.name.tries + 1;
+                let name = Name { tries, unconfirmed: true, ..sending.name.clone() };
+                self.back(&sending, name)?;
+                Err(self.failed(None, why, now))
+            }
+        }
+    }
+
+    /// Puts one back to those that wait, or gives it up.
+    fn back(&self, sending: &Waiting, name: Name) -> Result<(), Ended> {
+        let given_up = name.tries >= MAX_TRIES;
+        // Deleted under our feet: a purge, or somebody else.
+        if !sending.path.exists() {
+            return Ok(());
+        }
+        if self.spool.is_off() {
+            let _ = fs::remove_file(&sending.path);
+            return Ok(());
+        }
+        let back = self.spool.put_back(sending, name)?;
+        if given_up {
+            self.spool.lose(&back, "tries")?;
+        }
+        Ok(())
+    }
+
+    /// One more failure in a row.
+    fn failed(&mut self, after: Option<Duration>, why: String, now: Now) -> Ended {
+        let failures = self.state.wait().failures.saturating_add(1);
+        let wait = policy::wait(failures, after, random());
+        self.state.set_wait(failures, wait, after.is_some(), now);
+        Ended(why)
+    }
+
+    fn fetch_config(&mut self, means: &mut Means<'_>, pass: &mut Pass) -> Result<(), Ended> {
+        let Some(poll) = means.conditions.poll else { return Ok(()) };
+        let now = (means.clock)();
+        let NetState { network, roaming, .. } = means.conditions.net;
+        let poll_ms = u64::try_from(poll.as_millis()).unwrap_or(u64::MAX);
+        let is_due = self.state.asked_ms_ago(now).is_none_or(|ago_ms| ago_ms >= poll_ms);
+        // Battery and cost do not count: it is a few hundred bytes, and brings the kill switch.
+        if !is_due || network == Network::None || roaming {
+            return Ok(());
+        }
+        self.state.set_asked(now);
+        let etag = self.etag_of(means.conditions.config_digest);
+        let request = self.endpoint.config(etag.as_deref(), means.stop);
+        let response = match means.transport.send(&request) {
+            Ok(response) => response,
+            Err(Failure::Unreachable(why) | Failure::Broken(why)) => {
+                return Err(self.failed(None, why, (means.clock)()));
+            }
+        };
+        match response.status {
+            200 => {
+                if let Some(etag) = response.header("etag") {
+                    self.keep_etag(&response.body, etag);
+                }
+                let signature = response.header("x-tracetee-signature").unwrap_or_default();
+                let signature = signature.as_bytes().to_vec();
+                pass.config = Some(Config { bytes: response.body, signature });
+                Ok(())
+            }
+            // There is no other one; or none at all.
+            304 | 404 | 410 => Ok(()),
+            _ => {
+                let now = (means.clock)();
+                match policy::classify(&response, real_time(now)) {
+                    Outcome::Retry { after, why, .. } => Err(self.failed(after, why, now)),
+                    Outcome::Delivered | Outcome::Discard(_) => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn etag_file(&self) -> PathBuf {
+        self.spool.root().join("state").join("etag")
+    }
+
+    /// The ETag of the configuration in force, if the server's last one was that.
+    fn etag_of(&self, digest: Option<[u8; 32]>) -> Option<String> {
+        let text = fs::read_to_string(self.etag_file()).ok()?;
+        let (of, etag) = text.split_once('\n')?;
+        let is_clean = etag.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+        (of == hex(&digest?) && is_clean).then(|| etag.to_owned())
+    }
+
+    fn keep_etag(&self, body: &[u8], etag: &str) {
+        // A cache: torn, it fits no digest.
+        let digest = hmac_sha256::Hash::hash(body);
+        let _ = fs::write(self.etag_file(), format!("{}\n{etag}", hex(&digest)));
+    }
+
+    /// Last, so that a server that takes no reports has the captures all the same.
+    fn report_losses(&mut self, means: &mut Means<'_>) -> Result<(), Ended> {
+        let now = (means.clock)();
+        if let Some(why) = policy::device_refuses(&means.conditions.net) {
+            return Err(Ended(why.to_owned()));
+        }
+        let lock = self.spool.lock();
+        let report = self.spool.losses().report(now);
+        drop(lock);
+        let Some(report) = report else { return Ok(()) };
+        let id = report.id.to_string();
+        let mut content = report.content;
+        if let Value::Object(content) = &mut content {
+            content.extend(self.device.clone());
+        }
+        let content = content.to_string().into_bytes();
+        let answer = if self.endpoint.wants_tickets() {
+            let digest = hmac_sha256::Hash::hash(&content);
+            let ticket = request::ticket_content("losses", &id, content.len() as u64, &digest, "");
+            self.by_ticket(&ticket, Body::Bytes(&content), means)
+        } else {
+            let request = self.endpoint.losses(&id, &content, means.stop);
+            means.transport.send(&request)
+        };
+        let now = (means.clock)();
+        match judge(answer, now).1 {
+            Judged::Answer(Outcome::Delivered) => {
+                self.spool.losses().reported(&report.losses);
+                self.state.clear_wait();
+                Ok(())
+            }
+            // It is for the next pass; a server that does not want it shall still not be asked all
+            // the time.
+            Judged::Answer(Outcome::Discard(why)) => Err(self.failed(None, why, now)),
+            Judged::Answer(Outcome::Retry { after, why, .. }) => Err(self.failed(after, why, now)),
+            Judged::Unreachable(why) | Judged::Broken(why) => Err(self.failed(None, why, now)),
+        }
+    }
+
+    /// Asks where an object goes, and sends it there.
+    fn by_ticket(
+        &self,
+        content: &[u8],
+        body: Body<'_>,
+        means: &mut Means<'_>,
+    ) -> Result<Response, Failure> {
+        let request: Request<'_> = self.endpoint.ticket(content, means.stop);
+        let ticket = match means.transport.send(&request) {
+            Ok(ticket) => ticket,
+            // The object itself was not sent.
+            Err(Failure::Broken(why) | Failure::Unreachable(why)) => {
+                return Err(Failure::Unreachable(why));
+            }
+        };
+        if ticket.status != 200 && ticket.status != 201 {
+            return Ok(ticket);
+        }
+        match request::by_ticket(&ticket, body, means.stop) {
+            Some(request) => means.transport.send(&request),
+            None => Err(Failure::Unreachable("the server's ticket is none".to_owned())),
+        }
+    }
+
+    fn note_trouble(&mut self, error: Option<Error>) {
+        if let Some(error) = error {
+            self.trouble = Some(error.to_string());
+        }
+    }
+}
+
+enum Judged {
+    Answer(Outcome),
+    Unreachable(String),
+    Broken(String),
+}
+
+/// What an answer means, and how it is said.
+fn judge(answer: Result<Response, Failure>, now: Now) -> (String, Judged) {
+    match answer {
+        Ok(response) => {
+            let outcome = policy::classify(&response, real_time(now));
+            let said = match &outcome {
+                Outcome::Delivered => format!("delivered ({})", response.status),
+                Outcome::Retry { why, .. } => why.clone(),
+                Outcome::Discard(_) => format!("refused for good ({})", response.status),
+            };
+            (said, Judged::Answer(outcome))
+        }
+        Err(Failure::Unreachable(why)) => (why.clone(), Judged::Unreachable(why)),
+        Err(Failure::Broken(why)) => (why.clone(), Judged::Broken(why)),
+    }
+}
+
+fn real_time(now: Now) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(now.real_ms)
+}
+
+fn hex(bytes: &[u8; 32]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
