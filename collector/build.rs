@@ -16,6 +16,8 @@ fn main() {
         "agent/build.rs",
         "agent/Cargo.toml",
         "hooks/src",
+        "uploader/src",
+        "uploader/Cargo.toml",
         "hooks/Cargo.toml",
         "Cargo.toml",
         "tests/libcutils",
@@ -34,7 +36,8 @@ fn build_agent(root: &Path, out: &Path) {
     cargo
         .current_dir(root)
         .args(["rustc", "--package", "tracetee-agent", "--lib", "--crate-type", "cdylib"])
-        .args(["--profile", "agent", "--target-dir"])
+        // Off Android the agent sends captures itself.
+        .args(["--features", "https", "--profile", "agent", "--target-dir"])
         .arg(&target);
     // What is set for this package's own build is not meant for that one.
     for name in ["RUSTC_WORKSPACE_WRAPPER", "CARGO_ENCODED_RUSTFLAGS", "RUSTFLAGS", "TARGET"] {

@@ -120,16 +120,31 @@ int tracetee_recover(const char *directory, const char *options_json, const char
  * Installs the agent: from here on the remote configuration opens and closes captures. Starts with
  * the configuration of the last run, so that a window that opens with the app is open when this
  * returns; hooks libraries when something is to be recorded, not before. Two threads of low priority
- * are started, one of which only waits.
+ * are started, one of which only waits; a third where tracetee itself sends.
  *
  * install_json: a JSON object:
  *   "directory"     the agent's own, in the app's private files; made if need be. Required.
- *                   Captures are left in its "captures".
+ *                   Captures wait in its "spool/ready"
  *   "install_id"    what decides whether this device is sampled; default: a random one that stays
  *   "version_code"  the app's version code
  *   "config_file"   a file with the configuration, looked at once a second; its detached signature
  *                   is beside it, with ".sig" added
  *   "public_key"    the Ed25519 key (64 hexadecimal digits) that must have signed configurations
+ *   "consent"       whether the user consents; what was said last holds over restarts; at first, yes
+ *   "app", "version_name", "device"
+ *                   go with each capture: com.example.app, 1.2, an object of up to 512 bytes
+ *   "upload"        where captures go; without it they stay on the device:
+ *                   {"url": the collector, https://host[:port][/path],
+ *                    "token": what identifies the app there,
+ *                    "tickets": each capture's address is asked for at the collector first, as for
+ *                       presigned ones of S3 (false),
+ *                    "transport": "http", tracetee sends on a thread of its own (the default where the
+ *                       library is built with feature http or https), or "app": the app does, see
+ *                       tracetee_upload,
+ *                    "config": the configuration is asked for there (true),
+ *                    "net": see tracetee_set_network; default off Android: mains, unmetered,
+ *                    "ca_file": certificates in PEM instead of Mozilla's, for "http",
+ *                    "cleartext": allow http:// to other machines (false)}
  *
  * The configuration is documented in remote-config.schema.json. One that is wrong anywhere, not
  * signed, expired, or older than the one in force, is refused whole: tracetee_stats says why.
@@ -176,6 +191,61 @@ void tracetee_set_refresh_rate(double hz);
  */
 void tracetee_watch_main(void (*ping)(void *), void *context);
 void tracetee_main_is_alive(void);
+
+/*
+ * The user consents to captures being made and sent, or does not any more: then what is open is
+ * thrown away, what waits is deleted, nothing is recorded or sent. It holds over restarts.
+ */
+int tracetee_set_consent(bool given);
+
+/*
+ * What the device's network and power are now, for uploads; a JSON object:
+ *   {"network": "none", "metered" or "unmetered", "roaming": false, "charging": false,
+ *    "battery_percent": 80, "power_save": false}
+ * Left out: metered, and false. Errors, besides those above: CONFIG.
+ */
+int tracetee_set_network(const char *net_json);
+
+/* One request. Send it once, as it is; follow no redirect. */
+typedef struct tracetee_request {
+    const char *method;
+    const char *url;
+    const char *headers;       /* lines "Name: value\n" */
+    const char *body_path;     /* the body is this file, body_bytes long; or NULL: */
+    const uint8_t *body;       /* it is these body_bytes bytes; or NULL: there is none */
+    uint64_t body_bytes;
+    uint64_t timeout_ms;       /* for all of it */
+    uint64_t max_answer_bytes; /* an answer with a larger body is a broken one */
+} tracetee_request;
+
+typedef struct tracetee_response tracetee_response;
+
+/* What a tracetee_send returns: it was answered, with whatever status, and tracetee_respond called; */
+#define TRACETEE_SENT 0
+/* nothing of it was sent: no network, no such host, an untrusted certificate; */
+#define TRACETEE_UNREACHABLE 1
+/* it broke off behind that: the server may have it or not. */
+#define TRACETEE_BROKEN 2
+
+/* The app's HTTP client. Called on the thread that called tracetee_upload. */
+typedef int (*tracetee_send)(const tracetee_request *request, tracetee_response *response, void *user);
+
+/* Gives the answer, from within a tracetee_send. headers as above, or NULL; what is given is copied. */
+void tracetee_respond(tracetee_response *response, int status, const char *headers,
+                      const uint8_t *body, size_t body_bytes);
+
+/*
+ * Sends what may be sent, by the app's own HTTP client, on the calling thread, which it may keep for
+ * minutes: call it where the platform wants background work done (on Android in a Worker with a
+ * network constraint), not on a thread that draws. Asks for the configuration when that is due,
+ * sends captures, then the loss report, until something fails. net_json is as for
+ * tracetee_set_network, or NULL. Nothing that the thread records meanwhile is kept.
+ *
+ * Writes to buffer, as tracetee_stats does, a JSON object: "delivered" (ids), "held" (why not all was
+ * sent, or null), "again_s" (when the next call makes sense), "status" (as "upload" of the health
+ * report). Returns its length. Errors: STATE (not installed, or no "upload"), CONFIG, ARGUMENT.
+ */
+int tracetee_upload(const char *net_json, tracetee_send send, void *user, char *buffer, size_t size);
 
 /*
  * Records of one's own, as android.os.Trace makes them; also where there is no libcutils, and

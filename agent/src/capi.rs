@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 /// A panic inside, which is a bug of ours.
 const ERROR_INTERNAL: c_int = -6;
 /// A null pointer, or bytes that are no UTF-8, where a text is due.
-const ERROR_ARGUMENT: c_int = -7;
+pub(crate) const ERROR_ARGUMENT: c_int = -7;
 
 static LAST_ERROR: Mutex<String> = Mutex::new(String::new());
 
@@ -295,7 +295,7 @@ pub unsafe extern "C" fn tracetee_last_error(buffer: *mut c_char, size: usize) -
     unsafe { give_text(&text, buffer, size) }
 }
 
-fn guarded(call: impl FnOnce() -> Result<c_int, Error>) -> c_int {
+pub(crate) fn guarded(call: impl FnOnce() -> Result<c_int, Error>) -> c_int {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(value)) => value,
         Ok(Err(error)) => fail(error.code(), &error.to_string()),
@@ -303,7 +303,7 @@ fn guarded(call: impl FnOnce() -> Result<c_int, Error>) -> c_int {
     }
 }
 
-fn fail(code: c_int, reason: &str) -> c_int {
+pub(crate) fn fail(code: c_int, reason: &str) -> c_int {
     reason.clone_into(&mut LAST_ERROR.lock().unwrap_or_else(PoisonError::into_inner));
     code
 }
@@ -331,7 +331,7 @@ unsafe fn name_bytes<'a>(name: *const c_char) -> &'a [u8] {
 
 /// # Safety
 /// `pointer` is null, or points to `len` bytes that outlive the result.
-const unsafe fn bytes<'a>(pointer: *const u8, len: usize) -> &'a [u8] {
+pub(crate) const unsafe fn bytes<'a>(pointer: *const u8, len: usize) -> &'a [u8] {
     if pointer.is_null() {
         return &[];
     }
@@ -341,7 +341,7 @@ const unsafe fn bytes<'a>(pointer: *const u8, len: usize) -> &'a [u8] {
 
 /// # Safety
 /// `pointer` is null or a NUL-terminated string that outlives the result.
-unsafe fn text<'a>(pointer: *const c_char) -> Option<&'a str> {
+pub(crate) unsafe fn text<'a>(pointer: *const c_char) -> Option<&'a str> {
     if pointer.is_null() {
         return None;
     }
@@ -353,7 +353,7 @@ unsafe fn text<'a>(pointer: *const c_char) -> Option<&'a str> {
 ///
 /// # Safety
 /// `buffer` is null, or points to `size` writable bytes.
-unsafe fn give_text(text: &str, buffer: *mut c_char, size: usize) -> c_int {
+pub(crate) unsafe fn give_text(text: &str, buffer: *mut c_char, size: usize) -> c_int {
     if !buffer.is_null()
         && let Some(room) = size.checked_sub(1)
     {

@@ -21,6 +21,8 @@ pub enum Error {
     State(&'static str),
     /// Hooking failed as a whole.
     Hooks(tracetee_hooks::Error),
+    /// Captures cannot be kept, or not be sent.
+    Spool(tracetee_uploader::Error),
     /// A file operation failed.
     Io {
         /// What was tried, a verb.
@@ -52,7 +54,7 @@ impl Error {
             Self::Config { .. } | Self::Json(_) => -1,
             Self::State(_) => -2,
             Self::Hooks(_) => -3,
-            Self::Io { .. } => -4,
+            Self::Io { .. } | Self::Spool(_) => -4,
             Self::Pool { .. } => -5,
         }
     }
@@ -65,6 +67,7 @@ impl fmt::Display for Error {
             Self::Json(error) => write!(f, "configuration: {error}"),
             Self::State(reason) => f.write_str(reason),
             Self::Hooks(error) => write!(f, "hooks: {error}"),
+            Self::Spool(error) => write!(f, "{error}"),
             Self::Io { what, path, source } => {
                 write!(f, "cannot {what} {}: {source}", path.display())
             }
@@ -78,6 +81,7 @@ impl std::error::Error for Error {
         match self {
             Self::Json(error) => Some(error),
             Self::Hooks(error) => Some(error),
+            Self::Spool(error) => Some(error),
             Self::Io { source, .. } => Some(source),
             _ => None,
         }
@@ -87,6 +91,12 @@ impl std::error::Error for Error {
 impl From<tracetee_hooks::Error> for Error {
     fn from(error: tracetee_hooks::Error) -> Self {
         Self::Hooks(error)
+    }
+}
+
+impl From<tracetee_uploader::Error> for Error {
+    fn from(error: tracetee_uploader::Error) -> Self {
+        Self::Spool(error)
     }
 }
 

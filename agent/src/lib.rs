@@ -17,6 +17,7 @@
 compile_error!("tracetee runs on Android and Linux");
 
 pub mod capi;
+pub mod capi_upload;
 pub mod capture;
 pub mod clock;
 mod config;
@@ -43,7 +44,7 @@ pub mod text;
 
 pub use capture::{dump, start, stats, stop};
 pub use config::{ClockSetting, Config, PassOnSetting, RecorderConfig};
-pub use control::{Install, Report};
+pub use control::{Install, Report, TransportChoice, UploadTo};
 pub use error::Error;
 pub use health::{Health, Library, Stats};
 pub use recorder::layout::Mode;

@@ -29,7 +29,7 @@ fn a_c_program_captures_itself_and_gets_every_documented_error() {
         ["B|own   \u{fffd}", "C|bytes|-9223372036854775808", "I|now", "S|load|-7", "F|load|-7"];
     assert_eq!(own[..5], expected);
     assert_eq!(own[5..], ["B|", "E", "E"]);
-    let captures = std::fs::read_dir(directory.path().join("agent/captures")).unwrap();
+    let captures = std::fs::read_dir(directory.path().join("agent/spool/ready")).unwrap();
     let captures: Vec<_> = captures.map(|entry| entry.unwrap().path()).collect();
     assert_eq!(captures.len(), 1);
     assert_eq!(self::payloads(&captures[0]), ["B|in a window", "E"]);

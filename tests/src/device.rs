@@ -114,7 +114,7 @@ impl Device {
     /// The captures that lie there, the oldest first.
     #[must_use]
     pub fn captures(&self) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(self.directory().join("captures")).unwrap();
+        let entries = std::fs::read_dir(self.directory().join("spool/ready")).unwrap();
         let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
         paths.sort_by_key(|path| std::fs::metadata(path).unwrap().modified().unwrap());
         paths

@@ -38,7 +38,7 @@ pub use mark::Now;
 pub use net::{NetState, Network};
 pub use quota::Quota;
 pub use request::Endpoint;
-pub use spool::{Recording, Spool, Waiting};
+pub use spool::{Recording, Recovery, Spool, Waiting};
 pub use status::{LastUpload, Status};
 pub use transport::{Body, Failure, Handed, Request, Response, Transport, handed};
 pub use uploader::{Conditions, Config, Pass, Uploader};

@@ -24,6 +24,7 @@ use crate::mark::{Mark, Now};
 use crate::name::{self, LostName, Name, RecName};
 use crate::owner::{self, Owner};
 use crate::quota::{Held, Quota, Room, room};
+use crate::status::Status;
 use hmac_sha256::Hash;
 use std::fs::{self, File, TryLockError};
 use std::hash::{BuildHasher, RandomState};
@@ -64,6 +65,12 @@ impl Recording {
     pub fn id(&self) -> String {
         self.name.id.to_string()
     }
+}
+
+/// The role of the one that recovers, until it is dropped.
+#[derive(Debug)]
+pub struct Recovery {
+    _lock: File,
 }
 
 /// A capture that waits.
@@ -180,10 +187,13 @@ impl Spool {
         self.enter(&recording.path, &recording.name, recovered, quota, now)
     }
 
-    /// Takes in what processes that died have left in `rec/`: its whole frames. `None`: another
-    /// process is at it.
-    pub fn recover(&self, quota: &Quota, now: Now) -> Option<Vec<Result<Waiting, Error>>> {
-        let _lock = self.lock_recovery()?;
+    /// Takes in what processes that died have left in `rec/`: its whole frames.
+    pub fn recover(
+        &self,
+        _recovery: &Recovery,
+        quota: &Quota,
+        now: Now,
+    ) -> Vec<Result<Waiting, Error>> {
         let owners = self.root.join("owners");
         let mut taken = Vec::new();
         for path in self.files("rec") {
@@ -206,14 +216,14 @@ impl Spool {
             });
         }
         owner::remove_dead(&owners);
-        Some(taken)
+        taken
     }
 
-    /// Held by the process that recovers what others left, here and elsewhere; `None`: another one
-    /// does. Does not nest with [`Spool::recover`].
+    /// The role of the one that recovers what others left, here and elsewhere; `None`: another
+    /// process has it.
     #[must_use]
-    pub fn lock_recovery(&self) -> Option<File> {
-        self.try_lock("recovery")
+    pub fn lock_recovery(&self) -> Option<Recovery> {
+        self.try_lock("recovery").map(|lock| Recovery { _lock: lock })
     }
 
     /// The captures that wait, the next to be sent first: those that failed least, then the highest
@@ -314,6 +324,19 @@ impl Spool {
     pub fn note_loss(&self, label: &str, reason: &str, now: Now) {
         let (id, label) = (new_id(now), name::label(label));
         self.losses().note(&LostName { id, label, reason: reason.to_owned(), unconfirmed: false });
+    }
+
+    /// What waits and what was lost, for the health report.
+    #[must_use]
+    pub fn status(&self, now: Now) -> Status {
+        let waiting = self.waiting(now);
+        Status {
+            waiting: waiting.len() as u64,
+            waiting_bytes: waiting.iter().map(|one| one.bytes).sum(),
+            lost: self.losses().count(),
+            consent: !self.is_off(),
+            ..Status::default()
+        }
     }
 
     // ---- for the uploader ----

@@ -83,7 +83,8 @@ fn what_a_killed_process_was_writing_is_taken_in_up_to_its_last_whole_frame() {
     fs::write(root.join("rec/garbage"), "x").unwrap();
 
     let mut next = Spool::open(&root).unwrap();
-    let taken = next.recover(&quota, at(9)).unwrap();
+    let recovery = next.lock_recovery().unwrap();
+    let taken = next.recover(&recovery, &quota, at(9));
     assert!(taken.is_empty(), "it lives: {taken:?}");
     assert_eq!(lost(&next), [("damaged".to_owned(), 1)], "the garbage");
     // As the kernel does it: its lock goes, its file stays.
@@ -92,10 +93,9 @@ fn what_a_killed_process_was_writing_is_taken_in_up_to_its_last_whole_frame() {
     File::create(root.join("owners").join(owner)).unwrap();
     let own = record(&mut next, "own", 0, &first, at(4));
 
-    let holder = next.lock_recovery();
-    assert!(next.recover(&quota, at(9)).is_none(), "another one does");
-    drop(holder);
-    let taken = next.recover(&quota, at(9)).unwrap();
+    let other = Spool::open(&root).unwrap();
+    assert!(other.lock_recovery().is_none(), "one at a time");
+    let taken = next.recover(&recovery, &quota, at(9));
     assert_eq!(taken.len(), 3);
     assert_eq!(labels(&next, at(9)), ["half", "whole"]);
     let half = &next.waiting(at(9))[0];

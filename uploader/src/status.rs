@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 pub struct Status {
     /// Where captures go.
     pub url: String,
+    /// The user has not withdrawn consent.
+    pub consent: bool,
     /// Captures that wait.
     pub waiting: u64,
     /// Their bytes.

@@ -153,15 +153,11 @@ impl Uploader {
     /// What waits, what was lost, what became of the last one.
     #[must_use]
     pub fn status(&self, now: Now) -> Status {
-        let waiting = self.spool.waiting(now);
         let wait = self.state.wait();
         let spent = self.state.spent(now);
         Status {
             url: self.endpoint.url().to_owned(),
-            waiting: waiting.len() as u64,
-            waiting_bytes: waiting.iter().map(|one| one.bytes).sum(),
             delivered: self.delivered,
-            lost: self.spool.losses().count(),
             held: self.held.clone(),
             failures: wait.failures,
             wait_s: wait.left_ms(now).div_ceil(1000),
@@ -169,6 +165,7 @@ impl Uploader {
             metered_bytes_in_day: spent.metered,
             last: self.last.clone(),
             trouble: self.trouble.clone(),
+            ..self.spool.status(now)
         }
     }
 

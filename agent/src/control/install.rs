@@ -5,7 +5,9 @@ use super::policy::Device;
 use crate::error::Error;
 use crate::properties;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use std::path::PathBuf;
+use tracetee_uploader::{Endpoint, NetState};
 
 /// The arguments of `tracetee_install`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +25,53 @@ pub struct Install {
     pub config_file: Option<PathBuf>,
     /// The Ed25519 key, 64 hexadecimal digits, that must have signed every configuration.
     pub public_key: Option<String>,
+    /// Whether the user consents. What was said last holds over restarts; at first, yes.
+    pub consent: Option<bool>,
+    /// The app's id (`com.example.app`), for the collector.
+    pub app: Option<String>,
+    /// The app's version as people read it, for the collector.
+    pub version_name: Option<String>,
+    /// What else the collector is to know of the device (`model` …): at most 512 bytes of JSON.
+    pub device: Map<String, Value>,
+    /// Where captures go. Without it they stay on the device.
+    pub upload: Option<UploadTo>,
 }
+
+/// Where captures go, and how.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UploadTo {
+    /// The collector's address, `https://host[:port][/path]`. Required.
+    pub url: String,
+    /// What identifies the app there.
+    pub token: Option<String>,
+    /// Each capture's address is asked for at the collector: presigned ones of S3. Default false.
+    pub tickets: bool,
+    /// `http://` to other machines is allowed. Default false.
+    pub cleartext: bool,
+    /// Who sends. Default: the agent where it is built with HTTP, else the app.
+    pub transport: Option<TransportChoice>,
+    /// The certificates, in PEM, that the server's must be signed by. Default: Mozilla's.
+    pub ca_file: Option<PathBuf>,
+    /// The device's network and power, until `tracetee_set_network` says otherwise. Default: off
+    /// Android mains and a network that costs nothing, on Android a metered network.
+    pub net: Option<NetState>,
+    /// The configuration is asked for there. Default true.
+    pub config: Option<bool>,
+}
+
+/// Who sends requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TransportChoice {
+    /// The agent, on a thread of its own.
+    Http,
+    /// The app, when it calls `tracetee_upload`.
+    App,
+}
+
+/// Bytes of `device` as JSON: it goes into a header of each upload.
+const MAX_DEVICE_BYTES: usize = 512;
 
 impl Install {
     /// Reads and checks a JSON document.
@@ -40,6 +88,10 @@ impl Install {
             return refuse("install_id", "must have 1 to 256 bytes");
         }
         install.key()?;
+        install.endpoint()?;
+        if serde_json::to_string(&install.device)?.len() > MAX_DEVICE_BYTES {
+            return refuse("device", "has more than 512 bytes");
+        }
         Ok(install)
     }
 
@@ -51,6 +103,60 @@ impl Install {
             field: "public_key",
             reason: "is not 64 hexadecimal digits (an Ed25519 public key)".to_owned(),
         })
+    }
+
+    /// Where captures go, if anywhere, and who sends them.
+    pub(crate) fn endpoint(&self) -> Result<Option<(Endpoint, TransportChoice)>, Error> {
+        let Some(upload) = &self.upload else { return Ok(None) };
+        let refuse = |field, reason: String| Error::Config { field, reason };
+        let UploadTo { url, token, tickets, cleartext, .. } = upload;
+        let endpoint = Endpoint::new(url, token.as_deref(), *tickets, *cleartext)
+            .map_err(|error| refuse("upload", error.to_string()))?;
+        let has_http = cfg!(feature = "http");
+        let has_tls = cfg!(feature = "https");
+        let own = if has_http { TransportChoice::Http } else { TransportChoice::App };
+        let choice = upload.transport.unwrap_or(own);
+        if choice == TransportChoice::Http {
+            let lacks = match (has_http, url.starts_with("https:")) {
+                (false, _) => {
+                    Some("HTTP (feature `http`): the app has to send, \"transport\": \"app\"")
+                }
+                (true, true) if !has_tls => Some("TLS (feature `https`)"),
+                _ => None,
+            };
+            if let Some(lacks) = lacks {
+                return Err(refuse("upload.transport", format!("this build has no {lacks}")));
+            }
+        }
+        Ok(Some((endpoint, choice)))
+    }
+
+    /// The network and power of the device until somebody says otherwise.
+    pub(crate) fn net(&self) -> NetState {
+        let unknown =
+            if cfg!(target_os = "android") { NetState::default() } else { NetState::MAINS };
+        self.upload.as_ref().and_then(|upload| upload.net).unwrap_or(unknown)
+    }
+
+    /// What goes with each upload.
+    pub(crate) fn facts(&self, device: &Device) -> Value {
+        let mut facts = self.device.clone();
+        let os = if cfg!(target_os = "android") { "android" } else { "linux" };
+        for (name, value) in [
+            ("install_id", json!(device.install_id)),
+            ("app", json!(self.app)),
+            ("version_name", json!(self.version_name)),
+            ("version_code", json!(device.version_code)),
+            ("api", json!(device.api)),
+            ("os", json!(os)),
+            ("arch", json!(std::env::consts::ARCH)),
+            ("agent", json!(env!("CARGO_PKG_VERSION"))),
+        ] {
+            if !value.is_null() {
+                facts.insert(name.to_owned(), value);
+            }
+        }
+        Value::Object(facts)
     }
 
     /// What windows are matched against.

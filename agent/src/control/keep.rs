@@ -8,6 +8,7 @@ use super::overhead::Overhead;
 use super::policy::Policy;
 use super::report::CaptureReport;
 use super::triggers::Triggers;
+use super::uploads;
 use super::worker::{Worker, now};
 use crate::config::{Config, RecorderConfig};
 use crate::error::Error;
@@ -15,10 +16,10 @@ use crate::recorder::follow::Follower;
 use crate::recorder::layout::Mode;
 use crate::text::cut::Span;
 use crate::text::redact::Redactor;
-use crate::text::{About, TextOptions};
+use crate::text::{About, Summary, TextOptions};
 use crate::{capture, clock, recover};
-use std::path::PathBuf;
 use std::sync::Arc;
+use tracetee_uploader::{Quota, Recording, Waiting};
 
 impl Worker {
     /// Starts recording for these windows.
@@ -47,17 +48,21 @@ impl Worker {
     }
 
     /// The recorder for windows, which share it where there are several.
-    fn config(&self, windows: &[&Window], flight: bool) -> Result<Config, Error> {
+    fn config(&mut self, windows: &[&Window], flight: bool) -> Result<Config, Error> {
         let document = &self.machine.policy.document;
         let first = windows.first().ok_or(Error::State("no window to record"))?;
         let any = |what: fn(&Window) -> bool| windows.iter().any(|window| what(window));
         let crash_proof = any(|window| window.recorder.crash_proof) && !document.redaction.strict;
         let mode = if flight { Mode::Ring } else { first.recorder.mode };
         let sizes = windows.iter().map(|window| window.recorder.capacity_kb);
-        let output = match &self.machine.state {
-            State::Open(kept) if mode == Mode::Endless => Some(self.path_of(kept)),
+        let text = self.text_options(&self.machine.policy, Some(first));
+        let streamed = match &self.machine.state {
+            State::Open(kept) if mode == Mode::Endless => Some(kept.clone()),
             _ => None,
         };
+        if let Some(kept) = streamed {
+            self.streaming = Some(self.begin(&kept)?);
+        }
         Ok(Config {
             tags: windows.iter().flat_map(|window| window.tags.iter().cloned()).collect(),
             pass_on: first.pass_on,
@@ -68,8 +73,8 @@ impl Worker {
                 ..RecorderConfig::default()
             },
             duration_ms: None,
-            text: self.text_options(&self.machine.policy, Some(first)),
-            output,
+            text,
+            output: self.streaming.as_ref().map(|recording| recording.path().to_owned()),
             fast_path: any(|window| window.recorder.fast_path),
         })
     }
@@ -93,54 +98,86 @@ impl Worker {
         }
     }
 
-    fn path_of(&self, kept: &Kept) -> PathBuf {
-        let (id, priority) = kept.of().map_or(("window", 0), |known| (&known.id, known.priority));
-        self.store.captures().join(format!("{id}-p{priority}-{:x}.ftrace.zst", kept.number))
-    }
-
-    /// Writes a capture. The machine learns its bytes.
+    /// Writes a capture. The machine learns its bytes; what it says of them decides.
     pub(super) fn keep(&mut self, kept: &Kept) -> Option<Input> {
-        let path = self.path_of(kept);
-        let options = self.text_options(&kept.policy, kept.of());
         let window = kept.of().map(|window| window.id.clone()).unwrap_or_default();
-        let comments = [format!("tracetee: {}", self.about(kept, &window))];
-        let now_ns = clock::boot_ns();
-        let span = kept.span_ns.map(|(from_ns, to_ns)| Span { from_ns, to_ns: to_ns.min(now_ns) });
-        let about = About { recovered: false, span, comments: &comments };
         let mut report =
             CaptureReport { window, why: kept.why.clone(), ..CaptureReport::default() };
-        let written = capture::dump_driven(&path, &options, &about).and_then(|summary| {
-            // A stream that broke off has left none.
-            let found = path.metadata().map(|_| summary);
-            let found =
-                found.map_err(|source| Error::Io { what: "find", path: path.clone(), source });
-            self.store.trim_captures(kept.policy.budget().bytes_kept);
-            found.and_then(|summary| match path.exists() {
-                true => Ok(summary),
-                false => Err(Error::State("not kept: budget.bytes_kept has no room for it")),
-            })
-        });
-        let input = match written {
-            Ok(summary) => {
-                self.captures += 1;
-                report.path = Some(path);
+        match self.write(kept, &report.window) {
+            Ok((recording, summary)) => {
+                // There is one at a time; an earlier one was not thrown out.
+                self.seal();
                 let bytes = summary.file_bytes;
                 report.summary = summary;
+                let quota = uploads::quota(&kept.policy.document);
+                self.written = Some(Written { recording, report, quota, number: kept.number });
                 Some(Input::Written { number: kept.number, bytes })
             }
             Err(error) => {
                 self.captures_lost += 1;
                 report.error = Some(error.to_string());
+                self.last_capture = Some(report);
                 None
             }
+        }
+    }
+
+    fn write(&mut self, kept: &Kept, window: &str) -> Result<(Recording, Summary), Error> {
+        let recording = match self.streaming.take() {
+            Some(recording) => recording,
+            None => self.begin(kept)?,
         };
+        let options = self.text_options(&kept.policy, kept.of());
+        let comments = [format!("tracetee: {}", self.about(kept, window, &recording.id()))];
+        let now_ns = clock::boot_ns();
+        let span = kept.span_ns.map(|(from_ns, to_ns)| Span { from_ns, to_ns: to_ns.min(now_ns) });
+        let about = About { recovered: false, span, comments: &comments };
+        let path = recording.path().to_owned();
+        let written = capture::dump_driven(&path, &options, &about).and_then(|summary| {
+            // A stream that broke off has left none.
+            let found = path.metadata().map(|_| summary);
+            found.map_err(|source| Error::Io { what: "find", path, source })
+        });
+        match written {
+            Ok(summary) => Ok((recording, summary)),
+            Err(error) => {
+                self.spool.abandon(recording, "not_written");
+                Err(error)
+            }
+        }
+    }
+
+    fn begin(&mut self, kept: &Kept) -> Result<Recording, Error> {
+        let (id, priority) = kept.of().map_or(("window", 0), |known| (&known.id, known.priority));
+        let begun = self.spool.begin(id, priority, uploads::time());
+        Ok(begun.inspect_err(|_| self.spool.note_loss(id, "not_written", uploads::time()))?)
+    }
+
+    /// What was written goes into the spool, unless the machine has thrown it out.
+    pub(super) fn seal(&mut self) {
+        let Some(Written { recording, mut report, quota, .. }) = self.written.take() else {
+            return;
+        };
+        match self.spool.seal(recording, &quota, uploads::time()) {
+            Ok(waiting) => {
+                self.captures += 1;
+                report.path = Some(waiting.path);
+                if let Some(uploads) = &self.uploads {
+                    uploads.wake();
+                }
+            }
+            Err(error) => {
+                self.captures_lost += 1;
+                report.error = Some(error.to_string());
+            }
+        }
         self.last_capture = Some(report);
-        input
     }
 
     /// What stands in the capture's header.
-    fn about(&self, kept: &Kept, window: &str) -> serde_json::Value {
+    fn about(&self, kept: &Kept, window: &str, id: &str) -> serde_json::Value {
         serde_json::json!({
+            "id": id,
             "window": window,
             "why": kept.why,
             "also": kept.also,
@@ -156,53 +193,99 @@ impl Worker {
     }
 
     pub(super) fn discard(&mut self, number: u64) {
-        let Some(report) = &mut self.last_capture else { return };
-        let Some(path) = report.path.take() else { return };
-        let suffix = format!("-{number:x}.ftrace.zst");
-        if path.to_string_lossy().ends_with(&suffix) && std::fs::remove_file(&path).is_ok() {
-            let limit = self.machine.policy.budget().bytes_per_day;
-            report.error = Some(format!("not kept: over the {limit} bytes of a day"));
-            self.captures -= 1;
-            self.captures_lost += 1;
-        }
+        let Some(mut written) = self.written.take_if(|written| written.number == number) else {
+            return;
+        };
+        self.spool.abandon(written.recording, "bytes_per_day");
+        let limit = self.machine.policy.budget().bytes_per_day;
+        written.report.error = Some(format!("not kept: over the {limit} bytes of a day"));
+        self.captures_lost += 1;
+        self.last_capture = Some(written.report);
     }
 
-    /// What killed processes have left in crash-proof recorders.
+    /// What killed processes have left in crash-proof recorders, and half written in the spool.
     pub(super) fn recover(&mut self, now: Now) {
         if self.machine.policy.off.is_some() {
             // Not wanted any more, and names in it are as they were.
             return recover::delete_abandoned(&self.store.pools());
         }
-        self.store.remove_parts();
+        // Another process of the app is at it: it does all of it.
+        let Some(recovery) = self.spool.lock_recovery() else { return };
         let options = self.text_options(&self.machine.policy, None);
-        let captures = self.store.captures();
-        for (path, summary) in recover::recover_here(&self.store.pools(), &captures, &options) {
+        let to = self.store.recovered();
+        let quota = uploads::quota(&self.machine.policy.document);
+        for (path, summary) in recover::recover_here(&self.store.pools(), &to, &options) {
             let bytes = summary.file_bytes;
             let _lock = self.store.lock_ledger();
             self.machine.ledger.merge(self.store.ledger());
             let (ledger, budget) = (&mut self.machine.ledger, self.machine.policy.budget());
-            let may = ledger.refuses("recovered", 0, budget, now).is_none() && {
-                let number = ledger.enter("recovered", now);
+            let may = ledger.refuses(RECOVERED, 0, budget, now).is_none() && {
+                let number = ledger.enter(RECOVERED, now);
                 ledger.fits(number, bytes, budget, now)
-            };
-            let mut report = CaptureReport {
-                window: "recovered".to_owned(),
-                why: "the process was killed".to_owned(),
-                summary,
-                ..CaptureReport::default()
             };
             if may {
                 let saved = self.store.save_ledger(&self.machine.ledger);
                 self.note_trouble(saved.err().map(|error| error.to_string()));
-                self.captures += 1;
-                report.path = Some(path);
             } else {
                 let _ = std::fs::remove_file(&path);
+                self.spool.note_loss(RECOVERED, "budget", uploads::time());
                 self.captures_lost += 1;
-                report.error = Some("not kept: over the budget".to_owned());
             }
+            let mut report = recovered_report();
+            report.summary = summary;
+            report.error = (!may).then(|| "not kept: over the budget".to_owned());
             self.last_capture = Some(report);
         }
-        self.store.trim_captures(self.machine.policy.budget().bytes_kept);
+        // Those, and what a process was killed with that had got so far before; then what streamed.
+        let files = std::fs::read_dir(&to).into_iter().flatten().flatten().map(|file| file.path());
+        for path in files.collect::<Vec<_>>() {
+            if path.extension().unwrap_or_default() == "part" {
+                let _ = std::fs::remove_file(path);
+                continue;
+            }
+            let taken = self.spool.take_in(&path, RECOVERED, true, &quota, uploads::time());
+            self.note_recovered(taken);
+        }
+        for taken in self.spool.recover(&recovery, &quota, uploads::time()) {
+            self.note_recovered(taken);
+        }
+        let trimmed = self.spool.trim(&quota, uploads::time());
+        self.note_trouble(trimmed.err().map(|error| error.to_string()));
     }
+
+    fn note_recovered(&mut self, taken: Result<Waiting, tracetee_uploader::Error>) {
+        let mut report = self.last_capture.take().filter(|report| report.window == RECOVERED);
+        let report = report.get_or_insert_with(recovered_report);
+        match taken {
+            Ok(waiting) => {
+                self.captures += 1;
+                report.path = Some(waiting.path);
+            }
+            Err(error) => {
+                self.captures_lost += 1;
+                report.error = Some(error.to_string());
+            }
+        }
+        self.last_capture = Some(report.clone());
+    }
+}
+
+/// What stands for the window of a capture whose process was killed.
+const RECOVERED: &str = "recovered";
+
+fn recovered_report() -> CaptureReport {
+    CaptureReport {
+        window: RECOVERED.to_owned(),
+        why: "the process was killed".to_owned(),
+        ..CaptureReport::default()
+    }
+}
+
+/// A capture that is written, before it is decided whether it is kept.
+#[derive(Debug)]
+pub(super) struct Written {
+    recording: Recording,
+    report: CaptureReport,
+    quota: Quota,
+    number: u64,
 }

@@ -9,6 +9,7 @@
 //!
 //! Functions that an app calls on its own threads leave a note for the agent's thread, and return.
 
+mod check;
 pub mod document;
 mod glob;
 mod install;
@@ -25,10 +26,14 @@ mod starts;
 mod status;
 mod store;
 mod triggers;
+mod uploads;
+#[cfg(feature = "http")]
+mod uploads_thread;
 pub(crate) mod vitals;
 mod worker;
 
-pub use install::Install;
+pub use check::Wrong;
+pub use install::{Install, TransportChoice, UploadTo};
 pub use report::{CaptureReport, ConfigReport, OverheadReport, Report, SpentReport, WindowReport};
 
 use crate::drain::lower_priority;
@@ -40,6 +45,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tracetee_uploader::{NetState, Pass, Status, Transport};
 use worker::{Command, Worker};
 
 /// Below the app's threads, but not so far that the recorder has gone round before it looks.
@@ -83,6 +89,9 @@ pub fn install(install: &Install) -> Result<(), Error> {
         let worker = Worker::new(install)?;
         *lock(&WORKER) = Some(worker);
         let (commands, receiver) = crossbeam_channel::bounded(MAX_COMMANDS);
+        if let Some(uploads) = lock(&WORKER).as_ref().and_then(|worker| worker.uploads.as_ref()) {
+            uploads.connect(Some(commands.clone()));
+        }
         let handle = std::thread::Builder::new()
             .name("tracetee".to_owned())
             .spawn(move || run(&receiver))
@@ -117,7 +126,7 @@ pub fn install(install: &Install) -> Result<(), Error> {
 ///
 /// # Errors
 /// The path of the field that is wrong, and why.
-pub fn check_config(bytes: &[u8]) -> Result<Vec<String>, document::Wrong> {
+pub fn check_config(bytes: &[u8]) -> Result<Vec<String>, check::Wrong> {
     parse::parse(bytes).map(|parsed| parsed.warnings)
 }
 
@@ -132,6 +141,9 @@ pub fn uninstall() -> Result<(), Error> {
     let Some(thread) = lock(&THREAD).take() else {
         return Err(Error::State("it is not installed"));
     };
+    if let Some(uploads) = lock(&WORKER).as_ref().and_then(|worker| worker.uploads.as_ref()) {
+        uploads.connect(None);
+    }
     drop(thread.commands);
     // The end of the channel is its end; a fault of its own has ended it already.
     let _ = thread.handle.join();
@@ -189,6 +201,37 @@ pub fn low_memory() -> Result<(), Error> {
 /// [`Error::State`] when it is not installed.
 pub fn offer_config(bytes: &[u8], signature: &[u8]) -> Result<(), Error> {
     send(Command::Offer(bytes.to_owned(), signature.to_owned()))
+}
+
+/// The user consents to captures being made and sent, or does not any more: then nothing is
+/// recorded or sent, and what waits is deleted. It holds over restarts.
+///
+/// # Errors
+/// [`Error::State`] when it is not installed.
+pub fn set_consent(given: bool) -> Result<(), Error> {
+    send(Command::Consent(given))
+}
+
+/// What the device's network and power are now.
+///
+/// # Errors
+/// [`Error::State`] when it is not installed.
+pub fn set_network(net: NetState) -> Result<(), Error> {
+    send(Command::Net(net))
+}
+
+/// Sends what may be sent, on the calling thread, with the app's own transport; it may take
+/// minutes. `net`: the device's network and power. Gives what is left, and when to come again.
+///
+/// # Errors
+/// [`Error::State`] when it is not installed, or has no address to send to.
+pub fn upload(
+    net: Option<NetState>,
+    transport: &mut dyn Transport,
+) -> Result<(Pass, Status), Error> {
+    let passer = lock(&WORKER).as_ref().and_then(|worker| Some(worker.uploads.as_ref()?.passer()));
+    let passer = passer.ok_or(Error::State("it is not installed with an address to upload to"))?;
+    Ok(passer.pass(net, transport))
 }
 
 /// What it has come to; `None` when it is not installed.

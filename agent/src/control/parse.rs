@@ -2,7 +2,8 @@
 //!
 //! Nothing of a document that is wrong anywhere is used.
 
-use super::document::{Document, MAX_DOCUMENT_BYTES, Wrong};
+use super::check::{MAX_DOCUMENT_BYTES, Wrong};
+use super::document::Document;
 use super::locate::path_at;
 use serde_json::Value;
 

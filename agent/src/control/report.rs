@@ -3,6 +3,7 @@
 use crate::text::Summary;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use tracetee_uploader::Status;
 
 /// What drives captures here, and why the last one did or did not run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -33,6 +34,8 @@ pub struct Report {
     pub overhead: OverheadReport,
     /// How often the system has reset the tags during a recording.
     pub tag_resets: u64,
+    /// What waits to be sent, what was lost, what became of the last upload.
+    pub upload: Status,
     /// What else went wrong in the agent's own directory, the last of it.
     pub trouble: Option<String>,
 }

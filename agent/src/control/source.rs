@@ -124,6 +124,11 @@ impl Source {
         }
     }
 
+    /// SHA-256 of the one in force.
+    pub(crate) fn digest(&self) -> Option<[u8; 32]> {
+        self.in_force.as_ref().map(|present| hmac_sha256::Hash::hash(&present.bytes))
+    }
+
     fn admit(&self, bytes: &[u8], signature: &[u8], now: Now) -> Result<InForce, String> {
         if let Some(key) = self.key {
             check_signature(key, bytes, signature)?;

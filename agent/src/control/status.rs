@@ -5,7 +5,9 @@ use super::ledger::Now;
 use super::machine::State;
 use super::overhead::Overhead;
 use super::report::{ConfigReport, OverheadReport, Report, WindowReport};
+use super::uploads::{self, Uploads};
 use super::worker::{Worker, now};
+use tracetee_uploader::Status;
 
 impl Worker {
     /// The report.
@@ -39,8 +41,17 @@ impl Worker {
                 percent: self.overhead.as_ref().and_then(Overhead::percent),
             },
             tag_resets: self.tag_resets,
+            upload: self.upload_status(),
             trouble: self.trouble.clone(),
         }
+    }
+
+    /// What lies there now, and what came of the last pass.
+    fn upload_status(&self) -> Status {
+        let now = self.spool.status(uploads::time());
+        let last = self.uploads.as_ref().and_then(Uploads::status).unwrap_or_default();
+        let Status { waiting, waiting_bytes, lost, consent, .. } = now;
+        Status { waiting, waiting_bytes, lost, consent, ..last }
     }
 
     fn windows(&self, now: Now) -> Vec<WindowReport> {

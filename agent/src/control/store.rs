@@ -2,8 +2,9 @@
 //!
 //! `install_id`, `config.json` with `config.sig` (the last configuration that was good),
 //! `ledger.json` (under the lock of `ledger.lock`, as an app may have several processes),
-//! `starts/`, `pools/` (crash-proof recorders), `captures/`. All of it is private to the app. A
-//! file is replaced by renaming a whole new one; one that cannot be read counts as not there.
+//! `starts/`, `pools/` (crash-proof recorders), `recovered/` (traces of them, on their way into the
+//! spool), `spool/` (captures; the uploader's). All of it is private to the app. A file is replaced
+//! by renaming a whole new one; one that cannot be read counts as not there.
 
 use super::ledger::Ledger;
 use crate::error::Error;
@@ -27,7 +28,7 @@ impl Store {
     /// Opens it, makes it if need be.
     pub(crate) fn open(root: &Path) -> Result<Self, Error> {
         let store = Self { root: root.to_owned() };
-        for directory in [root.to_owned(), store.captures(), store.pools(), store.starts()] {
+        for directory in [root.to_owned(), store.recovered(), store.pools(), store.starts()] {
             make_private(&directory).map_err(|source| Error::Io {
                 what: "create",
                 path: directory.clone(),
@@ -37,8 +38,12 @@ impl Store {
         Ok(store)
     }
 
-    pub(crate) fn captures(&self) -> PathBuf {
-        self.root.join("captures")
+    pub(crate) fn spool(&self) -> PathBuf {
+        self.root.join("spool")
+    }
+
+    pub(crate) fn recovered(&self) -> PathBuf {
+        self.root.join("recovered")
     }
 
     pub(crate) fn pools(&self) -> PathBuf {
@@ -119,59 +124,14 @@ impl Store {
         Err(Error::io("lock", path))
     }
 
-    /// Deletes captures until they take no more than that: the lowest priority first, and of one
-    /// priority the oldest.
-    pub(crate) fn trim_captures(&self, bytes_kept: u64) {
-        let mut captures: Vec<_> = fs::read_dir(self.captures())
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter_map(|entry| {
-                let metadata = entry.metadata().ok()?;
-                let name = entry.file_name().to_string_lossy().into_owned();
-                Some((priority_of(&name), metadata.modified().ok()?, metadata.len(), entry.path()))
-            })
-            .collect();
-        captures.sort();
-        let mut bytes: u64 = captures.iter().map(|&(_, _, bytes, _)| bytes).sum();
-        for (_, _, len, path) in captures {
-            if bytes <= bytes_kept {
-                return;
-            }
-            let _ = fs::remove_file(path);
-            bytes -= len;
-        }
-    }
-
-    /// Deletes what killed processes have left half written: `….PID.part`.
-    pub(crate) fn remove_parts(&self) {
-        for entry in fs::read_dir(self.captures()).into_iter().flatten().flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let pid = name.strip_suffix(".part").and_then(|name| name.rsplit('.').next());
-            let Some(pid) = pid.and_then(|pid| pid.parse::<i32>().ok()) else { continue };
-            // SAFETY: signal 0 is none; the call tells whether there is such a process.
-            let is_gone = unsafe { libc::kill(pid, 0) } == -1
-                && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
-            if is_gone {
-                let _ = fs::remove_file(entry.path());
-            }
-        }
-    }
-
-    /// Deletes every capture.
+    /// Deletes what killed processes have left. Captures that wait are the spool's.
     pub(crate) fn purge(&self) {
-        for directory in [self.captures(), self.pools()] {
+        for directory in [self.recovered(), self.pools()] {
             for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
                 let _ = fs::remove_file(entry.path());
             }
         }
     }
-}
-
-/// The priority in a capture's name, `WINDOW-pPRIORITY-NUMBER.ftrace.zst`; that of others is 0.
-fn priority_of(name: &str) -> u32 {
-    let field = name.rsplit('-').nth(1).and_then(|field| field.strip_prefix('p'));
-    field.and_then(|priority| priority.parse().ok()).unwrap_or(0)
 }
 
 fn make_private(directory: &Path) -> std::io::Result<()> {
@@ -180,51 +140,4 @@ fn make_private(directory: &Path) -> std::io::Result<()> {
         _ => {}
     }
     fs::set_permissions(directory, Permissions::from_mode(0o700))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn captures_of_low_priority_and_old_ones_make_room() {
-        let directory = tempfile::tempdir().unwrap();
-        let store = Store::open(directory.path()).unwrap();
-        let day = std::time::Duration::from_secs(86_400);
-        for (age, name) in
-            [(1, "a-p0-2"), (2, "a-p0-1"), (3, "b-with-p5-1"), (4, "recovered-7-8"), (9, "c-p9-3")]
-        {
-            let file = File::create(store.captures().join(format!("{name}.ftrace.zst"))).unwrap();
-            file.set_len(100).unwrap();
-            file.set_modified(std::time::SystemTime::now() - day * age).unwrap();
-        }
-        let left = |bytes| {
-            store.trim_captures(bytes);
-            let entries = fs::read_dir(store.captures()).unwrap();
-            let mut names: Vec<_> = entries
-                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-                .map(|name| name.trim_end_matches(".ftrace.zst").to_owned())
-                .collect();
-            names.sort();
-            names
-        };
-        assert_eq!(left(500).len(), 5);
-        assert_eq!(left(499), ["a-p0-1", "a-p0-2", "b-with-p5-1", "c-p9-3"]);
-        assert_eq!(left(250), ["b-with-p5-1", "c-p9-3"]);
-        assert_eq!(left(0), [""; 0]);
-    }
-
-    #[test]
-    fn half_written_captures_of_dead_processes_go() {
-        let directory = tempfile::tempdir().unwrap();
-        let store = Store::open(directory.path()).unwrap();
-        let own = format!("w-p0-1.ftrace.zst.{}.part", std::process::id());
-        for name in [own.as_str(), "w-p0-2.ftrace.zst.4194305.part", "w-p0-3.ftrace.zst"] {
-            File::create(store.captures().join(name)).unwrap();
-        }
-        store.remove_parts();
-        let there = |name: &str| store.captures().join(name).exists();
-        assert!(there(&own) && there("w-p0-3.ftrace.zst"));
-        assert!(!there("w-p0-2.ftrace.zst.4194305.part"));
-    }
 }

@@ -5,6 +5,7 @@
 //! costs. Nothing of it runs on the app's threads; what they ask for comes as a [`Command`].
 
 use super::install::Install;
+use super::keep::Written;
 use super::ledger::Now;
 use super::machine::{Action, Input, Machine, State};
 use super::overhead::Overhead;
@@ -14,6 +15,7 @@ use super::source::Source;
 use super::starts::Starts;
 use super::store::Store;
 use super::triggers::{Finding, Triggers};
+use super::uploads::Uploads;
 use super::vitals;
 use crate::error::Error;
 use crate::recorder::follow::Follower;
@@ -21,6 +23,7 @@ use crate::recorder::{thread, writer};
 use crate::{capture, clock, drain};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tracetee_uploader::{NetState, Recording, Spool};
 
 /// What somebody asks of the thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +37,10 @@ pub(crate) enum Command {
     LowMemory,
     /// A configuration and its signature.
     Offer(Vec<u8>, Vec<u8>),
+    /// The user consents, or does not any more.
+    Consent(bool),
+    /// What the network and the power are.
+    Net(NetState),
 }
 
 /// How often it looks while something is recorded, and while nothing is.
@@ -47,6 +54,12 @@ const SOURCE_MS: u64 = 1000;
 pub(crate) struct Worker {
     pub(super) device: Device,
     pub(super) store: Store,
+    pub(super) spool: Spool,
+    /// Where the capture goes that is being streamed.
+    pub(super) streaming: Option<Recording>,
+    /// The capture that is written and not decided on yet.
+    pub(super) written: Option<Written>,
+    pub(super) uploads: Option<Uploads>,
     pub(super) source: Source,
     pub(super) machine: Machine,
     pub(super) starts: Starts,
@@ -78,7 +91,18 @@ impl Worker {
     pub(crate) fn new(install: &Install) -> Result<Self, Error> {
         let mut source = Source::new(install)?;
         let store = Store::open(&install.directory)?;
+        let spool = Spool::open(&store.spool())?;
+        // Before anything else: what the user wants.
+        match install.consent {
+            Some(true) => spool.consent()?,
+            Some(false) => {
+                store.purge();
+                spool.withdraw()?;
+            }
+            None => {}
+        }
         let device = install.device(store.install_id(install.install_id.as_deref())?);
+        let uploads = Uploads::new(install, &device, &store.spool())?;
         let now = now();
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let ledger = store.ledger().of(boot.trim(), std::process::id());
@@ -86,6 +110,10 @@ impl Worker {
         let mut worker = Self {
             device,
             store,
+            spool,
+            streaming: None,
+            written: None,
+            uploads,
             source,
             machine: Machine::new(ledger),
             starts: Starts::default(),
@@ -147,6 +175,12 @@ impl Worker {
                     self.apply_config(now);
                 }
             }
+            Command::Consent(given) => self.consent(given, now),
+            Command::Net(net) => {
+                if let Some(uploads) = &self.uploads {
+                    uploads.set_net(net);
+                }
+            }
         }
     }
 
@@ -181,15 +215,27 @@ impl Worker {
         self.take(now, Input::Tick);
     }
 
+    /// What is open goes with the user's consent, and nothing begins without it.
+    fn consent(&mut self, given: bool, now: Now) {
+        let noted = if given { self.spool.consent() } else { self.spool.withdraw() };
+        self.note_trouble(noted.err().map(|error| error.to_string()));
+        self.apply_config(now);
+        if !given {
+            self.store.purge();
+        }
+    }
+
     /// The process exits in order, or the agent is to go.
     pub(crate) fn exit(&mut self) {
         self.take(now(), Input::Exit);
+        self.uploads = None;
         capture::release_driven(true);
         self.starts.survived(&self.store);
     }
 
     /// A turn failed by a fault of ours: recording ends, hooks and tags are given back.
     pub(crate) fn give_up(&mut self) {
+        self.uploads = None;
         self.machine.give_up();
         let _ = capture::stop_driven();
         capture::release_driven(true);
@@ -198,8 +244,8 @@ impl Worker {
 
     /// In a forked child: the file is the parent's, and so is its lock.
     pub(crate) fn forget(self) {
-        let Self { starts, .. } = self;
-        drop(starts);
+        let Self { uploads, .. } = self;
+        uploads.into_iter().for_each(Uploads::forget);
     }
 
     fn apply_config(&mut self, now: Now) {
@@ -209,6 +255,12 @@ impl Worker {
         let mut policy = Policy::new(document, &self.device);
         if policy.off.is_none() && crash_loop > 0 {
             policy.off = Starts::refuse(&self.store, seq, self.device.version_code);
+        }
+        if self.spool.is_off() {
+            policy.off = Some("the user does not consent".to_owned());
+        }
+        if let Some(uploads) = &self.uploads {
+            uploads.allow(&policy, self.source.digest());
         }
         self.take(now, Input::Policy(Arc::new(policy)));
     }
@@ -310,6 +362,12 @@ impl Worker {
                 self.act(action, &mut inputs);
             }
         }
+        self.seal();
+        if !matches!(self.machine.state, State::Open(_))
+            && let Some(unwanted) = self.streaming.take()
+        {
+            self.spool.drop_unwanted(unwanted);
+        }
         if matches!(self.machine.state, State::Off(_)) {
             self.triggers = None;
             let forbidden = self.machine.policy.off_at(now).is_some();
@@ -342,7 +400,10 @@ impl Worker {
             }
             Action::Keep(kept) => inputs.extend(self.keep(&kept)),
             Action::Discard(number) => self.discard(number),
-            Action::Purge => self.store.purge(),
+            Action::Purge => {
+                self.store.purge();
+                self.spool.purge();
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use super::pool::Pool;
 use super::{session, writer};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// How many threads can record at once. Each state is 256 bytes of zeroed memory, untouched until
 /// it is used. (Android refuses an app far fewer threads than this.)
@@ -25,6 +26,8 @@ pub(crate) struct ThreadState {
     /// that interrupted that.
     pub(crate) busy: AtomicU32,
     in_use: AtomicBool,
+    /// Its records are not kept.
+    excluded: AtomicBool,
     /// Buffer and stack depth of a teed write that is being passed on; see `proxy`.
     pub(crate) passing: [AtomicUsize; 2],
     /// For the thread itself, and for a signal handler that interrupts it inside.
@@ -48,6 +51,7 @@ impl ThreadState {
         Self {
             busy: AtomicU32::new(0),
             in_use: AtomicBool::new(false),
+            excluded: AtomicBool::new(false),
             passing: [const { AtomicUsize::new(0) }; 2],
             lanes: [const { Lane::new() }; 2],
             tid: AtomicI32::new(0),
@@ -101,6 +105,12 @@ impl ThreadState {
         self.entry.load(Ordering::Relaxed)
     }
 
+    /// Whether its records are not kept. Asked before it leases a block, so others pay nothing.
+    pub(crate) fn is_excluded(&self) -> bool {
+        // ORDERING: Relaxed; own thread only.
+        self.excluded.load(Ordering::Relaxed)
+    }
+
     /// Has the thread lease a block anew for its next record, with its name as it is then.
     pub(crate) fn kick(&self) {
         for lane in &self.lanes {
@@ -137,8 +147,14 @@ static KEY: AtomicU32 = AtomicU32::new(0);
 
 /// Makes the pthread key, once in the life of the process. Called before recording starts.
 pub(crate) fn prepare() -> Result<(), i32> {
-    // ORDERING: Relaxed; calls are serialised by the capture's lock.
-    if KEY.load(Ordering::Relaxed) != 0 {
+    static MAKING: Mutex<()> = Mutex::new(());
+    let is_made = || KEY.load(Ordering::Relaxed) != 0;
+    // ORDERING: Relaxed; a key that is there is whole, and it is made under the lock.
+    if is_made() {
+        return Ok(());
+    }
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    if is_made() {
         return Ok(());
     }
     let mut key: libc::pthread_key_t = 0;
@@ -206,6 +222,7 @@ fn attach() -> Option<&'static ThreadState> {
     state.incarnation.store(incarnation, Ordering::Relaxed);
     state.tid.store(gettid(), Ordering::Relaxed);
     state.destructor_rounds.store(0, Ordering::Relaxed);
+    state.excluded.store(false, Ordering::Relaxed);
     state.entry_session.store(0, Ordering::Relaxed);
     for lane in &state.lanes {
         lane.forget();
@@ -236,6 +253,34 @@ unsafe extern "C" fn thread_ended(state: *mut c_void) {
     writer::thread_ends(thread);
     // ORDERING: Release, pairs with the Acquire in `attach`.
     thread.in_use.store(false, Ordering::Release);
+}
+
+/// As long as it lives, nothing that its thread records is kept: what the agent's uploads do is not
+/// the app's doing.
+#[derive(Debug)]
+pub(crate) struct Excluded {
+    state: Option<&'static ThreadState>,
+}
+
+impl Excluded {
+    /// The calling thread. Where it has no state, or nothing ever recorded, there is nothing to do.
+    pub(crate) fn new() -> Self {
+        let state = prepare().ok().and_then(|()| current());
+        let state = state.filter(|state| !state.is_excluded());
+        if let Some(state) = state {
+            state.excluded.store(true, Ordering::Relaxed);
+            state.kick();
+        }
+        Self { state }
+    }
+}
+
+impl Drop for Excluded {
+    fn drop(&mut self) {
+        if let Some(state) = self.state {
+            state.excluded.store(false, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The calling thread's name as the kernel has it, NUL-padded.

@@ -73,6 +73,9 @@ fn prepare(
     session: u32,
     words: usize,
 ) -> Option<u64> {
+    if state.is_excluded() {
+        return None;
+    }
     let pool = session::pool();
     if !clock_is_right(lane, session) {
         clock::leave_counter();

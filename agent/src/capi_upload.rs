@@ -1,0 +1,163 @@
+//! The part of the C API by which captures leave: consent, the network's state, and uploads by the
+//! app's own HTTP client. Documented for its users in `include/tracetee.h`; no logic here.
+
+use crate::capi::{ERROR_ARGUMENT, bytes, fail, give_text, guarded, text};
+use crate::control;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use tracetee_uploader::{Body, Failure, NetState, Request, Response, handed};
+
+/// A request for the app's HTTP client. See `tracetee.h`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct CRequest {
+    method: *const c_char,
+    url: *const c_char,
+    headers: *const c_char,
+    body_path: *const c_char,
+    body: *const u8,
+    body_bytes: u64,
+    timeout_ms: u64,
+    max_answer_bytes: u64,
+}
+
+/// Where the answer is put by [`tracetee_respond`].
+#[derive(Debug, Default)]
+pub struct CResponse(Option<Response>);
+
+/// The app's HTTP client: returns one of `TRACETEE_SENT`, `TRACETEE_UNREACHABLE`, `TRACETEE_BROKEN`.
+pub type CSend = unsafe extern "C" fn(*const CRequest, *mut CResponse, *mut c_void) -> c_int;
+
+const SENT: c_int = 0;
+const UNREACHABLE: c_int = 1;
+
+/// Says whether the user consents. See `tracetee.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tracetee_set_consent(given: bool) -> c_int {
+    guarded(|| control::set_consent(given).map(|()| 0))
+}
+
+/// Says what the network and the power are. See `tracetee.h`.
+///
+/// # Safety
+/// `net_json` is null or a NUL-terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_set_network(net_json: *const c_char) -> c_int {
+    // SAFETY: as the caller promises.
+    let net = unsafe { text(net_json) };
+    guarded(|| match net {
+        Some(json) => control::set_network(serde_json::from_str(json)?).map(|()| 0),
+        None => Ok(fail(ERROR_ARGUMENT, "net_json is null or not UTF-8")),
+    })
+}
+
+/// Sends what may be sent by the app's HTTP client. See `tracetee.h`.
+///
+/// # Safety
+/// `net_json` is null or a NUL-terminated string; `send` may be called on this thread with `user`
+/// until this returns; `buffer` is null, or points to `size` writable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_upload(
+    net_json: *const c_char,
+    send: Option<CSend>,
+    user: *mut c_void,
+    buffer: *mut c_char,
+    size: usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    let net = unsafe { text(net_json) };
+    guarded(|| {
+        let Some(send) = send else { return Ok(fail(ERROR_ARGUMENT, "send is null")) };
+        let net: Option<NetState> = match net {
+            Some(json) => Some(serde_json::from_str(json)?),
+            None if net_json.is_null() => None,
+            None => return Ok(fail(ERROR_ARGUMENT, "net_json is not UTF-8")),
+        };
+        // SAFETY: as the caller promises.
+        let mut transport = handed(|request: &Request<'_>| unsafe { hand(send, user, request) });
+        let (pass, status) = control::upload(net, &mut transport)?;
+        let report = serde_json::json!({
+            "delivered": pass.delivered,
+            "held": pass.held,
+            "again_s": pass.again.as_secs_f64(),
+            "status": status,
+        });
+        // SAFETY: as the caller promises.
+        Ok(unsafe { give_text(&report.to_string(), buffer, size) })
+    })
+}
+
+/// Gives the answer to a request. See `tracetee.h`.
+///
+/// # Safety
+/// `response` is what the app's function was called with, during that call; `headers` is null or a
+/// NUL-terminated string; `body` is null, or points to `body_bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_respond(
+    response: *mut CResponse,
+    status: c_int,
+    headers: *const c_char,
+    body: *const u8,
+    body_bytes: usize,
+) {
+    // SAFETY: as the caller promises.
+    let Some(response) = (unsafe { response.as_mut() }) else { return };
+    // SAFETY: as the caller promises.
+    let headers = unsafe { text(headers) }.unwrap_or_default();
+    // SAFETY: as the caller promises.
+    let body = unsafe { bytes(body, body_bytes) };
+    // A panic (no memory) must not go through the app's frames.
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        let header = |line: &str| {
+            let (name, value) = line.split_once(':')?;
+            Some((name.trim().to_owned(), value.trim().to_owned()))
+        };
+        let headers = headers.lines().filter_map(header).collect();
+        let status = u16::try_from(status).unwrap_or(0);
+        response.0 = Some(Response { status, headers, body: body.to_owned() });
+    }));
+}
+
+/// # Safety
+/// `send` may be called with `user`.
+unsafe fn hand(send: CSend, user: *mut c_void, request: &Request<'_>) -> Result<Response, Failure> {
+    let nothing = |_| Failure::Unreachable("the request has a NUL".to_owned());
+    let headers: String =
+        request.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+    let method = CString::new(request.method).map_err(nothing)?;
+    let url = CString::new(request.url.as_str()).map_err(nothing)?;
+    let headers = CString::new(headers).map_err(nothing)?;
+    let (path, body, body_bytes) = match request.body {
+        Body::None => (None, std::ptr::null(), 0),
+        Body::Bytes(bytes) => (None, bytes.as_ptr(), bytes.len() as u64),
+        Body::File { path, bytes } => {
+            let path = path.as_os_str().as_encoded_bytes();
+            (Some(CString::new(path).map_err(nothing)?), std::ptr::null(), bytes)
+        }
+    };
+    let given = CRequest {
+        method: method.as_ptr(),
+        url: url.as_ptr(),
+        headers: headers.as_ptr(),
+        body_path: path.as_ref().map_or(std::ptr::null(), |path| path.as_ptr()),
+        body,
+        body_bytes,
+        timeout_ms: u64::try_from(request.timeout.as_millis()).unwrap_or(u64::MAX),
+        max_answer_bytes: request.max_answer_bytes as u64,
+    };
+    let mut response = CResponse::default();
+    // SAFETY: as the caller promises; what it is given lives until it returns.
+    let said = unsafe { send(&raw const given, &raw mut response, user) };
+    let failure = |what: &str| format!("the app's HTTP client: {what}");
+    match (said, response.0) {
+        (SENT, Some(response)) if (100..=999).contains(&response.status) => {
+            if response.body.len() > request.max_answer_bytes {
+                return Err(Failure::Broken(failure("the answer is too large")));
+            }
+            Ok(response)
+        }
+        (UNREACHABLE, _) => Err(Failure::Unreachable(failure("the server cannot be reached"))),
+        (SENT, _) => Err(Failure::Broken(failure("it gave no answer"))),
+        _ => Err(Failure::Broken(failure("the request broke off"))),
+    }
+}

@@ -1,0 +1,246 @@
+//! Uploads: when a pass of the uploader runs, on whose thread, and what it may do.
+//!
+//! With transport `http` a thread of ours makes the passes, at the lowest priority; with `app` the
+//! app's thread that calls [`upload`] does (WorkManager's). Either is excluded from what is
+//! recorded, and only one makes a pass at a time. The worker's thread tells what the configuration
+//! allows ([`Allowance`]) and is handed the configurations that the server sends.
+
+use super::document::{Document, Network as Allowed};
+use super::install::{Install, TransportChoice};
+use super::policy::{Device, Policy};
+use super::worker::{self, Command};
+use crate::error::Error;
+use crate::recorder::thread::Excluded;
+use crossbeam_channel::Sender;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tracetee_uploader::policy::{self, Rules};
+use tracetee_uploader::{
+    Conditions, NetState, Now, Pass, Quota, Spool, Status, Transport, Uploader,
+};
+
+/// How long the process's end waits for a request that is under way.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// What the configuration and the app allow, and what came of it.
+#[derive(Debug)]
+pub(super) struct Shared {
+    allowance: Mutex<Allowance>,
+    status: Mutex<Option<Status>>,
+    /// The one that makes a pass has it.
+    uploader: Mutex<Uploader>,
+    pub(super) stop: AtomicBool,
+    commands: Mutex<Option<Sender<Command>>>,
+}
+
+/// What the configuration in force allows.
+#[derive(Debug, Clone)]
+struct Allowance {
+    conditions: Conditions,
+    asks_for_config: bool,
+}
+
+/// The uploads of an installed agent.
+#[derive(Debug)]
+pub(crate) struct Uploads {
+    shared: Arc<Shared>,
+    thread: Option<Thread>,
+}
+
+/// With transport `http`: a thread that makes passes until nobody can wake it any more.
+#[derive(Debug)]
+pub(super) struct Thread {
+    pub(super) wake: Sender<()>,
+    pub(super) handle: JoinHandle<()>,
+}
+
+#[cfg(feature = "http")]
+use super::uploads_thread::start as start_thread;
+
+/// A build without HTTP has no such thread; [`Install::endpoint`] refuses before it is asked for.
+#[cfg(not(feature = "http"))]
+#[allow(clippy::unnecessary_wraps, reason = "as with the feature")]
+fn start_thread(_shared: &Arc<Shared>, _install: &Install) -> Result<Option<Thread>, Error> {
+    Ok(None)
+}
+
+/// The time for the uploader.
+pub(crate) fn time() -> Now {
+    let now = worker::now();
+    Now::of(now.boot_ms, now.real_ms)
+}
+
+impl Uploads {
+    /// `None` when nothing is to be sent.
+    pub(crate) fn new(
+        install: &Install,
+        device: &Device,
+        spool: &Path,
+    ) -> Result<Option<Self>, Error> {
+        let Some((endpoint, choice)) = install.endpoint()? else { return Ok(None) };
+        let uploader = Uploader::new(Spool::open(spool)?, endpoint, install.facts(device));
+        let upload = install.upload.as_ref();
+        let allowance = Allowance {
+            // Until a configuration is in force nothing but it is asked for.
+            conditions: Conditions { net: install.net(), killed: true, ..Conditions::default() },
+            asks_for_config: upload.and_then(|upload| upload.config).unwrap_or(true),
+        };
+        let shared = Arc::new(Shared {
+            allowance: Mutex::new(allowance),
+            status: Mutex::new(None),
+            uploader: Mutex::new(uploader),
+            stop: AtomicBool::new(false),
+            commands: Mutex::new(None),
+        });
+        let thread = match choice {
+            TransportChoice::App => None,
+            TransportChoice::Http => start_thread(&shared, install)?,
+        };
+        Ok(Some(Self { shared, thread }))
+    }
+
+    /// Where configurations go that the server sends.
+    pub(crate) fn connect(&self, commands: Option<Sender<Command>>) {
+        *lock(&self.shared.commands) = commands;
+    }
+
+    /// Another configuration is in force.
+    pub(crate) fn allow(&self, policy: &Policy, digest: Option<[u8; 32]>) {
+        let mut allowance = lock(&self.shared.allowance);
+        let conditions = &mut allowance.conditions;
+        conditions.rules = rules(&policy.document);
+        conditions.quota = quota(&policy.document);
+        conditions.poll = Some(Duration::from_secs(policy.document.upload.poll_s));
+        conditions.config_digest = digest;
+        // What is recorded by now is sent, although the device is out of the sample meanwhile.
+        conditions.killed = policy.document.kill.on;
+        drop(allowance);
+        self.wake();
+    }
+
+    /// The app says what the network and the power are.
+    pub(crate) fn set_net(&self, net: NetState) {
+        lock(&self.shared.allowance).conditions.net = net;
+        self.wake();
+    }
+
+    /// A capture has come in.
+    pub(crate) fn wake(&self) {
+        if let Some(thread) = &self.thread {
+            // Full: it is awake.
+            let _ = thread.wake.try_send(());
+        }
+    }
+
+    /// What came of the last pass.
+    pub(crate) fn status(&self) -> Option<Status> {
+        lock(&self.shared.status).clone()
+    }
+
+    /// What the app's thread needs for a pass.
+    pub(crate) fn passer(&self) -> Passer {
+        Passer { shared: Arc::clone(&self.shared) }
+    }
+
+    /// In a forked child, which has no such thread.
+    pub(crate) fn forget(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Uploads {
+    /// Ends the thread. A request that does not end in time is left to itself: it goes with the
+    /// process, and the next one sends the capture again.
+    fn drop(&mut self) {
+        // ORDERING: Relaxed; a wish.
+        self.shared.stop.store(true, Ordering::Relaxed);
+        let Some(Thread { wake, handle }) = self.thread.take() else { return };
+        drop(wake);
+        for _ in 0..PATIENCE.as_millis() {
+            if handle.is_finished() {
+                let _ = handle.join();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Makes a pass on the calling thread.
+pub(crate) struct Passer {
+    shared: Arc<Shared>,
+}
+
+impl Passer {
+    /// One pass with somebody's transport.
+    pub(crate) fn pass(
+        &self,
+        net: Option<NetState>,
+        transport: &mut dyn Transport,
+    ) -> (Pass, Status) {
+        if let Some(net) = net {
+            lock(&self.shared.allowance).conditions.net = net;
+        }
+        self.shared.pass(transport)
+    }
+}
+
+impl Shared {
+    pub(super) fn pass(&self, transport: &mut dyn Transport) -> (Pass, Status) {
+        let _excluded = Excluded::new();
+        let Allowance { mut conditions, asks_for_config } = lock(&self.allowance).clone();
+        if !asks_for_config {
+            conditions.poll = None;
+        }
+        let mut uploader = lock(&self.uploader);
+        let mut pass = uploader.pass(transport, &conditions, &time, &self.stop);
+        let status = uploader.status(time());
+        drop(uploader);
+        *lock(&self.status) = Some(status.clone());
+        if let Some(config) = pass.config.take()
+            && let Some(commands) = lock(&self.commands).as_ref()
+        {
+            let _ = commands.try_send(Command::Offer(config.bytes, config.signature));
+        }
+        (pass, status)
+    }
+
+    /// What went wrong beside a pass.
+    #[cfg(feature = "http")]
+    pub(super) fn say(&self, trouble: &str) {
+        lock(&self.status).get_or_insert_default().trouble = Some(trouble.to_owned());
+    }
+}
+
+/// What the document lets in.
+pub(crate) fn quota(document: &Document) -> Quota {
+    let (budget, upload) = (&document.budget, &document.upload);
+    Quota {
+        bytes: budget.bytes_kept,
+        captures: budget.captures_kept,
+        capture_bytes: budget.bytes_per_capture,
+        age: Duration::from_secs(upload.max_age_s),
+    }
+}
+
+/// What it lets out.
+fn rules(document: &Document) -> Rules {
+    let upload = &document.upload;
+    Rules {
+        network: match upload.network {
+            Allowed::Unmetered => policy::Allowed::Unmetered,
+            Allowed::Any => policy::Allowed::Any,
+            Allowed::Never => policy::Allowed::Never,
+        },
+        charging: upload.charging,
+        bytes_per_day: upload.bytes_per_day,
+        metered_bytes_per_day: upload.metered_bytes_per_day,
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,57 @@
+//! The thread that makes passes where the agent sends itself (feature `http`).
+//!
+//! At the lowest priority; not before the app has started. It ends when nobody can wake it any more.
+
+use super::install::Install;
+use super::uploads::{Shared, Thread};
+use crate::drain::{LOWEST_PRIORITY, lower_priority};
+use crate::error::Error;
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tracetee_uploader::http::Http;
+
+/// How long after the agent's start the first pass is: the start is the app's.
+const FIRST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Starts it.
+pub(super) fn start(shared: &Arc<Shared>, install: &Install) -> Result<Option<Thread>, Error> {
+    let ca_file = install.upload.as_ref().and_then(|upload| upload.ca_file.as_deref());
+    let mut http = Http::new(ca_file)?;
+    let (wake, woken) = bounded(1);
+    let shared = Arc::clone(shared);
+    let work = move || {
+        // A fault of ours ends the uploads and nothing else.
+        if catch_unwind(AssertUnwindSafe(|| run(&shared, &mut http, &woken))).is_err() {
+            shared.say("the uploads ended by a fault of their own");
+        }
+    };
+    let handle = std::thread::Builder::new().name("tracetee-up".to_owned()).spawn(work);
+    let handle = handle.map_err(|source| Error::Io {
+        what: "start the uploads' thread for",
+        path: install.directory.clone(),
+        source,
+    })?;
+    Ok(Some(Thread { wake, handle }))
+}
+
+fn run(shared: &Shared, http: &mut Http, woken: &Receiver<()>) {
+    lower_priority(LOWEST_PRIORITY);
+    let first = Instant::now() + FIRST_PAUSE;
+    loop {
+        match woken.recv_deadline(first) {
+            Ok(()) => {}
+            Err(RecvTimeoutError::Timeout) => break,
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+    // ORDERING: Relaxed; a wish.
+    while !shared.stop.load(Ordering::Relaxed) {
+        let (pass, _) = shared.pass(http);
+        if woken.recv_timeout(pass.again) == Err(RecvTimeoutError::Disconnected) {
+            return;
+        }
+    }
+}
