@@ -1,0 +1,163 @@
+//! Captures leave the app by its own HTTP client, and with the user's consent.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+use tracetee_tests::device::{Device, about};
+use tracetee_tests::{fixture, libcutils, library, trace};
+
+/// What the app printed: requests, and the three reports.
+struct Ran {
+    directory: TempDir,
+    requests: Vec<String>,
+    reports: Vec<Value>,
+}
+
+fn run(mode: &str) -> Ran {
+    let directory = TempDir::new().unwrap();
+    libcutils(directory.path(), 34, &[]);
+    let agent = library(directory.path());
+    let include = format!("-I{}", directory.path().display());
+    let app = fixture(directory.path(), "upload", &[&include, agent.to_str().unwrap()]);
+    let output = Command::new(app)
+        .arg(directory.path())
+        .arg(mode)
+        .env("ATRACE_MARKER", "none")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8(output.stdout).unwrap();
+    let (reports, requests): (Vec<&str>, Vec<&str>) =
+        said.lines().partition(|line| line.starts_with('{'));
+    let reports = reports.into_iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    Ran { directory, requests: requests.into_iter().map(str::to_owned).collect(), reports }
+}
+
+fn header(directory: &Path, request: usize, name: &str) -> Option<String> {
+    let headers = std::fs::read_to_string(directory.join(format!("request-{request}.headers")));
+    let headers = headers.unwrap();
+    let found = headers.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
+    found.map(str::to_owned)
+}
+
+#[test]
+fn an_app_sends_its_capture_itself_and_nothing_of_that_is_in_it() {
+    let ran = run("take");
+    let directory = ran.directory.path();
+    let base = "https://collector.example/v1";
+    assert_eq!(ran.requests.len(), 2, "{:?}", ran.requests);
+    assert_eq!(ran.requests[0], format!("GET {base}/config"));
+    assert_eq!(header(directory, 1, "Authorization").unwrap(), "Bearer t0ken");
+    let id = ran.requests[1].strip_prefix(&format!("PUT {base}/captures/")).unwrap();
+    assert_eq!(header(directory, 2, "If-None-Match").unwrap(), "*");
+
+    // The body is the capture, as it lay there, and says what it is.
+    let body = directory.join("request-2.body");
+    let capture = directory.join("capture.ftrace.zst");
+    std::fs::rename(&body, &capture).unwrap();
+    let payloads: Vec<String> = trace::records(&capture)
+        .iter()
+        .map(|line| line.payload.split('|').nth(2).unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(payloads, ["of the app", ""], "the uploads are not in it");
+    let about = about(&capture);
+    assert_eq!(
+        (&about["id"], &about["window"], &about["config_seq"]),
+        (&id.into(), &"w".into(), &9.into())
+    );
+    // Comment lines before the first record only: both viewers' grammars hold (trace::records).
+    let text = trace::text(&capture);
+    assert!(text.starts_with("# tracer: nop\n"));
+
+    let [first, second, health] = &ran.reports[..] else { panic!("{:?}", ran.reports) };
+    assert_eq!(first["delivered"].as_array().unwrap().len(), 0);
+    assert_eq!(second["delivered"][0], id);
+    assert_eq!((&second["held"], &second["status"]["waiting"]), (&Value::Null, &0.into()));
+    let upload = &health["control"]["upload"];
+    assert_eq!(
+        (&upload["last"]["id"], &upload["last"]["outcome"]),
+        (&id.into(), &"delivered (201)".into())
+    );
+}
+
+#[test]
+fn without_a_network_nothing_is_lost_and_the_report_says_why() {
+    let ran = run("silent");
+    assert_eq!(ran.requests, [""; 0]);
+    let held = ran.reports[0]["held"].as_str().unwrap();
+    assert!(held.contains("cannot be reached"), "{held}");
+    let control = &ran.reports[1]["control"];
+    assert_eq!(control["upload"]["failures"], 1);
+    assert_eq!(control["reason"], "there is no configuration yet");
+}
+
+#[test]
+fn without_consent_nothing_leaves_nothing_stays_and_nothing_begins() {
+    let ran = run("withdraw");
+    assert_eq!(ran.requests.len(), 1, "the configuration: {:?}", ran.requests);
+    assert_eq!(ran.reports[1]["held"], "the user does not consent");
+    let control = &ran.reports[2]["control"];
+    assert_eq!(
+        (&control["upload"]["consent"], &control["upload"]["waiting"]),
+        (&false.into(), &0.into())
+    );
+    assert_eq!(control["reason"], "the user does not consent");
+
+    // It is what the next start begins with, until it is given again.
+    let mut device = Device::new(34);
+    device.configure(serde_json::json!({"seq": 1, "windows": [{"id": "w", "opens": "app_start"}]}));
+    device.install = serde_json::json!({"consent": false});
+    device.run("section one 10");
+    device.install = serde_json::json!({});
+    let ran = device.run("section one 10 health");
+    assert_eq!(ran.health["control"]["reason"], "the user does not consent");
+    assert_eq!(device.captures().len(), 0);
+    device.install = serde_json::json!({"consent": true});
+    device.run("section one 10");
+    assert_eq!(device.captures().len(), 1);
+}
+
+#[test]
+fn where_the_disk_is_full_the_app_goes_on_and_the_loss_is_told() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let mut device = Device::new(34);
+    device.configure(serde_json::json!({"seq": 1, "windows": [
+        {"id": "w", "opens": "app_start", "recorder": {"capacity_kb": 16384}}]}));
+    device.install = serde_json::json!({"directory": disk.path().join("agent")});
+    // Names that do not compress, more of them than the disk takes.
+    let ran = device.run("noise 200000 health");
+    let control = &ran.health["control"];
+    assert_eq!(control["state"], "open", "{control}");
+    let ran = device.run("health");
+    let lost = &ran.health["control"]["upload"]["lost"];
+    assert_eq!(lost["not_written"], 1, "{}", ran.health["control"]);
+}
+
+/// A file system of 2 MB.
+struct SmallDisk(TempDir);
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let directory = TempDir::new().unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=2m", "none"])
+            .arg(directory.path())
+            .output();
+        if !mounted.is_ok_and(|output| output.status.success()) {
+            tracetee_tests::skip("a small file system cannot be mounted (needs root)");
+            return None;
+        }
+        Some(Self(directory))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
