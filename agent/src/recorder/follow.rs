@@ -83,6 +83,8 @@ pub(crate) struct Follower {
     anchors: Vec<Anchor>,
     /// Records seen so far.
     pub(crate) records: u64,
+    /// The room of a copy that was not kept.
+    scratch: Vec<u64>,
 }
 
 /// How many anchors are kept: some seconds of a busy process.
@@ -101,7 +103,7 @@ impl Follower {
         // Who has read the clock before that, for a later record, has its earlier ones seen by us.
         session::barrier();
         for index in 0..reader.blocks() {
-            self.take_new(reader, index, &mut new);
+            self.take_new(reader, index, &wants, &mut new);
         }
         let New { copies, mut runs, breaks, .. } = new;
         let over = self.anchors.len().saturating_sub(MAX_ANCHORS);
@@ -117,8 +119,15 @@ impl Follower {
         }
     }
 
-    /// Copies the new words of block `index` and finds the segments in them.
-    fn take_new(&mut self, reader: &PoolReader<'_>, index: u32, new: &mut New) {
+    /// Copies the new words of block `index` and finds the segments in them. Where nobody wants any of
+    /// them, records are counted and the copy is not kept: a burst is as large as the recorder.
+    fn take_new(
+        &mut self,
+        reader: &PoolReader<'_>,
+        index: u32,
+        wants: &impl Fn(Who) -> bool,
+        new: &mut New,
+    ) {
         let Some(place) = self.places.get_mut(index as usize) else { return };
         let header = Memory::header(reader, index);
         // ORDERING: Relaxed, both; a hint that there is something new. The copy looks again.
@@ -127,7 +136,8 @@ impl Follower {
         if lease == place.lease && committed == place.words {
             return;
         }
-        let mut words = Vec::new();
+        let mut words = std::mem::take(&mut self.scratch);
+        words.clear();
         let from = |lease| if is_same(lease, place.lease) { place.words } else { 0 };
         let copied = copy(reader, index, from, &mut words);
         if copied.is_none_or(|lease| !is_same(lease, place.lease)) {
@@ -137,8 +147,12 @@ impl Follower {
             }
             *place = Place::default();
         }
-        let Some(lease) = copied else { return };
+        let Some(lease) = copied else {
+            self.scratch = words;
+            return;
+        };
         let copy = new.copies.len();
+        let (first_run, mut records) = (new.runs.len(), 0);
         let mut at = 0;
         let mut run_start = 0;
         let mut base = place.base;
@@ -169,6 +183,8 @@ impl Follower {
                 .is_some_and(|segment| new.is_behind(&segment, place.base.saturating_add(delta)))
             {
                 break;
+            } else {
+                records += 1;
             }
             at = next;
         }
@@ -176,7 +192,14 @@ impl Follower {
         place.lease = lease;
         place.words += u32::try_from(at).unwrap_or(0);
         place.is_whole = at == words.len() && matches!(state_of(lease), CLOSED | PARTIAL);
-        new.copies.push(words);
+        let runs = new.runs.get(first_run..).unwrap_or_default();
+        if runs.iter().any(|run| wants(who(&run.segment))) {
+            new.copies.push(words);
+        } else {
+            new.runs.truncate(first_run);
+            self.records += records;
+            self.scratch = words;
+        }
     }
 
     fn show(
