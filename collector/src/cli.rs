@@ -78,6 +78,18 @@ pub(crate) struct RunArgs {
     /// Decimals of the timestamps: us (as the kernel writes) or ns.
     #[arg(long, value_enum, default_value_t = Precision::Us)]
     pub(crate) precision: Precision,
+    /// Send the trace to the collector at this address; what cannot be sent now goes with the next run.
+    #[arg(long, value_name = "URL")]
+    pub(crate) upload: Option<String>,
+    /// The file with the token that the collector knows.
+    #[arg(long, value_name = "FILE", requires = "upload")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// The certificates (PEM) that the collector's must be signed by [default: Mozilla's].
+    #[arg(long, value_name = "FILE", requires = "upload")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Allow http:// to other machines: the trace and the token go unprotected.
+    #[arg(long, requires = "upload")]
+    pub(crate) cleartext: bool,
     /// Say nothing but errors.
     #[arg(short, long)]
     pub(crate) quiet: bool,

@@ -20,6 +20,7 @@ use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use tracetee_uploader::Status;
 
 /// Looks, and says what it has found.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode> {
@@ -295,6 +296,34 @@ fn push_summary(text: &mut String, summary: &Summary) {
     }
 }
 
+fn push_upload(text: &mut String, upload: &Status) {
+    let size = bytes(upload.waiting_bytes);
+    let to = match &*upload.url {
+        "" => "stay on the device: no \"upload\" was given to tracetee_install".to_owned(),
+        url => format!("wait for {url}"),
+    };
+    let _ = writeln!(text, "  upload        {} captures ({size}) {to}", upload.waiting);
+    if !upload.consent {
+        text.push_str("  consent       withdrawn: nothing is recorded or sent\n");
+    }
+    if let Some(last) = &upload.last {
+        let (window, size) = (&last.window, bytes(last.bytes));
+        let _ = writeln!(text, "  last upload   {window} ({size}): {}", last.outcome);
+    }
+    let held = upload.held.iter().map(|reason| ("held", reason));
+    let trouble = upload.trouble.iter().map(|reason| ("spool", reason));
+    for (what, reason) in held.chain(trouble) {
+        let _ = writeln!(text, "  {what:<13} {reason}");
+    }
+    if upload.wait_s > 0 {
+        let (wait_s, failures) = (upload.wait_s, upload.failures);
+        let _ = writeln!(text, "  next upload   in {wait_s} s, after {failures} failures");
+    }
+    for (reason, count) in &upload.lost {
+        let _ = writeln!(text, "  lost          {count} captures: {}", reason.replace('_', " "));
+    }
+}
+
 fn push_control(text: &mut String, control: &Control) {
     match &control.config {
         Some(config) => {
@@ -338,6 +367,7 @@ fn push_control(text: &mut String, control: &Control) {
         control.spent.captures_in_day,
         bytes(control.spent.bytes_in_day),
     );
+    push_upload(text, &control.upload);
     let share = control.overhead.percent.map(|percent| format!("; {percent:.2} % of a processor"));
     let _ = writeln!(
         text,

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use tracetee_uploader::Status;
 
 /// All processes of one run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -95,6 +96,7 @@ pub(crate) struct Control {
     pub(crate) spent: Spent,
     pub(crate) overhead: Overhead,
     pub(crate) tag_resets: u64,
+    pub(crate) upload: Status,
     pub(crate) trouble: Option<String>,
 }
 

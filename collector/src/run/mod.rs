@@ -3,11 +3,13 @@
 //! The journey: [`program`] finds the program and says beforehand whether the agent can be loaded
 //! into it; [`session`] starts it with the library preloaded and a directory for the recorders'
 //! files, and waits for it; then the agent's own code turns those files into one trace, whatever
-//! way the processes ended; [`report`] says what it came to, or why there is none.
+//! way the processes ended; [`report`] says what it came to, or why there is none. With `--upload`,
+//! [`upload`] sends it.
 
 mod program;
 mod report;
 mod session;
+mod upload;
 
 use crate::agent_library::TextOptions;
 use crate::cli::{self, RunArgs};
@@ -50,6 +52,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     };
     let options = TextOptions { catapult_only: args.catapult, precision: args.precision };
 
+    let upload = upload::Upload::new(args)?;
     let session = Session::create(&output, &setup)?;
     let mut child = match session.start(&program.path, name, arguments) {
         Ok(child) => child,
@@ -71,11 +74,19 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     };
     let ended = child.wait_for_end();
     let written = at_limit.unwrap_or_else(write_trace);
-    if let Err(error) = written {
-        // The program's own outcome matters more to whoever called it.
-        cli::say(&format!("error: {error:#}"));
-        if ended == Ended::Exited(0) {
-            return Ok(ExitCode::from(cli::EXIT_OWN_FAILURE));
+    match (written, upload) {
+        (Ok(true), Some(upload)) => match upload.send(&output, &program.path) {
+            Ok(said) if !args.quiet => cli::say(&said),
+            Ok(_) => {}
+            Err(error) => cli::say(&format!("not uploaded: {error:#}")),
+        },
+        (Ok(_), _) => {}
+        (Err(error), _) => {
+            // The program's own outcome matters more to whoever called it.
+            cli::say(&format!("error: {error:#}"));
+            if ended == Ended::Exited(0) {
+                return Ok(ExitCode::from(cli::EXIT_OWN_FAILURE));
+            }
         }
     }
     Ok(ended.exit_code())
@@ -91,17 +102,18 @@ pub(crate) fn find(name: &OsStr) -> Result<program::Program> {
     })
 }
 
+/// `true`: there is a trace.
 fn trace_and_report(
     args: &RunArgs,
     session: &Session,
     options: TextOptions,
     output: &Path,
     program: &program::Program,
-) -> Result<()> {
+) -> Result<bool> {
     let recovered = session.agent().recover(session.directory(), options, output)?;
     let empty = recovered.summary.recorded() == 0;
     if !args.quiet || empty {
         cli::say(&report::report(&recovered, output, program));
     }
-    Ok(())
+    Ok(!empty)
 }
