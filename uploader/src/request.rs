@@ -239,11 +239,11 @@ pub(crate) fn by_ticket<'a>(
 /// The metadata of a capture for its header: what it says of itself, what is known of the device, and
 /// what the spool knows.
 pub(crate) fn meta(name: &Name, path: &Path, device: &Map<String, Value>) -> String {
-    let mut meta = match crate::frames::about(path) {
-        Some(Value::Object(about)) => about,
-        _ => Map::new(),
-    };
-    meta.extend(device.clone());
+    let mut meta = device.clone();
+    if let Some(Value::Object(about)) = crate::frames::about(path) {
+        // What held when it was made is truer than what holds now.
+        meta.extend(about);
+    }
     meta.insert("id".to_owned(), json!(name.id.to_string()));
     meta.insert("window".to_owned(), json!(name.label));
     meta.insert("priority".to_owned(), json!(name.priority));

@@ -138,8 +138,8 @@ impl Install {
         self.upload.as_ref().and_then(|upload| upload.net).unwrap_or(unknown)
     }
 
-    /// What goes with each upload.
-    pub(crate) fn facts(&self, device: &Device) -> Value {
+    /// What goes with each capture.
+    pub(crate) fn facts(&self, device: &Device) -> Map<String, Value> {
         let mut facts = self.device.clone();
         let os = if cfg!(target_os = "android") { "android" } else { "linux" };
         for (name, value) in [
@@ -156,7 +156,7 @@ impl Install {
                 facts.insert(name.to_owned(), value);
             }
         }
-        Value::Object(facts)
+        facts
     }
 
     /// What windows are matched against.

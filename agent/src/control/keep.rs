@@ -176,20 +176,22 @@ impl Worker {
 
     /// What stands in the capture's header.
     fn about(&self, kept: &Kept, window: &str, id: &str) -> serde_json::Value {
-        serde_json::json!({
+        let mut about = serde_json::json!({
             "id": id,
             "window": window,
             "why": kept.why,
             "also": kept.also,
             "span_ns": kept.span_ns,
             "config_seq": kept.policy.document.seq,
-            "version_code": self.device.version_code,
-            "api": self.device.api,
             "pid": std::process::id(),
-            "agent": env!("CARGO_PKG_VERSION"),
             "tag_resets": self.tag_resets,
             "overhead_percent": self.overhead.as_ref().and_then(Overhead::percent),
-        })
+        });
+        // As it is now: by the time that it is sent the app may be another version.
+        if let Some(about) = about.as_object_mut() {
+            about.extend(self.facts.clone());
+        }
+        about
     }
 
     pub(super) fn discard(&mut self, number: u64) {

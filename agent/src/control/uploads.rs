@@ -12,6 +12,7 @@ use super::worker::{self, Command};
 use crate::error::Error;
 use crate::recorder::thread::Excluded;
 use crossbeam_channel::Sender;
+use serde_json::Value;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,7 +82,8 @@ impl Uploads {
         spool: &Path,
     ) -> Result<Option<Self>, Error> {
         let Some((endpoint, choice)) = install.endpoint()? else { return Ok(None) };
-        let uploader = Uploader::new(Spool::open(spool)?, endpoint, install.facts(device));
+        let uploader =
+            Uploader::new(Spool::open(spool)?, endpoint, Value::Object(install.facts(device)));
         let upload = install.upload.as_ref();
         let allowance = Allowance {
             // Until a configuration is in force nothing but it is asked for.

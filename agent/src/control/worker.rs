@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::recorder::follow::Follower;
 use crate::recorder::{thread, writer};
 use crate::{capture, clock, drain};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracetee_uploader::{NetState, Recording, Spool};
@@ -53,6 +54,8 @@ const SOURCE_MS: u64 = 1000;
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(super) device: Device,
+    /// What goes with each capture.
+    pub(super) facts: Map<String, Value>,
     pub(super) store: Store,
     pub(super) spool: Spool,
     /// Where the capture goes that is being streamed.
@@ -108,6 +111,7 @@ impl Worker {
         let ledger = store.ledger().of(boot.trim(), std::process::id());
         let has_config = source.load(&store, now) | source.look(&store, now);
         let mut worker = Self {
+            facts: install.facts(&device),
             device,
             store,
             spool,
