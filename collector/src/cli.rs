@@ -3,12 +3,13 @@
 //! Messages of our own go to stderr with the program's name, so that a traced program's stdout
 //! stays its own.
 
-use crate::{agent_library, demo, doctor, hooks, run};
+use crate::{agent_library, collect, demo, doctor, hooks, run};
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -31,7 +32,12 @@ enum Command {
     /// on (128 + n after signal n); 125 means that tracetee itself failed, 126 that the program
     /// cannot be executed, 127 that it was not found.
     Run(RunArgs),
-    /// Capture a sample app and show what came of it.
+    /// Receive what devices send, and give them their configuration.
+    ///
+    /// PUT /v1/captures/ID and /v1/losses/ID, GET /v1/config, /healthz and /metrics. Runs until Ctrl-C
+    /// or SIGTERM; what is under way then is taken in.
+    Collect(CollectArgs),
+    /// Capture a sample app, have it send the captures, and show what came of it.
     Demo(DemoArgs),
     /// Say why a trace is empty: the health report of a process, the probable cause first.
     ///
@@ -96,6 +102,23 @@ pub(crate) struct RunArgs {
     /// The program and its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) program: Vec<OsString>,
+}
+
+/// Options of `collect`.
+#[derive(Debug, Args)]
+pub(crate) struct CollectArgs {
+    /// Where to listen. Other addresses than this machine's need --token-file.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8440")]
+    pub(crate) listen: SocketAddr,
+    /// The directory that captures are kept in.
+    #[arg(long, value_name = "DIR", default_value = "tracetee-store")]
+    pub(crate) store: PathBuf,
+    /// Who may send: a line APP TOKEN for each app.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// The remote configuration to serve, read anew each time; its signature lies beside it as FILE.sig.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 /// Options of `demo`.
@@ -167,6 +190,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 pub(crate) fn main() -> Result<ExitCode> {
     match Cli::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Collect(args) => collect::collect(&args).map(|()| ExitCode::SUCCESS),
         Command::Demo(args) => demo::demo(&args).map(|()| ExitCode::SUCCESS),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Hooks(args) => hooks::hooks(&args).map(|()| ExitCode::SUCCESS),

@@ -1,18 +1,22 @@
-//! `tracetee demo`: a sample app with the agent installed, the real way, in half a minute.
+//! `tracetee demo`: a sample app with the agent installed, and a collector, the real way, in half a
+//! minute.
 //!
-//! A remote configuration in a file opens and closes the window at its start, and arms the flight
-//! recorder for the jank that follows.
+//! The app's first start has its configuration from the collector; at its second one that opens and
+//! closes the window at the start, and arms the flight recorder for the jank that follows. Both
+//! captures go to the collector, which is where the demo's traces are taken from.
 //!
 //! The sample app and the stand-in libcutils that it calls are C programs of ours under `tests/`,
 //! compiled by `build.rs` and carried inside this program.
 
 use crate::agent_library::Agent;
 use crate::cli::{DemoArgs, print};
-use crate::recovered::{Capture, Health, Summary, bytes, grouped};
+use crate::collect::{Running, Stored};
+use crate::recovered::{Capture, Health, Stats, Summary, bytes, grouped};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,8 +26,12 @@ use tempfile::TempDir;
 const SAMPLE_APP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/sample-app"));
 const LIBCUTILS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libcutils.so"));
 
-/// How long the sample app runs: the start-up window, and some frames that jank behind it.
+/// How long the sample app runs: until it has its configuration; then the start-up window, and some
+/// frames that jank behind it.
+const FIRST_SECONDS: &str = "3";
 const SECONDS: &str = "8";
+/// Where the collector listens.
+const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// Records of one cost measurement, and how many there are: the median counts.
 const COST_RECORDS: &str = "200000";
 const COST_RUNS: usize = 5;
@@ -34,7 +42,7 @@ const REMOTE_CONFIG: &str = r#"{
   "seq": 1,
   "windows": [
     {"id": "start-up", "opens": "app_start", "max_s": 3, "recorder": {"capacity_kb": 16384}},
-    {"id": "jank", "cool_down_s": 3600, "recorder": {"capacity_kb": 4096},
+    {"id": "jank", "cool_down_s": 3, "recorder": {"capacity_kb": 4096},
      "opens": {"triggers": {"any": [{"jank": {"over_ms": 40}}], "before_s": 1, "after_s": 0.5}}}
   ]
 }
@@ -47,28 +55,45 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
     let agent = Agent::load()?;
     let app = SampleApp::unpack()?;
 
-    print(&format!("1. Running a sample app for {SECONDS} s with the agent installed …\n"));
-    let captures = app.run_installed(agent.path(), &args.out)?;
+    let config = app.directory.path().join("remote-config.json");
+    std::fs::write(&config, REMOTE_CONFIG)?;
+    let store = args.out.join("store");
+    let collector = Running::start(ANY_PORT, &store, Some(config), None)?;
+    let url = format!("http://{}", collector.address);
+    print(&format!("1. A collector listens on {url}.\n"));
+
+    print("2. The sample app starts for the first time, with the agent installed …\n");
+    app.run_installed(agent.path(), &url, FIRST_SECONDS)?;
+    print(&format!("3. It starts again and runs for {SECONDS} s …\n"));
+    let captures = app.run_installed(agent.path(), &url, SECONDS)?;
     let Some(start_up) = captures.iter().find(|capture| capture.window == "start-up") else {
         bail!("the start-up window left no capture; `tracetee doctor -- PROGRAM` may say more");
     };
+    let collected = collector.captures();
+    collector.stop()?;
+    print(&format!("   the collector has {} captures\n", collected.len()));
+    for capture in &collected {
+        keep(capture, &args.out)?;
+    }
 
-    print("2. Measuring what a record costs the app …\n");
+    print("4. Measuring what a record costs the app …\n");
     print(&app.costs(agent.path())?);
 
     let (plain, zipped) = (args.out.join("demo.ftrace"), args.out.join("demo.ftrace.zst"));
     let mut text = format!(
-        "3. The traces are in\n     {} ({})\n     {} ({})\n",
+        "5. The traces are in\n     {} ({})\n     {} ({})\n",
         plain.display(),
         bytes(start_up.summary.text_bytes),
         zipped.display(),
         bytes(start_up.summary.file_bytes),
     );
-    if let Some(jank) = captures.iter().find(|capture| capture.window == "jank") {
+    if let Some(jank) = collected.iter().rev().find(|capture| capture.meta["window"] == "jank") {
         let path = args.out.join("demo-jank.ftrace.zst");
-        let size = bytes(jank.summary.file_bytes);
-        let _ = writeln!(text, "     {} ({size}): {}", path.display(), jank.why);
+        let size = bytes(path.metadata()?.len());
+        let why = jank.meta["why"].as_str().unwrap_or_default();
+        let _ = writeln!(text, "     {} ({size}): {why}", path.display());
     }
+    let _ = writeln!(text, "   and as the collector keeps them in {}", store.display());
     text.push_str(
         "   Open https://ui.perfetto.dev, choose \"Open trace file\" and take any of them\n   \
          (press W and S to zoom, A and D to move). The janky frames are the long\n   \
@@ -162,53 +187,30 @@ impl SampleApp {
     }
 
     /// Runs the app with the agent installed in it, and tells what the configuration makes it do.
-    /// Leaves the captures in `out`; gives what the agent says of them.
-    fn run_installed(&self, library: &Path, out: &Path) -> Result<Vec<Capture>> {
-        let config = self.directory.path().join("remote-config.json");
-        std::fs::write(&config, REMOTE_CONFIG)?;
+    /// Gives what the agent says of its captures.
+    fn run_installed(&self, library: &Path, url: &str, seconds: &str) -> Result<Vec<Capture>> {
         let install = serde_json::json!({
             "directory": self.directory.path().join("files"),
-            "config_file": config,
+            "app": "com.example.app",
+            "version_code": 1,
+            "upload": {"url": url},
         });
         let started = Instant::now();
         let mut app = Command::new(&self.program)
-            .arg(SECONDS)
+            .arg(seconds)
             .current_dir(self.directory.path())
             .env("LD_PRELOAD", library)
             .env("TRACETEE_INSTALL", install.to_string())
             .spawn()
             .context("cannot start the sample app")?;
-        let mut captures: Vec<Capture> = Vec::new();
-        let mut last_state = String::new();
+        let mut seen = Seen::default();
         loop {
             let ended = app.try_wait()?;
-            if let Some(stats) = crate::doctor::health(app.id())
-                && let Some(control) = stats.control
-            {
-                let at = format!("{:>4.1} s", started.elapsed().as_secs_f64());
-                if let Some(capture) = control.last_capture
-                    && captures.last().is_none_or(|last| last.path != capture.path)
-                {
-                    print(&format!(
-                        "   {at}  window {} is kept: {}\n",
-                        capture.window, capture.why
-                    ));
-                    keep(&capture, out)?;
-                    if capture.window == "start-up" {
-                        print(&what_it_saw(&capture.summary));
-                    }
-                    captures.push(capture);
-                }
-                if control.state != last_state {
-                    if last_state.is_empty() {
-                        print(&what_it_hooked(&stats.health));
-                    }
-                    print(&format!("   {at}  {}: {}\n", control.state, control.reason));
-                    last_state = control.state;
-                }
+            if let Some(stats) = crate::doctor::health(app.id()) {
+                seen.tell(&stats, started.elapsed());
             }
             match ended {
-                Some(status) if status.success() => return Ok(captures),
+                Some(status) if status.success() => return Ok(seen.captures),
                 Some(status) => bail!("the sample app ended with {status}"),
                 None => std::thread::sleep(Duration::from_millis(100)),
             }
@@ -265,17 +267,62 @@ impl SampleApp {
     }
 }
 
+/// What the app's health report has told so far.
+#[derive(Default)]
+struct Seen {
+    state: String,
+    has_recorded: bool,
+    config: Option<u64>,
+    delivered: u64,
+    captures: Vec<Capture>,
+}
+
+impl Seen {
+    /// Says what is new.
+    fn tell(&mut self, stats: &Stats, after: Duration) {
+        let Some(control) = &stats.control else { return };
+        let at = format!("{:>4.1} s", after.as_secs_f64());
+        let config = control.config.as_ref().map(|config| config.seq);
+        if config != self.config {
+            print(&format!("   {at}  configuration {} is in force\n", config.unwrap_or(0)));
+            self.config = config;
+        }
+        if let Some(capture) = &control.last_capture
+            && self.captures.last().is_none_or(|last| last.path != capture.path)
+        {
+            let Capture { window, why, .. } = capture;
+            print(&format!("   {at}  window {window} is kept: {why}\n"));
+            if window == "start-up" {
+                print(&what_it_saw(&capture.summary));
+            }
+            self.captures.push(capture.clone());
+        }
+        if control.state != self.state {
+            // What was there before the first recording is the agent alone.
+            if control.state != "off" && !std::mem::replace(&mut self.has_recorded, true) {
+                print(&what_it_hooked(&stats.health));
+            }
+            print(&format!("   {at}  {}: {}\n", control.state, control.reason));
+            self.state.clone_from(&control.state);
+        }
+        if control.upload.delivered > self.delivered
+            && let Some(last) = &control.upload.last
+        {
+            let (window, size) = (&last.window, bytes(last.bytes));
+            print(&format!("   {at}  window {window} ({size}) is uploaded: {}\n", last.outcome));
+            self.delivered = control.upload.delivered;
+        }
+    }
+}
+
 /// Copies a capture to where the demo leaves it; that of the start-up as plain text too.
-fn keep(capture: &Capture, out: &Path) -> Result<()> {
-    let Some(path) = &capture.path else {
-        bail!("the capture was not kept: {}", capture.error.as_deref().unwrap_or_default());
-    };
-    if capture.window == "jank" {
-        std::fs::copy(path, out.join("demo-jank.ftrace.zst"))?;
+fn keep(capture: &Stored, out: &Path) -> Result<()> {
+    if capture.meta["window"] == "jank" {
+        std::fs::copy(&capture.path, out.join("demo-jank.ftrace.zst"))?;
         return Ok(());
     }
-    std::fs::copy(path, out.join("demo.ftrace.zst"))?;
+    std::fs::copy(&capture.path, out.join("demo.ftrace.zst"))?;
     let plain = File::create(out.join("demo.ftrace"))?;
-    zstd::stream::copy_decode(File::open(path)?, plain)?;
+    zstd::stream::copy_decode(File::open(&capture.path)?, plain)?;
     Ok(())
 }

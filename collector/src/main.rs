@@ -1,12 +1,14 @@
 //! The program `tracetee`: off the device, around the agent.
 //!
-//! `run` traces a Linux program with the agent preloaded; `demo` shows the whole on a sample app;
+//! `run` traces a Linux program with the agent preloaded; `collect` is the server that devices send to;
+//! `demo` shows the whole on a sample app;
 //! `doctor` says why a trace is empty; `hooks` lists the slots of a process or a file; `library` hands
 //! out the agent's library and header for other uses. The agent itself travels inside this program
 //! ([`agent_library`]).
 
 mod agent_library;
 mod cli;
+mod collect;
 mod demo;
 mod doctor;
 mod hooks;

@@ -15,7 +15,10 @@ fn the_demo_leaves_a_trace_of_an_app_like_process_and_says_what_it_saw() {
     for part in [
         "0 dropped",
         "RenderThread",
+        "A collector listens on http://127.0.0.1:",
+        "configuration 1 is in force",
         "window start-up is kept: app start",
+        "is uploaded: delivered (201)",
         "armed: the flight recorder runs",
         "window jank is kept: jank: 4",
         "ns teed by the agent",

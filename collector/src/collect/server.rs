@@ -1,0 +1,333 @@
+//! The routes: what is asked, who asks, and what the answer is.
+
+use super::receive::{self, Refused};
+use super::store::{Kind, Store, Stored};
+use super::tokens::Tokens;
+use crate::cli::say;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, put};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use uuid::Uuid;
+
+/// Captures that are taken in at once: each has a file open and a processor busy.
+const MAX_AT_ONCE: u64 = 64;
+/// What one who comes beyond that is told to wait, seconds.
+const RETRY_AFTER_S: &str = "30";
+/// Bytes of a loss report: 5,000 losses of 150 bytes each.
+const MAX_REPORT_BYTES: usize = 1 << 20;
+/// Bytes of the metadata header.
+const MAX_META_BYTES: usize = 8 * 1024;
+/// The captures of this run that are remembered, for who runs it.
+const MAX_TAKEN: usize = 1000;
+
+/// All that requests share.
+#[derive(Debug)]
+pub(super) struct Collector {
+    store: Store,
+    tokens: Option<Tokens>,
+    config: Option<PathBuf>,
+    at_once: AtomicU64,
+    counts: Counts,
+    taken: Mutex<Vec<Stored>>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    captures: AtomicU64,
+    capture_bytes: AtomicU64,
+    duplicates: AtomicU64,
+    refused: AtomicU64,
+    quarantined: AtomicU64,
+    losses: AtomicU64,
+    configs: AtomicU64,
+    configs_unchanged: AtomicU64,
+    unauthorised: AtomicU64,
+    busy: AtomicU64,
+}
+
+/// ORDERING: Relaxed, wherever it is used; counts.
+fn add(count: &AtomicU64, more: u64) {
+    count.fetch_add(more, Ordering::Relaxed);
+}
+
+impl Collector {
+    pub(super) fn new(store: Store, tokens: Option<Tokens>, config: Option<PathBuf>) -> Self {
+        let (at_once, counts, taken) = (AtomicU64::new(0), Counts::default(), Mutex::default());
+        Self { store, tokens, config, at_once, counts, taken }
+    }
+
+    pub(super) fn taken(&self) -> Vec<Stored> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The app that asks, where apps are told apart.
+    fn app(&self, headers: &HeaderMap) -> Result<Option<String>, Answer> {
+        let Some(tokens) = &self.tokens else { return Ok(None) };
+        match tokens.app(text(headers, "authorization")) {
+            Some(app) => Ok(Some(app.to_owned())),
+            None => {
+                add(&self.counts.unauthorised, 1);
+                Err(answer(StatusCode::UNAUTHORIZED, "the token is missing or not known"))
+            }
+        }
+    }
+}
+
+type Shared = State<Arc<Collector>>;
+/// A status, and why.
+type Answer = (StatusCode, String);
+
+pub(super) fn router(collector: Arc<Collector>) -> Router {
+    Router::new()
+        .route("/v1/captures/{id}", put(capture))
+        .route("/v1/losses/{id}", put(losses))
+        .route("/v1/config", get(config))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/metrics", get(metrics))
+        .with_state(collector)
+}
+
+fn answer(status: StatusCode, why: &str) -> Answer {
+    (status, format!("{why}\n"))
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// Held while a capture is taken in.
+struct Turn<'a>(&'a AtomicU64);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn capture(State(collector): Shared, Path(id): Path<String>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    match take_capture(&collector, &id, &parts.headers, body).await {
+        Err(busy @ (StatusCode::TOO_MANY_REQUESTS, _)) => {
+            ([(header::RETRY_AFTER, RETRY_AFTER_S)], busy).into_response()
+        }
+        Ok(answer) | Err(answer) => answer.into_response(),
+    }
+}
+
+async fn take_capture(
+    collector: &Arc<Collector>,
+    id: &str,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Answer, Answer> {
+    let app = collector.app(headers)?;
+    let refuse = |status, why: &str| {
+        add(&collector.counts.refused, 1);
+        answer(status, why)
+    };
+    let id =
+        Uuid::try_parse(id).map_err(|_| refuse(StatusCode::BAD_REQUEST, "the id is no UUID"))?;
+    if text(headers, "content-encoding") != Some("zstd") {
+        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Encoding is not zstd"));
+    }
+    let digest = digest(headers)
+        .ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "Content-Digest has no sha-256"))?;
+    let mut meta = meta(headers).map_err(|why| refuse(StatusCode::BAD_REQUEST, &why))?;
+    if let Some(app) = app {
+        meta.insert("app".to_owned(), json!(app));
+    }
+    let meta = Value::Object(meta);
+    let said = text(headers, "content-length").and_then(|text| text.parse::<u64>().ok());
+    if said.is_some_and(|bytes| bytes > receive::MAX_BODY_BYTES) {
+        return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &Refused::TooLarge.to_string()));
+    }
+    // Before its body is asked for: it is there.
+    if collector.store.has(Kind::Capture, id) {
+        add(&collector.counts.duplicates, 1);
+        return Err(answer(StatusCode::PRECONDITION_FAILED, "it is there"));
+    }
+    let present = collector.at_once.fetch_add(1, Ordering::Relaxed);
+    let _turn = Turn(&collector.at_once);
+    if present >= MAX_AT_ONCE {
+        add(&collector.counts.busy, 1);
+        return Err(answer(StatusCode::TOO_MANY_REQUESTS, "too many at once"));
+    }
+    let incoming = collector.store.incoming();
+    let bytes = match receive::stream(body, &incoming, digest).await {
+        Ok(bytes) => bytes,
+        Err(refused) => return Err(refuse(status_of(&refused), &refused.to_string())),
+    };
+    let path = incoming.path.clone();
+    let checked = tokio::task::spawn_blocking(move || receive::check(&path, bytes)).await;
+    if let Err(refused) = checked.unwrap_or_else(|fault| Err(Refused::NoCapture(fault.to_string())))
+    {
+        add(&collector.counts.quarantined, 1);
+        collector.store.quarantine(id, &incoming, &refused.to_string(), &meta);
+        return Err(answer(status_of(&refused), &refused.to_string()));
+    }
+    match collector.store.keep(Kind::Capture, id, &incoming, &meta) {
+        Ok(Some(path)) => {
+            add(&collector.counts.captures, 1);
+            add(&collector.counts.capture_bytes, bytes);
+            let mut taken = collector.taken.lock().unwrap_or_else(PoisonError::into_inner);
+            if taken.len() < MAX_TAKEN {
+                taken.push(Stored { path, meta });
+            }
+            Ok(answer(StatusCode::CREATED, "kept"))
+        }
+        Ok(None) => {
+            add(&collector.counts.duplicates, 1);
+            Err(answer(StatusCode::PRECONDITION_FAILED, "it is there"))
+        }
+        Err(error) => Err(disk(&error)),
+    }
+}
+
+const fn status_of(refused: &Refused) -> StatusCode {
+    match refused {
+        Refused::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Refused::Broken | Refused::Digest => StatusCode::BAD_REQUEST,
+        Refused::NoCapture(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        // Ours to mend: the client keeps it.
+        Refused::Disk(_) => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+fn disk(error: &std::io::Error) -> Answer {
+    say(&format!("cannot store what comes: {error}"));
+    answer(StatusCode::SERVICE_UNAVAILABLE, "it cannot be stored now")
+}
+
+async fn losses(State(collector): Shared, Path(id): Path<String>, request: Request) -> Answer {
+    let (parts, body) = request.into_parts();
+    match take_losses(&collector, &id, &parts.headers, body).await {
+        Ok(answer) | Err(answer) => answer,
+    }
+}
+
+async fn take_losses(
+    collector: &Collector,
+    id: &str,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Answer, Answer> {
+    collector.app(headers)?;
+    let refuse = |why: &str| {
+        add(&collector.counts.refused, 1);
+        answer(StatusCode::BAD_REQUEST, why)
+    };
+    let id = Uuid::try_parse(id).map_err(|_| refuse("the id is no UUID"))?;
+    let bytes = to_bytes(body, MAX_REPORT_BYTES).await;
+    let bytes = bytes.map_err(|error| refuse(&format!("the body: {error}")))?;
+    if digest(headers).is_some_and(|digest| digest != hmac_sha256::Hash::hash(&bytes)) {
+        return Err(refuse(&Refused::Digest.to_string()));
+    }
+    let report: Value = serde_json::from_slice(&bytes)
+        .map_err(|error| refuse(&format!("no loss report: {error}")))?;
+    let incoming = collector.store.incoming();
+    std::fs::write(&incoming.path, &bytes).map_err(|error| disk(&error))?;
+    match collector.store.keep(Kind::Losses, id, &incoming, &report) {
+        Ok(Some(_)) => {
+            add(&collector.counts.losses, 1);
+            Ok(answer(StatusCode::CREATED, "kept"))
+        }
+        Ok(None) => Ok(answer(StatusCode::PRECONDITION_FAILED, "it is there")),
+        Err(error) => Err(disk(&error)),
+    }
+}
+
+async fn config(State(collector): Shared, headers: HeaderMap) -> Response {
+    if let Err(answer) = collector.app(&headers) {
+        return answer.into_response();
+    }
+    let Some(path) = &collector.config else {
+        let none = answer(StatusCode::NOT_FOUND, "no configuration is served here");
+        return none.into_response();
+    };
+    let Ok(bytes) = std::fs::read(path) else {
+        say(&format!("cannot read the configuration {}", path.display()));
+        let later = "the configuration cannot be read now";
+        return answer(StatusCode::SERVICE_UNAVAILABLE, later).into_response();
+    };
+    let signature = std::fs::read(path.with_added_extension("sig")).unwrap_or_default();
+    // A new signature of the same document is another answer.
+    let mut hash = hmac_sha256::Hash::new();
+    hash.update(&bytes);
+    hash.update(&signature);
+    let etag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(hash.finalize()));
+    add(&collector.counts.configs, 1);
+    if text(&headers, "if-none-match") == Some(&etag) {
+        add(&collector.counts.configs_unchanged, 1);
+        return (StatusCode::NOT_MODIFIED, [(header::ETAG, etag)]).into_response();
+    }
+    let mut response =
+        ([(header::ETAG, etag), (header::CONTENT_TYPE, "application/json".to_owned())], bytes)
+            .into_response();
+    if !signature.is_empty()
+        && let Ok(value) = signature_text(&signature).parse()
+    {
+        response.headers_mut().insert("x-tracetee-signature", value);
+    }
+    response
+}
+
+/// A signature as a header: the 64 bytes as hexadecimal digits, or the digits that the file has.
+fn signature_text(signature: &[u8]) -> String {
+    match std::str::from_utf8(signature) {
+        Ok(text) if text.trim().bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            text.trim().to_owned()
+        }
+        _ => signature.iter().map(|byte| format!("{byte:02x}")).collect(),
+    }
+}
+
+async fn metrics(State(collector): Shared) -> Response {
+    let counts = &collector.counts;
+    let mut text = String::new();
+    for (name, help, count) in [
+        ("captures_total", "Captures taken in.", &counts.captures),
+        ("capture_bytes_total", "Their bytes.", &counts.capture_bytes),
+        ("duplicates_total", "Captures that were there.", &counts.duplicates),
+        ("refused_total", "Requests refused for what they said.", &counts.refused),
+        ("quarantined_total", "Bodies that were no capture.", &counts.quarantined),
+        ("loss_reports_total", "Loss reports taken in.", &counts.losses),
+        ("config_requests_total", "Requests for the configuration.", &counts.configs),
+        ("config_unchanged_total", "Of them, those that had it.", &counts.configs_unchanged),
+        ("unauthorised_total", "Requests without a known token.", &counts.unauthorised),
+        ("busy_total", "Captures put off, too many at once.", &counts.busy),
+    ] {
+        let value = count.load(Ordering::Relaxed);
+        let _ = write!(
+            text,
+            "# HELP tracetee_{name} {help}\n# TYPE tracetee_{name} counter\ntracetee_{name} {value}\n"
+        );
+    }
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}
+
+/// RFC 9530: `sha-256=:…:` among others.
+fn digest(headers: &HeaderMap) -> Option<[u8; 32]> {
+    let mut fields = text(headers, "content-digest")?.split(',');
+    let sha256 = fields.find_map(|field| field.trim().strip_prefix("sha-256=:")?.strip_suffix(':'));
+    STANDARD.decode(sha256?).ok()?.try_into().ok()
+}
+
+/// The metadata header; empty where there is none.
+fn meta(headers: &HeaderMap) -> Result<Map<String, Value>, String> {
+    let Some(text) = text(headers, "x-tracetee-meta") else { return Ok(Map::new()) };
+    if text.len() > MAX_META_BYTES {
+        return Err(format!("X-Tracetee-Meta has more than {MAX_META_BYTES} bytes"));
+    }
+    let json = URL_SAFE_NO_PAD.decode(text).map_err(|error| format!("X-Tracetee-Meta: {error}"))?;
+    serde_json::from_slice(&json).map_err(|error| format!("X-Tracetee-Meta: {error}"))
+}

@@ -1,0 +1,300 @@
+//! `tracetee collect` as devices and people meet it, and `tracetee run --upload` to it.
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use tempfile::TempDir;
+use tracetee_tests::{fixture, libcutils, stderr, trace, tracetee};
+use tracetee_uploader::http::Http;
+use tracetee_uploader::{Body, Request, Response, Transport};
+
+const TOKEN: &str = "0123456789abcdef0123";
+const ID: &str = "019a1fd7-2955-7cfa-a44a-a7427d9591d5";
+
+/// A running collector.
+struct Collector {
+    directory: TempDir,
+    process: Child,
+    url: String,
+}
+
+impl Collector {
+    fn start(options: &[&str]) -> Self {
+        let directory = TempDir::new().unwrap();
+        let mut process = Command::new(tracetee())
+            .args(["collect", "--listen", "127.0.0.1:0", "--store"])
+            .arg(directory.path().join("store"))
+            .args(options)
+            .current_dir(directory.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.split_whitespace().nth(2).unwrap().trim_end_matches(',').to_owned();
+        Self { directory, process, url }
+    }
+
+    fn with_token() -> Self {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), format!("com.example {TOKEN}\n")).unwrap();
+        Self::start(&["--token-file", file.path().to_str().unwrap()])
+    }
+
+    fn files(&self, directory: &str) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        let mut directories = vec![self.directory.path().join("store").join(directory)];
+        while let Some(directory) = directories.pop() {
+            for entry in std::fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() { directories.push(path) } else { files.push(path) }
+            }
+        }
+        files.sort();
+        files
+    }
+
+    fn send(
+        &self,
+        method: &'static str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Response {
+        let mut headers: Vec<(String, String)> =
+            headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        if method == "PUT" && !headers.iter().any(|(name, _)| name == "Content-Length") {
+            headers.push(("Content-Length".to_owned(), body.len().to_string()));
+        }
+        let request = Request {
+            method,
+            url: format!("{}{path}", self.url),
+            headers,
+            body: if method == "PUT" { Body::Bytes(body) } else { Body::None },
+            timeout: Duration::from_secs(20),
+            max_answer_bytes: 1 << 20,
+            stop: &AtomicBool::new(false),
+        };
+        Http::new(None).unwrap().send(&request).unwrap()
+    }
+
+    /// A capture as a device sends it, with some of its headers changed.
+    fn put(&self, path: &str, changed: &[(&str, &str)], body: &[u8]) -> u16 {
+        let digest = format!("sha-256=:{}:", STANDARD.encode(hmac_sha256::Hash::hash(body)));
+        let meta = URL_SAFE_NO_PAD.encode(json!({"window": "jank", "app": "com.liar"}).to_string());
+        let bearer = format!("Bearer {TOKEN}");
+        let mut headers = vec![
+            ("Authorization", &*bearer),
+            ("Content-Encoding", "zstd"),
+            ("Content-Digest", &digest),
+            ("X-Tracetee-Meta", &meta),
+            ("If-None-Match", "*"),
+        ];
+        for (name, value) in changed {
+            headers.retain(|(known, _)| known != name);
+            if !value.is_empty() {
+                headers.push((name, value));
+            }
+        }
+        self.send("PUT", path, &headers, body).status
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn zstd(text: &[u8]) -> Vec<u8> {
+    zstd::bulk::compress(text, 3).unwrap()
+}
+
+#[test]
+fn a_capture_is_kept_once_with_its_metadata_and_whose_it_is() {
+    let collector = Collector::with_token();
+    let (first, second) = (zstd(b"# tracer: nop\none\n"), zstd(b"# tracer: nop\ntwo\n"));
+    let path = format!("/v1/captures/{ID}");
+    assert_eq!(collector.put(&path, &[], &first), 201);
+    assert_eq!(collector.put(&path, &[], &second), 412);
+    let files = collector.files("raw");
+    assert_eq!(files.len(), 2, "{files:?}");
+    assert!(files[0].ends_with(format!("raw/v1/dt=2025-10-26/{ID}.ftrace.zst")), "{files:?}");
+    assert_eq!(std::fs::read(&files[0]).unwrap(), first);
+    let meta: Value = serde_json::from_slice(&std::fs::read(&files[1]).unwrap()).unwrap();
+    assert_eq!(meta, json!({"window": "jank", "app": "com.example"}), "the token's app");
+
+    let bearer = format!("Bearer {TOKEN}");
+    let losses = |body: &[u8]| {
+        collector
+            .send("PUT", &format!("/v1/losses/{ID}"), &[("Authorization", &bearer)], body)
+            .status
+    };
+    assert_eq!(losses(br#"{"by_reason": {"age": 1}}"#), 201);
+    assert_eq!(losses(br#"{"by_reason": {"age": 1}}"#), 412);
+    assert_eq!(losses(b"no JSON"), 400);
+    assert_eq!(collector.files("losses").len(), 1);
+    let metrics = collector.send("GET", "/metrics", &[], b"").body;
+    let metrics = String::from_utf8(metrics).unwrap();
+    for line in
+        ["captures_total 1", "duplicates_total 1", "loss_reports_total 1", "refused_total 1"]
+    {
+        assert!(metrics.contains(&format!("\ntracetee_{line}\n")), "{line}: {metrics}");
+    }
+    assert_eq!(collector.send("GET", "/healthz", &[], b"").body, b"ok\n");
+}
+
+#[test]
+fn what_is_no_capture_is_refused_and_set_aside() {
+    let collector = Collector::with_token();
+    let good = zstd(b"# tracer: nop\n");
+    let path = format!("/v1/captures/{ID}");
+    let refused = |changed: &[(&str, &str)], status: u16| {
+        assert_eq!(collector.put(&path, changed, &good), status, "{changed:?}");
+    };
+    refused(&[("Authorization", "")], 401);
+    refused(&[("Authorization", "Bearer wrong-token-of-nobody")], 401);
+    refused(&[("Content-Encoding", "gzip")], 415);
+    refused(&[("Content-Digest", "")], 400);
+    refused(&[("Content-Digest", "sha-256=:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=:")], 400);
+    refused(&[("X-Tracetee-Meta", "!!")], 400);
+    refused(&[("X-Tracetee-Meta", "W10")], 400);
+    for id in ["x", "..%2f..%2fetc%2fpasswd", "%00", &ID[1..]] {
+        assert_eq!(collector.put(&format!("/v1/captures/{id}"), &[], &good), 400, "{id}");
+    }
+    assert!(collector.files("quarantine").is_empty() && collector.files("raw").is_empty());
+
+    // A bomb: 2 GB of text in 70 KB; cut short; no ftrace; no zstd at all.
+    let mut bomb = zstd::Encoder::new(Vec::new(), 9).unwrap();
+    bomb.write_all(b"# tracer: nop\n").unwrap();
+    for _ in 0..2048 {
+        bomb.write_all(&[b' '; 1 << 20]).unwrap();
+    }
+    let bomb = bomb.finish().unwrap();
+    let whole = zstd(&b"# tracer: nop\nline\n".repeat(1000));
+    for body in [&bomb[..], &whole[..whole.len() - 3], &zstd(b"hello\n"), b"hello"] {
+        assert_eq!(collector.put(&path, &[], body), 422);
+        assert_eq!(collector.files("raw").len(), 0);
+        assert_eq!(collector.files("quarantine").len(), 2, "the body and the reason");
+    }
+    let reason = std::fs::read_to_string(&collector.files("quarantine")[1]).unwrap();
+    assert!(reason.contains("no capture"), "{reason}");
+    // It was not the id's fault.
+    assert_eq!(collector.put(&path, &[], &good), 201);
+    assert!(collector.files("incoming").is_empty());
+}
+
+#[test]
+fn the_configuration_is_served_with_its_signature_until_it_is_another() {
+    let directory = TempDir::new().unwrap();
+    let config = directory.path().join("remote.json");
+    std::fs::write(&config, r#"{"schema": 1, "seq": 1}"#).unwrap();
+    let collector = Collector::start(&["--config", config.to_str().unwrap()]);
+    let get = |etag: &str| collector.send("GET", "/v1/config", &[("If-None-Match", etag)], b"");
+    let first = get("");
+    assert_eq!((first.status, &*first.body), (200, &br#"{"schema": 1, "seq": 1}"#[..]));
+    assert_eq!(first.header("x-tracetee-signature"), None);
+    let etag = first.header("etag").unwrap().to_owned();
+    let unchanged = get(&etag);
+    assert_eq!((unchanged.status, unchanged.body.len()), (304, 0));
+    // openssl writes 64 bytes.
+    std::fs::write(config.with_added_extension("sig"), [0xab; 64]).unwrap();
+    let signed = get(&etag);
+    assert_eq!(signed.status, 200);
+    assert_eq!(signed.header("x-tracetee-signature"), Some(&*"ab".repeat(64)));
+}
+
+#[test]
+fn it_ends_in_order_and_refuses_to_be_open_to_anybody() {
+    let mut collector = Collector::start(&[]);
+    let pid = i32::try_from(collector.process.id()).unwrap();
+    // SAFETY: a process of ours.
+    unsafe { libc::kill(pid, libc::SIGTERM) };
+    assert!(collector.process.wait().unwrap().success());
+
+    let refused = |arguments: &[&str], why: &str| {
+        let output = Command::new(tracetee()).arg("collect").args(arguments).output().unwrap();
+        let said = stderr(&output);
+        assert!(output.status.code() == Some(125) && said.contains(why), "{said}");
+    };
+    refused(&["--listen", "0.0.0.0:0"], "Give --token-file");
+    refused(&["--token-file", "/nonexistent"], "cannot read the tokens in /nonexistent");
+    refused(&["--config", "/nonexistent", "--store", "/tmp/tracetee-never"], "/nonexistent");
+    refused(&["--store", "/proc/x"], "cannot create /proc/x");
+}
+
+#[test]
+fn a_run_is_uploaded_at_once_or_with_the_next() {
+    let collector = Collector::with_token();
+    let directory = TempDir::new().unwrap();
+    libcutils(directory.path(), 34, &[]);
+    let program = fixture(directory.path(), "script", &["-DATRACE_API=34", "-ldl"]);
+    let token = directory.path().join("token");
+    std::fs::write(&token, TOKEN).unwrap();
+    let run = |url: &str, output: &Path, name: &str| {
+        let output = Command::new(tracetee())
+            .args(["run", "--upload", url, "--token-file", token.to_str().unwrap(), "-o"])
+            .arg(output)
+            .arg("--")
+            .arg(&program)
+            .args(["section", name, "5"])
+            .env("XDG_STATE_HOME", directory.path().join("state"))
+            .env("ATRACE_MARKER", "none")
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        stderr(&output)
+    };
+    // Plain text is compressed for it.
+    let plain = directory.path().join("first.ftrace");
+    let said = run(&collector.url, &plain, "first");
+    assert!(said.contains(&format!("uploaded to {} as ", collector.url)), "{said}");
+    let files = collector.files("raw");
+    assert_eq!(trace::text(&files[0]), trace::text(&plain));
+    let meta: Value = serde_json::from_slice(&std::fs::read(&files[1]).unwrap()).unwrap();
+    assert_eq!((&meta["app"], &meta["window"]), (&json!("com.example"), &json!("script")));
+
+    // The collector does not answer; then it does.
+    let address = collector.url.trim_start_matches("http://").to_owned();
+    let store = collector.directory.path().join("store");
+    let mut collector = collector;
+    collector.process.kill().unwrap();
+    collector.process.wait().unwrap();
+    let second = directory.path().join("second.ftrace.zst");
+    let said = run(&collector.url, &second, "second");
+    assert!(said.contains("not uploaded to") && said.contains("1 wait in"), "{said}");
+    let tokens = directory.path().join("tokens");
+    std::fs::write(&tokens, format!("com.example {TOKEN}\n")).unwrap();
+    collector.process = Command::new(tracetee())
+        .args([
+            "collect",
+            "--listen",
+            &address,
+            "--token-file",
+            tokens.to_str().unwrap(),
+            "--store",
+        ])
+        .arg(store)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(collector.process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let said = run(&collector.url, &directory.path().join("third.ftrace.zst"), "third");
+    assert!(said.contains("uploaded 1 that waited from earlier runs"), "{said}");
+    assert_eq!(collector.files("raw").len(), 6);
+
+    let refused = Command::new(tracetee())
+        .args(["run", "--upload", "http://collector.example", "--", "true"])
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(125));
+    assert!(stderr(&refused).contains("unprotected"), "{}", stderr(&refused));
+}
