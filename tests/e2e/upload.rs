@@ -134,6 +134,35 @@ fn where_the_disk_is_full_the_app_goes_on_and_the_loss_is_told() {
     assert_eq!(lost["not_written"], 1, "{}", ran.health["control"]);
 }
 
+#[test]
+fn where_the_disk_is_read_only_the_app_goes_on_and_the_report_says_why() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let mut device = Device::new(34);
+    device.configure(serde_json::json!({"seq": 1, "windows": [{"id": "w", "opens": "app_start"}]}));
+    device.install = serde_json::json!({"directory": disk.path().join("agent"), "upload": {
+        "url": "http://127.0.0.1:1", "config": false}});
+    device.run("section one 10");
+    disk.remount("ro");
+    // The agent's thread makes its first pass after two seconds.
+    let ran = device.run("section two 3000 health");
+    let control = &ran.health["control"];
+    let said = control.to_string();
+    assert!(said.contains("Read-only file system"), "{control}");
+    assert!(control["upload"]["held"].as_str().unwrap().contains("Read-only"), "{control}");
+    assert_eq!(control["upload"]["waiting"], 1, "the first one's");
+}
+
+#[test]
+fn a_spool_that_is_deleted_while_it_is_used_is_made_anew() {
+    let device = Device::new(34);
+    device.configure(serde_json::json!({"seq": 1, "windows": [{"id": "w", "opens": "app_start"}]}));
+    let mut app = device.command("section one 1500").spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    std::fs::remove_dir_all(device.directory().join("spool")).unwrap();
+    assert!(app.wait().unwrap().success());
+    assert_eq!(device.captures().len(), 1);
+}
+
 /// A file system of 2 MB.
 struct SmallDisk(TempDir);
 
@@ -153,6 +182,12 @@ impl SmallDisk {
 
     fn path(&self) -> &Path {
         self.0.path()
+    }
+
+    fn remount(&self, how: &str) {
+        let options = format!("remount,{how}");
+        let status = Command::new("mount").args(["-o", &options]).arg(self.path()).status();
+        assert!(status.unwrap().success());
     }
 }
 

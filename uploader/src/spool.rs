@@ -342,8 +342,8 @@ impl Spool {
     // ---- for the uploader ----
 
     /// The role of the one that sends; `None`: another process has it.
-    pub(crate) fn lock_sender(&self) -> Option<File> {
-        self.try_lock("sender")
+    pub(crate) fn lock_sender(&self) -> Result<Option<File>, Error> {
+        self.open_lock("sender")
     }
 
     /// Whole and of its digest?
@@ -393,11 +393,18 @@ impl Spool {
     }
 
     fn try_lock(&self, name: &str) -> Option<File> {
+        self.open_lock(name).ok().flatten()
+    }
+
+    fn open_lock(&self, name: &str) -> Result<Option<File>, Error> {
         let path = self.root.join(name);
-        let file = File::options().write(true).create(true).truncate(false).open(path).ok()?;
+        let mut options = File::options();
+        let file = options.write(true).create(true).truncate(false).open(&path);
+        let file = file.map_err(Error::io("lock", &path))?;
         match file.try_lock() {
-            Ok(()) => Some(file),
-            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => None,
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(Error::io("lock", &path)(error)),
         }
     }
 

@@ -176,10 +176,8 @@ impl Uploader {
         // Somebody may have deleted it.
         let reopened = Spool::open(self.spool.root());
         self.note_trouble(reopened.err());
-        let Some(_sender) = self.spool.lock_sender() else {
-            return Err(Ended(
-                "another process of the app sends, or the spool is read-only".to_owned(),
-            ));
+        let Some(_sender) = self.spool.lock_sender()? else {
+            return Err(Ended("another process of the app sends".to_owned()));
         };
         self.take_back()?;
         let now = (means.clock)();

@@ -235,7 +235,7 @@ fn only_one_process_sends() {
     let mut device = Device::new();
     device.put("a");
     let other = Spool::open(device.spool.root()).unwrap();
-    let sender = other.lock_sender().unwrap();
+    let sender = other.lock_sender().unwrap().unwrap();
     let (pass, asked) = device.pass(|_| status(201));
     assert!(asked.is_empty() && pass.held.unwrap().starts_with("another process"));
     drop(sender);

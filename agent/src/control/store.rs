@@ -139,5 +139,9 @@ fn make_private(directory: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
+    // As it should be already, but for what others made: the disk may be read-only.
+    if fs::metadata(directory)?.permissions().mode() & 0o777 == 0o700 {
+        return Ok(());
+    }
     fs::set_permissions(directory, Permissions::from_mode(0o700))
 }
