@@ -46,14 +46,15 @@ fn an_app_sends_its_capture_itself_and_nothing_of_that_is_in_it() {
     let ran = run("take");
     let directory = ran.directory.path();
     let base = "https://collector.example/v1";
-    assert_eq!(ran.requests.len(), 2, "{:?}", ran.requests);
+    assert_eq!(ran.requests.len(), 3, "{:?}", ran.requests);
     assert_eq!(ran.requests[0], format!("GET {base}/config"));
     assert_eq!(header(directory, 1, "Authorization").unwrap(), "Bearer t0ken");
-    let id = ran.requests[1].strip_prefix(&format!("PUT {base}/captures/")).unwrap();
-    assert_eq!(header(directory, 2, "If-None-Match").unwrap(), "*");
+    // The second capture was made while the first was sent.
+    let id = ran.requests[2].strip_prefix(&format!("PUT {base}/captures/")).unwrap();
+    assert_eq!(header(directory, 3, "If-None-Match").unwrap(), "*");
 
     // The body is the capture, as it lay there, and says what it is.
-    let body = directory.join("request-2.body");
+    let body = directory.join("request-3.body");
     let capture = directory.join("capture.ftrace.zst");
     std::fs::rename(&body, &capture).unwrap();
     let payloads: Vec<String> = trace::records(&capture)
