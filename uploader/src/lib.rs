@@ -12,9 +12,12 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod fetch;
 mod frames;
 #[cfg(feature = "http")]
 pub mod http;
+mod id;
+mod locks;
 mod lost;
 mod mark;
 mod name;
@@ -34,11 +37,13 @@ mod uploader;
 mod uploader_tests;
 
 pub use error::Error;
+pub use fetch::Config;
+pub use locks::Recovery;
 pub use mark::Now;
 pub use net::{NetState, Network};
 pub use quota::Quota;
 pub use request::Endpoint;
-pub use spool::{Recording, Recovery, Spool, Waiting};
+pub use spool::{Recording, Spool, Waiting};
 pub use status::{LastUpload, Status};
 pub use transport::{Body, Failure, Handed, Request, Response, Transport, handed};
-pub use uploader::{Conditions, Config, Pass, Uploader};
+pub use uploader::{Conditions, Pass, Uploader};

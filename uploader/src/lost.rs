@@ -6,9 +6,10 @@
 //! So no loss is counted twice, and none is forgotten.
 
 use crate::error::Error;
+use crate::id::new_id;
 use crate::mark::Now;
 use crate::name::LostName;
-use crate::spool::{file_name, new_id};
+use crate::spool::file_name;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -19,25 +19,18 @@
 
 use crate::error::Error;
 use crate::frames;
+use crate::id::{digest, new_id, random};
+use crate::locks::Recovery;
 use crate::lost::Losses;
 use crate::mark::{Mark, Now};
 use crate::name::{self, LostName, Name, RecName};
 use crate::owner::{self, Owner};
 use crate::quota::{Held, Quota, Room, room};
 use crate::status::Status;
-use hmac_sha256::Hash;
-use std::fs::{self, File, TryLockError};
-use std::hash::{BuildHasher, RandomState};
-use std::io::{ErrorKind, Read};
+use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-use uuid::Uuid;
-
-/// How often the spool's lock is tried for, a millisecond apart. It is held for some milliseconds;
-/// a process that the system froze with it must not hold up this one: without it a quota may be
-/// exceeded for a moment.
-const LOCK_TRIES: u32 = 200;
 
 /// The directory.
 #[derive(Debug)]
@@ -65,12 +58,6 @@ impl Recording {
     pub fn id(&self) -> String {
         self.name.id.to_string()
     }
-}
-
-/// The role of the one that recovers, until it is dropped.
-#[derive(Debug)]
-pub struct Recovery {
-    _lock: File,
 }
 
 /// A capture that waits.
@@ -219,13 +206,6 @@ impl Spool {
         taken
     }
 
-    /// The role of the one that recovers what others left, here and elsewhere; `None`: another
-    /// process has it.
-    #[must_use]
-    pub fn lock_recovery(&self) -> Option<Recovery> {
-        self.try_lock("recovery").map(|lock| Recovery { _lock: lock })
-    }
-
     /// The captures that wait, the next to be sent first: those that failed least, then the highest
     /// priority, then the oldest.
     #[must_use]
@@ -341,11 +321,6 @@ impl Spool {
 
     // ---- for the uploader ----
 
-    /// The role of the one that sends; `None`: another process has it.
-    pub(crate) fn lock_sender(&self) -> Result<Option<File>, Error> {
-        self.open_lock("sender")
-    }
-
     /// Whole and of its digest?
     pub(crate) fn is_intact(waiting: &Waiting) -> bool {
         digest(&waiting.path).is_ok_and(|digest| digest == waiting.name.digest)
@@ -379,33 +354,6 @@ impl Spool {
 
     pub(crate) fn losses(&self) -> Losses<'_> {
         Losses::new(&self.root)
-    }
-
-    /// Held for a change of what waits.
-    pub(crate) fn lock(&self) -> Option<File> {
-        for _ in 0..LOCK_TRIES {
-            if let Some(file) = self.try_lock("lock") {
-                return Some(file);
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        None
-    }
-
-    fn try_lock(&self, name: &str) -> Option<File> {
-        self.open_lock(name).ok().flatten()
-    }
-
-    fn open_lock(&self, name: &str) -> Result<Option<File>, Error> {
-        let path = self.root.join(name);
-        let mut options = File::options();
-        let file = options.write(true).create(true).truncate(false).open(&path);
-        let file = file.map_err(Error::io("lock", &path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(Error::io("lock", &path)(error)),
-        }
     }
 
     /// From `rec/` to `ready/`.
@@ -494,33 +442,4 @@ impl Spool {
 
 pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-fn digest(path: &Path) -> std::io::Result<[u8; 32]> {
-    let mut file = File::open(path)?;
-    let mut hash = Hash::new();
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hash.finalize()),
-            bytes => hash.update(buffer.get(..bytes).unwrap_or_default()),
-        }
-    }
-}
-
-/// A number that nobody can guess, from the kernel where it has one.
-pub(crate) fn random() -> u64 {
-    let mut bytes = [0; 8];
-    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-    match read {
-        Ok(()) => u64::from_ne_bytes(bytes),
-        Err(_) => RandomState::new().hash_one(std::time::Instant::now()),
-    }
-}
-
-/// A UUIDv7: the time in ms, then chance.
-pub(crate) fn new_id(now: Now) -> Uuid {
-    let chance = [random().to_ne_bytes(), random().to_ne_bytes()].concat();
-    let chance = chance.first_chunk().copied().unwrap_or_default();
-    uuid::Builder::from_unix_timestamp_millis(now.real_ms, &chance).into_uuid()
 }

@@ -7,19 +7,20 @@
 //! the app's that matter.
 
 use crate::error::Error;
+use crate::fetch::Config;
+use crate::id::random;
 use crate::mark::Now;
 use crate::name::Name;
 use crate::net::{NetState, Network};
 use crate::policy::{self, MAX_TRIES, Outcome, POLL, Rules, Spent};
 use crate::quota::Quota;
 use crate::request::{self, Endpoint};
-use crate::spool::{Spool, Waiting, random};
+use crate::spool::{Spool, Waiting};
 use crate::state::State;
 use crate::status::{LastUpload, Status};
 use crate::transport::{Body, Failure, Request, Response, Transport};
 use serde_json::{Map, Value};
 use std::fs;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -75,21 +76,12 @@ pub struct Pass {
     pub again: Duration,
 }
 
-/// A configuration as the server gave it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Config {
-    /// Its exact bytes.
-    pub bytes: Vec<u8>,
-    /// The value of `X-Tracetee-Signature`, untouched; empty where there is none.
-    pub signature: Vec<u8>,
-}
-
 /// Sends what the spool holds.
 #[derive(Debug)]
 pub struct Uploader {
-    spool: Spool,
-    state: State,
-    endpoint: Endpoint,
+    pub(crate) spool: Spool,
+    pub(crate) state: State,
+    pub(crate) endpoint: Endpoint,
     /// What is known of the device, for the metadata of each capture.
     device: Map<String, Value>,
     last: Option<LastUpload>,
@@ -99,7 +91,7 @@ pub struct Uploader {
 }
 
 /// The pass is over, for this reason.
-struct Ended(String);
+pub(crate) struct Ended(String);
 
 impl From<Error> for Ended {
     fn from(error: Error) -> Self {
@@ -108,11 +100,11 @@ impl From<Error> for Ended {
 }
 
 /// All that one pass has at hand.
-struct Means<'a> {
-    transport: &'a mut dyn Transport,
-    conditions: &'a Conditions,
-    clock: &'a dyn Fn() -> Now,
-    stop: &'a AtomicBool,
+pub(crate) struct Means<'a> {
+    pub(crate) transport: &'a mut dyn Transport,
+    pub(crate) conditions: &'a Conditions,
+    pub(crate) clock: &'a dyn Fn() -> Now,
+    pub(crate) stop: &'a AtomicBool,
 }
 
 impl Uploader {
@@ -337,70 +329,11 @@ impl Uploader {
     }
 
     /// One more failure in a row.
-    fn failed(&mut self, after: Option<Duration>, why: String, now: Now) -> Ended {
+    pub(crate) fn failed(&mut self, after: Option<Duration>, why: String, now: Now) -> Ended {
         let failures = self.state.wait().failures.saturating_add(1);
         let wait = policy::wait(failures, after, random());
         self.state.set_wait(failures, wait, after.is_some(), now);
         Ended(why)
-    }
-
-    fn fetch_config(&mut self, means: &mut Means<'_>, pass: &mut Pass) -> Result<(), Ended> {
-        let Some(poll) = means.conditions.poll else { return Ok(()) };
-        let now = (means.clock)();
-        let NetState { network, roaming, .. } = means.conditions.net;
-        let poll_ms = u64::try_from(poll.as_millis()).unwrap_or(u64::MAX);
-        let is_due = self.state.asked_ms_ago(now).is_none_or(|ago_ms| ago_ms >= poll_ms);
-        // Battery and cost do not count: it is a few hundred bytes, and brings the kill switch.
-        if !is_due || network == Network::None || roaming {
-            return Ok(());
-        }
-        self.state.set_asked(now);
-        let etag = self.etag_of(means.conditions.config_digest);
-        let request = self.endpoint.config(etag.as_deref(), means.stop);
-        let response = match means.transport.send(&request) {
-            Ok(response) => response,
-            Err(Failure::Unreachable(why) | Failure::Broken(why)) => {
-                return Err(self.failed(None, why, (means.clock)()));
-            }
-        };
-        match response.status {
-            200 => {
-                if let Some(etag) = response.header("etag") {
-                    self.keep_etag(&response.body, etag);
-                }
-                let signature = response.header("x-tracetee-signature").unwrap_or_default();
-                let signature = signature.as_bytes().to_vec();
-                pass.config = Some(Config { bytes: response.body, signature });
-                Ok(())
-            }
-            // There is no other one; or none at all.
-            304 | 404 | 410 => Ok(()),
-            _ => {
-                let now = (means.clock)();
-                match policy::classify(&response, real_time(now)) {
-                    Outcome::Retry { after, why, .. } => Err(self.failed(after, why, now)),
-                    Outcome::Delivered | Outcome::Discard(_) => Ok(()),
-                }
-            }
-        }
-    }
-
-    fn etag_file(&self) -> PathBuf {
-        self.spool.root().join("state").join("etag")
-    }
-
-    /// The ETag of the configuration in force, if the server's last one was that.
-    fn etag_of(&self, digest: Option<[u8; 32]>) -> Option<String> {
-        let text = fs::read_to_string(self.etag_file()).ok()?;
-        let (of, etag) = text.split_once('\n')?;
-        let is_clean = etag.bytes().all(|byte| (0x20..0x7f).contains(&byte));
-        (of == hex(&digest?) && is_clean).then(|| etag.to_owned())
-    }
-
-    fn keep_etag(&self, body: &[u8], etag: &str) {
-        // A cache: torn, it fits no digest.
-        let digest = hmac_sha256::Hash::hash(body);
-        let _ = fs::write(self.etag_file(), format!("{}\n{etag}", hex(&digest)));
     }
 
     /// Last, so that a server that takes no reports has the captures all the same.
@@ -496,10 +429,6 @@ fn judge(answer: Result<Response, Failure>, now: Now) -> (String, Judged) {
     }
 }
 
-fn real_time(now: Now) -> SystemTime {
+pub(crate) fn real_time(now: Now) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(now.real_ms)
-}
-
-fn hex(bytes: &[u8; 32]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,0 +1,88 @@
+//! The configuration: asked for when it is due, and handed on untouched.
+//!
+//! A part of a pass. Whose signature counts, and whether it may be in force, is for the agent to say.
+
+use crate::net::{NetState, Network};
+use crate::policy::{self, Outcome};
+use crate::transport::Failure;
+use crate::uploader::{Ended, Means, Pass, Uploader, real_time};
+use std::fs;
+use std::path::PathBuf;
+
+/// A configuration as the server gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Its exact bytes.
+    pub bytes: Vec<u8>,
+    /// The value of `X-Tracetee-Signature`, untouched; empty where there is none.
+    pub signature: Vec<u8>,
+}
+
+impl Uploader {
+    pub(crate) fn fetch_config(
+        &mut self,
+        means: &mut Means<'_>,
+        pass: &mut Pass,
+    ) -> Result<(), Ended> {
+        let Some(poll) = means.conditions.poll else { return Ok(()) };
+        let now = (means.clock)();
+        let NetState { network, roaming, .. } = means.conditions.net;
+        let poll_ms = u64::try_from(poll.as_millis()).unwrap_or(u64::MAX);
+        let is_due = self.state.asked_ms_ago(now).is_none_or(|ago_ms| ago_ms >= poll_ms);
+        // Battery and cost do not count: it is a few hundred bytes, and brings the kill switch.
+        if !is_due || network == Network::None || roaming {
+            return Ok(());
+        }
+        self.state.set_asked(now);
+        let etag = self.etag_of(means.conditions.config_digest);
+        let request = self.endpoint.config(etag.as_deref(), means.stop);
+        let response = match means.transport.send(&request) {
+            Ok(response) => response,
+            Err(Failure::Unreachable(why) | Failure::Broken(why)) => {
+                return Err(self.failed(None, why, (means.clock)()));
+            }
+        };
+        match response.status {
+            200 => {
+                if let Some(etag) = response.header("etag") {
+                    self.keep_etag(&response.body, etag);
+                }
+                let signature = response.header("x-tracetee-signature").unwrap_or_default();
+                let signature = signature.as_bytes().to_vec();
+                pass.config = Some(Config { bytes: response.body, signature });
+                Ok(())
+            }
+            // There is no other one; or none at all.
+            304 | 404 | 410 => Ok(()),
+            _ => {
+                let now = (means.clock)();
+                match policy::classify(&response, real_time(now)) {
+                    Outcome::Retry { after, why, .. } => Err(self.failed(after, why, now)),
+                    Outcome::Delivered | Outcome::Discard(_) => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn etag_file(&self) -> PathBuf {
+        self.spool.root().join("state").join("etag")
+    }
+
+    /// The ETag of the configuration in force, if the server's last one was that.
+    fn etag_of(&self, digest: Option<[u8; 32]>) -> Option<String> {
+        let text = fs::read_to_string(self.etag_file()).ok()?;
+        let (of, etag) = text.split_once('\n')?;
+        let is_clean = etag.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+        (of == hex(&digest?) && is_clean).then(|| etag.to_owned())
+    }
+
+    fn keep_etag(&self, body: &[u8], etag: &str) {
+        // A cache: torn, it fits no digest.
+        let digest = hmac_sha256::Hash::hash(body);
+        let _ = fs::write(self.etag_file(), format!("{}\n{etag}", hex(&digest)));
+    }
+}
+
+fn hex(bytes: &[u8; 32]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,39 @@
+//! What tells captures and their content apart: ids, digests, and the chance that both need.
+
+use crate::mark::Now;
+use hmac_sha256::Hash;
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::Read;
+use std::path::Path;
+use uuid::Uuid;
+
+/// A number that nobody can guess, from the kernel where it has one.
+pub(crate) fn random() -> u64 {
+    let mut bytes = [0; 8];
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    match read {
+        Ok(()) => u64::from_ne_bytes(bytes),
+        Err(_) => RandomState::new().hash_one(std::time::Instant::now()),
+    }
+}
+
+/// A UUIDv7: the time in ms, then chance.
+pub(crate) fn new_id(now: Now) -> Uuid {
+    let chance = [random().to_ne_bytes(), random().to_ne_bytes()].concat();
+    let chance = chance.first_chunk().copied().unwrap_or_default();
+    uuid::Builder::from_unix_timestamp_millis(now.real_ms, &chance).into_uuid()
+}
+
+/// SHA-256 of a file, a piece at a time.
+pub(crate) fn digest(path: &Path) -> std::io::Result<[u8; 32]> {
+    let mut file = File::open(path)?;
+    let mut hash = Hash::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hash.finalize()),
+            bytes => hash.update(buffer.get(..bytes).unwrap_or_default()),
+        }
+    }
+}
