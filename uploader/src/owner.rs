@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Owner {
     path: PathBuf,
-    _lock: File,
+    /// `None`: it is another process's.
+    lock: Option<File>,
 }
 
 impl Owner {
@@ -25,7 +26,12 @@ impl Owner {
         let lock = File::create(&new).map_err(Error::io("create", &new))?;
         lock.try_lock().map_err(|error| Error::io("lock", &new)(error.into()))?;
         fs::rename(&new, &path).map_err(Error::io("create", &path))?;
-        Ok(Self { path, _lock: lock })
+        Ok(Self { path, lock: Some(lock) })
+    }
+
+    /// In a forked child: the lock is the parent's, who keeps it.
+    pub(crate) fn leave(mut self) {
+        self.lock = None;
     }
 
     pub(crate) fn name(&self) -> String {
@@ -35,7 +41,9 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        if self.lock.is_some() {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -69,6 +77,10 @@ mod tests {
         assert!(!is_dead(directory.path(), &name));
         remove_dead(directory.path());
         assert!(directory.path().join(&name).exists());
+        // A child that was forked with it has a copy of the descriptor.
+        let copy = owner.lock.as_ref().unwrap().try_clone().unwrap();
+        Owner { path: owner.path.clone(), lock: Some(copy) }.leave();
+        assert!(!is_dead(directory.path(), &name));
         drop(owner);
         assert!(is_dead(directory.path(), &name));
         // As a killed process leaves it.

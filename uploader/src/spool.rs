@@ -108,6 +108,13 @@ impl Spool {
         Ok(())
     }
 
+    /// In a forked child: what is the parent's stays the parent's.
+    pub fn leave(mut self) {
+        if let Some(owner) = self.owner.take() {
+            owner.leave();
+        }
+    }
+
     /// Its directory.
     #[must_use]
     pub fn root(&self) -> &Path {

@@ -1,7 +1,7 @@
 //! Uploads: when a pass of the uploader runs, on whose thread, and what it may do.
 //!
 //! With transport `http` a thread of ours makes the passes, at the lowest priority; with `app` the
-//! app's thread that calls [`upload`] does (WorkManager's). Either is excluded from what is
+//! app's thread that calls [`super::upload`] does (WorkManager's). Either is excluded from what is
 //! recorded, and only one makes a pass at a time. The worker's thread tells what the configuration
 //! allows ([`Allowance`]) and is handed the configurations that the server sends.
 

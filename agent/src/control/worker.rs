@@ -248,8 +248,9 @@ impl Worker {
 
     /// In a forked child: the file is the parent's, and so is its lock.
     pub(crate) fn forget(self) {
-        let Self { uploads, .. } = self;
+        let Self { uploads, spool, .. } = self;
         uploads.into_iter().for_each(Uploads::forget);
+        spool.leave();
     }
 
     fn apply_config(&mut self, now: Now) {
