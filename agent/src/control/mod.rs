@@ -20,6 +20,7 @@ mod machine;
 mod overhead;
 mod parse;
 mod policy;
+mod remains;
 mod report;
 mod source;
 mod starts;
