@@ -91,7 +91,7 @@ impl Transport for Http {
                 Box::new(file.take(bytes))
             }
         };
-        let mut body = Stoppable { inner: &mut *reader, stop: request.stop };
+        let mut body = Stoppable { inner: &mut *reader, stop: request.stop, was_read: false };
         let timeout = Some(request.timeout);
         let answer = match request.body {
             Body::None => {
@@ -108,7 +108,12 @@ impl Transport for Http {
                 self.agent.run(head)
             }
         };
-        let mut answer = answer.map_err(|error| failure(&request.url, &error))?;
+        let mut answer = answer.map_err(|error| {
+            let why = format!("{}: {error}", host(&request.url));
+            // Without a byte of its body no server has it: no such host, nobody there, an untrusted
+            // certificate.
+            if body.was_read { Failure::Broken(why) } else { Failure::Unreachable(why) }
+        })?;
         let headers = answer.headers().iter().filter_map(|(name, value)| {
             Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
         });
@@ -126,41 +131,18 @@ impl Transport for Http {
 struct Stoppable<'a> {
     inner: &'a mut dyn Read,
     stop: &'a AtomicBool,
+    was_read: bool,
 }
 
 impl Read for Stoppable<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.was_read = true;
         // ORDERING: Relaxed; a wish, nothing is published with it.
         if self.stop.load(Ordering::Relaxed) {
             return Err(io::Error::other("it was told to stop"));
         }
         self.inner.read(buffer)
     }
-}
-
-fn failure(url: &str, error: &ureq::Error) -> Failure {
-    use io::ErrorKind;
-    use ureq::{Error as E, Timeout};
-    let said = format!("{}: {error}", host(url));
-    let was_sent = match error {
-        E::HostNotFound | E::ConnectionFailed | E::BadUri(_) | E::Tls(_) | E::InvalidProxyUrl => {
-            false
-        }
-        #[cfg(feature = "https")]
-        E::Rustls(_) | E::Pem(_) => false,
-        E::Timeout(Timeout::Resolve | Timeout::Connect) => false,
-        E::Io(error) => !matches!(
-            error.kind(),
-            // rustls' errors come as invalid data.
-            ErrorKind::ConnectionRefused
-                | ErrorKind::HostUnreachable
-                | ErrorKind::NetworkUnreachable
-                | ErrorKind::AddrNotAvailable
-                | ErrorKind::InvalidData
-        ),
-        _ => true,
-    };
-    if was_sent { Failure::Broken(said) } else { Failure::Unreachable(said) }
 }
 
 /// Scheme and host: the path of a presigned address holds its signature.
