@@ -116,6 +116,12 @@ pub(crate) struct CollectArgs {
     /// Who may send: a line APP TOKEN for each app.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
+    /// The certificate chain (PEM) for TLS.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Its key (PEM).
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// The remote configuration to serve, read anew each time; its signature lies beside it as FILE.sig.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

@@ -10,7 +10,7 @@
 
 use crate::agent_library::Agent;
 use crate::cli::{DemoArgs, print};
-use crate::collect::{Running, Stored};
+use crate::collect::{Running, Serves, Stored};
 use crate::recovered::{Capture, Health, Stats, Summary, bytes, grouped};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
@@ -58,7 +58,8 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
     let config = app.directory.path().join("remote-config.json");
     std::fs::write(&config, REMOTE_CONFIG)?;
     let store = args.out.join("store");
-    let collector = Running::start(ANY_PORT, &store, Some(config), None)?;
+    let serves = Serves { store: &store, config: Some(config), tokens: None, tls: None };
+    let collector = Running::start(ANY_PORT, serves)?;
     let url = format!("http://{}", collector.address);
     print(&format!("1. A collector listens on {url}.\n"));
 

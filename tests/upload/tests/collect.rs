@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -228,6 +229,53 @@ fn it_ends_in_order_and_refuses_to_be_open_to_anybody() {
     refused(&["--token-file", "/nonexistent"], "cannot read the tokens in /nonexistent");
     refused(&["--config", "/nonexistent", "--store", "/tmp/tracetee-never"], "/nonexistent");
     refused(&["--store", "/proc/x"], "cannot create /proc/x");
+}
+
+#[test]
+fn with_a_certificate_it_speaks_tls_and_nothing_else() {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let leaf = CertificateParams::new(["localhost".to_owned()]).unwrap();
+    let leaf = leaf.signed_by(&key, &authority).unwrap();
+    let directory = TempDir::new().unwrap();
+    let file = |name: &str, text: String| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (roots, chain) = (file("ca.pem", authority.pem()), file("chain.pem", leaf.pem()));
+    let key = file("key.pem", key.serialize_pem());
+    let collector = Collector::start(&["--tls-cert", &chain, "--tls-key", &key]);
+    let port = collector.url.rsplit(':').next().unwrap();
+    assert!(collector.url.starts_with("https://"), "{}", collector.url);
+    let get = |url: String, ca_file: Option<&Path>| {
+        let request = Request {
+            method: "GET",
+            url,
+            headers: Vec::new(),
+            body: Body::None,
+            timeout: Duration::from_secs(20),
+            max_answer_bytes: 1000,
+            stop: &AtomicBool::new(false),
+        };
+        Http::new(ca_file).unwrap().send(&request)
+    };
+    let answer = get(format!("https://localhost:{port}/healthz"), Some(Path::new(&roots))).unwrap();
+    assert_eq!(answer.body, b"ok\n");
+    assert!(get(format!("https://localhost:{port}/healthz"), None).is_err(), "not Mozilla's");
+    assert!(get(format!("http://localhost:{port}/healthz"), None).is_err());
+
+    let refused = |arguments: &[&str], why: &str| {
+        let output = Command::new(tracetee()).arg("collect").args(arguments).output().unwrap();
+        let said = stderr(&output);
+        assert!(!output.status.success() && said.contains(why), "{said}");
+    };
+    refused(&["--tls-cert", &chain], "--tls-key");
+    refused(&["--tls-cert", "/nonexistent", "--tls-key", &key], "cannot read the certificate in");
+    refused(&["--tls-cert", &key, "--tls-key", &key], "holds no certificate");
+    refused(&["--tls-cert", &roots, "--tls-key", &key], "do not go together");
 }
 
 #[test]
