@@ -493,7 +493,7 @@ fn lock() -> MutexGuard<'static, Slot> {
 }
 
 /// Has [`after_fork_in_child`] called in every forked child from now on.
-fn watch_forks() {
+pub(crate) fn watch_forks() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // SAFETY: a handler of the right type. When it cannot be registered (no memory), a forked

@@ -24,5 +24,5 @@ mod slots;
 
 pub use error::Error;
 pub use hook::{Filter, Hook, Proxy};
-pub use registry::{Later, Registry};
+pub use registry::{Later, Registry, ignore_later_libraries};
 pub use report::{ModuleReport, Outcome, Report, Skipped, SlotReport};

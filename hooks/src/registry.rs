@@ -54,6 +54,8 @@ impl Registry {
                 searched: vec!["dlsym(RTLD_NEXT)".into(), "dlsym(RTLD_DEFAULT)".into()],
             });
         }
+        // ORDERING: Relaxed; what a forked child had set for itself.
+        IGNORES_LATER.store(false, Ordering::Relaxed);
         // dlsym takes another lock of glibc's linker, which comes before the one that `with` takes.
         let loader_hooks = loader::hooks().to_vec();
         for hook in &loader_hooks {
@@ -123,8 +125,23 @@ impl Drop for Registry {
     }
 }
 
+/// Whether later libraries are not looked for: see [`ignore_later_libraries`].
+static IGNORES_LATER: AtomicBool = AtomicBool::new(false);
+
+/// For a forked child that records nothing: its calls of `dlsym` and `dlopen` look for no new library
+/// any more, until something is installed anew. A look takes the dynamic linker's lock, which another
+/// thread of the parent may have held when it forked: the child would wait for ever.
+pub fn ignore_later_libraries() {
+    // ORDERING: Relaxed; the child has one thread.
+    IGNORES_LATER.store(true, Ordering::Relaxed);
+}
+
 /// A library was loaded or unloaded: hooks what is new. Called by the `dlopen` proxies.
 pub(crate) fn libraries_changed() {
+    // ORDERING: Relaxed; see above.
+    if IGNORES_LATER.load(Ordering::Relaxed) {
+        return;
+    }
     // Without allocating: `dlsym` is called in odd places, an allocator's own start among them.
     if LoadCounters::now().is_some_and(|counters| counters.are_seen()) {
         return;

@@ -235,6 +235,9 @@ fn a_child_that_was_forked_while_another_thread_held_the_agents_lock_does_not_ha
     let device = Device::new(34);
     device.configure(with_windows(json!([{"id": "w", "opens": "app_start", "max_s": 20}])));
     device.run("burst x 5000 fork-busy 100");
+    // Nor where nothing is recorded.
+    device.configure(json!({"seq": 2, "windows": []}));
+    device.run("fork-busy 100");
 }
 
 #[test]

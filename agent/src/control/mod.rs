@@ -84,6 +84,8 @@ pub fn install(install: &Install) -> Result<(), Error> {
     if crate::capture::is_running() {
         return Err(Error::State("a capture is running; stop it first"));
     }
+    // Whether or not it ever records: a child must not ask for locks that a thread held.
+    crate::capture::watch_forks();
     // ORDERING: Relaxed, here and below: a flag, what it stands for is behind a lock.
     IS_INSTALLED.store(true, Ordering::Relaxed);
     let start = || {
@@ -258,6 +260,7 @@ pub(crate) fn forget_after_fork() {
     if !IS_INSTALLED.swap(false, Ordering::Relaxed) {
         return;
     }
+    tracetee_hooks::ignore_later_libraries();
     vitals::forget_after_fork();
     crate::socket::forget_after_fork();
     // A lock that was held when the parent forked is held for ever: nobody asks for it any more.
