@@ -7,6 +7,10 @@
 use crate::error::Error;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// No process takes longer to lock a file that it has made, but one that is frozen.
+const BEING_MADE: Duration = Duration::from_secs(3600);
 
 /// A process's own lock, held until it is dropped.
 #[derive(Debug)]
@@ -59,7 +63,10 @@ pub(crate) fn is_dead(directory: &Path, name: &str) -> bool {
 pub(crate) fn remove_dead(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if !name.ends_with(".new") && is_dead(directory, &name) {
+        // One that is being made is not locked yet; a process that was killed then left it.
+        let age = entry.metadata().and_then(|file| file.modified()).map(|time| time.elapsed());
+        let is_new = name.ends_with(".new") && !matches!(age, Ok(Ok(age)) if age > BEING_MADE);
+        if !is_new && is_dead(directory, &name) {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -86,7 +93,12 @@ mod tests {
         // As a killed process leaves it.
         File::create(directory.path().join("77-1")).unwrap();
         assert!(is_dead(directory.path(), "77-1"));
+        // Killed before it was locked: long ago, and right now.
+        let old = File::create(directory.path().join("78-1.new")).unwrap();
+        old.set_modified(std::time::SystemTime::now() - 2 * BEING_MADE).unwrap();
+        File::create(directory.path().join("79-1.new")).unwrap();
         remove_dead(directory.path());
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        let left = fs::read_dir(directory.path()).unwrap().map(|one| one.unwrap().file_name());
+        assert_eq!(left.collect::<Vec<_>>(), ["79-1.new"]);
     }
 }
