@@ -167,15 +167,17 @@ async fn take_capture(
         Ok(bytes) => bytes,
         Err(refused) => return Err(refuse(status_of(&refused), &refused.to_string())),
     };
-    let path = incoming.path.clone();
-    let checked = tokio::task::spawn_blocking(move || receive::check(&path, bytes)).await;
-    if let Err(refused) = checked.unwrap_or_else(|fault| Err(Refused::NoCapture(fault.to_string())))
-    {
-        add(&collector.counts.quarantined, 1);
-        collector.store.quarantine(id, &incoming, &refused.to_string(), &meta);
-        return Err(answer(status_of(&refused), &refused.to_string()));
-    }
-    match collector.store.keep(Kind::Capture, id, &incoming, &meta) {
+    // Reading all of it and the disk take their time: not on the threads that serve.
+    let (shared, about) = (Arc::clone(collector), meta.clone());
+    let kept = tokio::task::spawn_blocking(move || {
+        if let Err(refused) = receive::check(&incoming.path, bytes) {
+            add(&shared.counts.quarantined, 1);
+            shared.store.quarantine(id, &incoming, &refused.to_string(), &about);
+            return Err(refused);
+        }
+        shared.store.keep(Kind::Capture, id, &incoming, &about).map_err(Refused::Disk)
+    });
+    match kept.await.unwrap_or_else(|fault| Err(Refused::Disk(std::io::Error::other(fault)))) {
         Ok(Some(path)) => {
             add(&collector.counts.captures, 1);
             add(&collector.counts.capture_bytes, bytes);
@@ -189,7 +191,8 @@ async fn take_capture(
             add(&collector.counts.duplicates, 1);
             Err(answer(StatusCode::PRECONDITION_FAILED, "it is there"))
         }
-        Err(error) => Err(disk(&error)),
+        Err(Refused::Disk(error)) => Err(disk(&error)),
+        Err(refused) => Err(answer(status_of(&refused), &refused.to_string())),
     }
 }
 
