@@ -8,6 +8,10 @@ use crate::transport::Failure;
 use crate::uploader::{Ended, Means, Pass, Uploader, real_time};
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// By then the agent has taken a configuration, or refused it.
+const DECIDED: Duration = Duration::from_secs(1);
 
 /// A configuration as the server gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,13 +48,19 @@ impl Uploader {
         };
         match response.status {
             200 => {
+                let digest = hmac_sha256::Hash::hash(&response.body);
                 if let Some(etag) = response.header("etag") {
-                    self.keep_etag(&response.body, etag);
+                    self.keep_etag(&digest, etag);
+                }
+                if means.conditions.config_digest == Some(digest) {
+                    return Ok(());
                 }
                 let signature = response.header("x-tracetee-signature").unwrap_or_default();
                 let signature = signature.as_bytes().to_vec();
                 pass.config = Some(Config { bytes: response.body, signature });
-                Ok(())
+                pass.again = DECIDED;
+                // It may be the kill switch: nothing is sent before that is known.
+                Err(Ended("another configuration has come, which decides first".to_owned()))
             }
             // There is no other one; or none at all.
             304 | 404 | 410 => Ok(()),
@@ -76,10 +86,9 @@ impl Uploader {
         (of == hex(&digest?) && is_clean).then(|| etag.to_owned())
     }
 
-    fn keep_etag(&self, body: &[u8], etag: &str) {
+    fn keep_etag(&self, digest: &[u8; 32], etag: &str) {
         // A cache: torn, it fits no digest.
-        let digest = hmac_sha256::Hash::hash(body);
-        let _ = fs::write(self.etag_file(), format!("{}\n{etag}", hex(&digest)));
+        let _ = fs::write(self.etag_file(), format!("{}\n{etag}", hex(digest)));
     }
 }
 

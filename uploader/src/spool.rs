@@ -15,7 +15,8 @@
 //! A capture moves by rename, so it is in one place whatever moment its process is killed at. Its
 //! data is synced before it is `ready`; names are not, so after a loss of power a capture may be
 //! in its former place: it is then sent again, which the server knows by its id. Several
-//! processes of an app share one spool. Nothing here runs on an app's threads.
+//! processes of an app share one spool. Nothing here runs on an app's threads, but for opening it and
+//! the user's consent when the agent is installed.
 
 use crate::error::Error;
 use crate::frames;

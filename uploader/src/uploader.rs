@@ -1,8 +1,8 @@
 //! One pass: what waits is sent, as far as policy and the server let it.
 //!
 //! In this order: is anything allowed at all, what a killed sender has left, quotas, the wait after
-//! failures, the configuration, captures one after the other, the loss report. The first failure
-//! ends the pass: what failed a second ago fails. Nothing sleeps here; the caller comes again
+//! failures, the configuration (another one ends the pass: it decides first), captures one after the
+//! other, the loss report. The first failure ends the pass: what failed a second ago fails. Nothing sleeps here; the caller comes again
 //! after [`Pass::again`]. Runs on a thread that is the uploader's for that time, never on one of
 //! the app's that matter.
 
@@ -36,8 +36,8 @@ pub struct Conditions {
     pub rules: Rules,
     /// What the spool may hold.
     pub quota: Quota,
-    /// The kill switch is on, or sampling has left this device out: nothing but the configuration
-    /// is asked for.
+    /// The kill switch is on, or no configuration was ever in force: nothing but the configuration is
+    /// asked for.
     pub killed: bool,
     /// How often the configuration is asked for; `None`: never.
     pub poll: Option<Duration>,
@@ -91,7 +91,7 @@ pub struct Uploader {
 }
 
 /// The pass is over, for this reason.
-pub(crate) struct Ended(String);
+pub(crate) struct Ended(pub(crate) String);
 
 impl From<Error> for Ended {
     fn from(error: Error) -> Self {

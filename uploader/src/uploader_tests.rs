@@ -342,6 +342,22 @@ fn the_configuration_is_asked_for_when_it_is_due_and_handed_on_untouched() {
     assert_eq!((&*found.bytes, &*found.signature), (&b"{\"schema\": 1}"[..], &b"c0ffee"[..]));
     let (pass, asked) = device.pass(|_| config("\"v1\""));
     assert!(asked.is_empty() && pass.config.is_none(), "not due");
+    // It may be the kill switch: what waits is not sent in the same pass.
+    device.conditions.killed = false;
+    let id = device.put("a").id();
+    device.later(Duration::from_secs(3600));
+    let (pass, asked) = device.pass(|_| config("\"v1\""));
+    assert_eq!((asked.len(), pass.again), (1, Duration::from_secs(1)));
+    assert!(pass.held.unwrap().contains("decides first"));
+    // A server that knows no ETags gives the one in force again: that is no other one.
+    device.later(Duration::from_secs(3600));
+    device.conditions.config_digest = Some(hmac_sha256::Hash::hash(b"{\"schema\": 1}"));
+    let (pass, _) = device.pass(|request| match request.method {
+        "GET" => config("\"v1\""),
+        _ => status(201),
+    });
+    assert_eq!((pass.config, pass.delivered), (None, vec![id]));
+    device.conditions.killed = true;
     // It is in force: only another one is wanted. It was refused: it is wanted again.
     for (digest, expected) in
         [(hmac_sha256::Hash::hash(b"{\"schema\": 1}"), Some("\"v1\"")), ([0; 32], None)]

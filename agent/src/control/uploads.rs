@@ -33,7 +33,10 @@ pub(super) struct Shared {
     status: Mutex<Option<Status>>,
     /// The one that makes a pass has it.
     uploader: Mutex<Uploader>,
-    pub(super) stop: AtomicBool,
+    /// The pass that is under way is to end now.
+    stop: AtomicBool,
+    /// None is to begin any more.
+    pub(super) ended: AtomicBool,
     commands: Mutex<Option<Sender<Command>>>,
 }
 
@@ -95,6 +98,7 @@ impl Uploads {
             status: Mutex::new(None),
             uploader: Mutex::new(uploader),
             stop: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
             commands: Mutex::new(None),
         });
         let thread = match choice {
@@ -119,8 +123,17 @@ impl Uploads {
         conditions.config_digest = digest;
         // What is recorded by now is sent, although the device is out of the sample meanwhile.
         conditions.killed = policy.document.kill.on;
+        if conditions.killed {
+            self.interrupt();
+        }
         drop(allowance);
         self.wake();
+    }
+
+    /// A request that is under way is broken off. The next pass knows why.
+    pub(crate) fn interrupt(&self) {
+        // ORDERING: Relaxed; a wish.
+        self.shared.stop.store(true, Ordering::Relaxed);
     }
 
     /// The app says what the network and the power are.
@@ -158,7 +171,8 @@ impl Drop for Uploads {
     /// process, and the next one sends the capture again.
     fn drop(&mut self) {
         // ORDERING: Relaxed; a wish.
-        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.ended.store(true, Ordering::Relaxed);
+        self.interrupt();
         let Some(Thread { wake, handle }) = self.thread.take() else { return };
         drop(wake);
         for _ in 0..PATIENCE.as_millis() {
@@ -193,11 +207,14 @@ impl Passer {
 impl Shared {
     pub(super) fn pass(&self, transport: &mut dyn Transport) -> (Pass, Status) {
         let _excluded = Excluded::new();
+        let mut uploader = lock(&self.uploader);
+        // ORDERING: Relaxed, both; wishes. What one was for is in the spool, or in the conditions that
+        // are looked at behind it.
+        self.stop.store(self.ended.load(Ordering::Relaxed), Ordering::Relaxed);
         let Allowance { mut conditions, asks_for_config } = lock(&self.allowance).clone();
         if !asks_for_config {
             conditions.poll = None;
         }
-        let mut uploader = lock(&self.uploader);
         let mut pass = uploader.pass(transport, &conditions, &time, &self.stop);
         let status = uploader.status(time());
         drop(uploader);

@@ -48,7 +48,7 @@ fn run(shared: &Shared, http: &mut Http, woken: &Receiver<()>) {
         }
     }
     // ORDERING: Relaxed; a wish.
-    while !shared.stop.load(Ordering::Relaxed) {
+    while !shared.ended.load(Ordering::Relaxed) {
         let (pass, _) = shared.pass(http);
         if woken.recv_timeout(pass.again) == Err(RecvTimeoutError::Disconnected) {
             return;

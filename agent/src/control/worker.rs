@@ -222,6 +222,9 @@ impl Worker {
     /// What is open goes with the user's consent, and nothing begins without it.
     fn consent(&mut self, given: bool, now: Now) {
         let noted = if given { self.spool.consent() } else { self.spool.withdraw() };
+        if let Some(uploads) = self.uploads.as_ref().filter(|_| !given) {
+            uploads.interrupt();
+        }
         self.note_trouble(noted.err().map(|error| error.to_string()));
         self.apply_config(now);
         if !given {
