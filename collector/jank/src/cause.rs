@@ -1,0 +1,225 @@
+//! What takes the time of a late frame, by the names that Android gives its slices.
+//!
+//! A slice that tells a cause tells it for all that runs inside of it, unless something inside tells
+//! another. What the framework calls its own steps (`traversal`, `draw` …) tells none: time in there
+//! that nothing else explains is [`Cause::Unexplained`], and stays visible as that.
+
+use serde::Serialize;
+
+/// A cause of jank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The thread waits for the garbage collector, or collects itself.
+    Gc,
+    /// It waits for a lock: Java's monitors, ART's and native ones.
+    Lock,
+    /// A call into another process.
+    Binder,
+    /// Layouts are inflated.
+    Inflate,
+    /// Resources, assets, themes, drawables are loaded.
+    Resources,
+    /// Classes, dex files, native libraries are loaded or verified.
+    ClassLoading,
+    /// Code is compiled.
+    Jit,
+    /// It waits for a buffer of the display.
+    Buffer,
+    /// The disk or a database.
+    Io,
+    /// The main thread waits for the render thread.
+    RenderWait,
+    /// Shaders, textures, layers: the graphics pipeline's own work.
+    Graphics,
+    /// A section that has a name of its own: of the app, of a library.
+    Section,
+    /// Nothing tells.
+    Unexplained,
+}
+
+impl Cause {
+    /// As it is written in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gc => "gc",
+            Self::Lock => "lock",
+            Self::Binder => "binder",
+            Self::Inflate => "inflate",
+            Self::Resources => "resources",
+            Self::ClassLoading => "class_loading",
+            Self::Jit => "jit",
+            Self::Buffer => "buffer",
+            Self::Io => "io",
+            Self::RenderWait => "render_wait",
+            Self::Graphics => "graphics",
+            Self::Section => "section",
+            Self::Unexplained => "unexplained",
+        }
+    }
+}
+
+/// How a rule looks at a name.
+#[derive(Debug, Clone, Copy)]
+enum Is {
+    /// The whole name.
+    Name(&'static str),
+    /// Its beginning.
+    Begins(&'static str),
+    /// Somewhere in it.
+    Has(&'static str),
+}
+
+use Is::{Begins, Has, Name};
+
+/// The names of AOSP's frameworks/base, libhwui, libgui and ART, the first that fits counts.
+const RULES: &[(Is, Cause)] = &[
+    // ART: waits of the thread, then work on it.
+    (Begins("GC: "), Cause::Gc),
+    (Begins("WaitForGcToComplete"), Cause::Gc),
+    (Has("concurrent copying GC"), Cause::Gc),
+    (Has("concurrent mark compact GC"), Cause::Gc),
+    (Has("mark sweep GC"), Cause::Gc),
+    (Begins("Alloc "), Cause::Gc),
+    (Begins("(Paused)"), Cause::Gc),
+    (Name("Trim"), Cause::Gc),
+    (Begins("monitor contention with"), Cause::Lock),
+    (Begins("Lock contention on "), Cause::Lock),
+    (Begins("Contending for "), Cause::Lock),
+    (Begins("SuspendThreadBy"), Cause::Lock),
+    (Begins("binder transaction"), Cause::Binder),
+    (Begins("binder reply"), Cause::Binder),
+    (Begins("AIDL::"), Cause::Binder),
+    (Begins("HIDL::"), Cause::Binder),
+    (Name("inflate"), Cause::Inflate),
+    (Begins("AssetManager"), Cause::Resources),
+    (Begins("ResourcesManager"), Cause::Resources),
+    (Begins("ResourcesImpl"), Cause::Resources),
+    (Begins("Theme::"), Cause::Resources),
+    (Begins("res/"), Cause::Resources),
+    (Begins("assets/"), Cause::Resources),
+    (Begins("ApkAssets"), Cause::Resources),
+    (Begins("createTypeface"), Cause::Resources),
+    (Begins("ImageDecoder#"), Cause::Resources),
+    (Begins("BitmapFactory#"), Cause::Resources),
+    (Begins("decodeBitmap"), Cause::Resources),
+    (Begins("VerifyClass "), Cause::ClassLoading),
+    (Begins("InitializeClass"), Cause::ClassLoading),
+    (Begins("OpenDexFile"), Cause::ClassLoading),
+    (Begins("Open dex file"), Cause::ClassLoading),
+    (Begins("OpenDexFilesFromOat"), Cause::ClassLoading),
+    (Begins("LoadApkAssets"), Cause::ClassLoading),
+    (Begins("dlopen"), Cause::ClassLoading),
+    (Begins("LoadNativeLibrary"), Cause::ClassLoading),
+    (Begins("PathClassLoader"), Cause::ClassLoading),
+    (Has("dex2oat"), Cause::ClassLoading),
+    (Has("app image"), Cause::ClassLoading),
+    (Begins("JIT compiling"), Cause::Jit),
+    (Begins("JIT "), Cause::Jit),
+    (Name("Compiling"), Cause::Jit),
+    (Name("ScopedCodeCacheWrite"), Cause::Jit),
+    (Begins("dequeueBuffer"), Cause::Buffer),
+    (Begins("waitForBufferRelease"), Cause::Buffer),
+    (Begins("waitForFreeSlot"), Cause::Buffer),
+    (Begins("Waiting for GPU"), Cause::Buffer),
+    (Begins("waiting for GPU"), Cause::Buffer),
+    (Begins("waiting for HWC"), Cause::Buffer),
+    (Begins("waitOnFences"), Cause::Buffer),
+    (Begins("postAndWait"), Cause::RenderWait),
+    (Begins("SQLite"), Cause::Io),
+    (Begins("sqlite3_"), Cause::Io),
+    (Begins("QueuedWork"), Cause::Io),
+    (Has("SharedPreferences"), Cause::Io),
+    (Begins("fsync"), Cause::Io),
+    (Begins("disk "), Cause::Io),
+    (Begins("StrictMode"), Cause::Io),
+    (Begins("shader_compile"), Cause::Graphics),
+    (Begins("Upload "), Cause::Graphics),
+    (Begins("Texture upload"), Cause::Graphics),
+    (Begins("eglSwapBuffers"), Cause::Graphics),
+    (Begins("flush commands"), Cause::Graphics),
+    (Begins("issueDrawCommands"), Cause::Graphics),
+    (Name("flush layers"), Cause::Graphics),
+];
+
+/// The framework's own steps: they say where, not why.
+const STEPS: &[Is] = &[
+    Begins("Choreographer#"),
+    Begins("DrawFrame"),
+    Name("input"),
+    Name("animation"),
+    Name("insets_animation"),
+    Name("traversal"),
+    Name("commit"),
+    Name("performTraversals"),
+    Name("measure"),
+    Name("layout"),
+    Name("draw"),
+    Name("layouting"),
+    Begins("Record View#draw"),
+    Begins("scheduleTraversals"),
+    Begins("relayoutWindow"),
+    Begins("deliverInputEvent"),
+    Begins("HWUI:"),
+    Name("syncFrameState"),
+    Name("prepareTree"),
+    Begins("draw-VRI"),
+    Begins("layout-"),
+    Begins("measure-"),
+];
+
+impl Is {
+    fn fits(self, name: &str) -> bool {
+        match self {
+            Name(text) => name == text,
+            Begins(text) => name.starts_with(text),
+            Has(text) => name.contains(text),
+        }
+    }
+}
+
+/// The cause that a slice of this name tells; `None`: a step of the framework, which tells none.
+pub(crate) fn told_by(name: &str) -> Option<Cause> {
+    if let Some(&(_, cause)) = RULES.iter().find(|(rule, _)| rule.fits(name)) {
+        return Some(cause);
+    }
+    if STEPS.iter().any(|step| step.fits(name)) || name.is_empty() {
+        return None;
+    }
+    // ART names the loading of a class by its descriptor.
+    let is_descriptor = name.starts_with('L') && name.ends_with(';') && name.contains('/');
+    Some(if is_descriptor { Cause::ClassLoading } else { Cause::Section })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_their_causes() {
+        for (name, cause) in [
+            ("GC: Wait For Completion Alloc", Some(Cause::Gc)),
+            ("Background concurrent copying GC", Some(Cause::Gc)),
+            (
+                "monitor contention with owner a (1) at b waiters=0 blocking from c",
+                Some(Cause::Lock),
+            ),
+            ("Lock contention on thread suspend count lock (owner tid: 1)", Some(Cause::Lock)),
+            ("binder transaction", Some(Cause::Binder)),
+            ("inflate", Some(Cause::Inflate)),
+            ("VerifyClass com.example.Foo", Some(Cause::ClassLoading)),
+            ("Lcom/example/Foo;", Some(Cause::ClassLoading)),
+            ("JIT compiling void a.b.c()", Some(Cause::Jit)),
+            ("dequeueBuffer", Some(Cause::Buffer)),
+            ("postAndWait", Some(Cause::RenderWait)),
+            ("Feed.bind", Some(Cause::Section)),
+            ("inflated", Some(Cause::Section)),
+            ("Choreographer#doFrame 12", None),
+            ("traversal", None),
+            ("", None),
+        ] {
+            assert_eq!(told_by(name), cause, "{name}");
+        }
+    }
+}

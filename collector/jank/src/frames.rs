@@ -1,0 +1,196 @@
+//! Frames: what the main thread did of each, joined with what the render thread did.
+//!
+//! Since Android 12 both carry the vsync's id; before, a `DrawFrame` belongs to the `doFrame` in or
+//! behind which it began, up to the next one.
+
+use crate::app::{App, DO_FRAME, draw_id, frame_id};
+use crate::cause::Cause;
+use crate::period::Period;
+use crate::screens::Screens;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tracetee_trace::{Slice, Trace};
+
+/// Without a render thread a frame takes so much more than the main thread's part: Perfetto's rule.
+pub(crate) const ASSUMED_RENDER_NS: u64 = 5_000_000;
+/// Android vitals: a frame that takes longer is frozen.
+const FROZEN_NS: u64 = 700_000_000;
+/// JankStats: a frame is janky that takes longer than so many periods.
+const JANKY_PERIODS: u64 = 2;
+
+/// Matrix's levels, by the vsyncs that a frame missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// 0 to 2.
+    Best,
+    /// 3 to 8.
+    Normal,
+    /// 9 to 23.
+    Middle,
+    /// 24 to 41.
+    High,
+    /// 42 and more.
+    Frozen,
+}
+
+impl Level {
+    /// All, the best first.
+    pub const ALL: [Self; 5] = [Self::Best, Self::Normal, Self::Middle, Self::High, Self::Frozen];
+
+    const fn of(dropped: u64) -> Self {
+        match dropped {
+            0..3 => Self::Best,
+            3..9 => Self::Normal,
+            9..24 => Self::Middle,
+            24..42 => Self::High,
+            42.. => Self::Frozen,
+        }
+    }
+
+    /// As it is written in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Best => "best",
+            Self::Normal => "normal",
+            Self::Middle => "middle",
+            Self::High => "high",
+            Self::Frozen => "frozen",
+        }
+    }
+}
+
+/// A frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// The vsync's id, since Android 12.
+    pub vsync_id: Option<i64>,
+    /// What was on the screen, if the trace says.
+    pub screen: Option<Arc<str>>,
+    /// When the main thread began it, in the trace's clock.
+    pub start_ns: u64,
+    /// How long the main thread took.
+    pub ui_ns: u64,
+    /// How long the render thread took, if it drew.
+    pub render_ns: Option<u64>,
+    /// From `start_ns` to the end of the later of both; with 5 ms assumed where the app has no render
+    /// thread.
+    pub dur_ns: u64,
+    /// Whole periods in `dur_ns`: vsyncs missed.
+    pub dropped: u64,
+    /// By them.
+    pub level: Level,
+    /// Longer than a period.
+    pub slow: bool,
+    /// Longer than two.
+    pub janky: bool,
+    /// Longer than 700 ms.
+    pub frozen: bool,
+    /// What is over a period.
+    pub jank_ns: u64,
+    /// Of a janky one: what took most of it, and its key.
+    pub cause: Option<(Cause, Arc<str>)>,
+}
+
+/// The slices that frames are made of.
+#[derive(Debug, Default)]
+pub(crate) struct FrameSlices {
+    /// By time: the `doFrame`, its id, and the draws of it (thread, slice).
+    pub(crate) found: Vec<Found>,
+    pub(crate) has_render_thread: bool,
+    /// All draws by their begin.
+    pub(crate) draws: Vec<(u32, Slice)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) vsync_id: Option<i64>,
+    pub(crate) ui: Slice,
+    pub(crate) draws: Vec<(u32, Slice)>,
+}
+
+impl Found {
+    pub(crate) fn ui_end_ns(&self) -> u64 {
+        self.ui.end_ns
+    }
+
+    /// The draw that ended last, if behind the main thread's part.
+    pub(crate) fn last_draw(&self) -> Option<(u32, Slice)> {
+        self.draws.iter().copied().max_by_key(|(_, slice)| slice.end_ns)
+    }
+}
+
+impl FrameSlices {
+    pub(crate) fn find(trace: &Trace, app: &App) -> Self {
+        let mut found: Vec<Found> = Vec::new();
+        let mut by_id: HashMap<i64, usize> = HashMap::new();
+        let main = trace.threads.get(&app.pid);
+        for slice in main.iter().flat_map(|thread| &thread.slices) {
+            let Some(vsync_id) = frame_id(trace.names.text(slice.name), DO_FRAME) else { continue };
+            // One inside of another is the same frame's.
+            if found.last().is_some_and(|last| slice.start_ns < last.ui.end_ns) {
+                continue;
+            }
+            if let Some(id) = vsync_id {
+                by_id.insert(id, found.len());
+            }
+            found.push(Found { vsync_id, ui: *slice, draws: Vec::new() });
+        }
+        let mut draws = Vec::new();
+        for &tid in &app.render_tids {
+            let Some(thread) = trace.threads.get(&tid) else { continue };
+            for slice in &thread.slices {
+                let Some(id) = draw_id(trace.names.text(slice.name)) else { continue };
+                draws.push((tid, *slice));
+                let place = match id {
+                    Some(id) => by_id.get(&id).copied(),
+                    // The last frame that began before it did.
+                    None => found
+                        .partition_point(|frame| frame.ui.start_ns <= slice.start_ns)
+                        .checked_sub(1),
+                };
+                let frame = place.and_then(|place| found.get_mut(place));
+                // An id of an earlier boot, a frame cut off at the beginning: not this frame's.
+                if let Some(frame) = frame.filter(|frame| frame.ui.start_ns <= slice.start_ns) {
+                    frame.draws.push((tid, *slice));
+                }
+            }
+        }
+        draws.sort_by_key(|(_, slice)| slice.start_ns);
+        Self { found, has_render_thread: !app.render_tids.is_empty(), draws }
+    }
+
+    pub(crate) fn frames(&self, period: Period, screens: &Screens) -> Vec<Frame> {
+        self.found.iter().map(|found| self.frame(found, period, screens)).collect()
+    }
+
+    fn frame(&self, found: &Found, period: Period, screens: &Screens) -> Frame {
+        let (start_ns, ui_ns) = (found.ui.start_ns, found.ui.duration_ns());
+        let draw_end_ns = found.last_draw().map(|(_, slice)| slice.end_ns);
+        let dur_ns = match draw_end_ns {
+            Some(end_ns) => end_ns.max(found.ui.end_ns) - start_ns,
+            None if self.has_render_thread => ui_ns,
+            None => ui_ns + ASSUMED_RENDER_NS,
+        };
+        let render_ns = (!found.draws.is_empty())
+            .then(|| found.draws.iter().map(|(_, slice)| slice.duration_ns()).sum());
+        let dropped = dur_ns / period.ns.max(1);
+        Frame {
+            vsync_id: found.vsync_id,
+            screen: screens.at(start_ns),
+            start_ns,
+            ui_ns,
+            render_ns,
+            dur_ns,
+            dropped,
+            level: Level::of(dropped),
+            slow: dur_ns > period.ns,
+            janky: dur_ns > JANKY_PERIODS * period.ns,
+            frozen: dur_ns > FROZEN_NS,
+            jank_ns: dur_ns.saturating_sub(period.ns),
+            cause: None,
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What was on the screen when: as the capture says, as the app's markers say.
+//!
+//! `tracetee_set_screen` leaves an instant `screen:NAME`; Android's activities leave
+//! `performCreate:CLASS` and `performResume:CLASS` on the main thread.
+
+use crate::app::App;
+use crate::namer::Namer;
+use std::sync::Arc;
+use tracetee_trace::Trace;
+
+const OF_ACTIVITIES: [&str; 2] = ["performCreate:", "performResume:"];
+const OF_APP: &str = "screen:";
+
+/// The screens of a trace.
+#[derive(Debug, Default)]
+pub(crate) struct Screens {
+    /// By time.
+    shown: Vec<(u64, Arc<str>)>,
+}
+
+impl Screens {
+    pub(crate) fn find(trace: &Trace, app: &App, namer: &Namer<'_>) -> Self {
+        let mut shown: Vec<(u64, Arc<str>)> = Vec::new();
+        for instant in trace.instants.iter().filter(|instant| instant.pid == app.pid) {
+            if let Some(screen) = trace.names.text(instant.name).strip_prefix(OF_APP) {
+                shown.push((instant.at_ns, screen.trim().into()));
+            }
+        }
+        // What the app says itself is what its team calls its screens.
+        if shown.is_empty() {
+            let main = trace.threads.get(&app.pid);
+            for slice in main.iter().flat_map(|thread| &thread.slices) {
+                let name = namer.mapped(slice.name);
+                let class = OF_ACTIVITIES.iter().find_map(|prefix| name.strip_prefix(prefix));
+                shown.extend(class.map(|class| (slice.start_ns, Arc::from(class.trim()))));
+            }
+        }
+        shown.sort_by_key(|&(at_ns, _)| at_ns);
+        // What it was when recording began.
+        if let Some(screen) = trace.about.get("screen").and_then(serde_json::Value::as_str) {
+            shown.insert(0, (0, screen.into()));
+        }
+        Self { shown }
+    }
+
+    pub(crate) fn at(&self, at_ns: u64) -> Option<Arc<str>> {
+        let after = self.shown.partition_point(|&(from_ns, _)| from_ns <= at_ns);
+        Some(Arc::clone(&self.shown.get(after.checked_sub(1)?)?.1))
+    }
+}

@@ -1,0 +1,228 @@
+//! One line of ftrace text, split: `TASK-TID (TGID) [CPU] FLAGS TIME: EVENT: PAYLOAD`.
+//!
+//! The TGID may be missing, unknown (`-----`) or without its brackets, the flags may be four, five or
+//! none, the time may have any number of decimals. A thread's name may hold anything, `-` and `[` too:
+//! the first place counts at which the rest fits.
+
+/// A line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Line<'a> {
+    pub(crate) task: &'a [u8],
+    pub(crate) tid: u32,
+    pub(crate) tgid: Option<u32>,
+    pub(crate) at_ns: u64,
+    pub(crate) event: &'a [u8],
+    pub(crate) payload: &'a [u8],
+}
+
+/// Splits a line without its line break. What is wrong is said when it is none.
+pub(crate) fn split(line: &[u8]) -> Result<Line<'_>, &'static str> {
+    let mut has_dash = false;
+    for dash in memchr::memchr_iter(b'-', line) {
+        has_dash = true;
+        let rest = Rest(line.get(dash + 1..).unwrap_or_default());
+        if let Some((tid, tgid, at_ns, event, payload)) = rest.fields() {
+            let task = line.get(..dash).unwrap_or_default().trim_ascii();
+            return Ok(Line { task, tid, tgid, at_ns, event, payload });
+        }
+    }
+    Err(if has_dash { "no [CPU], time and event behind the thread" } else { "no THREAD-TID" })
+}
+
+/// What is left of a line.
+#[derive(Clone, Copy)]
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    #[allow(clippy::type_complexity, reason = "the fields of a line, in their order")]
+    fn fields(mut self) -> Option<(u32, Option<u32>, u64, &'a [u8], &'a [u8])> {
+        let tid = self.number()?;
+        self.spaces(1)?;
+        let tgid = self.tgid()?;
+        self.spaces(0)?;
+        self.byte(b'[')?;
+        self.number()?;
+        self.byte(b']')?;
+        self.spaces(0)?;
+        // Flags have neither a dot between digits nor a colon: skip what is no time.
+        let at_ns = match self.time() {
+            Some(at_ns) => at_ns,
+            None => {
+                let end = self.0.iter().position(|&byte| byte == b' ')?;
+                if end > 6 {
+                    return None;
+                }
+                self.skip(end);
+                self.spaces(1)?;
+                self.time()?
+            }
+        };
+        self.spaces(1)?;
+        let colon = memchr::memchr(b':', self.0)?;
+        let (event, payload) = self.0.split_at_checked(colon)?;
+        if event.is_empty() || event.contains(&b' ') {
+            return None;
+        }
+        let payload = payload.get(1..)?;
+        Some((tid, tgid, at_ns, event, payload.strip_prefix(b" ").unwrap_or(payload)))
+    }
+
+    fn skip(&mut self, count: usize) {
+        self.0 = self.0.get(count..).unwrap_or_default();
+    }
+
+    fn byte(&mut self, byte: u8) -> Option<()> {
+        self.0 = self.0.strip_prefix(&[byte])?;
+        Some(())
+    }
+
+    fn spaces(&mut self, least: usize) -> Option<()> {
+        let count = self.0.iter().take_while(|&&byte| byte == b' ').count();
+        self.skip(count);
+        (count >= least).then_some(())
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        let count = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let number = decimal(self.0.get(..count)?)?;
+        self.skip(count);
+        u32::try_from(number).ok()
+    }
+
+    /// `(1234)`, `( 1234)`, `(-----)`, `1234`, `-----`, or nothing at all.
+    fn tgid(&mut self) -> Option<Option<u32>> {
+        if self.0.first() == Some(&b'[') {
+            return Some(None);
+        }
+        let in_brackets = self.byte(b'(').is_some();
+        self.spaces(0)?;
+        let dashes = self.0.iter().take_while(|&&byte| byte == b'-').count();
+        let tgid = if dashes > 0 {
+            self.skip(dashes);
+            None
+        } else {
+            Some(self.number()?)
+        };
+        if in_brackets {
+            self.spaces(0)?;
+            self.byte(b')')?;
+        }
+        Some(tgid)
+    }
+
+    /// `SECONDS.FRACTION:`.
+    fn time(&mut self) -> Option<u64> {
+        let rest = self.0;
+        let colon = rest.iter().take(32).position(|&byte| byte == b':')?;
+        let text = rest.get(..colon)?;
+        let point = text.iter().position(|&byte| byte == b'.')?;
+        let seconds = decimal(text.get(..point)?)?;
+        let fraction = text.get(point + 1..)?;
+        if fraction.is_empty() || fraction.len() > 9 {
+            return None;
+        }
+        let mut ns = decimal(fraction)?;
+        for _ in fraction.len()..9 {
+            ns *= 10;
+        }
+        self.skip(colon + 1);
+        seconds.checked_mul(1_000_000_000)?.checked_add(ns)
+    }
+}
+
+/// Digits, at least one and nothing else.
+pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0_u64, |number, &digit| {
+        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[allow(clippy::type_complexity, reason = "the fields of a line, in their order")]
+    fn parts(text: &str) -> Option<(&str, u32, Option<u32>, u64, &str, &str)> {
+        let line = split(text.as_bytes()).ok()?;
+        let utf8 = |bytes| std::str::from_utf8(bytes).unwrap();
+        Some((
+            utf8(line.task),
+            line.tid,
+            line.tgid,
+            line.at_ns,
+            utf8(line.event),
+            utf8(line.payload),
+        ))
+    }
+
+    #[test]
+    fn every_shape_of_a_line_is_read() {
+        let at = 1_000_002_000;
+        for (text, task, tgid) in [
+            ("       app-7  (    5) [000] ...1 1.000002: tracing_mark_write: E", "app", Some(5)),
+            ("app-7 (-----) [000] d..1. 1.000002000: tracing_mark_write: E", "app", None),
+            ("app-7     [003] .... 1.000002: tracing_mark_write: E", "app", None),
+            ("app-7     [003]     1.000002: tracing_mark_write: E", "app", None),
+            ("app-7   5 [003] ..... 1.000002: tracing_mark_write: E", "app", Some(5)),
+            (
+                " a-b [1] (2)-7 ( 5) [0] ...1 1.000002: tracing_mark_write: E",
+                "a-b [1] (2)",
+                Some(5),
+            ),
+            ("<...>-7 (-----) [0] ...1 1.000002: tracing_mark_write: E", "<...>", None),
+            ("-7 (5) [0] ...1 1.000002: tracing_mark_write: E", "", Some(5)),
+            ("x-1 [0] y-7 (5) [0] ...1 1.000002: tracing_mark_write: E", "x-1 [0] y", Some(5)),
+        ] {
+            let expected = (task, 7, tgid, at, "tracing_mark_write", "E");
+            assert_eq!(parts(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_line_is_none() {
+        for text in [
+            "",
+            "-",
+            "app-7",
+            "app-7 [000] ...1",
+            "app-7 [000] ...1 1.0",
+            "app-7 [000] ...1 1: sched_switch: x",
+            "app-7 [000] ...1 1.0: no colon",
+            "app-99999999999 [000] ...1 1.0: a: b",
+            "app-7 [000] ...1 99999999999999999999.0: a: b",
+            "app-7 (5 [000] ...1 1.0: a: b",
+            "app-7[000] ...1 1.0: a: b",
+        ] {
+            assert_eq!(parts(text), None, "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_are_too_much_for_it(bytes: Vec<u8>) {
+            let _ = split(&bytes);
+        }
+
+        #[test]
+        fn what_is_written_is_read(
+            task in "[ -~]{0,20}", tid: u32, tgid: Option<u32>, seconds in 0..1_000_000_u64, us in 0..1_000_000_u64,
+            payload in "[ -~]{0,40}",
+        ) {
+            let column = tgid.map_or("(-----)".to_owned(), |tgid| format!("({tgid:5})"));
+            let text = format!("{task}-{tid} {column} [001] ...1 {seconds}.{us:06}: tracing_mark_write: {payload}");
+            let line = split(text.as_bytes()).unwrap();
+            // A name that looks like a line's beginning is read as one, by every viewer.
+            if split(format!("{task}-").as_bytes()).is_err() && !task.contains('-') {
+                let expected = Line {
+                    task: task.trim_matches(' ').as_bytes(), tid, tgid, at_ns: seconds * 1_000_000_000 + us * 1000,
+                    event: b"tracing_mark_write", payload: payload.as_bytes(),
+                };
+                proptest::prop_assert_eq!(line, expected);
+            }
+        }
+    }
+}

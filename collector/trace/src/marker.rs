@@ -1,0 +1,163 @@
+//! What is written into trace_marker: `B|pid|name`, `E|pid` and their kin.
+
+use crate::line::decimal;
+
+/// A marker. Names are as they were written.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Marker<'a> {
+    Begin {
+        pid: u32,
+        name: &'a [u8],
+    },
+    End,
+    AsyncBegin {
+        pid: u32,
+        track: Option<&'a [u8]>,
+        name: &'a [u8],
+        cookie: i64,
+    },
+    AsyncEnd {
+        pid: u32,
+        track: Option<&'a [u8]>,
+        name: &'a [u8],
+        cookie: i64,
+    },
+    Instant {
+        pid: u32,
+        track: Option<&'a [u8]>,
+        name: &'a [u8],
+    },
+    Counter {
+        pid: u32,
+        name: &'a [u8],
+        value: i64,
+    },
+    /// `realtime_ts`: milliseconds since 1970.
+    RealTime(u64),
+    /// A marker of another kind: `parent_ts`, what a driver wrote.
+    Other,
+}
+
+/// Reads a marker.
+pub(crate) fn parse(payload: &[u8]) -> Result<Marker<'_>, &'static str> {
+    let payload = payload.trim_ascii_end();
+    if let Some(clock) = payload.strip_prefix(b"trace_event_clock_sync: ") {
+        let ms = clock.strip_prefix(b"realtime_ts=").and_then(decimal);
+        return Ok(ms.map_or(Marker::Other, Marker::RealTime));
+    }
+    let (kind, rest) = match payload {
+        [kind, b'|', rest @ ..] => (*kind, rest),
+        b"E" => return Ok(Marker::End),
+        _ => return Ok(Marker::Other),
+    };
+    if !matches!(kind, b'B' | b'E' | b'S' | b'F' | b'I' | b'C' | b'N' | b'G' | b'H') {
+        return Ok(Marker::Other);
+    }
+    let (pid, rest) = field(rest);
+    if kind == b'E' {
+        return Ok(Marker::End);
+    }
+    let pid = decimal(pid).and_then(|pid| u32::try_from(pid).ok()).ok_or("the pid is no number")?;
+    let rest = rest.ok_or("it ends behind the pid")?;
+    match kind {
+        b'B' => Ok(Marker::Begin { pid, name: rest }),
+        b'I' => Ok(Marker::Instant { pid, track: None, name: rest }),
+        b'C' => {
+            // Perfetto's ftrace text has no bar in a counter's name; neither may ours.
+            let (name, value) = last_field(rest).ok_or("a counter without a value")?;
+            // A fourth field is userdebug builds' category.
+            let (name, value) = match (number(value), last_field(name)) {
+                (None, Some((name, value))) => (name, value),
+                _ => (name, value),
+            };
+            let value = number(value).ok_or("a counter's value is no number")?;
+            Ok(Marker::Counter { pid, name, value })
+        }
+        b'N' => {
+            let (track, name) = field(rest);
+            let name = name.ok_or("an instant on a track without a name")?;
+            Ok(Marker::Instant { pid, track: Some(track), name })
+        }
+        b'S' | b'F' => {
+            let (name, cookie) = last_field(rest).ok_or("an async section without a cookie")?;
+            let cookie = number(cookie).ok_or("a cookie is no number")?;
+            Ok(if kind == b'S' {
+                Marker::AsyncBegin { pid, track: None, name, cookie }
+            } else {
+                Marker::AsyncEnd { pid, track: None, name, cookie }
+            })
+        }
+        _ => {
+            let (track, rest) = field(rest);
+            let rest = rest.ok_or("an async section on a track without a cookie")?;
+            // An end has its name (Android 12), or none (since 13).
+            let (name, cookie) = last_field(rest).unwrap_or((b"", rest));
+            let cookie = number(cookie).ok_or("a cookie is no number")?;
+            Ok(if kind == b'G' {
+                Marker::AsyncBegin { pid, track: Some(track), name, cookie }
+            } else {
+                Marker::AsyncEnd { pid, track: Some(track), name, cookie }
+            })
+        }
+    }
+}
+
+fn field(text: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match memchr::memchr(b'|', text).and_then(|bar| text.split_at_checked(bar)) {
+        Some((field, rest)) => (field, rest.get(1..)),
+        None => (text, None),
+    }
+}
+
+fn last_field(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (before, rest) = text.split_at_checked(memchr::memrchr(b'|', text)?)?;
+    Some((before, rest.get(1..)?))
+}
+
+fn number(text: &[u8]) -> Option<i64> {
+    std::str::from_utf8(text).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_read() {
+        let some = |text: &'static str| Some(text.as_bytes());
+        for (text, marker) in [
+            ("B|5|a|b", Marker::Begin { pid: 5, name: b"a|b" }),
+            ("B|5|", Marker::Begin { pid: 5, name: b"" }),
+            ("E|5", Marker::End),
+            ("E", Marker::End),
+            ("E|5|name", Marker::End),
+            ("S|5|a|-3", Marker::AsyncBegin { pid: 5, track: None, name: b"a", cookie: -3 }),
+            ("F|5|a|3", Marker::AsyncEnd { pid: 5, track: None, name: b"a", cookie: 3 }),
+            ("C|5|heap size|12", Marker::Counter { pid: 5, name: b"heap size", value: 12 }),
+            ("C|5|heap|12|gfx", Marker::Counter { pid: 5, name: b"heap", value: 12 }),
+            ("I|5|now", Marker::Instant { pid: 5, track: None, name: b"now" }),
+            ("N|5|t|now", Marker::Instant { pid: 5, track: some("t"), name: b"now" }),
+            ("G|5|t|a|3", Marker::AsyncBegin { pid: 5, track: some("t"), name: b"a", cookie: 3 }),
+            ("H|5|t|3", Marker::AsyncEnd { pid: 5, track: some("t"), name: b"", cookie: 3 }),
+            ("H|5|t|a|3", Marker::AsyncEnd { pid: 5, track: some("t"), name: b"a", cookie: 3 }),
+            ("trace_event_clock_sync: realtime_ts=17", Marker::RealTime(17)),
+            ("trace_event_clock_sync: parent_ts=0.5", Marker::Other),
+            ("hello", Marker::Other),
+            ("Z|5|x", Marker::Other),
+        ] {
+            assert_eq!(parse(text.as_bytes()), Ok(marker), "{text}");
+        }
+        for wrong in
+            ["B|x|a", "B|5", "S|5|a", "S|5|a|x", "C|5|a", "C|5|a|x", "N|5|t", "G|5|t", "H|5|t|x"]
+        {
+            assert!(parse(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_are_too_much_for_it(bytes: Vec<u8>) {
+            let _ = parse(&bytes);
+        }
+    }
+}

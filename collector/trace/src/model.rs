@@ -1,0 +1,154 @@
+//! What a trace holds. Times are nanoseconds of the trace's own clock.
+
+use crate::names::{NameId, Names};
+use std::collections::BTreeMap;
+
+/// A slice that was open when the trace ended has this end until [`crate::read`] closes it.
+pub const UNFINISHED: u64 = u64::MAX;
+/// The parent of an outermost slice.
+pub const NO_PARENT: u32 = u32::MAX;
+
+/// A trace.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// All names.
+    pub names: Names,
+    /// By thread id.
+    pub threads: BTreeMap<u32, Thread>,
+    /// Values over time, in the order of the file.
+    pub counters: Vec<Counter>,
+    /// Points in time.
+    pub instants: Vec<Instant>,
+    /// Slices that need not nest: S and F, G and H.
+    pub asyncs: Vec<Async>,
+    /// What the agent says of a capture: the JSON of its `# tracetee: {…}` lines, the later over the
+    /// earlier.
+    pub about: serde_json::Map<String, serde_json::Value>,
+    /// First and last time in it.
+    pub span_ns: Option<(u64, u64)>,
+    /// Milliseconds since 1970 of a point in time, from `trace_event_clock_sync: realtime_ts`.
+    pub realtime: Option<(u64, u64)>,
+    /// Events that are no markers, by name: sched_switch …
+    pub kernel_events: BTreeMap<String, u64>,
+    /// What was there and is not in it.
+    pub losses: Losses,
+}
+
+/// A thread.
+#[derive(Debug, Default)]
+pub struct Thread {
+    /// Its process, where a line said so: the TGID column, or its markers.
+    pub pid: Option<u32>,
+    /// Its names, each with the time from which it had it.
+    pub names: Vec<(u64, NameId)>,
+    /// In the order of their begins: parents before children.
+    pub slices: Vec<Slice>,
+}
+
+impl Thread {
+    /// The name that it had last.
+    #[must_use]
+    pub fn name<'a>(&self, names: &'a Names) -> &'a str {
+        self.names.last().map_or("", |&(_, name)| names.text(name))
+    }
+}
+
+/// A section of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slice {
+    /// What it is called.
+    pub name: NameId,
+    /// When it began.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+    /// The slice around it: its place in [`Thread::slices`], or [`NO_PARENT`].
+    pub parent: u32,
+    /// Whether its end was there; otherwise it was closed at the thread's last event.
+    pub ended: bool,
+}
+
+impl Slice {
+    /// How long it took.
+    #[must_use]
+    pub const fn duration_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+}
+
+/// A value at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counter {
+    /// Its process.
+    pub pid: u32,
+    /// What it is called.
+    pub name: NameId,
+    /// When.
+    pub at_ns: u64,
+    /// Its value from then on.
+    pub value: i64,
+}
+
+/// A point in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Instant {
+    /// The thread that wrote it.
+    pub tid: u32,
+    /// Its process.
+    pub pid: u32,
+    /// The track it is on, if on one.
+    pub track: Option<NameId>,
+    /// What it is called.
+    pub name: NameId,
+    /// When.
+    pub at_ns: u64,
+}
+
+/// A slice that need not nest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Async {
+    /// Its process.
+    pub pid: u32,
+    /// The track it is on, if on one.
+    pub track: Option<NameId>,
+    /// What it is called.
+    pub name: NameId,
+    /// What tells it from others of the name.
+    pub cookie: i64,
+    /// When it began.
+    pub start_ns: u64,
+    /// When it ended; [`UNFINISHED`] if it did not.
+    pub end_ns: u64,
+}
+
+/// What was there and is not in the trace.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Losses {
+    /// Lines read.
+    pub lines: u64,
+    /// Lines that could not be understood.
+    pub bad_lines: u64,
+    /// The first of them.
+    pub shown: Vec<BadLine>,
+    /// Ends without a begin.
+    pub unmatched_ends: u64,
+    /// Sections that were open at the end.
+    pub unclosed: u64,
+    /// Async ends without a begin.
+    pub unmatched_async_ends: u64,
+    /// Async slices that were open at the end.
+    pub unclosed_asyncs: u64,
+    /// Lines whose time lies before that of their thread's last one; taken to be at that.
+    pub out_of_order: u64,
+}
+
+/// A line that could not be understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadLine {
+    /// From 1.
+    pub number: u64,
+    /// What is wrong.
+    pub why: &'static str,
+    /// Its beginning.
+    pub text: String,
+}

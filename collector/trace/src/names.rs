@@ -1,0 +1,54 @@
+//! Names, each kept once: a trace of a million slices has some thousand of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A name of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NameId(u32);
+
+/// The names of a trace.
+#[derive(Debug, Default)]
+pub struct Names {
+    texts: Vec<Arc<str>>,
+    ids: HashMap<Arc<str>, NameId>,
+}
+
+impl Names {
+    /// The id of a name; invalid UTF-8 becomes U+FFFD.
+    pub(crate) fn id(&mut self, name: &[u8]) -> NameId {
+        let name = String::from_utf8_lossy(name);
+        if let Some(&id) = self.ids.get(&*name) {
+            return id;
+        }
+        // A trace of four thousand million different names is none that memory holds.
+        let id = NameId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
+        let text: Arc<str> = name.into();
+        self.texts.push(Arc::clone(&text));
+        self.ids.insert(text, id);
+        id
+    }
+
+    /// The name of an id of this trace.
+    #[must_use]
+    pub fn text(&self, id: NameId) -> &str {
+        self.texts.get(id.0 as usize).map_or("", |text| text)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    /// Each name with its id, in the order in which they came.
+    pub fn iter(&self) -> impl Iterator<Item = (NameId, &str)> {
+        (0..).zip(&self.texts).map(|(number, text)| (NameId(number), &**text))
+    }
+}

@@ -1,0 +1,98 @@
+//! Takes off what a trace is wrapped in: gzip, zstd (of one frame or many), atrace's `TRACE:` and
+//! zlib. What is inside is text.
+
+use crate::error::Error;
+use std::io::{BufRead, BufReader, Cursor, Read};
+
+/// Bytes of text that are read of one file: more than any device records, less than a bomb.
+pub const MAX_TEXT_BYTES: u64 = 16 << 30;
+
+const HEAD_BYTES: usize = 4096;
+
+/// The text of what `file` holds. Reads as it is read.
+///
+/// # Errors
+/// [`Error::Io`] when its beginning cannot be read.
+pub fn open<R: Read + 'static>(mut file: R) -> Result<Box<dyn BufRead>, Error> {
+    let mut head = Vec::new();
+    file.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(Error::Io)?;
+    let kind = sniff(&head);
+    let whole = Cursor::new(head).chain(file);
+    let text: Box<dyn Read> = match kind {
+        Wrapped::Plain => Box::new(whole),
+        Wrapped::Gzip => Box::new(flate2::read::MultiGzDecoder::new(whole)),
+        Wrapped::Zstd => Box::new(zstd::stream::Decoder::new(whole).map_err(Error::Io)?),
+        Wrapped::Zlib { skip } => {
+            let mut whole = whole;
+            std::io::copy(&mut whole.by_ref().take(skip), &mut std::io::sink())
+                .map_err(Error::Io)?;
+            Box::new(flate2::read::ZlibDecoder::new(whole))
+        }
+    };
+    Ok(Box::new(BufReader::with_capacity(256 * 1024, text.take(MAX_TEXT_BYTES))))
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Wrapped {
+    Plain,
+    Gzip,
+    Zstd,
+    /// Behind so many bytes.
+    Zlib {
+        skip: u64,
+    },
+}
+
+fn sniff(head: &[u8]) -> Wrapped {
+    if head.starts_with(&[0x1f, 0x8b]) {
+        return Wrapped::Gzip;
+    }
+    if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        return Wrapped::Zstd;
+    }
+    // atrace -z: what it says of itself, then TRACE: and a zlib stream.
+    let marker = memchr::memmem::find(head, b"TRACE:\n").map(|at| at + b"TRACE:\n".len());
+    for skip in [marker.unwrap_or(0), 0] {
+        if let Some(&[first, second, ..]) = head.get(skip..)
+            && first == 0x78
+            && (u32::from(first) * 256 + u32::from(second)) % 31 == 0
+        {
+            return Wrapped::Zlib { skip: skip as u64 };
+        }
+    }
+    Wrapped::Plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn text(bytes: Vec<u8>) -> String {
+        let mut text = String::new();
+        open(Cursor::new(bytes)).unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn every_wrapping_comes_off() {
+        const TEXT: &str = "# tracer: nop\nline\n";
+        assert_eq!(text(TEXT.into()), TEXT);
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(TEXT.as_bytes()).unwrap();
+        assert_eq!(text(gzip.finish().unwrap()), TEXT);
+        let mut frames = zstd::bulk::compress(b"# tracer: nop\n", 1).unwrap();
+        frames.extend(zstd::bulk::compress(b"line\n", 1).unwrap());
+        assert_eq!(text(frames), TEXT);
+        for level in 0..=9 {
+            let level = flate2::Compression::new(level);
+            let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), level);
+            zlib.write_all(TEXT.as_bytes()).unwrap();
+            let mut wrapped = b"capturing trace... done\nTRACE:\n".to_vec();
+            wrapped.extend(zlib.finish().unwrap());
+            assert_eq!(text(wrapped), TEXT);
+        }
+        assert_eq!(text(Vec::new()), "");
+        assert_eq!(text(b"x".to_vec()), "x");
+    }
+}
