@@ -185,6 +185,12 @@ int tracetee_low_memory(void);
 void tracetee_set_refresh_rate(double hz);
 
 /*
+ * The app shows this screen now: reports tell jank by screen. An instant "screen:NAME" in the trace. The
+ * name goes into captures as it is: no user's data. At most 100 characters.
+ */
+int tracetee_set_screen(const char *name);
+
+/*
  * Has the main loop watched for triggers {"blocked": {}}: once a second ping(context) is called on
  * the agent's thread, and has to post a task to the main loop that calls tracetee_main_is_alive().
  * ping must call nothing else of this header. NULL ends it. context must stay valid.

@@ -196,6 +196,20 @@ pub extern "C" fn tracetee_set_refresh_rate(hz: f64) {
     vitals::set_refresh_rate(hz);
 }
 
+/// Says what is on the screen. See `tracetee.h`.
+///
+/// # Safety
+/// `name` is null or a NUL-terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_set_screen(name: *const c_char) -> c_int {
+    let set = |name: &str| {
+        vitals::set_screen(name);
+        Ok(())
+    };
+    // SAFETY: as the caller promises.
+    unsafe { with_name(name, set) }
+}
+
 /// Has the main loop watched. See `tracetee.h`.
 ///
 /// # Safety

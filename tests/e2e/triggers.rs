@@ -44,6 +44,21 @@ fn a_frame_over_the_limit_is_captured_whole_with_the_time_before_it() {
 }
 
 #[test]
+fn a_capture_says_what_reports_ask_for() {
+    let device = Device::new(34);
+    device.configure(flight(json!([{"jank": {"over_ms": 80}}])));
+    device.run("refresh 120 screen Feed frames 100 5 screen Detail frames 1 120 sleep 500");
+    let capture = device.capture();
+    let about = about(&capture);
+    assert_eq!(about["opens"], "triggers");
+    assert_eq!(about["refresh_hz"], 120.0);
+    // What was shown when the span began; what came then stands in the trace.
+    assert_eq!(about["screen"], "Feed");
+    let lines = trace::read(&capture);
+    assert!(lines.iter().any(|line| line.payload.ends_with("|screen:Detail")));
+}
+
+#[test]
 fn a_thousand_normal_frames_give_no_capture() {
     let device = Device::new(34);
     device.configure(flight(json!([{"jank": {"over_ms": 500}}, {"blocked": {"over_s": 3}}])));

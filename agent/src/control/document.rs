@@ -165,6 +165,19 @@ pub enum Opens {
     Triggers(Triggers),
 }
 
+impl Opens {
+    /// As captures say what opened them (`opens`): whether they may feed rates depends on it.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self {
+            Self::AppStart => "app_start",
+            Self::Schedule(_) => "schedule",
+            Self::Manual => "manual",
+            Self::Section(_) => "section",
+            Self::Triggers(_) => "triggers",
+        }
+    }
+}
+
 /// Once in each period of wall-clock time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

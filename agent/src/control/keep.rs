@@ -7,6 +7,7 @@ use super::policy::Policy;
 use super::report::CaptureReport;
 use super::triggers::Triggers;
 use super::uploads;
+use super::vitals;
 use super::worker::{Worker, now};
 use crate::config::{Config, RecorderConfig};
 use crate::error::Error;
@@ -16,6 +17,7 @@ use crate::text::cut::Span;
 use crate::text::redact::Redactor;
 use crate::text::{About, Summary, TextOptions};
 use crate::{capture, clock};
+use serde_json::json;
 use std::sync::Arc;
 use tracetee_uploader::{Quota, Recording};
 
@@ -33,6 +35,7 @@ impl Worker {
         let config = self.config(&all, flight)?;
         let redactor = config.text.rules()?.map(Redactor::new);
         capture::start_driven(&config)?;
+        self.screen = vitals::screen_at(u64::MAX);
         let now = now();
         if self.hooked_ms == 0 {
             self.hooked_ms = now.boot_ms.max(1);
@@ -185,6 +188,19 @@ impl Worker {
             "tag_resets": self.tag_resets,
             "overhead_percent": self.overhead.as_ref().and_then(Overhead::percent),
         });
+        let screen = match kept.span_ns {
+            Some((from_ns, _)) => vitals::screen_at(from_ns),
+            None => self.screen.clone(),
+        };
+        for (name, value) in [
+            ("opens", kept.of().map(|window| json!(window.opens.kind()))),
+            ("refresh_hz", vitals::refresh_hz().map(|hz| json!(hz))),
+            ("screen", screen.map(|screen| json!(screen))),
+        ] {
+            if let (Some(about), Some(value)) = (about.as_object_mut(), value) {
+                about.insert(name.to_owned(), value);
+            }
+        }
         // As it is now: by the time that it is sent the app may be another version.
         if let Some(about) = about.as_object_mut() {
             about.extend(self.facts.clone());

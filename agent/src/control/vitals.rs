@@ -1,14 +1,21 @@
 //! What the app and the system say about the process besides its records: the display's period,
 //! whether the main loop answers, how much memory there is.
 //!
-//! The setters run on the app's threads: atomics only.
+//! The setters run on the app's threads: atomics only, but for the screen, which takes a lock that nobody
+//! holds for long.
 
 use crate::clock;
+use crate::section;
+use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// The display's refresh period, ns; 60 Hz until it is said.
 static PERIOD_NS: AtomicU64 = AtomicU64::new(16_666_667);
+
+/// The rate as it was said, an f64's bits; 0 until then.
+static SAID_HZ: AtomicU64 = AtomicU64::new(0);
 
 /// The display's refresh rate is that many Hz now. Nonsense is ignored.
 pub(crate) fn set_refresh_rate(hz: f64) {
@@ -17,12 +24,47 @@ pub(crate) fn set_refresh_rate(hz: f64) {
         #[allow(clippy::cast_sign_loss, reason = "positive")]
         // ORDERING: Relaxed; a setting, it publishes nothing.
         PERIOD_NS.store((1e9 / hz) as u64, Ordering::Relaxed);
+        // ORDERING: Relaxed; as above.
+        SAID_HZ.store(hz.to_bits(), Ordering::Relaxed);
     }
+}
+
+/// The rate, if it was said.
+pub(crate) fn refresh_hz() -> Option<f64> {
+    // ORDERING: Relaxed; see above.
+    let hz_bits = SAID_HZ.load(Ordering::Relaxed);
+    (hz_bits != 0).then(|| f64::from_bits(hz_bits))
 }
 
 pub(crate) fn period_ns() -> u64 {
     // ORDERING: Relaxed; see above.
     PERIOD_NS.load(Ordering::Relaxed)
+}
+
+// ---- the screen ----
+
+/// Screens that are remembered, with the boot time from which they were shown: more than anybody goes
+/// through while a flight recorder looks back.
+static SCREENS: Mutex<VecDeque<(u64, String)>> = Mutex::new(VecDeque::new());
+const MAX_SCREENS: usize = 64;
+/// Characters of a screen's name.
+const MAX_SCREEN: usize = 100;
+
+/// The app shows this screen now: for reports, and in what is recorded.
+pub(crate) fn set_screen(name: &str) {
+    let name: String = name.chars().take(MAX_SCREEN).collect();
+    section::instant(&format!("screen:{name}"));
+    let mut screens = SCREENS.lock().unwrap_or_else(PoisonError::into_inner);
+    if screens.len() >= MAX_SCREENS {
+        screens.pop_front();
+    }
+    screens.push_back((clock::boot_ns(), name));
+}
+
+/// What was shown at that boot time.
+pub(crate) fn screen_at(boot_ns: u64) -> Option<String> {
+    let screens = SCREENS.lock().unwrap_or_else(PoisonError::into_inner);
+    screens.iter().rev().find(|(from_ns, _)| *from_ns <= boot_ns).map(|(_, name)| name.clone())
 }
 
 // ---- the main loop ----

@@ -78,6 +78,8 @@ pub(crate) struct Worker {
     pub(super) captures: u64,
     pub(super) captures_lost: u64,
     pub(super) last_capture: Option<CaptureReport>,
+    /// What was on the screen when recording began.
+    pub(super) screen: Option<String>,
     pub(super) trouble: Option<String>,
     pub(super) has_recovered: bool,
 }
@@ -131,6 +133,7 @@ impl Worker {
             captures: 0,
             captures_lost: 0,
             last_capture: None,
+            screen: None,
             trouble: None,
             has_recovered: false,
         };

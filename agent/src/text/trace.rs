@@ -533,6 +533,12 @@ impl Trace {
     /// As [`Trace::finish`], with all that it came to.
     pub(crate) fn finish_with(mut self, sources: &[Source<'_>]) -> Result<Summary, Error> {
         let mut summary = self.summary(sources);
+        // Known at the end only. Comments may stand anywhere.
+        let dropped: u64 = summary.dropped.values().sum();
+        if let (Some(sink), false, 1..) = (&mut self.sink, self.comments.is_empty(), dropped) {
+            let line = format!("# tracetee: {{\"dropped\":{dropped}}}\n");
+            sink.buffer().extend_from_slice(line.as_bytes());
+        }
         (summary.text_bytes, summary.file_bytes) = self.finish()?;
         Ok(summary)
     }
