@@ -3,7 +3,8 @@
 //! Messages of our own go to stderr with the program's name, so that a traced program's stdout
 //! stays its own.
 
-use crate::{agent_library, collect, demo, doctor, hooks, run};
+use crate::store::upkeep;
+use crate::{agent_library, collect, demo, doctor, hooks, report, run};
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -34,9 +35,18 @@ enum Command {
     Run(RunArgs),
     /// Receive what devices send, and give them their configuration.
     ///
-    /// PUT /v1/captures/ID and /v1/losses/ID, GET /v1/config, /healthz and /metrics. Runs until Ctrl-C
-    /// or SIGTERM; what is under way then is taken in.
+    /// PUT /v1/captures/ID and /v1/losses/ID, GET /v1/config, /healthz and /metrics; the report for people
+    /// at / of --page. Runs until Ctrl-C or SIGTERM; what is under way then is taken in.
     Collect(CollectArgs),
+    /// Tell which causes make the jank: of a fleet, or of single captures.
+    ///
+    /// Of what a collector keeps (--store), or of trace files: ours, atrace's and systrace's text, plain,
+    /// gzip, zstd or zlib.
+    Report(ReportArgs),
+    /// Make the tables of a collector's directory anew from its captures. The collector must be ended.
+    Rebuild(RebuildArgs),
+    /// Delete all that a device has sent to a collector's directory.
+    Forget(ForgetArgs),
     /// Capture a sample app, have it send the captures, and show what came of it.
     Demo(DemoArgs),
     /// Say why a trace is empty: the health report of a process, the probable cause first.
@@ -125,6 +135,78 @@ pub(crate) struct CollectArgs {
     /// The remote configuration to serve, read anew each time; its signature lies beside it as FILE.sig.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Where the report is shown, an address of this machine [default: where it listens, if that is one].
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) page: Option<SocketAddr>,
+    /// Delete captures that are older than so many days.
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=36_500))]
+    pub(crate) keep_days: Option<u64>,
+    /// Delete the oldest captures when there are more than so many GiB of them.
+    #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) keep_gb: Option<u64>,
+}
+
+/// Options of `rebuild`.
+#[derive(Debug, Args)]
+pub(crate) struct RebuildArgs {
+    /// The collector's directory.
+    #[arg(long, value_name = "DIR", default_value = "tracetee-store")]
+    pub(crate) store: PathBuf,
+}
+
+/// Options of `forget`.
+#[derive(Debug, Args)]
+pub(crate) struct ForgetArgs {
+    /// The collector's directory.
+    #[arg(long, value_name = "DIR", default_value = "tracetee-store")]
+    pub(crate) store: PathBuf,
+    /// The device's install id.
+    pub(crate) install_id: String,
+}
+
+/// Options of `report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Traces: one has its frames told, several are told as a fleet is.
+    #[arg(value_name = "CAPTURE")]
+    pub(crate) captures: Vec<PathBuf>,
+    /// The collector's directory [default: tracetee-store, when no capture is given].
+    #[arg(long, value_name = "DIR", conflicts_with = "captures")]
+    pub(crate) store: Option<PathBuf>,
+    /// How it is written.
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub(crate) format: ReportFormat,
+    /// Where to [default: stdout].
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Of this app only.
+    #[arg(long, value_name = "APP")]
+    pub(crate) app: Option<String>,
+    /// Of this screen only.
+    #[arg(long, value_name = "SCREEN")]
+    pub(crate) screen: Option<String>,
+    /// What the second version made worse or better than the first.
+    #[arg(long, num_args = 2, value_names = ["VERSION", "VERSION"])]
+    pub(crate) compare: Option<Vec<String>>,
+    /// The process of the traces whose frames these are.
+    #[arg(long, value_name = "PID", requires = "captures")]
+    pub(crate) pid: Option<u32>,
+    /// What obfuscated names were: R8's mapping.txt, or Matrix's method ids.
+    #[arg(long, value_name = "FILE", requires = "captures")]
+    pub(crate) mapping: Option<PathBuf>,
+}
+
+/// How a report is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// For a terminal.
+    Text,
+    /// For programs.
+    Json,
+    /// One file for a browser.
+    Html,
+    /// Stacks for flame graphs: `a;b;c MICROSECONDS`.
+    Folded,
 }
 
 /// Options of `demo`.
@@ -197,6 +279,9 @@ pub(crate) fn main() -> Result<ExitCode> {
     match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Collect(args) => collect::collect(&args).map(|()| ExitCode::SUCCESS),
+        Command::Report(args) => report::report(&args).map(|()| ExitCode::SUCCESS),
+        Command::Rebuild(args) => upkeep::rebuild(&args).map(|()| ExitCode::SUCCESS),
+        Command::Forget(args) => upkeep::forget(&args).map(|()| ExitCode::SUCCESS),
         Command::Demo(args) => demo::demo(&args).map(|()| ExitCode::SUCCESS),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Hooks(args) => hooks::hooks(&args).map(|()| ExitCode::SUCCESS),

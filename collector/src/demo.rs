@@ -12,6 +12,7 @@ use crate::agent_library::Agent;
 use crate::cli::{DemoArgs, print};
 use crate::collect::{Running, Serves, Stored};
 use crate::recovered::{Capture, Health, Stats, Summary, bytes, grouped};
+use crate::store::tables_of;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -22,6 +23,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use tracetee_fleet::capture::read_file;
+use tracetee_fleet::database::Database;
+use tracetee_fleet::report::fleet::{Ask, FleetReport};
+use tracetee_fleet::report::html::{self, Captures};
+use tracetee_fleet::report::single::SingleReport;
 
 const SAMPLE_APP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/sample-app"));
 const LIBCUTILS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libcutils.so"));
@@ -58,7 +64,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
     let config = app.directory.path().join("remote-config.json");
     std::fs::write(&config, REMOTE_CONFIG)?;
     let store = args.out.join("store");
-    let serves = Serves { store: &store, config: Some(config), tokens: None, tls: None };
+    let serves = Serves { config: Some(config), ..Serves::to(&store) };
     let collector = Running::start(ANY_PORT, serves)?;
     let url = format!("http://{}", collector.address);
     print(&format!("1. A collector listens on {url}.\n"));
@@ -71,6 +77,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
         bail!("the start-up window left no capture; `tracetee doctor -- PROGRAM` may say more");
     };
     let collected = collector.captures();
+    collector.settle();
     collector.stop()?;
     print(&format!("   the collector has {} captures\n", collected.len()));
     for capture in &collected {
@@ -95,8 +102,9 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
         let _ = writeln!(text, "     {} ({size}): {why}", path.display());
     }
     let _ = writeln!(text, "   and as the collector keeps them in {}", store.display());
+    push_report(&mut text, &store, &args.out, &collected)?;
     text.push_str(
-        "   Open https://ui.perfetto.dev, choose \"Open trace file\" and take any of them\n   \
+        "   For a timeline open https://ui.perfetto.dev, choose \"Open trace file\" and take any of them\n   \
          (press W and S to zoom, A and D to move). The janky frames are the long\n   \
          Choreographer#doFrame slices of com.example.app.\n",
     );
@@ -314,6 +322,31 @@ impl Seen {
             self.delivered = control.upload.delivered;
         }
     }
+}
+
+/// What the collector's captures tell: printed of the one that jank made, and all as pages.
+fn push_report(text: &mut String, store: &Path, out: &Path, collected: &[Stored]) -> Result<()> {
+    let page = out.join("report.html");
+    let report = FleetReport::of(&Database::read(&tables_of(store))?, &Ask::default())?;
+    std::fs::write(&page, html::fleet(&report, Captures::At("store/"), None))?;
+    let jank = collected.iter().rev().find(|capture| capture.meta["window"] == "jank");
+    let Some(jank) = jank else { return Ok(()) };
+    let of_it = SingleReport::of(&read_file(&jank.path, &tracetee_jank::Options::default())?);
+    let page_of_it = out.join("report-jank.html");
+    let bytes = std::fs::read(&jank.path)?;
+    std::fs::write(&page_of_it, html::single(&of_it, Some(("demo-jank.ftrace.zst", &bytes))))?;
+    let _ = writeln!(
+        text,
+        "6. The report of the jank that fired, as `tracetee report` prints it (all that the collector has: {}; \
+         this one: {}):\n",
+        page.display(),
+        page_of_it.display()
+    );
+    for line in of_it.to_text().lines() {
+        let _ = writeln!(text, "     {line}");
+    }
+    text.push('\n');
+    Ok(())
 }
 
 /// Copies a capture to where the demo leaves it; that of the start-up as plain text too.

@@ -1,7 +1,7 @@
 //! The program `tracetee`: off the device, around the agent.
 //!
-//! `run` traces a Linux program with the agent preloaded; `collect` is the server that devices send to;
-//! `demo` shows the whole on a sample app;
+//! `run` traces a Linux program with the agent preloaded; `collect` is the server that devices send to, and
+//! [`store`] what it keeps; `report` tells which causes make the jank; `demo` shows the whole on a sample app;
 //! `doctor` says why a trace is empty; `hooks` lists the slots of a process or a file; `library` hands
 //! out the agent's library and header for other uses. The agent itself travels inside this program
 //! ([`agent_library`]).
@@ -13,7 +13,9 @@ mod demo;
 mod doctor;
 mod hooks;
 mod recovered;
+mod report;
 mod run;
+mod store;
 
 use std::process::ExitCode;
 

@@ -24,6 +24,10 @@ fn the_demo_leaves_a_trace_of_an_app_like_process_and_says_what_it_saw() {
         "ns teed by the agent",
         "ui.perfetto.dev",
         "demo.ftrace.zst",
+        "report-jank.html",
+        "frames at 60 Hz",
+        "What took the time of the janky frames",
+        "inflate",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }

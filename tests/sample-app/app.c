@@ -151,6 +151,8 @@ static int behave_like_an_app(double seconds) {
     pthread_t render;
     prctl(PR_SET_NAME, "com.example.app");
     if (pthread_create(&render, NULL, render_thread, NULL) != 0) return 1;
+    section("bindApplication", 40000);
+    section("performResume:com.example.app.FeedActivity", 5000);
     atrace_instant_body("activityStart");
     int64_t begin = now_ns(), next = begin;
     long vsync = 1000;

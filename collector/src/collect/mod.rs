@@ -1,35 +1,43 @@
 //! `tracetee collect`: the server that devices send to, and have their configuration from.
 //!
 //! The journey of a capture: [`server`] takes the request and asks [`tokens`] whose it is; [`receive`]
-//! streams its body to a file and checks it; [`store`] gives it its place, once. Losses and
-//! configurations have routes of their own. Nothing that a client says becomes a path but an id, and
-//! that only when it is a UUID.
+//! streams its body to a file and checks it; [`crate::store`] gives it its place, once, and makes rows of
+//! it. Losses and configurations have routes of their own; people have [`page`]. What a client says becomes
+//! a path only as an id that is a UUID, and as the names of app and version, encoded.
 
+mod page;
 mod receive;
 mod server;
-mod store;
 mod tls;
 mod tokens;
 
 use crate::cli::{CollectArgs, print, say};
+use crate::store::analyser::Analyser;
+use crate::store::directory::Directory;
+use crate::store::tables_of;
+use crate::store::upkeep::{self, Retention};
 use anyhow::{Context, Result, bail};
 use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use page::Page;
 use server::Collector;
+pub(crate) use server::Stored;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-use store::Store;
-pub(crate) use store::Stored;
+use std::time::{Duration, Instant, SystemTime};
 use tokens::Tokens;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 /// How long requests that are under way may take when it ends.
 const LAST_REQUESTS: Duration = Duration::from_secs(30);
+/// How often it is looked whether something is to be done, and whether something is too old.
+const UPKEEP_EVERY: Duration = Duration::from_secs(10);
+const RETENTION_EVERY: Duration = Duration::from_secs(3600);
 
 /// Serves until Ctrl-C or SIGTERM.
 pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
@@ -44,13 +52,35 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
         (Some(certificates), Some(key)) => Some(tls::read(certificates, key)?),
         _ => None,
     };
+    if let Some(page) = args.page.filter(|page| !page.ip().is_loopback()) {
+        bail!(
+            "--page {page}: the page has no login. Give an address of this machine, and put a proxy with a \
+             login in front of it"
+        );
+    }
     let scheme = if tls.is_some() { "https" } else { "http" };
     // Before anybody knows that it runs.
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let serves = Serves { store: &args.store, config: args.config.clone(), tokens, tls };
+    let retention = Retention {
+        days: args.keep_days,
+        bytes: args.keep_gb.map(|gb| gb.saturating_mul(1 << 30)),
+    };
+    let serves = Serves {
+        store: &args.store,
+        config: args.config.clone(),
+        tokens,
+        tls,
+        page: args.page,
+        retention,
+    };
     let running = Running::start(args.listen, serves)?;
     let (address, store) = (running.address, args.store.display());
     print(&format!("listening on {scheme}://{address}, captures go to {store}\n"));
+    match running.page {
+        Some(page) if page == address => print(&format!("the report is at {scheme}://{page}/\n")),
+        Some(page) => print(&format!("the report is at http://{page}/\n")),
+        None => {}
+    }
     if args.token_file.is_none() {
         say("without --token-file every program of this machine may send");
     } else if scheme == "http" && !args.listen.ip().is_loopback() {
@@ -73,6 +103,18 @@ pub(crate) struct Serves<'a> {
     pub(crate) tokens: Option<Tokens>,
     /// With TLS.
     pub(crate) tls: Option<RustlsConfig>,
+    /// Where people have the report; `None`: where devices send to, if that is this machine.
+    pub(crate) page: Option<SocketAddr>,
+    /// How much is kept.
+    pub(crate) retention: Retention,
+}
+
+impl<'a> Serves<'a> {
+    /// What comes, to this directory, from everybody of this machine.
+    pub(crate) fn to(store: &'a Path) -> Self {
+        let retention = Retention::default();
+        Self { store, config: None, tokens: None, tls: None, page: None, retention }
+    }
 }
 
 /// A collector at work, on threads of its own.
@@ -80,43 +122,56 @@ pub(crate) struct Serves<'a> {
 pub(crate) struct Running {
     /// Where it listens.
     pub(crate) address: SocketAddr,
+    /// Where the report is.
+    pub(crate) page: Option<SocketAddr>,
     runtime: Runtime,
     handle: Handle<SocketAddr>,
-    served: JoinHandle<std::io::Result<()>>,
+    served: Vec<JoinHandle<std::io::Result<()>>>,
     collector: Arc<Collector>,
+    upkeep: (Sender<()>, std::thread::JoinHandle<()>),
 }
 
 impl Running {
     /// Starts one.
     pub(crate) fn start(listen: SocketAddr, serves: Serves<'_>) -> Result<Self> {
-        let store = Store::open(serves.store)?;
+        let store = Directory::open(serves.store)?;
         if let Some(config) = &serves.config {
             std::fs::metadata(config)
                 .with_context(|| format!("cannot read the configuration {}", config.display()))?;
         }
-        let listener =
-            TcpListener::bind(listen).with_context(|| format!("cannot listen on {listen}"))?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
+        let (listener, address) = listen_on(listen)?;
+        let page = Page::new(serves.store.to_owned());
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let collector = Arc::new(Collector::new(store, serves.tokens, serves.config));
-        let service = server::router(Arc::clone(&collector)).into_make_service();
+        let analyser = Analyser::start(serves.store, &tables_of(serves.store))?;
+        let collector = Arc::new(Collector::new(store, analyser, serves.tokens, serves.config));
+        let mut router = server::router(Arc::clone(&collector));
         let handle = Handle::new();
-        let of_it = handle.clone();
-        let served = {
-            let _inside = runtime.enter();
-            match serves.tls {
-                None => {
-                    let server = axum_server::from_tcp(listener)?.handle(of_it);
-                    runtime.spawn(server.serve(service))
-                }
-                Some(tls) => {
-                    let server = axum_server::from_tcp_rustls(listener, tls)?.handle(of_it);
-                    runtime.spawn(server.serve(service))
-                }
+        let mut served = Vec::new();
+        let mut page_at = None;
+        let _inside = runtime.enter();
+        if let Some(at) = serves.page {
+            let (listener, at) = listen_on(at)?;
+            page_at = Some(at);
+            let server = axum_server::from_tcp(listener)?.handle(handle.clone());
+            served.push(runtime.spawn(server.serve(page.router().into_make_service())));
+        } else if listen.ip().is_loopback() {
+            page_at = Some(address);
+            router = router.merge(page.router());
+        }
+        let service = router.into_make_service();
+        served.push(match serves.tls {
+            None => {
+                let server = axum_server::from_tcp(listener)?.handle(handle.clone());
+                runtime.spawn(server.serve(service))
             }
-        };
-        Ok(Self { address, runtime, handle, served, collector })
+            Some(tls) => {
+                let server = axum_server::from_tcp_rustls(listener, tls)?.handle(handle.clone());
+                runtime.spawn(server.serve(service))
+            }
+        });
+        drop(_inside);
+        let upkeep = keep_up(Arc::clone(&collector), serves.store.to_owned(), serves.retention)?;
+        Ok(Self { address, page: page_at, runtime, handle, served, collector, upkeep })
     }
 
     /// The captures that it has taken in, the oldest first.
@@ -124,10 +179,70 @@ impl Running {
         self.collector.taken()
     }
 
+    /// Waits until all that has come is in the tables.
+    pub(crate) fn settle(&self) {
+        self.collector.analyser().settle();
+    }
+
     /// Ends it: requests that are under way are served to their end.
     pub(crate) fn stop(self) -> Result<()> {
-        self.handle.graceful_shutdown(Some(LAST_REQUESTS));
-        self.runtime.block_on(self.served).context("the server ended by a fault of its own")??;
+        let Self { runtime, handle, served, collector, upkeep: (end, upkeep), .. } = self;
+        handle.graceful_shutdown(Some(LAST_REQUESTS));
+        for served in served {
+            runtime.block_on(served).context("the server ended by a fault of its own")??;
+        }
+        drop(end);
+        let _ = upkeep.join();
+        drop(runtime);
+        // Somebody who still has it is not waited for: what is not in the tables comes at the next start.
+        if let Some(collector) = Arc::into_inner(collector) {
+            collector.into_analyser().stop();
+        }
         Ok(())
     }
+}
+
+fn listen_on(listen: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
+    let listener =
+        TcpListener::bind(listen).with_context(|| format!("cannot listen on {listen}"))?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
+
+/// Deletes what is not kept any longer, and has analysed what was left for later. Until the sender goes.
+fn keep_up(
+    collector: Arc<Collector>,
+    root: PathBuf,
+    retention: Retention,
+) -> Result<(Sender<()>, std::thread::JoinHandle<()>)> {
+    let (end, ended) = bounded(0);
+    let thread = std::thread::Builder::new().name("upkeep".to_owned()).spawn(move || {
+        let mut retained: Option<Instant> = None;
+        loop {
+            if retained.is_none_or(|at| at.elapsed() >= RETENTION_EVERY) {
+                retained = Some(Instant::now());
+                match upkeep::retain(&root, retention, SystemTime::now()) {
+                    Ok(0) => {}
+                    Ok(count) => {
+                        say(&format!("deleted {count} captures that are not kept any longer"))
+                    }
+                    Err(error) => {
+                        say(&format!("cannot delete what is not kept any longer: {error:#}"))
+                    }
+                }
+            }
+            let analyser = collector.analyser();
+            if analyser.has_missed()
+                && analyser.waiting() == 0
+                && let Err(error) = analyser.catch_up()
+            {
+                say(&format!("cannot look for captures that are not analysed: {error:#}"));
+            }
+            if ended.recv_timeout(UPKEEP_EVERY) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+        }
+    })?;
+    Ok((end, thread))
 }

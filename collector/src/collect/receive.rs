@@ -1,6 +1,6 @@
 //! Takes a body in: to the disk as it comes, and checked before it is anybody's.
 
-use super::store::Incoming;
+use crate::store::directory::Incoming;
 use axum::body::Body;
 use hmac_sha256::Hash;
 use std::fmt;

@@ -1,9 +1,10 @@
 //! The routes: what is asked, who asks, and what the answer is.
 
 use super::receive::{self, Refused};
-use super::store::{Kind, Store, Stored};
 use super::tokens::Tokens;
 use crate::cli::say;
+use crate::store::analyser::{Analyser, Work};
+use crate::store::directory::{Directory, key_of};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Request, State};
@@ -30,10 +31,20 @@ const MAX_META_BYTES: usize = 8 * 1024;
 /// The captures of this run that are remembered, for who runs it.
 const MAX_TAKEN: usize = 1000;
 
+/// A capture that came.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// What its sender said of it.
+    pub(crate) meta: Value,
+}
+
 /// All that requests share.
 #[derive(Debug)]
 pub(super) struct Collector {
-    store: Store,
+    store: Directory,
+    analyser: Analyser,
     tokens: Option<Tokens>,
     config: Option<PathBuf>,
     at_once: AtomicU64,
@@ -61,13 +72,26 @@ fn add(count: &AtomicU64, more: u64) {
 }
 
 impl Collector {
-    pub(super) fn new(store: Store, tokens: Option<Tokens>, config: Option<PathBuf>) -> Self {
+    pub(super) fn new(
+        store: Directory,
+        analyser: Analyser,
+        tokens: Option<Tokens>,
+        config: Option<PathBuf>,
+    ) -> Self {
         let (at_once, counts, taken) = (AtomicU64::new(0), Counts::default(), Mutex::default());
-        Self { store, tokens, config, at_once, counts, taken }
+        Self { store, analyser, tokens, config, at_once, counts, taken }
     }
 
     pub(super) fn taken(&self) -> Vec<Stored> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) const fn analyser(&self) -> &Analyser {
+        &self.analyser
+    }
+
+    pub(super) fn into_analyser(self) -> Analyser {
+        self.analyser
     }
 
     /// The app that asks, where apps are told apart.
@@ -146,19 +170,20 @@ async fn take_capture(
     if let Some(app) = app {
         meta.insert("app".to_owned(), json!(app));
     }
+    let key = key_of(id, &meta);
     let meta = Value::Object(meta);
     let said = text(headers, "content-length").and_then(|text| text.parse::<u64>().ok());
     if said.is_some_and(|bytes| bytes > receive::MAX_BODY_BYTES) {
         return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &Refused::TooLarge.to_string()));
     }
     // Before its body is asked for: it is there.
-    if collector.store.has(Kind::Capture, id) {
+    if collector.store.has(&key) {
         add(&collector.counts.duplicates, 1);
         return Err(answer(StatusCode::PRECONDITION_FAILED, "it is there"));
     }
     let present = collector.at_once.fetch_add(1, Ordering::Relaxed);
     let _turn = Turn(&collector.at_once);
-    if present >= MAX_AT_ONCE {
+    if present >= MAX_AT_ONCE || collector.analyser.is_behind() {
         add(&collector.counts.busy, 1);
         return Err(answer(StatusCode::TOO_MANY_REQUESTS, "too many at once"));
     }
@@ -175,7 +200,11 @@ async fn take_capture(
             shared.store.quarantine(id, &incoming, &refused.to_string(), &about);
             return Err(refused);
         }
-        shared.store.keep(Kind::Capture, id, &incoming, &about).map_err(Refused::Disk)
+        let kept = shared.store.keep(&key, &incoming, &about).map_err(Refused::Disk)?;
+        if kept.is_some() {
+            shared.analyser.take(Work::Capture(key));
+        }
+        Ok(kept)
     });
     match kept.await.unwrap_or_else(|fault| Err(Refused::Disk(std::io::Error::other(fault)))) {
         Ok(Some(path)) => {
@@ -224,7 +253,7 @@ async fn take_losses(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Answer, Answer> {
-    collector.app(headers)?;
+    let app = collector.app(headers)?;
     let refuse = |why: &str| {
         add(&collector.counts.refused, 1);
         answer(StatusCode::BAD_REQUEST, why)
@@ -235,12 +264,17 @@ async fn take_losses(
     if digest(headers).is_some_and(|digest| digest != hmac_sha256::Hash::hash(&bytes)) {
         return Err(refuse(&Refused::Digest.to_string()));
     }
-    let report: Value = serde_json::from_slice(&bytes)
+    let mut report: Map<String, Value> = serde_json::from_slice(&bytes)
         .map_err(|error| refuse(&format!("no loss report: {error}")))?;
+    if let Some(app) = app {
+        report.insert("app".to_owned(), json!(app));
+    }
     let incoming = collector.store.incoming();
-    std::fs::write(&incoming.path, &bytes).map_err(|error| disk(&error))?;
-    match collector.store.keep(Kind::Losses, id, &incoming, &report) {
-        Ok(Some(_)) => {
+    let report = Value::Object(report).to_string();
+    std::fs::write(&incoming.path, report).map_err(|error| disk(&error))?;
+    match collector.store.keep_losses(id, &incoming) {
+        Ok(Some(path)) => {
+            collector.analyser.take(Work::Losses(path));
             add(&collector.counts.losses, 1);
             Ok(answer(StatusCode::CREATED, "kept"))
         }
@@ -296,6 +330,7 @@ fn signature_text(signature: &[u8]) -> String {
 
 async fn metrics(State(collector): Shared) -> Response {
     let counts = &collector.counts;
+    let [analysed, failed] = collector.analyser.counts();
     let mut text = String::new();
     for (name, help, count) in [
         ("captures_total", "Captures taken in.", &counts.captures),
@@ -308,6 +343,8 @@ async fn metrics(State(collector): Shared) -> Response {
         ("config_unchanged_total", "Of them, those that had it.", &counts.configs_unchanged),
         ("unauthorised_total", "Requests without a known token.", &counts.unauthorised),
         ("busy_total", "Captures put off, too many at once.", &counts.busy),
+        ("analysed_total", "Captures and loss reports put into the tables.", analysed),
+        ("analysis_failures_total", "Those of which no rows could be made.", failed),
     ] {
         let value = count.load(Ordering::Relaxed);
         let _ = write!(
@@ -315,6 +352,12 @@ async fn metrics(State(collector): Shared) -> Response {
             "# HELP tracetee_{name} {help}\n# TYPE tracetee_{name} counter\ntracetee_{name} {value}\n"
         );
     }
+    let waiting = collector.analyser.waiting();
+    let _ = write!(
+        text,
+        "# HELP tracetee_analysis_waiting Captures that wait to be analysed.\n\
+         # TYPE tracetee_analysis_waiting gauge\ntracetee_analysis_waiting {waiting}\n"
+    );
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }
 

@@ -1,41 +1,31 @@
 //! The directory that captures are kept in: each once, whatever comes when.
 //!
-//! `raw/v1/dt=YYYY-MM-DD/ID.ftrace.zst` with `ID.json`, its metadata, beside it; the day is that in
-//! the id, so an id has one place. `losses/v1/…/ID.json` likewise; `quarantine/` holds what was no
-//! capture, each with its reason; `incoming/` what is on its way. A file gets its place by a link that
-//! fails where there is one, so that two that come at once are one.
+//! A capture lies where [`RawKey`] says, with `ID.json`, its metadata, beside it; loss reports in
+//! `losses/v1/dt=DAY/ID.json`; `quarantine/` holds what was no capture, each with its reason; `incoming/`
+//! what is on its way. A file gets its place by a link that fails where there is one, so that two that come
+//! at once are one. One collector has the directory at a time (`lock`).
 
-use anyhow::{Context, Result};
-use serde_json::Value;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use anyhow::{Context, Result, bail};
+use serde_json::{Map, Value};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use tracetee_fleet::keys::RawKey;
+use tracetee_fleet::rows::{About, UNKNOWN, version_of};
 use uuid::Uuid;
 
-/// What is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A capture.
-    Capture,
-    /// A loss report.
-    Losses,
-}
-
-/// A capture in its place.
-#[derive(Debug, Clone)]
-pub(crate) struct Stored {
-    /// The file.
-    pub(crate) path: PathBuf,
-    /// What its sender said of it.
-    pub(crate) meta: Value,
-}
+/// What is no capture and is not kept any longer.
+const MAX_QUARANTINED: usize = 1000;
 
 /// The directory.
 #[derive(Debug)]
-pub(crate) struct Store {
+pub(crate) struct Directory {
     root: PathBuf,
     next: AtomicU64,
+    quarantined: AtomicU64,
+    /// Held as long as this is.
+    _lock: File,
 }
 
 /// A file on its way; it goes when this is dropped before it has its place.
@@ -50,7 +40,7 @@ impl Drop for Incoming {
     }
 }
 
-impl Store {
+impl Directory {
     /// Opens it, makes it if need be. What was on its way when the last one ended goes.
     pub(crate) fn open(root: &Path) -> Result<Self> {
         for directory in ["raw/v1", "losses/v1", "quarantine", "incoming"] {
@@ -58,10 +48,17 @@ impl Store {
             fs::create_dir_all(&path)
                 .with_context(|| format!("cannot create {}", path.display()))?;
         }
+        let lock = lock(root)?;
         for entry in fs::read_dir(root.join("incoming"))?.flatten() {
             let _ = fs::remove_file(entry.path());
         }
-        Ok(Self { root: root.to_owned(), next: AtomicU64::new(0) })
+        let quarantined = fs::read_dir(root.join("quarantine"))?.count() as u64 / 2;
+        Ok(Self {
+            root: root.to_owned(),
+            next: AtomicU64::new(0),
+            quarantined: AtomicU64::new(quarantined),
+            _lock: lock,
+        })
     }
 
     /// A name for what is on its way.
@@ -72,71 +69,142 @@ impl Store {
         Incoming { path: self.root.join("incoming").join(name) }
     }
 
-    /// Whether an object is there.
-    pub(crate) fn has(&self, kind: Kind, id: Uuid) -> bool {
-        self.place(kind, id).exists()
+    /// Whether a capture is there.
+    pub(crate) fn has(&self, key: &RawKey) -> bool {
+        self.root.join(key.path()).exists()
     }
 
-    /// Gives a whole file its place. `None`: another one has it.
+    /// Gives a whole capture its place. `None`: another one has it.
     pub(crate) fn keep(
         &self,
-        kind: Kind,
-        id: Uuid,
+        key: &RawKey,
         incoming: &Incoming,
         meta: &Value,
     ) -> io::Result<Option<PathBuf>> {
-        let place = self.place(kind, id);
-        if let Some(directory) = place.parent() {
-            fs::create_dir_all(directory)?;
+        let place = self.root.join(key.path());
+        if place.exists() {
+            return Ok(None);
         }
-        File::open(&incoming.path)?.sync_data()?;
-        match fs::hard_link(&incoming.path, &place) {
-            Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
-            Err(error) => return Err(error),
-        }
-        if kind == Kind::Capture {
-            let mut file = File::create(self.sidecar(id))?;
-            file.write_all(meta.to_string().as_bytes())?;
-        }
-        Ok(Some(place))
+        let sidecar = self.incoming();
+        fs::write(&sidecar.path, meta.to_string())?;
+        let directory = make_parent(&place)?;
+        // Its metadata first: a capture that has its place has that, whatever ends this in between.
+        link(&sidecar.path, &sidecar_of(&place))?;
+        let kept = link(&incoming.path, &place)?;
+        File::open(directory)?.sync_all()?;
+        Ok(kept.then_some(place))
     }
 
-    /// Sets aside what was no capture, with the reason.
+    /// Gives a loss report its place. `None`: it is there.
+    pub(crate) fn keep_losses(&self, id: Uuid, incoming: &Incoming) -> io::Result<Option<PathBuf>> {
+        let place = losses_of(&self.root, id);
+        let directory = make_parent(&place)?;
+        let kept = link(&incoming.path, &place)?;
+        File::open(directory)?.sync_all()?;
+        Ok(kept.then_some(place))
+    }
+
+    /// Sets aside what was no capture, with the reason. The last one of an id is enough to see what is
+    /// wrong, and a thousand ids are.
     pub(crate) fn quarantine(&self, id: Uuid, incoming: &Incoming, reason: &str, meta: &Value) {
+        // ORDERING: Relaxed; a count.
+        let count = self.quarantined.fetch_add(1, Ordering::Relaxed);
         let directory = self.root.join("quarantine");
-        let place = directory.join(format!("{id}.body"));
-        // The last one of an id is enough to see what is wrong.
-        let _ = fs::rename(&incoming.path, place);
+        if count >= MAX_QUARANTINED as u64 {
+            return;
+        }
+        let _ = fs::rename(&incoming.path, directory.join(format!("{id}.body")));
         let about = serde_json::json!({"reason": reason, "meta": meta});
         let _ = fs::write(directory.join(format!("{id}.json")), about.to_string());
     }
+}
 
-    fn place(&self, kind: Kind, id: Uuid) -> PathBuf {
-        let (directory, extension) = match kind {
-            Kind::Capture => ("raw/v1", "ftrace.zst"),
-            Kind::Losses => ("losses/v1", "json"),
-        };
-        self.root
-            .join(directory)
-            .join(format!("dt={}", day_of(id)))
-            .join(format!("{id}.{extension}"))
+/// Takes the store for oneself.
+pub(crate) fn lock(root: &Path) -> Result<File> {
+    let path = root.join("lock");
+    let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            bail!("a collector works on {}; end it first", root.display())
+        }
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock {}", path.display()))
+        }
     }
+}
 
-    fn sidecar(&self, id: Uuid) -> PathBuf {
-        self.place(Kind::Capture, id).with_file_name(format!("{id}.json"))
+fn make_parent(place: &Path) -> io::Result<&Path> {
+    let directory = place.parent().unwrap_or(place);
+    fs::create_dir_all(directory)?;
+    Ok(directory)
+}
+
+/// Whether it has the place now; `false`: another one has it.
+fn link(from: &Path, to: &Path) -> io::Result<bool> {
+    File::open(from)?.sync_data()?;
+    match fs::hard_link(from, to) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
     }
+}
+
+/// `ID.json` beside `ID.ftrace.zst`.
+pub(crate) fn sidecar_of(place: &Path) -> PathBuf {
+    place.with_extension("").with_extension("json")
+}
+
+/// Where a loss report lies.
+pub(crate) fn losses_of(root: &Path, id: Uuid) -> PathBuf {
+    root.join("losses/v1").join(format!("dt={}", day_of(id))).join(format!("{id}.json"))
+}
+
+/// Where a capture lies of which this is known.
+pub(crate) fn key_of(id: Uuid, meta: &Map<String, Value>) -> RawKey {
+    let app = meta.get("app").and_then(Value::as_str).filter(|app| !app.is_empty());
+    RawKey {
+        app: app.unwrap_or(UNKNOWN).to_owned(),
+        day: day_of(id),
+        ver: version_of(meta),
+        id: id.to_string(),
+    }
+}
+
+/// What is known of a capture besides its text: its key, its size and what lies beside it.
+pub(crate) fn about(root: &Path, key: &RawKey) -> io::Result<About> {
+    let raw_key = key.path();
+    let place = root.join(&raw_key);
+    let bytes = place.metadata()?.len();
+    let meta = fs::read(sidecar_of(&place)).ok();
+    let meta = meta.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default();
+    let known = (key.app != UNKNOWN).then(|| key.app.clone());
+    let capture_id = key.id.clone();
+    Ok(About { capture_id, app: known, day: key.day.clone(), meta, bytes, raw_key })
+}
+
+/// The files below a directory, in the order of their paths.
+pub(crate) fn walk(directory: &Path, each: &mut dyn FnMut(&Path)) -> io::Result<()> {
+    let mut entries: Vec<_> = fs::read_dir(directory)?.collect::<io::Result<_>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        if entry.file_type()?.is_dir() {
+            walk(&entry.path(), each)?;
+        } else {
+            each(&entry.path());
+        }
+    }
+    Ok(())
 }
 
 /// The day in an id of version 7, UTC; another id has the first of all days.
-fn day_of(id: Uuid) -> String {
+pub(crate) fn day_of(id: Uuid) -> String {
     let seconds = id.get_timestamp().map_or(0, |time| time.to_unix().0);
-    let (year, month, day) = civil(i64::try_from(seconds / 86_400).unwrap_or(0));
-    format!("{year:04}-{month:02}-{day:02}")
+    day(i64::try_from(seconds / 86_400).unwrap_or(0))
 }
 
-/// Year, month and day of so many days after 1970-01-01 (Howard Hinnant's `civil_from_days`).
-const fn civil(days: i64) -> (i64, i64, i64) {
+/// So many days after 1970-01-01, YYYY-MM-DD (Howard Hinnant's `civil_from_days`).
+pub(crate) fn day(days: i64) -> String {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let of_era = days.rem_euclid(146_097);
@@ -145,13 +213,14 @@ const fn civil(days: i64) -> (i64, i64, i64) {
     let month = (5 * of_year + 2) / 153;
     let day = of_year - (153 * month + 2) / 5 + 1;
     let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year_of_era + era * 400 + if month <= 2 { 1 } else { 0 };
-    (year, month, day)
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn an_id_has_the_day_that_it_was_made_on() {
@@ -169,20 +238,36 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_kept_once() {
+    fn a_capture_is_kept_once_and_its_metadata_with_it() {
         let directory = tempfile::tempdir().unwrap();
-        let store = Store::open(directory.path()).unwrap();
-        let id = Uuid::nil();
+        let store = Directory::open(directory.path()).unwrap();
+        let meta = json!({"app": "com.example", "version_name": "1.2/3"});
+        let key = key_of(Uuid::nil(), meta.as_object().unwrap());
+        assert_eq!(
+            key.path(),
+            format!("raw/v1/app=com.example/dt=1970-01-01/ver=1.2%2F3/{}.ftrace.zst", Uuid::nil())
+        );
         let keep = |text: &str| {
             let incoming = store.incoming();
             fs::write(&incoming.path, text).unwrap();
-            store.keep(Kind::Capture, id, &incoming, &serde_json::json!({"of": text})).unwrap()
+            store.keep(&key, &incoming, &json!({"of": text})).unwrap()
         };
+        assert!(!store.has(&key));
         let place = keep("first").unwrap();
         assert_eq!(keep("second"), None);
         assert_eq!(fs::read_to_string(&place).unwrap(), "first");
-        assert_eq!(fs::read_to_string(store.sidecar(id)).unwrap(), "{\"of\":\"first\"}");
+        assert_eq!(fs::read_to_string(sidecar_of(&place)).unwrap(), "{\"of\":\"first\"}");
         assert_eq!(fs::read_dir(directory.path().join("incoming")).unwrap().count(), 0);
-        assert!(store.has(Kind::Capture, id) && !store.has(Kind::Losses, id));
+        assert!(store.has(&key));
+        let about = about(directory.path(), &key).unwrap();
+        assert_eq!((about.bytes, about.meta["of"].as_str()), (5, Some("first")));
+    }
+
+    #[test]
+    fn two_collectors_do_not_share_a_store() {
+        let directory = tempfile::tempdir().unwrap();
+        let _first = Directory::open(directory.path()).unwrap();
+        let error = Directory::open(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("a collector works on"), "{error}");
     }
 }

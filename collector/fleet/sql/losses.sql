@@ -1,0 +1,13 @@
+-- What devices say they could not send, and why. Unconfirmed: it may have arrived all the same.
+SELECT
+  l.app AS app,
+  l.reason AS reason,
+  l.window_id AS window_id,
+  COUNT(DISTINCT l.device) AS devices,
+  SUM(l.captures) AS captures,
+  SUM(l.unconfirmed) AS unconfirmed
+FROM losses AS l
+CROSS JOIN chosen
+WHERE chosen.app = '' OR l.app = chosen.app
+GROUP BY l.app, l.reason, l.window_id
+ORDER BY captures DESC, app, reason, window_id

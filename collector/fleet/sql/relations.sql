@@ -1,0 +1,19 @@
+-- The relations, of what lies in files (`stored_captures` and its kin, which the dialect makes). A capture
+-- that several converters made rows of is in several parts: the first by name counts, for all tables.
+CREATE TEMPORARY VIEW kept AS
+  SELECT capture_id, MIN(part) AS part FROM stored_captures GROUP BY capture_id;
+CREATE TEMPORARY VIEW captures AS
+  SELECT s.* FROM stored_captures AS s JOIN kept ON kept.capture_id = s.capture_id AND kept.part = s.part;
+CREATE TEMPORARY VIEW frames AS
+  SELECT s.* FROM stored_frames AS s JOIN kept ON kept.capture_id = s.capture_id AND kept.part = s.part;
+CREATE TEMPORARY VIEW frame_slices AS
+  SELECT s.* FROM stored_frame_slices AS s JOIN kept ON kept.capture_id = s.capture_id AND kept.part = s.part;
+CREATE TEMPORARY VIEW stacks AS
+  SELECT s.* FROM stored_stacks AS s JOIN kept ON kept.capture_id = s.capture_id AND kept.part = s.part;
+CREATE TEMPORARY VIEW kept_reports AS
+  SELECT report_id, MIN(part) AS part FROM stored_losses GROUP BY report_id;
+CREATE TEMPORARY VIEW losses AS
+  SELECT s.* FROM stored_losses AS s
+  JOIN kept_reports AS k ON k.report_id = s.report_id AND k.part = s.part;
+CREATE TEMPORARY VIEW chosen AS
+  SELECT '' AS app, '' AS screen;

@@ -1,0 +1,406 @@
+//! The tables in one SQLite file, beside the captures that they are made of.
+//!
+//! Who collects writes; whoever reports reads at the same time (write-ahead log). All of it can be made
+//! anew from the captures. The tables are numbered inside (`captures_rows` …), and seen through views that
+//! have the columns of [`crate::schema`].
+
+use crate::error::Error;
+use crate::rows::{Rows, Value};
+use crate::schema::{CAPTURES, Kind, Source, TABLES, Table, VERSION};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, ToSql};
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long one waits for the other.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What capture is unknown by: a column that is no table's.
+const NUMBER: &str = "capture_number";
+
+/// The tables.
+#[derive(Debug)]
+pub struct Database {
+    connection: Connection,
+}
+
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Int(value) => ValueRef::Integer(*value),
+            Self::Real(value) => ValueRef::Real(*value),
+            Self::Text(value) => ValueRef::Text(value.as_bytes()),
+        }))
+    }
+}
+
+impl Database {
+    /// Opens it to write; makes it where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`]; [`Error::Version`] when another version of this program made it.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let connection = Connection::open(path)?;
+        connection.busy_timeout(PATIENCE)?;
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        // What is lost with the power is made anew from the captures.
+        connection.pragma_update(None, "synchronous", "normal")?;
+        connection.pragma_update(None, "cache_size", -65_536)?;
+        let database = Self { connection };
+        match database.version()? {
+            0 => database.connection.execute_batch(&format!(
+                "BEGIN IMMEDIATE;{}PRAGMA user_version={VERSION};COMMIT;",
+                definitions()
+            ))?,
+            VERSION => {}
+            found => return Err(Error::Version { path: path.to_owned(), found }),
+        }
+        Ok(database)
+    }
+
+    /// Opens it to read.
+    ///
+    /// # Errors
+    /// As [`Database::open`]; [`Error::Missing`] where there is none.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        if !path.exists() {
+            let what = format!("{} is not there: has the collector run?", path.display());
+            return Err(Error::Missing(what));
+        }
+        // Not read-only: the log's index may have to be written.
+        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+            .or_else(|_| Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY))?;
+        connection.busy_timeout(PATIENCE)?;
+        connection.pragma_update(None, "cache_size", -65_536)?;
+        // Sorts of a big fleet's frames.
+        connection.pragma_update(None, "temp_store", "file")?;
+        let database = Self { connection };
+        match database.version()? {
+            VERSION => Ok(database),
+            found => Err(Error::Version { path: path.to_owned(), found }),
+        }
+    }
+
+    fn version(&self) -> Result<i64, Error> {
+        Ok(self.connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
+    }
+
+    /// Puts captures and loss reports in, in one transaction. What is there already stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`]: nothing of it was put in.
+    pub fn insert(&mut self, all: &[Rows]) -> Result<(), Error> {
+        let transaction = self.connection.transaction()?;
+        for rows in all {
+            let mut number = None;
+            if let Some(capture) = rows.of(&CAPTURES).first() {
+                let changed = transaction
+                    .prepare_cached(&insertion(&CAPTURES))?
+                    .execute(rusqlite::params_from_iter(capture))?;
+                if changed == 0 {
+                    continue;
+                }
+                number = Some(transaction.last_insert_rowid());
+            }
+            for table in TABLES.iter().filter(|table| table.name != CAPTURES.name) {
+                let mut statement = transaction.prepare_cached(&insertion(table))?;
+                for row in rows.of(table) {
+                    let own = row
+                        .iter()
+                        .zip(table.columns)
+                        .filter(|(_, column)| column.source == Source::Own)
+                        .map(|(value, _)| value.clone());
+                    let first =
+                        is_of_capture(table).then(|| number.map_or(Value::Null, Value::Int));
+                    statement.execute(rusqlite::params_from_iter(first.into_iter().chain(own)))?;
+                }
+            }
+        }
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// Whether the capture, or the loss report, is in.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn has(&self, table: &Table, id: &str) -> Result<bool, Error> {
+        let sql = if table.name == CAPTURES.name {
+            "SELECT 1 FROM captures_rows WHERE capture_id = ?"
+        } else {
+            "SELECT 1 FROM losses WHERE report_id = ? LIMIT 1"
+        };
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.query_row([id], |_| Ok(())).optional()?.is_some())
+    }
+
+    /// The captures' raw keys with what retention looks at, the oldest first: made (ms), bytes.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn by_age(&self) -> Result<Vec<(String, String, u64)>, Error> {
+        let sql = "SELECT raw_key, dt, bytes FROM captures_rows ORDER BY dt, capture_id";
+        let mut statement = self.connection.prepare(sql)?;
+        let rows = statement.query_map([], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?.unsigned_abs()))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// The raw keys of a device's captures.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn of_device(&self, device: &str) -> Result<Vec<String>, Error> {
+        let mut statement =
+            self.connection.prepare("SELECT raw_key FROM captures_rows WHERE device = ?")?;
+        let rows = statement.query_map([device], |row| row.get(0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Takes captures out, by their raw keys.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`]: nothing was taken out.
+    pub fn delete(&mut self, raw_keys: &[String]) -> Result<(), Error> {
+        let transaction = self.connection.transaction()?;
+        for key in raw_keys {
+            for table in TABLES.iter().filter(|table| is_of_capture(table)) {
+                let sql = format!(
+                    "DELETE FROM {} WHERE {NUMBER} = (SELECT {NUMBER} FROM captures_rows WHERE raw_key = ?)",
+                    rows_of(table)
+                );
+                transaction.prepare_cached(&sql)?.execute([key])?;
+            }
+            transaction
+                .prepare_cached("DELETE FROM captures_rows WHERE raw_key = ?")?
+                .execute([key])?;
+        }
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// The ids of a device's loss reports.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn reports_of_device(&self, device: &str) -> Result<Vec<String>, Error> {
+        let sql = "SELECT DISTINCT report_id FROM losses_rows WHERE device = ?";
+        let mut statement = self.connection.prepare(sql)?;
+        let rows = statement.query_map([device], |row| row.get(0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Takes loss reports out that are of days before this one.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn delete_losses_before(&self, day: &str) -> Result<(), Error> {
+        self.connection.execute("DELETE FROM losses_rows WHERE dt < ?", [day])?;
+        Ok(())
+    }
+
+    /// The raw key of a capture.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn raw_key(&self, capture_id: &str) -> Result<Option<String>, Error> {
+        let sql = "SELECT raw_key FROM captures_rows WHERE capture_id = ?";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.query_row([capture_id], |row| row.get(0)).optional()?)
+    }
+
+    /// A number that is another one when another connection has written.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn data_version(&self) -> Result<i64, Error> {
+        Ok(self.connection.query_row("PRAGMA data_version", [], |row| row.get(0))?)
+    }
+
+    /// Takes the loss reports of a device out.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn delete_losses_of(&mut self, device: &str) -> Result<(), Error> {
+        self.connection.execute("DELETE FROM losses_rows WHERE device = ?", [device])?;
+        Ok(())
+    }
+
+    /// What a query answers: each row with a value for each column.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn query(&self, sql: &str) -> Result<Answer, Error> {
+        let mut statement = self.connection.prepare(sql)?;
+        let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
+        let width = columns.len();
+        let mut found = statement.query([])?;
+        let mut rows = Vec::new();
+        while let Some(row) = found.next()? {
+            let mut values = Vec::with_capacity(width);
+            for place in 0..width {
+                values.push(match row.get_ref(place)? {
+                    ValueRef::Null | ValueRef::Blob(_) => Value::Null,
+                    ValueRef::Integer(value) => Value::Int(value),
+                    ValueRef::Real(value) => Value::Real(value),
+                    ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+                });
+            }
+            rows.push(values);
+        }
+        Ok(Answer { columns, rows })
+    }
+
+    /// Runs statements that answer nothing: the set's views.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn run(&self, sql: &str) -> Result<(), Error> {
+        Ok(self.connection.execute_batch(sql)?)
+    }
+}
+
+/// What a query answered.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answer {
+    /// The columns' names.
+    pub columns: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl Answer {
+    /// Each row, whose values are asked for by name.
+    pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
+        self.rows.iter().map(|values| Row { columns: &self.columns, values })
+    }
+}
+
+/// A row of an answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    columns: &'a [String],
+    values: &'a [Value],
+}
+
+impl Row<'_> {
+    fn get(&self, column: &str) -> Option<&Value> {
+        let place = self.columns.iter().position(|of| of == column)?;
+        self.values.get(place)
+    }
+
+    /// Whether the answer has the column.
+    #[must_use]
+    pub fn has(&self, column: &str) -> bool {
+        self.columns.iter().any(|of| of == column)
+    }
+
+    /// A text; empty where there is none.
+    #[must_use]
+    pub fn text(&self, column: &str) -> String {
+        match self.get(column) {
+            Some(Value::Text(text)) => text.clone(),
+            Some(Value::Int(value)) => value.to_string(),
+            _ => String::new(),
+        }
+    }
+
+    /// A count; 0 where there is none.
+    #[must_use]
+    pub fn count(&self, column: &str) -> u64 {
+        match self.get(column) {
+            Some(Value::Int(value)) => u64::try_from(*value).unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// A number, if there is one.
+    #[must_use]
+    pub fn real(&self, column: &str) -> Option<f64> {
+        match self.get(column)? {
+            Value::Real(value) => Some(*value),
+            #[allow(clippy::cast_precision_loss, reason = "for people")]
+            Value::Int(value) => Some(*value as f64),
+            _ => None,
+        }
+    }
+}
+
+fn is_of_capture(table: &Table) -> bool {
+    table.columns.iter().any(|column| column.source == Source::Capture)
+}
+
+fn rows_of(table: &Table) -> String {
+    format!("{}_rows", table.name)
+}
+
+fn insertion(table: &Table) -> String {
+    let mut names: Vec<&str> = table
+        .columns
+        .iter()
+        .filter(|column| column.source == Source::Own)
+        .map(|column| column.name)
+        .collect();
+    if is_of_capture(table) {
+        names.insert(0, NUMBER);
+    }
+    let marks = vec!["?"; names.len()].join(",");
+    format!("INSERT OR IGNORE INTO {} ({}) VALUES ({marks})", rows_of(table), quoted(&names))
+}
+
+fn quoted(names: &[&str]) -> String {
+    names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(",")
+}
+
+/// The tables, and the views that the world sees.
+fn definitions() -> String {
+    let mut sql = String::new();
+    for table in &TABLES {
+        let rows = rows_of(table);
+        let mut columns = Vec::new();
+        if table.name == CAPTURES.name {
+            columns.push(format!("{NUMBER} INTEGER PRIMARY KEY"));
+        } else if is_of_capture(table) {
+            columns.push(format!("{NUMBER} INTEGER NOT NULL"));
+        }
+        for column in table.columns.iter().filter(|column| column.source == Source::Own) {
+            let kind = match column.kind {
+                Kind::Text => "TEXT",
+                Kind::Int => "INTEGER",
+                Kind::Real => "REAL",
+            };
+            let null = if column.nullable { "" } else { " NOT NULL" };
+            columns.push(format!("\"{}\" {kind}{null}", column.name));
+        }
+        let _ = writeln!(sql, "CREATE TABLE {rows} ({});", columns.join(", "));
+        let seen: Vec<String> = table
+            .columns
+            .iter()
+            .map(|column| match column.source {
+                Source::Own => format!("own.\"{0}\" AS \"{0}\"", column.name),
+                Source::Capture => format!("capture.\"{0}\" AS \"{0}\"", column.name),
+            })
+            .collect();
+        let join = if is_of_capture(table) {
+            let _ = writeln!(sql, "CREATE INDEX {rows}_by_capture ON {rows} ({NUMBER});");
+            format!(" JOIN captures_rows AS capture ON capture.{NUMBER} = own.{NUMBER}")
+        } else {
+            String::new()
+        };
+        let _ = writeln!(
+            sql,
+            "CREATE VIEW {} AS SELECT {} FROM {rows} AS own{join};",
+            table.name,
+            seen.join(", ")
+        );
+    }
+    sql.push_str(
+        "CREATE UNIQUE INDEX capture_by_id ON captures_rows (capture_id);\
+         CREATE INDEX capture_by_key ON captures_rows (raw_key);\
+         CREATE INDEX capture_by_device ON captures_rows (device);\
+         CREATE UNIQUE INDEX loss_by_id ON losses_rows (report_id, capture_id, reason);",
+    );
+    sql
+}

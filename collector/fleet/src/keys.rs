@@ -1,0 +1,125 @@
+//! Where a capture lies in a store: `raw/v1/app=A/dt=YYYY-MM-DD/ver=V/ID.ftrace.zst`, the same in a
+//! directory and on an object store. It is made of the capture's own facts alone, so that whoever puts it
+//! there twice finds it there.
+
+use std::fmt::Write;
+
+/// What captures end in.
+const CAPTURE: &str = ".ftrace.zst";
+/// Longer names of apps and versions are cut.
+const MAX_BYTES: usize = 100;
+
+/// Where a capture lies.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RawKey {
+    /// The app.
+    pub app: String,
+    /// The day of its id, YYYY-MM-DD, UTC.
+    pub day: String,
+    /// The app's version.
+    pub ver: String,
+    /// Its id.
+    pub id: String,
+}
+
+impl RawKey {
+    /// As a path: names as [`encode`] has them.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let Self { app, day, ver, id } = self;
+        format!("raw/v1/app={}/dt={day}/ver={}/{id}{CAPTURE}", encode(app), encode(ver))
+    }
+
+    /// Of a path, whatever stands before `raw/v1/` in it. `None`: it is none of a capture.
+    #[must_use]
+    pub fn parse(path: &str) -> Option<Self> {
+        let rest = path.get(path.rfind("raw/v1/")? + "raw/v1/".len()..)?;
+        let mut parts = rest.split('/');
+        let mut part = |prefix: &str| parts.next()?.strip_prefix(prefix);
+        let (app, day, ver) = (part("app=")?, part("dt=")?, part("ver=")?);
+        let id = part("")?.strip_suffix(CAPTURE)?;
+        let is_end = parts.next().is_none();
+        let is_day =
+            day.len() == 10 && day.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        let is_id =
+            !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        (is_end && is_day && is_id).then(|| {
+            let [day, id] = [day, id].map(str::to_owned);
+            Self { app: decode(app), day, ver: decode(ver), id }
+        })
+    }
+}
+
+/// A name as a part of a path: what is no letter, digit, `.`, `_` or `-` becomes `%XX`, and so does a
+/// first dot; it is cut at a hundred bytes, and is never empty.
+#[must_use]
+pub fn encode(name: &str) -> String {
+    let mut text = String::new();
+    for byte in name.bytes().take(MAX_BYTES) {
+        let is_plain = byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        if is_plain && !(text.is_empty() && byte == b'.') {
+            text.push(byte.into());
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    if text.is_empty() { crate::rows::UNKNOWN.to_owned() } else { text }
+}
+
+fn decode(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let escaped = (byte == b'%').then(|| after.get(..2)).flatten();
+        let value = escaped
+            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        match value {
+            Some(value) => {
+                bytes.push(value);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn a_key_is_one_path_and_back(app in "[^\0]{1,20}", ver in ".{1,20}", id in "[0-9a-f-]{36}") {
+            let key = RawKey { app, day: "2026-11-21".to_owned(), ver, id };
+            let path = key.path();
+            proptest::prop_assert_eq!(path.matches('/').count(), 5);
+            proptest::prop_assert!(path.split('/').all(|part| !part.starts_with('.')), "{}", path);
+            proptest::prop_assert_eq!(RawKey::parse(&format!("/some/where/{path}")), Some(key));
+        }
+
+        #[test]
+        fn no_path_is_too_much_for_it(path in "(raw/v1/|app=|dt=|ver=|/|%|[a-f0-9]{0,10}|\\.ftrace\\.zst){0,12}") {
+            let _ = RawKey::parse(&path);
+        }
+    }
+
+    #[test]
+    fn other_paths_are_none() {
+        for path in [
+            "",
+            "raw/v1/app=a/dt=2026-11-21/ver=1/x.json",
+            "raw/v1/app=a/dt=2026-11-21/ver=1/../x.ftrace.zst",
+            "raw/v1/app=a/dt=now/ver=1/00.ftrace.zst",
+            "raw/v1/app=a/dt=2026-11-21/00.ftrace.zst",
+            "raw/v1/app=a/dt=2026-11-21/ver=1/zz.ftrace.zst",
+        ] {
+            assert_eq!(RawKey::parse(path), None, "{path}");
+        }
+        assert_eq!(encode(""), "unknown");
+        assert_eq!(encode("../a b"), "%2E.%2Fa%20b");
+    }
+}

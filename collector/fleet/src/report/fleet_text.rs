@@ -1,0 +1,303 @@
+//! A fleet's report for a terminal.
+
+use super::fleet::{AppReport, CauseOf, Comparison, FleetReport, Smoothness, Verdict};
+use super::table::lay_out;
+use super::{grouped, ms, percent};
+use std::fmt::Write;
+
+/// Causes that are shown of the whole, and of a version or a screen.
+const SHOWN: usize = 10;
+const SHOWN_OF: usize = 3;
+
+impl FleetReport {
+    /// For a terminal.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        if self.apps.is_empty() {
+            text.push_str("No captures yet.\n");
+        }
+        for app in &self.apps {
+            let of = self.screen.as_ref().map(|screen| format!(", screen {screen}"));
+            let _ = writeln!(text, "{}{}", app.app, of.unwrap_or_default());
+            app.push(&mut text);
+            text.push('\n');
+        }
+        text.push_str(
+            "App-side: what the app's own markers tell. Rates are of captures that time alone decides\n\
+             (cohort \"time\"); causes of all. No scheduler and no display is seen from inside an app.\n",
+        );
+        text
+    }
+
+    /// Stacks as flame graphs want them: `a;b;c MICROSECONDS`, a line each.
+    #[must_use]
+    pub fn to_folded(&self) -> String {
+        let mut text = String::new();
+        for app in &self.apps {
+            for stack in &app.stacks {
+                let _ = writeln!(
+                    text,
+                    "{};{} {}",
+                    app.app.replace(';', ","),
+                    stack.stack,
+                    stack.self_ns / 1000
+                );
+            }
+        }
+        text
+    }
+}
+
+impl AppReport {
+    fn push(&self, text: &mut String) {
+        text.push_str("\nVersions\n");
+        let rows: Vec<_> = self
+            .versions
+            .iter()
+            .map(|version| {
+                let mut row = vec![
+                    version.ver.clone(),
+                    grouped(version.devices),
+                    grouped(version.captures),
+                    grouped(version.counted),
+                ];
+                row.extend(smooth(version.smoothness.as_ref()));
+                row.push(version.startup.as_ref().map_or("-".to_owned(), |start| ms(start.p50_ns)));
+                row.push(grouped(version.anrs));
+                row
+            })
+            .collect();
+        let header = [
+            "version",
+            "devices",
+            "captures",
+            "counted",
+            "frames",
+            "slow",
+            "janky",
+            "frozen",
+            "p50",
+            "p90",
+            "p99",
+            "jank ms in 1000",
+            "start p50",
+            "ANRs",
+        ];
+        text.push_str(&lay_out(&header, &[0], &rows));
+        for version in &self.versions {
+            let mut left_out = Vec::new();
+            for (count, what) in [
+                (version.over_budget, "over the overhead budget"),
+                (version.recovered, "recovered from killed processes"),
+                (version.triggered, "triggered by jank"),
+            ] {
+                if count > 0 {
+                    left_out.push(format!("{} {what}", grouped(count)));
+                }
+            }
+            if !left_out.is_empty() {
+                let _ = writeln!(text, "  {}: not in rates: {}", version.ver, left_out.join(", "));
+            }
+            if version.lost_records > 0 {
+                let lost = grouped(version.lost_records);
+                let _ = writeln!(
+                    text,
+                    "  {}: {lost} records did not fit into its captures",
+                    version.ver
+                );
+            }
+        }
+        if self.versions.iter().all(|version| version.counted == 0) {
+            text.push_str(
+                "  No rates: no capture was taken by time alone. A window that opens by \"schedule\" takes such.\n",
+            );
+        }
+        if self.screens.iter().any(|screen| screen.screen.as_ref().is_some_and(|of| !of.is_empty()))
+        {
+            text.push_str("\nScreens\n");
+            let rows: Vec<_> = self
+                .screens
+                .iter()
+                .map(|screen| {
+                    let mut row = vec![named(screen.screen.as_deref()), screen.ver.clone()];
+                    row.push(grouped(screen.devices));
+                    row.extend(smooth(Some(screen)));
+                    row
+                })
+                .collect();
+            let header = [
+                "screen",
+                "version",
+                "devices",
+                "frames",
+                "slow",
+                "janky",
+                "frozen",
+                "p50",
+                "p90",
+                "p99",
+                "jank ms in 1000",
+            ];
+            text.push_str(&lay_out(&header, &[0, 1], &rows));
+        }
+        text.push_str("\nWhat takes the time of janky frames, by devices x time\n");
+        text.push_str(&causes(&self.causes, SHOWN));
+        self.push_causes_by(text, "version", &self.causes_by_version, |cause| cause.ver.as_deref());
+        let has_screens = self
+            .causes_by_screen
+            .iter()
+            .any(|cause| cause.screen.as_ref().is_some_and(|screen| !screen.is_empty()));
+        if has_screens {
+            self.push_causes_by(text, "screen", &self.causes_by_screen, |cause| {
+                cause.screen.as_deref()
+            });
+        }
+        if let Some(comparison) = &self.comparison {
+            push_comparison(text, comparison);
+        }
+        if !self.losses.is_empty() {
+            text.push_str("\nCaptures that devices could not send\n");
+            let rows: Vec<_> = self
+                .losses
+                .iter()
+                .map(|loss| {
+                    vec![
+                        loss.reason.clone(),
+                        loss.window.clone(),
+                        grouped(loss.devices),
+                        grouped(loss.captures),
+                        grouped(loss.unconfirmed),
+                    ]
+                })
+                .collect();
+            let header = ["reason", "window", "devices", "captures", "may have arrived"];
+            text.push_str(&lay_out(&header, &[0, 1], &rows));
+        }
+    }
+
+    fn push_causes_by(
+        &self,
+        text: &mut String,
+        what: &str,
+        causes_by: &[CauseOf],
+        group: fn(&CauseOf) -> Option<&str>,
+    ) {
+        let mut groups: Vec<&str> = Vec::new();
+        for cause in causes_by {
+            let group = group(cause).unwrap_or_default();
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+        if groups.len() < 2 {
+            return;
+        }
+        groups.sort_unstable();
+        for name in groups {
+            let of: Vec<CauseOf> = causes_by
+                .iter()
+                .filter(|cause| group(cause).unwrap_or_default() == name)
+                .cloned()
+                .collect();
+            let _ = writeln!(text, "\n  of {what} {}", named(Some(name)));
+            text.push_str(&causes(&of, SHOWN_OF));
+        }
+    }
+}
+
+fn named(screen: Option<&str>) -> String {
+    screen.filter(|screen| !screen.is_empty()).unwrap_or("(not said)").to_owned()
+}
+
+fn tenths(of_100us: u64) -> String {
+    format!("{}.{} ms", of_100us / 10, of_100us % 10)
+}
+
+/// Frames to jank, the columns that versions and screens share.
+fn smooth(smoothness: Option<&Smoothness>) -> Vec<String> {
+    match smoothness {
+        None => vec!["-".to_owned(); 8],
+        Some(of) => vec![
+            grouped(of.frames),
+            percent(of.slow, of.frames),
+            percent(of.janky, of.frames),
+            percent(of.frozen, of.frames),
+            tenths(of.p50_100us),
+            tenths(of.p90_100us),
+            tenths(of.p99_100us),
+            format!("{:.1}", of.jank_ms_in_1000),
+        ],
+    }
+}
+
+fn causes(causes: &[CauseOf], shown: usize) -> String {
+    let rows: Vec<_> = causes
+        .iter()
+        .take(shown)
+        .map(|cause| {
+            vec![
+                cause.cause.clone(),
+                cause.key.clone(),
+                grouped(cause.devices),
+                grouped(cause.captures),
+                grouped(cause.frames),
+                ms(cause.self_ns),
+                ms(cause.p50_ns),
+                ms(cause.p90_ns),
+                ms(cause.p99_ns),
+                cause.examples.first().map_or(String::new(), |example| example.capture_id.clone()),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        return "  no janky frames\n".to_owned();
+    }
+    let has_examples = causes.iter().any(|cause| !cause.examples.is_empty());
+    let header = [
+        "cause",
+        "what",
+        "devices",
+        "captures",
+        "frames",
+        "time",
+        "p50",
+        "p90",
+        "p99",
+        "seen best in",
+    ];
+    let width = if has_examples { header.len() } else { header.len() - 1 };
+    lay_out(header.get(..width).unwrap_or_default(), &[0, 1, 9], &rows)
+}
+
+fn push_comparison(text: &mut String, comparison: &Comparison) {
+    let Comparison { from, to, level, least_devices, rows } = comparison;
+    let _ = writeln!(text, "\nFrom {from} to {to}: ms in a thousand frames, mean over devices");
+    let rows: Vec<_> = rows
+        .iter()
+        .filter(|row| row.cause.is_none() || row.p < 0.5)
+        .take(20)
+        .map(|row| {
+            let verdict = match row.verdict {
+                Verdict::Worse => "WORSE",
+                Verdict::Better => "better",
+                Verdict::Same => "no difference shown",
+                Verdict::TooFew => "too few devices",
+            };
+            vec![
+                row.cause.clone().unwrap_or_else(|| "all jank".to_owned()),
+                row.key.clone(),
+                format!("{:.1}", row.ms_in_1000[0]),
+                format!("{:.1}", row.ms_in_1000[1]),
+                format!("{:.4}", row.p),
+                verdict.to_owned(),
+            ]
+        })
+        .collect();
+    text.push_str(&lay_out(&["", "what", from, to, "p", ""], &[0, 1, 5], &rows));
+    let _ = writeln!(
+        text,
+        "  A device is one observation; Welch's t-test, p adjusted by Holm for all causes. \"WORSE\" and\n  \
+         \"better\": p below {level}, at least 5 % of difference, at least {least_devices} devices of each."
+    );
+}

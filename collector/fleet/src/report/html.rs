@@ -1,0 +1,53 @@
+//! A report as one HTML file that needs nothing else: data, styles, script and Chart.js are in it.
+//!
+//! The data is JSON in a script element that no browser runs; the page's own script makes text nodes of
+//! it. So a name of a trace can never be markup: in the JSON no `<` is left, and nothing is ever set as
+//! HTML. Chart.js (MIT, <https://www.chartjs.org>) lies in `web/`, as npm has it.
+
+use super::fleet::FleetReport;
+use super::single::SingleReport;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+const PAGE: &str = include_str!("../../web/report.html");
+const STYLE: &str = include_str!("../../web/report.css");
+const SCRIPT: &str = include_str!("../../web/report.js");
+const CHARTS: &str = include_str!("../../web/chart.umd.min.js");
+
+/// How the page finds the captures that it links to.
+#[derive(Debug, Clone, Copy)]
+pub enum Captures<'a> {
+    /// At this address, followed by the raw key: a store's directory, or a collector.
+    At(&'a str),
+    /// Nowhere.
+    Nowhere,
+}
+
+/// The page of a fleet. `live`: it asks its address for the data anew, every so many seconds.
+#[must_use]
+pub fn fleet(report: &FleetReport, captures: Captures<'_>, live: Option<u32>) -> String {
+    let at = match captures {
+        Captures::At(address) => Some(address),
+        Captures::Nowhere => None,
+    };
+    page(&json!({"kind": "fleet", "report": report, "captures_at": at, "live_s": live}))
+}
+
+/// The page of a capture. `trace`: the capture as it is stored, which the page then carries, so that its
+/// timeline can be opened from it.
+#[must_use]
+pub fn single(report: &SingleReport, trace: Option<(&str, &[u8])>) -> String {
+    let trace = trace.map(|(name, bytes)| json!({"name": name, "base64": STANDARD.encode(bytes)}));
+    page(&json!({"kind": "single", "report": report, "trace": trace}))
+}
+
+fn page(data: &Value) -> String {
+    // In a script element `</script` and `<!--` would end it.
+    let data = data.to_string().replace('<', "\\u003c");
+    let charts = CHARTS.replace("//# sourceMappingURL=chart.umd.min.js.map", "");
+    PAGE.replace("/*STYLE*/", STYLE)
+        .replace("/*CHARTS*/", &charts)
+        .replace("/*SCRIPT*/", SCRIPT)
+        .replace("/*DATA*/", &data)
+}

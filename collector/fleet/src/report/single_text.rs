@@ -1,0 +1,205 @@
+//! A capture's report for a terminal.
+
+use super::single::{FrameRow, SingleReport, Worst};
+use super::table::lay_out;
+use super::{grouped, ms, percent};
+use crate::rows::UNKNOWN;
+use std::fmt::Write;
+use tracetee_jank::{Level, PeriodSource};
+
+/// Frames in a line of the strip.
+const STRIP: usize = 100;
+const SHOWN: usize = 10;
+
+impl SingleReport {
+    /// For a terminal.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        let ver = if self.ver == UNKNOWN { String::new() } else { format!(" {}", self.ver) };
+        let app = if self.app.is_empty() { "an app without a name" } else { &self.app };
+        let _ = writeln!(text, "{app}{ver} (pid {}), {}", self.pid, ms(self.span_ns));
+        if let Some(window) = &self.window {
+            let why = self.why.as_deref().unwrap_or("it does not say why");
+            let _ = writeln!(text, "window {window}: {why}");
+        }
+        self.push_frames(&mut text);
+        if !self.causes.is_empty() {
+            text.push_str("\nWhat took the time of the janky frames\n");
+            let rows: Vec<_> = self
+                .causes
+                .iter()
+                .take(SHOWN)
+                .map(|cause| {
+                    vec![
+                        cause.cause.name().to_owned(),
+                        cause.key.clone(),
+                        grouped(cause.frames),
+                        ms(cause.self_ns),
+                    ]
+                })
+                .collect();
+            text.push_str(&lay_out(&["cause", "what", "frames", "time"], &[0, 1], &rows));
+            text.push_str("\nThe worst frames\n");
+            self.worst.iter().for_each(|worst| push_worst(&mut text, worst));
+        }
+        for lock in self.locks.iter().take(SHOWN) {
+            let _ = writeln!(
+                text,
+                "  lock: {} waited {} for {} in {}",
+                lock.blocked_method,
+                ms(lock.self_ns),
+                lock.owner,
+                lock.owner_method
+            );
+        }
+        if !self.long_slices.is_empty() {
+            text.push_str("\nLong work of the main thread\n");
+            let rows: Vec<_> = self
+                .long_slices
+                .iter()
+                .take(SHOWN)
+                .map(|long| {
+                    let anr = if long.anr { "not responding" } else { "" };
+                    vec![long.name.clone(), ms(long.at_ns), ms(long.dur_ns), anr.to_owned()]
+                })
+                .collect();
+            text.push_str(&lay_out(&["slice", "at", "took", ""], &[0, 3], &rows));
+        }
+        self.push_quality(&mut text);
+        text
+    }
+
+    /// Stacks as flame graphs want them: `a;b;c MICROSECONDS`, a line each.
+    #[must_use]
+    pub fn to_folded(&self) -> String {
+        let mut text = String::new();
+        for (stack, self_ns) in &self.stacks {
+            let _ = writeln!(text, "{stack} {}", self_ns / 1000);
+        }
+        text
+    }
+
+    fn push_frames(&self, text: &mut String) {
+        let totals = &self.totals;
+        if totals.frames == 0 {
+            text.push_str("No frames: no Choreographer#doFrame on the main thread.\n");
+            return;
+        }
+        let source = match self.period.source {
+            PeriodSource::Said => "as the app says",
+            PeriodSource::Vsync => "by the display's vsyncs",
+            PeriodSource::Spacing => "by how far apart frames begin",
+            PeriodSource::Assumed => "assumed",
+        };
+        let hz = (1_000_000_000 + self.period.ns / 2) / self.period.ns.max(1);
+        let _ = writeln!(
+            text,
+            "{} frames at {hz} Hz ({source}): {} slow ({}), {} janky ({}), {} frozen; {} over the period in all",
+            grouped(totals.frames),
+            grouped(totals.slow),
+            percent(totals.slow, totals.frames),
+            grouped(totals.janky),
+            percent(totals.janky, totals.frames),
+            grouped(totals.frozen),
+            ms(totals.jank_ns),
+        );
+        let _ = writeln!(
+            text,
+            "p50 {}, p90 {}, p99 {}; {} vsyncs missed",
+            ms(totals.p50_ns),
+            ms(totals.p90_ns),
+            ms(totals.p99_ns),
+            grouped(totals.dropped),
+        );
+        let levels: Vec<_> = Level::ALL
+            .iter()
+            .zip(totals.levels)
+            .map(|(level, count)| format!("{} {}", level.name(), grouped(count)))
+            .collect();
+        let _ = writeln!(text, "levels by vsyncs missed (3, 9, 24, 42): {}", levels.join(", "));
+        if totals.slow_session_30fps {
+            let of = if totals.slow_session_20fps { 20 } else { 30 };
+            let _ =
+                writeln!(text, "a slow session: over a quarter of the frames miss {of} a second");
+        }
+        if let Some(startup_ns) = self.startup_ns {
+            let _ = writeln!(
+                text,
+                "start-up, bindApplication to the first drawn frame: {}",
+                ms(startup_ns)
+            );
+        }
+        text.push_str(
+            "\n  . within the period   - slow   o janky   O 9 and more vsyncs missed   X frozen\n",
+        );
+        let strip: Vec<char> = self.frames.iter().map(|frame| self.mark(frame)).collect();
+        for line in strip.chunks(STRIP) {
+            let _ = writeln!(text, "  {}", line.iter().collect::<String>());
+        }
+    }
+
+    fn mark(&self, frame: &FrameRow) -> char {
+        match frame.level {
+            Level::Frozen => 'X',
+            Level::High | Level::Middle => 'O',
+            _ if frame.janky => 'o',
+            _ if frame.dur_ns > self.period.ns => '-',
+            _ => '.',
+        }
+    }
+
+    fn push_quality(&self, text: &mut String) {
+        text.push('\n');
+        if let Some(percent) = self.overhead_percent {
+            let _ = writeln!(text, "Recording took {percent:.2} % of a processor.");
+        }
+        if self.over_budget {
+            text.push_str(
+                "Recording cost too much and was ended: do not take rates from this capture.\n",
+            );
+        }
+        if self.lost_records > 0 {
+            let _ = writeln!(text, "{} records did not fit.", grouped(self.lost_records));
+        }
+        for (count, what) in [
+            (self.bad_lines, "lines could not be read"),
+            (self.unmatched_ends, "ends had no begin"),
+            (self.unclosed, "sections were open at the end"),
+        ] {
+            if count > 0 {
+                let _ = writeln!(text, "{} {what}.", grouped(count));
+            }
+        }
+        text.push_str("App-side: no scheduler and no display is seen from inside an app.\n");
+    }
+}
+
+fn push_worst(text: &mut String, worst: &Worst) {
+    let render = worst.render_ns.map(|ns| format!(", render thread {}", ms(ns)));
+    let screen = worst.screen.as_ref().map(|screen| format!(", {screen}"));
+    let _ = writeln!(
+        text,
+        "  frame {} at {}: {} ({} vsyncs missed; main thread {}{}{})",
+        worst.number,
+        ms(worst.at_ns),
+        ms(worst.dur_ns),
+        worst.dropped,
+        ms(worst.ui_ns),
+        render.unwrap_or_default(),
+        screen.unwrap_or_default(),
+    );
+    for part in worst.parts.iter().take(4) {
+        let of = if *part.name == *part.key { String::new() } else { format!(" ({})", part.name) };
+        let owner = part.owner.as_ref().map(|owner| format!(", held by {owner}"));
+        let _ = writeln!(
+            text,
+            "    {:>9}  {:<6}  {}: {}{of}{}",
+            ms(part.self_ns),
+            part.thread.name(),
+            part.cause.name(),
+            part.key,
+            owner.unwrap_or_default()
+        );
+    }
+}

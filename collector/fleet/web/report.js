@@ -1,0 +1,250 @@
+// Makes the report's page of its data. Everything becomes text nodes: nothing of a trace is ever markup.
+"use strict";
+(() => {
+  let data = JSON.parse(document.getElementById("data").textContent);
+  const page = document.getElementById("page");
+  const charts = [];
+
+  const make = (tag, attributes, ...children) => {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {})) element.setAttribute(name, value);
+    element.append(...children.filter((child) => child !== null && child !== undefined));
+    return element;
+  };
+  const count = (value) => Number(value).toLocaleString("en-US");
+  const ms = (ns) => (ns >= 1e10 ? (ns / 1e9).toFixed(1) + " s" : (ns / 1e6).toFixed(1) + " ms");
+  const tenths = (value) => (value / 10).toFixed(1) + " ms";
+  const share = (part, of) => (of ? ((part * 100) / of).toFixed(1) + " %" : "-");
+  const named = (text) => text || "(not said)";
+
+  // columns: [title, cell of a row, whether it is text]
+  const table = (columns, rows) => {
+    const head = columns.map(([title, , text]) => make("th", text ? { class: "text" } : {}, title));
+    const body = rows.map((row) => make("tr", {}, ...columns.map(([, cell, text]) => {
+      const value = cell(row);
+      return make("td", text ? { class: "text" } : {}, value instanceof Node ? value : String(value));
+    })));
+    return make("div", { class: "scroll" },
+      make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body)));
+  };
+  const tile = (title, value) => make("div", { class: "tile" }, make("span", { class: "faint" }, title), make("b", {}, value));
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  const chart = (label, config) => {
+    const canvas = make("canvas", { role: "img", "aria-label": label });
+    const holder = make("div", { class: "chart" }, canvas);
+    charts.push(() => {
+      Chart.defaults.color = colour("--faint");
+      Chart.defaults.borderColor = colour("--line");
+      config.options = { animation: false, responsive: true, maintainAspectRatio: false, ...config.options };
+      return new Chart(canvas, config);
+    });
+    return holder;
+  };
+
+  // Perfetto's interface takes a trace from the page that has opened it: it never goes to a server.
+  const openInPerfetto = (title, bytes) => {
+    const origin = "https://ui.perfetto.dev";
+    const other = window.open(origin);
+    if (!other) { alert("The browser did not allow a new window."); return; }
+    const timer = setInterval(() => other.postMessage("PING", origin), 100);
+    const onMessage = (event) => {
+      if (event.origin !== origin || event.data !== "PONG") return;
+      clearInterval(timer);
+      window.removeEventListener("message", onMessage);
+      other.postMessage({ perfetto: { buffer: bytes.buffer, title } }, origin);
+    };
+    window.addEventListener("message", onMessage);
+    setTimeout(() => clearInterval(timer), 60000);
+  };
+  const timelineButton = (title, fetchBytes) => {
+    const button = make("button", { type: "button" }, "Open the timeline in Perfetto");
+    button.addEventListener("click", async () => openInPerfetto(title, await fetchBytes()));
+    return button;
+  };
+
+  const partTable = (parts) => table([
+    ["cause", (part) => part.cause, true],
+    ["what", (part) => part.key + (part.name === part.key ? "" : " (" + part.name + ")") + (part.owner ? ", held by " + part.owner : ""), true],
+    ["thread", (part) => part.thread, true],
+    ["time", (part) => ms(part.self_ns)],
+  ], parts);
+
+  const LEVELS = { best: "#7cb342", normal: "#fbc02d", middle: "#fb8c00", high: "#e53935", frozen: "#6a1b9a" };
+
+  function single() {
+    const report = data.report;
+    const totals = report.totals;
+    page.append(
+      make("h1", {}, `${report.app} ${report.ver}`),
+      make("p", { class: "faint" }, `pid ${report.pid}, ${ms(report.span_ns)}` +
+        (report.window ? `, window ${report.window}: ${report.why || "it does not say why"}` : "")),
+      make("div", { class: "tiles" },
+        tile("frames", count(totals.frames)), tile("slow", share(totals.slow, totals.frames)),
+        tile("janky", share(totals.janky, totals.frames)), tile("frozen", count(totals.frozen)),
+        tile("over the period", ms(totals.jank_ns)), tile("p99", ms(totals.p99_ns)),
+        report.startup_ns === null ? null : tile("start-up", ms(report.startup_ns))));
+    if (data.trace) {
+      const bytes = () => Uint8Array.from(atob(data.trace.base64), (char) => char.charCodeAt(0));
+      const save = make("a", { download: data.trace.name, href: "#" }, "save the trace");
+      save.addEventListener("click", () => { save.href = URL.createObjectURL(new Blob([bytes()])); });
+      page.append(make("p", {}, timelineButton(data.trace.name, async () => bytes()), " ", save));
+    }
+    if (report.frames.length) {
+      const period = report.period.ns / 1e6;
+      page.append(make("h2", {}, "Frames"),
+        make("p", { class: "faint" }, `How long each took, in ms; a frame may take ${period.toFixed(1)} ms (${report.period.source}).`),
+        chart("how long each frame took", {
+          type: "bar",
+          data: {
+            labels: report.frames.map((frame) => (frame.at_ns / 1e6).toFixed(0) + " ms"),
+            datasets: [{ data: report.frames.map((frame) => frame.dur_ns / 1e6), backgroundColor: report.frames.map((frame) => LEVELS[frame.level]), barPercentage: 1, categoryPercentage: 1, minBarLength: 1 }],
+          },
+          options: { plugins: { legend: { display: false } }, scales: { y: { title: { display: true, text: "ms" } }, x: { ticks: { maxTicksLimit: 12 } } } },
+        }));
+    }
+    page.append(make("h2", {}, "What took the time of the janky frames"),
+      report.causes.length ? table([
+        ["cause", (row) => row.cause, true], ["what", (row) => row.key, true],
+        ["frames", (row) => count(row.frames)], ["time", (row) => ms(row.self_ns)],
+      ], report.causes.slice(0, 20)) : make("p", {}, "No janky frames."));
+    if (report.worst.length) {
+      page.append(make("h2", {}, "The worst frames"));
+      for (const worst of report.worst) {
+        const render = worst.render_ns === null ? "" : `, render thread ${ms(worst.render_ns)}`;
+        page.append(make("details", {},
+          make("summary", {}, `${ms(worst.dur_ns)} at ${ms(worst.at_ns)}: ${worst.dropped} vsyncs missed, main thread ${ms(worst.ui_ns)}${render}` +
+            (worst.parts.length ? `; most of it ${worst.parts[0].cause}: ${worst.parts[0].key}` : "")),
+          partTable(worst.parts)));
+      }
+    }
+    if (report.locks.length) {
+      page.append(make("h2", {}, "Locks"), table([
+        ["waited in", (row) => row.blocked_method, true], ["held by", (row) => row.owner, true],
+        ["in", (row) => row.owner_method, true], ["time", (row) => ms(row.self_ns)],
+      ], report.locks));
+    }
+    if (report.long_slices.length) {
+      page.append(make("h2", {}, "Long work of the main thread"), table([
+        ["slice", (row) => row.name, true], ["at", (row) => ms(row.at_ns)], ["took", (row) => ms(row.dur_ns)],
+        ["", (row) => (row.anr ? "not responding" : ""), true],
+      ], report.long_slices));
+    }
+    const quality = [];
+    if (report.overhead_percent !== null) quality.push(`Recording took ${report.overhead_percent.toFixed(2)} % of a processor.`);
+    if (report.over_budget) quality.push("Recording cost too much and was ended.");
+    if (report.lost_records) quality.push(`${count(report.lost_records)} records did not fit.`);
+    if (report.bad_lines) quality.push(`${count(report.bad_lines)} lines could not be read.`);
+    page.append(make("p", { class: "faint" }, quality.join(" ") + " App-side: no scheduler and no display is seen from inside an app."));
+  }
+
+  const smoothColumns = [
+    ["devices", (row) => count(row.devices)], ["frames", (row) => count(row.frames)],
+    ["slow", (row) => share(row.slow, row.frames)], ["janky", (row) => share(row.janky, row.frames)],
+    ["frozen", (row) => share(row.frozen, row.frames)],
+    ["p50", (row) => tenths(row.p50_100us)], ["p90", (row) => tenths(row.p90_100us)], ["p99", (row) => tenths(row.p99_100us)],
+    ["jank ms in 1000", (row) => row.jank_ms_in_1000.toFixed(1)],
+  ];
+
+  const examples = (cause) => {
+    const holder = make("span", {});
+    cause.examples.forEach((example, place) => {
+      if (place) holder.append(" ");
+      const text = example.capture_id.slice(-8) + " (" + ms(example.self_ns) + ")";
+      if (data.captures_at === null) holder.append(text);
+      else if (data.live_s) holder.append(make("a", { href: "captures/" + encodeURIComponent(example.capture_id) }, text));
+      else holder.append(make("a", { href: data.captures_at + example.raw_key.split("/").map(encodeURIComponent).join("/"), download: "" }, text));
+    });
+    return holder;
+  };
+  const causeColumns = (more) => [
+    ...more, ["cause", (row) => row.cause, true], ["what", (row) => row.key, true],
+    ["devices", (row) => count(row.devices)], ["frames", (row) => count(row.frames)],
+    ["time", (row) => ms(row.self_ns)], ["p50", (row) => ms(row.p50_ns)], ["p90", (row) => ms(row.p90_ns)], ["p99", (row) => ms(row.p99_ns)],
+  ];
+  const VERDICTS = { worse: "worse", better: "better", same: "no difference shown", too_few: "too few devices" };
+
+  function app(report) {
+    page.append(make("h1", {}, report.app + (data.report.screen ? `, screen ${data.report.screen}` : "")));
+    const rates = report.versions.map((version) => version.smoothness).filter((found) => found);
+    const sum = (rows, field) => rows.reduce((total, row) => total + row[field], 0);
+    page.append(make("div", { class: "tiles" },
+      tile("captures", count(sum(report.versions, "captures"))), tile("of them in rates", count(sum(report.versions, "counted"))),
+      tile("frames", count(sum(rates, "frames"))), tile("janky", share(sum(rates, "janky"), sum(rates, "frames"))),
+      tile("frozen", count(sum(rates, "frozen"))), tile("ANRs", count(sum(report.versions, "anrs")))));
+    if (!rates.length) page.append(make("p", { class: "faint" }, "No rates: no capture was taken by time alone. A window that opens by \"schedule\" takes such."));
+
+    page.append(make("h2", {}, "What takes the time of janky frames"),
+      make("p", { class: "faint" }, "Ranked by devices × time. A cause's captures show it best."));
+    if (report.causes.length) {
+      const top = report.causes.slice(0, 10);
+      const short = (text) => (text.length > 34 ? text.slice(0, 16) + "…" + text.slice(-17) : text);
+      page.append(chart("causes by devices times time", {
+        type: "bar",
+        data: { labels: top.map((cause) => short(cause.cause + ": " + cause.key)), datasets: [{ data: top.map((cause) => cause.score / 1000), backgroundColor: colour("--accent") }] },
+        options: { indexAxis: "y", plugins: { legend: { display: false } }, scales: { x: { title: { display: true, text: "devices × seconds" } } } },
+      }), table([...causeColumns([]), ["seen best in", examples, true]], report.causes.slice(0, 20)));
+    } else page.append(make("p", {}, "No janky frames."));
+
+    page.append(make("h2", {}, "Versions"), table([
+      ["version", (row) => row.ver, true], ["devices", (row) => count(row.devices)], ["captures", (row) => count(row.captures)], ["in rates", (row) => count(row.counted)],
+      ...smoothColumns.slice(1).map(([title, cell]) => [title, (row) => (row.smoothness ? cell(row.smoothness) : "-")]),
+      ["start p50", (row) => (row.startup ? ms(row.startup.p50_ns) : "-")], ["ANRs", (row) => count(row.anrs)],
+      ["over budget", (row) => count(row.over_budget)], ["lost records", (row) => count(row.lost_records)],
+    ], report.versions));
+    const days = [...new Set(report.days.map((row) => row.dt))].sort();
+    if (days.length > 1) {
+      const colours = ["#1e88e5", "#fb8c00", "#43a047", "#8e24aa", "#e53935", "#00897b"];
+      const versions = [...new Set(report.days.map((row) => row.ver))];
+      page.append(make("h2", {}, "Jank by day"), make("p", { class: "faint" }, "ms over the period in a thousand frames."), chart("jank by day", {
+        type: "line",
+        data: { labels: days, datasets: versions.map((ver, place) => ({ label: ver, borderColor: colours[place % colours.length], backgroundColor: colours[place % colours.length], data: days.map((dt) => { const row = report.days.find((of) => of.dt === dt && of.ver === ver); return row ? row.jank_ms_in_1000 : null; }), spanGaps: true })) },
+      }));
+    }
+    if (report.comparison) {
+      const { from, to, level, least_devices: least, rows } = report.comparison;
+      page.append(make("h2", {}, `From ${from} to ${to}`), table([
+        ["", (row) => row.cause || "all jank", true], ["what", (row) => row.key, true],
+        [from, (row) => row.ms_in_1000[0].toFixed(1)], [to, (row) => row.ms_in_1000[1].toFixed(1)], ["p", (row) => row.p.toFixed(4)],
+        ["", (row) => make("span", { class: row.verdict }, VERDICTS[row.verdict]), true],
+      ], rows.slice(0, 30)), make("p", { class: "faint" }, `ms in a thousand frames, mean over devices. A device is one observation; Welch's t-test, p adjusted by Holm for all causes; "worse" and "better" mean p below ${level}, at least 5 % of difference and at least ${least} devices of each.`));
+    }
+    if (report.screens.some((row) => row.screen)) {
+      page.append(make("h2", {}, "Screens"), table([["screen", (row) => named(row.screen), true], ["version", (row) => row.ver, true], ...smoothColumns], report.screens),
+        make("h2", {}, "Causes by screen"), table(causeColumns([["screen", (row) => named(row.screen), true]]), report.causes_by_screen));
+    }
+    if (report.versions.length > 1) page.append(make("h2", {}, "Causes by version"), table(causeColumns([["version", (row) => row.ver, true]]), report.causes_by_version));
+    if (report.losses.length) {
+      page.append(make("h2", {}, "Captures that devices could not send"), table([
+        ["reason", (row) => row.reason, true], ["window", (row) => row.window, true], ["devices", (row) => count(row.devices)],
+        ["captures", (row) => count(row.captures)], ["may have arrived", (row) => count(row.unconfirmed)],
+      ], report.losses));
+    }
+  }
+
+  function draw() {
+    page.replaceChildren();
+    charts.splice(0);
+    if (data.kind === "single") single();
+    else {
+      if (!data.report.apps.length) page.append(make("h1", {}, "tracetee"), make("p", {}, "No captures yet."));
+      data.report.apps.forEach(app);
+      page.append(make("p", { class: "faint" }, "App-side: what the app's own markers tell. Rates are of captures that time alone decides; causes of all. No scheduler and no display is seen from inside an app."));
+    }
+    charts.forEach((start) => start());
+    document.title = data.kind === "single" ? `${data.report.app}: frames` : "tracetee: jank";
+    document.documentElement.dataset.drawn = "yes";
+  }
+  draw();
+  if (data.live_s) {
+    let known = JSON.stringify(data.report);
+    setInterval(async () => {
+      try {
+        const answer = await fetch("report.json" + location.search, { cache: "no-store" });
+        const report = await answer.json();
+        const text = JSON.stringify(report);
+        if (answer.ok && text !== known) { known = text; data = { ...data, report }; draw(); }
+      } catch (error) { /* the collector is away: what is shown stays */ }
+    }, data.live_s * 1000);
+  }
+})();

@@ -1,0 +1,15 @@
+//! Where captures are kept, and the tables made of them.
+//!
+//! [`directory`] keeps each capture once; [`analyser`] makes rows of what comes, beside what serves;
+//! [`upkeep`] makes the tables anew, deletes by age, by size and by device.
+
+pub(crate) mod analyser;
+pub(crate) mod directory;
+pub(crate) mod upkeep;
+
+use std::path::{Path, PathBuf};
+
+/// The tables of a store.
+pub(crate) fn tables_of(store: &Path) -> PathBuf {
+    store.join("tables.sqlite")
+}
