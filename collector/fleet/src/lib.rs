@@ -16,6 +16,7 @@ pub mod report;
 pub mod rows;
 pub mod schema;
 pub mod significance;
+pub mod simulate;
 pub mod sql;
 
 pub use error::Error;

@@ -1,0 +1,414 @@
+//! A fleet that is not there: devices whose captures have causes of jank that were planted, and the truth
+//! about them. For load tests, for demos, and to see whether reports tell what is so.
+//!
+//! Each device is made of the plan, the seed and its number alone, so that any number of threads may make
+//! them, and the same are made again.
+
+use crate::rows::version_of;
+use fastrand::Rng;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use uuid::Uuid;
+
+/// The display refreshes so often.
+const HZ: u64 = 60;
+/// Its period, in whole microseconds: what the trace's times have.
+const VSYNC_US: u64 = 16_667;
+/// What the analyser takes a frame's budget to be.
+const PERIOD_NS: u64 = 16_666_667;
+
+/// What is planted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// The app.
+    pub app: String,
+    /// Its versions.
+    pub versions: Vec<PlannedVersion>,
+    /// Its screens; each capture goes through all of them.
+    pub screens: Vec<String>,
+    /// What makes frames late.
+    pub causes: Vec<PlannedCause>,
+    /// Frames of a capture.
+    pub frames: u64,
+    /// Of so many devices in a hundred jank has triggered a capture besides.
+    pub triggered_percent: u64,
+    /// The captures are of so many days, from this Unix time on.
+    pub days: u64,
+    /// See `days`.
+    pub from_s: u64,
+}
+
+/// A version.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedVersion {
+    /// Its name.
+    pub name: String,
+    /// Its code.
+    pub code: u64,
+    /// How many devices have it, in proportion to the others.
+    pub share: u64,
+}
+
+/// A cause.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedCause {
+    /// The slice, as Android writes it.
+    pub slice: String,
+    /// What the analyser is to call it.
+    pub cause: String,
+    /// And its key.
+    pub key: String,
+    /// Frames in ten thousand that have it.
+    pub in_10000: u64,
+    /// How long it takes then: half of this to one and a half, ms.
+    pub ms: u64,
+    /// On these screens only; empty: on all.
+    #[serde(default)]
+    pub screens: Vec<String>,
+    /// In these versions only; empty: in all.
+    #[serde(default)]
+    pub versions: Vec<String>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        let cause =
+            |slice: &str, cause: &str, in_10000, ms, screens: &[&str], versions: &[&str]| {
+                let names = |of: &[&str]| of.iter().map(|&name| name.to_owned()).collect();
+                PlannedCause {
+                    slice: slice.to_owned(),
+                    cause: cause.to_owned(),
+                    key: slice.to_owned(),
+                    in_10000,
+                    ms,
+                    screens: names(screens),
+                    versions: names(versions),
+                }
+            };
+        let version =
+            |name: &str, code, share| PlannedVersion { name: name.to_owned(), code, share };
+        let mut lock = cause(
+            "monitor contention with owner cache (4711) at void com.example.Cache.put(int)(Cache.java:42) \
+             waiters=0 blocking from int com.example.Cache.get(int)(Cache.java:17)",
+            "lock",
+            120,
+            80,
+            &["Detail"],
+            &[],
+        );
+        lock.key = "com.example.Cache.get held by com.example.Cache.put".to_owned();
+        Self {
+            app: "com.example.shop".to_owned(),
+            versions: vec![version("2.0", 200, 1), version("2.1", 210, 1)],
+            screens: ["Feed", "Detail", "Settings"].map(str::to_owned).to_vec(),
+            causes: vec![
+                cause("inflate", "inflate", 300, 90, &["Feed"], &[]),
+                lock,
+                cause("binder transaction", "binder", 100, 60, &["Settings"], &[]),
+                cause("GC: Wait For Completion Alloc", "gc", 30, 70, &[], &[]),
+                cause("Feed.bind", "section", 250, 100, &["Feed"], &["2.1"]),
+            ],
+            frames: 120,
+            triggered_percent: 10,
+            days: 7,
+            from_s: 1_790_000_000,
+        }
+    }
+}
+
+/// A capture as a device sends it.
+#[derive(Debug, Clone)]
+pub struct Simulated {
+    /// Its id, a UUID of version 7.
+    pub id: Uuid,
+    /// Its metadata.
+    pub meta: Map<String, Value>,
+    /// Its text.
+    pub text: String,
+}
+
+impl Simulated {
+    /// The text as it is sent.
+    ///
+    /// # Errors
+    /// What zstd says.
+    pub fn body(&self) -> std::io::Result<Vec<u8>> {
+        zstd::bulk::compress(self.text.as_bytes(), 1)
+    }
+}
+
+/// What is so: what a report has to say.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Truth {
+    /// By version.
+    pub versions: BTreeMap<String, TrueVersion>,
+    /// By cause and key.
+    pub causes: BTreeMap<String, TrueCause>,
+}
+
+/// A version.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct TrueVersion {
+    /// Devices that sent something.
+    #[serde(serialize_with = "count_of")]
+    pub devices: BTreeSet<u64>,
+    /// All captures.
+    pub captures: u64,
+    /// Those by time, and what follows is of them.
+    pub counted: u64,
+    /// Their frames.
+    pub frames: u64,
+    /// Longer than a period.
+    pub slow: u64,
+    /// Longer than two.
+    pub janky: u64,
+    /// Longer than 700 ms.
+    pub frozen: u64,
+    /// What is over a period.
+    pub jank_ns: u64,
+}
+
+/// A planted cause, in janky frames of all captures.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct TrueCause {
+    /// Devices.
+    #[serde(serialize_with = "count_of")]
+    pub devices: BTreeSet<u64>,
+    /// Captures.
+    pub captures: u64,
+    /// Janky frames.
+    pub frames: u64,
+    /// Its time in them.
+    pub self_ns: u64,
+}
+
+fn count_of<S: serde::Serializer>(set: &BTreeSet<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(set.len() as u64)
+}
+
+impl Truth {
+    /// Takes what is so of others in.
+    pub fn add(&mut self, other: Self) {
+        for (name, of) in other.versions {
+            let sum = self.versions.entry(name).or_default();
+            sum.devices.extend(of.devices);
+            sum.captures += of.captures;
+            sum.counted += of.counted;
+            sum.frames += of.frames;
+            sum.slow += of.slow;
+            sum.janky += of.janky;
+            sum.frozen += of.frozen;
+            sum.jank_ns += of.jank_ns;
+        }
+        for (name, of) in other.causes {
+            let sum = self.causes.entry(name).or_default();
+            sum.devices.extend(of.devices);
+            sum.captures += of.captures;
+            sum.frames += of.frames;
+            sum.self_ns += of.self_ns;
+        }
+    }
+}
+
+impl Plan {
+    /// What is wrong with a plan of one's own; `None`: nothing.
+    #[must_use]
+    pub fn fault(&self) -> Option<&'static str> {
+        if self.versions.iter().map(|version| version.share).sum::<u64>() == 0 {
+            return Some("versions: none has a share");
+        }
+        if self.screens.is_empty() {
+            return Some("screens: there is none");
+        }
+        if self.frames == 0 || self.frames > 100_000 {
+            return Some("frames: not between 1 and 100,000");
+        }
+        if self.days == 0 {
+            return Some("days: must be 1 at least");
+        }
+        let is_long = |cause: &PlannedCause| cause.ms > 100_000 || cause.in_10000 > 10_000;
+        if self.causes.iter().any(is_long) {
+            return Some("causes: ms is over 100,000, or in_10000 over 10,000");
+        }
+        None
+    }
+
+    /// The captures of a device, and the truth about them.
+    #[must_use]
+    pub fn device(&self, seed: u64, number: u64) -> (Vec<Simulated>, Truth) {
+        // Neighbours' generators must not be alike.
+        let mut rng = Rng::with_seed(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        rng.u64(..);
+        let mut at =
+            rng.u64(0..self.versions.iter().map(|version| version.share).sum::<u64>().max(1));
+        let version = self.versions.iter().find(|version| {
+            let is_it = at < version.share;
+            at = at.saturating_sub(version.share);
+            is_it
+        });
+        let mut truth = Truth::default();
+        let Some(version) = version else { return (Vec::new(), truth) };
+        let install_id =
+            format!("{:032x}", u128::from(rng.u64(..)) << 64 | u128::from(rng.u64(..)));
+        let mut captures = Vec::new();
+        let kinds: &[&str] = if rng.u64(0..100) < self.triggered_percent {
+            &["schedule", "triggers"]
+        } else {
+            &["schedule"]
+        };
+        for &opens in kinds {
+            let made_ms = self.from_s * 1000 + rng.u64(0..self.days * 86_400_000);
+            let mut random = [0; 10];
+            random.fill_with(|| rng.u8(..));
+            let id = uuid::Builder::from_unix_timestamp_millis(made_ms, &random).into_uuid();
+            let about = json!({
+                "id": id.to_string(), "app": self.app, "install_id": install_id, "opens": opens,
+                "version_name": version.name, "version_code": version.code, "api": 34, "os": "android",
+                "window": if opens == "schedule" { "sample" } else { "jank" },
+                "why": "simulated", "refresh_hz": HZ, "pid": 4000,
+            });
+            let Value::Object(mut meta) = about else { continue };
+            let text = self.capture(&mut rng, &meta, number, &version.name, opens, &mut truth);
+            meta.insert("made_ms".to_owned(), json!(made_ms));
+            captures.push(Simulated { id, meta, text });
+        }
+        (captures, truth)
+    }
+
+    fn capture(
+        &self,
+        rng: &mut Rng,
+        about: &Map<String, Value>,
+        device: u64,
+        version: &str,
+        opens: &str,
+        truth: &mut Truth,
+    ) -> String {
+        let mut text = Text::new(about);
+        let of_version = truth.versions.entry(version_of(about)).or_default();
+        of_version.devices.insert(device);
+        of_version.captures += 1;
+        let is_counted = opens == "schedule";
+        of_version.counted += u64::from(is_counted);
+        let mut seen = BTreeSet::new();
+        let mut at = 1_000_000 + rng.u64(0..1_000_000_000);
+        let of_a_screen = self.frames.div_ceil(self.screens.len() as u64);
+        for frame in 0..self.frames {
+            let screen =
+                usize::try_from(frame / of_a_screen).ok().and_then(|at| self.screens.get(at));
+            let Some(screen) = screen else { break };
+            if frame % of_a_screen == 0 {
+                text.main(at, &format!("I|4000|screen:{screen}"));
+                at += 1;
+            }
+            let planted = self.causes.iter().find(|cause| {
+                let is_here = (cause.screens.is_empty() || cause.screens.contains(screen))
+                    && (cause.versions.is_empty() || cause.versions.iter().any(|of| of == version));
+                is_here && rng.u64(0..10_000) < cause.in_10000
+            });
+            let cause_us = planted.map_or(0, |cause| cause.ms * 500 + rng.u64(0..=cause.ms * 1000));
+            let end = text.frame(rng, at, frame, planted.map(|cause| (&*cause.slice, cause_us)));
+            let dur_ns = (end - at) * 1000;
+            let is_janky = dur_ns > 2 * PERIOD_NS;
+            if is_counted {
+                of_version.frames += 1;
+                of_version.slow += u64::from(dur_ns > PERIOD_NS);
+                of_version.janky += u64::from(is_janky);
+                of_version.frozen += u64::from(dur_ns > 700_000_000);
+                of_version.jank_ns += dur_ns.saturating_sub(PERIOD_NS);
+            }
+            if let (Some(cause), true) = (planted, is_janky) {
+                let name = format!("{}: {}", cause.cause, cause.key);
+                let of_cause = truth.causes.entry(name.clone()).or_default();
+                of_cause.devices.insert(device);
+                of_cause.captures += u64::from(seen.insert(name));
+                of_cause.frames += 1;
+                of_cause.self_ns += cause_us * 1000;
+            }
+            // The next vsync.
+            at += (end - at).div_ceil(VSYNC_US).max(1) * VSYNC_US;
+        }
+        text.finish()
+    }
+}
+
+/// Lines of a capture, of two threads whose times interleave.
+struct Text {
+    lines: Vec<(u64, String)>,
+    head: String,
+}
+
+impl Text {
+    fn new(about: &Map<String, Value>) -> Self {
+        let head = format!(
+            "# tracer: nop\n# TRACE:\n# tracer: nop\n#           TASK-PID    TGID   CPU#  ||||    TIMESTAMP  \
+             FUNCTION\n# tracetee: {}\n",
+            Value::Object(about.clone())
+        );
+        Self { lines: Vec::new(), head }
+    }
+
+    fn line(&mut self, thread: &str, at: u64, payload: &str) {
+        let (s, us) = (at / 1_000_000, at % 1_000_000);
+        let line =
+            format!("{thread}( 4000) [000] ...1 {s}.{us:06}: tracing_mark_write: {payload}\n");
+        self.lines.push((at, line));
+    }
+
+    fn main(&mut self, at: u64, payload: &str) {
+        self.line("            main-4000   ", at, payload);
+    }
+
+    fn render(&mut self, at: u64, payload: &str) {
+        self.line("    RenderThread-4007   ", at, payload);
+    }
+
+    /// A frame that begins at a time. Gives when it ends.
+    fn frame(&mut self, rng: &mut Rng, from: u64, vsync: u64, planted: Option<(&str, u64)>) -> u64 {
+        let mut at = from;
+        self.main(at, &format!("B|4000|Choreographer#doFrame {vsync}"));
+        for (name, least) in [("input", 60), ("animation", 300)] {
+            self.main(at, &format!("B|4000|{name}"));
+            at += least + rng.u64(0..least);
+            self.main(at, "E|4000");
+        }
+        self.main(at, "B|4000|traversal");
+        if let Some((slice, us)) = planted {
+            self.main(at, &format!("B|4000|{slice}"));
+            at += us;
+            self.main(at, "E|4000");
+        }
+        for (name, least) in [("measure", 400), ("layout", 300), ("draw", 600)] {
+            self.main(at, &format!("B|4000|{name}"));
+            at += least + rng.u64(0..least);
+            self.main(at, "E|4000");
+        }
+        self.render(at - 100, &format!("B|4000|DrawFrames {vsync}"));
+        self.main(at, "E|4000");
+        self.main(at, "E|4000");
+        self.render(at, "B|4000|flush commands");
+        at += 500 + rng.u64(0..600);
+        self.render(at, "E|4000");
+        at += 50;
+        self.render(at, "E|4000");
+        at
+    }
+
+    fn finish(mut self) -> String {
+        self.lines.sort_by_key(|&(at, _)| at);
+        let mut text = self.head;
+        for (_, line) in &self.lines {
+            let _ = text.write_str(line);
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+#[path = "simulate_tests.rs"]
+mod tests;

@@ -1,0 +1,197 @@
+//! Whether reports tell what is so, of fleets whose truth is known.
+
+use super::*;
+use crate::capture;
+use crate::database::Database;
+use crate::report::fleet::{Ask, FleetReport, Verdict};
+use crate::rows::About;
+use crate::sql::{SET, choose};
+use std::io::Cursor;
+use std::path::Path;
+
+/// The tables of a simulated fleet, and the truth.
+fn fleet(plan: &Plan, seed: u64, devices: u64) -> (Database, Truth) {
+    let mut database = Database::open(Path::new(":memory:")).unwrap();
+    let mut truth = Truth::default();
+    for number in 0..devices {
+        let (captures, of_it) = plan.device(seed, number);
+        truth.add(of_it);
+        let rows: Vec<_> = captures
+            .iter()
+            .map(|capture| {
+                let about = About {
+                    capture_id: capture.id.to_string(),
+                    day: "2026-09-21".to_owned(),
+                    meta: capture.meta.clone(),
+                    ..About::default()
+                };
+                capture::rows(Cursor::new(capture.text.clone()), &about, None).unwrap()
+            })
+            .collect();
+        database.insert(&rows).unwrap();
+    }
+    (database, truth)
+}
+
+fn report(database: &Database, compare: Option<(&str, &str)>) -> FleetReport {
+    let compare = compare.map(|(from, to)| (from.to_owned(), to.to_owned()));
+    FleetReport::of(database, &Ask { compare, ..Ask::default() }).unwrap()
+}
+
+#[test]
+fn the_report_says_what_was_planted_in_its_order_to_the_last_nanosecond() {
+    let plan = Plan::default();
+    let (database, truth) = fleet(&plan, 1, 300);
+    let report = report(&database, Some(("2.0", "2.1")));
+    let [app] = &*report.apps else { panic!("{report:?}") };
+    assert_eq!(app.app, plan.app);
+
+    assert_eq!(app.versions.len(), truth.versions.len());
+    for version in &app.versions {
+        let expected = &truth.versions[&version.ver];
+        let of = version.smoothness.as_ref().unwrap();
+        let found = TrueVersion {
+            devices: expected.devices.clone(),
+            captures: version.captures,
+            counted: version.counted,
+            frames: of.frames,
+            slow: of.slow,
+            janky: of.janky,
+            frozen: of.frozen,
+            jank_ns: of.jank_ns,
+        };
+        assert_eq!(found, *expected, "{}", version.ver);
+        assert_eq!(version.devices, expected.devices.len() as u64);
+    }
+
+    // The planted causes first, by devices times time.
+    let mut planted: Vec<(&String, &TrueCause)> = truth.causes.iter().collect();
+    let score = |cause: &TrueCause| cause.devices.len() as u64 * cause.self_ns;
+    planted.sort_by_key(|(_, cause)| std::cmp::Reverse(score(cause)));
+    assert_eq!(planted.len(), plan.causes.len());
+    let found: Vec<_> = app
+        .causes
+        .iter()
+        .take(planted.len())
+        .map(|cause| {
+            let name = format!("{}: {}", cause.cause, cause.key);
+            (name, cause.devices, cause.captures, cause.frames, cause.self_ns)
+        })
+        .collect();
+    let expected: Vec<_> = planted
+        .iter()
+        .map(|(name, of)| {
+            ((*name).clone(), of.devices.len() as u64, of.captures, of.frames, of.self_ns)
+        })
+        .collect();
+    assert_eq!(found, expected);
+
+    // What only the later version has is worse, and it alone.
+    let comparison = app.comparison.as_ref().unwrap();
+    let worse: Vec<_> = comparison
+        .rows
+        .iter()
+        .filter(|row| row.verdict == Verdict::Worse && row.cause.as_deref() == Some("section"))
+        .map(|row| &*row.key)
+        .collect();
+    assert_eq!(worse, ["Feed.bind"]);
+    assert_eq!(comparison.rows[0].cause, None);
+    assert_eq!(comparison.rows[0].verdict, Verdict::Worse, "{:?}", comparison.rows[0]);
+    for row in &comparison.rows {
+        let is_planted = ["inflate", "lock", "binder", "gc"];
+        if row.cause.as_deref().is_some_and(|cause| is_planted.contains(&cause)) {
+            assert_eq!(row.verdict, Verdict::Same, "{row:?}");
+        }
+    }
+
+    // A screen has what was planted there.
+    let feed = Ask { screen: Some("Detail".to_owned()), ..Ask::default() };
+    let feed = FleetReport::of(&database, &feed).unwrap();
+    assert_eq!(feed.apps[0].causes[0].cause, "lock");
+    assert!(feed.apps[0].causes.iter().all(|cause| cause.cause != "inflate"));
+}
+
+#[test]
+fn percentiles_are_those_of_all_counted_frames() {
+    let (database, _) = fleet(&Plan::default(), 2, 60);
+    let answer = database
+        .query("SELECT ver, dur_100us FROM frames WHERE counted = 1 ORDER BY ver, dur_100us")
+        .unwrap();
+    for version in &report(&database, None).apps[0].versions {
+        let all: Vec<u64> = answer
+            .iter()
+            .filter(|row| row.text("ver") == version.ver)
+            .map(|row| row.count("dur_100us"))
+            .collect();
+        let rank = |percent: usize| all[(all.len() * percent).div_ceil(100) - 1];
+        let of = version.smoothness.as_ref().unwrap();
+        assert_eq!((of.p50_100us, of.p90_100us, of.p99_100us), (rank(50), rank(90), rank(99)));
+    }
+}
+
+#[test]
+fn the_same_version_twice_shows_no_regression() {
+    let mut plan = Plan::default();
+    plan.causes.retain(|cause| cause.versions.is_empty());
+    plan.frames = 60;
+    let mut alarms = Vec::new();
+    for seed in 0..100 {
+        let (database, _) = fleet(&plan, 1000 + seed, 80);
+        let comparison =
+            report(&database, Some(("2.0", "2.1"))).apps[0].comparison.clone().unwrap();
+        let is_alarm = |verdict| matches!(verdict, Verdict::Worse | Verdict::Better);
+        assert!(comparison.rows.iter().all(|row| row.verdict != Verdict::TooFew), "seed {seed}");
+        if comparison.rows.iter().any(|row| is_alarm(row.verdict)) {
+            alarms.push(seed);
+        }
+    }
+    println!("false alarms: {} of 100 ({alarms:?})", alarms.len());
+    assert!(alarms.len() <= 5, "{alarms:?}");
+}
+
+#[test]
+fn few_devices_are_too_few_to_say() {
+    let (database, _) = fleet(&Plan::default(), 3, 12);
+    let comparison = report(&database, Some(("2.0", "2.1"))).apps[0].comparison.clone().unwrap();
+    assert!(comparison.rows.iter().all(|row| row.verdict == Verdict::TooFew));
+}
+
+#[test]
+fn what_is_asked_for_and_not_there_is_said() {
+    let (database, _) = fleet(&Plan::default(), 4, 4);
+    let error = |ask: &Ask| FleetReport::of(&database, ask).unwrap_err().to_string();
+    let other = Ask { app: Some("com.other".to_owned()), ..Ask::default() };
+    assert_eq!(error(&other), "the store has nothing of the app com.other");
+    let compare = Some(("1.9".to_owned(), "2.0".to_owned()));
+    let versions = error(&Ask { compare, ..Ask::default() });
+    assert!(
+        versions.starts_with("no app has both versions 1.9 and 2.0; there are: 2."),
+        "{versions}"
+    );
+    // A name that looks like SQL is a name.
+    database.run(&choose("x' OR '1'='1", "")).unwrap();
+    assert!(database.query(SET[0].text).unwrap().rows.is_empty());
+}
+
+#[test]
+fn a_device_is_the_same_each_time_and_none_is_like_another() {
+    let plan = Plan::default();
+    let texts = |number| plan.device(7, number).0.into_iter().map(|of| of.text).collect::<Vec<_>>();
+    assert_eq!(texts(3), texts(3));
+    assert_ne!(texts(3), texts(4));
+    assert_eq!(plan.fault(), None);
+}
+
+#[test]
+fn what_is_deleted_is_in_no_table() {
+    let (mut database, _) = fleet(&Plan::default(), 5, 3);
+    let keys: Vec<String> = database.by_age().unwrap().into_iter().map(|(key, ..)| key).collect();
+    // Here all have the same (empty) key: the tables are empty then.
+    database.delete(&keys).unwrap();
+    for table in crate::schema::TABLES {
+        let answer = database.query(&format!("SELECT * FROM {}", table.name)).unwrap();
+        assert!(answer.rows.is_empty(), "{}", table.name);
+        let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
+        assert_eq!(answer.columns, columns);
+    }
+}
