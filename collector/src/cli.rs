@@ -4,7 +4,7 @@
 //! stays its own.
 
 use crate::store::upkeep;
-use crate::{agent_library, collect, demo, doctor, hooks, report, run};
+use crate::{agent_library, collect, demo, doctor, hooks, report, run, simulate};
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -47,6 +47,14 @@ enum Command {
     Rebuild(RebuildArgs),
     /// Delete all that a device has sent to a collector's directory.
     Forget(ForgetArgs),
+    /// Make Parquet tables of the captures of a store, for any engine.
+    ///
+    /// Reads the objects whose keys it is given and writes parts where there are none: any number may run at
+    /// once, and again. `tracetee tables --store S --list | tracetee tables --store S --keys -`.
+    #[cfg(feature = "parquet")]
+    Tables(TablesArgs),
+    /// Send a collector the captures of a fleet that is not there, with causes that were planted.
+    Simulate(SimulateArgs),
     /// Capture a sample app, have it send the captures, and show what came of it.
     Demo(DemoArgs),
     /// Say why a trace is empty: the health report of a process, the probable cause first.
@@ -120,9 +128,9 @@ pub(crate) struct CollectArgs {
     /// Where to listen. Other addresses than this machine's need --token-file.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8440")]
     pub(crate) listen: SocketAddr,
-    /// The directory that captures are kept in.
-    #[arg(long, value_name = "DIR", default_value = "tracetee-store")]
-    pub(crate) store: PathBuf,
+    /// Where captures are kept: a directory, or s3://BUCKET/PREFIX, gs://…, az://….
+    #[arg(long, value_name = "STORE", default_value = "tracetee-store")]
+    pub(crate) store: String,
     /// Who may send: a line APP TOKEN for each app.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
@@ -162,6 +170,62 @@ pub(crate) struct ForgetArgs {
     pub(crate) store: PathBuf,
     /// The device's install id.
     pub(crate) install_id: String,
+}
+
+/// Options of `tables`.
+#[cfg(feature = "parquet")]
+#[derive(Debug, Args)]
+pub(crate) struct TablesArgs {
+    /// The store: a directory, s3://BUCKET/PREFIX, gs://…, az://….
+    #[arg(long, value_name = "STORE", default_value = "tracetee-store")]
+    pub(crate) store: String,
+    /// The keys of captures and loss reports, a line each; - is stdin.
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    pub(crate) keys: Option<PathBuf>,
+    /// Where the tables go [default: the store].
+    #[arg(long, value_name = "STORE")]
+    pub(crate) out: Option<String>,
+    /// Captures that go into parts together.
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+    pub(crate) batch: usize,
+    /// Print the store's keys instead.
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Those of one day only, YYYY-MM-DD.
+    #[arg(long, value_name = "DAY", requires = "list")]
+    pub(crate) day: Option<String>,
+}
+
+/// Options of `simulate`.
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArgs {
+    /// The collector's address.
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: Option<String>,
+    /// How many devices.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) devices: u64,
+    /// The same seed, the same fleet.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Requests at once.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) connections: u16,
+    /// Frames of a capture [default: the plan's].
+    #[arg(long, value_name = "N")]
+    pub(crate) frames: Option<u64>,
+    /// What is planted, JSON [default: what --print-plan prints].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plan: Option<PathBuf>,
+    /// Print the plan and end.
+    #[arg(long)]
+    pub(crate) print_plan: bool,
+    /// Where what is so is written, JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) truth: Option<PathBuf>,
+    /// The collector's tokens: the first one is used.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 /// Options of `report`.
@@ -282,6 +346,9 @@ pub(crate) fn main() -> Result<ExitCode> {
         Command::Report(args) => report::report(&args).map(|()| ExitCode::SUCCESS),
         Command::Rebuild(args) => upkeep::rebuild(&args).map(|()| ExitCode::SUCCESS),
         Command::Forget(args) => upkeep::forget(&args).map(|()| ExitCode::SUCCESS),
+        #[cfg(feature = "parquet")]
+        Command::Tables(args) => crate::tables::tables(&args).map(|()| ExitCode::SUCCESS),
+        Command::Simulate(args) => simulate::simulate(&args).map(|()| ExitCode::SUCCESS),
         Command::Demo(args) => demo::demo(&args).map(|()| ExitCode::SUCCESS),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Hooks(args) => hooks::hooks(&args).map(|()| ExitCode::SUCCESS),

@@ -15,7 +15,10 @@ mod hooks;
 mod recovered;
 mod report;
 mod run;
+mod simulate;
 mod store;
+#[cfg(feature = "parquet")]
+mod tables;
 
 use std::process::ExitCode;
 

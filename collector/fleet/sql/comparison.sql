@@ -1,5 +1,6 @@
 -- By version, what a test of significance needs: a device is one observation, its milliseconds of jank
--- (or of a cause, in janky frames) in a thousand frames. Of captures that count for rates alone. A device
+-- (or of a cause, in janky frames of which it took a tenth or more: what every frame does is no cause) in a
+-- thousand frames. Of captures that count for rates alone. A device
 -- that has no time of a cause is an observation of 0 that stands in no row of it: `devices` has them all.
 WITH of_devices AS (
   SELECT
@@ -15,20 +16,29 @@ WITH of_devices AS (
     AND (chosen.screen = '' OR f.screen = chosen.screen)
   GROUP BY f.app, f.ver, f.device
 ),
-of_causes AS (
+of_frames AS (
   SELECT
     s.app AS app,
     s.ver AS ver,
     s.device AS device,
     s.cause AS cause,
     s.cause_key AS cause_key,
+    s.capture_id AS capture_id,
+    s.frame AS frame,
+    MAX(s.frame_ns) AS frame_ns,
     SUM(s.self_ns) AS self_ns
   FROM frame_slices AS s
   CROSS JOIN chosen
   WHERE s.counted = 1
     AND (chosen.app = '' OR s.app = chosen.app)
     AND (chosen.screen = '' OR s.screen = chosen.screen)
-  GROUP BY s.app, s.ver, s.device, s.cause, s.cause_key
+  GROUP BY s.app, s.ver, s.device, s.cause, s.cause_key, s.capture_id, s.frame
+),
+of_causes AS (
+  SELECT app, ver, device, cause, cause_key, SUM(self_ns) AS self_ns
+  FROM of_frames
+  WHERE self_ns * 10 >= frame_ns
+  GROUP BY app, ver, device, cause, cause_key
 ),
 observed AS (
   SELECT

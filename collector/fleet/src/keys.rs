@@ -50,7 +50,7 @@ impl RawKey {
     }
 }
 
-/// A name as a part of a path: what is no letter, digit, `.`, `_` or `-` becomes `%XX`, and so does a
+/// A name as a part of a path: what is no letter, digit, `.`, `_` or `-` becomes `!XX`, and so does a
 /// first dot; it is cut at a hundred bytes, and is never empty.
 #[must_use]
 pub fn encode(name: &str) -> String {
@@ -60,7 +60,7 @@ pub fn encode(name: &str) -> String {
         if is_plain && !(text.is_empty() && byte == b'.') {
             text.push(byte.into());
         } else {
-            let _ = write!(text, "%{byte:02X}");
+            let _ = write!(text, "!{byte:02X}");
         }
     }
     if text.is_empty() { crate::rows::UNKNOWN.to_owned() } else { text }
@@ -70,7 +70,7 @@ fn decode(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
-        let escaped = (byte == b'%').then(|| after.get(..2)).flatten();
+        let escaped = (byte == b'!').then(|| after.get(..2)).flatten();
         let value = escaped
             .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
         match value {
@@ -102,7 +102,7 @@ mod tests {
         }
 
         #[test]
-        fn no_path_is_too_much_for_it(path in "(raw/v1/|app=|dt=|ver=|/|%|[a-f0-9]{0,10}|\\.ftrace\\.zst){0,12}") {
+        fn no_path_is_too_much_for_it(path in "(raw/v1/|app=|dt=|ver=|/|!|[a-f0-9]{0,10}|\\.ftrace\\.zst){0,12}") {
             let _ = RawKey::parse(&path);
         }
     }
@@ -120,6 +120,6 @@ mod tests {
             assert_eq!(RawKey::parse(path), None, "{path}");
         }
         assert_eq!(encode(""), "unknown");
-        assert_eq!(encode("../a b"), "%2E.%2Fa%20b");
+        assert_eq!(encode("../a b"), "!2E.!2Fa!20b");
     }
 }

@@ -12,6 +12,8 @@ pub mod capture;
 pub mod database;
 mod error;
 pub mod keys;
+#[cfg(feature = "parquet")]
+pub mod parts;
 pub mod report;
 pub mod rows;
 pub mod schema;

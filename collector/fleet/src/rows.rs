@@ -212,6 +212,7 @@ pub fn of_capture(about: &About, trace: &Trace, analysis: &Analysis) -> Rows {
         let of = analysis.frames.get(part.frame);
         let own = [
             (part.frame as u64).into(),
+            of.map_or(0, |frame| frame.dur_ns).into(),
             of.map_or_else(|| "".into(), |frame| screen(&frame.screen)),
             part.thread.name().into(),
             part.cause.name().into(),

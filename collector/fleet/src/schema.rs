@@ -153,6 +153,8 @@ pub const FRAME_SLICES: Table = Table {
         of_capture("device", Text),
         of_capture("counted", Int),
         own("frame", Int),
+        // How long the frame took.
+        own("frame_ns", Int),
         own("screen", Text),
         own("thread", Text),
         own("cause", Text),

@@ -19,10 +19,11 @@
 
   // columns: [title, cell of a row, whether it is text]
   const table = (columns, rows) => {
-    const head = columns.map(([title, , text]) => make("th", text ? { class: "text" } : {}, title));
-    const body = rows.map((row) => make("tr", {}, ...columns.map(([, cell, text]) => {
+    const kind = (title, text) => (text ? { class: title === "what" || title === "slice" ? "what" : "text" } : {});
+    const head = columns.map(([title, , text]) => make("th", kind(title, text), title));
+    const body = rows.map((row) => make("tr", {}, ...columns.map(([title, cell, text]) => {
       const value = cell(row);
-      return make("td", text ? { class: "text" } : {}, value instanceof Node ? value : String(value));
+      return make("td", kind(title, text), value instanceof Node ? value : String(value));
     })));
     return make("div", { class: "scroll" },
       make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body)));
@@ -70,7 +71,8 @@
     ["time", (part) => ms(part.self_ns)],
   ], parts);
 
-  const LEVELS = { best: "#7cb342", normal: "#fbc02d", middle: "#fb8c00", high: "#e53935", frozen: "#6a1b9a" };
+  const LEVELS = { normal: "#fb8c00", middle: "#f4511e", high: "#e53935", frozen: "#6a1b9a" };
+  const colourOf = (frame, period) => LEVELS[frame.level] || (frame.janky ? "#fb8c00" : frame.dur_ns > period ? "#fdd835" : "#7cb342");
 
   function single() {
     const report = data.report;
@@ -98,7 +100,7 @@
           type: "bar",
           data: {
             labels: report.frames.map((frame) => (frame.at_ns / 1e6).toFixed(0) + " ms"),
-            datasets: [{ data: report.frames.map((frame) => frame.dur_ns / 1e6), backgroundColor: report.frames.map((frame) => LEVELS[frame.level]), barPercentage: 1, categoryPercentage: 1, minBarLength: 1 }],
+            datasets: [{ data: report.frames.map((frame) => frame.dur_ns / 1e6), backgroundColor: report.frames.map((frame) => colourOf(frame, report.period.ns)), barPercentage: 1, categoryPercentage: 1, minBarLength: 1 }],
           },
           options: { plugins: { legend: { display: false } }, scales: { y: { title: { display: true, text: "ms" } }, x: { ticks: { maxTicksLimit: 12 } } } },
         }));
@@ -207,7 +209,7 @@
         ["", (row) => row.cause || "all jank", true], ["what", (row) => row.key, true],
         [from, (row) => row.ms_in_1000[0].toFixed(1)], [to, (row) => row.ms_in_1000[1].toFixed(1)], ["p", (row) => row.p.toFixed(4)],
         ["", (row) => make("span", { class: row.verdict }, VERDICTS[row.verdict]), true],
-      ], rows.slice(0, 30)), make("p", { class: "faint" }, `ms in a thousand frames, mean over devices. A device is one observation; Welch's t-test, p adjusted by Holm for all causes; "worse" and "better" mean p below ${level}, at least 5 % of difference and at least ${least} devices of each.`));
+      ], rows.slice(0, 30)), make("p", { class: "faint" }, `ms in a thousand frames, mean over devices. A device is one observation; a cause counts in frames of which it took a tenth or more. Welch's t-test, p adjusted by Holm for all causes; "worse" and "better" mean p below ${level}, at least 5 % of difference and at least ${least} devices of each.`));
     }
     if (report.screens.some((row) => row.screen)) {
       page.append(make("h2", {}, "Screens"), table([["screen", (row) => named(row.screen), true], ["version", (row) => row.ver, true], ...smoothColumns], report.screens),

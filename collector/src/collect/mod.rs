@@ -6,8 +6,11 @@
 //! a path only as an id that is a UUID, and as the names of app and version, encoded.
 
 mod page;
+mod place;
 mod receive;
 mod server;
+#[cfg(feature = "cloud")]
+mod tickets;
 mod tls;
 mod tokens;
 
@@ -21,6 +24,9 @@ use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use page::Page;
+use place::Place;
+#[cfg(feature = "parquet")]
+pub(crate) use receive::check_text;
 use server::Collector;
 pub(crate) use server::Stored;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -30,6 +36,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokens::Tokens;
+pub(crate) use tokens::first as read_tokens;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
@@ -66,7 +73,7 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
         bytes: args.keep_gb.map(|gb| gb.saturating_mul(1 << 30)),
     };
     let serves = Serves {
-        store: &args.store,
+        store: StoreAt::of(&args.store),
         config: args.config.clone(),
         tokens,
         tls,
@@ -74,7 +81,7 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
         retention,
     };
     let running = Running::start(args.listen, serves)?;
-    let (address, store) = (running.address, args.store.display());
+    let (address, store) = (running.address, &args.store);
     print(&format!("listening on {scheme}://{address}, captures go to {store}\n"));
     match running.page {
         Some(page) if page == address => print(&format!("the report is at {scheme}://{page}/\n")),
@@ -95,8 +102,8 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
 
 /// What a collector serves.
 pub(crate) struct Serves<'a> {
-    /// The directory that captures are kept in.
-    pub(crate) store: &'a Path,
+    /// Where captures are kept.
+    pub(crate) store: StoreAt<'a>,
     /// The remote configuration.
     pub(crate) config: Option<PathBuf>,
     /// Who may send; `None`: everybody.
@@ -113,7 +120,59 @@ impl<'a> Serves<'a> {
     /// What comes, to this directory, from everybody of this machine.
     pub(crate) fn to(store: &'a Path) -> Self {
         let retention = Retention::default();
+        let store = StoreAt::Directory(store);
         Self { store, config: None, tokens: None, tls: None, page: None, retention }
+    }
+}
+
+/// Where captures are kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum StoreAt<'a> {
+    /// In a directory.
+    Directory(&'a Path),
+    /// On an object store.
+    Objects(&'a str),
+}
+
+impl<'a> StoreAt<'a> {
+    /// As it is said on the command line.
+    fn of(text: &'a str) -> Self {
+        if text.contains("://") { Self::Objects(text) } else { Self::Directory(Path::new(text)) }
+    }
+
+    const fn directory(self) -> Option<&'a Path> {
+        match self {
+            Self::Directory(path) => Some(path),
+            Self::Objects(_) => None,
+        }
+    }
+
+    fn open(self) -> Result<Place> {
+        match self {
+            Self::Directory(path) => {
+                let directory = Directory::open(path)?;
+                let analyser = Analyser::start(path, &tables_of(path))?;
+                Ok(Place::Directory { directory, analyser })
+            }
+            #[cfg(feature = "parquet")]
+            Self::Objects(address) => Ok(Place::Objects {
+                objects: crate::store::objects::Objects::open(address)?,
+                incoming: tempfile::tempdir().context("no temporary directory")?,
+                next: std::sync::atomic::AtomicU64::new(0),
+            }),
+            #[cfg(not(feature = "parquet"))]
+            Self::Objects(address) => {
+                bail!("{address}: this program was built without the feature \"cloud\"")
+            }
+        }
+    }
+
+    #[cfg(feature = "cloud")]
+    fn tickets(self) -> Result<Option<tickets::Tickets>> {
+        match self {
+            Self::Directory(_) => Ok(None),
+            Self::Objects(address) => tickets::Tickets::of(address),
+        }
     }
 }
 
@@ -134,27 +193,38 @@ pub(crate) struct Running {
 impl Running {
     /// Starts one.
     pub(crate) fn start(listen: SocketAddr, serves: Serves<'_>) -> Result<Self> {
-        let store = Directory::open(serves.store)?;
         if let Some(config) = &serves.config {
             std::fs::metadata(config)
                 .with_context(|| format!("cannot read the configuration {}", config.display()))?;
         }
         let (listener, address) = listen_on(listen)?;
-        let page = Page::new(serves.store.to_owned());
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let analyser = Analyser::start(serves.store, &tables_of(serves.store))?;
-        let collector = Arc::new(Collector::new(store, analyser, serves.tokens, serves.config));
+        let place = serves.store.open()?;
+        let collector = Arc::new(Collector::new(
+            place,
+            serves.tokens,
+            serves.config,
+            #[cfg(feature = "cloud")]
+            serves.store.tickets()?,
+        ));
+        let page = serves.store.directory().map(|root| Page::new(root.to_owned()));
         let mut router = server::router(Arc::clone(&collector));
         let handle = Handle::new();
         let mut served = Vec::new();
         let mut page_at = None;
         let _inside = runtime.enter();
-        if let Some(at) = serves.page {
+        if page.is_none() && serves.page.is_some() {
+            bail!(
+                "--page: there are no tables beside an object store; report over what `tracetee tables` makes"
+            );
+        }
+        if let (Some(at), Some(page)) = (serves.page, &page) {
             let (listener, at) = listen_on(at)?;
             page_at = Some(at);
             let server = axum_server::from_tcp(listener)?.handle(handle.clone());
-            served.push(runtime.spawn(server.serve(page.router().into_make_service())));
-        } else if listen.ip().is_loopback() {
+            let service = Arc::clone(page).router().into_make_service();
+            served.push(runtime.spawn(server.serve(service)));
+        } else if let Some(page) = page.filter(|_| listen.ip().is_loopback()) {
             page_at = Some(address);
             router = router.merge(page.router());
         }
@@ -170,7 +240,8 @@ impl Running {
             }
         });
         drop(_inside);
-        let upkeep = keep_up(Arc::clone(&collector), serves.store.to_owned(), serves.retention)?;
+        let root = serves.store.directory().map(Path::to_owned);
+        let upkeep = keep_up(Arc::clone(&collector), root, serves.retention)?;
         Ok(Self { address, page: page_at, runtime, handle, served, collector, upkeep })
     }
 
@@ -181,7 +252,7 @@ impl Running {
 
     /// Waits until all that has come is in the tables.
     pub(crate) fn settle(&self) {
-        self.collector.analyser().settle();
+        self.collector.place().analyser().into_iter().for_each(Analyser::settle);
     }
 
     /// Ends it: requests that are under way are served to their end.
@@ -196,7 +267,7 @@ impl Running {
         drop(runtime);
         // Somebody who still has it is not waited for: what is not in the tables comes at the next start.
         if let Some(collector) = Arc::into_inner(collector) {
-            collector.into_analyser().stop();
+            collector.into_place().stop();
         }
         Ok(())
     }
@@ -213,16 +284,19 @@ fn listen_on(listen: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
 /// Deletes what is not kept any longer, and has analysed what was left for later. Until the sender goes.
 fn keep_up(
     collector: Arc<Collector>,
-    root: PathBuf,
+    root: Option<PathBuf>,
     retention: Retention,
 ) -> Result<(Sender<()>, std::thread::JoinHandle<()>)> {
     let (end, ended) = bounded(0);
     let thread = std::thread::Builder::new().name("upkeep".to_owned()).spawn(move || {
         let mut retained: Option<Instant> = None;
         loop {
+            let (Some(root), Some(analyser)) = (&root, collector.place().analyser()) else {
+                return;
+            };
             if retained.is_none_or(|at| at.elapsed() >= RETENTION_EVERY) {
                 retained = Some(Instant::now());
-                match upkeep::retain(&root, retention, SystemTime::now()) {
+                match upkeep::retain(root, retention, SystemTime::now()) {
                     Ok(0) => {}
                     Ok(count) => {
                         say(&format!("deleted {count} captures that are not kept any longer"))
@@ -232,7 +306,6 @@ fn keep_up(
                     }
                 }
             }
-            let analyser = collector.analyser();
             if analyser.has_missed()
                 && analyser.waiting() == 0
                 && let Err(error) = analyser.catch_up()

@@ -22,7 +22,7 @@ const FIRST_LINE: &[u8] = b"# tracer: nop\n";
 
 /// What is wrong with a body.
 #[derive(Debug)]
-pub(super) enum Refused {
+pub(crate) enum Refused {
     /// It is longer than is allowed, or than it said.
     TooLarge,
     /// It broke off.
@@ -81,11 +81,15 @@ async fn next_chunk(mut body: Pin<&mut Body>) -> Option<Result<axum::body::Bytes
     }
 }
 
-/// Whether the file is a capture: zstd to its end, ftrace text, and no bomb. Blocks.
+/// Whether the file is a capture. Blocks.
 pub(super) fn check(path: &std::path::Path, bytes: u64) -> Result<(), Refused> {
+    check_text(File::open(path).map_err(Refused::Disk)?, bytes)
+}
+
+/// Whether these bytes are a capture: zstd to its end, ftrace text, and no bomb.
+pub(crate) fn check_text<R: Read>(body: R, bytes: u64) -> Result<(), Refused> {
     let no = |why: String| Err(Refused::NoCapture(why));
-    let file = File::open(path).map_err(Refused::Disk)?;
-    let mut text = match zstd::stream::Decoder::new(file) {
+    let mut text = match zstd::stream::Decoder::new(body) {
         Ok(text) => text,
         Err(error) => return no(error.to_string()),
     };

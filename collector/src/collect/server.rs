@@ -1,16 +1,19 @@
 //! The routes: what is asked, who asks, and what the answer is.
 
+use super::place::Place;
 use super::receive::{self, Refused};
+#[cfg(feature = "cloud")]
+use super::tickets::Tickets;
 use super::tokens::Tokens;
 use crate::cli::say;
-use crate::store::analyser::{Analyser, Work};
-use crate::store::directory::{Directory, key_of};
+use crate::store::analyser::Analyser;
+use crate::store::directory::key_of;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, put};
+use axum::routing::{get, post, put};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
@@ -43,10 +46,11 @@ pub(crate) struct Stored {
 /// All that requests share.
 #[derive(Debug)]
 pub(super) struct Collector {
-    store: Directory,
-    analyser: Analyser,
+    place: Place,
     tokens: Option<Tokens>,
     config: Option<PathBuf>,
+    #[cfg(feature = "cloud")]
+    tickets: Option<Tickets>,
     at_once: AtomicU64,
     counts: Counts,
     taken: Mutex<Vec<Stored>>,
@@ -60,6 +64,7 @@ struct Counts {
     refused: AtomicU64,
     quarantined: AtomicU64,
     losses: AtomicU64,
+    tickets: AtomicU64,
     configs: AtomicU64,
     configs_unchanged: AtomicU64,
     unauthorised: AtomicU64,
@@ -73,25 +78,34 @@ fn add(count: &AtomicU64, more: u64) {
 
 impl Collector {
     pub(super) fn new(
-        store: Directory,
-        analyser: Analyser,
+        place: Place,
         tokens: Option<Tokens>,
         config: Option<PathBuf>,
+        #[cfg(feature = "cloud")] tickets: Option<Tickets>,
     ) -> Self {
         let (at_once, counts, taken) = (AtomicU64::new(0), Counts::default(), Mutex::default());
-        Self { store, analyser, tokens, config, at_once, counts, taken }
+        Self {
+            place,
+            tokens,
+            config,
+            #[cfg(feature = "cloud")]
+            tickets,
+            at_once,
+            counts,
+            taken,
+        }
     }
 
     pub(super) fn taken(&self) -> Vec<Stored> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) const fn analyser(&self) -> &Analyser {
-        &self.analyser
+    pub(super) const fn place(&self) -> &Place {
+        &self.place
     }
 
-    pub(super) fn into_analyser(self) -> Analyser {
-        self.analyser
+    pub(super) fn into_place(self) -> Place {
+        self.place
     }
 
     /// The app that asks, where apps are told apart.
@@ -115,6 +129,7 @@ pub(super) fn router(collector: Arc<Collector>) -> Router {
     Router::new()
         .route("/v1/captures/{id}", put(capture))
         .route("/v1/losses/{id}", put(losses))
+        .route("/v1/tickets", post(ticket))
         .route("/v1/config", get(config))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/metrics", get(metrics))
@@ -177,17 +192,17 @@ async fn take_capture(
         return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &Refused::TooLarge.to_string()));
     }
     // Before its body is asked for: it is there.
-    if collector.store.has(&key) {
+    if collector.place.has(&key) {
         add(&collector.counts.duplicates, 1);
         return Err(answer(StatusCode::PRECONDITION_FAILED, "it is there"));
     }
     let present = collector.at_once.fetch_add(1, Ordering::Relaxed);
     let _turn = Turn(&collector.at_once);
-    if present >= MAX_AT_ONCE || collector.analyser.is_behind() {
+    if present >= MAX_AT_ONCE || collector.place.is_behind() {
         add(&collector.counts.busy, 1);
         return Err(answer(StatusCode::TOO_MANY_REQUESTS, "too many at once"));
     }
-    let incoming = collector.store.incoming();
+    let incoming = collector.place.incoming();
     let bytes = match receive::stream(body, &incoming, digest).await {
         Ok(bytes) => bytes,
         Err(refused) => return Err(refuse(status_of(&refused), &refused.to_string())),
@@ -197,14 +212,11 @@ async fn take_capture(
     let kept = tokio::task::spawn_blocking(move || {
         if let Err(refused) = receive::check(&incoming.path, bytes) {
             add(&shared.counts.quarantined, 1);
-            shared.store.quarantine(id, &incoming, &refused.to_string(), &about);
+            let reason = refused.to_string();
+            shared.place.quarantine(id, &incoming, &reason, &about);
             return Err(refused);
         }
-        let kept = shared.store.keep(&key, &incoming, &about).map_err(Refused::Disk)?;
-        if kept.is_some() {
-            shared.analyser.take(Work::Capture(key));
-        }
-        Ok(kept)
+        shared.place.keep(key, &incoming, &about).map_err(Refused::Disk)
     });
     match kept.await.unwrap_or_else(|fault| Err(Refused::Disk(std::io::Error::other(fault)))) {
         Ok(Some(path)) => {
@@ -248,7 +260,7 @@ async fn losses(State(collector): Shared, Path(id): Path<String>, request: Reque
 }
 
 async fn take_losses(
-    collector: &Collector,
+    collector: &Arc<Collector>,
     id: &str,
     headers: &HeaderMap,
     body: Body,
@@ -269,18 +281,58 @@ async fn take_losses(
     if let Some(app) = app {
         report.insert("app".to_owned(), json!(app));
     }
-    let incoming = collector.store.incoming();
     let report = Value::Object(report).to_string();
-    std::fs::write(&incoming.path, report).map_err(|error| disk(&error))?;
-    match collector.store.keep_losses(id, &incoming) {
-        Ok(Some(path)) => {
-            collector.analyser.take(Work::Losses(path));
+    let shared = Arc::clone(collector);
+    let kept = tokio::task::spawn_blocking(move || shared.place.keep_losses(id, report));
+    match kept.await.unwrap_or_else(|fault| Err(std::io::Error::other(fault))) {
+        Ok(true) => {
             add(&collector.counts.losses, 1);
             Ok(answer(StatusCode::CREATED, "kept"))
         }
-        Ok(None) => Ok(answer(StatusCode::PRECONDITION_FAILED, "it is there")),
+        Ok(false) => Ok(answer(StatusCode::PRECONDITION_FAILED, "it is there")),
         Err(error) => Err(disk(&error)),
     }
+}
+
+/// A presigned address for an object that is to go to S3 itself.
+#[cfg(feature = "cloud")]
+async fn ticket(State(collector): Shared, headers: HeaderMap, body: Body) -> Response {
+    let app = match collector.app(&headers) {
+        Ok(app) => app,
+        Err(answer) => return answer.into_response(),
+    };
+    let Some(tickets) = &collector.tickets else { return no_tickets() };
+    let refuse = |why: String| {
+        add(&collector.counts.refused, 1);
+        answer(StatusCode::BAD_REQUEST, &why).into_response()
+    };
+    let asked = match to_bytes(body, MAX_META_BYTES).await {
+        Ok(bytes) => serde_json::from_slice::<Value>(&bytes).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    let given = asked.and_then(|asked| {
+        tickets
+            .give(&asked, app.as_deref(), receive::MAX_BODY_BYTES)
+            .map_err(|error| format!("{error:#}"))
+    });
+    match given {
+        Ok(ticket) => {
+            add(&collector.counts.tickets, 1);
+            let json = [(header::CONTENT_TYPE, "application/json")];
+            (json, ticket.to_string()).into_response()
+        }
+        Err(why) => refuse(why),
+    }
+}
+
+#[cfg(not(feature = "cloud"))]
+async fn ticket() -> Response {
+    no_tickets()
+}
+
+fn no_tickets() -> Response {
+    let why = "no tickets are given here: the store is not on S3, or nothing says who signs";
+    answer(StatusCode::NOT_FOUND, why).into_response()
 }
 
 async fn config(State(collector): Shared, headers: HeaderMap) -> Response {
@@ -330,7 +382,9 @@ fn signature_text(signature: &[u8]) -> String {
 
 async fn metrics(State(collector): Shared) -> Response {
     let counts = &collector.counts;
-    let [analysed, failed] = collector.analyser.counts();
+    let none = AtomicU64::new(0);
+    let analyser = collector.place.analyser();
+    let [analysed, failed] = analyser.map_or([&none, &none], Analyser::counts);
     let mut text = String::new();
     for (name, help, count) in [
         ("captures_total", "Captures taken in.", &counts.captures),
@@ -339,6 +393,7 @@ async fn metrics(State(collector): Shared) -> Response {
         ("refused_total", "Requests refused for what they said.", &counts.refused),
         ("quarantined_total", "Bodies that were no capture.", &counts.quarantined),
         ("loss_reports_total", "Loss reports taken in.", &counts.losses),
+        ("tickets_total", "Presigned addresses given out.", &counts.tickets),
         ("config_requests_total", "Requests for the configuration.", &counts.configs),
         ("config_unchanged_total", "Of them, those that had it.", &counts.configs_unchanged),
         ("unauthorised_total", "Requests without a known token.", &counts.unauthorised),
@@ -352,7 +407,7 @@ async fn metrics(State(collector): Shared) -> Response {
             "# HELP tracetee_{name} {help}\n# TYPE tracetee_{name} counter\ntracetee_{name} {value}\n"
         );
     }
-    let waiting = collector.analyser.waiting();
+    let waiting = analyser.map_or(0, Analyser::waiting);
     let _ = write!(
         text,
         "# HELP tracetee_analysis_waiting Captures that wait to be analysed.\n\

@@ -11,6 +11,15 @@ pub(crate) struct Tokens {
     known: Vec<(String, [u8; 32])>,
 }
 
+/// The first token of a file, for who sends.
+pub(crate) fn first(path: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the tokens in {}", path.display()))?;
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let mut words = lines.filter_map(|line| line.split_whitespace().nth(1));
+    words.next().map(str::to_owned).with_context(|| format!("{} holds no token", path.display()))
+}
+
 impl Tokens {
     /// Reads a file with a line `APP TOKEN` for each; an app may have several. `#` begins a comment.
     pub(crate) fn read(path: &Path) -> Result<Self> {

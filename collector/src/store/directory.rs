@@ -97,7 +97,7 @@ impl Directory {
 
     /// Gives a loss report its place. `None`: it is there.
     pub(crate) fn keep_losses(&self, id: Uuid, incoming: &Incoming) -> io::Result<Option<PathBuf>> {
-        let place = losses_of(&self.root, id);
+        let place = self.root.join(losses_path(id));
         let directory = make_parent(&place)?;
         let kept = link(&incoming.path, &place)?;
         File::open(directory)?.sync_all()?;
@@ -155,9 +155,9 @@ pub(crate) fn sidecar_of(place: &Path) -> PathBuf {
     place.with_extension("").with_extension("json")
 }
 
-/// Where a loss report lies.
-pub(crate) fn losses_of(root: &Path, id: Uuid) -> PathBuf {
-    root.join("losses/v1").join(format!("dt={}", day_of(id))).join(format!("{id}.json"))
+/// Where a loss report lies, below the store's root.
+pub(crate) fn losses_path(id: Uuid) -> String {
+    format!("losses/v1/dt={}/{id}.json", day_of(id))
 }
 
 /// Where a capture lies of which this is known.
@@ -245,7 +245,7 @@ mod tests {
         let key = key_of(Uuid::nil(), meta.as_object().unwrap());
         assert_eq!(
             key.path(),
-            format!("raw/v1/app=com.example/dt=1970-01-01/ver=1.2%2F3/{}.ftrace.zst", Uuid::nil())
+            format!("raw/v1/app=com.example/dt=1970-01-01/ver=1.2!2F3/{}.ftrace.zst", Uuid::nil())
         );
         let keep = |text: &str| {
             let incoming = store.incoming();

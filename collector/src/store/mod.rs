@@ -1,10 +1,12 @@
 //! Where captures are kept, and the tables made of them.
 //!
-//! [`directory`] keeps each capture once; [`analyser`] makes rows of what comes, beside what serves;
+//! [`directory`] keeps each capture once, `objects` does on an object store; [`analyser`] makes rows of what comes, beside what serves;
 //! [`upkeep`] makes the tables anew, deletes by age, by size and by device.
 
 pub(crate) mod analyser;
 pub(crate) mod directory;
+#[cfg(feature = "parquet")]
+pub(crate) mod objects;
 pub(crate) mod upkeep;
 
 use std::path::{Path, PathBuf};

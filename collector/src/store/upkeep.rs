@@ -1,7 +1,7 @@
 //! Keeping a store: its tables made anew, what is old or too much deleted, a device forgotten.
 
 use super::analyser::{Analyser, each_missing, rows_of};
-use super::directory::{day, losses_of, sidecar_of, walk};
+use super::directory::{day, losses_path, sidecar_of, walk};
 use super::{directory, tables_of};
 use crate::cli::{ForgetArgs, RebuildArgs, print, say};
 use anyhow::{Context, Result};
@@ -118,7 +118,7 @@ pub(crate) fn forget(args: &ForgetArgs) -> Result<()> {
     let reports = database.reports_of_device(device)?;
     for id in &reports {
         if let Ok(id) = Uuid::try_parse(id) {
-            let _ = fs::remove_file(losses_of(root, id));
+            let _ = fs::remove_file(root.join(losses_path(id)));
         }
     }
     database.delete_losses_of(device)?;

@@ -297,7 +297,7 @@ fn push_comparison(text: &mut String, comparison: &Comparison) {
     text.push_str(&lay_out(&["", "what", from, to, "p", ""], &[0, 1, 5], &rows));
     let _ = writeln!(
         text,
-        "  A device is one observation; Welch's t-test, p adjusted by Holm for all causes. \"WORSE\" and\n  \
-         \"better\": p below {level}, at least 5 % of difference, at least {least_devices} devices of each."
+        "  A device is one observation; a cause counts in frames of which it took a tenth or more. Welch's t-test,\n  \
+         p adjusted by Holm for all causes. \"WORSE\" and \"better\": p below {level}, at least 5 % of difference, at least {least_devices} devices of each."
     );
 }

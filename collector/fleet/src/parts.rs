@@ -1,0 +1,279 @@
+//! The tables as Parquet files: what converters write to an object store, and any engine reads.
+//!
+//! A part holds rows of one app, day and version. Its name is the digest of the captures in it, and it is
+//! written only where there is none: whoever converts the same captures again changes nothing. Where
+//! converters were given captures that overlap, `sql/relations.sql` counts each once. The partition's columns
+//! stand in the files too: not every engine takes them from the path.
+
+use crate::error::Error;
+use crate::keys::encode;
+use crate::rows::{Rows, Value};
+use crate::schema::{CAPTURES, Column, Kind, LOSSES, TABLES, Table, VERSION};
+use hmac_sha256::Hash;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Rows of a row group: what a reader may skip by its statistics.
+const GROUP_ROWS: usize = 100_000;
+
+/// A file to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Where, below the store's root.
+    pub path: String,
+    /// What.
+    pub bytes: Vec<u8>,
+}
+
+impl From<ParquetError> for Error {
+    fn from(error: ParquetError) -> Self {
+        Self::Parquet(error.to_string())
+    }
+}
+
+/// The directory of a table.
+#[must_use]
+pub fn directory(table: &Table) -> String {
+    format!("tables/v{VERSION}/{}", table.name)
+}
+
+/// The parts of these captures and loss reports, in the order in which they are to be written: captures
+/// last, so that whoever sees a capture's row finds all others.
+///
+/// # Errors
+/// [`Error::Parquet`].
+pub fn parts(all: &[Rows]) -> Result<Vec<Part>, Error> {
+    let mut groups: BTreeMap<(String, String, String), Vec<&Rows>> = BTreeMap::new();
+    for rows in all {
+        let (table, row) = match (rows.of(&CAPTURES).first(), rows.of(&LOSSES).first()) {
+            (Some(row), _) => (&CAPTURES, row),
+            (None, Some(row)) => (&LOSSES, row),
+            (None, None) => continue,
+        };
+        let of = |column| text(table, row, column);
+        groups.entry((of("app"), of("dt"), of("ver"))).or_default().push(rows);
+    }
+    let mut parts = Vec::new();
+    for ((app, dt, ver), mut group) in groups {
+        group.sort_by_cached_key(|rows| id(rows));
+        group.dedup_by_key(|rows| id(rows));
+        let name = name(&group);
+        for table in TABLES.iter().rev() {
+            let place = table.place("part");
+            let rows: Vec<Vec<Value>> = group
+                .iter()
+                .flat_map(|rows| rows.of(table))
+                .map(|row| {
+                    let mut row = row.clone();
+                    if let Some(part) = place.and_then(|place| row.get_mut(place)) {
+                        *part = Value::Text(name.clone());
+                    }
+                    row
+                })
+                .collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let version = if table.place("ver").is_some() {
+                format!("/ver={}", encode(&ver))
+            } else {
+                String::new()
+            };
+            let path = format!(
+                "{}/app={}/dt={dt}{version}/{name}.parquet",
+                directory(table),
+                encode(&app)
+            );
+            parts.push(Part { path, bytes: bytes(table, &rows)? });
+        }
+    }
+    Ok(parts)
+}
+
+/// A file without rows for each table: an engine that finds no file at all does not know the columns.
+///
+/// # Errors
+/// [`Error::Parquet`].
+pub fn empty() -> Result<Vec<Part>, Error> {
+    let of = |table: &Table| {
+        let path = format!("{}/part-empty.parquet", directory(table));
+        Ok(Part { path, bytes: bytes(table, &[])? })
+    };
+    TABLES.iter().map(of).collect()
+}
+
+fn text(table: &Table, row: &[Value], column: &str) -> String {
+    match table.place(column).and_then(|place| row.get(place)) {
+        Some(Value::Text(text)) => text.clone(),
+        _ => String::new(),
+    }
+}
+
+/// What a capture, or a loss report, is known by.
+fn id(rows: &Rows) -> String {
+    match (rows.of(&CAPTURES).first(), rows.of(&LOSSES).first()) {
+        (Some(row), _) => text(&CAPTURES, row, "capture_id"),
+        (None, Some(row)) => text(&LOSSES, row, "report_id"),
+        (None, None) => String::new(),
+    }
+}
+
+fn name(group: &[&Rows]) -> String {
+    let mut hash = Hash::new();
+    hash.update(VERSION.to_le_bytes());
+    for rows in group {
+        hash.update(id(rows));
+        hash.update([0]);
+    }
+    let mut name = String::from("part-");
+    for byte in hash.finalize().iter().take(16) {
+        let _ = write!(name, "{byte:02x}");
+    }
+    name
+}
+
+/// The file of these rows.
+fn bytes(table: &Table, rows: &[Vec<Value>]) -> Result<Vec<u8>, Error> {
+    let mut message = format!("message {} {{\n", table.name);
+    for Column { name, kind, nullable, .. } in table.columns {
+        let repetition = if *nullable { "OPTIONAL" } else { "REQUIRED" };
+        let column = match kind {
+            Kind::Text => format!("BYTE_ARRAY {name} (UTF8)"),
+            Kind::Int => format!("INT64 {name}"),
+            Kind::Real => format!("DOUBLE {name}"),
+        };
+        let _ = writeln!(message, "  {repetition} {column};");
+    }
+    message.push('}');
+    let schema = Arc::new(parse_message_type(&message)?);
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_created_by(concat!("tracetee ", env!("CARGO_PKG_VERSION")).to_owned())
+        .build();
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties))?;
+    for group in rows.chunks(GROUP_ROWS) {
+        let mut row_group = writer.next_row_group()?;
+        for (place, column) in table.columns.iter().enumerate() {
+            let values: Vec<&Value> =
+                group.iter().map(|row| row.get(place).unwrap_or(&Value::Null)).collect();
+            write_column(&mut row_group, column, &values)?;
+        }
+        row_group.close()?;
+    }
+    Ok(writer.into_inner()?)
+}
+
+fn write_column(
+    group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
+    column: &Column,
+    values: &[&Value],
+) -> Result<(), Error> {
+    let missing = || Error::Parquet(format!("the column {} is not written", column.name));
+    let mut writer = group.next_column()?.ok_or_else(missing)?;
+    let levels: Vec<i16> =
+        values.iter().map(|value| i16::from(!matches!(value, Value::Null))).collect();
+    let levels = column.nullable.then_some(&*levels);
+    let wrong =
+        || Error::Parquet(format!("the column {} has a value of another kind", column.name));
+    let present = values.iter().filter(|value| !matches!(value, Value::Null) || !column.nullable);
+    match column.kind {
+        Kind::Text => {
+            let texts: Option<Vec<ByteArray>> = present
+                .map(|value| match value {
+                    Value::Text(text) => Some(ByteArray::from(text.as_bytes().to_vec())),
+                    _ => None,
+                })
+                .collect();
+            writer.typed::<ByteArrayType>().write_batch(&texts.ok_or_else(wrong)?, levels, None)?;
+        }
+        Kind::Int => {
+            let numbers: Option<Vec<i64>> = present
+                .map(|value| match value {
+                    Value::Int(number) => Some(*number),
+                    _ => None,
+                })
+                .collect();
+            writer.typed::<Int64Type>().write_batch(&numbers.ok_or_else(wrong)?, levels, None)?;
+        }
+        Kind::Real => {
+            let numbers: Option<Vec<f64>> = present
+                .map(|value| match value {
+                    Value::Real(number) => Some(*number),
+                    _ => None,
+                })
+                .collect();
+            writer.typed::<DoubleType>().write_batch(&numbers.ok_or_else(wrong)?, levels, None)?;
+        }
+    }
+    writer.close()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::of_losses;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::RowAccessor;
+
+    fn losses(id: &str, app: &str) -> Rows {
+        let report = serde_json::json!({"app": app, "install_id": "d", "lost": [
+            {"id": "x", "label": "jank", "reason": "age", "unconfirmed": true},
+        ]});
+        of_losses(id, "2026-11-21", None, &report)
+    }
+
+    #[test]
+    fn rows_are_read_again_and_a_part_is_named_by_what_is_in_it() {
+        let all = [losses("b", "com.a/x"), losses("a", "com.a/x"), losses("c", "com.b")];
+        let made = parts(&all).unwrap();
+        let paths: Vec<&str> = made.iter().map(|part| &*part.path).collect();
+        assert_eq!(paths.len(), 2);
+        assert!(
+            paths[0].starts_with("tables/v1/losses/app=com.a!2Fx/dt=2026-11-21/part-"),
+            "{paths:?}"
+        );
+        // In whatever order, and once more: the same part.
+        let again = [losses("a", "com.a/x"), losses("b", "com.a/x"), losses("a", "com.a/x")];
+        assert_eq!(parts(&again).unwrap()[0], made[0]);
+        assert_ne!(parts(&again[..1]).unwrap()[0].path, made[0].path);
+
+        let bytes = made[0].bytes.clone();
+        let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
+        let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+        let of = |column: &str| LOSSES.place(column).unwrap();
+        let found: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                let text = |column| row.get_string(of(column)).unwrap().clone();
+                (
+                    text("report_id"),
+                    text("reason"),
+                    text("part"),
+                    row.get_long(of("captures")).unwrap(),
+                )
+            })
+            .collect();
+        let part = made[0].path.rsplit('/').next().unwrap().trim_end_matches(".parquet");
+        let expected = ["a", "b"].map(|id| (id.to_owned(), "age".to_owned(), part.to_owned(), 1));
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn tables_without_rows_have_their_columns() {
+        let made = empty().unwrap();
+        assert_eq!(made.len(), TABLES.len());
+        for (part, table) in made.into_iter().zip(TABLES) {
+            let reader = SerializedFileReader::new(bytes::Bytes::from(part.bytes)).unwrap();
+            let columns = reader.metadata().file_metadata().schema_descr().num_columns();
+            assert_eq!((columns, reader.num_row_groups()), (table.columns.len(), 0));
+        }
+    }
+}
