@@ -20,9 +20,10 @@ use crate::store::directory::Directory;
 use crate::store::tables_of;
 use crate::store::upkeep::{self, Retention};
 use anyhow::{Context, Result, bail};
-use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
+use axum_server::{Handle, Server};
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use hyper_util::rt::TokioTimer;
 use page::Page;
 use place::Place;
 #[cfg(feature = "parquet")]
@@ -42,6 +43,8 @@ use tokio::task::JoinHandle;
 
 /// How long requests that are under way may take when it ends.
 const LAST_REQUESTS: Duration = Duration::from_secs(30);
+/// How long a request's head may take.
+const HEADERS: Duration = Duration::from_secs(20);
 /// How often it is looked whether something is to be done, and whether something is too old.
 const UPKEEP_EVERY: Duration = Duration::from_secs(10);
 const RETENTION_EVERY: Duration = Duration::from_secs(3600);
@@ -221,7 +224,7 @@ impl Running {
         if let (Some(at), Some(page)) = (serves.page, &page) {
             let (listener, at) = listen_on(at)?;
             page_at = Some(at);
-            let server = axum_server::from_tcp(listener)?.handle(handle.clone());
+            let server = patient(axum_server::from_tcp(listener)?).handle(handle.clone());
             let service = Arc::clone(page).router().into_make_service();
             served.push(runtime.spawn(server.serve(service)));
         } else if let Some(page) = page.filter(|_| listen.ip().is_loopback()) {
@@ -231,11 +234,12 @@ impl Running {
         let service = router.into_make_service();
         served.push(match serves.tls {
             None => {
-                let server = axum_server::from_tcp(listener)?.handle(handle.clone());
+                let server = patient(axum_server::from_tcp(listener)?).handle(handle.clone());
                 runtime.spawn(server.serve(service))
             }
             Some(tls) => {
-                let server = axum_server::from_tcp_rustls(listener, tls)?.handle(handle.clone());
+                let server = patient(axum_server::from_tcp_rustls(listener, tls)?);
+                let server = server.handle(handle.clone());
                 runtime.spawn(server.serve(service))
             }
         });
@@ -271,6 +275,12 @@ impl Running {
         }
         Ok(())
     }
+}
+
+/// Who has not said what is wanted by then is hung up on.
+fn patient<A>(mut server: Server<SocketAddr, A>) -> Server<SocketAddr, A> {
+    server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(HEADERS);
+    server
 }
 
 fn listen_on(listen: SocketAddr) -> Result<(TcpListener, SocketAddr)> {

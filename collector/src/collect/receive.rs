@@ -8,6 +8,8 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::pin::Pin;
 use std::task::Context;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
 
 /// Bytes of a capture as it is sent.
 pub(super) const MAX_BODY_BYTES: u64 = 256 << 20;
@@ -17,6 +19,11 @@ const MAX_TEXT_BYTES: u64 = 8 << 30;
 /// may.
 const MAX_RATIO: u64 = 1000;
 const RATIO_FREE_BYTES: u64 = 16 << 20;
+/// How long nothing may come, and how much is to come in all the time after the first minute: a place
+/// that is held by who sends nothing is nobody else's.
+const SILENCE: Duration = Duration::from_secs(20);
+const FREE_TIME: Duration = Duration::from_secs(60);
+const LEAST_BYTES_PER_S: u64 = 1024;
 /// What a capture begins with.
 const FIRST_LINE: &[u8] = b"# tracer: nop\n";
 
@@ -27,6 +34,8 @@ pub(crate) enum Refused {
     TooLarge,
     /// It broke off.
     Broken,
+    /// It comes too slowly.
+    TooSlow,
     /// Its digest is another.
     Digest,
     /// It is no capture: why.
@@ -40,6 +49,7 @@ impl fmt::Display for Refused {
         match self {
             Self::TooLarge => write!(f, "the body has more than {MAX_BODY_BYTES} bytes"),
             Self::Broken => f.write_str("the body broke off"),
+            Self::TooSlow => f.write_str("the body comes too slowly"),
             Self::Digest => f.write_str("the body is not what its Content-Digest says"),
             Self::NoCapture(why) => write!(f, "no capture: {why}"),
             Self::Disk(error) => write!(f, "cannot be stored: {error}"),
@@ -52,9 +62,15 @@ pub(super) async fn stream(body: Body, to: &Incoming, digest: [u8; 32]) -> Resul
     let mut file = File::create(&to.path).map_err(Refused::Disk)?;
     let (mut hash, mut bytes) = (Hash::new(), 0);
     let mut body = Box::pin(body);
-    while let Some(chunk) = next_chunk(body.as_mut()).await {
+    let began = Instant::now();
+    loop {
+        let chunk = timeout(SILENCE, next_chunk(body.as_mut())).await;
+        let Some(chunk) = chunk.map_err(|_| Refused::TooSlow)? else { break };
         let chunk = chunk.map_err(|_| Refused::Broken)?;
         bytes += chunk.len() as u64;
+        if began.elapsed() > FREE_TIME + Duration::from_secs(bytes / LEAST_BYTES_PER_S) {
+            return Err(Refused::TooSlow);
+        }
         if bytes > MAX_BODY_BYTES {
             return Err(Refused::TooLarge);
         }

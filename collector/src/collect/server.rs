@@ -241,6 +241,7 @@ const fn status_of(refused: &Refused) -> StatusCode {
     match refused {
         Refused::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Refused::Broken | Refused::Digest => StatusCode::BAD_REQUEST,
+        Refused::TooSlow => StatusCode::REQUEST_TIMEOUT,
         Refused::NoCapture(_) => StatusCode::UNPROCESSABLE_ENTITY,
         // Ours to mend: the client keeps it.
         Refused::Disk(_) => StatusCode::SERVICE_UNAVAILABLE,

@@ -3,6 +3,8 @@
 
 pub mod account;
 pub mod chaos;
+pub mod collector;
+pub mod s3;
 
 use std::path::Path;
 use tracetee_uploader::Now;

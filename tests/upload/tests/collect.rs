@@ -1,118 +1,17 @@
 //! `tracetee collect` as devices and people meet it, and `tracetee run --upload` to it.
 
-use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tempfile::TempDir;
 use tracetee_tests::{fixture, libcutils, stderr, trace, tracetee};
+use tracetee_tests_upload::collector::{Collector, ID, TOKEN};
 use tracetee_uploader::http::Http;
-use tracetee_uploader::{Body, Request, Response, Transport};
-
-const TOKEN: &str = "0123456789abcdef0123";
-const ID: &str = "019a1fd7-2955-7cfa-a44a-a7427d9591d5";
-
-/// A running collector.
-struct Collector {
-    directory: TempDir,
-    process: Child,
-    url: String,
-}
-
-impl Collector {
-    fn start(options: &[&str]) -> Self {
-        let directory = TempDir::new().unwrap();
-        let mut process = Command::new(tracetee())
-            .args(["collect", "--listen", "127.0.0.1:0", "--store"])
-            .arg(directory.path().join("store"))
-            .args(options)
-            .current_dir(directory.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.split_whitespace().nth(2).unwrap().trim_end_matches(',').to_owned();
-        Self { directory, process, url }
-    }
-
-    fn with_token() -> Self {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), format!("com.example {TOKEN}\n")).unwrap();
-        Self::start(&["--token-file", file.path().to_str().unwrap()])
-    }
-
-    fn files(&self, directory: &str) -> Vec<PathBuf> {
-        let mut files = Vec::new();
-        let mut directories = vec![self.directory.path().join("store").join(directory)];
-        while let Some(directory) = directories.pop() {
-            for entry in std::fs::read_dir(directory).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() { directories.push(path) } else { files.push(path) }
-            }
-        }
-        files.sort();
-        files
-    }
-
-    fn send(
-        &self,
-        method: &'static str,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: &[u8],
-    ) -> Response {
-        let mut headers: Vec<(String, String)> =
-            headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        if method == "PUT" && !headers.iter().any(|(name, _)| name == "Content-Length") {
-            headers.push(("Content-Length".to_owned(), body.len().to_string()));
-        }
-        let request = Request {
-            method,
-            url: format!("{}{path}", self.url),
-            headers,
-            body: if method == "PUT" { Body::Bytes(body) } else { Body::None },
-            timeout: Duration::from_secs(20),
-            max_answer_bytes: 1 << 20,
-            stop: &AtomicBool::new(false),
-        };
-        Http::new(None).unwrap().send(&request).unwrap()
-    }
-
-    /// A capture as a device sends it, with some of its headers changed.
-    fn put(&self, path: &str, changed: &[(&str, &str)], body: &[u8]) -> u16 {
-        let digest = format!("sha-256=:{}:", STANDARD.encode(hmac_sha256::Hash::hash(body)));
-        let meta = URL_SAFE_NO_PAD.encode(json!({"window": "jank", "app": "com.liar"}).to_string());
-        let bearer = format!("Bearer {TOKEN}");
-        let mut headers = vec![
-            ("Authorization", &*bearer),
-            ("Content-Encoding", "zstd"),
-            ("Content-Digest", &digest),
-            ("X-Tracetee-Meta", &meta),
-            ("If-None-Match", "*"),
-        ];
-        for (name, value) in changed {
-            headers.retain(|(known, _)| known != name);
-            if !value.is_empty() {
-                headers.push((name, value));
-            }
-        }
-        self.send("PUT", path, &headers, body).status
-    }
-}
-
-impl Drop for Collector {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
+use tracetee_uploader::{Body, Request, Transport};
 
 fn zstd(text: &[u8]) -> Vec<u8> {
     zstd::bulk::compress(text, 3).unwrap()

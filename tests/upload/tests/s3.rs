@@ -3,43 +3,18 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto::Builder;
 use rusty_s3::{Bucket, Credentials, S3Action, UrlStyle};
-use s3s::auth::SimpleAuth;
-use s3s::service::S3ServiceBuilder;
 use serde_json::{Value, json};
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use tracetee_tests_upload::s3::{KEYS, serve};
 use tracetee_tests_upload::{Numbers, at_ms, write_capture};
 use tracetee_uploader::http::Http;
 use tracetee_uploader::{
     Body, Conditions, Endpoint, Failure, NetState, Quota, Request, Response, Spool, Transport,
     Uploader, handed,
 };
-
-const KEYS: [&str; 2] = ["AKIATRACETEE", "secret"];
-
-/// Starts the server over `root`; gives its address.
-fn serve(runtime: &tokio::runtime::Runtime, root: &Path) -> String {
-    let mut service = S3ServiceBuilder::new(s3s_fs::FileSystem::new(root).unwrap());
-    service.set_auth(SimpleAuth::from_single(KEYS[0], KEYS[1]));
-    let service = service.build();
-    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
-    let address = listener.local_addr().unwrap();
-    runtime.spawn(async move {
-        let server = Builder::new(TokioExecutor::new());
-        loop {
-            let (socket, _) = listener.accept().await.unwrap();
-            let connection =
-                server.serve_connection(TokioIo::new(socket), service.clone()).into_owned();
-            tokio::spawn(connection);
-        }
-    });
-    format!("http://{address}")
-}
 
 /// The collector's part: a ticket for what it is asked for. `spoil`: with a false checksum.
 fn ticket(s3: &str, asked: &Value, spoil: bool) -> Value {

@@ -1,0 +1,174 @@
+//! The report as people see it: in a browser, on the collector's page and as a file; with names that would
+//! be markup if anybody let them.
+
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Command;
+use tracetee_tests_fleet::chromium;
+use tracetee_tests_upload::collector::{Collector, ID, file, put_capture, run};
+
+const SCRIPT: &str = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>";
+
+/// The page's elements, after its script has run.
+fn rendered(chromium: &Path, address: &str) -> String {
+    let profile = tempfile::tempdir().unwrap();
+    run(Command::new(chromium)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000"])
+        .args(["--window-size=412,900", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(address))
+}
+
+/// A capture with a janky frame whose names are hostile.
+fn hostile_capture() -> Vec<u8> {
+    let about = json!({"id": ID, "app": "com.example", "window": SCRIPT, "why": SCRIPT, "pid": 5,
+        "install_id": "d", "opens": "schedule", "version_name": SCRIPT});
+    let mut text = format!("# tracer: nop\n# tracetee: {about}\n");
+    for (us, payload) in [
+        (0, format!("I|5|screen:{SCRIPT}")),
+        (10, "B|5|Choreographer#doFrame 1".to_owned()),
+        (20, format!("B|5|{SCRIPT}")),
+        (90_000, "E|5".to_owned()),
+        (90_010, "E|5".to_owned()),
+    ] {
+        text.push_str(&format!(
+            "  app-5 (5) [000] ...1 1.{us:06}: tracing_mark_write: {payload}\n"
+        ));
+    }
+    zstd::bulk::compress(text.as_bytes(), 1).unwrap()
+}
+
+#[test]
+fn hostile_names_are_text_on_every_page() {
+    let Some(chromium) = chromium() else { return };
+    let collector = Collector::start(&[]);
+    let meta: Value = json!({"app": "com.example", "install_id": "d"});
+    let body = hostile_capture();
+    assert_eq!(put_capture(&collector.url, ID, meta.as_object().unwrap(), &body), Some(201));
+    collector.settle();
+    let directory = collector.directory.path();
+    std::fs::write(directory.join("one.ftrace.zst"), &body).unwrap();
+    collector.tracetee(&["report", "one.ftrace.zst", "--format", "html", "-o", "one.html"]);
+    collector.tracetee(&["report", "--store", "store", "--format", "html", "-o", "fleet.html"]);
+    let page = |name: &str| format!("file://{}", directory.join(name).display());
+    for address in [
+        page("one.html"),
+        page("fleet.html"),
+        format!("{}/", collector.url),
+        format!("{}/captures/{ID}", collector.url),
+    ] {
+        let dom = rendered(&chromium, &address);
+        assert!(dom.contains("data-drawn=\"yes\""), "{address}: {}", &dom[..dom.len().min(2000)]);
+        assert!(
+            dom.contains("&lt;/script&gt;&lt;script&gt;document.title"),
+            "{address}: it is shown"
+        );
+        assert!(!dom.contains("<title>owned"), "{address}");
+        assert!(!dom.contains("<img"), "{address}");
+    }
+    for name in ["one.html", "fleet.html"] {
+        let text = std::fs::read_to_string(directory.join(name)).unwrap();
+        let fetched = ["src=\"http", "href=\"http", "@import", "url(http"];
+        assert!(
+            fetched.iter().all(|what| !text.contains(what)),
+            "{name} needs nothing from elsewhere"
+        );
+    }
+}
+
+#[test]
+fn a_fleet_s_page_shows_what_is_so() {
+    let Some(chromium) = chromium() else { return };
+    let collector = Collector::start(&[]);
+    let url = collector.url.clone();
+    collector.tracetee(&[
+        "simulate",
+        "--to",
+        &url,
+        "--devices",
+        "120",
+        "--frames",
+        "60",
+        "--truth",
+        "truth",
+    ]);
+    collector.settle();
+    let dom = rendered(&chromium, &format!("{url}/?from=2.0&to=2.1"));
+    for part in [
+        "com.example.shop",
+        "com.example.Cache.get held by com.example.Cache.put",
+        "Feed.bind",
+        "From 2.0 to 2.1",
+        "Jank by day",
+        "<canvas",
+        "captures/0",
+    ] {
+        assert!(dom.contains(part), "{part}");
+    }
+    let width = dom.contains("width=device-width");
+    assert!(width, "a phone's width");
+    // What the page asks for again is what the command says, and the planted is in it.
+    let live = collector.send("GET", "/report.json?from=2.0&to=2.1", &[], b"");
+    let live: Value = serde_json::from_slice(&live.body).unwrap();
+    let told = collector.tracetee(&[
+        "report",
+        "--store",
+        "store",
+        "--compare",
+        "2.0",
+        "2.1",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(live, serde_json::from_str::<Value>(&told).unwrap());
+    let truth = std::fs::read_to_string(collector.directory.path().join("truth")).unwrap();
+    let truth: Value = serde_json::from_str(&truth).unwrap();
+    let app = &live["apps"][0];
+    for cause in app["causes"].as_array().unwrap() {
+        let name =
+            format!("{}: {}", cause["cause"].as_str().unwrap(), cause["key"].as_str().unwrap());
+        if let Some(of) = truth["causes"].get(&name) {
+            for field in ["devices", "captures", "frames", "self_ns"] {
+                assert_eq!(cause[field], of[field], "{name}: {field}");
+            }
+        }
+    }
+    let example = app["causes"][0]["examples"][0]["capture_id"].as_str().unwrap();
+    let raw = collector.send("GET", &format!("/captures/{example}.ftrace.zst"), &[], b"");
+    assert_eq!(raw.status, 200);
+    let text = zstd::stream::decode_all(&*raw.body).unwrap();
+    assert!(text.starts_with(b"# tracer: nop\n"));
+    // By another name it is not to be had.
+    let other = collector.send("GET", "/", &[("Host", "evil.example")], b"");
+    assert_eq!(other.status, 403);
+
+    // Forgetting a device, and what is too old.
+    let device = {
+        let database =
+            tracetee_fleet::database::Database::read(&collector.store().join("tables.sqlite"));
+        database
+            .unwrap()
+            .query("SELECT device FROM captures LIMIT 1")
+            .unwrap()
+            .iter()
+            .next()
+            .unwrap()
+            .text("device")
+    };
+    let before = collector.files("raw").len();
+    let said = collector.tracetee(&["forget", "--store", "store", &device]);
+    assert!(said.starts_with(&format!("forgot {device}: ")), "{said}");
+    let after = collector.files("raw").len();
+    assert!(after < before && before - after <= 4, "{before} {after}");
+    let directory = collector.into_directory();
+    let _ = file(directory.path(), "note", "the captures are of September 2026");
+    let kept = Collector::start_in(directory, &["--keep-days", "1"]);
+    for _ in 0..200 {
+        if kept.files("raw").is_empty() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert!(kept.files("raw").is_empty());
+    assert!(kept.tracetee(&["report", "--store", "store"]).contains("No captures yet."));
+}

@@ -1,0 +1,167 @@
+//! Traces of real phones: what `tracetee report` says of them, and what a second reader, made here of
+//! regular expressions and SQL over slices, says of the same numbers.
+
+use regex::Regex;
+use rusqlite::Connection;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Command;
+use tracetee_tests::tracetee;
+use tracetee_tests_fleet::traces;
+use tracetee_tests_upload::collector::run;
+
+/// The slices of a process, by SQL: name, thread, begin, end, in ns; `depth` from 0; `self` time.
+fn slices(path: &Path, pid: u32) -> Connection {
+    let line = Regex::new(
+        r"^\s*(?P<task>.+)-(?P<tid>\d+)\s+(?:\(.{5}\) )?\[\d+\] \S{4,5} (?P<s>\d+)\.(?P<us>\d{6}): tracing_mark_write: (?P<rest>.*)$",
+    )
+    .unwrap();
+    let file = std::fs::File::open(path).unwrap();
+    let text = BufReader::new(flate2::read::GzDecoder::new(file));
+    let connection = Connection::open_in_memory().unwrap();
+    connection
+        .execute_batch("CREATE TABLE slice (id INTEGER PRIMARY KEY, tid INT, task TEXT, name TEXT, begin INT, end INT, up INT)")
+        .unwrap();
+    let mut insert = connection.prepare("INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?, ?)").unwrap();
+    let mut open: HashMap<u32, Vec<(i64, String, i64)>> = HashMap::new();
+    let (mut next, mut pids) = (0, HashMap::new());
+    for text in text.lines() {
+        let Ok(text) = text else { continue };
+        let Some(found) = line.captures(&text) else { continue };
+        let tid: u32 = found["tid"].parse().unwrap();
+        let at = found["s"].parse::<i64>().unwrap() * 1_000_000_000
+            + found["us"].parse::<i64>().unwrap() * 1000;
+        let stack = open.entry(tid).or_default();
+        if let Some(begin) = found["rest"].strip_prefix("B|") {
+            let (of, name) = begin.split_once('|').unwrap();
+            pids.entry(tid).or_insert_with(|| of.parse::<u32>().unwrap());
+            next += 1;
+            stack.push((next, name.trim_end().to_owned(), at));
+        } else if found["rest"].starts_with('E')
+            && let Some((id, name, begin)) = stack.pop()
+            && pids.get(&tid) == Some(&pid)
+        {
+            let up = stack.last().map_or(0, |(id, ..)| *id);
+            insert
+                .execute(rusqlite::params![id, tid, &found["task"], name, begin, at, up])
+                .unwrap();
+        }
+    }
+    drop(insert);
+    connection
+}
+
+fn report(path: &Path, pid: u32) -> Value {
+    let mut command = Command::new(tracetee());
+    command.args(["report", "--format", "json", "--pid", &pid.to_string()]).arg(path);
+    serde_json::from_str(&run(&mut command)).unwrap()
+}
+
+fn numbers(connection: &Connection, sql: &str) -> Vec<i64> {
+    let mut statement = connection.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| row.get(0)).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+/// Each frame's duration: to the end of the last drawing that began before the next frame; without any
+/// drawing thread 5 ms more.
+const FRAMES: &str = "
+    WITH frame AS (
+      SELECT begin, end, LEAD(begin, 1, 9e18) OVER (ORDER BY begin) AS next
+      FROM slice WHERE name = 'Choreographer#doFrame' AND tid = {PID}
+    ), drawing AS (SELECT begin, end FROM slice WHERE name = 'DrawFrame')
+    SELECT MAX(frame.end, COALESCE(MAX(drawing.end), frame.end)) - frame.begin
+           + CASE WHEN (SELECT COUNT(*) FROM drawing) = 0 THEN 5000000 ELSE 0 END
+    FROM frame LEFT JOIN drawing ON drawing.begin >= frame.begin AND drawing.begin < frame.next
+    GROUP BY frame.begin ORDER BY frame.begin";
+
+fn agree(name: &str, pid: u32) -> Option<(Value, Connection)> {
+    let path = traces()?.join(name);
+    let (report, connection) = (report(&path, pid), slices(&path, pid));
+    let found: Vec<i64> = report["frames"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|frame| frame["dur_ns"].as_i64().unwrap())
+        .collect();
+    let expected = numbers(&connection, &FRAMES.replace("{PID}", &pid.to_string()));
+    assert_eq!(found, expected, "{name}");
+    let period = 16_666_666;
+    assert_eq!(report["period"]["ns"], period, "{name}: the vsyncs of its trace are 60 Hz");
+    let over = |limit: i64| expected.iter().filter(|&&dur| dur > limit).count();
+    let totals = &report["totals"];
+    assert_eq!(totals["frames"], expected.len());
+    assert_eq!(totals["slow"], over(period));
+    assert_eq!(totals["janky"], over(2 * period));
+    assert_eq!(totals["frozen"], over(700_000_000));
+    let levels = [0, 3, 9, 24, 42].map(|least| over(least * period - 1));
+    let levels: Vec<usize> =
+        (0..5).map(|level| levels[level] - levels.get(level + 1).copied().unwrap_or(0)).collect();
+    assert_eq!(totals["levels"], serde_json::json!(levels));
+    let jank: i64 = expected.iter().map(|dur| (dur - period).max(0)).sum();
+    assert_eq!(totals["jank_ns"], jank);
+    Some((report, connection))
+}
+
+#[test]
+fn a_list_that_janks_is_told_as_sql_tells_it() {
+    let Some((report, connection)) = agree("list-jank.ftrace.txt.gz", 24_874) else { return };
+    assert_eq!(report["totals"]["frames"], 247);
+    assert!(report["totals"]["janky"].as_u64().unwrap() > 0);
+    // The self time of the main thread's slices within its janky frames, the longest first.
+    let sql = "
+        WITH frame AS (SELECT begin, end FROM slice WHERE name = 'Choreographer#doFrame' AND tid = 24874),
+        janky AS (SELECT frame.begin AS begin, frame.end AS end FROM frame
+          WHERE frame.begin IN ({JANKY})),
+        inside AS (SELECT slice.id, slice.name, slice.end - slice.begin AS dur
+          FROM slice JOIN janky ON slice.begin >= janky.begin AND slice.end <= janky.end WHERE tid = 24874)
+        SELECT name, SUM(dur - COALESCE((SELECT SUM(child.end - child.begin) FROM slice AS child
+          WHERE child.up = inside.id), 0)) AS self
+        FROM inside GROUP BY name ORDER BY self DESC LIMIT 5";
+    let janky: Vec<String> = report["worst"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|worst| worst["start_ns"].as_u64().unwrap().to_string())
+        .collect();
+    let mut statement = connection.prepare(&sql.replace("{JANKY}", &janky.join(","))).unwrap();
+    let expected: Vec<(String, i64)> = statement
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    let mut found: HashMap<String, i64> = HashMap::new();
+    for worst in report["worst"].as_array().unwrap() {
+        for part in
+            worst["parts"].as_array().unwrap().iter().filter(|part| part["thread"] == "main")
+        {
+            *found.entry(part["name"].as_str().unwrap().to_owned()).or_default() +=
+                part["self_ns"].as_i64().unwrap();
+        }
+    }
+    // What the list's adapter does takes most of it.
+    assert_eq!(expected[0].0, "obtainView");
+    assert_eq!(report["causes"][0]["key"], "obtainView");
+    for (name, self_ns) in expected.iter().take(3) {
+        assert_eq!(found.get(name), Some(self_ns), "{name}");
+    }
+}
+
+#[test]
+fn an_app_that_draws_by_itself_is_told_as_sql_tells_it() {
+    let Some((report, _)) = agree("flutter-app.ftrace.txt.gz", 1259) else { return };
+    assert_eq!(report["totals"]["frames"], 248);
+}
+
+#[test]
+fn a_trace_of_several_apps_asks_which() {
+    let Some(traces) = traces() else { return };
+    let output = Command::new(tracetee())
+        .arg("report")
+        .arg(traces.join("flutter-app.ftrace.txt.gz"))
+        .output();
+    let said = String::from_utf8(output.unwrap().stderr).unwrap();
+    assert!(said.contains("several processes have frames, choose one with --pid: 1259"), "{said}");
+}

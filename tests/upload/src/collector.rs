@@ -1,0 +1,207 @@
+//! A running `tracetee collect`, as devices and people meet it.
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde_json::{Map, Value, json};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use tempfile::TempDir;
+use tracetee_tests::tracetee;
+use tracetee_uploader::http::Http;
+use tracetee_uploader::{Body, Request, Response, Transport};
+
+/// The token of com.example.
+pub const TOKEN: &str = "0123456789abcdef0123";
+/// The id of a capture.
+pub const ID: &str = "019a1fd7-2955-7cfa-a44a-a7427d9591d5";
+
+/// A running collector.
+pub struct Collector {
+    /// Where it runs; its store is in `store`.
+    pub directory: TempDir,
+    /// It.
+    pub process: Child,
+    /// Its address.
+    pub url: String,
+}
+
+impl Collector {
+    /// Starts one with these options.
+    #[must_use]
+    pub fn start(options: &[&str]) -> Self {
+        Self::start_in(TempDir::new().unwrap(), options)
+    }
+
+    /// Starts one in a directory.
+    #[must_use]
+    pub fn start_in(directory: TempDir, options: &[&str]) -> Self {
+        let mut process = Command::new(tracetee())
+            .args(["collect", "--listen", "127.0.0.1:0", "--store"])
+            .arg(directory.path().join("store"))
+            .args(options)
+            .current_dir(directory.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.split_whitespace().nth(2).unwrap().trim_end_matches(',').to_owned();
+        Self { directory, process, url }
+    }
+
+    /// One that knows a token.
+    #[must_use]
+    pub fn with_token() -> Self {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), format!("com.example {TOKEN}\n")).unwrap();
+        Self::start(&["--token-file", file.path().to_str().unwrap()])
+    }
+
+    /// All files below a directory of its store.
+    #[must_use]
+    pub fn files(&self, directory: &str) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        let mut directories = vec![self.directory.path().join("store").join(directory)];
+        while let Some(directory) = directories.pop() {
+            for entry in std::fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() { directories.push(path) } else { files.push(path) }
+            }
+        }
+        files.sort();
+        files
+    }
+
+    /// A request, and its answer.
+    pub fn send(
+        &self,
+        method: &'static str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Response {
+        let mut headers: Vec<(String, String)> =
+            headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        if method == "PUT" && !headers.iter().any(|(name, _)| name == "Content-Length") {
+            headers.push(("Content-Length".to_owned(), body.len().to_string()));
+        }
+        let request = Request {
+            method,
+            url: format!("{}{path}", self.url),
+            headers,
+            body: if method == "PUT" { Body::Bytes(body) } else { Body::None },
+            timeout: Duration::from_secs(20),
+            max_answer_bytes: 1 << 20,
+            stop: &AtomicBool::new(false),
+        };
+        Http::new(None).unwrap().send(&request).unwrap()
+    }
+
+    /// A capture as a device sends it, with some of its headers changed.
+    pub fn put(&self, path: &str, changed: &[(&str, &str)], body: &[u8]) -> u16 {
+        let digest = format!("sha-256=:{}:", STANDARD.encode(hmac_sha256::Hash::hash(body)));
+        let meta = URL_SAFE_NO_PAD.encode(json!({"window": "jank", "app": "com.liar"}).to_string());
+        let bearer = format!("Bearer {TOKEN}");
+        let mut headers = vec![
+            ("Authorization", &*bearer),
+            ("Content-Encoding", "zstd"),
+            ("Content-Digest", &digest),
+            ("X-Tracetee-Meta", &meta),
+            ("If-None-Match", "*"),
+        ];
+        for (name, value) in changed {
+            headers.retain(|(known, _)| known != name);
+            if !value.is_empty() {
+                headers.push((name, value));
+            }
+        }
+        self.send("PUT", path, &headers, body).status
+    }
+}
+
+impl Collector {
+    /// Its store.
+    #[must_use]
+    pub fn store(&self) -> PathBuf {
+        self.directory.path().join("store")
+    }
+
+    /// Waits until all that came is in the tables.
+    pub fn settle(&self) {
+        for _ in 0..2000 {
+            let metrics = self.send("GET", "/metrics", &[], b"");
+            let text = String::from_utf8_lossy(&metrics.body).into_owned();
+            if text.lines().any(|line| line == "tracetee_analysis_waiting 0") {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("it does not settle");
+    }
+
+    /// What `tracetee` says with these arguments, when it succeeds.
+    pub fn tracetee(&self, arguments: &[&str]) -> String {
+        run(Command::new(tracetee()).args(arguments).current_dir(self.directory.path()))
+    }
+}
+
+/// Sends a capture as a device does. `None`: there was no answer.
+#[must_use]
+pub fn put_capture(url: &str, id: &str, meta: &Map<String, Value>, body: &[u8]) -> Option<u16> {
+    let digest = STANDARD.encode(hmac_sha256::Hash::hash(body));
+    let meta = URL_SAFE_NO_PAD.encode(Value::Object(meta.clone()).to_string());
+    let headers = [
+        ("Content-Encoding", "zstd".to_owned()),
+        ("Content-Digest", format!("sha-256=:{digest}:")),
+        ("X-Tracetee-Meta", meta),
+        ("If-None-Match", "*".to_owned()),
+        ("Content-Length", body.len().to_string()),
+    ];
+    let request = Request {
+        method: "PUT",
+        url: format!("{url}/v1/captures/{id}"),
+        headers: headers.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+        body: Body::Bytes(body),
+        timeout: Duration::from_secs(5),
+        max_answer_bytes: 1 << 20,
+        stop: &AtomicBool::new(false),
+    };
+    Some(Http::new(None).unwrap().send(&request).ok()?.status)
+}
+
+/// What a command prints, when it succeeds.
+pub fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{command:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A file of a directory.
+#[must_use]
+pub fn file(directory: &Path, name: &str, text: &str) -> PathBuf {
+    let path = directory.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+impl Collector {
+    /// Its directory, when it is ended.
+    #[must_use]
+    pub fn into_directory(mut self) -> TempDir {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        std::mem::replace(&mut self.directory, TempDir::new().unwrap())
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,29 @@
+//! S3 for real: s3s-fs over HTTP.
+
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use s3s::auth::SimpleAuth;
+use s3s::service::S3ServiceBuilder;
+use std::path::Path;
+
+/// Who may use it.
+pub const KEYS: [&str; 2] = ["AKIATRACETEE", "secret"];
+
+/// Starts the server over `root`, whose directories are its buckets; gives its address.
+pub fn serve(runtime: &tokio::runtime::Runtime, root: &Path) -> String {
+    let mut service = S3ServiceBuilder::new(s3s_fs::FileSystem::new(root).unwrap());
+    service.set_auth(SimpleAuth::from_single(KEYS[0], KEYS[1]));
+    let service = service.build();
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    runtime.spawn(async move {
+        let server = Builder::new(TokioExecutor::new());
+        loop {
+            let (socket, _) = listener.accept().await.unwrap();
+            let connection =
+                server.serve_connection(TokioIo::new(socket), service.clone()).into_owned();
+            tokio::spawn(connection);
+        }
+    });
+    format!("http://{address}")
+}
