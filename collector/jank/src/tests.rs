@@ -9,8 +9,11 @@ use tracetee_trace::{Thread, read};
 const MAIN: (&str, u32) = ("com.example.app", 100);
 const RENDER: (&str, u32) = ("RenderThread", 107);
 
+/// Thread, time in µs, marker.
+type Line<'a> = ((&'a str, u32), u64, &'a str);
+
 /// A trace of process 100: thread, time in µs, marker without its pid (`B name`, `E`, `I name`).
-fn trace(about: &str, lines: &[((&str, u32), u64, &str)]) -> Trace {
+fn trace(about: &str, lines: &[Line<'_>]) -> Trace {
     let mut text = format!("# tracer: nop\n# tracetee: {about}\n");
     let mut lines = lines.to_vec();
     lines.sort_by_key(|&(_, us, _)| us);
@@ -28,16 +31,11 @@ fn trace(about: &str, lines: &[((&str, u32), u64, &str)]) -> Trace {
 }
 
 /// A slice of a thread: name, begin and end in µs.
-fn slice<'a>(
-    thread: (&'a str, u32),
-    name: &'a str,
-    from: u64,
-    to: u64,
-) -> [((&'a str, u32), u64, &'a str); 2] {
+fn slice<'a>(thread: (&'a str, u32), name: &'a str, from: u64, to: u64) -> [Line<'a>; 2] {
     [(thread, from, name), (thread, to, "E")]
 }
 
-fn of(about: &str, slices: &[[((&str, u32), u64, &str); 2]]) -> Analysis {
+fn of(about: &str, slices: &[[Line<'_>; 2]]) -> Analysis {
     analyse(&trace(about, slices.concat().as_slice()), &Options::default()).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! Traces, read: from ftrace text to threads with slices, counters, instants and async slices.
 //!
-//! The journey of a line: [`open`] takes off what it is wrapped in (gzip, zstd, atrace's zlib);
-//! [`line`] splits it; [`marker`] reads what atrace or an app wrote; [`reader`] puts it into the
+//! The journey of a line: [`open()`] takes off what it is wrapped in (gzip, zstd, atrace's zlib);
+//! `line` splits it; [`marker`] reads what atrace or an app wrote; [`reader`] puts it into the
 //! [`model`]. A line that is wrong is counted and shown with its number; none ends a file.
 
 #![forbid(unsafe_code)]

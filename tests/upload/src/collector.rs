@@ -38,10 +38,25 @@ impl Collector {
     /// Starts one in a directory.
     #[must_use]
     pub fn start_in(directory: TempDir, options: &[&str]) -> Self {
+        Self::start_with(directory, "store", options, &[])
+    }
+
+    /// Starts one whose store is somewhere else, in this environment.
+    #[must_use]
+    pub fn start_at(store: &str, environment: &[(&str, &str)]) -> Self {
+        Self::start_with(TempDir::new().unwrap(), store, &[], environment)
+    }
+
+    fn start_with(
+        directory: TempDir,
+        store: &str,
+        options: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Self {
         let mut process = Command::new(tracetee())
-            .args(["collect", "--listen", "127.0.0.1:0", "--store"])
-            .arg(directory.path().join("store"))
+            .args(["collect", "--listen", "127.0.0.1:0", "--store", store])
             .args(options)
+            .envs(environment.iter().copied())
             .current_dir(directory.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -24,6 +24,12 @@ impl Numbers {
     }
 }
 
+/// SHA-256.
+#[must_use]
+pub fn digest(bytes: &[u8]) -> [u8; 32] {
+    hmac_sha256::Hash::hash(bytes)
+}
+
 /// A moment so many ms after the trial's start, all in one boot.
 #[must_use]
 pub const fn at_ms(ms: u64) -> Now {

@@ -1,0 +1,155 @@
+//! A collector whose store is on S3 (s3s-fs): captures through it, and past it by tickets; converters make
+//! the tables of both.
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use tracetee_fleet::simulate::Plan;
+use tracetee_tests::tracetee;
+use tracetee_tests_upload::collector::{Collector, file, put_capture, run};
+use tracetee_tests_upload::s3::{KEYS, serve};
+use tracetee_uploader::http::Http;
+use tracetee_uploader::{Body, Request, Response, Transport};
+
+fn send(method: &'static str, url: &str, headers: &[(String, String)], body: &[u8]) -> Response {
+    let mut headers = headers.to_vec();
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-length")) {
+        headers.push(("Content-Length".to_owned(), body.len().to_string()));
+    }
+    let request = Request {
+        method,
+        url: url.to_owned(),
+        headers,
+        body: Body::Bytes(body),
+        timeout: Duration::from_secs(20),
+        max_answer_bytes: 1 << 20,
+        stop: &AtomicBool::new(false),
+    };
+    Http::new(None).unwrap().send(&request).unwrap()
+}
+
+/// Asks for a ticket, and follows it. Gives the status of S3.
+fn by_ticket(url: &str, id: &str, meta: &Value, body: &[u8], spoil: bool) -> u16 {
+    let digest = if spoil { vec![7; 32] } else { tracetee_tests_upload::digest(body).to_vec() };
+    let asked = json!({
+        "kind": "captures", "id": id, "bytes": body.len(), "sha256": STANDARD.encode(digest),
+        "meta": URL_SAFE_NO_PAD.encode(meta.to_string()),
+    });
+    let answer = send("POST", &format!("{url}/v1/tickets"), &[], asked.to_string().as_bytes());
+    assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+    let ticket: Value = serde_json::from_slice(&answer.body).unwrap();
+    let headers: Vec<(String, String)> = ticket["headers"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned()))
+        .collect();
+    let without: Vec<_> =
+        headers.iter().filter(|(name, _)| name != "if-none-match").cloned().collect();
+    // What was signed may not be left out: else it would overwrite.
+    let status = send("PUT", ticket["url"].as_str().unwrap(), &without, body).status;
+    assert!((400..500).contains(&status), "{status}");
+    send("PUT", ticket["url"].as_str().unwrap(), &headers, body).status
+}
+
+fn objects(bucket: &Path, extension: &str) -> Vec<String> {
+    let (mut files, mut directories) = (Vec::new(), vec![bucket.to_owned()]);
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(bucket).unwrap().display().to_string();
+            if path.is_dir() {
+                directories.push(path);
+            } else if name.ends_with(extension) {
+                files.push(name);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn captures_go_to_s3_through_the_collector_or_past_it_and_become_tables() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let bucket = directory.path().join("s3/fleet");
+    std::fs::create_dir_all(&bucket).unwrap();
+    let endpoint = serve(&runtime, bucket.parent().unwrap());
+    let environment = [
+        ("AWS_ENDPOINT", &*endpoint),
+        ("AWS_ALLOW_HTTP", "true"),
+        ("AWS_ACCESS_KEY_ID", KEYS[0]),
+        ("AWS_SECRET_ACCESS_KEY", KEYS[1]),
+        ("AWS_REGION", "us-east-1"),
+    ];
+    let collector = Collector::start_at("s3://fleet/traces", &environment);
+    let plan = Plan { frames: 20, ..Plan::default() };
+    let mut captures = (0..6).flat_map(|number| plan.device(1, number).0);
+    let (first, second, third) =
+        (captures.next().unwrap(), captures.next().unwrap(), captures.next().unwrap());
+    let url = &*collector.url;
+
+    // Through it: once, whatever comes again.
+    let body = first.body().unwrap();
+    let put = || put_capture(url, &first.id.to_string(), &first.meta, &body);
+    assert_eq!((put(), put()), (Some(201), Some(412)));
+    let no_capture = put_capture(url, &third.id.to_string(), &third.meta, b"nothing");
+    assert_eq!(no_capture, Some(422));
+
+    // Past it.
+    let body = second.body().unwrap();
+    let meta = Value::Object(second.meta.clone());
+    let id = second.id.to_string();
+    assert_eq!(by_ticket(url, &id, &meta, &body, false), 200);
+    assert_eq!(by_ticket(url, &id, &meta, &body, false), 412);
+    let spoilt = third.id.to_string().replace('a', "b");
+    assert_eq!(by_ticket(url, &spoilt, &meta, &body, true), 400);
+    // s3s-fs leaves what it has refused; S3 does not.
+    let left = objects(&bucket, &format!("{spoilt}.ftrace.zst"));
+    left.iter().for_each(|path| std::fs::remove_file(bucket.join(path)).unwrap());
+    // What is no capture comes in too: nobody looks before the converter.
+    let bomb = zstd::bulk::compress(&vec![0; 64 << 20], 19).unwrap();
+    let bad = "019a1fd7-2955-7cfa-a44a-a7427d9591d5";
+    assert_eq!(by_ticket(url, bad, &meta, &bomb, false), 200);
+    for wrong in
+        [json!({}), json!({"kind": "captures", "id": "x"}), json!({"kind": "x", "id": bad})]
+    {
+        let answer = send("POST", &format!("{url}/v1/tickets"), &[], wrong.to_string().as_bytes());
+        assert_eq!(answer.status, 400);
+    }
+    let raw = objects(&bucket, ".ftrace.zst");
+    assert_eq!(raw.len(), 3, "{raw:?}");
+    assert!(
+        raw.iter().all(|key| key.starts_with("traces/raw/v1/app=com.example.shop/dt=20")),
+        "{raw:?}"
+    );
+
+    let convert = |arguments: &[&str]| {
+        let mut command = Command::new(tracetee());
+        command.args(["tables", "--store", "s3://fleet/traces"]).args(arguments);
+        command.envs(environment);
+        command
+    };
+    let listed = run(&mut convert(&["--list"]));
+    assert_eq!(listed.lines().count(), 3, "{listed}");
+    let keys = file(directory.path(), "keys", &listed);
+    let output = convert(&["--keys", keys.to_str().unwrap()]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.starts_with("2 captures, 0 loss reports: "), "{said}");
+    let wrong = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        !output.status.success() && wrong.contains("1 of 3 objects could not be converted"),
+        "{wrong}"
+    );
+    assert_eq!(
+        objects(&bucket, ".parquet").iter().filter(|path| path.contains("/captures/app=")).count(),
+        2
+    );
+    let quarantined = objects(&bucket.join("traces/quarantine"), ".json");
+    assert!(quarantined.contains(&format!("{bad}.json")), "{quarantined:?}");
+}
