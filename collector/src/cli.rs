@@ -143,7 +143,8 @@ pub(crate) struct CollectArgs {
     /// The remote configuration to serve, read anew each time; its signature lies beside it as FILE.sig.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Where the report is shown, an address of this machine [default: where it listens, if that is one].
+    /// Where the report is shown, an address of this machine [default: where it listens, if that is one and
+    /// there are no tokens].
     #[arg(long, value_name = "ADDR")]
     pub(crate) page: Option<SocketAddr>,
     /// Delete captures that are older than so many days.

@@ -53,7 +53,7 @@ impl PeriodSource {
 
 impl Period {
     const fn of_rate(hz: u64, source: PeriodSource) -> Self {
-        Self { ns: 1_000_000_000 / hz, source }
+        Self { ns: (1_000_000_000 + hz / 2) / hz, source }
     }
 
     pub(crate) fn find(trace: &Trace, frames: &FrameSlices) -> Self {

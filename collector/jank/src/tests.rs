@@ -136,7 +136,7 @@ fn the_period_is_the_one_that_is_said_else_the_vsyncs_else_the_spacing() {
     assert_eq!(period("{}", both), (8_333_333, PeriodSource::Vsync));
     assert_eq!(
         period("{\"refresh_hz\":0}", frames(200_000).collect()),
-        (16_666_666, PeriodSource::Assumed)
+        (16_666_667, PeriodSource::Assumed)
     );
 }
 

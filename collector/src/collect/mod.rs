@@ -113,7 +113,7 @@ pub(crate) struct Serves<'a> {
     pub(crate) tokens: Option<Tokens>,
     /// With TLS.
     pub(crate) tls: Option<RustlsConfig>,
-    /// Where people have the report; `None`: where devices send to, if that is this machine.
+    /// Where people have the report; `None`: where devices send to, if that is this machine without tokens.
     pub(crate) page: Option<SocketAddr>,
     /// How much is kept.
     pub(crate) retention: Retention,
@@ -202,6 +202,8 @@ impl Running {
         }
         let (listener, address) = listen_on(listen)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        // With tokens there may be a proxy in front, through which the whole world comes from this machine.
+        let is_open = serves.tokens.is_none();
         let place = serves.store.open()?;
         let collector = Arc::new(Collector::new(
             place,
@@ -227,7 +229,7 @@ impl Running {
             let server = patient(axum_server::from_tcp(listener)?).handle(handle.clone());
             let service = Arc::clone(page).router().into_make_service();
             served.push(runtime.spawn(server.serve(service)));
-        } else if let Some(page) = page.filter(|_| listen.ip().is_loopback()) {
+        } else if let Some(page) = page.filter(|_| listen.ip().is_loopback() && is_open) {
             page_at = Some(address);
             router = router.merge(page.router());
         }

@@ -1,8 +1,8 @@
 //! The page for people: the fleet's report, live, and each capture's.
 //!
-//! It has no login, so it answers on this machine only, and only to who asks for this machine by name: a
-//! page elsewhere in the browser cannot read it by pointing a name of its own at 127.0.0.1. For others put
-//! a proxy with a login in front.
+//! It has no login, so it answers on this machine only, only to who asks for this machine by name (a page
+//! elsewhere in the browser cannot read it by pointing a name of its own at 127.0.0.1), and not through a
+//! proxy that says it is one: who has put a login in front takes those headers off.
 
 use crate::store::directory::{about, sidecar_of};
 use crate::store::tables_of;
@@ -97,7 +97,11 @@ impl Page {
     }
 }
 
+/// What proxies say of themselves.
+const OF_PROXIES: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
+
 async fn this_machine(request: Request, next: Next) -> Response {
+    let is_proxied = OF_PROXIES.iter().any(|name| request.headers().contains_key(*name));
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host.unwrap_or_default();
     let name = match host.strip_prefix('[') {
@@ -106,7 +110,7 @@ async fn this_machine(request: Request, next: Next) -> Response {
     };
     let is_ours = name == "localhost"
         || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-    if is_ours {
+    if is_ours && !is_proxied {
         return next.run(request).await;
     }
     (StatusCode::FORBIDDEN, "this page is for this machine only\n").into_response()

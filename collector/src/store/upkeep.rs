@@ -149,3 +149,73 @@ pub(crate) fn forget(args: &ForgetArgs) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::directory::{Directory, key_of};
+    use serde_json::json;
+    use std::time::Duration;
+
+    /// A store of three captures of three days; their keys, the oldest first, and how large each is.
+    fn store(root: &Path) -> (Vec<String>, u64) {
+        let directory = Directory::open(root).unwrap();
+        let text = b"# tracer: nop\n app-5 (5) [000] ...1 1.000000: tracing_mark_write: B|5|x\n";
+        let body = zstd::bulk::compress(text, 1).unwrap();
+        let keys = (1..=3_u64).map(|day| {
+            let id =
+                uuid::Builder::from_unix_timestamp_millis(day * 86_400_000, &[7; 10]).into_uuid();
+            let meta = json!({"app": "com.example", "install_id": format!("device {day}")});
+            let key = key_of(id, meta.as_object().unwrap());
+            let incoming = directory.incoming();
+            fs::write(&incoming.path, &body).unwrap();
+            directory.keep(&key, &incoming, &meta).unwrap().unwrap();
+            key.path()
+        });
+        let keys = keys.collect();
+        assert_eq!(Analyser::start(root, &tables_of(root)).unwrap().finish(), 3);
+        (keys, body.len() as u64)
+    }
+
+    fn there(root: &Path, keys: &[String]) -> Vec<bool> {
+        let in_tables = Database::open(&tables_of(root)).unwrap().by_age().unwrap();
+        keys.iter()
+            .map(|key| {
+                let place = root.join(key);
+                let is_there = place.exists();
+                assert_eq!(sidecar_of(&place).exists(), is_there, "{key}");
+                assert_eq!(in_tables.iter().any(|(of, ..)| of == key), is_there, "{key}");
+                is_there
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_is_old_goes_and_of_what_is_too_much_the_oldest() {
+        let day = |day: u64| UNIX_EPOCH + Duration::from_secs(day * 86_400 + 3600);
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let (keys, bytes) = store(root);
+        let retain = |days, bytes, now| retain(root, Retention { days, bytes }, now).unwrap();
+        assert_eq!(retain(None, None, day(1000)), 0);
+        assert_eq!(retain(Some(2), None, day(3)), 0);
+        assert_eq!(retain(Some(2), None, day(4)), 1);
+        assert_eq!(there(root, &keys), [false, true, true]);
+        assert_eq!(retain(None, Some(2 * bytes), day(4)), 0);
+        assert_eq!(retain(None, Some(2 * bytes - 1), day(4)), 1);
+        assert_eq!(there(root, &keys), [false, false, true]);
+    }
+
+    #[test]
+    fn a_device_is_forgotten_with_what_is_not_in_the_tables_yet() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let (keys, _) = store(root);
+        // As if the collector had ended before it analysed them.
+        fs::remove_file(tables_of(root)).unwrap();
+        Database::open(&tables_of(root)).unwrap();
+        let args = ForgetArgs { store: root.to_owned(), install_id: "device 2".to_owned() };
+        forget(&args).unwrap();
+        assert_eq!(there(root, &keys), [true, false, true]);
+    }
+}

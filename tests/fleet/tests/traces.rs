@@ -88,7 +88,7 @@ fn agree(name: &str, pid: u32) -> Option<(Value, Connection)> {
         .collect();
     let expected = numbers(&connection, &FRAMES.replace("{PID}", &pid.to_string()));
     assert_eq!(found, expected, "{name}");
-    let period = 16_666_666;
+    let period = 16_666_667;
     assert_eq!(report["period"]["ns"], period, "{name}: the vsyncs of its trace are 60 Hz");
     let over = |limit: i64| expected.iter().filter(|&&dur| dur > limit).count();
     let totals = &report["totals"];
