@@ -15,10 +15,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// The repository's root.
+/// The repository's root: of the package whose tests cargo runs, not of the clone that this was compiled in
+/// (clones may share a target directory).
 #[must_use]
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        let package = std::env::var_os("CARGO_MANIFEST_DIR")
+            .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+        let root = package.ancestors().find(|above| above.join("Cargo.lock").exists());
+        root.expect("a Cargo.lock above the package").to_owned()
+    })
 }
 
 /// A directory of the cache outside the clone, made if need be.
