@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// How long one waits for the other.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What capture is unknown by: a column that is no table's.
+/// The column by which the other tables name a capture inside; the views do not show it.
 const NUMBER: &str = "capture_number";
 
 /// The tables.
@@ -93,7 +93,7 @@ impl Database {
     pub fn insert(&mut self, all: &[Rows]) -> Result<(), Error> {
         let transaction = self.connection.transaction()?;
         for rows in all {
-            let mut number = None;
+            let mut number = Value::Null;
             if let Some(capture) = rows.of(&CAPTURES).first() {
                 let changed = transaction
                     .prepare_cached(&insertion(&CAPTURES))?
@@ -101,7 +101,7 @@ impl Database {
                 if changed == 0 {
                     continue;
                 }
-                number = Some(transaction.last_insert_rowid());
+                number = Value::Int(transaction.last_insert_rowid());
             }
             for table in TABLES.iter().filter(|table| table.name != CAPTURES.name) {
                 let mut statement = transaction.prepare_cached(&insertion(table))?;
@@ -110,9 +110,8 @@ impl Database {
                         .iter()
                         .zip(table.columns)
                         .filter(|(_, column)| column.source == Source::Own)
-                        .map(|(value, _)| value.clone());
-                    let first =
-                        is_of_capture(table).then(|| number.map_or(Value::Null, Value::Int));
+                        .map(|(value, _)| value);
+                    let first = is_of_capture(table).then_some(&number);
                     statement.execute(rusqlite::params_from_iter(first.into_iter().chain(own)))?;
                 }
             }

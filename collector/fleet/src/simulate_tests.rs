@@ -3,7 +3,8 @@
 use super::*;
 use crate::capture;
 use crate::database::Database;
-use crate::report::fleet::{Ask, FleetReport, Verdict};
+use crate::report::comparison::Verdict;
+use crate::report::fleet::{Ask, FleetReport};
 use crate::rows::About;
 use crate::sql::{SET, choose};
 use std::io::Cursor;

@@ -1,6 +1,7 @@
 //! A fleet's report for a terminal.
 
-use super::fleet::{AppReport, CauseOf, Comparison, FleetReport, Smoothness, Verdict};
+use super::comparison::{Comparison, Verdict};
+use super::fleet::{AppReport, CauseOf, FleetReport, Smoothness};
 use super::table::lay_out;
 use super::{grouped, ms, percent};
 use std::fmt::Write;

@@ -1,6 +1,7 @@
-//! Reports: of a fleet ([`fleet`]) and of one capture ([`single`]), each as a structure that is JSON by
+//! Reports: of a fleet ([`fleet`], [`comparison`]) and of one capture ([`single`]), each as a structure that is JSON by
 //! itself, as text for a terminal, as one HTML file ([`html`]), and as folded stacks.
 
+pub mod comparison;
 pub mod fleet;
 mod fleet_text;
 pub mod html;

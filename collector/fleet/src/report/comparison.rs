@@ -1,0 +1,152 @@
+//! What a version made worse or better than another, and how sure that is.
+
+use super::fleet::AppReport;
+use crate::database::Database;
+use crate::error::Error;
+use crate::significance::{LEAST_CHANGE, LEAST_DEVICES, LEVEL, Sample, adjust, p_value};
+use crate::sql;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Two versions.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The earlier.
+    pub from: String,
+    /// The later.
+    pub to: String,
+    /// The chance of a false alarm in all of it.
+    pub level: f64,
+    /// Devices that are needed of each version.
+    pub least_devices: u64,
+    /// Jank as a whole first, then its causes, the surest first.
+    pub rows: Vec<Compared>,
+}
+
+/// One thing that was compared.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Compared {
+    /// The cause; none: jank as a whole.
+    pub cause: Option<String>,
+    /// Its key.
+    pub key: String,
+    /// Devices of both versions.
+    pub devices: [u64; 2],
+    /// Milliseconds in a thousand frames, the mean over devices, of both.
+    pub ms_in_1000: [f64; 2],
+    /// The chance of this where there is no difference, adjusted for how many things are compared.
+    pub p: f64,
+    /// What it comes to.
+    pub verdict: Verdict,
+}
+
+/// What a comparison comes to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The later version has more of it.
+    Worse,
+    /// It has less.
+    Better,
+    /// No difference is shown.
+    #[default]
+    Same,
+    /// There are too few devices to say.
+    TooFew,
+}
+
+/// Compares two versions of each app that has both.
+pub(crate) fn compare(
+    apps: &mut [AppReport],
+    database: &Database,
+    from: &str,
+    to: &str,
+) -> Result<(), Error> {
+    let answer = database.query(sql::COMPARISON.text)?;
+    let mut is_compared = false;
+    for app in &mut *apps {
+        let has = |ver: &str| app.versions.iter().any(|version| version.ver == ver);
+        if !has(from) || !has(to) {
+            continue;
+        }
+        is_compared = true;
+        let mut samples: BTreeMap<(String, String), [Sample; 2]> = BTreeMap::new();
+        let mut devices = [0, 0];
+        for row in answer.iter().filter(|row| row.text("app") == app.app) {
+            for (side, ver) in [from, to].into_iter().enumerate() {
+                if row.text("ver") != ver {
+                    continue;
+                }
+                let key = (row.text("cause"), row.text("cause_key"));
+                let sample = Sample {
+                    devices: row.count("devices"),
+                    total: row.real("total").unwrap_or(0.0),
+                    squares: row.real("squares").unwrap_or(0.0),
+                };
+                if let (Some(of), Some(all)) =
+                    (samples.entry(key).or_default().get_mut(side), devices.get_mut(side))
+                {
+                    (*of, *all) = (sample, sample.devices);
+                }
+            }
+        }
+        app.comparison = Some(comparison(from, to, devices, samples));
+    }
+    if is_compared {
+        return Ok(());
+    }
+    let known: Vec<&str> =
+        apps.iter().flat_map(|app| &app.versions).map(|version| &*version.ver).collect();
+    Err(Error::Missing(format!(
+        "no app has both versions {from} and {to}; there are: {}",
+        known.join(", ")
+    )))
+}
+
+/// The cause, its key, and both versions' devices.
+type Samples = BTreeMap<(String, String), [Sample; 2]>;
+
+fn comparison(from: &str, to: &str, devices: [u64; 2], samples: Samples) -> Comparison {
+    let is_enough = devices.iter().all(|&count| count >= LEAST_DEVICES);
+    let chances: Vec<f64> = samples
+        .values()
+        .map(|&[a, b]| {
+            // No device of a version has time of it: as many observations of zero.
+            let whole = |sample: Sample, devices| Sample { devices, ..sample };
+            p_value(whole(a, devices[0]), whole(b, devices[1]))
+        })
+        .collect();
+    let adjusted = adjust(&chances);
+    let mut rows: Vec<Compared> = samples
+        .into_iter()
+        .zip(adjusted)
+        .map(|(((cause, key), [a, b]), p)| {
+            let mean = |sample: Sample, devices| Sample { devices, ..sample }.mean();
+            let (was, is) = (mean(a, devices[0]), mean(b, devices[1]));
+            let is_sure = p < LEVEL && (is - was).abs() > LEAST_CHANGE * was;
+            let verdict = match (is_enough, is_sure, is > was) {
+                (false, ..) => Verdict::TooFew,
+                (true, false, _) => Verdict::Same,
+                (true, true, true) => Verdict::Worse,
+                (true, true, false) => Verdict::Better,
+            };
+            let cause = (!cause.is_empty()).then_some(cause);
+            Compared { cause, key, devices, ms_in_1000: [was, is], p, verdict }
+        })
+        .collect();
+    rows.sort_by(|a, b| {
+        let difference = |row: &Compared| (row.ms_in_1000[1] - row.ms_in_1000[0]).abs();
+        a.cause
+            .is_some()
+            .cmp(&b.cause.is_some())
+            .then(a.p.total_cmp(&b.p))
+            .then(difference(b).total_cmp(&difference(a)))
+    });
+    Comparison {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        level: LEVEL,
+        least_devices: LEAST_DEVICES,
+        rows,
+    }
+}
