@@ -2,9 +2,9 @@
 //!
 //! In this order: is anything allowed at all, what a killed sender has left, quotas, the wait after
 //! failures, the configuration (another one ends the pass: it decides first), captures one after the
-//! other, the loss report. The first failure ends the pass: what failed a second ago fails. Nothing sleeps here; the caller comes again
-//! after [`Pass::again`]. Runs on a thread that is the uploader's for that time, never on one of
-//! the app's that matter.
+//! other, the loss report. The first failure ends the pass: what failed a second ago fails. Nothing
+//! sleeps here; the caller comes again after [`Pass::again`]. Runs on a thread that is the uploader's
+//! for that time, never on one of the app's that matter.
 
 use crate::error::Error;
 use crate::fetch::Config;

@@ -192,6 +192,12 @@ impl Worker {
             Some((from_ns, _)) => vitals::screen_at(from_ns),
             None => self.screen.clone(),
         };
+        // As the text has it, where it is an instant.
+        let text = self.text_options(&kept.policy, kept.of());
+        let screen = screen.and_then(|screen| {
+            let written = text.redacted(&format!("screen:{screen}")).ok().flatten()?;
+            Some(written.strip_prefix("screen:").unwrap_or(&written).to_owned())
+        });
         for (name, value) in [
             ("opens", kept.of().map(|window| json!(window.opens.kind()))),
             ("refresh_hz", vitals::refresh_hz().map(|hz| json!(hz))),

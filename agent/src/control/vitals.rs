@@ -11,20 +11,16 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The display's refresh period, ns; 60 Hz until it is said.
-static PERIOD_NS: AtomicU64 = AtomicU64::new(16_666_667);
-
-/// The rate as it was said, an f64's bits; 0 until then.
+/// The display's refresh rate as it was said, an f64's bits; 0 until then.
 static SAID_HZ: AtomicU64 = AtomicU64::new(0);
+
+/// The refresh period until then: of 60 Hz.
+const PERIOD_NS: u64 = 16_666_667;
 
 /// The display's refresh rate is that many Hz now. Nonsense is ignored.
 pub(crate) fn set_refresh_rate(hz: f64) {
     if (1.0..=1000.0).contains(&hz) {
-        #[allow(clippy::cast_possible_truncation, reason = "within a second")]
-        #[allow(clippy::cast_sign_loss, reason = "positive")]
         // ORDERING: Relaxed; a setting, it publishes nothing.
-        PERIOD_NS.store((1e9 / hz) as u64, Ordering::Relaxed);
-        // ORDERING: Relaxed; as above.
         SAID_HZ.store(hz.to_bits(), Ordering::Relaxed);
     }
 }
@@ -37,8 +33,9 @@ pub(crate) fn refresh_hz() -> Option<f64> {
 }
 
 pub(crate) fn period_ns() -> u64 {
-    // ORDERING: Relaxed; see above.
-    PERIOD_NS.load(Ordering::Relaxed)
+    #[allow(clippy::cast_possible_truncation, reason = "within a second")]
+    #[allow(clippy::cast_sign_loss, reason = "positive")]
+    refresh_hz().map_or(PERIOD_NS, |hz| (1e9 / hz) as u64)
 }
 
 // ---- the screen ----
