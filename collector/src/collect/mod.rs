@@ -140,7 +140,11 @@ pub(crate) enum StoreAt<'a> {
 impl<'a> StoreAt<'a> {
     /// As it is said on the command line.
     fn of(text: &'a str) -> Self {
-        if text.contains("://") { Self::Objects(text) } else { Self::Directory(Path::new(text)) }
+        match text.strip_prefix("file://") {
+            Some(path) => Self::Directory(Path::new(path)),
+            None if text.contains("://") => Self::Objects(text),
+            None => Self::Directory(Path::new(text)),
+        }
     }
 
     const fn directory(self) -> Option<&'a Path> {

@@ -2,7 +2,7 @@
 //!
 //! Everything is written where there is nothing yet and never changed, so any number of collectors and
 //! converters may work on one. What is known of a capture besides its text goes with it as metadata
-//! (`tracetee`, base64 of JSON); in a directory it lies beside it.
+//! (`tracetee`, base64 of JSON); in a directory, which a collector writes by itself, it lies beside it.
 
 use super::directory::sidecar_of;
 use anyhow::{Context, Result};
@@ -11,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as ObjectPath;
 use object_store::{
-    Attribute, Attributes, GetOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+    Attribute, Attributes, GetOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
 };
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -34,14 +34,12 @@ impl Objects {
     /// Opens `s3://bucket/prefix`, `gs://…`, `az://…` (who one is: from the environment, as the providers'
     /// own tools have it), or a directory.
     pub(crate) fn open(address: &str) -> Result<Self> {
-        let Some((scheme, _)) = address.split_once("://") else {
-            std::fs::create_dir_all(address).with_context(|| format!("cannot create {address}"))?;
-            let store = LocalFileSystem::new_with_prefix(address)
-                .with_context(|| format!("cannot open {address}"))?
-                .with_fsync(true);
-            let prefix = ObjectPath::default();
-            return Ok(Self { store: Arc::new(store), prefix, is_local: true });
+        let Some((scheme, rest)) = address.split_once("://") else {
+            return Self::open_directory(address);
         };
+        if scheme == "file" {
+            return Self::open_directory(rest);
+        }
         if !cfg!(feature = "cloud") {
             anyhow::bail!("{scheme}://: this program was built without the feature \"cloud\"");
         }
@@ -55,6 +53,15 @@ impl Objects {
         let (store, prefix) = object_store::parse_url_opts(&url, options)
             .with_context(|| format!("cannot open {address}"))?;
         Ok(Self { store: Arc::from(store), prefix, is_local: false })
+    }
+
+    fn open_directory(path: &str) -> Result<Self> {
+        std::fs::create_dir_all(path).with_context(|| format!("cannot create {path}"))?;
+        let store = LocalFileSystem::new_with_prefix(path)
+            .with_context(|| format!("cannot open {path}"))?
+            .with_fsync(true);
+        let prefix = ObjectPath::default();
+        Ok(Self { store: Arc::new(store), prefix, is_local: true })
     }
 
     fn at(&self, path: &str) -> Result<ObjectPath> {
@@ -75,19 +82,11 @@ impl Objects {
     ) -> Result<bool> {
         let mut options = PutOptions::from(PutMode::Create);
         if let Some(meta) = meta {
-            if self.is_local {
-                let sidecar = sidecar_of(Path::new(path));
-                let sidecar = sidecar.to_str().unwrap_or_default();
-                let options = PutOptions::from(PutMode::Overwrite);
-                let payload = PutPayload::from(meta.to_string().into_bytes());
-                self.store.put_opts(&self.at(sidecar)?, payload, options).await?;
-            } else {
-                let text = URL_SAFE_NO_PAD.encode(meta.to_string());
-                let mut attributes = Attributes::new();
-                attributes.insert(Attribute::Metadata("tracetee".into()), text.into());
-                attributes.insert(Attribute::ContentType, "text/x-ftrace".into());
-                options.attributes = attributes;
-            }
+            let text = URL_SAFE_NO_PAD.encode(meta.to_string());
+            let mut attributes = Attributes::new();
+            attributes.insert(Attribute::Metadata("tracetee".into()), text.into());
+            attributes.insert(Attribute::ContentType, "text/x-ftrace".into());
+            options.attributes = attributes;
         }
         match self.store.put_opts(&self.at(path)?, bytes.into(), options).await {
             Ok(_) => Ok(true),
