@@ -7,13 +7,17 @@ use std::collections::BTreeMap;
 pub const UNFINISHED: u64 = u64::MAX;
 /// The parent of an outermost slice.
 pub const NO_PARENT: u32 = u32::MAX;
+/// Keys from here on are no thread ids: more than any kernel gives.
+pub const FIRST_KEY: u32 = 1 << 30;
 
 /// A trace.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct Trace {
     /// All names.
     pub names: Names,
-    /// By thread id.
+    /// By process id: what is known of it besides its threads.
+    pub processes: BTreeMap<u32, Process>,
+    /// By key: the thread's id, or one from [`FIRST_KEY`] on where another thread has that id too.
     pub threads: BTreeMap<u32, Thread>,
     /// Values over time, in the order of the file.
     pub counters: Vec<Counter>,
@@ -21,6 +25,8 @@ pub struct Trace {
     pub instants: Vec<Instant>,
     /// Slices that need not nest: S and F, G and H.
     pub asyncs: Vec<Async>,
+    /// Arrows between slices.
+    pub flows: Vec<Flow>,
     /// What the agent says of a capture: the JSON of its `# tracetee: {…}` lines, the later over the
     /// earlier.
     pub about: serde_json::Map<String, serde_json::Value>,
@@ -34,15 +40,30 @@ pub struct Trace {
     pub losses: Losses,
 }
 
+/// A process.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its name.
+    pub name: NameId,
+}
+
 /// A thread.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Thread {
+    /// Its id. Ids are given again when a thread has ended.
+    pub tid: u32,
     /// Its process, where a line said so: the TGID column, or its markers.
     pub pid: Option<u32>,
     /// Its names, each with the time from which it had it.
     pub names: Vec<(u64, NameId)>,
     /// In the order of their begins: parents before children.
     pub slices: Vec<Slice>,
+    /// The thread's own processor time at each slice's begin and end, ns; empty, or one for each slice.
+    pub cpu_ns: Vec<(u64, u64)>,
+    /// What slices say besides their name: JSON, by place.
+    pub args: BTreeMap<u32, NameId>,
+    /// What the scheduler did with it, by time.
+    pub states: Vec<State>,
 }
 
 impl Thread {
@@ -53,11 +74,22 @@ impl Thread {
     }
 }
 
+/// What a thread does from a time on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State {
+    /// From then on.
+    pub at_ns: u64,
+    /// `r`: running; else as ps has it: R (runnable), S (sleeps), D (waits for a disk, mostly) …
+    pub kind: u8,
+}
+
 /// A section of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     /// What it is called.
     pub name: NameId,
+    /// Dart's stream, Chrome's category; mostly none.
+    pub category: NameId,
     /// When it began.
     pub start_ns: u64,
     /// When it ended.
@@ -79,6 +111,8 @@ impl Slice {
 /// A value at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counter {
+    /// The thread that wrote it: its key.
+    pub thread: u32,
     /// Its process.
     pub pid: u32,
     /// What it is called.
@@ -92,14 +126,18 @@ pub struct Counter {
 /// A point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instant {
-    /// The thread that wrote it.
-    pub tid: u32,
+    /// The thread that wrote it: its key.
+    pub thread: u32,
     /// Its process.
     pub pid: u32,
     /// The track it is on, if on one.
     pub track: Option<NameId>,
     /// What it is called.
     pub name: NameId,
+    /// As [`Slice::category`].
+    pub category: NameId,
+    /// What it says besides: JSON.
+    pub args: NameId,
     /// When.
     pub at_ns: u64,
 }
@@ -107,12 +145,18 @@ pub struct Instant {
 /// A slice that need not nest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Async {
+    /// The threads that wrote its begin and its end: their keys.
+    pub threads: [u32; 2],
     /// Its process.
     pub pid: u32,
     /// The track it is on, if on one.
     pub track: Option<NameId>,
     /// What it is called.
     pub name: NameId,
+    /// As [`Slice::category`].
+    pub category: NameId,
+    /// What it says besides: JSON.
+    pub args: NameId,
     /// What tells it from others of the name.
     pub cookie: i64,
     /// When it began.
@@ -121,10 +165,40 @@ pub struct Async {
     pub end_ns: u64,
 }
 
+/// A point of an arrow from slice to slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flow {
+    /// The thread whose slice it is at: its key.
+    pub thread: u32,
+    /// What it is called.
+    pub name: NameId,
+    /// As [`Slice::category`].
+    pub category: NameId,
+    /// What ties the points of an arrow together, with name and category.
+    pub id: u64,
+    /// Which point.
+    pub kind: FlowKind,
+    /// When.
+    pub at_ns: u64,
+}
+
+/// Which point of an arrow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlowKind {
+    /// Where it leaves.
+    Start,
+    /// Where it goes through.
+    Step,
+    /// Where it arrives: at the slice around that time.
+    End,
+    /// Where it arrives: at the next slice to begin.
+    EndAtNext,
+}
+
 /// What was there and is not in the trace.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Losses {
-    /// Lines read.
+    /// Lines (JSON: events; method traces: records) read.
     pub lines: u64,
     /// Lines that could not be understood.
     pub bad_lines: u64,
@@ -140,6 +214,10 @@ pub struct Losses {
     pub unclosed_asyncs: u64,
     /// Lines whose time lies before that of their thread's last one; taken to be at that.
     pub out_of_order: u64,
+    /// Values of counters that are no whole numbers; rounded.
+    pub rounded: u64,
+    /// The file ended within something: what.
+    pub truncated: Option<&'static str>,
 }
 
 /// A line that could not be understood.

@@ -3,20 +3,38 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A name of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// A name of a trace. The default is no name, the empty text.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameId(u32);
 
+impl NameId {
+    /// No name.
+    pub const NONE: Self = Self(0);
+
+    /// Its number: of its place among the names.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// The names of a trace.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names {
     texts: Vec<Arc<str>>,
     ids: HashMap<Arc<str>, NameId>,
 }
 
+impl Default for Names {
+    fn default() -> Self {
+        let none: Arc<str> = Arc::from("");
+        Self { texts: vec![Arc::clone(&none)], ids: HashMap::from([(none, NameId::NONE)]) }
+    }
+}
+
 impl Names {
     /// The id of a name; invalid UTF-8 becomes U+FFFD.
-    pub(crate) fn id(&mut self, name: &[u8]) -> NameId {
+    pub fn id(&mut self, name: &[u8]) -> NameId {
         let name = String::from_utf8_lossy(name);
         if let Some(&id) = self.ids.get(&*name) {
             return id;
@@ -35,19 +53,7 @@ impl Names {
         self.texts.get(id.0 as usize).map_or("", |text| text)
     }
 
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.texts.len()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.texts.is_empty()
-    }
-
-    /// Each name with its id, in the order in which they came.
+    /// Each name with its id, in the order in which they came; the first is no name.
     pub fn iter(&self) -> impl Iterator<Item = (NameId, &str)> {
         (0..).zip(&self.texts).map(|(number, text)| (NameId(number), &**text))
     }

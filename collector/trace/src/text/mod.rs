@@ -1,0 +1,175 @@
+//! Puts lines into the model. One pass; what is kept grows with what the trace holds, not with its
+//! text.
+
+use crate::error::Error;
+use crate::line::{self, Line};
+use crate::marker::{self, Marker};
+use crate::model::{Async, BadLine, Counter, Instant, NO_PARENT, Slice, Thread, Trace, UNFINISHED};
+use crate::names::NameId;
+use std::collections::{BTreeMap, HashMap};
+use std::io::{BufRead, Read};
+
+/// Bad lines that are shown, and how much of each.
+const MAX_SHOWN: usize = 20;
+const SHOWN_BYTES: usize = 200;
+/// A line that is longer is no line of a trace: the kernel's buffer takes a page.
+const MAX_LINE_BYTES: u64 = 1 << 20;
+/// What the agent says of a capture.
+const ABOUT: &[u8] = b"# tracetee: ";
+
+/// Reads ftrace text to its end.
+///
+/// # Errors
+/// [`Error::Io`] when it cannot be read, [`Error::NoTrace`] when no line of it is one of a trace.
+pub fn read<R: BufRead>(mut text: R) -> Result<Trace, Error> {
+    let mut reader = Reader::default();
+    let mut buffer = Vec::new();
+    loop {
+        buffer.clear();
+        let count =
+            text.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut buffer).map_err(Error::Io)?;
+        if count == 0 {
+            break;
+        }
+        reader.take(buffer.strip_suffix(b"\n").unwrap_or(&buffer));
+    }
+    let trace = reader.builder.finish();
+    // A capture of an app that wrote nothing has its header only.
+    let is_header_only =
+        trace.losses.bad_lines == 0 && (reader_saw || !trace.processes.is_empty());
+    if trace.span_ns.is_none() && !is_header_only {
+        return Err(Error::NoTrace(match trace.losses.shown.first() {
+            Some(bad) => format!("line {}: {} ({:?})", bad.number, bad.why, bad.text),
+            None => "it is empty".to_owned(),
+        }));
+    }
+    Ok(trace)
+}
+
+#[derive(Debug, Default)]
+struct Reader {
+    builder: Builder,
+    /// Behind lines that belong to a trace: what is no line of one is wrong now.
+    in_text: bool,
+    sections: Sections,
+}
+
+impl Reader {
+    fn take(&mut self, line: &[u8]) {
+        self.builder.trace.losses.lines += 1;
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.starts_with(b"#") {
+            if let Some(about) = line.strip_prefix(ABOUT)
+                && let Ok(serde_json::Value::Object(about)) = serde_json::from_slice(about)
+            {
+                self.builder.trace.about.extend(about);
+            }
+            self.in_text = true;
+            return;
+        }
+        if self.sections.takes(line, &mut self.builder) {
+            return;
+        }
+        match line::split(line) {
+            Ok(line) => {
+                self.in_text = true;
+                self.event(&line);
+            }
+            Err(_) if !self.in_text && is_preamble(line) => {}
+            // What a kernel says of a buffer that overflowed.
+            Err(_) if line.starts_with(b"CPU:") => {}
+            Err(why) => self.bad(why, line),
+        }
+    }
+
+    fn bad(&mut self, why: &'static str, line: &[u8]) {
+        let number = self.builder.trace.losses.lines;
+        self.builder.trace.losses.bad(number, why, line);
+    }
+
+    fn event(&mut self, line: &Line<'_>) {
+        let live = self.builder.thread(line.tid, line.tgid);
+        let at_ns = self.builder.at(live, line.at_ns);
+        if !line.task.is_empty() && line.task != b"<...>" {
+            self.builder.name(live, at_ns, line.task);
+        }
+        if !matches!(line.event, b"tracing_mark_write" | b"print") {
+            self.builder.other(line.event);
+            sched::take(&mut self.builder, at_ns, line);
+            return;
+        }
+        // `print` has the address of who printed before its text.
+        let payload = match line.event {
+            b"print" => after_address(line.payload),
+            _ => line.payload,
+        };
+        match marker::parse(payload) {
+            Ok(marker) => self.marker(live, at_ns, &marker),
+            Err(why) => self.bad(why, line.payload),
+        }
+    }
+
+    fn marker(&mut self, live: Live, at_ns: u64, marker: &Marker<'_>) {
+        let builder = &mut self.builder;
+        let thread = builder.key(live);
+        let (category, args) = (NameId::NONE, NameId::NONE);
+        match *marker {
+            Marker::Begin { pid, name } => {
+                let name = builder.trace.names.id(name);
+                builder.guess_pid(live, pid);
+                builder.begin(live, at_ns, name, category);
+            }
+            Marker::End => {
+                builder.end(live, at_ns);
+            }
+            Marker::AsyncBegin { pid, track, name, cookie } => {
+                let name = builder.trace.names.id(name);
+                let track = track.map(|track| builder.trace.names.id(track));
+                let of = if track.is_none() { name } else { NameId::NONE };
+                let (threads, start_ns, end_ns) = ([thread; 2], at_ns, UNFINISHED);
+                builder.begin_async(
+                    AsyncKey { pid, track, of, cookie },
+                    Async { threads, pid, track, name, category, args, cookie, start_ns, end_ns },
+                );
+            }
+            Marker::AsyncEnd { pid, track, name, cookie } => {
+                let name = builder.trace.names.id(name);
+                let track = track.map(|track| builder.trace.names.id(track));
+                let of = if track.is_none() { name } else { NameId::NONE };
+                builder.end_async(AsyncKey { pid, track, of, cookie }, live, at_ns, NameId::NONE);
+            }
+            Marker::Instant { pid, track, name } => {
+                let track = track.map(|track| builder.trace.names.id(track));
+                let name = builder.trace.names.id(name);
+                builder.instant(Instant { thread, pid, track, name, category, args, at_ns });
+            }
+            Marker::Counter { pid, name, value } => {
+                let name = builder.trace.names.id(name);
+                builder.counter(Counter { thread, pid, name, at_ns, value });
+            }
+            Marker::RealTime(ms) => builder.trace.realtime = Some((at_ns, ms)),
+            Marker::Other => {}
+        }
+    }
+}
+
+/// What atrace, adb or systrace print before the text itself.
+fn is_preamble(line: &[u8]) -> bool {
+    const KNOWN: [&[u8]; 3] = [b"capturing trace", b"cpus=", b"version ="];
+    KNOWN.iter().any(|known| line.starts_with(known))
+}
+
+fn after_address(payload: &[u8]) -> &[u8] {
+    let after = memchr::memmem::find(payload, b": ").and_then(|at| {
+        let (address, rest) = payload.split_at_checked(at)?;
+        let is_address = address.starts_with(b"0x") || !address.contains(&b'|');
+        is_address.then(|| rest.get(2..)).flatten()
+    });
+    match after {
+        Some(rest) if !payload.starts_with(b"trace_event_clock_sync") => rest,
+        _ => payload,
+    }
+}
+
+#[cfg(test)]
+mod tests;
