@@ -9,6 +9,20 @@ use std::path::{Path, PathBuf};
 pub enum Error {
     /// The file, its compression or the disk: what the reader said.
     Io(std::io::Error),
+    /// It cannot be unpacked from its beginning on: after so many bytes of what it unpacks to.
+    Broken {
+        /// Bytes.
+        at: u64,
+        /// What the reader said.
+        error: std::io::Error,
+    },
+    /// A method trace is wrong: at which byte, and how.
+    At {
+        /// Offset in the file, unpacked.
+        offset: u64,
+        /// What is wrong.
+        why: String,
+    },
     /// It is no trace: why.
     NoTrace(String),
     /// Of this file.
@@ -25,6 +39,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => write!(f, "cannot be read: {error}"),
+            Self::Broken { at, error } => {
+                write!(f, "cannot be unpacked behind byte {at} of what is in it: {error}")
+            }
+            Self::At { offset, why } => write!(f, "is wrong at byte {offset}: {why}"),
             Self::NoTrace(why) => write!(f, "is no trace: {why}"),
             Self::File(path, error) => write!(f, "{} {error}", path.display()),
         }

@@ -1,26 +1,32 @@
-//! Traces, read: from ftrace text to threads with slices, counters, instants and async slices.
+//! Traces, read: from ftrace text, Chrome's and Dart's JSON and method traces to threads with slices,
+//! counters, instants, async slices and flows.
 //!
-//! The journey of a line: [`open()`] takes off what it is wrapped in (gzip, zstd, atrace's zlib);
-//! `line` splits it; [`marker`] reads what atrace or an app wrote; [`reader`] puts it into the
-//! [`model`]. A line that is wrong is counted and shown with its number; none ends a file.
+//! The journey: [`open()`] takes off what a file is wrapped in (gzip, zstd, atrace's zlib); [`text`],
+//! [`json`] or [`method`] takes it apart; [`builder`] pairs and nests what it holds and puts it into the
+//! [`model`]; [`timeline`] gives it back in the order of time, to be written or merged. What is wrong in a
+//! file is counted and shown with its line; none ends it.
 
 #![forbid(unsafe_code)]
 
+mod builder;
 mod error;
-mod line;
-mod marker;
+pub mod json;
+pub mod method;
 mod model;
 mod names;
 mod open;
-mod reader;
+pub mod text;
+mod timeline;
 
 pub use error::Error;
 pub use model::{
-    Async, BadLine, Counter, Instant, Losses, NO_PARENT, Slice, Thread, Trace, UNFINISHED,
+    Async, BadLine, Counter, FIRST_KEY, Flow, FlowKind, Instant, Losses, NO_PARENT, Process, Slice,
+    State, Thread, Trace, UNFINISHED,
 };
 pub use names::{NameId, Names};
 pub use open::{MAX_TEXT_BYTES, open};
-pub use reader::read;
+pub use text::read;
+pub use timeline::{Event, Timeline};
 
 use std::path::Path;
 
@@ -32,6 +38,65 @@ use std::path::Path;
 pub fn read_file(path: &Path) -> Result<Trace, Error> {
     let in_file = |error: Error| error.in_file(path);
     let file = std::fs::File::open(path).map_err(|error| in_file(Error::Io(error)))?;
-    let text = open(file).map_err(in_file)?;
-    read(text).map_err(in_file)
+    read_any(file).map_err(in_file)
+}
+
+/// Reads a trace of any kind, whatever it is wrapped in.
+///
+/// # Errors
+/// [`Error`] says what is wrong where.
+pub fn read_any<R: std::io::Read + 'static>(file: R) -> Result<Trace, Error> {
+    let mut unpacked = open(file)?;
+    let kind = Kind::sniff(&mut *unpacked)?;
+    match kind {
+        Kind::Text => text::read(unpacked),
+        Kind::Json => json::read(unpacked),
+        Kind::Method => method::read(unpacked).map(|trace| trace.to_trace()),
+        Kind::Perfetto => Err(Error::NoTrace(
+            "it is a Perfetto trace (protobuf): `tracetee convert` joins it with others, and \
+             Perfetto's own `traceconv systrace` makes text of it"
+                .to_owned(),
+        )),
+    }
+}
+
+/// What a file holds, by how it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Ftrace text, also in systrace's HTML page.
+    Text,
+    /// Chrome's and Dart's JSON.
+    Json,
+    /// A method trace.
+    Method,
+    /// Perfetto's protobuf.
+    Perfetto,
+}
+
+impl Kind {
+    /// Looks at what comes next, and takes none of it.
+    ///
+    /// # Errors
+    /// [`Error::Broken`] when it cannot be read.
+    pub fn sniff(unpacked: &mut dyn std::io::BufRead) -> Result<Self, Error> {
+        let head = unpacked.fill_buf().map_err(|error| Error::Broken { at: 0, error })?;
+        let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
+        Ok(match text {
+            _ if head.starts_with(method::KEYS) || head.starts_with(method::MAGIC) => Self::Method,
+            [b'{' | b'[', ..] => Self::Json,
+            // Field 1, of length: packets.
+            _ if is_packet(head) => Self::Perfetto,
+            _ => Self::Text,
+        })
+    }
+}
+
+/// Whether it begins with a packet: field 1 (0x0a), a length, and in it a field that packets have.
+fn is_packet(head: &[u8]) -> bool {
+    let [b'\n', rest @ ..] = head else { return false };
+    let length = rest.iter().take(5).position(|byte| byte & 0x80 == 0);
+    let first = length.and_then(|length| rest.get(length + 1)).copied();
+    // Text has no bytes below a space here but line breaks.
+    first.is_some_and(|first| !matches!(first, b'\n' | b'\r' | b'\t' | b' '..=b'~'))
+        || rest.iter().take(64).any(|&byte| byte < b'\t')
 }

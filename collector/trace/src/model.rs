@@ -40,6 +40,14 @@ pub struct Trace {
     pub losses: Losses,
 }
 
+impl Trace {
+    /// How many slices it has.
+    #[must_use]
+    pub fn slice_count(&self) -> u64 {
+        self.threads.values().map(|thread| thread.slices.len() as u64).sum()
+    }
+}
+
 /// A process.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Process {
@@ -214,10 +222,27 @@ pub struct Losses {
     pub unclosed_asyncs: u64,
     /// Lines whose time lies before that of their thread's last one; taken to be at that.
     pub out_of_order: u64,
+    /// Slices that overlap another of their thread and are not within it; cut.
+    pub overlapping: u64,
     /// Values of counters that are no whole numbers; rounded.
     pub rounded: u64,
-    /// The file ended within something: what.
-    pub truncated: Option<&'static str>,
+    /// The file ended, or could not be read on: behind so many bytes of what it unpacks to, and why.
+    pub truncated: Option<(u64, String)>,
+}
+
+/// Bad lines that are shown, and how much of each.
+const MAX_SHOWN: usize = 20;
+const SHOWN_BYTES: usize = 200;
+
+impl Losses {
+    pub(crate) fn bad(&mut self, number: u64, why: &'static str, line: &[u8]) {
+        self.bad_lines += 1;
+        if self.shown.len() < MAX_SHOWN {
+            let line = line.get(..SHOWN_BYTES).unwrap_or(line);
+            let text = String::from_utf8_lossy(line).into_owned();
+            self.shown.push(BadLine { number, why, text });
+        }
+    }
 }
 
 /// A line that could not be understood.

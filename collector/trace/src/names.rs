@@ -23,12 +23,17 @@ impl NameId {
 pub struct Names {
     texts: Vec<Arc<str>>,
     ids: HashMap<Arc<str>, NameId>,
+    bytes: usize,
 }
 
 impl Default for Names {
     fn default() -> Self {
         let none: Arc<str> = Arc::from("");
-        Self { texts: vec![Arc::clone(&none)], ids: HashMap::from([(none, NameId::NONE)]) }
+        Self {
+            texts: vec![Arc::clone(&none)],
+            ids: HashMap::from([(none, NameId::NONE)]),
+            bytes: 0,
+        }
     }
 }
 
@@ -42,6 +47,7 @@ impl Names {
         // A trace of four thousand million different names is none that memory holds.
         let id = NameId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
         let text: Arc<str> = name.into();
+        self.bytes += text.len();
         self.texts.push(Arc::clone(&text));
         self.ids.insert(text, id);
         id
@@ -51,6 +57,12 @@ impl Names {
     #[must_use]
     pub fn text(&self, id: NameId) -> &str {
         self.texts.get(id.0 as usize).map_or("", |text| text)
+    }
+
+    /// Bytes of all of them.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Each name with its id, in the order in which they came; the first is no name.

@@ -1,6 +1,6 @@
 //! What is written into trace_marker: `B|pid|name`, `E|pid` and their kin.
 
-use crate::line::decimal;
+use super::line::decimal;
 
 /// A marker. Names are as they were written.
 #[derive(Debug, PartialEq, Eq)]

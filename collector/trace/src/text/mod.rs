@@ -1,17 +1,22 @@
-//! Puts lines into the model. One pass; what is kept grows with what the trace holds, not with its
-//! text.
+//! Ftrace text. One pass; what is kept grows with what the trace holds, not with its text.
+//!
+//! [`line`] splits a line, [`marker`] reads what atrace or an app wrote, [`sched`] what the scheduler did,
+//! [`sections`] follows what is around the text.
 
+pub(crate) mod line;
+mod marker;
+mod sched;
+mod sections;
+
+use crate::builder::{AsyncKey, Builder, Live};
 use crate::error::Error;
-use crate::line::{self, Line};
-use crate::marker::{self, Marker};
-use crate::model::{Async, BadLine, Counter, Instant, NO_PARENT, Slice, Thread, Trace, UNFINISHED};
+use crate::model::{Async, Counter, Instant, Trace, UNFINISHED};
 use crate::names::NameId;
-use std::collections::{BTreeMap, HashMap};
+use line::Line;
+use marker::Marker;
+use sections::Sections;
 use std::io::{BufRead, Read};
 
-/// Bad lines that are shown, and how much of each.
-const MAX_SHOWN: usize = 20;
-const SHOWN_BYTES: usize = 200;
 /// A line that is longer is no line of a trace: the kernel's buffer takes a page.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 /// What the agent says of a capture.
@@ -23,23 +28,35 @@ const ABOUT: &[u8] = b"# tracetee: ";
 /// [`Error::Io`] when it cannot be read, [`Error::NoTrace`] when no line of it is one of a trace.
 pub fn read<R: BufRead>(mut text: R) -> Result<Trace, Error> {
     let mut reader = Reader::default();
-    let mut buffer = Vec::new();
+    let (mut buffer, mut bytes) = (Vec::new(), 0);
     loop {
         buffer.clear();
-        let count =
-            text.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut buffer).map_err(Error::Io)?;
-        if count == 0 {
-            break;
+        match text.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut buffer) {
+            Ok(0) => break,
+            Ok(count) => bytes += count as u64,
+            // What was read is there.
+            Err(error) => {
+                if !reader.in_text {
+                    return Err(Error::Broken { at: bytes, error });
+                }
+                reader.builder.trace.losses.truncated = Some((bytes, error.to_string()));
+                break;
+            }
         }
         reader.take(buffer.strip_suffix(b"\n").unwrap_or(&buffer));
+        if let Some(why) = reader.builder.is_full() {
+            reader.builder.trace.losses.truncated = Some((bytes, why));
+            break;
+        }
     }
+    let is_text = reader.in_text;
     let trace = reader.builder.finish();
     // A capture of an app that wrote nothing has its header only.
-    let is_header_only =
-        trace.losses.bad_lines == 0 && (reader_saw || !trace.processes.is_empty());
+    let is_header_only = trace.losses.bad_lines == 0 && (is_text || !trace.processes.is_empty());
     if trace.span_ns.is_none() && !is_header_only {
         return Err(Error::NoTrace(match trace.losses.shown.first() {
             Some(bad) => format!("line {}: {} ({:?})", bad.number, bad.why, bad.text),
+            None if trace.losses.lines > 0 => "it has no line of a trace".to_owned(),
             None => "it is empty".to_owned(),
         }));
     }

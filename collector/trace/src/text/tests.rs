@@ -1,6 +1,7 @@
 //! What traces come to, line by line, and of real phones.
 
 use super::*;
+use crate::model::{FIRST_KEY, NO_PARENT};
 
 fn of(lines: &[&str]) -> Trace {
     let mut text = "# tracer: nop\n".to_owned();
@@ -80,8 +81,106 @@ fn what_the_agent_says_of_a_capture_is_read() {
 #[test]
 fn what_is_no_trace_is_said_with_its_first_line() {
     let error = read(&b"<html>\n<body>\n"[..]).unwrap_err().to_string();
-    assert_eq!(error, "is no trace: line 1: no THREAD-TID (\"<html>\")");
+    assert_eq!(error, "is no trace: it has no line of a trace");
+    let error = read(&b"nonsense\n"[..]).unwrap_err().to_string();
+    assert_eq!(error, "is no trace: line 1: no THREAD-TID (\"nonsense\")");
     assert_eq!(read(&b""[..]).unwrap_err().to_string(), "is no trace: it is empty");
+}
+
+#[test]
+fn a_page_s_sections_are_read_and_the_rest_of_it_is_not() {
+    let page = "<!DOCTYPE html>\n<html><head>\n<script>var x = '-1 [000] 1.0: a: b';</script>\n\
+        \u{20} <script class=\"trace-data\" type=\"application/text\">\n\
+        PROCESS DUMP\n\
+        USER           PID  PPID     VSZ    RSS WCHAN  PC S NAME                        COMM\n\
+        u0_a157       1259  8162 1532720 307340 SyS_epoll_wait 0 S com.example app_process32\n\
+        USER           PID   TID CMD\n\
+        u0_a157       1259  1259 m.example\n\
+        u0_a157       1259  1291 Jit thread pool\n\
+        \u{20} </script>\n\
+        \u{20} <script class=\"trace-data\" type=\"application/json\">\n{\"a\": 1}\n  </script>\n\
+        \u{20} <script class=\"trace-data\" type=\"application/text\">\n\
+        # tracer: nop\n\
+        \u{20}          <...>-1291  (-----) [000] ...1 1.000001: tracing_mark_write: B|1259|a\n\
+        \u{20}          <...>-1291  (-----) [000] ...1 1.000002: tracing_mark_write: E|1259\n\
+        \u{20} </script>\n</body>\n</html>\n";
+    let trace = read(page.as_bytes()).unwrap();
+    assert_eq!(trace.losses.bad_lines, 0, "{:?}", trace.losses.shown);
+    assert_eq!(trace.threads.len(), 1);
+    let thread = &trace.threads[&1291];
+    assert_eq!((thread.pid, thread.name(&trace.names)), (Some(1259), "Jit thread pool"));
+    assert_eq!(thread.slices.len(), 1);
+    assert_eq!(trace.names.text(trace.processes[&1259].name), "com.example");
+}
+
+#[test]
+fn a_thread_id_that_is_given_again_is_another_thread() {
+    let line = |name, tgid, us, payload| {
+        format!("{name}-7 ({tgid}) [000] ...1 0.{us:06}: tracing_mark_write: {payload}\n")
+    };
+    let text = [
+        line("old", 5, 1, "B|5|a"),
+        line("old", 5, 2, "B|5|b"),
+        line("new", 6, 3, "E|6"),
+        line("new", 6, 4, "B|6|c"),
+        line("new", 6, 5, "E|6"),
+    ];
+    let trace = read(text.concat().as_bytes()).unwrap();
+    let told: Vec<_> = trace
+        .threads
+        .iter()
+        .map(|(&key, thread)| {
+            (key, thread.tid, thread.pid, thread.name(&trace.names), thread.slices.len())
+        })
+        .collect();
+    assert_eq!(told, [(7, 7, Some(5), "old", 2), (FIRST_KEY, 7, Some(6), "new", 1)]);
+    assert_eq!((trace.losses.unclosed, trace.losses.unmatched_ends), (2, 1));
+}
+
+#[test]
+fn the_scheduler_s_events_are_states() {
+    let switch = |us, prev, state, next| {
+        format!(
+            "x-1 (1) [000] d..2 0.{us:06}: sched_switch: prev_comm=a prev_pid={prev} \
+            prev_prio=120 prev_state={state} ==> next_comm=b next_pid={next} next_prio=120\n"
+        )
+    };
+    let wake = |us, pid| {
+        format!(
+            "x-1 (1) [000] d..2 0.{us:06}: sched_waking: comm=b pid={pid} prio=1 target_cpu=001\n"
+        )
+    };
+    let text = [
+        switch(1, 0, "R", 1),
+        wake(2, 1),
+        switch(3, 1, "R+", 2),
+        switch(4, 2, "S", 1),
+        switch(5, 1, "D", 0),
+        wake(6, 1),
+        wake(7, 1),
+    ];
+    let trace = read(text.concat().as_bytes()).unwrap();
+    let states: String =
+        trace.threads[&1].states.iter().map(|state| char::from(state.kind)).collect();
+    assert_eq!(states, "rRrDR");
+    assert_eq!(trace.kernel_events["sched_switch"], 4);
+}
+
+#[test]
+fn what_was_read_before_a_file_breaks_is_there() {
+    use std::io::Write;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    for us in 0..10_000 {
+        writeln!(gzip, "x-1 (1) [000] d..2 0.{us:06}: tracing_mark_write: I|1|now").unwrap();
+    }
+    let whole = gzip.finish().unwrap();
+    let half = std::io::Cursor::new(whole[..whole.len() / 2].to_vec());
+    let trace = read(crate::open(half).unwrap()).unwrap();
+    assert!(trace.instants.len() > 4_000 && trace.instants.len() < 6_000);
+    let (at, why) = trace.losses.truncated.unwrap();
+    assert!(at > 200_000 && !why.is_empty(), "{at} {why}");
+    let error = read(crate::open(std::io::Cursor::new(whole[..15].to_vec())).unwrap()).unwrap_err();
+    assert!(error.to_string().starts_with("cannot be unpacked behind byte 0 of what is in it: "));
 }
 
 #[test]
@@ -123,5 +222,5 @@ fn traces_of_real_phones_are_read_whole() {
     }
     let (text, zipped) = (read("atrace-small.txt"), read("atrace-small.z"));
     assert_eq!(text.span_ns, zipped.span_ns);
-    assert_eq!(text.names.len(), zipped.names.len());
+    assert_eq!(text, zipped);
 }

@@ -1,0 +1,385 @@
+//! Puts begins, ends and values into a trace: pairs and nests them, counts what does not fit.
+//!
+//! A thread's events come in the order of their times; one that does not is taken to be at the time of the
+//! thread's last one, and counted.
+
+use crate::model::{
+    Async, Counter, FIRST_KEY, Flow, Instant, NO_PARENT, Process, Slice, State, Thread, Trace,
+    UNFINISHED,
+};
+use crate::names::NameId;
+use std::collections::HashMap;
+
+/// Events of one trace that are read; what memory holds, not what a bomb unpacks to.
+pub(crate) const MAX_EVENTS: u64 = 32 << 20;
+/// Bytes of names.
+const MAX_NAME_BYTES: usize = 512 << 20;
+
+/// A thread under way: its place in the builder.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Live(usize);
+
+#[derive(Debug, Default)]
+struct Running {
+    key: u32,
+    thread: Thread,
+    /// The slices that are open, the innermost last.
+    open: Vec<u32>,
+    last_ns: u64,
+    /// Whether its process is known from what says so, not from what it wrote.
+    is_pid_sure: bool,
+}
+
+/// What ties an async end to its begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct AsyncKey {
+    pub(crate) pid: u32,
+    pub(crate) track: Option<NameId>,
+    /// Its name or its category, as the format has it.
+    pub(crate) of: NameId,
+    pub(crate) cookie: i64,
+}
+
+/// A trace under way.
+#[derive(Debug, Default)]
+pub(crate) struct Builder {
+    /// What it has so far; threads are not in it yet.
+    pub(crate) trace: Trace,
+    running: Vec<Running>,
+    by_tid: HashMap<u32, Live>,
+    /// The last one asked for: lines of a thread come in groups.
+    last: Option<(u32, Live)>,
+    extra_keys: u32,
+    open_asyncs: HashMap<AsyncKey, Vec<usize>>,
+    states: HashMap<u32, Vec<State>>,
+    events: u64,
+    /// What a PROCESS DUMP says: by thread id, the process and the name.
+    dumped: HashMap<u32, (u32, NameId)>,
+}
+
+impl Builder {
+    /// The thread with this id. Another process than before: another thread, ids are given again.
+    pub(crate) fn thread(&mut self, tid: u32, pid: Option<u32>) -> Live {
+        let known = match self.last {
+            Some((last, live)) if last == tid => Some(live),
+            _ => self.by_tid.get(&tid).copied(),
+        };
+        let live = match known {
+            Some(live) => match (self.running.get(live.0), pid) {
+                (Some(running), Some(pid))
+                    if running.is_pid_sure && running.thread.pid != Some(pid) =>
+                {
+                    self.extra_keys += 1;
+                    self.start(tid, FIRST_KEY + self.extra_keys - 1)
+                }
+                _ => live,
+            },
+            None => self.start(tid, tid),
+        };
+        self.last = Some((tid, live));
+        if let (Some(pid), Some(running)) = (pid, self.running.get_mut(live.0)) {
+            running.thread.pid = Some(pid);
+            running.is_pid_sure = true;
+        }
+        live
+    }
+
+    /// A thread of a format in which a thread is known by its process and its id: another one may have the
+    /// same id.
+    pub(crate) fn new_thread(&mut self, tid: u32, pid: Option<u32>) -> Live {
+        let key = if self.by_tid.contains_key(&tid) {
+            self.extra_keys += 1;
+            FIRST_KEY + self.extra_keys - 1
+        } else {
+            tid
+        };
+        let live = self.start(tid, key);
+        if let Some(running) = self.running.get_mut(live.0) {
+            running.thread.pid = pid;
+            running.is_pid_sure = true;
+        }
+        live
+    }
+
+    fn start(&mut self, tid: u32, key: u32) -> Live {
+        let live = Live(self.running.len());
+        let thread = Thread { tid, ..Thread::default() };
+        self.running.push(Running { key, thread, ..Running::default() });
+        self.by_tid.insert(tid, live);
+        live
+    }
+
+    /// Its key in the trace.
+    pub(crate) fn key(&self, live: Live) -> u32 {
+        self.running.get(live.0).map_or(0, |running| running.key)
+    }
+
+    /// Something of the thread happened then: the time as the trace has it.
+    pub(crate) fn at(&mut self, live: Live, at_ns: u64) -> u64 {
+        let mut at_ns = at_ns;
+        self.events += 1;
+        if let Some(running) = self.running.get_mut(live.0) {
+            if at_ns < running.last_ns {
+                self.trace.losses.out_of_order += 1;
+                at_ns = running.last_ns;
+            }
+            running.last_ns = at_ns;
+        }
+        let (first, last) = self.trace.span_ns.unwrap_or((at_ns, at_ns));
+        self.trace.span_ns = Some((first.min(at_ns), last.max(at_ns)));
+        at_ns
+    }
+
+    /// It has this name from then on.
+    pub(crate) fn name(&mut self, live: Live, at_ns: u64, name: &[u8]) {
+        let Some(running) = self.running.get_mut(live.0) else { return };
+        if let Some(&(_, last)) = running.thread.names.last()
+            && self.trace.names.text(last).as_bytes() == name
+        {
+            return;
+        }
+        let name = self.trace.names.id(name);
+        self.name_id(live, at_ns, name);
+    }
+
+    /// It has this name from then on.
+    pub(crate) fn name_id(&mut self, live: Live, at_ns: u64, name: NameId) {
+        let Some(running) = self.running.get_mut(live.0) else { return };
+        // Bytes that are no UTF-8 are another text each time, and the same name.
+        if running.thread.names.last().is_none_or(|&(_, last)| last != name) {
+            running.thread.names.push((at_ns, name));
+        }
+    }
+
+    /// A slice begins; its place.
+    pub(crate) fn begin(
+        &mut self,
+        live: Live,
+        at_ns: u64,
+        name: NameId,
+        category: NameId,
+    ) -> Option<u32> {
+        let running = self.running.get_mut(live.0)?;
+        let place = u32::try_from(running.thread.slices.len()).ok()?;
+        let parent = running.open.last().copied().unwrap_or(NO_PARENT);
+        running.open.push(place);
+        let (start_ns, end_ns) = (at_ns, UNFINISHED);
+        let slice = Slice { name, category, start_ns, end_ns, parent, ended: false };
+        running.thread.slices.push(slice);
+        Some(place)
+    }
+
+    /// The innermost slice ends: its place. None: nothing is open, which is counted.
+    pub(crate) fn end(&mut self, live: Live, at_ns: u64) -> Option<u32> {
+        let running = self.running.get_mut(live.0)?;
+        let Some(place) = running.open.pop() else {
+            self.trace.losses.unmatched_ends += 1;
+            return None;
+        };
+        let slice = running.thread.slices.get_mut(place as usize)?;
+        (slice.end_ns, slice.ended) = (at_ns, true);
+        Some(place)
+    }
+
+    /// The slices of a thread that are open, the innermost last.
+    pub(crate) fn open(&self, live: Live) -> &[u32] {
+        self.running.get(live.0).map_or(&[], |running| &running.open)
+    }
+
+    /// A slice of a thread.
+    pub(crate) fn slice(&self, live: Live, place: u32) -> Option<&Slice> {
+        self.running.get(live.0)?.thread.slices.get(place as usize)
+    }
+
+    /// The slice is left open: it ends when the one around it does.
+    pub(crate) fn leave_open(&mut self, live: Live, at_ns: u64) {
+        let Some(running) = self.running.get_mut(live.0) else { return };
+        let place = running.open.pop();
+        let slice = place.and_then(|place| running.thread.slices.get_mut(place as usize));
+        if let Some(slice) = slice {
+            slice.end_ns = at_ns;
+            self.trace.losses.unclosed += 1;
+        }
+    }
+
+    /// What the slice says besides its name.
+    pub(crate) fn args(&mut self, live: Live, place: u32, args: NameId) {
+        if let Some(running) = self.running.get_mut(live.0)
+            && args != NameId::NONE
+        {
+            running.thread.args.insert(place, args);
+        }
+    }
+
+    /// What its end says: with what its begin said.
+    pub(crate) fn more_args(&mut self, live: Live, place: u32, args: NameId) {
+        let Some(running) = self.running.get_mut(live.0) else { return };
+        if args == NameId::NONE {
+            return;
+        }
+        let before = running.thread.args.get(&place).copied().unwrap_or_default();
+        let names = &mut self.trace.names;
+        let object = |id| serde_json::from_str::<serde_json::Value>(names.text(id)).ok();
+        let args = match (object(before), object(args)) {
+            (
+                Some(serde_json::Value::Object(mut before)),
+                Some(serde_json::Value::Object(more)),
+            ) => {
+                before.extend(more);
+                names.id(serde_json::Value::Object(before).to_string().as_bytes())
+            }
+            _ => args,
+        };
+        running.thread.args.insert(place, args);
+    }
+
+    /// The thread's processor time at a slice's begin and end.
+    pub(crate) fn cpu(&mut self, live: Live, place: u32, begin: Option<u64>, end: Option<u64>) {
+        let Some(running) = self.running.get_mut(live.0) else { return };
+        if begin.is_none() && end.is_none() {
+            return;
+        }
+        let all = &mut running.thread.cpu_ns;
+        if all.len() <= place as usize {
+            all.resize(place as usize + 1, (0, 0));
+        }
+        if let Some(cpu) = all.get_mut(place as usize) {
+            cpu.0 = begin.unwrap_or(cpu.0);
+            cpu.1 = end.unwrap_or(cpu.1.max(cpu.0));
+        }
+    }
+
+    /// The process of a thread that nothing surer tells.
+    pub(crate) fn guess_pid(&mut self, live: Live, pid: u32) {
+        if let Some(running) = self.running.get_mut(live.0) {
+            running.thread.pid.get_or_insert(pid);
+        }
+    }
+
+    /// An async slice begins.
+    pub(crate) fn begin_async(&mut self, key: AsyncKey, begun: Async) {
+        self.open_asyncs.entry(key).or_default().push(self.trace.asyncs.len());
+        self.trace.asyncs.push(Async { end_ns: UNFINISHED, ..begun });
+    }
+
+    /// The last one to begin under this key, and with this name if one has it, ends.
+    pub(crate) fn end_async(&mut self, key: AsyncKey, live: Live, at_ns: u64, name: NameId) {
+        let thread = self.key(live);
+        let asyncs = &mut self.trace.asyncs;
+        let begun = self.open_asyncs.get_mut(&key).and_then(|open| {
+            let named = open.iter().rposition(|&place| {
+                name == NameId::NONE || asyncs.get(place).is_some_and(|begun| begun.name == name)
+            });
+            let place = match named {
+                Some(named) => Some(open.remove(named)),
+                None => open.pop(),
+            };
+            asyncs.get_mut(place?)
+        });
+        match begun {
+            Some(begun) => (begun.end_ns, begun.threads[1]) = (at_ns, thread),
+            None => self.trace.losses.unmatched_async_ends += 1,
+        }
+    }
+
+    pub(crate) fn instant(&mut self, instant: Instant) {
+        self.trace.instants.push(instant);
+    }
+
+    pub(crate) fn counter(&mut self, counter: Counter) {
+        self.trace.counters.push(counter);
+    }
+
+    pub(crate) fn flow(&mut self, flow: Flow) {
+        self.trace.flows.push(flow);
+    }
+
+    /// The scheduler did something with a thread, which may be none of the trace's.
+    pub(crate) fn state(&mut self, tid: u32, at_ns: u64, kind: u8) {
+        if tid != 0 {
+            self.states.entry(tid).or_default().push(State { at_ns, kind });
+        }
+    }
+
+    /// It is woken up, if it slept: it can run.
+    pub(crate) fn woken(&mut self, tid: u32, at_ns: u64) {
+        let last = self.states.get(&tid).and_then(|states| states.last());
+        if last.is_none_or(|state| !matches!(state.kind, b'r' | b'R')) {
+            self.state(tid, at_ns, b'R');
+        }
+    }
+
+    /// A process has this name.
+    pub(crate) fn process(&mut self, pid: u32, name: &[u8]) {
+        let name = self.trace.names.id(name);
+        self.process_name(pid, name);
+    }
+
+    /// A process has this name.
+    pub(crate) fn process_name(&mut self, pid: u32, name: NameId) {
+        self.trace.processes.insert(pid, Process { name });
+    }
+
+    /// What a PROCESS DUMP says of a thread.
+    pub(crate) fn thread_of_dump(&mut self, tid: u32, pid: u32, name: &[u8]) {
+        let name = self.trace.names.id(name);
+        self.dumped.insert(tid, (pid, name));
+    }
+
+    /// An event of another kind.
+    pub(crate) fn other(&mut self, event: &[u8]) {
+        let event = String::from_utf8_lossy(event);
+        match self.trace.kernel_events.get_mut(&*event) {
+            Some(count) => *count += 1,
+            None => {
+                self.trace.kernel_events.insert(event.into_owned(), 1);
+            }
+        }
+    }
+
+    /// Why no more may be put in, if so.
+    pub(crate) fn is_full(&self) -> Option<String> {
+        if self.trace.losses.lines.is_multiple_of(1024) {
+            if self.events > MAX_EVENTS {
+                return Some(format!("it has more than {MAX_EVENTS} events"));
+            }
+            if self.trace.names.bytes() > MAX_NAME_BYTES {
+                return Some(format!("its names have more than {MAX_NAME_BYTES} bytes"));
+            }
+        }
+        None
+    }
+
+    /// All of it is there.
+    pub(crate) fn finish(mut self) -> Trace {
+        for mut running in self.running {
+            let dumped = self.dumped.get(&running.key);
+            if let Some(&(pid, name)) = dumped.filter(|_| !running.is_pid_sure) {
+                running.thread.pid = Some(pid);
+                if running.thread.names.is_empty() {
+                    let from_ns = self.trace.span_ns.map_or(0, |(first, _)| first);
+                    running.thread.names.push((from_ns, name));
+                }
+            }
+            self.trace.losses.unclosed += running.open.len() as u64;
+            for place in running.open {
+                if let Some(slice) = running.thread.slices.get_mut(place as usize) {
+                    slice.end_ns = running.last_ns;
+                }
+            }
+            let thread = &mut running.thread;
+            if !thread.cpu_ns.is_empty() {
+                thread.cpu_ns.resize(thread.slices.len(), (0, 0));
+            }
+            // Whose id was given again is not to be told from scheduler events.
+            if running.key == thread.tid {
+                thread.states = self.states.remove(&thread.tid).unwrap_or_default();
+            }
+            thread.slices.shrink_to_fit();
+            self.trace.threads.insert(running.key, running.thread);
+        }
+        self.trace.losses.unclosed_asyncs =
+            self.open_asyncs.values().map(|open| open.len() as u64).sum();
+        self.trace
+    }
+}

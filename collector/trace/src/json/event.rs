@@ -1,0 +1,200 @@
+//! One event of the trace event format.
+
+use crate::model::FlowKind;
+use crate::names::{NameId, Names};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// An event.
+#[derive(Debug, Clone)]
+pub(crate) struct Event {
+    pub(crate) kind: Kind,
+    pub(crate) at_ns: u64,
+    pub(crate) pid: u32,
+    pub(crate) tid: u32,
+    pub(crate) name: NameId,
+    pub(crate) category: NameId,
+    /// What tells ids of the same number apart.
+    pub(crate) scope: Option<NameId>,
+    pub(crate) id: i64,
+    pub(crate) args: NameId,
+    /// The thread's processor time.
+    pub(crate) cpu_ns: Option<u64>,
+    /// Of a counter.
+    pub(crate) values: Vec<(NameId, f64)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Begin,
+    End,
+    Complete { dur_ns: u64, cpu_ns: Option<u64> },
+    Instant,
+    AsyncBegin,
+    AsyncEnd,
+    Counter,
+    Flow(FlowKind),
+    ThreadName,
+    ProcessName,
+    Other(u8),
+}
+
+impl Event {
+    pub(crate) const fn dur_ns(&self) -> Option<u64> {
+        match self.kind {
+            Kind::Complete { dur_ns, .. } => Some(dur_ns),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Text<'a> {
+    #[serde(borrow)]
+    ph: Cow<'a, str>,
+    #[serde(borrow, default)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    cat: Cow<'a, str>,
+    #[serde(borrow)]
+    pid: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tid: Option<&'a RawValue>,
+    ts: Option<f64>,
+    dur: Option<f64>,
+    tts: Option<f64>,
+    tdur: Option<f64>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    id2: Option<Id2<'a>>,
+    #[serde(borrow)]
+    scope: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    bp: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Id2<'a> {
+    #[serde(borrow)]
+    local: Option<&'a RawValue>,
+    #[serde(borrow)]
+    global: Option<&'a RawValue>,
+}
+
+/// Reads one.
+pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static str> {
+    let text: Text<'_> = serde_json::from_slice(text).map_err(|error| match error.classify() {
+        serde_json::error::Category::Data => "an event's field is of another kind",
+        _ => "an event is no JSON",
+    })?;
+    let &[ph] = text.ph.as_bytes() else { return Err("an event's ph is no letter") };
+    let kind = match ph {
+        b'B' => Kind::Begin,
+        b'E' => Kind::End,
+        b'X' => {
+            let dur_ns = text.dur.and_then(ns).ok_or("a complete event's dur is no time")?;
+            Kind::Complete { dur_ns, cpu_ns: text.tdur.and_then(ns) }
+        }
+        b'i' | b'I' | b'n' | b'R' => Kind::Instant,
+        b'b' | b'S' => Kind::AsyncBegin,
+        b'e' | b'F' => Kind::AsyncEnd,
+        b'C' => Kind::Counter,
+        b's' => Kind::Flow(FlowKind::Start),
+        b't' => Kind::Flow(FlowKind::Step),
+        b'f' if text.bp.as_deref() == Some("e") => Kind::Flow(FlowKind::End),
+        b'f' => Kind::Flow(FlowKind::EndAtNext),
+        b'M' if text.name == "thread_name" => Kind::ThreadName,
+        b'M' if text.name == "process_name" => Kind::ProcessName,
+        other => Kind::Other(other),
+    };
+    let (pid, tid) = (text.pid.map_or(0, process), text.tid.map_or(0, process));
+    let is_timeless = matches!(kind, Kind::ThreadName | Kind::ProcessName | Kind::Other(_));
+    let at_ns = match text.ts.and_then(ns) {
+        Some(at_ns) => at_ns,
+        None if is_timeless => 0,
+        None => return Err("an event's ts is no time"),
+    };
+    let needs_id = matches!(kind, Kind::AsyncBegin | Kind::AsyncEnd | Kind::Flow(_));
+    let id = text.id.or_else(|| text.id2.as_ref().and_then(|id| id.local.or(id.global)));
+    let id = match id.map(|id| number(id.get())) {
+        Some(id) => id,
+        None if needs_id => return Err("an event without its id"),
+        None => 0,
+    };
+    let mut name = names.id(text.name.as_bytes());
+    let mut values = Vec::new();
+    if kind == Kind::Counter {
+        let args = text.args.ok_or("a counter without args")?;
+        let args: BTreeMap<Cow<'_, str>, f64> =
+            serde_json::from_str(args.get()).map_err(|_| "a counter's value is no number")?;
+        for (key, value) in args {
+            let name = match &*key {
+                "value" => name,
+                key => names.id(format!("{}.{key}", text.name).as_bytes()),
+            };
+            values.push((name, value));
+        }
+    }
+    if matches!(kind, Kind::ThreadName | Kind::ProcessName) {
+        let args = text.args.ok_or("a name without args")?;
+        let told: Named<'_> =
+            serde_json::from_str(args.get()).map_err(|_| "a name's args have no name")?;
+        // Dart's names end in their thread's id.
+        let told = told.name.strip_suffix(&format!(" ({tid})")).unwrap_or(&told.name);
+        name = names.id(told.as_bytes());
+    }
+    let args = match text.args.map(RawValue::get) {
+        Some(args) if args != "{}" && args != "null" && values.is_empty() => {
+            names.id(args.as_bytes())
+        }
+        _ => NameId::NONE,
+    };
+    let category = names.id(text.cat.as_bytes());
+    let scope = text.scope.map(|scope| names.id(scope.as_bytes()));
+    let cpu_ns = text.tts.and_then(ns);
+    Ok(Event { kind, at_ns, pid, tid, name, category, scope, id, args, cpu_ns, values })
+}
+
+#[derive(Deserialize)]
+struct Named<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+}
+
+/// Microseconds, as ns.
+fn ns(us: f64) -> Option<u64> {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
+    (us.is_finite() && (0.0..1e16).contains(&us)).then(|| (us * 1000.0).round() as u64)
+}
+
+/// A process or a thread: a number, or a text that stands for one.
+fn process(text: &RawValue) -> u32 {
+    let text = text.get();
+    let number = text.trim_matches('"').parse::<i64>().ok();
+    match number.and_then(|number| u32::try_from(number).ok()) {
+        Some(number) if number < crate::model::FIRST_KEY => number,
+        #[allow(clippy::cast_possible_truncation, reason = "a number for a text")]
+        _ => (hash(text) as u32) % crate::model::FIRST_KEY,
+    }
+}
+
+/// An id: a number; a text of hex digits, with 0x or not; another text stands for a number.
+fn number(text: &str) -> i64 {
+    if let Ok(number) = text.parse::<i64>() {
+        return number;
+    }
+    let text = text.trim_matches('"');
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    u64::from_str_radix(digits, 16).unwrap_or_else(|_| hash(text)).cast_signed()
+}
+
+/// FNV-1a.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

@@ -1,0 +1,261 @@
+//! The trace event format: JSON as Chrome, the Dart VM and Flutter write it.
+//!
+//! [`scan`] takes the events out of the file, [`event`] reads one; here they are sorted by time (files need
+//! not be) and put into the model. A complete event (X) becomes a slice like one of B and E.
+
+mod event;
+mod scan;
+
+use crate::builder::{AsyncKey, Builder, Live, MAX_EVENTS};
+use crate::error::Error;
+use crate::model::{Async, Counter, Flow, FlowKind, Instant, Trace, UNFINISHED};
+use crate::names::NameId;
+use event::{Event, Kind};
+use scan::{Scanner, Take};
+use std::collections::HashMap;
+use std::io::BufRead;
+
+/// Reads it.
+///
+/// # Errors
+/// [`Error::At`] where the file is no JSON of this kind; [`Error::NoTrace`] when it has no event.
+pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
+    let mut reader = Reader::default();
+    let mut scanner = Scanner::new(text);
+    let end = scanner.scan(&mut reader)?;
+    let losses = &mut reader.builder.trace.losses;
+    if let Some(end) = end {
+        losses.truncated = Some((end.at, end.why));
+    } else if losses.lines > MAX_EVENTS {
+        losses.truncated = Some((0, format!("it has more than {MAX_EVENTS} events")));
+    }
+    if losses.lines == losses.bad_lines && losses.lines > 0 {
+        let why = losses.shown.first().map_or("", |bad| bad.why);
+        return Err(Error::NoTrace(format!("none of its {} events is one: {why}", losses.lines)));
+    }
+    let has_events = losses.lines > 0 || scanner.members.contains_key("traceEvents");
+    if !has_events && !scanner.members.is_empty() {
+        return Err(Error::NoTrace("its object has no traceEvents".to_owned()));
+    }
+    if let Some(serde_json::Value::Object(about)) = scanner.members.remove("otherData") {
+        reader.builder.trace.about = about;
+    }
+    Ok(reader.finish())
+}
+
+#[derive(Default)]
+struct Reader {
+    builder: Builder,
+    events: Vec<Event>,
+    threads: HashMap<(u32, u32), ThreadOf>,
+    /// Names that are told of threads; they may come last.
+    names: HashMap<(u32, u32), NameId>,
+}
+
+struct ThreadOf {
+    live: Live,
+    is_named: bool,
+    /// When the slices that are open end; none for those that an E ends.
+    ends: Vec<Option<(u64, Option<u64>)>>,
+}
+
+impl Take for Reader {
+    fn event(&mut self, text: &[u8]) {
+        self.builder.trace.losses.lines += 1;
+        let parsed = event::parse(text, &mut self.builder.trace.names);
+        let number = self.builder.trace.losses.lines;
+        match parsed {
+            Ok(event) => match event.kind {
+                Kind::ThreadName => {
+                    self.names.insert((event.pid, event.tid), event.name);
+                }
+                Kind::ProcessName => self.builder.process_name(event.pid, event.name),
+                Kind::Other(ph) => self.builder.other(&[b'p', b'h', b':', ph]),
+                _ => self.events.push(event),
+            },
+            Err(why) => self.builder.trace.losses.bad(number, why, text),
+        }
+    }
+
+    fn too_long(&mut self, beginning: &[u8]) {
+        self.builder.trace.losses.lines += 1;
+        let number = self.builder.trace.losses.lines;
+        self.builder.trace.losses.bad(number, "an event of more than 1 MB", beginning);
+    }
+
+    fn is_full(&self) -> bool {
+        self.builder.trace.losses.lines > MAX_EVENTS || self.builder.is_full().is_some()
+    }
+}
+
+impl Reader {
+    fn finish(mut self) -> Trace {
+        let mut events = std::mem::take(&mut self.events);
+        events.sort_by_key(|event| event.at_ns);
+        for group in events.chunk_by_mut(|a, b| a.at_ns == b.at_ns) {
+            longest_first(group);
+        }
+        for event in &events {
+            self.put(event);
+        }
+        let mut named: Vec<_> = self.names.iter().map(|(&of, &name)| (of, name)).collect();
+        named.sort_unstable();
+        for (of, ThreadOf { live, ends, .. }) in &mut self.threads {
+            close(&mut self.builder, *live, ends, u64::MAX);
+            named.retain(|(other, _)| other != of);
+        }
+        let from_ns = self.builder.trace.span_ns.map_or(0, |(first, _)| first);
+        for ((pid, tid), name) in named {
+            let live = self.builder.new_thread(tid, Some(pid));
+            self.builder.name_id(live, from_ns, name);
+        }
+        self.builder.finish()
+    }
+
+    fn put(&mut self, event: &Event) {
+        let of = (event.pid, event.tid);
+        let builder = &mut self.builder;
+        let thread = self.threads.entry(of).or_insert_with(|| ThreadOf {
+            live: builder.new_thread(event.tid, Some(event.pid)),
+            is_named: false,
+            ends: Vec::new(),
+        });
+        let live = thread.live;
+        close(builder, live, &mut thread.ends, event.at_ns);
+        let at_ns = builder.at(live, event.at_ns);
+        if !thread.is_named {
+            thread.is_named = true;
+            if let Some(&name) = self.names.get(&of) {
+                builder.name_id(live, at_ns, name);
+            }
+        }
+        let key = builder.key(live);
+        let &Event { pid, name, category, args, .. } = event;
+        match event.kind {
+            Kind::Begin => {
+                thread.ends.push(None);
+                if let Some(place) = builder.begin(live, at_ns, name, category) {
+                    builder.args(live, place, args);
+                    builder.cpu(live, place, event.cpu_ns, None);
+                }
+            }
+            Kind::Complete { dur_ns, cpu_ns } => {
+                let mut end_ns = at_ns.saturating_add(dur_ns);
+                // Slices nest: what is longer than the one around it is cut.
+                let around = thread.ends.iter().rev().flatten().next();
+                if let Some(&(limit_ns, _)) = around.filter(|&&(limit_ns, _)| limit_ns < end_ns) {
+                    builder.trace.losses.overlapping += 1;
+                    end_ns = limit_ns;
+                }
+                let cpu_end =
+                    event.cpu_ns.zip(cpu_ns).map(|(begin, took)| begin.saturating_add(took));
+                thread.ends.push(Some((end_ns, cpu_end)));
+                if let Some(place) = builder.begin(live, at_ns, name, category) {
+                    builder.args(live, place, args);
+                    builder.cpu(live, place, event.cpu_ns, None);
+                }
+            }
+            Kind::End => {
+                while let Some(Some(_)) = thread.ends.last() {
+                    if !thread.ends.contains(&None) {
+                        break;
+                    }
+                    builder.trace.losses.overlapping += 1;
+                    builder.end(live, at_ns);
+                    thread.ends.pop();
+                }
+                if matches!(thread.ends.last(), Some(None)) {
+                    thread.ends.pop();
+                    if let Some(place) = builder.end(live, at_ns) {
+                        builder.cpu(live, place, None, event.cpu_ns);
+                        builder.more_args(live, place, args);
+                    }
+                } else {
+                    builder.trace.losses.unmatched_ends += 1;
+                }
+            }
+            Kind::Instant => {
+                builder.instant(Instant {
+                    thread: key,
+                    pid,
+                    track: event.scope,
+                    name,
+                    category,
+                    args,
+                    at_ns,
+                });
+            }
+            Kind::AsyncBegin | Kind::AsyncEnd => {
+                let (track, cookie) = (event.scope, event.id);
+                let of = AsyncKey { pid, track, of: category, cookie };
+                if event.kind == Kind::AsyncEnd {
+                    builder.end_async(of, live, at_ns, name);
+                    return;
+                }
+                let (threads, start_ns, end_ns) = ([key; 2], at_ns, UNFINISHED);
+                builder.begin_async(
+                    of,
+                    Async { threads, pid, track, name, category, args, cookie, start_ns, end_ns },
+                );
+            }
+            Kind::Counter => {
+                for &(name, value) in &event.values {
+                    let rounded = value.round();
+                    builder.trace.losses.rounded += u64::from(rounded != value);
+                    #[allow(clippy::cast_possible_truncation, reason = "saturates")]
+                    let value = rounded as i64;
+                    builder.counter(Counter { thread: key, pid, name, at_ns, value });
+                }
+            }
+            Kind::Flow(kind) => {
+                let id = event.id.cast_unsigned();
+                builder.flow(Flow { thread: key, name, category, id, kind, at_ns });
+            }
+            Kind::ThreadName | Kind::ProcessName | Kind::Other(_) => {}
+        }
+    }
+}
+
+/// Ends what ends by then.
+fn close(
+    builder: &mut Builder,
+    live: Live,
+    ends: &mut Vec<Option<(u64, Option<u64>)>>,
+    by_ns: u64,
+) {
+    while let Some(&Some((end_ns, cpu_ns))) = ends.last() {
+        if end_ns > by_ns {
+            break;
+        }
+        ends.pop();
+        let end_ns = builder.at(live, end_ns);
+        if let Some(place) = builder.end(live, end_ns) {
+            builder.cpu(live, place, None, cpu_ns);
+        }
+    }
+}
+
+/// Of complete events that begin together the longest is around the others; those of other kinds stay where
+/// they are.
+fn longest_first(group: &mut [Event]) {
+    let places: Vec<usize> = group
+        .iter()
+        .enumerate()
+        .filter(|(_, event)| event.dur_ns().is_some())
+        .map(|(place, _)| place)
+        .collect();
+    if places.len() < 2 {
+        return;
+    }
+    let mut complete: Vec<Event> =
+        places.iter().filter_map(|&place| group.get(place).cloned()).collect();
+    complete.sort_by_key(|event| std::cmp::Reverse(event.dur_ns()));
+    for (place, event) in places.into_iter().zip(complete) {
+        if let Some(slot) = group.get_mut(place) {
+            *slot = event;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,268 @@
+//! Takes the events out of a file of JSON, one at a time: of an array, which need not end, or of the
+//! `traceEvents` of an object. A file of any size takes the memory of one event.
+
+use crate::error::Error;
+use serde_json::{Map, Value};
+use std::io::{BufRead, ErrorKind};
+
+/// An event, or another value, that is longer is left out.
+const MAX_VALUE_BYTES: usize = 1 << 20;
+/// The longest name of a member that matters.
+const MAX_KEY_BYTES: usize = 256;
+
+/// What is found.
+pub(crate) trait Take {
+    /// An element of the array of events.
+    fn event(&mut self, text: &[u8]);
+    /// An element that is too long.
+    fn too_long(&mut self, beginning: &[u8]);
+    /// Whether it will take more.
+    fn is_full(&self) -> bool;
+}
+
+/// Where a file ended that had not to.
+pub(crate) struct End {
+    pub(crate) at: u64,
+    pub(crate) why: String,
+}
+
+pub(crate) struct Scanner<R> {
+    inner: R,
+    offset: u64,
+    failed: Option<std::io::Error>,
+    /// Members of the object beside its events, those that are short.
+    pub(crate) members: Map<String, Value>,
+}
+
+enum Found {
+    Whole,
+    TooLong,
+    Ended,
+}
+
+impl<R: BufRead> Scanner<R> {
+    pub(crate) fn new(inner: R) -> Self {
+        Self { inner, offset: 0, failed: None, members: Map::new() }
+    }
+
+    /// Gives all events.
+    pub(crate) fn scan(&mut self, take: &mut impl Take) -> Result<Option<End>, Error> {
+        if self.peek() == Some(0xEF) {
+            (0..3).for_each(|_| self.skip());
+        }
+        self.spaces();
+        let ended = match self.peek() {
+            Some(b'[') => {
+                self.skip();
+                // An array need not end: who wrote it may have been killed.
+                self.elements(take);
+                None
+            }
+            Some(b'{') => {
+                self.skip();
+                self.object(take, 0)
+            }
+            other => {
+                return Err(Error::At {
+                    offset: self.offset,
+                    why: match other {
+                        Some(byte) => {
+                            format!("JSON begins with [ or {{, not {:?}", char::from(byte))
+                        }
+                        None => "it is empty".to_owned(),
+                    },
+                });
+            }
+        };
+        let at = self.offset;
+        Ok(match self.failed.take() {
+            Some(error) => Some(End { at, why: error.to_string() }),
+            None => ended.map(|why| End { at, why: why.to_owned() }),
+        })
+    }
+
+    fn object(&mut self, take: &mut impl Take, depth: u8) -> Option<&'static str> {
+        const WITHIN: Option<&str> = Some("it ends within its object");
+        loop {
+            self.spaces();
+            match self.peek() {
+                Some(b',') => {
+                    self.skip();
+                    continue;
+                }
+                Some(b'}') => {
+                    self.skip();
+                    return None;
+                }
+                Some(b'"') => {}
+                Some(_) => return Some("there is no member's name here"),
+                None => return WITHIN,
+            }
+            let mut key = Vec::new();
+            self.value(&mut key, MAX_KEY_BYTES);
+            let key = serde_json::from_slice(&key).unwrap_or_else(|_| String::new());
+            self.spaces();
+            if self.peek() != Some(b':') {
+                return WITHIN;
+            }
+            self.skip();
+            self.spaces();
+            match (&*key, self.peek()) {
+                ("traceEvents", Some(b'[')) => {
+                    self.skip();
+                    if !self.elements(take) {
+                        return Some("it ends within its events");
+                    }
+                }
+                // What the Dart VM's service answers.
+                ("result", Some(b'{')) if depth == 0 => {
+                    self.skip();
+                    if let Some(why) = self.object(take, 1) {
+                        return Some(why);
+                    }
+                }
+                _ => {
+                    let mut text = Vec::new();
+                    if let (Found::Whole, Ok(value)) =
+                        (self.value(&mut text, MAX_VALUE_BYTES), serde_json::from_slice(&text))
+                    {
+                        self.members.insert(key, value);
+                    }
+                }
+            }
+            if take.is_full() {
+                return None;
+            }
+        }
+    }
+
+    /// The elements of an array: whether it ended.
+    fn elements(&mut self, take: &mut impl Take) -> bool {
+        let mut text = Vec::new();
+        loop {
+            self.spaces();
+            match self.peek() {
+                None => return false,
+                Some(b']') => {
+                    self.skip();
+                    return true;
+                }
+                Some(b',') => {
+                    self.skip();
+                    continue;
+                }
+                Some(_) => {}
+            }
+            text.clear();
+            match self.value(&mut text, MAX_VALUE_BYTES) {
+                Found::Whole => take.event(&text),
+                Found::TooLong => take.too_long(&text),
+                // What is cut off is no event.
+                Found::Ended => return false,
+            }
+            if take.is_full() {
+                return true;
+            }
+        }
+    }
+
+    /// A value, to where it ends; its text as far as there is room for.
+    fn value(&mut self, text: &mut Vec<u8>, room: usize) -> Found {
+        let (mut depth, mut in_string, mut is_escaped, mut is_scalar) =
+            (0_u64, false, false, false);
+        let mut is_long = false;
+        loop {
+            let Some(bytes) = self.fill() else { return Found::Ended };
+            let mut used = 0;
+            let mut is_done = false;
+            for &byte in bytes {
+                if in_string {
+                    used += 1;
+                    match byte {
+                        _ if is_escaped => is_escaped = false,
+                        b'\\' => is_escaped = true,
+                        b'"' => {
+                            in_string = false;
+                            is_done = depth == 0;
+                        }
+                        _ => {}
+                    }
+                } else {
+                    match byte {
+                        // The end of a number or a word is what is behind it.
+                        b',' | b']' | b'}' | b' ' | b'\n' | b'\r' | b'\t' | b':' if depth == 0 => {
+                            is_done = is_scalar;
+                            used += usize::from(!is_scalar);
+                            is_scalar = true;
+                            if is_done {
+                                break;
+                            }
+                            continue;
+                        }
+                        b'"' => in_string = true,
+                        b'{' | b'[' => depth += 1,
+                        b'}' | b']' => {
+                            depth -= 1;
+                            is_done = depth == 0;
+                        }
+                        _ => is_scalar |= depth == 0,
+                    }
+                    used += 1;
+                }
+                if is_done {
+                    break;
+                }
+            }
+            let taken = bytes.get(..used).unwrap_or_default();
+            if text.len() + taken.len() <= room {
+                text.extend_from_slice(taken);
+            } else {
+                is_long = true;
+            }
+            self.consume(used);
+            if is_done {
+                return if is_long { Found::TooLong } else { Found::Whole };
+            }
+        }
+    }
+
+    fn spaces(&mut self) {
+        while self.peek().is_some_and(|byte| byte.is_ascii_whitespace()) {
+            self.skip();
+        }
+    }
+
+    fn peek(&mut self) -> Option<u8> {
+        self.fill()?.first().copied()
+    }
+
+    fn skip(&mut self) {
+        if self.fill().is_some() {
+            self.consume(1);
+        }
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.inner.consume(count);
+        self.offset += count as u64;
+    }
+
+    /// What comes next; none at the end, and where it cannot be read on.
+    fn fill(&mut self) -> Option<&[u8]> {
+        if self.failed.is_some() {
+            return None;
+        }
+        loop {
+            match self.inner.fill_buf() {
+                Ok(_) => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.failed = Some(error);
+                    return None;
+                }
+            }
+        }
+        // Buffered by now.
+        self.inner.fill_buf().ok().filter(|bytes| !bytes.is_empty())
+    }
+}

@@ -1,0 +1,157 @@
+//! Events of every kind, files of every shape, and what is wrong in bad ones.
+
+use super::*;
+use crate::model::NO_PARENT;
+
+fn of(text: &str) -> Trace {
+    read(text.as_bytes()).unwrap()
+}
+
+/// Name, category, begin and end in µs, parent.
+fn slices(trace: &Trace, thread: u32) -> Vec<(&str, &str, u64, u64, Option<u32>)> {
+    let slices = trace.threads[&thread].slices.iter();
+    let told = slices.map(|slice| {
+        let parent = (slice.parent != NO_PARENT).then_some(slice.parent);
+        let (name, category) = (trace.names.text(slice.name), trace.names.text(slice.category));
+        (name, category, slice.start_ns / 1000, slice.end_ns / 1000, parent)
+    });
+    told.collect()
+}
+
+#[test]
+fn every_kind_of_event_is_read() {
+    let trace = of(r#"{"displayTimeUnit":"ns","otherData":{"app":"x"},"traceEvents":[
+        {"ph":"M","name":"process_name","pid":1,"args":{"name":"com.example"}},
+        {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":"1.ui (2)"}},
+        {"ph":"M","name":"thread_sort_index","pid":1,"tid":2,"args":{"sort_index":1}},
+        {"ph":"B","name":"a","cat":"Dart","pid":1,"tid":2,"ts":10.5,"tts":3,"args":{"x":[1,"}"]}},
+        {"ph":"X","name":"b","cat":"Embedder","pid":1,"tid":2,"ts":11,"dur":2,"tts":4,"tdur":1},
+        {"ph":"E","pid":1,"tid":2,"ts":15,"tts":7,"args":{"y":2}},
+        {"ph":"i","s":"p","name":"now","pid":1,"tid":2,"ts":16},
+        {"ph":"b","cat":"c","name":"task","id":"1f","pid":1,"tid":2,"ts":17},
+        {"ph":"n","cat":"c","name":"in it","id":"1f","pid":1,"tid":2,"ts":18},
+        {"ph":"e","cat":"c","name":"task","id":"0x1F","pid":1,"tid":3,"ts":19},
+        {"ph":"C","name":"heap","pid":1,"tid":2,"ts":20,"args":{"used":7,"free":2.5}},
+        {"ph":"C","name":"fps","pid":1,"tid":2,"ts":20,"args":{"value":60}},
+        {"ph":"s","name":"f","id":5,"pid":1,"tid":2,"ts":12},
+        {"ph":"t","name":"f","id":5,"pid":1,"tid":2,"ts":13},
+        {"ph":"f","bp":"e","name":"f","id":5,"pid":1,"tid":3,"ts":14},
+        {"ph":"v","name":"memory","pid":1,"tid":2,"ts":1}
+    ]}"#);
+    assert_eq!(trace.losses.bad_lines, 0, "{:?}", trace.losses.shown);
+    assert_eq!(
+        slices(&trace, 2),
+        [("a", "Dart", 10, 15, None), ("b", "Embedder", 11, 13, Some(0))]
+    );
+    let main = &trace.threads[&2];
+    assert_eq!((main.pid, main.name(&trace.names)), (Some(1), "1.ui"));
+    assert_eq!(main.cpu_ns, [(3000, 7000), (4000, 5000)]);
+    assert_eq!(trace.names.text(main.args[&0]), r#"{"x":[1,"}"],"y":2}"#);
+    assert_eq!(trace.names.text(trace.processes[&1].name), "com.example");
+    let task = trace.asyncs[0];
+    assert_eq!(
+        (task.cookie, task.start_ns, task.end_ns, task.threads),
+        (0x1f, 17_000, 19_000, [2, 3])
+    );
+    let instants: Vec<_> = trace.instants.iter().map(|one| trace.names.text(one.name)).collect();
+    assert_eq!(instants, ["now", "in it"]);
+    let counters: Vec<_> =
+        trace.counters.iter().map(|one| (trace.names.text(one.name), one.value)).collect();
+    assert_eq!(counters, [("heap.free", 3), ("heap.used", 7), ("fps", 60)]);
+    assert_eq!(trace.losses.rounded, 1);
+    let flows: Vec<_> = trace.flows.iter().map(|flow| (flow.kind, flow.id, flow.thread)).collect();
+    assert_eq!(flows, [(FlowKind::Start, 5, 2), (FlowKind::Step, 5, 2), (FlowKind::End, 5, 3)]);
+    assert_eq!(trace.kernel_events, [("ph:M".to_owned(), 1), ("ph:v".to_owned(), 1)].into());
+    assert_eq!(trace.about["app"], "x");
+}
+
+#[test]
+fn every_shape_of_a_file_is_read() {
+    let event = r#"{"ph":"X","name":"a","pid":1,"tid":2,"ts":1,"dur":1}"#;
+    for text in [
+        format!("[{event}]"),
+        format!("\u{feff} [ {event} ,\n{event}]"),
+        format!("[{event},"),
+        format!("[{event},{{\"ph\":\"X\",\"na"),
+        format!(r#"{{"traceEvents":[{event}],"a":{{"b":[1,"]"]}}}}"#),
+        format!(r#"{{"a":"\"}}","traceEvents":[{event}]}}"#),
+        format!(r#"{{"jsonrpc":"2.0","result":{{"type":"Timeline","traceEvents":[{event}]}}}}"#),
+    ] {
+        let trace = of(&text);
+        assert!(!slices(&trace, 2).is_empty(), "{text}");
+        assert_eq!(trace.losses.truncated, None, "{text}");
+    }
+    let cut = of(&format!(r#"{{"traceEvents":[{event},"#));
+    assert_eq!(cut.losses.truncated, Some((69, "it ends within its events".to_owned())));
+}
+
+#[test]
+fn complete_events_nest_by_time_whatever_their_order() {
+    let x = |name: &str, ts: u64, dur: u64| {
+        format!(r#"{{"ph":"X","name":"{name}","pid":1,"tid":2,"ts":{ts},"dur":{dur}}}"#)
+    };
+    let all =
+        [x("leaf", 0, 1), x("child", 0, 5), x("next", 10, 3), x("root", 0, 10), x("long", 12, 9)];
+    let trace = of(&format!("[{}]", all.join(",")));
+    assert_eq!(
+        slices(&trace, 2),
+        [
+            ("root", "", 0, 10, None),
+            ("child", "", 0, 5, Some(0)),
+            ("leaf", "", 0, 1, Some(1)),
+            ("next", "", 10, 13, None),
+            ("long", "", 12, 13, Some(3)),
+        ]
+    );
+    assert_eq!(trace.losses.overlapping, 1);
+}
+
+#[test]
+fn bad_events_are_counted_and_shown_and_the_rest_is_read() {
+    let deep = "[".repeat(200_000) + &"]".repeat(200_000);
+    let trace = of(&format!(
+        r#"[{{"ph":"X"}},{{"ph":"B","ts":-1}},7,"x",{{"ph":7}},{{"a":{deep}}},{{"ph":"b","ts":1}},
+            {{"ph":"C","ts":1,"args":{{"v":"x"}}}},{{"ph":"i","ts":1,"name":"ok"}}]"#
+    ));
+    let shown: Vec<_> = trace.losses.shown.iter().map(|bad| (bad.number, bad.why)).collect();
+    assert_eq!(
+        shown,
+        [
+            (1, "a complete event's dur is no time"),
+            (2, "an event's ts is no time"),
+            (3, "an event's field is of another kind"),
+            (4, "an event's field is of another kind"),
+            (5, "an event's field is of another kind"),
+            (6, "an event's field is of another kind"),
+            (7, "an event without its id"),
+            (8, "a counter's value is no number"),
+        ]
+    );
+    assert_eq!(trace.instants.len(), 1);
+    for (text, error) in [
+        ("", "is wrong at byte 0: it is empty"),
+        ("  x", "is wrong at byte 2: JSON begins with [ or {, not 'x'"),
+        ("{\"a\":1}", "is no trace: its object has no traceEvents"),
+        ("[1]", "is no trace: none of its 1 events is one: an event's field is of another kind"),
+    ] {
+        assert_eq!(read(text.as_bytes()).unwrap_err().to_string(), error);
+    }
+}
+
+#[test]
+fn threads_of_two_processes_may_have_one_id() {
+    let trace = of(
+        r#"[{"ph":"B","name":"a","pid":1,"tid":1,"ts":1},{"ph":"B","name":"b","pid":2,"tid":1,"ts":2},
+        {"ph":"E","pid":1,"tid":1,"ts":3},{"ph":"E","pid":2,"tid":1,"ts":4}]"#,
+    );
+    let told: Vec<_> = trace.threads.values().map(|thread| (thread.tid, thread.pid)).collect();
+    assert_eq!(told, [(1, Some(1)), (1, Some(2))]);
+    assert_eq!(trace.losses.unclosed + trace.losses.unmatched_ends, 0);
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_is_too_much_for_it(text in "[\\[\\]{}\",:a-z0-9 ]{0,80}") {
+        let _ = read(text.as_bytes());
+    }
+}

@@ -1,0 +1,192 @@
+//! From a method trace to a trace, and back.
+
+use super::{Action, Method, MethodTrace, Record};
+use crate::builder::Builder;
+use crate::model::{Thread, Trace};
+use crate::names::NameId;
+use crate::timeline::{Event, Timeline};
+use std::collections::{BTreeMap, HashMap};
+
+/// What of a trace a method trace cannot hold: how many.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Left {
+    /// Begins and ends of threads behind the 65,535th.
+    pub threads: u64,
+    /// Times that are no whole microseconds; rounded down.
+    pub rounded: u64,
+    /// Names that had tabs, line breaks or nothing in them.
+    pub renamed: u64,
+    /// Slices whose end was not there: they end by an unroll.
+    pub unrolled: u64,
+}
+
+impl MethodTrace {
+    /// The trace that it is. A method that ends while others within it are open ends those too; an end of a
+    /// method that is not open is counted.
+    #[must_use]
+    pub fn to_trace(&self) -> Trace {
+        let mut builder = Builder::default();
+        let pid = self.key("pid").and_then(|pid| pid.parse().ok());
+        let methods: HashMap<u32, NameId> = self
+            .methods
+            .iter()
+            .map(|method| (method.id, builder.trace.names.id(method.text().as_bytes())))
+            .collect();
+        let threads: HashMap<u16, &str> =
+            self.threads.iter().map(|(id, name)| (*id, &**name)).collect();
+        let at = |us: u64| self.start_us.saturating_add(us).saturating_mul(1000);
+        for record in &self.records {
+            let live = builder.thread(record.thread.into(), pid);
+            let at_ns = builder.at(live, at(record.wall_us));
+            if let Some(name) = threads.get(&record.thread) {
+                builder.name(live, at_ns, name.as_bytes());
+            }
+            let cpu_ns = self.is_dual.then(|| record.time_us.saturating_mul(1000));
+            let name = match methods.get(&record.method) {
+                Some(&name) => name,
+                None => builder.trace.names.id(format!("{:#x}", record.method).as_bytes()),
+            };
+            if record.action == Action::Enter {
+                if let Some(place) = builder.begin(live, at_ns, name, NameId::NONE) {
+                    builder.cpu(live, place, cpu_ns, None);
+                }
+                continue;
+            }
+            let is_it =
+                |&place: &u32| builder.slice(live, place).is_some_and(|slice| slice.name == name);
+            match builder.open(live).iter().rposition(is_it) {
+                Some(depth) => {
+                    while builder.open(live).len() > depth + 1 {
+                        builder.leave_open(live, at_ns);
+                    }
+                    if let Some(place) = builder.end(live, at_ns) {
+                        builder.cpu(live, place, None, cpu_ns);
+                    }
+                }
+                None => builder.trace.losses.unmatched_ends += 1,
+            }
+        }
+        for (key, value) in &self.keys {
+            builder.trace.about.insert(key.clone(), value.clone().into());
+        }
+        let mut trace = builder.finish();
+        let losses = &mut trace.losses;
+        losses.lines = self.losses.lines;
+        losses.bad_lines = self.losses.bad_lines;
+        losses.shown.clone_from(&self.losses.shown);
+        losses.truncated.clone_from(&self.losses.truncated);
+        // Threads that are named and did nothing.
+        for (id, name) in &self.threads {
+            let tid = u32::from(*id);
+            let (names, span) = (&mut trace.names, trace.span_ns);
+            trace.threads.entry(tid).or_insert_with(|| {
+                let names = vec![(span.map_or(0, |(first, _)| first), names.id(name.as_bytes()))];
+                Thread { tid, pid, names, ..Thread::default() }
+            });
+        }
+        trace
+    }
+
+    /// What of a trace can be a method trace: threads and slices. With both times where the trace has them,
+    /// unless only wall time is wanted.
+    #[must_use]
+    pub fn of_trace(trace: &Trace, wants_cpu: bool) -> (Self, Left) {
+        let mut left = Left::default();
+        let has_cpu = trace.threads.values().any(|thread| !thread.cpu_ns.is_empty());
+        let first_ns = trace.span_ns.map_or(0, |(first, _)| first);
+        let start_us = first_ns / 1000;
+        let mut made = Self {
+            version: if wants_cpu && has_cpu { 3 } else { 2 },
+            is_dual: wants_cpu && has_cpu,
+            start_us,
+            ..Self::default()
+        };
+        let span_us = trace.span_ns.map_or(0, |(first, last)| last / 1000 - first / 1000);
+        let mut key = |name: &str, value: String| made.keys.push((name.to_owned(), value));
+        key("elapsed-time-usec", span_us.to_string());
+        key("num-method-calls", trace.slice_count().to_string());
+        key("clock-call-overhead-nsec", "0".to_owned());
+        key("vm", "art".to_owned());
+        let mut pids: Vec<u32> = trace.threads.values().filter_map(|thread| thread.pid).collect();
+        pids.dedup();
+        if let [pid] = *pids {
+            key("pid", pid.to_string());
+        }
+        let mut ids: BTreeMap<u32, u16> = BTreeMap::new();
+        let with_slices = trace.threads.iter().filter(|(_, thread)| !thread.slices.is_empty());
+        for ((&key, thread), id) in with_slices.zip(1..=u16::MAX) {
+            ids.insert(key, id);
+            let name = cleaned(thread.name(&trace.names), &mut left.renamed);
+            made.threads.push((id, name));
+        }
+        let mut methods: HashMap<NameId, u32> = HashMap::new();
+        for (at_ns, event) in Timeline::of(trace) {
+            let (key, place, is_begin) = match event {
+                Event::Begin(key, place) => (key, place, true),
+                Event::End(key, place) => (key, place, false),
+                _ => continue,
+            };
+            let Some(&thread) = ids.get(&key) else {
+                left.threads += 1;
+                continue;
+            };
+            let of = trace.threads.get(&key);
+            let Some(slice) = of.and_then(|thread| thread.slices.get(place as usize)) else {
+                continue;
+            };
+            let next = u32::try_from(methods.len()).unwrap_or(u32::MAX >> 2);
+            let method = *methods.entry(slice.name).or_insert_with(|| {
+                let id = (next + 1) << 2;
+                let text = cleaned(trace.names.text(slice.name), &mut left.renamed);
+                made.methods.push(Method::of_text(id, text));
+                id
+            });
+            let action = match (is_begin, slice.ended) {
+                (true, _) => Action::Enter,
+                (false, true) => Action::Exit,
+                (false, false) => Action::Unroll,
+            };
+            left.unrolled += u64::from(action == Action::Unroll);
+            let wall_us = (at_ns / 1000).saturating_sub(start_us);
+            left.rounded += u64::from(at_ns % 1000 != 0);
+            let cpu = of.and_then(|thread| thread.cpu_ns.get(place as usize));
+            let time_us = match cpu.filter(|_| made.is_dual) {
+                Some(&(begin_ns, end_ns)) => (if is_begin { begin_ns } else { end_ns }) / 1000,
+                None if made.is_dual => 0,
+                None => wall_us,
+            };
+            made.records.push(Record { thread, action, method, time_us, wall_us });
+        }
+        (made, left)
+    }
+}
+
+fn cleaned(text: &str, changed: &mut u64) -> String {
+    if text.is_empty() {
+        *changed += 1;
+        return "(no name)".to_owned();
+    }
+    if text.contains(['\t', '\n', '\r']) || text.ends_with(' ') {
+        *changed += 1;
+        return text.replace(['\t', '\n', '\r'], " ").trim_end().to_owned();
+    }
+    text.to_owned()
+}
+
+impl Method {
+    /// What `class.name(signature)` says; what is none is a name alone.
+    fn of_text(id: u32, text: String) -> Self {
+        let head = text.split('(').next().unwrap_or_default();
+        let is_word = |part: &str| {
+            let is_letter = |char: char| char.is_alphanumeric() || "_$<>-/".contains(char);
+            !part.is_empty() && part.chars().all(is_letter)
+        };
+        match head.rsplit_once('.') {
+            Some((class, name)) if is_word(name) && class.split('.').all(is_word) => {
+                let signature = text.get(head.len()..).unwrap_or_default().to_owned();
+                Self { id, class: class.to_owned(), name: Some(name.to_owned()), signature }
+            }
+            _ => Self { id, class: text, name: None, signature: String::new() },
+        }
+    }
+}

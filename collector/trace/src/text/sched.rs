@@ -1,0 +1,35 @@
+//! What the scheduler's events say of threads.
+
+use super::line::{Line, decimal};
+use crate::builder::Builder;
+
+pub(crate) fn take(builder: &mut Builder, at_ns: u64, line: &Line<'_>) {
+    let payload = line.payload;
+    match line.event {
+        b"sched_switch" => {
+            let state = value(payload, b"prev_state=").and_then(|state| state.first().copied());
+            if let (Some(tid), Some(state)) = (number(payload, b"prev_pid="), state) {
+                builder.state(tid, at_ns, state);
+            }
+            if let Some(tid) = number(payload, b"next_pid=") {
+                builder.state(tid, at_ns, b'r');
+            }
+        }
+        b"sched_waking" | b"sched_wakeup" | b"sched_wakeup_new" => {
+            if let Some(tid) = number(payload, b" pid=") {
+                builder.woken(tid, at_ns);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What stands behind a key, to the next space. Names of threads stand before the ids: the last one counts.
+fn value<'a>(payload: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    let rest = payload.get(memchr::memmem::rfind(payload, key)? + key.len()..)?;
+    rest.split(|&byte| byte == b' ').next()
+}
+
+fn number(payload: &[u8], key: &[u8]) -> Option<u32> {
+    u32::try_from(decimal(value(payload, key)?)?).ok()
+}

@@ -1,0 +1,146 @@
+//! What stands around ftrace text: systrace's HTML page, and its PROCESS DUMP section, which names
+//! processes and threads.
+
+use crate::builder::Builder;
+
+/// Where in a file a line stands.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+enum Place {
+    /// In text that nothing is around, or in a page's data.
+    #[default]
+    Text,
+    /// In a page, outside of its data.
+    Page,
+    /// In a section of a page that is no text.
+    Other,
+    /// In a table of ps: which columns it has.
+    Processes(Columns),
+    Threads,
+}
+
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct Columns {
+    name: Option<usize>,
+    has_more: bool,
+}
+
+/// Follows the sections of a file.
+#[derive(Debug, Default)]
+pub(crate) struct Sections {
+    place: Place,
+    is_page: bool,
+    has_begun: bool,
+}
+
+impl Sections {
+    /// Whether the line is no line of ftrace text, but one of what is around it.
+    pub(crate) fn takes(&mut self, line: &[u8], builder: &mut Builder) -> bool {
+        let text = line.trim_ascii();
+        if !self.has_begun {
+            if text.is_empty() {
+                return true;
+            }
+            self.has_begun = true;
+            let lower: Vec<u8> = text.iter().take(15).map(u8::to_ascii_lowercase).collect();
+            self.is_page = lower.starts_with(b"<!doctype html") || lower.starts_with(b"<html");
+            if self.is_page {
+                self.place = Place::Page;
+            }
+        }
+        if self.is_page && self.takes_of_page(text) {
+            return true;
+        }
+        if text.is_empty() || text.starts_with(b"TRACE:") {
+            return true;
+        }
+        if text == b"PROCESS DUMP" {
+            self.place = Place::Processes(Columns::default());
+            return true;
+        }
+        if text.starts_with(b"USER ") && !matches!(self.place, Place::Page | Place::Other) {
+            self.place = columns(text);
+            return true;
+        }
+        match &self.place {
+            Place::Text => false,
+            Place::Page | Place::Other => true,
+            Place::Processes(columns) => {
+                let row = process(text, columns, builder);
+                self.still(row.is_some())
+            }
+            Place::Threads => {
+                let row = thread(text, builder);
+                self.still(row.is_some())
+            }
+        }
+    }
+
+    /// A line that is no row of a table ends it.
+    fn still(&mut self, is_row: bool) -> bool {
+        if !is_row {
+            self.place = Place::Text;
+        }
+        is_row
+    }
+
+    fn takes_of_page(&mut self, text: &[u8]) -> bool {
+        if self.place == Place::Page {
+            if memchr::memmem::find(text, b"class=\"trace-data\"").is_some() {
+                let is_text = memchr::memmem::find(text, b"application/text").is_some();
+                self.place = if is_text { Place::Text } else { Place::Other };
+            }
+            return true;
+        }
+        if text.starts_with(b"</script>") {
+            self.place = Place::Page;
+            return true;
+        }
+        self.place == Place::Other
+    }
+}
+
+fn columns(header: &[u8]) -> Place {
+    let names: Vec<&[u8]> = words(header).collect();
+    if names.contains(&&b"TID"[..]) {
+        return Place::Threads;
+    }
+    let name = names.iter().position(|&name| name == b"NAME" || name == b"CMD");
+    let has_more = name.is_some_and(|name| name + 1 < names.len());
+    Place::Processes(Columns { name, has_more })
+}
+
+fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
+}
+
+fn number(word: &[u8]) -> Option<u32> {
+    super::line::decimal(word).and_then(|number| u32::try_from(number).ok())
+}
+
+/// `USER PID PPID … NAME`, a column COMM behind it or not. Old ps has a state without a column before the name.
+fn process(row: &[u8], columns: &Columns, builder: &mut Builder) -> Option<()> {
+    let words: Vec<&[u8]> = words(row).collect();
+    let pid = number(words.get(1)?)?;
+    number(words.get(2)?)?;
+    let name = match columns.name {
+        Some(name) if columns.has_more => words.get(name)?,
+        _ => words.last()?,
+    };
+    builder.process(pid, name);
+    Some(())
+}
+
+/// `USER PID TID CMD`: names have spaces.
+fn thread(row: &[u8], builder: &mut Builder) -> Option<()> {
+    let mut rest = row;
+    let mut word = || {
+        let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+        let (word, more) = rest.split_at_checked(end)?;
+        rest = more.trim_ascii_start();
+        Some(word)
+    };
+    word()?;
+    let (pid, tid) = (number(word()?)?, number(word()?)?);
+    builder.thread_of_dump(tid, pid, rest);
+    Some(())
+}

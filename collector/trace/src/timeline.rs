@@ -1,0 +1,151 @@
+//! A trace's events in the order of time, as they would have been written: for writers, and to merge traces.
+//!
+//! Events of a thread come in the thread's order. At the same time, slices begin first and end last, so that
+//! what happened in one that took no time is within it.
+
+use crate::model::{NO_PARENT, Thread, Trace, UNFINISHED};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// An event: where in the trace it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A slice of the thread with this key begins: its place.
+    Begin(u32, u32),
+    /// It ends. One whose end was not there ends too; [`crate::Slice::ended`] tells.
+    End(u32, u32),
+    /// An async slice begins: its place.
+    AsyncBegin(usize),
+    /// It ends.
+    AsyncEnd(usize),
+    /// An instant: its place.
+    Instant(usize),
+    /// A counter's value: its place.
+    Counter(usize),
+    /// A flow's point: its place.
+    Flow(usize),
+}
+
+/// At the same time, the lower first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Begin,
+    AsyncEnd,
+    AsyncBegin,
+    Instant,
+    Counter,
+    Flow,
+    /// Of one that took no time.
+    LateAsyncEnd,
+    End,
+}
+
+/// What is next of a thread, or of a list.
+#[derive(Debug)]
+struct Source<'a> {
+    thread: Option<(u32, &'a Thread)>,
+    /// The next slice to begin.
+    next: usize,
+    open: Vec<u32>,
+    list: Vec<(u64, Rank, Event)>,
+}
+
+impl Source<'_> {
+    fn of_thread<'t>((&key, thread): (&u32, &'t Thread)) -> Source<'t> {
+        Source { thread: Some((key, thread)), next: 0, open: Vec::new(), list: Vec::new() }
+    }
+
+    fn of_list(mut list: Vec<(u64, Rank, Event)>) -> Self {
+        list.sort_by_key(|&(at_ns, rank, _)| (at_ns, rank));
+        Self { thread: None, next: 0, open: Vec::new(), list }
+    }
+
+    /// What is next.
+    fn head(&self) -> Option<(u64, Rank, Event)> {
+        let Some((key, thread)) = self.thread else { return self.list.get(self.next).copied() };
+        let next = thread.slices.get(self.next);
+        let innermost = self.open.last().copied();
+        match (next, innermost) {
+            (Some(next), innermost) if next.parent == innermost.unwrap_or(NO_PARENT) => {
+                let place = u32::try_from(self.next).ok()?;
+                Some((next.start_ns, Rank::Begin, Event::Begin(key, place)))
+            }
+            (_, Some(innermost)) => {
+                let end_ns = thread.slices.get(innermost as usize)?.end_ns;
+                Some((end_ns, Rank::End, Event::End(key, innermost)))
+            }
+            // A parent that is none: taken as outermost.
+            (Some(next), None) => {
+                let place = u32::try_from(self.next).ok()?;
+                Some((next.start_ns, Rank::Begin, Event::Begin(key, place)))
+            }
+            (None, None) => None,
+        }
+    }
+
+    fn step(&mut self, event: Event) {
+        match event {
+            Event::Begin(_, place) => {
+                self.open.push(place);
+                self.next += 1;
+            }
+            Event::End(..) => {
+                self.open.pop();
+            }
+            _ => self.next += 1,
+        }
+    }
+}
+
+/// The events of a trace in the order of time.
+#[derive(Debug)]
+pub struct Timeline<'a> {
+    sources: Vec<Source<'a>>,
+    heads: BinaryHeap<Reverse<(u64, Rank, usize)>>,
+}
+
+impl<'a> Timeline<'a> {
+    /// Of a whole trace.
+    #[must_use]
+    pub fn of(trace: &'a Trace) -> Self {
+        let mut sources: Vec<Source<'a>> = trace.threads.iter().map(Source::of_thread).collect();
+        let mut list = Vec::new();
+        for (place, one) in trace.asyncs.iter().enumerate() {
+            list.push((one.start_ns, Rank::AsyncBegin, Event::AsyncBegin(place)));
+            if one.end_ns != UNFINISHED {
+                let took_none = one.end_ns == one.start_ns;
+                let rank = if took_none { Rank::LateAsyncEnd } else { Rank::AsyncEnd };
+                list.push((one.end_ns, rank, Event::AsyncEnd(place)));
+            }
+        }
+        let instants = trace.instants.iter().enumerate();
+        list.extend(instants.map(|(place, one)| (one.at_ns, Rank::Instant, Event::Instant(place))));
+        let counters = trace.counters.iter().enumerate();
+        list.extend(counters.map(|(place, one)| (one.at_ns, Rank::Counter, Event::Counter(place))));
+        let flows = trace.flows.iter().enumerate();
+        list.extend(flows.map(|(place, one)| (one.at_ns, Rank::Flow, Event::Flow(place))));
+        sources.push(Source::of_list(list));
+        let mut all = Self { heads: BinaryHeap::with_capacity(sources.len()), sources };
+        (0..all.sources.len()).for_each(|source| all.push(source));
+        all
+    }
+
+    fn push(&mut self, source: usize) {
+        if let Some((at_ns, rank, _)) = self.sources.get(source).and_then(Source::head) {
+            self.heads.push(Reverse((at_ns, rank, source)));
+        }
+    }
+}
+
+impl Iterator for Timeline<'_> {
+    type Item = (u64, Event);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Reverse((_, _, place)) = self.heads.pop()?;
+        let source = self.sources.get_mut(place)?;
+        let (at_ns, _, event) = source.head()?;
+        source.step(event);
+        self.push(place);
+        Some((at_ns, event))
+    }
+}
