@@ -4,7 +4,9 @@
 //! stays its own.
 
 use crate::store::upkeep;
-use crate::{agent_library, collect, demo, doctor, hooks, report, run, simulate};
+use crate::{
+    agent_library, collect, convert, demo, dmtracedump, doctor, hooks, report, run, simulate,
+};
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -43,6 +45,14 @@ enum Command {
     /// Of what a collector keeps (--store), or of trace files: ours, atrace's and systrace's text, plain,
     /// gzip, zstd or zlib.
     Report(ReportArgs),
+    /// Write traces in the format of another tool.
+    ///
+    /// In: ftrace text (ours, atrace's, systrace's HTML, trace-cmd's), Chrome's and Dart's JSON, method traces
+    /// (1, 2, 3 and ART's streaming), plain, gzip, zstd or zlib; Perfetto traces to be joined. Several inputs
+    /// become one trace, on one clock. What the format cannot hold is said.
+    Convert(ConvertArgs),
+    /// Tell which methods, or slices, took the time: as Android's dmtracedump, of any trace.
+    Dmtracedump(DmtracedumpArgs),
     /// Make the tables of a collector's directory anew from its captures. The collector must be ended.
     Rebuild(RebuildArgs),
     /// Delete all that a device has sent to a collector's directory.
@@ -261,6 +271,88 @@ pub(crate) struct ReportArgs {
     pub(crate) mapping: Option<PathBuf>,
 }
 
+/// Options of `convert`.
+#[derive(Debug, Args)]
+pub(crate) struct ConvertArgs {
+    /// The traces.
+    #[arg(required = true, value_name = "IN")]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// Where to; - is stdout. Packed when it ends in .gz or .zst.
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: PathBuf,
+    /// Which format [default: what the output's name says].
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) to: Option<ConvertKind>,
+    /// With --to atrace: packed as atrace -z does.
+    #[arg(short = 'z')]
+    pub(crate) zlib: bool,
+    /// What obfuscated names were: R8's mapping.txt, or Matrix's method ids.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mapping: Option<PathBuf>,
+    /// Say nothing but errors.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// A format that traces are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ConvertKind {
+    /// Ftrace text, as Perfetto, catapult and systrace take it.
+    Ftrace,
+    /// What atrace prints.
+    Atrace,
+    /// Perfetto's protobuf.
+    Perfetto,
+    /// Chrome's JSON, for speedscope too.
+    Chrome,
+    /// The Dart VM's timeline.
+    Dart,
+    /// A method trace, version 3 where there are processor times, else 2.
+    Traceview,
+    /// A method trace of version 2.
+    TraceviewV2,
+    /// Stacks for flame graphs: `a;b;c MICROSECONDS`.
+    Folded,
+    /// A flame graph.
+    Svg,
+}
+
+/// Options of `dmtracedump`: the original's.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct DmtracedumpArgs {
+    /// The trace.
+    #[arg(value_name = "TRACE")]
+    pub(crate) trace: PathBuf,
+    /// Print the records instead.
+    #[arg(short = 'o')]
+    pub(crate) dump: bool,
+    /// As HTML.
+    #[arg(short = 'h')]
+    pub(crate) html: bool,
+    /// Write the call graph to this file (PNG), through Graphviz.
+    #[arg(short = 'g', value_name = "FILE")]
+    pub(crate) graph: Option<PathBuf>,
+    /// Methods in the graph take at least so many percent of the time.
+    #[arg(short = 't', value_name = "PERCENT", default_value_t = 20)]
+    pub(crate) threshold: u32,
+    /// Compare with this trace: it is run 1.
+    #[arg(short = 'd', value_name = "TRACE")]
+    pub(crate) diff: Option<PathBuf>,
+    /// Keep the graph's text, FILE.dot.
+    #[arg(short = 'k')]
+    pub(crate) keep: bool,
+    /// Where the page's sortable.js is; without it the page needs nothing from elsewhere.
+    #[arg(short = 's', value_name = "URL")]
+    pub(crate) sortable: Option<String>,
+    /// What obfuscated names were: R8's mapping.txt, or Matrix's method ids.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mapping: Option<PathBuf>,
+    /// Print help.
+    #[arg(long, action = clap::ArgAction::Help)]
+    pub(crate) help: Option<bool>,
+}
+
 /// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
@@ -345,6 +437,8 @@ pub(crate) fn main() -> Result<ExitCode> {
         Command::Run(args) => run::run(&args),
         Command::Collect(args) => collect::collect(&args).map(|()| ExitCode::SUCCESS),
         Command::Report(args) => report::report(&args).map(|()| ExitCode::SUCCESS),
+        Command::Convert(args) => convert::convert(&args).map(|()| ExitCode::SUCCESS),
+        Command::Dmtracedump(args) => dmtracedump::dmtracedump(&args).map(|()| ExitCode::SUCCESS),
         Command::Rebuild(args) => upkeep::rebuild(&args).map(|()| ExitCode::SUCCESS),
         Command::Forget(args) => upkeep::forget(&args).map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "parquet")]

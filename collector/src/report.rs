@@ -1,6 +1,7 @@
 //! `tracetee report`: of a collector's store, of one trace, of several.
 
 use crate::cli::{ReportArgs, ReportFormat, print, say};
+use crate::input::mapping;
 use crate::store::tables_of;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use tracetee_fleet::report::fleet::{Ask, FleetReport};
 use tracetee_fleet::report::html::{self, Captures};
 use tracetee_fleet::report::single::SingleReport;
 use tracetee_fleet::rows::{About, of_capture};
-use tracetee_jank::{Mapping, Options};
+use tracetee_jank::Options;
 
 /// The trace travels in its report when it is no larger: a page of some 20 MB opens on a phone.
 const MAX_EMBEDDED_BYTES: usize = 16 << 20;
@@ -61,19 +62,11 @@ fn written(format: ReportFormat, report: &FleetReport, captures: Captures<'_>) -
     })
 }
 
-fn mapping(args: &ReportArgs) -> Result<Option<Mapping>> {
-    let Some(path) = &args.mapping else { return Ok(None) };
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read the mapping {}", path.display()))?;
-    let mapping = Mapping::parse(&text);
-    mapping.map(Some).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))
-}
-
 fn of_one(args: &ReportArgs, path: &Path) -> Result<String> {
     if args.compare.is_some() || args.screen.is_some() || args.app.is_some() {
         bail!("--app, --screen and --compare are for --store, or for several captures");
     }
-    let mapping = mapping(args)?;
+    let mapping = mapping(args.mapping.as_deref())?;
     let options = Options { pid: args.pid, mapping: mapping.as_ref() };
     let capture = read_file(path, &options)?;
     let report = SingleReport::of(&capture);
@@ -91,7 +84,7 @@ fn of_one(args: &ReportArgs, path: &Path) -> Result<String> {
 }
 
 fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<String> {
-    let mapping = mapping(args)?;
+    let mapping = mapping(args.mapping.as_deref())?;
     let options = Options { pid: args.pid, mapping: mapping.as_ref() };
     let mut database = Database::open(Path::new(":memory:"))?;
     let mut read = 0;

@@ -5,8 +5,8 @@ use crate::error::Error;
 use crate::rows::{self, About, Rows};
 use std::io::Read;
 use std::path::Path;
-use tracetee_jank::{Analysis, Mapping, Options};
-use tracetee_trace::Trace;
+use tracetee_jank::{Analysis, Options};
+use tracetee_trace::{Mapping, Trace};
 
 /// A capture that was read.
 #[derive(Debug)]
@@ -37,6 +37,11 @@ pub fn rows<R: Read + 'static>(
     mapping: Option<&Mapping>,
 ) -> Result<Rows, Error> {
     let trace = tracetee_trace::read(tracetee_trace::open(body)?)?;
+    // For people what is there is better than nothing; a fleet's tables hold whole captures.
+    if let Some((at, why)) = &trace.losses.truncated {
+        let error = std::io::Error::other(why.clone());
+        return Err(tracetee_trace::Error::Broken { at: *at, error }.into());
+    }
     let of = |pid| tracetee_jank::analyse(&trace, &Options { pid, mapping });
     let analysis = match of(None) {
         // A trace of several processes (`tracetee run --upload`): the one with most frames is the app.

@@ -13,7 +13,6 @@ mod attribute;
 mod cause;
 mod contention;
 mod frames;
-mod mapping;
 mod namer;
 mod normal;
 mod period;
@@ -25,13 +24,12 @@ pub use attribute::{Part, Stack, ThreadRole};
 pub use cause::Cause;
 pub use contention::Contention;
 pub use frames::{Frame, Level};
-pub use mapping::Mapping;
 pub use normal::normalise;
 pub use period::{Period, PeriodSource};
 pub use whole::{LongSlice, Totals};
 
 use namer::Namer;
-use tracetee_trace::Trace;
+use tracetee_trace::{Mapping, Trace};
 
 /// What is asked for.
 #[derive(Debug, Default)]

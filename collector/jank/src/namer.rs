@@ -2,14 +2,13 @@
 
 use crate::cause::{self, Cause};
 use crate::contention::Contention;
-use crate::mapping::Mapping;
 use crate::normal::normalise;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use tracetee_trace::{NameId, Names};
+use tracetee_trace::{Mapping, NameId, Names};
 
 /// A name, and what it tells.
 #[derive(Debug)]

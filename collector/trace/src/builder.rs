@@ -96,7 +96,7 @@ impl Builder {
         let live = self.start(tid, key);
         if let Some(running) = self.running.get_mut(live.0) {
             running.thread.pid = pid;
-            running.is_pid_sure = true;
+            running.is_pid_sure = pid.is_some();
         }
         live
     }
@@ -125,8 +125,7 @@ impl Builder {
             }
             running.last_ns = at_ns;
         }
-        let (first, last) = self.trace.span_ns.unwrap_or((at_ns, at_ns));
-        self.trace.span_ns = Some((first.min(at_ns), last.max(at_ns)));
+        self.span(at_ns);
         at_ns
     }
 
@@ -199,6 +198,35 @@ impl Builder {
         if let Some(slice) = slice {
             slice.end_ns = at_ns;
             self.trace.losses.unclosed += 1;
+        }
+    }
+
+    /// This slice ends, and those that are open in it; none is lost. `ended`: whether its end was there.
+    pub(crate) fn end_open(&mut self, live: Live, place: u32, at_ns: u64, ended: bool) {
+        while self.open(live).contains(&place) {
+            let is_it = self.open(live).last() == Some(&place);
+            if is_it && ended {
+                self.end(live, at_ns);
+            } else {
+                self.leave_open(live, at_ns);
+            }
+            if is_it {
+                return;
+            }
+        }
+    }
+
+    /// The trace reaches from its first time to its last.
+    pub(crate) fn span(&mut self, at_ns: u64) {
+        let (first, last) = self.trace.span_ns.unwrap_or((at_ns, at_ns));
+        self.trace.span_ns = Some((first.min(at_ns), last.max(at_ns)));
+    }
+
+    /// Names and states of the thread from elsewhere.
+    pub(crate) fn more(&mut self, live: Live, names: Vec<(u64, NameId)>, states: Vec<State>) {
+        if let Some(running) = self.running.get_mut(live.0) {
+            running.thread.names.extend(names);
+            running.thread.states.extend(states);
         }
     }
 
@@ -310,12 +338,6 @@ impl Builder {
     }
 
     /// A process has this name.
-    pub(crate) fn process(&mut self, pid: u32, name: &[u8]) {
-        let name = self.trace.names.id(name);
-        self.process_name(pid, name);
-    }
-
-    /// A process has this name.
     pub(crate) fn process_name(&mut self, pid: u32, name: NameId) {
         self.trace.processes.insert(pid, Process { name });
     }
@@ -362,9 +384,15 @@ impl Builder {
                 }
             }
             self.trace.losses.unclosed += running.open.len() as u64;
+            let last_cpu_ns = running.thread.cpu_ns.iter().map(|&(_, end_ns)| end_ns).max();
             for place in running.open {
                 if let Some(slice) = running.thread.slices.get_mut(place as usize) {
                     slice.end_ns = running.last_ns;
+                }
+                if let (Some(cpu), Some(last_ns)) =
+                    (running.thread.cpu_ns.get_mut(place as usize), last_cpu_ns)
+                {
+                    cpu.1 = last_ns;
                 }
             }
             let thread = &mut running.thread;
@@ -373,7 +401,7 @@ impl Builder {
             }
             // Whose id was given again is not to be told from scheduler events.
             if running.key == thread.tid {
-                thread.states = self.states.remove(&thread.tid).unwrap_or_default();
+                thread.states.extend(self.states.remove(&thread.tid).unwrap_or_default());
             }
             thread.slices.shrink_to_fit();
             self.trace.threads.insert(running.key, running.thread);

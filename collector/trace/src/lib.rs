@@ -11,6 +11,8 @@
 mod builder;
 mod error;
 pub mod json;
+mod mapping;
+mod merge;
 pub mod method;
 mod model;
 mod names;
@@ -19,6 +21,8 @@ pub mod text;
 mod timeline;
 
 pub use error::Error;
+pub use mapping::Mapping;
+pub use merge::{SAME_CLOCK_MS, merge, offset_ms};
 pub use model::{
     Async, BadLine, Counter, FIRST_KEY, Flow, FlowKind, Instant, Losses, NO_PARENT, Process, Slice,
     State, Thread, Trace, UNFINISHED,

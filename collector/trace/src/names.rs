@@ -59,6 +59,17 @@ impl Names {
         self.texts.get(id.0 as usize).map_or("", |text| text)
     }
 
+    /// Changes names, where `change` gives another one.
+    pub fn change(&mut self, change: impl Fn(&str) -> Option<String>) {
+        for (id, text) in (0..).map(NameId).zip(&mut self.texts).skip(1) {
+            if let Some(new) = change(text) {
+                *text = new.into();
+                self.bytes += text.len();
+                self.ids.entry(Arc::clone(text)).or_insert(id);
+            }
+        }
+    }
+
     /// Bytes of all of them.
     #[must_use]
     pub const fn bytes(&self) -> usize {

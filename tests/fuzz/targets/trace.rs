@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
-use tracetee_jank::{Mapping, Options, analyse};
-use tracetee_trace::{open, read};
+use tracetee_jank::{Options, analyse};
+use tracetee_trace::{Mapping, open, read};
 
 fuzz_target!(|input: (&[u8], &str)| {
     let (bytes, mapping) = input;

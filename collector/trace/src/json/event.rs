@@ -22,8 +22,8 @@ pub(crate) struct Event {
     pub(crate) args: NameId,
     /// The thread's processor time.
     pub(crate) cpu_ns: Option<u64>,
-    /// Of a counter.
-    pub(crate) values: Vec<(NameId, f64)>,
+    /// Of a counter: whether the value had to be rounded.
+    pub(crate) values: Vec<(NameId, i64, bool)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,14 +129,20 @@ pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static st
     let mut values = Vec::new();
     if kind == Kind::Counter {
         let args = text.args.ok_or("a counter without args")?;
-        let args: BTreeMap<Cow<'_, str>, f64> =
+        let args: BTreeMap<Cow<'_, str>, serde_json::Number> =
             serde_json::from_str(args.get()).map_err(|_| "a counter's value is no number")?;
         for (key, value) in args {
             let name = match &*key {
                 "value" => name,
                 key => names.id(format!("{}.{key}", text.name).as_bytes()),
             };
-            values.push((name, value));
+            let (value, is_rounded) = match (value.as_i64(), value.as_f64()) {
+                (Some(whole), _) => (whole, false),
+                #[allow(clippy::cast_possible_truncation, reason = "saturates")]
+                (None, Some(real)) => (real.round() as i64, true),
+                (None, None) => return Err("a counter's value is no number"),
+            };
+            values.push((name, value, is_rounded));
         }
     }
     if matches!(kind, Kind::ThreadName | Kind::ProcessName) {

@@ -8,7 +8,7 @@ mod scan;
 
 use crate::builder::{AsyncKey, Builder, Live, MAX_EVENTS};
 use crate::error::Error;
-use crate::model::{Async, Counter, Flow, FlowKind, Instant, Trace, UNFINISHED};
+use crate::model::{Async, Counter, Flow, Instant, Trace, UNFINISHED};
 use crate::names::NameId;
 use event::{Event, Kind};
 use scan::{Scanner, Take};
@@ -33,8 +33,7 @@ pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
         let why = losses.shown.first().map_or("", |bad| bad.why);
         return Err(Error::NoTrace(format!("none of its {} events is one: {why}", losses.lines)));
     }
-    let has_events = losses.lines > 0 || scanner.members.contains_key("traceEvents");
-    if !has_events && !scanner.members.is_empty() {
+    if !scanner.has_events {
         return Err(Error::NoTrace("its object has no traceEvents".to_owned()));
     }
     if let Some(serde_json::Value::Object(about)) = scanner.members.remove("otherData") {
@@ -199,11 +198,8 @@ impl Reader {
                 );
             }
             Kind::Counter => {
-                for &(name, value) in &event.values {
-                    let rounded = value.round();
-                    builder.trace.losses.rounded += u64::from(rounded != value);
-                    #[allow(clippy::cast_possible_truncation, reason = "saturates")]
-                    let value = rounded as i64;
+                for &(name, value, is_rounded) in &event.values {
+                    builder.trace.losses.rounded += u64::from(is_rounded);
                     builder.counter(Counter { thread: key, pid, name, at_ns, value });
                 }
             }

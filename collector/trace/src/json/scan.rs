@@ -32,6 +32,8 @@ pub(crate) struct Scanner<R> {
     failed: Option<std::io::Error>,
     /// Members of the object beside its events, those that are short.
     pub(crate) members: Map<String, Value>,
+    /// Whether there is an array of events.
+    pub(crate) has_events: bool,
 }
 
 enum Found {
@@ -42,7 +44,7 @@ enum Found {
 
 impl<R: BufRead> Scanner<R> {
     pub(crate) fn new(inner: R) -> Self {
-        Self { inner, offset: 0, failed: None, members: Map::new() }
+        Self { inner, offset: 0, failed: None, members: Map::new(), has_events: false }
     }
 
     /// Gives all events.
@@ -138,6 +140,7 @@ impl<R: BufRead> Scanner<R> {
 
     /// The elements of an array: whether it ended.
     fn elements(&mut self, take: &mut impl Take) -> bool {
+        self.has_events = true;
         let mut text = Vec::new();
         loop {
             self.spaces();

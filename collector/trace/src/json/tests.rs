@@ -1,7 +1,7 @@
 //! Events of every kind, files of every shape, and what is wrong in bad ones.
 
 use super::*;
-use crate::model::NO_PARENT;
+use crate::model::{FlowKind, NO_PARENT};
 
 fn of(text: &str) -> Trace {
     read(text.as_bytes()).unwrap()

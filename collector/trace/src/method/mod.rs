@@ -78,6 +78,15 @@ pub struct Record {
 }
 
 impl MethodTrace {
+    /// Changes the methods' names (`class.name(signature)`), where `change` gives another one.
+    pub fn change(&mut self, change: impl Fn(&str) -> Option<String>) {
+        for method in &mut self.methods {
+            if let Some(new) = change(&method.text()) {
+                *method = Method::of_text(method.id, new);
+            }
+        }
+    }
+
     /// What a key says.
     #[must_use]
     pub fn key(&self, name: &str) -> Option<&str> {

@@ -57,6 +57,9 @@ impl MethodTrace {
             match builder.open(live).iter().rposition(is_it) {
                 Some(depth) => {
                     while builder.open(live).len() > depth + 1 {
+                        if let Some(&place) = builder.open(live).last() {
+                            builder.cpu(live, place, None, cpu_ns);
+                        }
                         builder.leave_open(live, at_ns);
                     }
                     if let Some(place) = builder.end(live, at_ns) {
@@ -175,7 +178,7 @@ fn cleaned(text: &str, changed: &mut u64) -> String {
 
 impl Method {
     /// What `class.name(signature)` says; what is none is a name alone.
-    fn of_text(id: u32, text: String) -> Self {
+    pub(super) fn of_text(id: u32, text: String) -> Self {
         let head = text.split('(').next().unwrap_or_default();
         let is_word = |part: &str| {
             let is_letter = |char: char| char.is_alphanumeric() || "_$<>-/".contains(char);

@@ -5,14 +5,24 @@
 //! the first place counts at which the rest fits.
 
 /// A line.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Line<'a> {
-    pub(crate) task: &'a [u8],
-    pub(crate) tid: u32,
-    pub(crate) tgid: Option<u32>,
-    pub(crate) at_ns: u64,
-    pub(crate) event: &'a [u8],
-    pub(crate) payload: &'a [u8],
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// The thread's name; `<...>` where it was not known.
+    pub task: &'a [u8],
+    /// The thread's id.
+    pub tid: u32,
+    /// Its process, where the line says so.
+    pub tgid: Option<u32>,
+    /// The processor.
+    pub cpu: u32,
+    /// What was off there; may be empty.
+    pub flags: &'a [u8],
+    /// When, ns.
+    pub at_ns: u64,
+    /// Which event.
+    pub event: &'a [u8],
+    /// What it says.
+    pub payload: &'a [u8],
 }
 
 /// Splits a line without its line break. What is wrong is said when it is none.
@@ -21,9 +31,9 @@ pub(crate) fn split(line: &[u8]) -> Result<Line<'_>, &'static str> {
     for dash in memchr::memchr_iter(b'-', line) {
         has_dash = true;
         let rest = Rest(line.get(dash + 1..).unwrap_or_default());
-        if let Some((tid, tgid, at_ns, event, payload)) = rest.fields() {
-            let task = line.get(..dash).unwrap_or_default().trim_ascii();
-            return Ok(Line { task, tid, tgid, at_ns, event, payload });
+        let task = line.get(..dash).unwrap_or_default().trim_ascii();
+        if let Some(line) = rest.line(task) {
+            return Ok(line);
         }
     }
     Err(if has_dash { "no [CPU], time and event behind the thread" } else { "no THREAD-TID" })
@@ -34,17 +44,17 @@ pub(crate) fn split(line: &[u8]) -> Result<Line<'_>, &'static str> {
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
-    #[allow(clippy::type_complexity, reason = "the fields of a line, in their order")]
-    fn fields(mut self) -> Option<(u32, Option<u32>, u64, &'a [u8], &'a [u8])> {
+    fn line(mut self, task: &'a [u8]) -> Option<Line<'a>> {
         let tid = self.number()?;
         self.spaces(1)?;
         let tgid = self.tgid()?;
         self.spaces(0)?;
         self.byte(b'[')?;
-        self.number()?;
+        let cpu = self.number()?;
         self.byte(b']')?;
         self.spaces(0)?;
         // Flags have neither a dot between digits nor a colon: skip what is no time.
+        let mut flags: &[u8] = &[];
         let at_ns = match self.time() {
             Some(at_ns) => at_ns,
             None => {
@@ -52,6 +62,7 @@ impl<'a> Rest<'a> {
                 if end > 6 {
                     return None;
                 }
+                flags = self.0.get(..end)?;
                 self.skip(end);
                 self.spaces(1)?;
                 self.time()?
@@ -64,7 +75,8 @@ impl<'a> Rest<'a> {
             return None;
         }
         let payload = payload.get(1..)?;
-        Some((tid, tgid, at_ns, event, payload.strip_prefix(b" ").unwrap_or(payload)))
+        let payload = payload.strip_prefix(b" ").unwrap_or(payload);
+        Some(Line { task, tid, tgid, cpu, flags, at_ns, event, payload })
     }
 
     fn skip(&mut self, count: usize) {
@@ -218,7 +230,7 @@ mod tests {
             // A name that looks like a line's beginning is read as one, by every viewer.
             if split(format!("{task}-").as_bytes()).is_err() && !task.contains('-') {
                 let expected = Line {
-                    task: task.trim_matches(' ').as_bytes(), tid, tgid, at_ns: seconds * 1_000_000_000 + us * 1000,
+                    task: task.trim_matches(' ').as_bytes(), tid, tgid, cpu: 1, flags: b"...1", at_ns: seconds * 1_000_000_000 + us * 1000,
                     event: b"tracing_mark_write", payload: payload.as_bytes(),
                 };
                 proptest::prop_assert_eq!(line, expected);

@@ -3,8 +3,9 @@
 //! [`line`] splits a line, [`marker`] reads what atrace or an app wrote, [`sched`] what the scheduler did,
 //! [`sections`] follows what is around the text.
 
-pub(crate) mod line;
+mod line;
 mod marker;
+mod passage;
 mod sched;
 mod sections;
 
@@ -12,15 +13,26 @@ use crate::builder::{AsyncKey, Builder, Live};
 use crate::error::Error;
 use crate::model::{Async, Counter, Instant, Trace, UNFINISHED};
 use crate::names::NameId;
-use line::Line;
 use marker::Marker;
-use sections::Sections;
+use sections::{Names, Sections};
 use std::io::{BufRead, Read};
 
 /// A line that is longer is no line of a trace: the kernel's buffer takes a page.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 /// What the agent says of a capture.
 const ABOUT: &[u8] = b"# tracetee: ";
+
+pub use line::Line;
+pub use passage::{Outline, Part, Passage, ThreadOutline};
+
+/// What a line's event says: `print` has the address of who printed before its text.
+#[must_use]
+pub fn payload<'a>(line: &Line<'a>) -> &'a [u8] {
+    match line.event {
+        b"print" => after_address(line.payload),
+        _ => line.payload,
+    }
+}
 
 /// Reads ftrace text to its end.
 ///
@@ -115,12 +127,7 @@ impl Reader {
             sched::take(&mut self.builder, at_ns, line);
             return;
         }
-        // `print` has the address of who printed before its text.
-        let payload = match line.event {
-            b"print" => after_address(line.payload),
-            _ => line.payload,
-        };
-        match marker::parse(payload) {
+        match marker::parse(payload(line)) {
             Ok(marker) => self.marker(live, at_ns, &marker),
             Err(why) => self.bad(why, line.payload),
         }
@@ -185,6 +192,17 @@ fn after_address(payload: &[u8]) -> &[u8] {
     match after {
         Some(rest) if !payload.starts_with(b"trace_event_clock_sync") => rest,
         _ => payload,
+    }
+}
+
+impl Names for Builder {
+    fn process(&mut self, pid: u32, name: &[u8]) {
+        let name = self.trace.names.id(name);
+        self.process_name(pid, name);
+    }
+
+    fn thread(&mut self, tid: u32, pid: u32, name: &[u8]) {
+        self.thread_of_dump(tid, pid, name);
     }
 }
 

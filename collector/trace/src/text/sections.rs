@@ -1,7 +1,13 @@
 //! What stands around ftrace text: systrace's HTML page, and its PROCESS DUMP section, which names
 //! processes and threads.
 
-use crate::builder::Builder;
+/// Who wants to know what a PROCESS DUMP says.
+pub(super) trait Names {
+    /// A process has this name.
+    fn process(&mut self, pid: u32, name: &[u8]);
+    /// A thread is of this process and has this name.
+    fn thread(&mut self, tid: u32, pid: u32, name: &[u8]);
+}
 
 /// Where in a file a line stands.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -34,7 +40,7 @@ pub(crate) struct Sections {
 
 impl Sections {
     /// Whether the line is no line of ftrace text, but one of what is around it.
-    pub(crate) fn takes(&mut self, line: &[u8], builder: &mut Builder) -> bool {
+    pub(crate) fn takes(&mut self, line: &[u8], names: &mut impl Names) -> bool {
         let text = line.trim_ascii();
         if !self.has_begun {
             if text.is_empty() {
@@ -65,11 +71,11 @@ impl Sections {
             Place::Text => false,
             Place::Page | Place::Other => true,
             Place::Processes(columns) => {
-                let row = process(text, columns, builder);
+                let row = process(text, columns, names);
                 self.still(row.is_some())
             }
             Place::Threads => {
-                let row = thread(text, builder);
+                let row = thread(text, names);
                 self.still(row.is_some())
             }
         }
@@ -118,7 +124,7 @@ fn number(word: &[u8]) -> Option<u32> {
 }
 
 /// `USER PID PPID … NAME`, a column COMM behind it or not. Old ps has a state without a column before the name.
-fn process(row: &[u8], columns: &Columns, builder: &mut Builder) -> Option<()> {
+fn process(row: &[u8], columns: &Columns, names: &mut impl Names) -> Option<()> {
     let words: Vec<&[u8]> = words(row).collect();
     let pid = number(words.get(1)?)?;
     number(words.get(2)?)?;
@@ -126,12 +132,12 @@ fn process(row: &[u8], columns: &Columns, builder: &mut Builder) -> Option<()> {
         Some(name) if columns.has_more => words.get(name)?,
         _ => words.last()?,
     };
-    builder.process(pid, name);
+    names.process(pid, name);
     Some(())
 }
 
 /// `USER PID TID CMD`: names have spaces.
-fn thread(row: &[u8], builder: &mut Builder) -> Option<()> {
+fn thread(row: &[u8], names: &mut impl Names) -> Option<()> {
     let mut rest = row;
     let mut word = || {
         let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
@@ -141,6 +147,6 @@ fn thread(row: &[u8], builder: &mut Builder) -> Option<()> {
     };
     word()?;
     let (pid, tid) = (number(word()?)?, number(word()?)?);
-    builder.thread_of_dump(tid, pid, rest);
+    names.thread(tid, pid, rest);
     Some(())
 }

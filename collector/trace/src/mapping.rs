@@ -1,5 +1,6 @@
 //! What obfuscated names were: R8's and ProGuard's `mapping.txt`, and Matrix's method ids.
 
+use crate::model::Trace;
 use regex::Regex;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -98,6 +99,14 @@ impl Mapping {
             let text = found.get(0).map_or("", |text| text.as_str());
             self.original(text).unwrap_or_else(|| text.to_owned())
         })
+    }
+
+    /// Gives the names of a trace back.
+    pub fn apply_to(&self, trace: &mut Trace) {
+        trace.names.change(|name| match self.apply(name) {
+            Cow::Owned(new) if new != name => Some(new),
+            _ => None,
+        });
     }
 
     fn original(&self, name: &str) -> Option<String> {

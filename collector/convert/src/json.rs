@@ -1,0 +1,255 @@
+//! The trace event format, as Chrome's tools and as Dart's take it.
+
+use crate::left::Left;
+use crate::{cpu_times, states};
+use std::io::{self, Write};
+use tracetee_trace::{Event, FlowKind, NameId, Timeline, Trace};
+
+/// Whose JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// `chrome://tracing`, speedscope, Perfetto.
+    Chrome,
+    /// The Dart VM's timeline: streams as categories, ids in hex without 0x, threads named `NAME (TID)`.
+    Dart,
+}
+
+/// Dart's events have a stream; those of others are the embedder's.
+const EMBEDDER: &str = "Embedder";
+
+pub(crate) fn write(
+    trace: &Trace,
+    dialect: Dialect,
+    out: &mut impl Write,
+    left: &mut Left,
+) -> io::Result<()> {
+    let mut writer = Writer {
+        names: trace.names.iter().map(|(_, name)| quoted(name)).collect(),
+        trace,
+        dialect,
+        is_first: true,
+        out,
+    };
+    writer.head()?;
+    writer.metadata()?;
+    for (at_ns, event) in Timeline::of(trace) {
+        writer.event(at_ns, event)?;
+    }
+    writer.out.write_all(b"\n]}\n")?;
+    left.add("threads' states", states(trace));
+    let renamed = trace.threads.values().map(|thread| thread.names.len().saturating_sub(1) as u64);
+    left.add("earlier names of threads", renamed.sum());
+    let pidless = trace.threads.values().filter(|thread| thread.pid.is_none()).count();
+    left.add("threads without a process, put into 0", pidless as u64);
+    let other = |key: u32, pid: u32| {
+        let own = trace.threads.get(&key).and_then(|thread| thread.pid);
+        u64::from(own.is_some_and(|own| own != pid))
+    };
+    let of_asyncs = trace.asyncs.iter().map(|one| other(one.threads[0], one.pid));
+    let of_instants = trace.instants.iter().map(|one| other(one.thread, one.pid));
+    let of_counters = trace.counters.iter().map(|one| other(one.thread, one.pid));
+    let others = of_asyncs.chain(of_instants).chain(of_counters).sum();
+    left.add("records for another process than their thread's, put to that", others);
+    if dialect == Dialect::Dart {
+        left.add("processor times", cpu_times(trace));
+        left.add("what is known of the capture", u64::from(!trace.about.is_empty()));
+    }
+    Ok(())
+}
+
+struct Writer<'a, W> {
+    trace: &'a Trace,
+    /// By name: as JSON has it.
+    names: Vec<Box<str>>,
+    dialect: Dialect,
+    is_first: bool,
+    out: &'a mut W,
+}
+
+fn quoted(text: &str) -> Box<str> {
+    serde_json::Value::from(text).to_string().into()
+}
+
+impl<W: Write> Writer<'_, W> {
+    fn head(&mut self) -> io::Result<()> {
+        let (first_ns, last_ns) = self.trace.span_ns.unwrap_or_default();
+        match self.dialect {
+            Dialect::Chrome => {
+                self.out.write_all(b"{\"displayTimeUnit\":\"ns\",")?;
+                if !self.trace.about.is_empty() {
+                    let about = serde_json::Value::Object(self.trace.about.clone());
+                    write!(self.out, "\"otherData\":{about},")?;
+                }
+            }
+            Dialect::Dart => write!(
+                self.out,
+                "{{\"type\":\"Timeline\",\"timeOriginMicros\":{},\"timeExtentMicros\":{},",
+                first_ns / 1000,
+                (last_ns - first_ns).div_ceil(1000)
+            )?,
+        }
+        self.out.write_all(b"\"traceEvents\":[\n")
+    }
+
+    fn name(&self, id: NameId) -> &str {
+        self.names.get(id.number() as usize).map_or("\"\"", |name| name)
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.is_first) {
+            self.out.write_all(b",\n")?;
+        }
+        Ok(())
+    }
+
+    fn metadata(&mut self) -> io::Result<()> {
+        let trace = self.trace;
+        for (pid, process) in &trace.processes {
+            self.begin()?;
+            let name = self.names.get(process.name.number() as usize).map_or("\"\"", |name| name);
+            write!(
+                self.out,
+                "{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{pid},\"tid\":{pid},\"args\":{{\"name\":{name}}}}}"
+            )?;
+        }
+        for thread in trace.threads.values() {
+            let Some(&(_, name)) = thread.names.last() else { continue };
+            let (pid, tid) = (thread.pid.unwrap_or(0), thread.tid);
+            let name = match self.dialect {
+                Dialect::Chrome => self.name(name).into(),
+                Dialect::Dart => quoted(&format!("{} ({tid})", trace.names.text(name))),
+            };
+            self.begin()?;
+            write!(
+                self.out,
+                "{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{pid},\"tid\":{tid},\"args\":{{\"name\":{name}}}}}"
+            )?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, at_ns: u64, event: Event) -> io::Result<()> {
+        match self.trace_event(at_ns, event)? {
+            Some(()) => self.out.write_all(b"}"),
+            None => Ok(()),
+        }
+    }
+
+    /// What all events have.
+    fn head_of(&mut self, ph: &str, key: u32, pid: Option<u32>, at_ns: u64) -> io::Result<()> {
+        let thread = self.trace.threads.get(&key);
+        let tid = thread.map_or(key, |thread| thread.tid);
+        let pid = thread.and_then(|thread| thread.pid).or(pid).unwrap_or(0);
+        self.begin()?;
+        write!(self.out, "{{\"ph\":\"{ph}\",\"pid\":{pid},\"tid\":{tid},\"ts\":{}", at_ns / 1000)?;
+        match at_ns % 1000 {
+            0 => Ok(()),
+            ns => write!(self.out, ".{ns:03}"),
+        }
+    }
+
+    fn named(&mut self, name: NameId, category: NameId) -> io::Result<()> {
+        let name = self.names.get(name.number() as usize).map_or("\"\"", |name| name);
+        write!(self.out, ",\"name\":{name}")?;
+        match self.names.get(category.number() as usize) {
+            Some(category) if &**category != "\"\"" => write!(self.out, ",\"cat\":{category}"),
+            _ if self.dialect == Dialect::Dart => write!(self.out, ",\"cat\":\"{EMBEDDER}\""),
+            _ => Ok(()),
+        }
+    }
+
+    fn args(&mut self, args: Option<NameId>) -> io::Result<()> {
+        match args.map(|args| self.trace.names.text(args)).filter(|args| !args.is_empty()) {
+            Some(args) => write!(self.out, ",\"args\":{args}"),
+            None => Ok(()),
+        }
+    }
+
+    fn id(&mut self, id: u64) -> io::Result<()> {
+        match self.dialect {
+            Dialect::Chrome => write!(self.out, ",\"id\":\"{id:#x}\""),
+            Dialect::Dart => write!(self.out, ",\"id\":\"{id:x}\""),
+        }
+    }
+
+    fn cpu(&mut self, cpu_ns: Option<u64>) -> io::Result<()> {
+        match cpu_ns.filter(|_| self.dialect == Dialect::Chrome) {
+            Some(ns) => write!(self.out, ",\"tts\":{}.{:03}", ns / 1000, ns % 1000),
+            None => Ok(()),
+        }
+    }
+
+    fn trace_event(&mut self, at_ns: u64, event: Event) -> io::Result<Option<()>> {
+        let trace = self.trace;
+        match event {
+            Event::Begin(key, place) | Event::End(key, place) => {
+                let Some(thread) = trace.threads.get(&key) else { return Ok(None) };
+                let Some(slice) = thread.slices.get(place as usize) else { return Ok(None) };
+                let cpu = thread.cpu_ns.get(place as usize).copied();
+                if matches!(event, Event::Begin(..)) {
+                    self.head_of("B", key, None, at_ns)?;
+                    self.named(slice.name, slice.category)?;
+                    self.cpu(cpu.map(|(begin_ns, _)| begin_ns))?;
+                    self.args(thread.args.get(&place).copied())?;
+                } else if slice.ended {
+                    self.head_of("E", key, None, at_ns)?;
+                    self.named(slice.name, slice.category)?;
+                    self.cpu(cpu.map(|(_, end_ns)| end_ns))?;
+                } else {
+                    return Ok(None);
+                }
+            }
+            Event::AsyncBegin(place) | Event::AsyncEnd(place) => {
+                let Some(one) = trace.asyncs.get(place) else { return Ok(None) };
+                let is_begin = matches!(event, Event::AsyncBegin(_));
+                let (ph, key) =
+                    if is_begin { ("b", one.threads[0]) } else { ("e", one.threads[1]) };
+                self.head_of(ph, key, Some(one.pid), at_ns)?;
+                self.named(one.name, one.category)?;
+                self.id(one.cookie.cast_unsigned())?;
+                self.scope(one.track)?;
+                self.args(is_begin.then_some(one.args))?;
+            }
+            Event::Instant(place) => {
+                let Some(one) = trace.instants.get(place) else { return Ok(None) };
+                self.head_of("i", one.thread, Some(one.pid), at_ns)?;
+                self.named(one.name, one.category)?;
+                let scope = if self.dialect == Dialect::Dart { "p" } else { "t" };
+                write!(self.out, ",\"s\":\"{scope}\"")?;
+                self.scope(one.track)?;
+                self.args(Some(one.args))?;
+            }
+            Event::Counter(place) => {
+                let Some(one) = trace.counters.get(place) else { return Ok(None) };
+                self.head_of("C", one.thread, Some(one.pid), at_ns)?;
+                self.named(one.name, NameId::NONE)?;
+                write!(self.out, ",\"args\":{{\"value\":{}}}", one.value)?;
+            }
+            Event::Flow(place) => {
+                let Some(one) = trace.flows.get(place) else { return Ok(None) };
+                let ph = match one.kind {
+                    FlowKind::Start => "s",
+                    FlowKind::Step => "t",
+                    FlowKind::End | FlowKind::EndAtNext => "f",
+                };
+                self.head_of(ph, one.thread, None, at_ns)?;
+                self.named(one.name, one.category)?;
+                self.id(one.id)?;
+                if one.kind == FlowKind::End {
+                    self.out.write_all(b",\"bp\":\"e\"")?;
+                }
+            }
+        }
+        Ok(Some(()))
+    }
+
+    fn scope(&mut self, track: Option<NameId>) -> io::Result<()> {
+        match track {
+            Some(track) => {
+                let track = self.names.get(track.number() as usize).map_or("\"\"", |name| name);
+                write!(self.out, ",\"scope\":{track}")
+            }
+            None => Ok(()),
+        }
+    }
+}

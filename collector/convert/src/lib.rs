@@ -1,0 +1,116 @@
+//! Traces into the formats of other tools.
+//!
+//! [`write`] writes a [`Trace`] as any [`Format`]; what a format cannot hold is left out and counted
+//! ([`Left`]). [`passed_on`] is the short way from text to text, which loses nothing. [`profile`] is what
+//! Traceview and dmtracedump tell of a method trace.
+
+#![forbid(unsafe_code)]
+
+mod json;
+mod left;
+mod passed_on;
+mod perfetto;
+pub mod profile;
+mod stacks;
+mod text;
+
+pub use json::Dialect;
+pub use left::Left;
+pub use passed_on::passed_on;
+pub use perfetto::clock as perfetto_clock;
+pub use text::HEADER;
+
+use std::io::{self, Write};
+use tracetee_trace::Trace;
+use tracetee_trace::method::{self, MethodTrace};
+
+/// A format that traces are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Ftrace text, as every viewer takes it.
+    Ftrace,
+    /// Perfetto's protobuf.
+    Perfetto,
+    /// Chrome's JSON, or Dart's.
+    Json(Dialect),
+    /// A method trace: version 3 where there is processor time and it is wanted, else 2.
+    Traceview {
+        /// Whether both times are wanted.
+        wants_cpu: bool,
+    },
+    /// Stacks with their time, for flame graphs.
+    Folded,
+    /// A flame graph.
+    Svg,
+}
+
+/// Writes a trace.
+///
+/// # Errors
+/// What `out` says.
+pub fn write(trace: &Trace, format: Format, mut out: impl Write) -> io::Result<Left> {
+    let mut left = Left::default();
+    let kernel_events = trace.kernel_events.values().sum();
+    match format {
+        Format::Ftrace => text::write(trace, &mut out, &mut left)?,
+        Format::Perfetto => perfetto::write(trace, &mut out, &mut left)?,
+        Format::Json(dialect) => json::write(trace, dialect, &mut out, &mut left)?,
+        Format::Traceview { wants_cpu } => traceview(trace, wants_cpu, &mut out, &mut left)?,
+        Format::Folded => stacks::folded(trace, &mut out, &mut left)?,
+        Format::Svg => stacks::svg(trace, &mut out, &mut left)?,
+    }
+    left.add("events of other kinds", kernel_events);
+    Ok(left)
+}
+
+fn traceview(
+    trace: &Trace,
+    wants_cpu: bool,
+    out: &mut impl Write,
+    left: &mut Left,
+) -> io::Result<()> {
+    let (made, not) = MethodTrace::of_trace(trace, wants_cpu);
+    let late = method::write(&made, out)?;
+    left.add("begins and ends later than 71.6 minutes", late);
+    left.add("begins and ends of threads behind the 65,535th", not.threads);
+    left.add("times rounded to microseconds", not.rounded);
+    left.add("names changed", not.renamed);
+    left.add("slices without an end, closed", not.unrolled);
+    if !made.is_dual {
+        left.add("processor times", cpu_times(trace));
+    }
+    but_slices(trace, left);
+    Ok(())
+}
+
+/// What formats that have slices only leave out.
+fn but_slices(trace: &Trace, left: &mut Left) {
+    left.add("async slices", trace.asyncs.len() as u64);
+    left.add("instants", trace.instants.len() as u64);
+    left.add("counters' values", trace.counters.len() as u64);
+    left.add("flows' points", trace.flows.len() as u64);
+    left.add("slices' categories", categories(trace));
+    left.add("slices' arguments", arguments(trace));
+    left.add("threads' states", states(trace));
+}
+
+fn cpu_times(trace: &Trace) -> u64 {
+    trace.threads.values().map(|thread| thread.cpu_ns.len() as u64).sum()
+}
+
+fn states(trace: &Trace) -> u64 {
+    trace.threads.values().map(|thread| thread.states.len() as u64).sum()
+}
+
+fn arguments(trace: &Trace) -> u64 {
+    trace.threads.values().map(|thread| thread.args.len() as u64).sum()
+}
+
+fn categories(trace: &Trace) -> u64 {
+    let none = tracetee_trace::NameId::NONE;
+    let slices = trace.threads.values().flat_map(|thread| &thread.slices);
+    slices.filter(|slice| slice.category != none).count() as u64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! From text to text: each line as it was, in the one shape that every viewer takes, with the processes
+//! filled in that are known from elsewhere in the file. Twice through the file, in memory of its threads.
+
+use crate::text::HEADER;
+use std::io::{self, BufRead, Write};
+use tracetee_trace::Error;
+use tracetee_trace::text::{Outline, Part, Passage};
+
+/// Writes the text of `open` (which is opened twice).
+///
+/// # Errors
+/// [`Error`] says what is wrong with the text, or with `out`.
+pub fn passed_on<R: BufRead>(
+    open: impl Fn() -> Result<R, Error>,
+    out: &mut (impl Write + ?Sized),
+) -> Result<Outline, Error> {
+    let outline = Outline::read(open()?)?;
+    out.write_all(HEADER.as_bytes()).map_err(Error::Io)?;
+    let mut failed = None;
+    let mut passage = Passage::new(open()?);
+    while let Some(part) = passage.next_part()? {
+        let written = match part {
+            Part::About(line) => line_of(out, line),
+            Part::Event(line) => event(out, &outline, &line),
+        };
+        if let Err(error) = written {
+            failed = Some(error);
+            break;
+        }
+    }
+    match failed {
+        Some(error) => Err(Error::Io(error)),
+        None => Ok(outline),
+    }
+}
+
+fn line_of(out: &mut (impl Write + ?Sized), line: &[u8]) -> io::Result<()> {
+    out.write_all(line)?;
+    out.write_all(b"\n")
+}
+
+fn event(
+    out: &mut (impl Write + ?Sized),
+    outline: &Outline,
+    line: &tracetee_trace::text::Line<'_>,
+) -> io::Result<()> {
+    let named = outline.threads.get(&line.tid);
+    let name = match line.task {
+        b"" | b"<...>" => named.and_then(|thread| thread.name.as_deref()),
+        name => Some(name),
+    };
+    match name {
+        Some(name) => {
+            for _ in name.len()..16 {
+                out.write_all(b" ")?;
+            }
+            out.write_all(name)?;
+        }
+        None => write!(out, "{:>16}", format!("thread-{}", line.tid))?,
+    }
+    write!(out, "-{:<7} ", line.tid)?;
+    match line.tgid.or_else(|| named.and_then(|thread| thread.pid)) {
+        Some(pid) => write!(out, "({pid:5})")?,
+        None => out.write_all(b"(-----)")?,
+    }
+    write!(out, " [{:03}] ", line.cpu)?;
+    out.write_all(if line.flags.len() >= 4 { line.flags } else { b"...1" })?;
+    let (seconds, ns) = (line.at_ns / 1_000_000_000, line.at_ns % 1_000_000_000);
+    if ns % 1000 == 0 {
+        write!(out, " {seconds}.{:06}: ", ns / 1000)?;
+    } else {
+        write!(out, " {seconds}.{ns:09}: ")?;
+    }
+    let payload = tracetee_trace::text::payload(line);
+    match line.event {
+        b"print" => out.write_all(b"tracing_mark_write")?,
+        event => out.write_all(event)?,
+    }
+    out.write_all(b": ")?;
+    out.write_all(payload)?;
+    out.write_all(b"\n")
+}

@@ -1,0 +1,241 @@
+//! The report as one HTML page, which needs nothing from elsewhere.
+
+use super::report::compared;
+use super::{Edge, Entry, Group, Profile, TOPLEVEL, percent};
+use std::io::{self, Write};
+
+const HEAD: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+    <meta name=\"viewport\" content=\"width=device-width\"><title>Method profile</title><style>\
+    body{font:14px/1.4 ui-monospace,monospace;margin:1em;overflow-wrap:anywhere}\
+    table{border-collapse:collapse}td,th{padding:1px 8px;text-align:right;vertical-align:top}\
+    td:last-child,th:last-child{text-align:left}tr.of{font-weight:bold}tbody{border-top:1px solid #ccc}\
+    a{text-decoration:none}a:hover{text-decoration:underline}\
+    @media(prefers-color-scheme:dark){body{background:#111;color:#ddd}a{color:#8cf}tbody{border-color:#444}}\
+    </style></head><body>\n";
+
+/// Writes it. `sortable` is the original's `-s`: a script that is loaded from there, if one is wanted.
+///
+/// # Errors
+/// What `out` says.
+pub fn html(profile: &Profile, sortable: Option<&str>, out: &mut impl Write) -> io::Result<()> {
+    head(sortable, out)?;
+    out.write_all(
+        b"<h1>Method profile</h1><p><a href=\"#exclusive\">Exclusive</a> \
+        <a href=\"#inclusive\">Inclusive</a> <a href=\"#class\">Classes</a> \
+        <a href=\"#method\">Methods</a></p>\n",
+    )?;
+    let page = Page { profile, numbers: profile.numbers() };
+    writeln!(out, "<p>Total: {} \u{b5}s</p>", profile.total_us)?;
+    page.exclusive(out)?;
+    page.inclusive(out)?;
+    let by_class = profile.groups(|entry| &entry.class);
+    page.groups(out, "class", "Exclusive time of each class", &by_class)?;
+    let by_name = profile.groups(|entry| entry.name.as_deref().unwrap_or_default());
+    page.groups(out, "method", "Exclusive time of methods of the same name", &by_name)?;
+    out.write_all(b"</body></html>\n")
+}
+
+/// Two profiles, method by method.
+///
+/// # Errors
+/// What `out` says.
+pub fn comparison_html(
+    profiles: [&Profile; 2],
+    names: [&str; 2],
+    sortable: Option<&str>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    head(sortable, out)?;
+    let [first, second] = profiles;
+    let [from, to] = names.map(escaped);
+    writeln!(out, "<h1>Method profiles</h1><p>Run 1: {from}<br>Run 2: {to}</p>")?;
+    type Of = fn(&Entry) -> u64;
+    let kinds: [(&str, Of); 2] =
+        [("Exclusive", |entry| entry.exclusive_us), ("Inclusive", |entry| entry.inclusive_us)];
+    for (title, of) in kinds {
+        writeln!(
+            out,
+            "<h2>{title}</h2><table class=\"sortable\" id=\"{}\"><tr><th>Run 1 \u{b5}s</th><th>Run 2 \u{b5}s</th>\
+            <th>Diff</th><th>Diff (%)</th><th>Calls 1</th><th>Calls 2</th><th>Method</th></tr>",
+            title.to_lowercase()
+        )?;
+        for row in compared(first, second, of) {
+            let [was, is] = row.us;
+            let sign = if is < was { '-' } else { '+' };
+            writeln!(
+                out,
+                "<tr><td>{was}</td><td>{is}</td><td>{sign}{}</td><td>{sign}{:.1}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+                is.abs_diff(was),
+                percent(is.abs_diff(was), was),
+                row.calls[0],
+                row.calls[1],
+                escaped(&row.text)
+            )?;
+        }
+        out.write_all(b"</table>\n")?;
+    }
+    out.write_all(b"</body></html>\n")
+}
+
+fn head(sortable: Option<&str>, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(HEAD.as_bytes())?;
+    match sortable {
+        Some(base) => writeln!(out, "<script src=\"{}sortable.js\"></script>", escaped(base)),
+        None => Ok(()),
+    }
+}
+
+/// Text as it stands in a page.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            char => escaped.push(char),
+        }
+    }
+    escaped
+}
+
+struct Page<'a> {
+    profile: &'a Profile,
+    numbers: Vec<usize>,
+}
+
+impl Page<'_> {
+    fn link(&self, place: usize) -> String {
+        let number = self.numbers.get(place).copied().unwrap_or(0);
+        format!("<a href=\"#m{number}\">[{number}]</a>")
+    }
+
+    fn text(&self, place: usize) -> String {
+        self.profile.methods.get(place).map(|entry| escaped(&entry.text())).unwrap_or_default()
+    }
+
+    fn exclusive(&self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(
+            b"<h2 id=\"exclusive\">Exclusive</h2><table class=\"sortable\"><tr><th>\xc2\xb5s</th>\
+            <th>self %</th><th>sum %</th><th>Method</th></tr>\n",
+        )?;
+        let mut sum = 0;
+        for place in self.profile.by(|entry| entry.exclusive_us) {
+            let entry = self.profile.methods.get(place);
+            let Some(entry) = entry.filter(|entry| entry.exclusive_us > 0) else { break };
+            sum += entry.exclusive_us;
+            let total = self.profile.total_us;
+            writeln!(
+                out,
+                "<tr><td>{}</td><td>{:.2}</td><td>{:.2}</td><td>{} {}</td></tr>",
+                entry.exclusive_us,
+                percent(entry.exclusive_us, total),
+                percent(sum, total),
+                self.link(place),
+                self.text(place)
+            )?;
+        }
+        out.write_all(b"</table>\n")
+    }
+
+    fn inclusive(&self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(
+            b"<h2 id=\"inclusive\">Inclusive, with parents and children</h2><table><thead><tr><th>%/total</th>\
+            <th>%/self</th><th>calls</th><th>\xc2\xb5s</th><th>Method</th></tr></thead>\n",
+        )?;
+        for place in self.profile.by(|entry| entry.inclusive_us) {
+            let entry = self.profile.methods.get(place);
+            let Some(entry) = entry.filter(|entry| entry.inclusive_us > 0) else { break };
+            let number = self.numbers.get(place).copied().unwrap_or(0);
+            writeln!(out, "<tbody id=\"m{number}\">")?;
+            if place != TOPLEVEL {
+                self.edges(out, entry, &entry.parents, |_| entry.all_calls())?;
+            }
+            writeln!(
+                out,
+                "<tr class=\"of\"><td>{:.1}</td><td></td><td>{}+{}</td><td>{}</td><td>{} {}</td></tr>\n\
+                <tr><td></td><td>{:.1}</td><td></td><td>{}</td><td>(itself)</td></tr>",
+                percent(entry.inclusive_us, self.profile.total_us),
+                entry.calls[0],
+                entry.calls[1],
+                entry.inclusive_us,
+                self.link(place),
+                self.text(place),
+                percent(entry.outer_exclusive_us, entry.inclusive_us),
+                entry.outer_exclusive_us
+            )?;
+            let calls =
+                |edge: &Edge| self.profile.methods.get(edge.method).map_or(0, Entry::all_calls);
+            self.edges(out, entry, &entry.children, calls)?;
+            out.write_all(b"</tbody>\n")?;
+        }
+        out.write_all(b"</table>\n")
+    }
+
+    fn edges(
+        &self,
+        out: &mut impl Write,
+        of: &Entry,
+        edges: &[Vec<Edge>; 2],
+        calls: impl Fn(&Edge) -> u64,
+    ) -> io::Result<()> {
+        for (is_recursive, edges) in [false, true].into_iter().zip(edges) {
+            for edge in edges {
+                let share = if is_recursive {
+                    "recursive".to_owned()
+                } else {
+                    format!("{:.1}", percent(edge.us, of.inclusive_us))
+                };
+                writeln!(
+                    out,
+                    "<tr><td></td><td>{share}</td><td>{}/{}</td><td>{}</td><td>{} {}</td></tr>",
+                    edge.calls,
+                    calls(edge),
+                    edge.us,
+                    self.link(edge.method),
+                    self.text(edge.method)
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn groups(
+        &self,
+        out: &mut impl Write,
+        id: &str,
+        title: &str,
+        groups: &[Group<'_>],
+    ) -> io::Result<()> {
+        writeln!(out, "<h2 id=\"{id}\">{title}</h2>")?;
+        for group in groups {
+            writeln!(
+                out,
+                "<details><summary>{} \u{b5}s, {:.1} %, {}+{} calls: {}</summary><table>",
+                group.exclusive_us,
+                percent(group.exclusive_us, self.profile.total_us),
+                group.calls[0],
+                group.calls[1],
+                escaped(group.name)
+            )?;
+            for &place in &group.methods {
+                let Some(entry) = self.profile.methods.get(place) else { continue };
+                writeln!(
+                    out,
+                    "<tr><td>{}</td><td>{}</td><td>{:.1}</td><td>{}+{}</td><td>{} {}</td></tr>",
+                    entry.exclusive_us,
+                    entry.inclusive_us,
+                    percent(entry.exclusive_us, group.exclusive_us),
+                    entry.calls[0],
+                    entry.calls[1],
+                    self.link(place),
+                    self.text(place)
+                )?;
+            }
+            out.write_all(b"</table></details>\n")?;
+        }
+        Ok(())
+    }
+}

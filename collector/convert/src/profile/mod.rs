@@ -1,0 +1,311 @@
+//! What Traceview and dmtracedump tell of a method trace: how much time each method took by itself and with
+//! what it called, who called it and whom it called.
+//!
+//! The numbers are the original's: a call is recursive when the same method is open below it on its thread;
+//! inclusive time is that of calls that are not. What makes the original give up (an end of a method that is
+//! not the innermost one) or count nonsense (an end where nothing is open) is mended here, and counted.
+
+mod dump;
+mod graph;
+mod html;
+mod report;
+
+pub use dump::dump;
+pub use graph::dot;
+pub use html::{comparison_html, html};
+pub use report::{comparison, report};
+
+use std::collections::HashMap;
+use tracetee_trace::method::{Action, Method, MethodTrace};
+
+/// All threads' outermost calls are calls of this.
+pub const TOPLEVEL: usize = 0;
+const UNKNOWN: usize = 1;
+
+/// A profile.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Profile {
+    /// The first is what threads do outside of all methods, the second stands for methods that the trace does
+    /// not name.
+    pub methods: Vec<Entry>,
+    /// All threads' time from their first record to their last, µs.
+    pub total_us: u64,
+    /// Ends of methods that were not open.
+    pub stray_ends: u64,
+    /// Calls that ended with what was around them, or with their thread.
+    pub unclosed: u64,
+}
+
+/// A method.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// Its class, or all that is known of it.
+    pub class: String,
+    /// Its name.
+    pub name: Option<String>,
+    /// Its signature.
+    pub signature: String,
+    /// By itself, µs.
+    pub exclusive_us: u64,
+    /// With what it called, µs: of calls that are not recursive.
+    pub inclusive_us: u64,
+    /// By itself in calls that are not recursive.
+    pub outer_exclusive_us: u64,
+    /// Calls that are not recursive, and those that are.
+    pub calls: [u64; 2],
+    /// Who called it, in calls that are not recursive, and in those that are.
+    pub parents: [Vec<Edge>; 2],
+    /// Whom it called, in calls that are not recursive, and in those that are.
+    pub children: [Vec<Edge>; 2],
+}
+
+/// Calls from one method to another.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Edge {
+    /// The other method: its place.
+    pub method: usize,
+    /// Their time, µs.
+    pub us: u64,
+    /// How many.
+    pub calls: u64,
+}
+
+impl Entry {
+    fn of(method: &Method) -> Self {
+        let Method { class, name, signature, .. } = method.clone();
+        Self { class, name, signature, ..Self::default() }
+    }
+
+    fn named(class: &str) -> Self {
+        Self { class: class.to_owned(), ..Self::default() }
+    }
+
+    /// As reports call it: `class.name signature`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match &self.name {
+            Some(name) => format!("{}.{name} {}", self.class, self.signature),
+            None => self.class.clone(),
+        }
+    }
+
+    /// All calls.
+    #[must_use]
+    pub const fn all_calls(&self) -> u64 {
+        self.calls[0] + self.calls[1]
+    }
+
+    fn order(&self) -> (&str, &str, &str) {
+        (&self.class, self.name.as_deref().unwrap_or(""), &self.signature)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Stack {
+    /// Place of the method, when it began, whether it is recursive.
+    open: Vec<(usize, u64, bool)>,
+    /// How often each method is open.
+    depth: HashMap<usize, u32>,
+    last_us: u64,
+    first_us: u64,
+}
+
+/// By child and whether the call is recursive, or by parent and whether it is: time and calls.
+type Edges = HashMap<(usize, usize, bool), (u64, u64)>;
+
+impl Profile {
+    /// Of a method trace.
+    #[must_use]
+    pub fn of(trace: &MethodTrace) -> Self {
+        let mut profile = Self::default();
+        profile.methods.push(Entry::named("(toplevel)"));
+        profile.methods.push(Entry::named("(unknown)"));
+        profile.methods.extend(trace.methods.iter().map(Entry::of));
+        let places: HashMap<u32, usize> =
+            trace.methods.iter().zip(2..).map(|(method, place)| (method.id, place)).collect();
+        let (mut parents, mut children) = (Edges::new(), Edges::new());
+        let mut stacks: Vec<Option<Stack>> = Vec::new();
+        for record in &trace.records {
+            let thread = usize::from(record.thread);
+            if stacks.len() <= thread {
+                stacks.resize_with(thread + 1, || None);
+            }
+            let Some(slot) = stacks.get_mut(thread) else { continue };
+            let now_us = record.time_us;
+            let stack = slot.get_or_insert_with(|| Stack {
+                last_us: now_us,
+                first_us: now_us,
+                ..Stack::default()
+            });
+            profile.charge(stack, now_us);
+            let method = places.get(&record.method).copied().unwrap_or(UNKNOWN);
+            if record.action == Action::Enter {
+                let depth = stack.depth.entry(method).or_default();
+                stack.open.push((method, stack.last_us, *depth > 0));
+                *depth += 1;
+                continue;
+            }
+            if stack.depth.get(&method).copied().unwrap_or(0) == 0 {
+                profile.stray_ends += 1;
+                continue;
+            }
+            while let Some(&(innermost, ..)) = stack.open.last() {
+                profile.pop(stack, &mut parents, &mut children);
+                if innermost == method {
+                    break;
+                }
+                profile.unclosed += 1;
+            }
+        }
+        for stack in stacks.iter_mut().flatten() {
+            while !stack.open.is_empty() {
+                profile.pop(stack, &mut parents, &mut children);
+                profile.unclosed += 1;
+            }
+            profile.total_us += stack.last_us - stack.first_us;
+        }
+        profile.link(&parents, &children);
+        if let Some(toplevel) = profile.methods.get_mut(TOPLEVEL) {
+            toplevel.inclusive_us = profile.total_us;
+            toplevel.outer_exclusive_us = toplevel.exclusive_us;
+        }
+        profile
+    }
+
+    /// The time since the thread's last record is the innermost method's.
+    fn charge(&mut self, stack: &mut Stack, now_us: u64) {
+        // A clock that went back takes no time away.
+        let took = now_us.saturating_sub(stack.last_us);
+        stack.last_us = stack.last_us.max(now_us);
+        let (method, is_recursive) =
+            stack.open.last().map_or((TOPLEVEL, false), |&(method, _, is)| (method, is));
+        if let Some(entry) = self.methods.get_mut(method) {
+            entry.exclusive_us += took;
+            entry.outer_exclusive_us += if is_recursive { 0 } else { took };
+        }
+    }
+
+    fn pop(&mut self, stack: &mut Stack, parents: &mut Edges, children: &mut Edges) {
+        let Some((method, began_us, is_recursive)) = stack.open.pop() else { return };
+        if let Some(depth) = stack.depth.get_mut(&method) {
+            *depth -= 1;
+        }
+        let took = stack.last_us - began_us;
+        let (caller, is_caller_recursive) =
+            stack.open.last().map_or((TOPLEVEL, false), |&(caller, _, is)| (caller, is));
+        if let Some(entry) = self.methods.get_mut(method) {
+            entry.inclusive_us += if is_recursive { 0 } else { took };
+            entry.calls[usize::from(is_recursive)] += 1;
+        }
+        for edge in [
+            parents.entry((method, caller, is_recursive)).or_default(),
+            children.entry((caller, method, is_caller_recursive)).or_default(),
+        ] {
+            edge.0 += took;
+            edge.1 += 1;
+        }
+    }
+
+    fn link(&mut self, parents: &Edges, children: &Edges) {
+        for (&(of, method, is_recursive), &(us, calls)) in parents {
+            if let Some(entry) = self.methods.get_mut(of) {
+                entry.parents[usize::from(is_recursive)].push(Edge { method, us, calls });
+            }
+        }
+        for (&(of, method, is_recursive), &(us, calls)) in children {
+            if let Some(entry) = self.methods.get_mut(of) {
+                entry.children[usize::from(is_recursive)].push(Edge { method, us, calls });
+            }
+        }
+        // Ties are in the order of their names, as everywhere.
+        let mut rank = vec![0; self.methods.len()];
+        for (number, place) in self.by(|_| 0).into_iter().enumerate() {
+            if let Some(rank) = rank.get_mut(place) {
+                *rank = number;
+            }
+        }
+        for entry in &mut self.methods {
+            for edges in entry.parents.iter_mut().chain(&mut entry.children) {
+                edges.sort_by_key(|edge| {
+                    (std::cmp::Reverse(edge.us), rank.get(edge.method).copied())
+                });
+            }
+        }
+    }
+
+    /// All methods, those with the most first.
+    #[must_use]
+    pub fn by(&self, of: impl Fn(&Entry) -> u64) -> Vec<usize> {
+        let mut places: Vec<usize> = (0..self.methods.len()).collect();
+        places.sort_by(|&a, &b| {
+            let (Some(a), Some(b)) = (self.methods.get(a), self.methods.get(b)) else {
+                return std::cmp::Ordering::Equal;
+            };
+            of(b).cmp(&of(a)).then_with(|| a.order().cmp(&b.order()))
+        });
+        places
+    }
+
+    /// The number that each method has in reports: by inclusive time.
+    #[must_use]
+    pub fn numbers(&self) -> Vec<usize> {
+        let mut numbers = vec![0; self.methods.len()];
+        for (number, place) in self.by(|entry| entry.inclusive_us).into_iter().enumerate() {
+            if let Some(slot) = numbers.get_mut(place) {
+                *slot = number;
+            }
+        }
+        numbers
+    }
+}
+
+/// Methods together: of a class, or of a name.
+pub(crate) struct Group<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) exclusive_us: u64,
+    pub(crate) calls: [u64; 2],
+    /// The most first.
+    pub(crate) methods: Vec<usize>,
+}
+
+impl Profile {
+    /// Groups by what `name` gives, the most time first; those that took none are none.
+    pub(crate) fn groups<'a>(&'a self, name: impl Fn(&'a Entry) -> &'a str) -> Vec<Group<'a>> {
+        let mut groups: Vec<Group<'a>> = Vec::new();
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        for place in self.by(|entry| entry.exclusive_us) {
+            let Some(entry) = self.methods.get(place).filter(|entry| entry.name.is_some()) else {
+                continue;
+            };
+            let name = name(entry);
+            let at = *places.entry(name).or_insert_with(|| {
+                groups.push(Group { name, exclusive_us: 0, calls: [0; 2], methods: Vec::new() });
+                groups.len() - 1
+            });
+            let Some(group) = groups.get_mut(at) else { continue };
+            group.exclusive_us += entry.exclusive_us;
+            group.calls[0] += entry.calls[0];
+            group.calls[1] += entry.calls[1];
+            group.methods.push(place);
+        }
+        groups.retain(|group| group.exclusive_us > 0);
+        // The original's order of ties: by the first one's class, then as in the file.
+        let tie = |group: &Group<'_>| {
+            let first = group.methods.first().copied().unwrap_or_default();
+            let class = self.methods.get(first).map(|first| &*first.class);
+            (class, first)
+        };
+        groups
+            .sort_by(|a, b| b.exclusive_us.cmp(&a.exclusive_us).then_with(|| tie(a).cmp(&tie(b))));
+        groups
+    }
+}
+
+/// A share, in percent.
+#[allow(clippy::cast_precision_loss, reason = "a share, for people")]
+pub(crate) fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! The report as text, in the original's layout.
+
+use super::{Edge, Entry, Group, Profile, TOPLEVEL, percent};
+use std::io::{self, Write};
+
+const LINE: &str = "======================================================================";
+const THIN: &str = "----------------------------------------------------";
+const RECURSIVE: &str = "               +++++++++++++++++++++++++";
+
+/// Writes it.
+///
+/// # Errors
+/// What `out` says.
+pub fn report(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
+    let numbers = profile.numbers();
+    let all = Numbered { profile, numbers: &numbers };
+    write!(out, "\n{LINE}\nTotal cycles: {}\n\n", profile.total_us)?;
+    out.write_all(
+        b"Exclusive elapsed times for each method, not including time spent in\n\
+          children, sorted by exclusive time.\n\n    Usecs  self %  sum %  Method\n",
+    )?;
+    all.exclusive(out)?;
+    write!(
+        out,
+        "\n{LINE}\n\nInclusive elapsed times for each method and its parents and children,\n\
+         sorted by inclusive time.\n\nindex  %/total %/self  index     calls         usecs name\n"
+    )?;
+    all.inclusive(out)?;
+    if profile.methods.iter().all(|entry| entry.name.is_none()) {
+        return write!(out, "\n{LINE}\n\nNo classes.\n");
+    }
+    write!(
+        out,
+        "\n{LINE}\n\nExclusive elapsed time for each class, summed over all the methods\n\
+         in the class.\n\n   Cycles %/total Cumul.%  Calls+Recur  Class\n"
+    )?;
+    let without_class = |entry: &Entry| {
+        format!("{} {}", entry.name.as_deref().unwrap_or_default(), entry.signature)
+    };
+    all.groups(out, &profile.groups(|entry| &entry.class), without_class)?;
+    write!(
+        out,
+        "\n{LINE}\n\nExclusive elapsed time for each method, summed over all the classes\n\
+         that contain a method with the same name.\n\n   Cycles %/total Cumul.%  Calls+Recur  Method\n"
+    )?;
+    let groups = profile.groups(|entry| entry.name.as_deref().unwrap_or_default());
+    all.groups(out, &groups, Entry::text)
+}
+
+struct Numbered<'a> {
+    profile: &'a Profile,
+    numbers: &'a [usize],
+}
+
+impl Numbered<'_> {
+    fn number(&self, place: usize) -> usize {
+        self.numbers.get(place).copied().unwrap_or(0)
+    }
+
+    fn entry(&self, place: usize) -> Option<&Entry> {
+        self.profile.methods.get(place)
+    }
+
+    fn exclusive(&self, out: &mut impl Write) -> io::Result<()> {
+        let total = self.profile.total_us;
+        let mut sum = 0;
+        for place in self.profile.by(|entry| entry.exclusive_us) {
+            let Some(entry) = self.entry(place).filter(|entry| entry.exclusive_us > 0) else {
+                break;
+            };
+            sum += entry.exclusive_us;
+            writeln!(
+                out,
+                "{:9}  {:6.2} {:6.2}  [{}] {}",
+                entry.exclusive_us,
+                percent(entry.exclusive_us, total),
+                percent(sum, total),
+                self.number(place),
+                entry.text()
+            )?;
+        }
+        Ok(())
+    }
+
+    fn inclusive(&self, out: &mut impl Write) -> io::Result<()> {
+        for place in self.profile.by(|entry| entry.inclusive_us) {
+            let Some(entry) = self.entry(place).filter(|entry| entry.inclusive_us > 0) else {
+                break;
+            };
+            writeln!(out, "{THIN}")?;
+            if place != TOPLEVEL {
+                let calls = entry.all_calls();
+                self.edges(out, entry, &entry.parents, |_| calls)?;
+            }
+            writeln!(
+                out,
+                "{:<6} {:5.1}%   {:5} {:6} {:6}+{:<6} {:9} {}",
+                format!("[{}]", self.number(place)),
+                percent(entry.inclusive_us, self.profile.total_us),
+                "",
+                "",
+                entry.calls[0],
+                entry.calls[1],
+                entry.inclusive_us,
+                entry.text()
+            )?;
+            writeln!(
+                out,
+                "{:6} {:5}   {:5.1}% {:>6} {:6} {:6} {:9}",
+                "",
+                "",
+                percent(entry.outer_exclusive_us, entry.inclusive_us),
+                "excl",
+                "",
+                "",
+                entry.outer_exclusive_us
+            )?;
+            let calls = |edge: &Edge| self.entry(edge.method).map_or(0, Entry::all_calls);
+            self.edges(out, entry, &entry.children, calls)?;
+        }
+        Ok(())
+    }
+
+    fn edges(
+        &self,
+        out: &mut impl Write,
+        of: &Entry,
+        edges: &[Vec<Edge>; 2],
+        calls: impl Fn(&Edge) -> u64,
+    ) -> io::Result<()> {
+        for (is_recursive, edges) in [false, true].into_iter().zip(edges) {
+            if is_recursive && !edges.is_empty() {
+                writeln!(out, "{RECURSIVE}")?;
+            }
+            for edge in edges {
+                let share = if is_recursive {
+                    " ".repeat(6)
+                } else {
+                    format!("{:5.1}%", percent(edge.us, of.inclusive_us))
+                };
+                writeln!(
+                    out,
+                    "{:6} {:5}   {share} {:>6} {:6}/{:<6} {:9} {}",
+                    "",
+                    "",
+                    format!("[{}]", self.number(edge.method)),
+                    edge.calls,
+                    calls(edge),
+                    edge.us,
+                    self.entry(edge.method).map(Entry::text).unwrap_or_default()
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn groups(
+        &self,
+        out: &mut impl Write,
+        groups: &[Group<'_>],
+        text: impl Fn(&Entry) -> String,
+    ) -> io::Result<()> {
+        let mut sum = 0;
+        for group in groups {
+            writeln!(out, "---------------------------------------------")?;
+            sum += group.exclusive_us;
+            writeln!(
+                out,
+                "{:9} {:7.1} {:7.1} {:6}+{:<6} {}",
+                group.exclusive_us,
+                percent(group.exclusive_us, self.profile.total_us),
+                percent(sum, self.profile.total_us),
+                group.calls[0],
+                group.calls[1],
+                group.name
+            )?;
+            let mut within = 0;
+            for &place in &group.methods {
+                let Some(entry) = self.entry(place) else { continue };
+                within += entry.exclusive_us;
+                writeln!(
+                    out,
+                    "{:9} {:9} {:7.1} {:7.1} {:6}+{:<6} [{}] {}",
+                    entry.exclusive_us,
+                    entry.inclusive_us,
+                    percent(entry.exclusive_us, group.exclusive_us),
+                    percent(within, group.exclusive_us),
+                    entry.calls[0],
+                    entry.calls[1],
+                    self.number(place),
+                    text(entry)
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A method of two profiles.
+pub(crate) struct Compared {
+    pub(crate) text: String,
+    pub(crate) us: [u64; 2],
+    pub(crate) calls: [u64; 2],
+}
+
+/// Methods of two profiles by how much `of` differs.
+pub(crate) fn compared(
+    first: &Profile,
+    second: &Profile,
+    of: impl Fn(&Entry) -> u64,
+) -> Vec<Compared> {
+    let mut all: std::collections::BTreeMap<String, Compared> = std::collections::BTreeMap::new();
+    for (side, profile) in [first, second].into_iter().enumerate() {
+        for entry in profile.methods.iter().filter(|entry| of(entry) > 0 || entry.all_calls() > 0) {
+            let text = entry.text();
+            let row = all.entry(text.clone()).or_insert_with(|| Compared {
+                text,
+                us: [0; 2],
+                calls: [0; 2],
+            });
+            if let (Some(us), Some(calls)) = (row.us.get_mut(side), row.calls.get_mut(side)) {
+                *us += of(entry);
+                *calls += entry.all_calls();
+            }
+        }
+    }
+    let mut rows: Vec<Compared> = all.into_values().collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.us[0].abs_diff(row.us[1])));
+    rows
+}
+
+/// Two profiles, method by method, what differs most first.
+///
+/// # Errors
+/// What `out` says.
+pub fn comparison(first: &Profile, second: &Profile, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "Total cycles: {} -> {}", first.total_us, second.total_us)?;
+    type Of = fn(&Entry) -> u64;
+    let kinds: [(&str, Of); 2] =
+        [("Exclusive", |entry| entry.exclusive_us), ("Inclusive", |entry| entry.inclusive_us)];
+    for (title, of) in kinds {
+        writeln!(out, "\n{title} elapsed times, sorted by difference.\n")?;
+        writeln!(
+            out,
+            "{:>9} {:>9} {:>9} {:>8} {:>7} {:>7}  Method",
+            "Run 1", "Run 2", "Diff", "Diff %", "Calls 1", "Calls 2"
+        )?;
+        for row in compared(first, second, of) {
+            let [was, is] = row.us;
+            let sign = if is < was { '-' } else { '+' };
+            let share = if was == 0 {
+                "new".to_owned()
+            } else {
+                format!("{sign}{:.1}", percent(is.abs_diff(was), was))
+            };
+            writeln!(
+                out,
+                "{was:9} {is:9} {:>9} {share:>8} {:7} {:7}  {}",
+                format!("{sign}{}", is.abs_diff(was)),
+                row.calls[0],
+                row.calls[1],
+                row.text
+            )?;
+        }
+    }
+    Ok(())
+}

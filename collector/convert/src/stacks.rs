@@ -1,0 +1,131 @@
+//! Stacks with the time spent in their innermost slice: folded text and flame graphs.
+
+use crate::cpu_times;
+use crate::left::Left;
+use std::collections::HashMap;
+use std::io::{self, Write};
+use tracetee_trace::{NO_PARENT, NameId, Thread, Trace};
+
+/// A line for each stack: `process;thread;outer;inner MICROSECONDS`, the process where there are several.
+pub(crate) fn folded(trace: &Trace, out: &mut impl Write, left: &mut Left) -> io::Result<()> {
+    for line in lines(trace, left) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+/// The same as a picture.
+pub(crate) fn svg(trace: &Trace, out: &mut impl Write, left: &mut Left) -> io::Result<()> {
+    let lines = lines(trace, left);
+    let mut options = inferno::flamegraph::Options::default();
+    options.title = "tracetee".to_owned();
+    options.count_name = "µs".to_owned();
+    options.deterministic = true;
+    options.font_type = "monospace".to_owned();
+    if lines.is_empty() {
+        // inferno takes no stacks for an error.
+        return inferno::flamegraph::from_lines(&mut options, ["(no slices) 1"], out)
+            .map_err(io::Error::other);
+    }
+    inferno::flamegraph::from_lines(&mut options, lines.iter().map(|line| &**line), out)
+        .map_err(io::Error::other)
+}
+
+fn lines(trace: &Trace, left: &mut Left) -> Vec<String> {
+    let mut pids: Vec<u32> =
+        trace.threads.iter().map(|(&key, thread)| thread.pid.unwrap_or(key)).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    let mut sums: HashMap<String, u64> = HashMap::new();
+    for (&key, thread) in &trace.threads {
+        let mut root = String::new();
+        if pids.len() > 1 {
+            let pid = thread.pid.unwrap_or(key);
+            let name = trace.processes.get(&pid).map(|process| trace.names.text(process.name));
+            let main = trace.threads.get(&pid).map(|main| main.name(&trace.names));
+            push(&mut root, name.or(main).filter(|name| !name.is_empty()).unwrap_or("process"));
+            root.push(';');
+        }
+        let name = thread.name(&trace.names);
+        push(&mut root, if name.is_empty() { "thread" } else { name });
+        for (stack, ns) in stacks(thread) {
+            let mut line = root.clone();
+            for name in stack {
+                line.push(';');
+                push(&mut line, trace.names.text(name));
+            }
+            *sums.entry(line).or_default() += ns;
+        }
+    }
+    let mut short = 0;
+    let mut lines: Vec<String> = sums
+        .into_iter()
+        .filter_map(|(stack, ns)| {
+            short += u64::from(ns < 1000);
+            (ns >= 1000).then(|| format!("{stack} {}", ns / 1000))
+        })
+        .collect();
+    lines.sort_unstable();
+    left.add("stacks of less than a microsecond", short);
+    left.add("async slices", trace.asyncs.len() as u64);
+    left.add("processor times", cpu_times(trace));
+    lines
+}
+
+/// Each stack of a thread with the time that its innermost slice has to itself.
+fn stacks(thread: &Thread) -> Vec<(Vec<NameId>, u64)> {
+    // Stacks are nodes of a tree: parent, name, own time, depth. What is deeper counts for the stack above.
+    const MAX_DEPTH: u32 = 1000;
+    let mut nodes: Vec<(usize, NameId, u64, u32)> = Vec::new();
+    let mut places: HashMap<(usize, NameId), usize> = HashMap::new();
+    let mut node_of: Vec<usize> = Vec::with_capacity(thread.slices.len());
+    const ROOT: usize = usize::MAX;
+    for slice in &thread.slices {
+        let parent = match slice.parent {
+            NO_PARENT => ROOT,
+            parent => node_of.get(parent as usize).copied().unwrap_or(ROOT),
+        };
+        let depth = nodes.get(parent).map_or(0, |&(.., depth)| depth + 1);
+        if depth >= MAX_DEPTH {
+            node_of.push(parent);
+            continue;
+        }
+        let node = *places.entry((parent, slice.name)).or_insert_with(|| {
+            nodes.push((parent, slice.name, 0, depth));
+            nodes.len() - 1
+        });
+        let took = slice.duration_ns();
+        if let Some((_, _, own, _)) = nodes.get_mut(node) {
+            *own = own.wrapping_add(took);
+        }
+        // What a child takes its parent has not; in the end the sum is right.
+        if let Some((_, _, own, _)) = nodes.get_mut(parent) {
+            *own = own.wrapping_sub(took);
+        }
+        node_of.push(node);
+    }
+    let stack = |mut node: usize| {
+        let mut names = Vec::new();
+        while let Some(&(parent, name, ..)) = nodes.get(node) {
+            names.push(name);
+            node = parent;
+        }
+        names.reverse();
+        names
+    };
+    nodes
+        .iter()
+        .enumerate()
+        .filter(|(_, (_, _, own, _))| *own > 0)
+        .map(|(node, &(_, _, own, _))| (stack(node), own))
+        .collect()
+}
+
+/// A name that does not end a stack's part.
+fn push(line: &mut String, name: &str) {
+    line.extend(name.chars().map(|char| match char {
+        ';' => ':',
+        '\n' | '\r' => ' ',
+        char => char,
+    }));
+}

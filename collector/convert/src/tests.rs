@@ -1,0 +1,329 @@
+//! Round trips: a trace through a format and back is the trace, but for what is said to be lost.
+
+use super::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::io::Cursor;
+use tracetee_trace::{NameId, json, read, read_any};
+
+/// What a thread writes, one after the other.
+#[derive(Debug, Clone)]
+enum Op {
+    Begin(usize),
+    End,
+    Async(usize, i64),
+    AsyncEnd(usize),
+    Instant(usize),
+    OnTrack(usize, usize),
+    Counter(usize, i64),
+    Track(usize, usize, i64),
+}
+
+const NAMES: [&str; 8] = [
+    "Choreographer#doFrame 12",
+    "a b",
+    "com.example.Feed.bind(I)V",
+    "x",
+    "ünï",
+    "a-b [1] (2): c",
+    "com.example.Feed$1.run",
+    "\"quoted\" <b>",
+];
+const THREADS: [(&str, u32, u32); 3] =
+    [("main", 7, 7), ("Binder:7_1", 9, 7), ("other-5 [x", 20, 12)];
+
+fn op() -> impl Strategy<Value = Op> {
+    let name = 0..NAMES.len();
+    prop_oneof![
+        4 => name.clone().prop_map(Op::Begin),
+        4 => Just(Op::End),
+        1 => (name.clone(), any::<i64>()).prop_map(|(name, cookie)| Op::Async(name, cookie)),
+        1 => (0..9_usize).prop_map(Op::AsyncEnd),
+        1 => name.clone().prop_map(Op::Instant),
+        1 => (name.clone(), name.clone()).prop_map(|(track, name)| Op::OnTrack(track, name)),
+        1 => (name.clone(), any::<i64>()).prop_map(|(name, value)| Op::Counter(name, value)),
+        1 => (name.clone(), name, any::<i64>()).prop_map(|(track, name, cookie)| Op::Track(track, name, cookie)),
+    ]
+}
+
+/// A trace of what threads write: each step of which thread, how much later (ns times `unit`), what.
+fn trace(steps: &[(usize, u64, Op)], unit: u64) -> Trace {
+    let mut text = "# tracer: nop\n".to_owned();
+    let mut at_ns = 5_000_000_000;
+    let mut begun: Vec<(u32, Option<usize>, usize, i64)> = Vec::new();
+    let mut depth = [0; 3];
+    for (thread, later, op) in steps {
+        at_ns += later * unit;
+        let (name, tid, pid) = THREADS[*thread];
+        let payload = match *op {
+            Op::Begin(name) => {
+                depth[*thread] += 1;
+                format!("B|{pid}|{}", NAMES[name])
+            }
+            Op::End if depth[*thread] == 0 => continue,
+            Op::End => {
+                depth[*thread] -= 1;
+                format!("E|{pid}")
+            }
+            Op::Async(name, cookie) => {
+                begun.push((pid, None, name, cookie));
+                format!("S|{pid}|{}|{cookie}", NAMES[name])
+            }
+            Op::Track(track, name, cookie) => {
+                begun.push((pid, Some(track), name, cookie));
+                format!("G|{pid}|{}|{}|{cookie}", NAMES[track], NAMES[name])
+            }
+            Op::AsyncEnd(which) => {
+                // A process ends what it has begun.
+                let of_it: Vec<usize> =
+                    (0..begun.len()).filter(|&place| begun[place].0 == pid).collect();
+                if of_it.is_empty() {
+                    continue;
+                }
+                let (pid, track, name, cookie) = begun.remove(of_it[which % of_it.len()]);
+                match track {
+                    None => format!("F|{pid}|{}|{cookie}", NAMES[name]),
+                    Some(track) => format!("H|{pid}|{}|{cookie}", NAMES[track]),
+                }
+            }
+            Op::Instant(name) => format!("I|{pid}|{}", NAMES[name]),
+            Op::OnTrack(track, name) => format!("N|{pid}|{}|{}", NAMES[track], NAMES[name]),
+            Op::Counter(name, value) => format!("C|{pid}|{}|{value}", NAMES[name]),
+        };
+        text.push_str(&format!(
+            "{name}-{tid} ({pid}) [000] ...1 {}.{:09}: tracing_mark_write: {payload}\n",
+            at_ns / 1_000_000_000,
+            at_ns % 1_000_000_000
+        ));
+    }
+    read(text.as_bytes()).unwrap()
+}
+
+fn steps(unit_steps: u64) -> impl Strategy<Value = Vec<(usize, u64, Op)>> {
+    vec((0..THREADS.len(), 0..unit_steps, op()), 1..80)
+}
+
+fn written(trace: &Trace, format: Format) -> (Vec<u8>, Left) {
+    let mut out = Vec::new();
+    let left = write(trace, format, &mut out).unwrap();
+    (out, left)
+}
+
+/// All that a trace says, with names as text: in which order names came is no part of it.
+fn told(trace: &Trace) -> String {
+    use std::fmt::Write;
+    let name = |id: NameId| trace.names.text(id);
+    let mut text = String::new();
+    for (key, thread) in &trace.threads {
+        let names: Vec<_> = thread.names.iter().map(|&(at, id)| (at, name(id))).collect();
+        writeln!(text, "{key} {} {:?} {names:?} {:?}", thread.tid, thread.pid, thread.cpu_ns)
+            .unwrap();
+        for (place, slice) in thread.slices.iter().enumerate() {
+            let place = u32::try_from(place).unwrap();
+            let args = thread.args.get(&place).map(|&id| name(id));
+            writeln!(
+                text,
+                "  {} {} {} {} {} {} {args:?}",
+                name(slice.name),
+                name(slice.category),
+                slice.start_ns,
+                slice.end_ns,
+                slice.parent,
+                slice.ended
+            )
+            .unwrap();
+        }
+    }
+    for one in &trace.asyncs {
+        let mut threads = one.threads;
+        if one.end_ns == tracetee_trace::UNFINISHED {
+            threads[1] = 0;
+        }
+        writeln!(
+            text,
+            "async {} {:?} {} {} {} {} {threads:?}",
+            one.pid,
+            one.track.map(name),
+            name(one.name),
+            one.cookie,
+            one.start_ns,
+            one.end_ns
+        )
+        .unwrap();
+    }
+    for one in &trace.instants {
+        let track = one.track.map(name);
+        writeln!(
+            text,
+            "instant {} {} {track:?} {} {}",
+            one.thread,
+            one.pid,
+            name(one.name),
+            one.at_ns
+        )
+        .unwrap();
+    }
+    for one in &trace.counters {
+        writeln!(
+            text,
+            "counter {} {} {} {} {}",
+            one.thread,
+            one.pid,
+            name(one.name),
+            one.at_ns,
+            one.value
+        )
+        .unwrap();
+    }
+    for one in &trace.flows {
+        let (name, category) = (name(one.name), name(one.category));
+        writeln!(
+            text,
+            "flow {} {name} {category} {} {:?} {}",
+            one.thread, one.id, one.kind, one.at_ns
+        )
+        .unwrap();
+    }
+    text
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn through_text_nothing_is_lost(steps in steps(3)) {
+        let before = trace(&steps, 1);
+        let (text, left) = written(&before, Format::Ftrace);
+        prop_assert!(left.is_empty(), "{left}");
+        let after = read(&*text).unwrap();
+        prop_assert_eq!(told(&after), told(&before), "{}", String::from_utf8_lossy(&text));
+        prop_assert_eq!(after.losses.unclosed, before.losses.unclosed);
+    }
+
+    #[test]
+    fn through_json_nothing_is_lost(steps in steps(3), dart: bool) {
+        let before = trace(&steps, 1);
+        let dialect = if dart { Dialect::Dart } else { Dialect::Chrome };
+        let (text, left) = written(&before, Format::Json(dialect));
+        prop_assert!(left.is_empty(), "{left}");
+        serde_json::from_slice::<serde_json::Value>(&text).unwrap();
+        let mut after = json::read(&*text).unwrap();
+        // Dart's events all have a stream.
+        if dart {
+            for thread in after.threads.values_mut() {
+                thread.slices.iter_mut().for_each(|slice| slice.category = NameId::NONE);
+            }
+        }
+        prop_assert_eq!(told(&after), told(&before), "{}", String::from_utf8_lossy(&text));
+    }
+
+    #[test]
+    fn through_a_method_trace_slices_stay_and_the_rest_is_counted(steps in steps(3)) {
+        let before = trace(&steps, 1000);
+        let (file, left) = written(&before, Format::Traceview { wants_cpu: true });
+        let after = read_any(Cursor::new(file)).unwrap();
+        let of = |trace: &Trace| -> Vec<Vec<(String, u64, u64, u32)>> {
+            let threads = trace.threads.values().filter(|thread| !thread.slices.is_empty());
+            threads.map(|thread| thread.slices.iter().map(|slice| {
+                (trace.names.text(slice.name).to_owned(), slice.start_ns, slice.end_ns, slice.parent)
+            }).collect()).collect()
+        };
+        prop_assert_eq!(of(&after), of(&before));
+        prop_assert_eq!(left.count("async slices"), before.asyncs.len() as u64);
+        prop_assert_eq!(left.count("instants"), before.instants.len() as u64);
+        prop_assert_eq!(left.count("counters' values"), before.counters.len() as u64);
+        prop_assert_eq!(left.count("slices without an end, closed"), before.losses.unclosed);
+    }
+
+    #[test]
+    fn stacks_have_all_the_time(steps in steps(3)) {
+        let before = trace(&steps, 1_000_000);
+        let (text, _) = written(&before, Format::Folded);
+        let sum: u64 = String::from_utf8(text).unwrap().lines()
+            .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
+        let outermost = before.threads.values().flat_map(|thread| &thread.slices)
+            .filter(|slice| slice.parent == tracetee_trace::NO_PARENT);
+        prop_assert_eq!(sum * 1000, outermost.map(|slice| slice.duration_ns()).sum::<u64>());
+    }
+}
+
+#[test]
+fn what_json_alone_can_say_comes_back_from_json() {
+    let text = r#"{"traceEvents":[
+        {"ph":"M","name":"process_name","pid":1,"args":{"name":"com.example"}},
+        {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":"1.ui"}},
+        {"ph":"B","name":"a","cat":"Dart","pid":1,"tid":2,"ts":10.5,"tts":3,"args":{"x":[1,"}"]}},
+        {"ph":"X","name":"b","cat":"Embedder","pid":1,"tid":2,"ts":11,"dur":2,"tts":4,"tdur":1},
+        {"ph":"s","name":"f","cat":"c","id":5,"pid":1,"tid":2,"ts":12},
+        {"ph":"f","bp":"e","name":"f","cat":"c","id":5,"pid":1,"tid":3,"ts":14},
+        {"ph":"f","name":"f","cat":"c","id":6,"pid":1,"tid":3,"ts":14},
+        {"ph":"E","name":"a","pid":1,"tid":2,"ts":15,"tts":7}
+    ]}"#;
+    let before = json::read(text.as_bytes()).unwrap();
+    let (text, left) = written(&before, Format::Json(Dialect::Chrome));
+    assert!(left.is_empty(), "{left}");
+    assert_eq!(told(&json::read(&*text).unwrap()), told(&before));
+    let (_, left) = written(&before, Format::Ftrace);
+    assert_eq!(
+        left.to_string(),
+        "3 flows' points, 2 processor times, 1 processes' names, 1 slices' arguments, 2 slices' categories, \
+         1 threads without a name, named thread-N"
+            .replace("3 flows' points, 2 processor times, 1 processes' names", "3 flows' points, 1 processes' names, 2 processor times")
+    );
+    let (_, left) = written(&before, Format::Json(Dialect::Dart));
+    assert_eq!(left.to_string(), "2 processor times");
+    let (_, left) = written(&before, Format::Traceview { wants_cpu: false });
+    assert_eq!(left.count("processor times"), 2);
+    // 10.5 µs are no whole microseconds.
+    assert_eq!(left.count("times rounded to microseconds"), 1);
+}
+
+#[test]
+fn text_is_passed_on_as_it_is_with_what_is_known_filled_in() {
+    let text = "TRACE:\n# tracer: nop\n#  entries\n\
+        \u{20}          <...>-7     (-----) [001] d..2 1.000001: sched_switch: prev_comm=x\n\
+        \u{20}           main-7     (    5) [000] ...1 1.000002: tracing_mark_write: B|5|a|b\n\
+        main-7 [003] 1.000003: print: 0xffff: E|5\n\
+        nonsense\n# tracetee: {\"a\":1}\n";
+    let mut out = Vec::new();
+    let outline = passed_on(|| Ok(text.as_bytes()), &mut out).unwrap();
+    assert_eq!(outline.losses.bad_lines, 1);
+    let expected = HEADER.to_owned()
+        + "            main-7       (    5) [001] d..2 1.000001: sched_switch: prev_comm=x\n\
+           \u{20}           main-7       (    5) [000] ...1 1.000002: tracing_mark_write: B|5|a|b\n\
+           \u{20}           main-7       (    5) [003] ...1 1.000003: tracing_mark_write: E|5\n\
+           # tracetee: {\"a\":1}\n";
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
+}
+
+#[test]
+fn names_that_would_break_a_line_are_changed_and_counted() {
+    let before = json::read(
+        r#"[{"ph":"B","name":"a|b\nc\\n ","pid":1,"tid":2,"ts":1},{"ph":"E","pid":1,"tid":2,"ts":2}]"#
+            .as_bytes(),
+    )
+    .unwrap();
+    let (text, left) = written(&before, Format::Ftrace);
+    assert_eq!(left.count("names changed"), 1);
+    assert!(String::from_utf8(text).unwrap().contains("B|1|a b c\n"));
+}
+
+#[test]
+fn deep_nesting_is_written_in_every_format() {
+    let mut text = "# tracer: nop\n".to_owned();
+    for depth in 0..200_000 {
+        text.push_str(&format!("a-7 (7) [000] ...1 1.{depth:06}: tracing_mark_write: B|7|x\n"));
+    }
+    let trace = read(text.as_bytes()).unwrap();
+    for format in [
+        Format::Ftrace,
+        Format::Perfetto,
+        Format::Json(Dialect::Chrome),
+        Format::Traceview { wants_cpu: true },
+        Format::Folded,
+        Format::Svg,
+    ] {
+        let (out, _) = written(&trace, format);
+        assert!(!out.is_empty(), "{format:?}");
+    }
+}

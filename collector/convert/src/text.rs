@@ -1,0 +1,172 @@
+//! Ftrace text in the one shape that Perfetto, catapult and systrace take.
+
+use crate::left::Left;
+use crate::{arguments, categories, cpu_times, states};
+use std::io::{self, Write};
+use tracetee_trace::{Event, NameId, Thread, Timeline, Trace};
+
+/// What text begins with: each of these lines is needed by one of the viewers.
+pub const HEADER: &str = "# tracer: nop\n# TRACE:\n# tracer: nop\n\
+    #           TASK-PID    TGID   CPU#  ||||    TIMESTAMP  FUNCTION\n";
+
+pub(crate) fn write(trace: &Trace, out: &mut impl Write, left: &mut Left) -> io::Result<()> {
+    out.write_all(HEADER.as_bytes())?;
+    if !trace.about.is_empty() {
+        let about = serde_json::Value::Object(trace.about.clone());
+        writeln!(out, "# tracetee: {about}")?;
+    }
+    let mut lines = Lines::of(trace, left);
+    let mut realtime = trace.realtime;
+    for (at_ns, event) in Timeline::of(trace) {
+        if let Some((_, ms)) = realtime.take_if(|(from_ns, _)| *from_ns <= at_ns) {
+            let key = lines.key_of(event);
+            lines.line(out, key, at_ns, &format!("trace_event_clock_sync: realtime_ts={ms}"))?;
+        }
+        lines.event(out, at_ns, event)?;
+    }
+    left.add("slices' categories", categories(trace));
+    left.add("slices' arguments", arguments(trace));
+    left.add("processor times", cpu_times(trace));
+    left.add("threads' states", states(trace));
+    left.add("flows' points", trace.flows.len() as u64);
+    let none = NameId::NONE;
+    let of_asyncs = trace.asyncs.iter().map(|one| (one.category, one.args));
+    let of_others = of_asyncs.chain(trace.instants.iter().map(|one| (one.category, one.args)));
+    let is_lost = |&(category, args): &(NameId, NameId)| category != none || args != none;
+    left.add("others' categories and arguments", of_others.filter(is_lost).count() as u64);
+    left.add("processes' names", trace.processes.len() as u64);
+    Ok(())
+}
+
+/// Threads as lines name them.
+struct Lines<'a> {
+    trace: &'a Trace,
+    /// By name: as it may stand in a record.
+    names: Vec<Box<str>>,
+    is_ns: bool,
+    payload: String,
+}
+
+impl<'a> Lines<'a> {
+    fn of(trace: &'a Trace, left: &mut Left) -> Self {
+        let mut changed = 0;
+        let names = trace
+            .names
+            .iter()
+            .map(|(_, name)| {
+                let clean = cleaned(name);
+                changed += u64::from(clean != name);
+                clean.into_boxed_str()
+            })
+            .collect();
+        left.add("names changed", changed);
+        let nameless = trace.threads.values().filter(|thread| thread.names.is_empty()).count();
+        left.add("threads without a name, named thread-N", nameless as u64);
+        let is_ns = Timeline::of(trace).any(|(at_ns, _)| at_ns % 1000 != 0);
+        Self { trace, names, is_ns, payload: String::new() }
+    }
+
+    fn name(&self, id: NameId) -> &str {
+        self.names.get(id.number() as usize).map_or("", |name| name)
+    }
+
+    fn key_of(&self, event: Event) -> u32 {
+        let trace = self.trace;
+        match event {
+            Event::Begin(key, _) | Event::End(key, _) => Some(key),
+            Event::AsyncBegin(place) => trace.asyncs.get(place).map(|one| one.threads[0]),
+            Event::AsyncEnd(place) => trace.asyncs.get(place).map(|one| one.threads[1]),
+            Event::Instant(place) => trace.instants.get(place).map(|one| one.thread),
+            Event::Counter(place) => trace.counters.get(place).map(|one| one.thread),
+            Event::Flow(place) => trace.flows.get(place).map(|one| one.thread),
+        }
+        .unwrap_or(0)
+    }
+
+    fn event(&mut self, out: &mut impl Write, at_ns: u64, event: Event) -> io::Result<()> {
+        use std::fmt::Write as _;
+        let mut text = std::mem::take(&mut self.payload);
+        text.clear();
+        let trace = self.trace;
+        let written = match event {
+            Event::Begin(key, place) => slice(trace, key, place).map(|(thread, slice)| {
+                write!(text, "B|{}|{}", pid(key, thread), self.name(slice.name))
+            }),
+            Event::End(key, place) => slice(trace, key, place)
+                .filter(|(_, slice)| slice.ended)
+                .map(|(thread, _)| write!(text, "E|{}", pid(key, thread))),
+            Event::AsyncBegin(place) => trace.asyncs.get(place).map(|one| match one.track {
+                None => write!(text, "S|{}|{}|{}", one.pid, self.name(one.name), one.cookie),
+                Some(track) => {
+                    let (track, name) = (self.name(track), self.name(one.name));
+                    write!(text, "G|{}|{track}|{name}|{}", one.pid, one.cookie)
+                }
+            }),
+            Event::AsyncEnd(place) => trace.asyncs.get(place).map(|one| match one.track {
+                None => write!(text, "F|{}|{}|{}", one.pid, self.name(one.name), one.cookie),
+                Some(track) => write!(text, "H|{}|{}|{}", one.pid, self.name(track), one.cookie),
+            }),
+            Event::Instant(place) => trace.instants.get(place).map(|one| match one.track {
+                None => write!(text, "I|{}|{}", one.pid, self.name(one.name)),
+                Some(track) => {
+                    write!(text, "N|{}|{}|{}", one.pid, self.name(track), self.name(one.name))
+                }
+            }),
+            Event::Counter(place) => trace
+                .counters
+                .get(place)
+                .map(|one| write!(text, "C|{}|{}|{}", one.pid, self.name(one.name), one.value)),
+            Event::Flow(_) => None,
+        };
+        if written.is_some() {
+            let key = self.key_of(event);
+            self.line(out, key, at_ns, &text)?;
+        }
+        self.payload = text;
+        Ok(())
+    }
+
+    fn line(&self, out: &mut impl Write, key: u32, at_ns: u64, payload: &str) -> io::Result<()> {
+        let thread = self.trace.threads.get(&key);
+        let tid = thread.map_or(key, |thread| thread.tid);
+        match thread.and_then(|thread| name_at(thread, at_ns)) {
+            Some(name) => write!(out, "{:>16}-{tid:<7} ", self.name(name))?,
+            None => write!(out, "{:>16}-{tid:<7} ", format!("thread-{tid}"))?,
+        }
+        match thread.and_then(|thread| thread.pid) {
+            Some(pid) => write!(out, "({pid:5})")?,
+            None => out.write_all(b"(-----)")?,
+        }
+        let (seconds, ns) = (at_ns / 1_000_000_000, at_ns % 1_000_000_000);
+        write!(out, " [000] ...1 {seconds}.")?;
+        if self.is_ns {
+            write!(out, "{ns:09}")?;
+        } else {
+            write!(out, "{:06}", ns / 1000)?;
+        }
+        writeln!(out, ": tracing_mark_write: {payload}")
+    }
+}
+
+fn slice(trace: &Trace, key: u32, place: u32) -> Option<(&Thread, &tracetee_trace::Slice)> {
+    let thread = trace.threads.get(&key)?;
+    Some((thread, thread.slices.get(place as usize)?))
+}
+
+fn pid(key: u32, thread: &Thread) -> u32 {
+    thread.pid.unwrap_or(if key == thread.tid { key } else { thread.tid })
+}
+
+/// The name that a thread has then; before its first one that.
+fn name_at(thread: &Thread, at_ns: u64) -> Option<NameId> {
+    let later = thread.names.partition_point(|&(from_ns, _)| from_ns <= at_ns);
+    thread.names.get(later.saturating_sub(1)).map(|&(_, name)| name)
+}
+
+/// A name without what breaks a line, a field, or (backslash and n) catapult.
+fn cleaned(name: &str) -> String {
+    let clean = name.replace(['|', '\n', '\r', '\0', '\u{2028}', '\u{2029}'], " ");
+    let clean = clean.replace("\\n", " ");
+    // What is trimmed by who reads it.
+    clean.trim_ascii().to_owned()
+}

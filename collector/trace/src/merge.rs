@@ -1,0 +1,243 @@
+//! Several traces of one device as one.
+
+use crate::builder::{Builder, Live};
+use crate::model::{Trace, UNFINISHED};
+use crate::names::NameId;
+use crate::timeline::{Event, Timeline};
+use std::collections::HashMap;
+
+/// Milliseconds by which two notes of the time of day may differ that are of one clock: they are written a
+/// moment after they are taken, and rounded.
+pub const SAME_CLOCK_MS: i64 = 50;
+
+/// A trace's clock as the time of day has it: what is to be added to its times (ns) to get milliseconds since
+/// 1970, in ms.
+#[must_use]
+pub fn offset_ms(realtime: (u64, u64)) -> i64 {
+    let (at_ns, ms) = realtime;
+    ms.cast_signed() - (at_ns / 1_000_000).cast_signed()
+}
+
+/// Puts traces together; each with the ns that are added to its times.
+#[must_use]
+pub fn merge(parts: &[(&Trace, i64)]) -> Trace {
+    let mut builder = Builder::default();
+    let mut maps: Vec<Map> = Vec::new();
+    let mut threads: HashMap<(u32, Option<u32>), Live> = HashMap::new();
+    for (trace, shift_ns) in parts {
+        let names: Vec<NameId> =
+            trace.names.iter().map(|(_, name)| builder.trace.names.id(name.as_bytes())).collect();
+        let mut lives = HashMap::new();
+        for (&key, thread) in &trace.threads {
+            let same = threads.get(&(thread.tid, thread.pid)).copied();
+            // What says no process is of the one that another says.
+            let near = || {
+                let mut of_tid = threads.iter().filter(|((tid, _), _)| *tid == thread.tid);
+                of_tid
+                    .find(|((_, pid), _)| pid.is_none() || thread.pid.is_none())
+                    .map(|(_, &live)| live)
+            };
+            let live = same.or_else(near).unwrap_or_else(|| builder.new_thread(thread.tid, None));
+            if let Some(pid) = thread.pid {
+                builder.guess_pid(live, pid);
+            }
+            threads.insert((thread.tid, thread.pid), live);
+            lives.insert(key, live);
+        }
+        maps.push(Map { names, lives, shift_ns: *shift_ns });
+    }
+    put_slices(&mut builder, parts, &maps);
+    for ((trace, _), map) in parts.iter().zip(&maps) {
+        map.copy(&mut builder, trace);
+    }
+    let mut merged = builder.finish();
+    merged.asyncs.sort_by_key(|one| one.start_ns);
+    merged.instants.sort_by_key(|one| one.at_ns);
+    merged.counters.sort_by_key(|one| one.at_ns);
+    merged.flows.sort_by_key(|one| one.at_ns);
+    for thread in merged.threads.values_mut() {
+        thread.names.sort_by_key(|&(at_ns, _)| at_ns);
+        thread.names.dedup_by_key(|&mut (_, name)| name);
+        thread.states.sort_by_key(|state| state.at_ns);
+    }
+    merged
+}
+
+/// From a part to the whole.
+struct Map {
+    names: Vec<NameId>,
+    lives: HashMap<u32, Live>,
+    shift_ns: i64,
+}
+
+impl Map {
+    fn at(&self, at_ns: u64) -> u64 {
+        if at_ns == UNFINISHED { at_ns } else { at_ns.saturating_add_signed(self.shift_ns) }
+    }
+
+    fn name(&self, id: NameId) -> NameId {
+        self.names.get(id.number() as usize).copied().unwrap_or_default()
+    }
+
+    fn key(&self, builder: &Builder, key: u32) -> u32 {
+        self.lives.get(&key).map_or(key, |&live| builder.key(live))
+    }
+
+    /// All but slices.
+    fn copy(&self, builder: &mut Builder, trace: &Trace) {
+        for (&pid, process) in &trace.processes {
+            builder.process_name(pid, self.name(process.name));
+        }
+        for (key, thread) in &trace.threads {
+            let Some(&live) = self.lives.get(key) else { continue };
+            let names = thread.names.iter().map(|&(at_ns, name)| (self.at(at_ns), self.name(name)));
+            let mut states = thread.states.clone();
+            states.iter_mut().for_each(|state| state.at_ns = self.at(state.at_ns));
+            builder.more(live, names.collect(), states);
+        }
+        for mut one in trace.asyncs.iter().copied() {
+            one.threads = one.threads.map(|key| self.key(builder, key));
+            one.track = one.track.map(|track| self.name(track));
+            (one.name, one.category) = (self.name(one.name), self.name(one.category));
+            one.args = self.name(one.args);
+            (one.start_ns, one.end_ns) = (self.at(one.start_ns), self.at(one.end_ns));
+            builder.span(one.start_ns);
+            if one.end_ns != UNFINISHED {
+                builder.span(one.end_ns);
+            }
+            builder.trace.asyncs.push(one);
+        }
+        for mut one in trace.instants.iter().copied() {
+            one.thread = self.key(builder, one.thread);
+            one.track = one.track.map(|track| self.name(track));
+            (one.name, one.category) = (self.name(one.name), self.name(one.category));
+            (one.args, one.at_ns) = (self.name(one.args), self.at(one.at_ns));
+            builder.span(one.at_ns);
+            builder.instant(one);
+        }
+        for mut one in trace.counters.iter().copied() {
+            one.thread = self.key(builder, one.thread);
+            (one.name, one.at_ns) = (self.name(one.name), self.at(one.at_ns));
+            builder.span(one.at_ns);
+            builder.counter(one);
+        }
+        for mut one in trace.flows.iter().copied() {
+            one.thread = self.key(builder, one.thread);
+            (one.name, one.category) = (self.name(one.name), self.name(one.category));
+            one.at_ns = self.at(one.at_ns);
+            builder.flow(one);
+        }
+        for (event, count) in &trace.kernel_events {
+            *builder.trace.kernel_events.entry(event.clone()).or_default() += count;
+        }
+        let first = builder.trace.realtime.is_none();
+        if let (true, Some((at_ns, ms))) = (first, trace.realtime) {
+            builder.trace.realtime = Some((self.at(at_ns), ms));
+        }
+        for (key, value) in &trace.about {
+            builder.trace.about.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+        let (all, part) = (&mut builder.trace.losses, &trace.losses);
+        all.lines += part.lines;
+        all.bad_lines += part.bad_lines;
+        all.unmatched_ends += part.unmatched_ends;
+        all.unclosed_asyncs += part.unclosed_asyncs;
+        all.unmatched_async_ends += part.unmatched_async_ends;
+        all.out_of_order += part.out_of_order;
+        all.overlapping += part.overlapping;
+        all.rounded += part.rounded;
+        if all.truncated.is_none() {
+            all.truncated.clone_from(&part.truncated);
+        }
+    }
+}
+
+/// Slices of all parts in the order of time: those of one thread nest, whichever part they are from.
+fn put_slices(builder: &mut Builder, parts: &[(&Trace, i64)], maps: &[Map]) {
+    let mut timelines: Vec<_> =
+        parts.iter().map(|(trace, _)| Timeline::of(trace).peekable()).collect();
+    // Where a part's slice is in the whole.
+    let mut places: HashMap<(usize, u32, u32), u32> = HashMap::new();
+    loop {
+        let heads = timelines.iter_mut().zip(maps).enumerate();
+        let next = heads
+            .filter_map(|(part, (timeline, map))| {
+                timeline.peek().map(|&(at_ns, _)| (map.at(at_ns), part))
+            })
+            .min();
+        let Some((at_ns, part)) = next else { return };
+        let event = timelines.get_mut(part).and_then(Iterator::next);
+        let (Some((_, event)), Some(map), Some((trace, _))) =
+            (event, maps.get(part), parts.get(part))
+        else {
+            return;
+        };
+        let (Event::Begin(key, place) | Event::End(key, place)) = event else { continue };
+        let Some(&live) = map.lives.get(&key) else { continue };
+        let thread = trace.threads.get(&key);
+        let Some(thread) = thread else { continue };
+        let Some(slice) = thread.slices.get(place as usize) else { continue };
+        let at_ns = builder.at(live, at_ns);
+        let cpu = thread.cpu_ns.get(place as usize).copied();
+        if matches!(event, Event::Begin(..)) {
+            let (name, category) = (map.name(slice.name), map.name(slice.category));
+            let Some(made) = builder.begin(live, at_ns, name, category) else { continue };
+            places.insert((part, key, place), made);
+            builder.cpu(live, made, cpu.map(|(begin_ns, _)| begin_ns), None);
+            if let Some(&args) = thread.args.get(&place) {
+                builder.args(live, made, map.name(args));
+            }
+            continue;
+        }
+        let Some(made) = places.remove(&(part, key, place)) else { continue };
+        if !slice.ended {
+            builder.end_open(live, made, at_ns, false);
+        } else {
+            builder.end_open(live, made, at_ns, true);
+            builder.cpu(live, made, None, cpu.map(|(_, end_ns)| end_ns));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(name: &str, lines: &[(u64, &str)]) -> Trace {
+        let mut text = "# tracer: nop\n".to_owned();
+        for (us, payload) in lines {
+            text.push_str(&format!(
+                "{name}-7 (5) [000] ...1 0.{us:06}: tracing_mark_write: {payload}\n"
+            ));
+        }
+        crate::read(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn slices_of_both_nest_on_their_thread() {
+        let first = of("a", &[(10, "B|5|outer"), (40, "E|5"), (50, "C|5|n|1")]);
+        let second =
+            of("a", &[(0, "B|5|inner"), (10, "E|5"), (60, "S|5|task|1"), (70, "F|5|task|1")]);
+        let merged = merge(&[(&first, 0), (&second, 20_000)]);
+        let told: Vec<_> = merged.threads[&7]
+            .slices
+            .iter()
+            .map(|slice| {
+                (merged.names.text(slice.name), slice.start_ns, slice.end_ns, slice.parent)
+            })
+            .collect();
+        assert_eq!(told, [("outer", 10_000, 40_000, u32::MAX), ("inner", 20_000, 30_000, 0)]);
+        assert_eq!((merged.asyncs[0].start_ns, merged.asyncs[0].end_ns), (80_000, 90_000));
+        assert_eq!((merged.counters.len(), merged.span_ns), (1, Some((10_000, 90_000))));
+    }
+
+    #[test]
+    fn a_trace_alone_stays_as_it_is() {
+        let lines =
+            [(1, "B|5|a"), (2, "I|5|i"), (3, "B|5|b"), (3, "E|5"), (9, "S|5|t|2"), (9, "B|5|open")];
+        let one = of("a", &lines);
+        let merged = merge(&[(&one, 0)]);
+        assert_eq!(merged.threads, one.threads);
+        assert_eq!((merged.asyncs, merged.instants), (one.asyncs, one.instants));
+    }
+}

@@ -1,0 +1,169 @@
+//! Text line by line, for who passes it on: what is known of threads from all of it, and its lines.
+
+use super::line::{self, Line};
+use super::sections::{Names, Sections};
+use super::{ABOUT, MAX_LINE_BYTES, marker};
+use crate::error::Error;
+use crate::model::Losses;
+use std::collections::HashMap;
+use std::io::{BufRead, Read};
+
+/// What is known of a thread.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct ThreadOutline {
+    /// Its process.
+    pub pid: Option<u32>,
+    /// Its first name.
+    pub name: Option<Box<[u8]>>,
+}
+
+/// What is known of the threads of a text.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Outline {
+    /// By id.
+    pub threads: HashMap<u32, ThreadOutline>,
+    /// By id: the processes' names.
+    pub processes: HashMap<u32, Box<[u8]>>,
+    /// What was wrong in it; only lines are counted.
+    pub losses: Losses,
+}
+
+impl Names for Outline {
+    fn process(&mut self, pid: u32, name: &[u8]) {
+        self.processes.insert(pid, name.into());
+    }
+
+    fn thread(&mut self, tid: u32, pid: u32, name: &[u8]) {
+        let thread = self.threads.entry(tid).or_default();
+        thread.pid = Some(pid);
+        thread.name.get_or_insert_with(|| name.into());
+    }
+}
+
+impl Outline {
+    /// Reads it to its end.
+    ///
+    /// # Errors
+    /// As [`super::read`].
+    pub fn read<R: BufRead>(text: R) -> Result<Self, Error> {
+        let mut outline = Self::default();
+        let mut guessed: HashMap<u32, u32> = HashMap::new();
+        let mut passage = Passage::new(text);
+        let mut has_lines = false;
+        while let Some(part) = passage.next_of(&mut outline)? {
+            has_lines = true;
+            let Part::Event(line) = part else { continue };
+            let is_named = !matches!(line.task, b"" | b"<...>");
+            let thread = outline.threads.entry(line.tid).or_default();
+            if line.tgid.is_some() {
+                thread.pid = line.tgid;
+            }
+            if is_named && thread.name.is_none() {
+                thread.name = Some(line.task.into());
+            }
+            if thread.pid.is_none()
+                && let Ok(marker::Marker::Begin { pid, .. }) = marker::parse(super::payload(&line))
+            {
+                guessed.insert(line.tid, pid);
+            }
+        }
+        for (tid, pid) in guessed {
+            outline.threads.entry(tid).or_default().pid.get_or_insert(pid);
+        }
+        outline.losses = passage.losses;
+        if !has_lines {
+            let first = outline.losses.shown.first();
+            return Err(Error::NoTrace(first.map_or_else(
+                || "it has no line of a trace".to_owned(),
+                |bad| format!("line {}: {} ({:?})", bad.number, bad.why, bad.text),
+            )));
+        }
+        Ok(outline)
+    }
+}
+
+/// A line that is something.
+#[derive(Debug)]
+pub enum Part<'a> {
+    /// What the agent says of a capture.
+    About(&'a [u8]),
+    /// An event.
+    Event(Line<'a>),
+}
+
+/// Goes through a text.
+#[derive(Debug)]
+pub struct Passage<R> {
+    text: R,
+    buffer: Vec<u8>,
+    bytes: u64,
+    sections: Sections,
+    losses: Losses,
+}
+
+struct Nobody;
+
+impl Names for Nobody {
+    fn process(&mut self, _: u32, _: &[u8]) {}
+    fn thread(&mut self, _: u32, _: u32, _: &[u8]) {}
+}
+
+impl<R: BufRead> Passage<R> {
+    /// From its beginning.
+    pub fn new(text: R) -> Self {
+        Self {
+            text,
+            buffer: Vec::new(),
+            bytes: 0,
+            sections: Sections::default(),
+            losses: Losses::default(),
+        }
+    }
+
+    /// The next line that is something. Where the text cannot be read on it ends.
+    ///
+    /// # Errors
+    /// [`Error::Broken`] when nothing of it can be read.
+    pub fn next_part(&mut self) -> Result<Option<Part<'_>>, Error> {
+        self.next_of(&mut Nobody)
+    }
+
+    fn next_of(&mut self, names: &mut impl Names) -> Result<Option<Part<'_>>, Error> {
+        loop {
+            self.buffer.clear();
+            let mut limited = self.text.by_ref().take(MAX_LINE_BYTES);
+            match limited.read_until(b'\n', &mut self.buffer) {
+                Ok(0) => return Ok(None),
+                Ok(count) => self.bytes += count as u64,
+                Err(error) if self.bytes == 0 => return Err(Error::Broken { at: 0, error }),
+                Err(error) => {
+                    self.losses.truncated = Some((self.bytes, error.to_string()));
+                    return Ok(None);
+                }
+            }
+            self.losses.lines += 1;
+            let end = self.buffer.trim_ascii_end().len();
+            let line = self.buffer.get(..end).unwrap_or_default();
+            if line.starts_with(b"#") {
+                if line.starts_with(ABOUT) {
+                    break;
+                }
+                continue;
+            }
+            if self.sections.takes(line, names) {
+                continue;
+            }
+            match line::split(line) {
+                Ok(_) => break,
+                Err(why) => self.losses.bad(self.losses.lines, why, line),
+            }
+        }
+        // Split once more: what is borrowed in a loop cannot be given out of it.
+        let end = self.buffer.trim_ascii_end().len();
+        let line = self.buffer.get(..end).unwrap_or_default();
+        Ok(Some(match line::split(line) {
+            Ok(event) if !line.starts_with(b"#") => Part::Event(event),
+            _ => Part::About(line),
+        }))
+    }
+}
