@@ -301,6 +301,8 @@ pub(crate) enum ConvertKind {
     Ftrace,
     /// What atrace prints.
     Atrace,
+    /// One page that shows the trace in any browser, as systrace made them.
+    Html,
     /// Perfetto's protobuf.
     Perfetto,
     /// Chrome's JSON, for speedscope too.

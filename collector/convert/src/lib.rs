@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod html;
 mod json;
 mod left;
 mod passed_on;
@@ -14,6 +15,7 @@ pub mod profile;
 mod stacks;
 mod text;
 
+pub use html::{About, Frame, html};
 pub use json::Dialect;
 pub use left::Left;
 pub use passed_on::passed_on;

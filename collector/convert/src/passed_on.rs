@@ -6,15 +6,17 @@ use std::io::{self, BufRead, Write};
 use tracetee_trace::Error;
 use tracetee_trace::text::{Outline, Part, Passage};
 
-/// Writes the text of `open` (which is opened twice).
+/// Writes the text of `open` (which is opened twice); what other texts know of its threads is filled in too.
 ///
 /// # Errors
 /// [`Error`] says what is wrong with the text, or with `out`.
 pub fn passed_on<R: BufRead>(
     open: impl Fn() -> Result<R, Error>,
+    known: &[Outline],
     out: &mut (impl Write + ?Sized),
 ) -> Result<Outline, Error> {
-    let outline = Outline::read(open()?)?;
+    let mut outline = Outline::read(open()?)?;
+    known.iter().for_each(|known| outline.add(known));
     out.write_all(HEADER.as_bytes()).map_err(Error::Io)?;
     let mut failed = None;
     let mut passage = Passage::new(open()?);

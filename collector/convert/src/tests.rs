@@ -286,7 +286,7 @@ fn text_is_passed_on_as_it_is_with_what_is_known_filled_in() {
         main-7 [003] 1.000003: print: 0xffff: E|5\n\
         nonsense\n# tracetee: {\"a\":1}\n";
     let mut out = Vec::new();
-    let outline = passed_on(|| Ok(text.as_bytes()), &mut out).unwrap();
+    let outline = passed_on(|| Ok(text.as_bytes()), &[], &mut out).unwrap();
     assert_eq!(outline.losses.bad_lines, 1);
     let expected = HEADER.to_owned()
         + "            main-7       (    5) [001] d..2 1.000001: sched_switch: prev_comm=x\n\

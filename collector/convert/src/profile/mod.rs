@@ -12,6 +12,7 @@ mod report;
 
 pub use dump::dump;
 pub use graph::dot;
+pub(crate) use html::escaped;
 pub use html::{comparison_html, html};
 pub use report::{comparison, report};
 

@@ -24,6 +24,8 @@ pub struct Outline {
     pub threads: HashMap<u32, ThreadOutline>,
     /// By id: the processes' names.
     pub processes: HashMap<u32, Box<[u8]>>,
+    /// Lines that are events.
+    pub events: u64,
     /// What was wrong in it; only lines are counted.
     pub losses: Losses,
 }
@@ -41,6 +43,19 @@ impl Names for Outline {
 }
 
 impl Outline {
+    /// What another text says of threads that this one does not know.
+    pub fn add(&mut self, other: &Self) {
+        for (&tid, of) in &other.threads {
+            let thread = self.threads.entry(tid).or_default();
+            if thread.pid.is_none() {
+                thread.pid = of.pid;
+            }
+            if thread.name.is_none() {
+                thread.name.clone_from(&of.name);
+            }
+        }
+    }
+
     /// Reads it to its end.
     ///
     /// # Errors
@@ -53,6 +68,7 @@ impl Outline {
         while let Some(part) = passage.next_of(&mut outline)? {
             has_lines = true;
             let Part::Event(line) = part else { continue };
+            outline.events += 1;
             let is_named = !matches!(line.task, b"" | b"<...>");
             let thread = outline.threads.entry(line.tid).or_default();
             if line.tgid.is_some() {
@@ -71,7 +87,7 @@ impl Outline {
             outline.threads.entry(tid).or_default().pid.get_or_insert(pid);
         }
         outline.losses = passage.losses;
-        if !has_lines {
+        if !has_lines && outline.processes.is_empty() {
             let first = outline.losses.shown.first();
             return Err(Error::NoTrace(first.map_or_else(
                 || "it has no line of a trace".to_owned(),

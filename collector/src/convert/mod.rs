@@ -1,15 +1,24 @@
 //! `tracetee convert`: traces of other tools in, traces for other tools out.
+//!
+//! One text stays the text that it is ([`passage`]); all else goes through the model ([`read`]).
+
+mod page;
+mod passage;
+mod read;
 
 use crate::cli::{ConvertArgs, ConvertKind, say};
-use crate::input::{kind, mapping, say_losses, unpacked};
+use crate::input::{kind, say_losses, unpacked};
 use crate::output::Output;
 use anyhow::{Context, Result, bail};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
+use page::page;
+use passage::Passage;
+use read::read;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use tracetee_convert::{Dialect, Format, Left, perfetto_clock};
-use tracetee_trace::{Kind, SAME_CLOCK_MS, Trace, offset_ms};
+use tracetee_convert::{Dialect, Format, Left};
+use tracetee_trace::Kind;
 
 /// Converts.
 pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
@@ -38,19 +47,25 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
         );
     }
     let mut out = Output::create(&args.output)?;
-    let left = match *others {
-        // Text stays as it is, and needs no memory for what it says.
-        [only] if passes_on(args, to, only)? => text(args, to, &mut out, |out| {
-            let outline = tracetee_convert::passed_on(|| unpacked(only), out)?;
-            say_losses(only, &outline.losses);
-            Ok(Left::default())
-        })?,
+    // Text stays as it is, and needs no memory for what it says.
+    let passage = Passage::of(args, &others)?;
+    let left = match (to, &passage) {
+        (ConvertKind::Ftrace | ConvertKind::Atrace, Some(passage)) => {
+            text(args, to, &mut out, |out| {
+                let losses = passage.write(out)?;
+                if !args.quiet {
+                    say_losses(passage.text, &losses);
+                }
+                Ok(Left::default())
+            })?
+        }
         _ => {
             let trace = read(args, &others, &perfetto)?;
             match to {
                 ConvertKind::Ftrace | ConvertKind::Atrace => text(args, to, &mut out, |out| {
                     Ok(tracetee_convert::write(&trace, Format::Ftrace, out)?)
                 })?,
+                ConvertKind::Html => page(&trace, passage.as_ref(), &others, &mut out)?,
                 _ => tracetee_convert::write(&trace, format(to), &mut out)?,
             }
         }
@@ -64,11 +79,6 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
         say(&format!("{} cannot hold, and has not: {left}", name(to)));
     }
     Ok(())
-}
-
-fn passes_on(args: &ConvertArgs, to: ConvertKind, path: &Path) -> Result<bool> {
-    let is_text = matches!(to, ConvertKind::Ftrace | ConvertKind::Atrace);
-    Ok(is_text && args.mapping.is_none() && kind(path)? == Kind::Text)
 }
 
 /// Text, with what atrace has before it.
@@ -90,70 +100,9 @@ fn text(
     Ok(left)
 }
 
-/// All inputs as one trace, on one clock.
-fn read(args: &ConvertArgs, paths: &[&PathBuf], perfetto: &[&PathBuf]) -> Result<Trace> {
-    let mapping = mapping(args.mapping.as_deref())?;
-    let mut traces = Vec::new();
-    for path in paths {
-        let mut trace = tracetee_trace::read_file(path)?;
-        if !args.quiet {
-            say_losses(path, &trace.losses);
-        }
-        if let Some(mapping) = &mapping {
-            mapping.apply_to(&mut trace);
-        }
-        traces.push(trace);
-    }
-    // A Perfetto trace cannot be moved: the others go to its clock.
-    let mut reference = None;
-    for path in perfetto {
-        if reference.is_none() {
-            let clock = perfetto_clock(unpacked(path)?)
-                .with_context(|| format!("cannot read {}", path.display()))?;
-            reference = clock.map(|clock| (clock, path.display().to_string()));
-        }
-    }
-    let first = traces.iter().zip(paths).find_map(|(trace, path)| {
-        trace.realtime.map(|realtime| (realtime, path.display().to_string()))
-    });
-    let reference = reference.or(first);
-    let mut parts = Vec::new();
-    for (trace, path) in traces.iter().zip(paths) {
-        let shift_ms = match (&reference, trace.realtime) {
-            (Some((reference, _)), Some(own)) => offset_ms(own) - offset_ms(*reference),
-            _ => 0,
-        };
-        let is_alone = paths.len() + perfetto.len() == 1;
-        if let (true, Some((_, of)), false) = (shift_ms.abs() > SAME_CLOCK_MS, &reference, is_alone)
-        {
-            say(&format!(
-                "{}: its clock is {shift_ms} ms from that of {of}, by the time of day in both: moved, to a millisecond",
-                path.display()
-            ));
-            parts.push((trace, shift_ms.saturating_mul(1_000_000)));
-            continue;
-        }
-        let is_known = reference.is_some() && trace.realtime.is_some();
-        if !is_known && !is_alone && trace.span_ns.is_some() && !args.quiet {
-            say(&format!(
-                "{}: the time of day is not in it, or in no other: taken to be of the same clock",
-                path.display()
-            ));
-        }
-        parts.push((trace, 0));
-    }
-    match traces.len() {
-        1 if parts.iter().all(|&(_, shift)| shift == 0) => {
-            drop(parts);
-            Ok(traces.pop().unwrap_or_default())
-        }
-        _ => Ok(tracetee_trace::merge(&parts)),
-    }
-}
-
 const fn format(to: ConvertKind) -> Format {
     match to {
-        ConvertKind::Ftrace | ConvertKind::Atrace => Format::Ftrace,
+        ConvertKind::Ftrace | ConvertKind::Atrace | ConvertKind::Html => Format::Ftrace,
         ConvertKind::Perfetto => Format::Perfetto,
         ConvertKind::Chrome => Format::Json(Dialect::Chrome),
         ConvertKind::Dart => Format::Json(Dialect::Dart),
@@ -182,6 +131,7 @@ fn guessed(path: &Path) -> Result<ConvertKind> {
         (".trace", ConvertKind::Traceview),
         (".folded", ConvertKind::Folded),
         (".svg", ConvertKind::Svg),
+        (".html", ConvertKind::Html),
         (".atrace", ConvertKind::Atrace),
         (".ftrace", ConvertKind::Ftrace),
         (".systrace", ConvertKind::Ftrace),

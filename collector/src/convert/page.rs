@@ -1,0 +1,46 @@
+//! A trace as one page: its text, and the frames of its app.
+
+use super::passage::Passage;
+use crate::output::Output;
+use anyhow::Result;
+use std::path::PathBuf;
+use tracetee_convert::{About, Format, Frame, Left};
+use tracetee_trace::Trace;
+
+/// A page: of one text as that text is, of others as text is made of them.
+pub(super) fn page(
+    trace: &Trace,
+    passage: Option<&Passage<'_>>,
+    paths: &[&PathBuf],
+    out: &mut Output,
+) -> Result<Left> {
+    let names: Vec<_> =
+        paths.iter().filter_map(|path| path.file_name().and_then(|name| name.to_str())).collect();
+    let title = names.join(", ");
+    let analysis = tracetee_jank::analyse(trace, &tracetee_jank::Options::default()).ok();
+    let frames = analysis.iter().flat_map(|analysis| &analysis.frames);
+    let about = About {
+        title: &title,
+        pid: analysis.as_ref().map(|analysis| analysis.app.pid),
+        frames: frames
+            .map(|frame| Frame {
+                start_ns: frame.start_ns,
+                dur_ns: frame.dur_ns,
+                level: frame.level as usize,
+                is_janky: frame.janky,
+                dropped: frame.dropped,
+            })
+            .collect(),
+    };
+    let mut left = Left::default();
+    tracetee_convert::html(trace, &about, out, |mut out| -> Result<()> {
+        match passage {
+            Some(passage) => {
+                passage.write(out)?;
+            }
+            None => left = tracetee_convert::write(trace, Format::Ftrace, &mut out)?,
+        }
+        Ok(())
+    })?;
+    Ok(left)
+}
