@@ -32,6 +32,8 @@ pub struct Frame {
     pub level: usize,
     /// Whether it is jank.
     pub is_janky: bool,
+    /// Whether it is longer than a period.
+    pub is_slow: bool,
     /// Vsyncs that were missed.
     pub dropped: u64,
 }
@@ -55,7 +57,7 @@ pub fn html<E: From<io::Error>>(
         "<script id=\"tracetee-data\" type=\"application/json\">{}</script>",
         data(about)
     )?;
-    section(out, |out| Ok::<_, io::Error>(process_dump(trace, out)?))?;
+    section::<io::Error>(out, |out| process_dump(trace, out))?;
     section(out, text)?;
     out.write_all(tail.replace("{{JS}}", JS).as_bytes())?;
     Ok(())
@@ -73,6 +75,7 @@ fn data(about: &About<'_>) -> String {
                 "dur_ns": frame.dur_ns,
                 "level": frame.level,
                 "janky": frame.is_janky,
+                "slow": frame.is_slow,
                 "dropped": frame.dropped,
             })
         })

@@ -28,6 +28,7 @@ pub(super) fn page(
                 dur_ns: frame.dur_ns,
                 level: frame.level as usize,
                 is_janky: frame.janky,
+                is_slow: frame.slow,
                 dropped: frame.dropped,
             })
             .collect(),
