@@ -6,6 +6,7 @@
 
 pub mod device;
 pub mod numbered;
+pub mod tools;
 pub mod trace;
 
 use std::ffi::OsStr;

@@ -3,21 +3,10 @@
 
 use serde_json::{Value, json};
 use std::path::Path;
-use std::process::Command;
-use tracetee_tests_fleet::chromium;
-use tracetee_tests_upload::collector::{Collector, ID, file, put_capture, run};
+use tracetee_tests::tools::{chromium, rendered};
+use tracetee_tests_upload::collector::{Collector, ID, file, put_capture};
 
 const SCRIPT: &str = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>";
-
-/// The page's elements, after its script has run.
-fn rendered(chromium: &Path, address: &str) -> String {
-    let profile = tempfile::tempdir().unwrap();
-    run(Command::new(chromium)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000"])
-        .args(["--window-size=412,900", "--allow-file-access-from-files", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .arg(address))
-}
 
 /// How wide a page is that has a phone's 412 pixels.
 fn width_on_a_phone(chromium: &Path, page: &Path) -> u32 {

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
+use tracetee_tests::tools::traces;
 use tracetee_tests::tracetee;
-use tracetee_tests_fleet::traces;
 use tracetee_tests_upload::collector::run;
 
 /// The slices of a process, by SQL: name, thread, begin, end, in ns; `depth` from 0; `self` time.

@@ -1,0 +1,57 @@
+//! Tools that are not Rust's, which `tests/run` installs, and traces that nobody here made.
+
+use crate::root;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Traces of real phones, where there are any.
+#[must_use]
+pub fn traces() -> Option<PathBuf> {
+    let traces = root().join("../shared/traces");
+    if traces.exists() {
+        return Some(traces);
+    }
+    println!("skipped: no traces");
+    None
+}
+
+/// A program that may be missing; then the test says so, and in CI fails.
+#[must_use]
+pub fn tool(path: Option<PathBuf>, what: &str) -> Option<PathBuf> {
+    if path.is_none() {
+        assert!(std::env::var_os("CI").is_none(), "{what} is missing");
+        println!("skipped: {what} is missing, tests/run installs it");
+    }
+    path
+}
+
+/// The first of these programs on the PATH.
+#[must_use]
+pub fn on_path(names: &[&str]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let directories: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let found = names.iter().flat_map(|name| directories.iter().map(move |of| of.join(name)));
+    found.into_iter().find(|path| path.is_file())
+}
+
+/// Chromium, without a window.
+#[must_use]
+pub fn chromium() -> Option<PathBuf> {
+    tool(on_path(&["chromium", "chromium-browser", "google-chrome"]), "chromium")
+}
+
+/// The elements of a page, after its script has run, in a window of a phone's size. Files may look at files.
+#[must_use]
+pub fn rendered(chromium: &Path, address: &str) -> String {
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new(chromium)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=8000"])
+        .args(["--enable-unsafe-swiftshader", "--allow-file-access-from-files"])
+        .args(["--window-size=412,900", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(address)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
