@@ -1,10 +1,11 @@
 //! The agent's socket: tells who may know what this process's agent is doing.
 //!
 //! An abstract unix socket `@tracetee-PID`, on a thread of its own that waits in `accept`. Only the
-//! same user, root and Android's shell are answered; others are hung up on. A request is a line,
-//! the answer JSON. Now there is one: `health`, the health report.
+//! same user, root and Android's shell are answered; others are hung up on. A request is a line: `health`,
+//! or `atrace` and JSON (`{"start": {…}}`, `"dump"`, `"stop"`). The answer is JSON, for dump and stop a line
+//! of it and then the text.
 
-use crate::capture;
+use crate::{capture, control};
 use std::io::{Read, Write};
 #[cfg(target_os = "android")]
 use std::os::android::net::SocketAddrExt;
@@ -21,7 +22,7 @@ const SHELL_UID: u32 = 2000;
 /// How long a client may take for its line, and for reading its answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes of a request.
-const MAX_REQUEST_BYTES: usize = 64;
+const MAX_REQUEST_BYTES: usize = 4096;
 
 /// The listening descriptor, −1 for none: a forked child closes it.
 static LISTENING: AtomicI32 = AtomicI32::new(-1);
@@ -84,15 +85,37 @@ fn answer(mut stream: &UnixStream) -> std::io::Result<()> {
     while request.len() < MAX_REQUEST_BYTES && stream.read(&mut byte)? == 1 && byte != *b"\n" {
         request.push(byte[0]);
     }
+    if let Some(request) = request.strip_prefix(b"atrace ") {
+        return atrace(stream, request);
+    }
     let text = match &request[..] {
         b"health" => serde_json::to_string(&capture::stats())?,
         other => {
             let other = String::from_utf8_lossy(other);
-            serde_json::json!({ "error": format!("unknown request {other:?}; known: health") })
-                .to_string()
+            error(&format!("unknown request {other:?}; known: health, atrace"))
         }
     };
     stream.write_all(text.as_bytes())
+}
+
+fn error(why: &str) -> String {
+    serde_json::json!({ "error": why }).to_string()
+}
+
+/// A capture for who asks: begins, or gives its text.
+fn atrace(mut stream: &UnixStream, request: &[u8]) -> std::io::Result<()> {
+    let asked = serde_json::from_slice(request).map_err(|wrong| wrong.to_string());
+    match asked.and_then(control::local) {
+        Err(why) => stream.write_all(error(&why).as_bytes()),
+        Ok(None) => stream.write_all(b"{\"ok\":true}\n"),
+        Ok(Some(path)) => {
+            let text = std::fs::File::open(&path);
+            // Nobody else is to read it, and nothing stays.
+            let _ = std::fs::remove_file(&path);
+            stream.write_all(b"{\"ok\":true}\n")?;
+            std::io::copy(&mut text?, &mut stream).map(|_| ())
+        }
+    }
 }
 
 /// Whether the other side is the same user, root, or the shell.

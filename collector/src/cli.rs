@@ -5,7 +5,8 @@
 
 use crate::store::upkeep;
 use crate::{
-    agent_library, collect, convert, demo, dmtracedump, doctor, hooks, report, run, simulate,
+    agent_library, atrace, collect, convert, demo, dmtracedump, doctor, hooks, report, run,
+    simulate,
 };
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -45,6 +46,12 @@ enum Command {
     /// Of what a collector keeps (--store), or of trace files: ours, atrace's and systrace's text, plain,
     /// gzip, zstd or zlib.
     Report(ReportArgs),
+    /// Capture as atrace and systrace.py do: a program, or processes that carry the agent.
+    ///
+    /// With a program, runs it. Else asks the agents of processes that have installed it (tracetee_install):
+    /// those of -a or --pid, or all; on a phone, one behind `adb forward`. Prints what atrace prints, or
+    /// writes a page when -o ends in .html.
+    Atrace(AtraceArgs),
     /// Write traces in the format of another tool.
     ///
     /// In: ftrace text (ours, atrace's, systrace's HTML, trace-cmd's), Chrome's and Dart's JSON, method traces
@@ -271,6 +278,56 @@ pub(crate) struct ReportArgs {
     pub(crate) mapping: Option<PathBuf>,
 }
 
+/// Options of `atrace`: atrace's and systrace.py's.
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "atrace's options")]
+pub(crate) struct AtraceArgs {
+    /// Categories, of --list_categories [default: all].
+    pub(crate) categories: Vec<String>,
+    /// For so many seconds.
+    #[arg(short = 't', long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
+    pub(crate) time: f64,
+    /// Memory of the recorder, KB.
+    #[arg(short = 'b', long = "buf-size", value_name = "KB", default_value_t = 2048, value_parser = clap::value_parser!(u64).range(256..=1_048_576))]
+    pub(crate) buffer: u64,
+    /// When it is full the latest is kept, not the earliest.
+    #[arg(short = 'c')]
+    pub(crate) circular: bool,
+    /// Where to [default: stdout]; a page when it ends in .html.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Packed (zlib).
+    #[arg(short = 'z')]
+    pub(crate) zlib: bool,
+    /// Processes of these names, patterns, separated by commas.
+    #[arg(short = 'a', long = "app", value_name = "NAME")]
+    pub(crate) app: Option<String>,
+    /// This process.
+    #[arg(long, value_name = "PID", conflicts_with = "app")]
+    pub(crate) pid: Option<u32>,
+    /// The agent behind this address: `adb forward tcp:8441 localabstract:tracetee-PID`.
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["app", "pid"])]
+    pub(crate) connect: Option<String>,
+    /// List the categories.
+    #[arg(long = "list_categories", visible_alias = "list-categories", short = 'l')]
+    pub(crate) list_categories: bool,
+    /// Begin, and return at once; the latest is kept.
+    #[arg(long = "async_start", conflicts_with_all = ["async_dump", "async_stop"])]
+    pub(crate) async_start: bool,
+    /// What there is now; it goes on with nothing.
+    #[arg(long = "async_dump", conflicts_with = "async_stop")]
+    pub(crate) async_dump: bool,
+    /// What there is, and end.
+    #[arg(long = "async_stop")]
+    pub(crate) async_stop: bool,
+    /// Make a page of this trace.
+    #[arg(long = "from-file", value_name = "FILE")]
+    pub(crate) from_file: Option<PathBuf>,
+    /// A program and its arguments.
+    #[arg(last = true, value_name = "PROGRAM")]
+    pub(crate) program: Vec<OsString>,
+}
+
 /// Options of `convert`.
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {
@@ -439,6 +496,7 @@ pub(crate) fn main() -> Result<ExitCode> {
         Command::Run(args) => run::run(&args),
         Command::Collect(args) => collect::collect(&args).map(|()| ExitCode::SUCCESS),
         Command::Report(args) => report::report(&args).map(|()| ExitCode::SUCCESS),
+        Command::Atrace(args) => atrace::atrace(&args),
         Command::Convert(args) => convert::convert(&args).map(|()| ExitCode::SUCCESS),
         Command::Dmtracedump(args) => dmtracedump::dmtracedump(&args).map(|()| ExitCode::SUCCESS),
         Command::Rebuild(args) => upkeep::rebuild(&args).map(|()| ExitCode::SUCCESS),

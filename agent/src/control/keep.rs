@@ -24,6 +24,9 @@ use tracetee_uploader::{Quota, Recording};
 impl Worker {
     /// Starts recording for these windows.
     pub(super) fn record(&mut self, windows: &[usize], flight: bool) -> Result<(), Error> {
+        if self.local.is_some() {
+            return Err(Error::State("a capture was asked for at the device"));
+        }
         let policy = Arc::clone(&self.machine.policy);
         let all: Vec<_> = windows.iter().filter_map(|&index| policy.window(index)).collect();
         if policy.document.crash_loop.within_s > 0 && self.hooked_ms == 0 {

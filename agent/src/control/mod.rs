@@ -15,6 +15,7 @@ mod glob;
 mod install;
 mod keep;
 mod ledger;
+mod local;
 mod locate;
 mod machine;
 mod overhead;
@@ -235,6 +236,16 @@ pub fn upload(
     let passer = lock(&WORKER).as_ref().and_then(|worker| Some(worker.uploads.as_ref()?.passer()));
     let passer = passer.ok_or(Error::State("it is not installed with an address to upload to"))?;
     Ok(passer.pass(net, transport))
+}
+
+/// What somebody at the device asks for: the file that it came to.
+pub(crate) fn local(request: local::Request) -> Result<Option<std::path::PathBuf>, String> {
+    let (answer, answered) = crossbeam_channel::bounded(1);
+    send(Command::Local(local::Ask { request, answer })).map_err(|error| error.to_string())?;
+    match answered.recv_timeout(local::PATIENCE) {
+        Ok(answer) => answer,
+        Err(_) => Err("the agent does not answer".to_owned()),
+    }
 }
 
 /// What it has come to; `None` when it is not installed.

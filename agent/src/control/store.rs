@@ -42,6 +42,11 @@ impl Store {
         self.root.join("spool")
     }
 
+    /// A file that is there for a moment.
+    pub(crate) fn momentary(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
     pub(crate) fn recovered(&self) -> PathBuf {
         self.root.join("recovered")
     }

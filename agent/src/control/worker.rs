@@ -7,6 +7,7 @@
 use super::install::Install;
 use super::keep::Written;
 use super::ledger::Now;
+use super::local::{Ask, Local};
 use super::machine::{Action, Input, Machine, State};
 use super::overhead::Overhead;
 use super::policy::{Device, Policy};
@@ -27,7 +28,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracetee_uploader::{NetState, Recording, Spool};
 
 /// What somebody asks of the thread.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Command {
     /// A custom trigger, at that boot time in ns.
     Trigger(String, u64),
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Consent(bool),
     /// What the network and the power are.
     Net(NetState),
+    /// A capture for somebody at the device.
+    Local(Ask),
 }
 
 /// How often it looks while something is recorded, and while nothing is.
@@ -82,6 +85,8 @@ pub(crate) struct Worker {
     pub(super) screen: Option<String>,
     pub(super) trouble: Option<String>,
     pub(super) has_recovered: bool,
+    /// The capture that somebody at the device has asked for.
+    pub(super) local: Option<Local>,
 }
 
 pub(crate) fn now() -> Now {
@@ -136,6 +141,7 @@ impl Worker {
             screen: None,
             trouble: None,
             has_recovered: false,
+            local: None,
         };
         if has_config {
             worker.apply_config(now);
@@ -182,6 +188,7 @@ impl Worker {
                     self.apply_config(now);
                 }
             }
+            Command::Local(ask) => self.local(&ask),
             Command::Consent(given) => self.consent(given, now),
             Command::Net(net) => {
                 if let Some(uploads) = &self.uploads {
@@ -353,7 +360,7 @@ impl Worker {
     // ---- what is done ----
 
     /// Gives the machine what has happened and does what it says.
-    fn take(&mut self, now: Now, input: Input) {
+    pub(super) fn take(&mut self, now: Now, input: Input) {
         let mut inputs = vec![input];
         while let Some(input) = inputs.pop() {
             // What may begin a capture is decided by what all processes have had, one at a time.

@@ -1,0 +1,125 @@
+//! A capture that somebody at this device asks for, over the [socket](crate::socket): `tracetee atrace`.
+//!
+//! One at a time, in memory, beside no window: a flight recorder pauses for it, a window that is being kept
+//! goes first. What is switched off, or what the user does not consent to, is not recorded for anybody; the
+//! rules of redaction hold.
+
+use super::machine::{Input, State};
+use super::worker::{Worker, now};
+use crate::capture;
+use crate::config::{Config, RecorderConfig};
+use crate::error::Error;
+use crate::recorder::layout::Mode;
+use crate::text::About;
+use crossbeam_channel::Sender;
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What is asked for.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Request {
+    /// To begin.
+    Start(Options),
+    /// What there is, and to go on with nothing.
+    Dump,
+    /// What there is, and to end.
+    Stop,
+}
+
+/// How it is captured.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Options {
+    /// Categories.
+    tags: Vec<String>,
+    /// Memory of the recorder.
+    buffer_kb: u64,
+    /// The latest is kept when it is full; else the earliest.
+    circular: bool,
+    /// It ends by itself then: who asked may be gone.
+    duration_ms: Option<u64>,
+}
+
+/// A request, and where the answer goes: the file with the text, if it was asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask {
+    pub(crate) request: Request,
+    pub(crate) answer: Sender<Result<Option<PathBuf>, String>>,
+}
+
+/// What is being captured.
+#[derive(Debug)]
+pub(crate) struct Local {
+    config: Config,
+    number: u64,
+}
+
+impl Worker {
+    /// Does what is asked.
+    pub(super) fn local(&mut self, ask: &Ask) {
+        let answer = match &ask.request {
+            Request::Start(options) => self.start_local(options).map(|()| None),
+            Request::Dump => self.dump_local(true).map(Some),
+            Request::Stop => self.dump_local(false).map(Some),
+        };
+        // Who asked may have gone.
+        let _ = ask.answer.try_send(answer.map_err(|error| error.to_string()));
+    }
+
+    fn start_local(&mut self, options: &Options) -> Result<(), Error> {
+        if self.local.is_some() {
+            return Err(Error::State("a capture that was asked for is running; stop it first"));
+        }
+        if self.spool.is_off() {
+            return Err(Error::State("the user does not consent to captures"));
+        }
+        if self.machine.policy.off.is_some() && self.source.in_force.is_some() {
+            return Err(Error::State("its configuration has switched it off"));
+        }
+        match self.machine.state {
+            State::Off(_) => {}
+            State::Armed(_) => {
+                let reason = "a capture was asked for at the device".to_owned();
+                self.take(now(), Input::Abort(reason));
+            }
+            State::Fired(..) | State::Open(_) => {
+                return Err(Error::State("a window of its configuration is being captured"));
+            }
+        }
+        let config = Config {
+            tags: options.tags.clone(),
+            recorder: RecorderConfig {
+                mode: if options.circular { Mode::Ring } else { Mode::Startup },
+                capacity_kb: options.buffer_kb,
+                ..RecorderConfig::default()
+            },
+            duration_ms: options.duration_ms,
+            text: self.text_options(&self.machine.policy, None),
+            ..Config::default()
+        };
+        capture::start_driven(&config)?;
+        self.local = Some(Local { config, number: 0 });
+        Ok(())
+    }
+
+    fn dump_local(&mut self, goes_on: bool) -> Result<PathBuf, Error> {
+        let Some(mut local) = self.local.take() else {
+            return Err(Error::State("no capture was asked for; start one first"));
+        };
+        capture::stop_driven()?;
+        local.number += 1;
+        let name = format!("local-{}-{}.ftrace", std::process::id(), local.number);
+        let path = self.store.momentary(&name);
+        let written = capture::dump_driven(&path, &local.config.text, &About::default());
+        capture::release_driven(false);
+        if goes_on && capture::start_driven(&local.config).is_ok() {
+            self.local = Some(local);
+        }
+        written.map(|_| path)
+    }
+}
+
+/// How long a dump may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,0 +1,80 @@
+//! What atrace calls categories, and which of them an app can have.
+
+use anyhow::{Result, bail};
+
+/// Those of user space: name and description, as atrace has them.
+const CATEGORIES: [(&str, &str); 27] = [
+    ("gfx", "Graphics"),
+    ("input", "Input"),
+    ("view", "View System"),
+    ("webview", "WebView"),
+    ("wm", "Window Manager"),
+    ("am", "Activity Manager"),
+    ("sm", "Sync Manager"),
+    ("audio", "Audio"),
+    ("video", "Video"),
+    ("camera", "Camera"),
+    ("hal", "Hardware Modules"),
+    ("app", "The app's own sections (atrace -a)"),
+    ("res", "Resource Loading"),
+    ("dalvik", "Dalvik VM"),
+    ("rs", "RenderScript"),
+    ("bionic", "Bionic C Library"),
+    ("power", "Power Management"),
+    ("pm", "Package Manager"),
+    ("ss", "System Server"),
+    ("database", "Database"),
+    ("network", "Network"),
+    ("adb", "ADB"),
+    ("vibrator", "Vibrator"),
+    ("aidl", "AIDL calls"),
+    ("nnapi", "NNAPI"),
+    ("rro", "Runtime Resource Overlay"),
+    ("thermal", "Thermal event"),
+];
+
+/// Those of the kernel.
+const OF_THE_KERNEL: [&str; 21] = [
+    "sched",
+    "irq",
+    "irqoff",
+    "preemptoff",
+    "i2c",
+    "freq",
+    "membus",
+    "idle",
+    "disk",
+    "mmc",
+    "load",
+    "sync",
+    "workq",
+    "memreclaim",
+    "regulators",
+    "binder_driver",
+    "binder_lock",
+    "pagecache",
+    "memory",
+    "gfx_mali",
+    "ion",
+];
+
+/// As `atrace --list_categories` prints them.
+pub(super) fn list() -> String {
+    CATEGORIES.iter().map(|(name, what)| format!("  {name:>10} - {what}\n")).collect()
+}
+
+/// What was asked for; all if nothing was.
+pub(super) fn checked(asked: &[String]) -> Result<Vec<String>> {
+    for name in asked {
+        if OF_THE_KERNEL.contains(&&**name) {
+            bail!(
+                "{name} is a category of the kernel, which an app cannot record; capture it with the system's \
+                 own tracer and join both: tracetee convert OURS THEIRS -o joined.html"
+            );
+        }
+        if name != "all" && !CATEGORIES.iter().any(|(known, _)| known == name) {
+            bail!("unknown category {name:?}; --list_categories lists them");
+        }
+    }
+    Ok(if asked.is_empty() { vec!["all".to_owned()] } else { asked.to_vec() })
+}

@@ -1,0 +1,225 @@
+//! `tracetee atrace`: processes that carry the agent are captured over its socket, by those who may.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use serde_json::json;
+use std::io::{Read, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::process::{Child, Command, Output};
+use std::time::{Duration, Instant};
+use tracetee_tests::device::Device;
+use tracetee_tests::tracetee;
+
+const SCRIPT: &str = "frames 100000 5";
+
+fn atrace(arguments: &[&str]) -> Output {
+    Command::new(tracetee()).arg("atrace").args(arguments).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The app, once its agent listens.
+struct App(Child);
+
+impl App {
+    fn start(device: &Device) -> Self {
+        let app = Self(device.command(SCRIPT).spawn().unwrap());
+        let begun = Instant::now();
+        while app.ask("health").is_none() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "the agent does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        app
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    fn ask(&self, request: &str) -> Option<String> {
+        let address = SocketAddr::from_abstract_name(format!("tracetee-{}", self.0.id())).unwrap();
+        let mut stream = UnixStream::connect_addr(&address).ok()?;
+        stream.write_all(format!("{request}\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        Some(answer)
+    }
+}
+
+impl Drop for App {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn frames(text: &str) -> usize {
+    text.lines().filter(|line| line.contains("|Choreographer#doFrame")).count()
+}
+
+#[test]
+fn a_process_is_captured_for_a_time_and_on_request() {
+    let device = Device::new(34);
+    let app = App::start(&device);
+    let pid = app.pid();
+
+    // For a time, as text, packed, and as a page.
+    let output = atrace(&["-t", "1", "--pid", &pid, "gfx", "view"]);
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(
+        output.status.success() && text.starts_with("TRACE:\n# tracer: nop\n"),
+        "{}",
+        said(&output)
+    );
+    let count = frames(&text);
+    assert!((30..=150).contains(&count), "{count} frames in a second");
+    assert!(text.contains("trace_event_clock_sync: realtime_ts="), "{text}");
+    assert!(text.contains(&format!("({pid:>5})")), "the process is filled in");
+    let output = atrace(&["-t", "0.3", "-a", "scri*", "-z"]);
+    assert!(output.stdout.starts_with(b"TRACE:\n\x78"), "{}", said(&output));
+    let page = device.root.path().join("trace.html");
+    let output = atrace(&["-t", "0.3", "--pid", &pid, "-o", page.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", said(&output));
+    let page_text = std::fs::read_to_string(&page).unwrap();
+    assert!(page_text.starts_with("<!DOCTYPE html>\n") && frames(&page_text) > 5);
+
+    // Across invocations.
+    let output = atrace(&["--async_start", "--pid", &pid, "-b", "4096"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let output = atrace(&["--async_start", "--pid", &pid]);
+    assert!(said(&output).contains("a capture that was asked for is running; stop it first"));
+    std::thread::sleep(Duration::from_millis(500));
+    let first = String::from_utf8(atrace(&["--async_dump", "--pid", &pid]).stdout).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    let second = String::from_utf8(atrace(&["--async_stop", "--pid", &pid]).stdout).unwrap();
+    assert!(frames(&first) > 10 && frames(&second) > 10, "{} {}", frames(&first), frames(&second));
+    let last_of_first = last_time(&first);
+    assert!(first_time(&second) >= last_of_first, "what was dumped is gone");
+    let output = atrace(&["--async_stop", "--pid", &pid]);
+    assert!(
+        said(&output).contains("no capture was asked for; start one first"),
+        "{}",
+        said(&output)
+    );
+    assert_eq!(output.status.code(), Some(125));
+
+    // A page of a file.
+    let text_file = device.root.path().join("trace.txt");
+    std::fs::write(&text_file, &first).unwrap();
+    let output =
+        atrace(&["--from-file", text_file.to_str().unwrap(), "-o", page.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(frames(&std::fs::read_to_string(&page).unwrap()), frames(&first));
+}
+
+fn times(text: &str) -> Vec<f64> {
+    let lines = text.lines().filter(|line| line.contains(": tracing_mark_write: B|"));
+    lines
+        .map(|line| {
+            let head = line.split(": tracing_mark_write").next().unwrap();
+            head.rsplit(' ').next().unwrap().parse().unwrap()
+        })
+        .collect()
+}
+
+fn first_time(text: &str) -> f64 {
+    times(text)[0]
+}
+
+fn last_time(text: &str) -> f64 {
+    *times(text).last().unwrap()
+}
+
+#[test]
+fn what_is_switched_off_is_captured_for_nobody_and_rules_of_redaction_hold() {
+    let device = Device::new(34);
+    device.configure(json!({"seq": 1, "kill": {"on": true}, "windows": []}));
+    let app = App::start(&device);
+    let output = atrace(&["-t", "0.2", "--pid", &app.pid()]);
+    assert!(said(&output).contains("its configuration has switched it off"), "{}", said(&output));
+    drop(app);
+
+    device.configure(json!({"seq": 2, "windows": [], "redaction": {"rules": [
+        {"pattern": "^Choreographer.*", "action": {"replace": {"with": "redacted"}}},
+    ]}}));
+    let app = App::start(&device);
+    let output = atrace(&["-t", "0.5", "--pid", &app.pid()]);
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(text.contains("|redacted") && frames(&text) == 0, "{text} {}", said(&output));
+}
+
+#[test]
+fn a_flight_recorder_pauses_for_it() {
+    let device = Device::new(34);
+    device.configure(json!({"seq": 1, "windows": [
+        {"id": "jank", "opens": {"triggers": {"any": [{"jank": {"frames": 60}}]}}},
+    ]}));
+    let app = App::start(&device);
+    let begun = Instant::now();
+    while !app.ask("health").unwrap().contains("\"armed") {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{}", app.ask("health").unwrap());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let output = atrace(&["-t", "0.5", "--pid", &app.pid()]);
+    assert!(frames(&String::from_utf8(output.stdout.clone()).unwrap()) > 5, "{}", said(&output));
+    let health = app.ask("health").unwrap();
+    assert!(health.contains("a capture was asked for at the device"), "{health}");
+}
+
+#[test]
+fn nonsense_is_answered_and_nothing_breaks() {
+    let device = Device::new(34);
+    let app = App::start(&device);
+    for (request, answer) in [
+        ("atrace nonsense", "error"),
+        (
+            "atrace {\"start\": {\"tags\": [\"nothing\"], \"buffer_kb\": 1024, \"circular\": true}}",
+            "unknown category",
+        ),
+        ("atrace {\"start\": {\"tags\": [], \"buffer_kb\": 0, \"circular\": true}}", "error"),
+        ("atrace {\"start\": {}}", "missing field"),
+        ("format c:", "unknown request"),
+    ] {
+        let told = app.ask(request).unwrap();
+        assert!(told.contains(answer), "{request}: {told}");
+    }
+    let output = atrace(&["-t", "0.3", "--pid", &app.pid()]);
+    assert!(frames(&String::from_utf8(output.stdout.clone()).unwrap()) > 5, "{}", said(&output));
+}
+
+#[test]
+fn categories_are_those_of_the_agent_and_the_kernel_s_are_refused_with_the_reason() {
+    let listed = String::from_utf8(atrace(&["--list_categories"]).stdout).unwrap();
+    assert!(listed.contains("         gfx - Graphics\n"), "{listed}");
+    let names = listed.lines().map(|line| line.trim().split(" - ").next().unwrap());
+    let device = Device::new(34);
+    let app = App::start(&device);
+    let all: Vec<&str> = names.collect();
+    let output = atrace(&[&["-t", "0.2", "--pid", &app.pid()], &all[..]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    let output = atrace(&["sched", "--pid", &app.pid()]);
+    assert!(said(&output).contains("sched is a category of the kernel"), "{}", said(&output));
+    let output = atrace(&["nothing", "--pid", &app.pid()]);
+    assert!(said(&output).contains("unknown category \"nothing\""), "{}", said(&output));
+    let output = atrace(&["--pid", "1"]);
+    assert!(said(&output).contains("no agent listens in process 1"), "{}", said(&output));
+}
+
+#[test]
+fn a_program_that_is_started_is_captured() {
+    let (directory, writer) = tracetee_tests::writer();
+    let page = directory.path().join("trace.html");
+    let output = Command::new(tracetee())
+        .args(["atrace", "-t", "5", "-o"])
+        .arg(&page)
+        .arg("--")
+        .arg(&writer)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let text = std::fs::read_to_string(&page).unwrap();
+    assert!(text.contains("tracing_mark_write: B|"), "{}", said(&output));
+}
