@@ -25,6 +25,9 @@ pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
     let end = scanner.scan(&mut reader)?;
     let losses = &mut reader.builder.trace.losses;
     if let Some(end) = end {
+        if losses.lines == 0 {
+            return Err(Error::At { offset: end.at, why: end.why });
+        }
         losses.truncated = Some((end.at, end.why));
     } else if losses.lines > MAX_EVENTS {
         losses.truncated = Some((0, format!("it has more than {MAX_EVENTS} events")));

@@ -36,6 +36,18 @@ pub(crate) struct Scanner<R> {
     pub(crate) has_events: bool,
 }
 
+const WITHIN_EVENT: &str = "it ends within an event";
+
+/// How an array ended.
+enum Elements {
+    /// With its bracket, or because no more is wanted.
+    Closed,
+    /// Between elements.
+    Open,
+    /// In one.
+    Within,
+}
+
 enum Found {
     Whole,
     TooLong,
@@ -57,8 +69,10 @@ impl<R: BufRead> Scanner<R> {
             Some(b'[') => {
                 self.skip();
                 // An array need not end: who wrote it may have been killed.
-                self.elements(take);
-                None
+                match self.elements(take) {
+                    Elements::Closed | Elements::Open => None,
+                    Elements::Within => Some(WITHIN_EVENT),
+                }
             }
             Some(b'{') => {
                 self.skip();
@@ -112,8 +126,10 @@ impl<R: BufRead> Scanner<R> {
             match (&*key, self.peek()) {
                 ("traceEvents", Some(b'[')) => {
                     self.skip();
-                    if !self.elements(take) {
-                        return Some("it ends within its events");
+                    match self.elements(take) {
+                        Elements::Closed => {}
+                        Elements::Open => return Some("it ends within its events"),
+                        Elements::Within => return Some(WITHIN_EVENT),
                     }
                 }
                 // What the Dart VM's service answers.
@@ -138,17 +154,16 @@ impl<R: BufRead> Scanner<R> {
         }
     }
 
-    /// The elements of an array: whether it ended.
-    fn elements(&mut self, take: &mut impl Take) -> bool {
+    fn elements(&mut self, take: &mut impl Take) -> Elements {
         self.has_events = true;
         let mut text = Vec::new();
         loop {
             self.spaces();
             match self.peek() {
-                None => return false,
+                None => return Elements::Open,
                 Some(b']') => {
                     self.skip();
-                    return true;
+                    return Elements::Closed;
                 }
                 Some(b',') => {
                     self.skip();
@@ -161,10 +176,10 @@ impl<R: BufRead> Scanner<R> {
                 Found::Whole => take.event(&text),
                 Found::TooLong => take.too_long(&text),
                 // What is cut off is no event.
-                Found::Ended => return false,
+                Found::Ended => return Elements::Within,
             }
             if take.is_full() {
-                return true;
+                return Elements::Closed;
             }
         }
     }

@@ -72,7 +72,6 @@ fn every_shape_of_a_file_is_read() {
         format!("[{event}]"),
         format!("\u{feff} [ {event} ,\n{event}]"),
         format!("[{event},"),
-        format!("[{event},{{\"ph\":\"X\",\"na"),
         format!(r#"{{"traceEvents":[{event}],"a":{{"b":[1,"]"]}}}}"#),
         format!(r#"{{"a":"\"}}","traceEvents":[{event}]}}"#),
         format!(r#"{{"jsonrpc":"2.0","result":{{"type":"Timeline","traceEvents":[{event}]}}}}"#),
@@ -81,6 +80,9 @@ fn every_shape_of_a_file_is_read() {
         assert!(!slices(&trace, 2).is_empty(), "{text}");
         assert_eq!(trace.losses.truncated, None, "{text}");
     }
+    let cut = of(&format!("[{event},{{\"ph\":\"X\",\"na"));
+    assert_eq!(cut.losses.truncated, Some((67, "it ends within an event".to_owned())));
+    assert!(!slices(&cut, 2).is_empty());
     let cut = of(&format!(r#"{{"traceEvents":[{event},"#));
     assert_eq!(cut.losses.truncated, Some((69, "it ends within its events".to_owned())));
 }

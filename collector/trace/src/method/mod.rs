@@ -17,6 +17,10 @@ pub use write::write;
 pub(crate) const KEYS: &[u8] = b"*version";
 pub(crate) const MAGIC: &[u8; 4] = b"SLOW";
 
+/// The class of what is no method. Some readers take no method without class, signature and file.
+pub(crate) const SECTIONS: &str = "(section)";
+const NO_SIGNATURE: &str = "()";
+
 /// A method trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MethodTrace {
@@ -95,11 +99,13 @@ impl MethodTrace {
 }
 
 impl Method {
-    /// `class.name(signature)`.
+    /// `class.name(signature)`; of a section its name.
     #[must_use]
     pub fn text(&self) -> String {
         let signature = self.signature.split('\t').next().unwrap_or_default();
+        let signature = if signature == NO_SIGNATURE { "" } else { signature };
         match &self.name {
+            Some(name) if self.class == SECTIONS => name.clone(),
             Some(name) => format!("{}.{name}{signature}", self.class),
             None => self.class.clone(),
         }

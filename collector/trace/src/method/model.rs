@@ -1,6 +1,6 @@
 //! From a method trace to a trace, and back.
 
-use super::{Action, Method, MethodTrace, Record};
+use super::{Action, Method, MethodTrace, NO_SIGNATURE, Record, SECTIONS};
 use crate::builder::Builder;
 use crate::model::{Thread, Trace};
 use crate::names::NameId;
@@ -177,7 +177,7 @@ fn cleaned(text: &str, changed: &mut u64) -> String {
 }
 
 impl Method {
-    /// What `class.name(signature)` says; what is none is a name alone.
+    /// What `class.name(signature)` says; what is none is a section.
     pub(super) fn of_text(id: u32, text: String) -> Self {
         let head = text.split('(').next().unwrap_or_default();
         let is_word = |part: &str| {
@@ -186,10 +186,19 @@ impl Method {
         };
         match head.rsplit_once('.') {
             Some((class, name)) if is_word(name) && class.split('.').all(is_word) => {
-                let signature = text.get(head.len()..).unwrap_or_default().to_owned();
-                Self { id, class: class.to_owned(), name: Some(name.to_owned()), signature }
+                let signature = match text.get(head.len()..).unwrap_or_default() {
+                    "" => NO_SIGNATURE,
+                    signature => signature,
+                };
+                let (class, name) = (class.to_owned(), Some(name.to_owned()));
+                Self { id, class, name, signature: signature.to_owned() }
             }
-            _ => Self { id, class: text, name: None, signature: String::new() },
+            _ => Self {
+                id,
+                class: SECTIONS.to_owned(),
+                name: Some(text),
+                signature: NO_SIGNATURE.to_owned(),
+            },
         }
     }
 }

@@ -174,7 +174,7 @@ fn method(text: &str) -> Result<Method, &'static str> {
     let rest = fields.next().unwrap_or_default();
     let mut tail = rest.splitn(3, '\t');
     let signature = match (tail.next(), tail.next(), tail.next()) {
-        (Some(signature), Some(_), Some(_)) => signature,
+        (Some(signature), Some(file), Some(_)) if !file.is_empty() => signature,
         _ => rest,
     };
     Ok(Method { id: id & !3, class, name, signature: signature.to_owned() })

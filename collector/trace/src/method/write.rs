@@ -1,6 +1,6 @@
 //! Writes a method trace so that every reader takes it: version 2 (wall time), or 3 (both times).
 
-use super::{Action, MAGIC, MethodTrace};
+use super::{Action, MAGIC, MethodTrace, NO_SIGNATURE, SECTIONS};
 use std::io::{self, Write};
 
 const HEADER_BYTES: u16 = 32;
@@ -24,11 +24,18 @@ pub fn write(trace: &MethodTrace, mut out: impl Write) -> io::Result<u64> {
     }
     out.write_all(b"*methods\n")?;
     for method in &trace.methods {
-        write!(out, "{:#x}\t{}", method.id, method.class)?;
-        if let Some(name) = &method.name {
-            write!(out, "\t{name}\t{}", method.signature)?;
-        }
-        out.write_all(b"\n")?;
+        let (class, name) = match &method.name {
+            Some(name) => (&*method.class, name),
+            None => (SECTIONS, &method.class),
+        };
+        let signature = match &*method.signature {
+            "" => NO_SIGNATURE,
+            signature => signature,
+        };
+        write!(out, "{:#x}\t{class}\t{name}\t{signature}", method.id)?;
+        // With its file in it, it has that and no line number.
+        let file = if signature.contains('\t') { "" } else { "\t-\t0" };
+        writeln!(out, "{file}")?;
     }
     out.write_all(b"*end\n")?;
     out.write_all(MAGIC)?;

@@ -1,0 +1,189 @@
+//! `tracetee convert` as people use it: kinds by name, mappings, several inputs, what it says.
+
+use std::path::Path;
+use tracetee_tests::tools::traces;
+use tracetee_tests_convert::{frames, refused, told};
+use tracetee_trace::read_file;
+
+fn write(directory: &Path, name: &str, text: &str) {
+    std::fs::write(directory.join(name), text).unwrap();
+}
+
+#[test]
+fn kinds_are_guessed_from_names_and_packed_as_they_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    write(path, "in.ftrace", &frames(5));
+    let first = read_file(&path.join("in.ftrace")).unwrap();
+    for name in [
+        "a.ftrace",
+        "a.txt",
+        "a.systrace",
+        "a.ftrace.gz",
+        "a.ftrace.zst",
+        "a.atrace",
+        "a.html",
+        "a.json",
+        "a.json.gz",
+        "a.dart.json",
+    ] {
+        let _ = told(path, &["convert", "in.ftrace", "-o", name]);
+        let again = read_file(&path.join(name)).unwrap();
+        assert_eq!(again.slice_count(), first.slice_count(), "{name}");
+        assert_eq!(again.losses.bad_lines, 0, "{name}");
+    }
+    let begins = |name: &str, with: &[u8]| {
+        let bytes = std::fs::read(path.join(name)).unwrap();
+        assert!(bytes.starts_with(with), "{name}");
+    };
+    for name in ["a.perfetto-trace", "a.pftrace", "a.trace", "a.folded", "a.svg"] {
+        let _ = told(path, &["convert", "in.ftrace", "-o", name]);
+    }
+    begins("a.trace", b"*version\n2\n");
+    begins("a.folded", b"");
+    begins("a.svg", b"<?xml");
+    begins("a.pftrace", b"\x0a");
+    begins("a.atrace", b"TRACE:\n# tracer: nop\n");
+    begins("a.ftrace.gz", b"\x1f\x8b");
+    let folded = std::fs::read_to_string(path.join("a.folded")).unwrap();
+    assert!(folded.contains("com.example;Choreographer#doFrame 0;a.b.c 4990\n"), "{folded}");
+    let _ = told(path, &["convert", "in.ftrace", "-o", "a.z", "--to", "atrace", "-z"]);
+    begins("a.z", b"TRACE:\n\x78");
+    assert_eq!(read_file(&path.join("a.z")).unwrap().threads, first.threads);
+    let (text, _) = told(path, &["convert", "in.ftrace", "-o", "-", "--to", "ftrace"]);
+    assert!(text.starts_with("# tracer: nop\n"));
+
+    let said = refused(path, &["convert", "in.ftrace", "-o", "a.xyz"]);
+    assert!(
+        said.contains("what is \"a.xyz\" to be? Say it with --to, or by its name: .dart.json"),
+        "{said}"
+    );
+    let said = refused(path, &["convert", "in.ftrace", "-o", "a.json", "-z"]);
+    assert!(said.contains("-z is for --to atrace"), "{said}");
+    let said = refused(path, &["convert", "a.pftrace", "-o", "b.json"]);
+    assert!(said.contains("a.pftrace is a Perfetto trace: it can be joined with others"), "{said}");
+    let said = refused(path, &["convert", "nothing.ftrace", "-o", "b.json"]);
+    assert!(said.contains("nothing.ftrace cannot be read: No such file"), "{said}");
+    let said = refused(path, &["convert", "in.ftrace", "-o", "no/where.json"]);
+    assert!(said.contains("cannot write no/where.json"), "{said}");
+}
+
+#[test]
+fn what_a_format_cannot_hold_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    write(path, "in.ftrace", &frames(5));
+    let (_, said) = told(path, &["convert", "in.ftrace", "-o", "a.trace"]);
+    assert_eq!(
+        said,
+        "tracetee: traceview cannot hold, and has not: 10 async slices, 5 counters' values, 5 instants\n"
+    );
+    let (_, said) = told(path, &["convert", "in.ftrace", "-o", "a.trace", "-q"]);
+    assert_eq!(said, "");
+    write(
+        path,
+        "cut.ftrace",
+        &frames(5).replacen("E|100", "nothing", 1).replacen(": tracing_mark", " tracing mark", 1),
+    );
+    let (_, said) = told(path, &["convert", "cut.ftrace", "-o", "a.json"]);
+    assert!(said.contains("cut.ftrace: 1 lines could not be read:\ntracetee:   5: "), "{said}");
+    assert!(said.contains("cut.ftrace: 1 sections whose end is not in it"), "{said}");
+}
+
+#[test]
+fn names_come_back_by_mappings_in_every_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    write(path, "mapping.txt", "com.example.Feed -> a.b:\n    1:5:void bind(int):10:14 -> c\n");
+    write(
+        path,
+        "methods.txt",
+        "1,1,com.example.Feed bind (I)V\n22,4098,com.example.Feed <init> ()V\n",
+    );
+    write(path, "in.ftrace", &frames(20));
+    write(path, "ids.ftrace", &frames(20).replace("a.b.c", "22"));
+    for (input, mapping, expected) in [
+        ("in.ftrace", "mapping.txt", "com.example.Feed.bind"),
+        ("ids.ftrace", "methods.txt", "com.example.Feed.<init>"),
+    ] {
+        let (folded, _) =
+            told(path, &["convert", input, "-o", "-", "--to", "folded", "--mapping", mapping]);
+        assert!(folded.contains(expected) && !folded.contains("a.b.c"), "{folded}");
+        let (text, _) =
+            told(path, &["convert", input, "-o", "-", "--to", "ftrace", "--mapping", mapping]);
+        assert!(text.contains(&format!("B|100|{expected}\n")), "{text}");
+        let (report, _) = told(path, &["dmtracedump", "--mapping", mapping, input]);
+        assert!(report.contains(expected), "{report}");
+        let (report, _) = told(path, &["report", "--mapping", mapping, input]);
+        assert!(report.contains(expected), "{report}");
+        let (folded, _) =
+            told(path, &["report", "--mapping", mapping, "--format", "folded", input]);
+        assert!(folded.contains(expected), "{folded}");
+    }
+    let (folded, _) = told(
+        path,
+        &["convert", "ids.ftrace", "-o", "-", "--to", "folded", "--mapping", "mapping.txt"],
+    );
+    assert!(folded.contains(";22 "), "what a mapping does not know stays: {folded}");
+    let said = refused(path, &["convert", "in.ftrace", "-o", "x.json", "--mapping", "in.ftrace"]);
+    assert!(said.contains("in.ftrace: line 5 is neither of R8 nor of Matrix"), "{said}");
+}
+
+#[test]
+fn several_captures_are_reported_as_a_fleet_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    write(path, "one.ftrace", &frames(20));
+    write(path, "two.ftrace", &frames(30));
+    write(path, "none.ftrace", "nonsense\n");
+    let (report, said) = told(path, &["report", "one.ftrace", "two.ftrace", "none.ftrace"]);
+    assert!(said.contains("left out: none.ftrace is no trace: line 1"), "{said}");
+    assert!(report.contains('2'), "{report}");
+    let (json, _) = told(path, &["report", "one.ftrace", "two.ftrace", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["apps"][0]["versions"][0]["captures"], 2, "{json}");
+}
+
+#[test]
+fn traces_of_real_phones_go_through_every_format_that_holds_slices() {
+    let Some(traces) = traces() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    for name in [
+        "list-jank.ftrace.txt.gz",
+        "flutter-app.ftrace.txt.gz",
+        "atrace-small.z",
+        "art-streaming.trace.gz",
+    ] {
+        let input = traces.join(name).to_str().unwrap().to_owned();
+        let first = read_file(Path::new(&input)).unwrap();
+        for output in ["x.ftrace", "x.json", "x.dart.json", "x.html", "x.trace"] {
+            let _ = told(path, &["convert", &input, "-o", output]);
+            let again = read_file(&path.join(output)).unwrap();
+            assert_eq!(again.slice_count(), first.slice_count(), "{name} {output}");
+            assert_eq!(again.losses.bad_lines, 0, "{name} {output}: {:?}", again.losses.shown);
+        }
+    }
+    // Text stays whole: each event is there, and processes from the dump are filled in.
+    let of = |name: &str| traces.join(name).to_str().unwrap().to_owned();
+    let _ = told(
+        path,
+        &[
+            "convert",
+            &of("flutter-app.ftrace.txt.gz"),
+            &of("flutter-app.ps.txt.gz"),
+            "-o",
+            "x.ftrace",
+        ],
+    );
+    let (first, again) = (
+        read_file(&traces.join("flutter-app.ftrace.txt.gz")).unwrap(),
+        read_file(&path.join("x.ftrace")).unwrap(),
+    );
+    assert_eq!(again.kernel_events, first.kernel_events);
+    assert_eq!(again.counters.len(), first.counters.len());
+    let unknown = |trace: &tracetee_trace::Trace| {
+        trace.threads.values().filter(|thread| thread.pid.is_none()).count()
+    };
+    assert!(unknown(&again) < unknown(&first) / 10, "{} {}", unknown(&again), unknown(&first));
+}

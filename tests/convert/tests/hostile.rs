@@ -1,0 +1,201 @@
+//! Files that are cut, wrong, or made to hurt: an error that says where, or what could be read; in bounded
+//! memory, without a panic.
+
+use flate2::Compression;
+use std::io::{Cursor, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use tracetee_convert::{Dialect, Format};
+use tracetee_tests::tracetee;
+use tracetee_tests_convert::{frames, refused};
+use tracetee_trace::{Trace, read, read_any};
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(bytes).unwrap();
+    packed.finish().unwrap()
+}
+
+/// A small file of each kind.
+fn small() -> Vec<(&'static str, Vec<u8>)> {
+    let text = frames(2).into_bytes();
+    let trace: Trace = read(&*text).unwrap();
+    let written = |format| {
+        let mut out = Vec::new();
+        tracetee_convert::write(&trace, format, &mut out).unwrap();
+        out
+    };
+    let mut zlib = b"TRACE:\n".to_vec();
+    let mut packed = flate2::write::ZlibEncoder::new(&mut zlib, Compression::default());
+    packed.write_all(&text).unwrap();
+    packed.finish().unwrap();
+    let mut page =
+        b"<!DOCTYPE html>\n<html>\n  <script class=\"trace-data\" type=\"application/text\">\n"
+            .to_vec();
+    page.extend(&text);
+    page.extend(b"  </script>\n</html>\n");
+    vec![
+        ("json", written(Format::Json(Dialect::Chrome))),
+        ("dart", written(Format::Json(Dialect::Dart))),
+        ("method trace", written(Format::Traceview { wants_cpu: true })),
+        ("perfetto", written(Format::Perfetto)),
+        ("gzip", gzip(&text)),
+        ("zstd", zstd::bulk::compress(&text, 3).unwrap()),
+        ("zlib", zlib),
+        ("page", page),
+        ("text", text),
+    ]
+}
+
+#[test]
+fn cut_anywhere_a_file_is_read_up_to_there_or_refused_with_the_place() {
+    for (kind, file) in small() {
+        let mut slices = 0;
+        for length in 0..=file.len() {
+            match read_any(Cursor::new(file[..length].to_vec())) {
+                // What is there only grows.
+                Ok(trace) => {
+                    assert!(trace.slice_count() >= slices, "{kind} {length}");
+                    slices = trace.slice_count();
+                }
+                Err(error) => {
+                    let text = error.to_string();
+                    let has_place =
+                        ["byte", "line", "is no trace"].iter().any(|what| text.contains(what));
+                    assert!(has_place, "{kind} {length}: {text}");
+                }
+            }
+        }
+        assert_eq!(slices, if kind == "perfetto" { 0 } else { 6 }, "{kind}");
+    }
+}
+
+#[test]
+fn bytes_that_are_changed_are_no_reason_to_panic() {
+    let mut random = tracetee_tests_convert::Random(7);
+    for (_, file) in small() {
+        for _ in 0..2000 {
+            let mut changed = file.clone();
+            for _ in 0..=random.below(4) {
+                let at = usize::try_from(random.below(file.len() as u64)).unwrap();
+                changed[at] = u8::try_from(random.below(256)).unwrap();
+            }
+            let _ = read_any(Cursor::new(changed));
+        }
+    }
+}
+
+/// Converts within so much memory; what it said. It must not be killed.
+fn within(directory: &Path, mib: u64, arguments: &[&str]) -> (bool, String) {
+    let limit = libc::rlimit { rlim_cur: mib << 20, rlim_max: mib << 20 };
+    let mut command = Command::new(tracetee());
+    command.current_dir(directory).args(arguments);
+    // SAFETY: setrlimit is safe to call in a child between fork and exec.
+    unsafe {
+        command.pre_exec(move || match libc::setrlimit(libc::RLIMIT_AS, &raw const limit) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        });
+    }
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        matches!(output.status.code(), Some(0 | 125)),
+        "{arguments:?}: {:?} {said}",
+        output.status
+    );
+    (output.status.success(), said)
+}
+
+/// `unit`, repeated to so many bytes, packed.
+fn bomb(path: &Path, head: &str, unit: &str, bytes: u64) {
+    let file = std::fs::File::create(path).unwrap();
+    let chunk = unit.repeat(1 + (1 << 20) / unit.len());
+    let mut out: Box<dyn Write> = match path.extension().unwrap().to_str().unwrap() {
+        "gz" => Box::new(flate2::write::GzEncoder::new(file, Compression::fast())),
+        _ => Box::new(zstd::stream::write::Encoder::new(file, 1).unwrap().auto_finish()),
+    };
+    out.write_all(head.as_bytes()).unwrap();
+    for _ in 0..bytes / chunk.len() as u64 {
+        out.write_all(chunk.as_bytes()).unwrap();
+    }
+}
+
+#[test]
+fn bombs_and_depth_take_bounded_memory_and_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    // 4 GB of nothing in a few KB; a line that does not end; names; deep nesting; JSON that does not close.
+    bomb(&path.join("zeros.zst"), "# tracer: nop\n", "\0", 4 << 30);
+    bomb(&path.join("zeros.gz"), "*version\n", "\0", 1 << 30);
+    bomb(&path.join("braces.zst"), "[", "{\"a\":", 1 << 30);
+    bomb(&path.join("events.zst"), "[", "{},", 1 << 30);
+    bomb(&path.join("string.zst"), "[\"", "a", 1 << 30);
+    for name in ["zeros.zst", "zeros.gz", "braces.zst", "events.zst", "string.zst"] {
+        let (_, said) = within(path, 700, &["convert", name, "-o", "out.ftrace", "--to", "ftrace"]);
+        assert!(said.contains(name), "{said}");
+        let (_, said) = within(path, 700, &["convert", name, "-o", "out.json"]);
+        assert!(said.contains(name), "{said}");
+    }
+    // Ten million begins, each in the one before.
+    let begin = "a-7 (7) [000] ...1 1.000001: tracing_mark_write: B|7|x\n";
+    bomb(&path.join("deep.zst"), "# tracer: nop\n", begin, 10_000_000 * begin.len() as u64);
+    for output in
+        ["deep.json", "deep.folded", "deep.svg", "deep.trace", "deep.perfetto-trace", "deep.html"]
+    {
+        let (is_done, said) = within(path, 4096, &["convert", "deep.zst", "-o", output]);
+        assert!(is_done && said.contains("sections whose end is not in it"), "{output}: {said}");
+    }
+    let (is_done, _) = within(path, 4096, &["dmtracedump", "deep.trace"]);
+    assert!(is_done);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let mut stream = b"SLOW\xf3\x00\x20\x00".to_vec();
+    stream.resize(16, 0);
+    stream.extend([14, 0]);
+    stream.resize(32, 0);
+    stream.extend([0, 0, 3, 0xff, 0xff, 0xff, 0xff]);
+    for (name, bytes, expected) in [
+        ("empty.ftrace", &b""[..], "empty.ftrace is no trace: it is empty"),
+        ("noise.ftrace", b"\x80\x81\x82 noise", "noise.ftrace is no trace: line 1: no THREAD-TID"),
+        (
+            "cut.gz",
+            &gzip(frames(20).as_bytes())[..20],
+            "cut.gz cannot be unpacked behind byte 0 of what is in it",
+        ),
+        (
+            "magic.trace",
+            b"*version\n3\n*end\nFAST",
+            "magic.trace is wrong at byte 16: there is [46, 41, 53, 54]",
+        ),
+        (
+            "cut.trace",
+            b"*version\n3\nclock=dual\n",
+            "cut.trace is wrong at byte 22: it ends before *end",
+        ),
+        (
+            "future.trace",
+            b"SLOW\xf5\x00\x20\x00",
+            "future.trace is wrong at byte 0: it ends within the data's header",
+        ),
+        ("x.json", b"{\"a\": 1}", "x.json is no trace: its object has no traceEvents"),
+        ("y.json", b"[1, 2]", "y.json is no trace: none of its 2 events is one"),
+    ] {
+        std::fs::write(path.join(name), bytes).unwrap();
+        let said = refused(path, &["convert", name, "-o", "out.json"]);
+        assert!(said.contains(expected), "{name}: {said}");
+        assert!(!path.join("out.json").exists(), "{name}: nothing half is left");
+    }
+    std::fs::write(path.join("claims.trace"), stream).unwrap();
+    let (_, said) =
+        tracetee_tests_convert::told(path, &["convert", "claims.trace", "-o", "out.json"]);
+    assert!(
+        said.contains("read up to byte 39 of what is in it: a summary of 4294967295 bytes"),
+        "{said}"
+    );
+}

@@ -1,0 +1,256 @@
+//! The page in a real browser: a million slices, zoom by key, search, what a selection says; hostile names.
+
+use serde_json::Value;
+use std::path::Path;
+use tracetee_tests::tools::{chromium, rendered, traces};
+use tracetee_tests_convert::{Random, frames, told};
+
+/// Opens a page in a frame as wide as a screen, does what `script` does to it (`page`: its document, `tracetee`:
+/// what it gives to who drives it, `key`: presses one), and gives what that returns.
+fn driven(chromium: &Path, page: &Path, script: &str) -> Value {
+    let wrapper = page.with_extension("driven.html");
+    let text = format!(
+        "<iframe id=frame style='width:1400px;height:900px;border:0' src='{}'></iframe><script>
+        const frame = document.getElementById('frame');
+        const wait = setInterval(() => {{
+            const page = frame.contentDocument;
+            if (page?.documentElement?.dataset?.ready !== 'yes') return;
+            clearInterval(wait);
+            const window = frame.contentWindow, tracetee = window.tracetee;
+            const key = (key) => window.dispatchEvent(new window.KeyboardEvent('keydown', {{ key }}));
+            let told;
+            try {{ told = (() => {{ {script} }})(); }} catch (error) {{ told = {{ error: String(error) }}; }}
+            document.title = JSON.stringify(told);
+        }}, 50);
+        </script>",
+        page.file_name().unwrap().to_str().unwrap()
+    );
+    std::fs::write(&wrapper, text).unwrap();
+    let dom = rendered(chromium, &format!("file://{}", wrapper.display()));
+    let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
+    let title = title.unwrap_or_else(|| panic!("the page did not get ready: {dom}"));
+    let title = title.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    serde_json::from_str(&title).unwrap()
+}
+
+const LOOK: &str = "
+    const before = tracetee.view.to - tracetee.view.from;
+    key('w'); key('w');
+    const zoomed = tracetee.view.to - tracetee.view.from;
+    const from = tracetee.view.from;
+    key('d');
+    const right = tracetee.view.from - from;
+    const search = page.getElementById('search');
+    search.value = 'needle';
+    search.dispatchEvent(new window.Event('input'));
+    const found = page.getElementById('found').textContent;
+    tracetee.step(1);
+    const panel = page.getElementById('panel').innerText;
+    key('Escape'); key('0');
+    const status = page.getElementById('status').textContent;
+    const rows = [...page.querySelectorAll('#panel tbody tr')].slice(0, 3).map((row) => row.innerText);
+    return { before, zoomed, right, found, panel, status, rows, all: tracetee.view.to - tracetee.view.from };";
+
+#[test]
+fn a_million_slices_are_shown_searched_and_told() {
+    let Some(chromium) = chromium() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    // Forty threads; a slice of 123 µs with 23 in a child, that is looked for.
+    let (mut random, mut text, mut at) =
+        (Random(1), String::from("# tracer: nop\n"), 1_000_000_000_u64);
+    let mut depths = [0; 40];
+    let mut line = |thread: usize, at: u64, payload: &str| {
+        use std::fmt::Write;
+        let tid = 100 + thread;
+        let (seconds, us) = (at / 1_000_000, at % 1_000_000);
+        writeln!(
+            text,
+            "t{thread}-{tid} (100) [000] ...1 {seconds}.{us:06}: tracing_mark_write: {payload}"
+        )
+        .unwrap();
+    };
+    let mut count = 0;
+    while count < 1_000_000 {
+        let thread = usize::try_from(random.below(40)).unwrap();
+        at += 1 + random.below(20);
+        if depths[thread] > 0 && (depths[thread] > 8 || random.below(2) == 0) {
+            depths[thread] -= 1;
+            line(thread, at, "E|100");
+        } else {
+            depths[thread] += 1;
+            count += 1;
+            line(thread, at, &format!("B|100|work {}", random.below(50)));
+        }
+        if count == 500_000 {
+            count += 2;
+            line(39, at, "B|100|needle");
+            line(39, at + 50, "B|100|inner");
+            line(39, at + 73, "E|100");
+            line(39, at + 123, "E|100");
+            at += 123;
+        }
+    }
+    std::fs::write(path.join("million.ftrace"), text).unwrap();
+    let _ = told(path, &["convert", "million.ftrace", "-o", "million.html"]);
+    let seen = driven(&chromium, &path.join("million.html"), LOOK);
+    let status = seen["status"].as_str().unwrap();
+    assert!(status.starts_with(&format!("{count} slices on 40 threads")), "{seen}");
+    let number = |name: &str| seen[name].as_f64().unwrap();
+    assert!((number("zoomed") / number("before") - 0.49).abs() < 1e-6, "{seen}");
+    assert!(number("right") > 0.0 && (number("all") - number("before")).abs() < 1.0, "{seen}");
+    assert_eq!(seen["found"], "1 found");
+    let panel = seen["panel"].as_str().unwrap();
+    assert!(panel.contains("Wall 123 µs, self 100 µs"), "{panel}");
+    assert!(panel.contains("inner\t23 µs"), "{panel}");
+}
+
+#[test]
+fn frames_counters_async_tracks_and_the_profile_are_there_and_nothing_from_elsewhere() {
+    let Some(chromium) = chromium() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    std::fs::write(path.join("frames.ftrace"), frames(60)).unwrap();
+    let _ = told(path, &["convert", "frames.ftrace", "-o", "frames.html"]);
+    let seen = driven(
+        &chromium,
+        &path.join("frames.html"),
+        "const rows = tracetee.rows().map((row) => [row.kind, row.title]);
+        const profile = [...page.querySelectorAll('#panel tbody tr')].map((row) => row.innerText);
+        page.querySelector('#panel td button').click();
+        const relatives = page.getElementById('relatives').innerText;
+        return { rows, profile, relatives, status: page.getElementById('status').textContent };",
+    );
+    let rows = seen["rows"].to_string();
+    for row in [
+        r#"["process","com.example 100"]"#,
+        r#"["frames","Frames"]"#,
+        r#"["async","load"]"#,
+        r#"["async","net"]"#,
+        r#"["thread","com.example 100"]"#,
+        r#"["thread","RenderThread 101"]"#,
+        r#"["counter","heap size"]"#,
+    ] {
+        assert!(rows.contains(row), "{row}: {rows}");
+    }
+    assert!(seen["status"].as_str().unwrap().contains("60 frames"), "{seen}");
+    // Traceview's profile: 60 calls, the longest 60 ms.
+    assert!(seen["profile"][0].as_str().unwrap().contains("\t60+0\t"), "{seen}");
+    let relatives = seen["relatives"].as_str().unwrap();
+    assert!(relatives.contains("Parents") && relatives.contains("Children"), "{relatives}");
+
+    let page = std::fs::read_to_string(path.join("frames.html")).unwrap();
+    for reference in ["src=", "href=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("] {
+        assert!(!page.contains(reference), "{reference}");
+    }
+    // The one address is where the button goes.
+    let addresses: Vec<_> = page.match_indices("://").collect();
+    assert_eq!(addresses.len(), 1, "{addresses:?}");
+    // Perfetto and catapult find the text where systrace has it.
+    assert!(
+        page.contains(
+            "\n  <script class=\"trace-data\" type=\"application/text\">\nPROCESS DUMP\n"
+        )
+    );
+    assert!(
+        page.contains(
+            "\n  <script class=\"trace-data\" type=\"application/text\">\n# tracer: nop\n"
+        )
+    );
+    // And so do we.
+    let again = tracetee_trace::read_file(&path.join("frames.html")).unwrap();
+    let first = tracetee_trace::read_file(&path.join("frames.ftrace")).unwrap();
+    let told = |trace: &tracetee_trace::Trace| -> Vec<_> {
+        let slices = trace.threads.values().flat_map(|thread| &thread.slices);
+        slices
+            .map(|slice| (trace.names.text(slice.name).to_owned(), slice.start_ns, slice.end_ns))
+            .collect()
+    };
+    assert_eq!((told(&again), again.losses.bad_lines), (told(&first), 0));
+}
+
+#[test]
+fn hostile_names_are_text() {
+    let Some(chromium) = chromium() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let names = [
+        "</script><script>document.title='owned'</script>",
+        "<!--<script>",
+        "<img src=x onerror=document.title='owned'>",
+        "\u{2028}${alert(1)}`",
+        "__proto__",
+    ];
+    let mut text = "# tracer: nop\n".to_owned();
+    for (number, name) in names.iter().enumerate() {
+        let at = number * 10;
+        for (us, payload) in [
+            (at, format!("B|7|{name}")),
+            (at + 1, format!("C|7|{name}|3")),
+            (at + 5, "E|7".to_owned()),
+        ] {
+            text.push_str(&format!(
+                "{name}-7 (7) [000] ...1 1.{us:06}: tracing_mark_write: {payload}\n"
+            ));
+        }
+    }
+    std::fs::write(path.join("x.ftrace"), text).unwrap();
+    let _ = told(path, &["convert", "x.ftrace", "-o", "x.html"]);
+    let seen = driven(
+        &chromium,
+        &path.join("x.html"),
+        "return { status: page.getElementById('status').textContent, images: page.images.length,
+            names: tracetee.names, title: page.title };",
+    );
+    assert!(seen["status"].as_str().unwrap().starts_with("5 slices"), "{seen}");
+    assert_eq!((&seen["images"], &seen["title"]), (&0.into(), &"x.ftrace".into()));
+    let shown = seen["names"].to_string();
+    assert!(shown.contains("onerror") && shown.contains("__proto__"), "{seen}");
+}
+
+#[test]
+fn traces_of_real_phones_are_shown_as_they_are_read() {
+    let (Some(chromium), Some(traces)) = (chromium(), traces()) else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    for (name, dump) in [("list-jank", true), ("flutter-app", true), ("atrace-small", false)] {
+        let of = |end: &str| traces.join(format!("{name}{end}")).to_str().unwrap().to_owned();
+        let main = if dump { of(".ftrace.txt.gz") } else { of(".z") };
+        let mut inputs = vec![main.clone()];
+        if dump {
+            inputs.push(of(".ps.txt.gz"));
+        }
+        let mut arguments = vec!["convert"];
+        arguments.extend(inputs.iter().map(String::as_str));
+        arguments.extend(["-o", "x.html"]);
+        let _ = told(path, &arguments);
+        let seen = driven(&chromium, &path.join("x.html"), "
+            let slices = 0, unclosed = 0;
+            for (const thread of tracetee.threads.values()) slices += thread.slices.name.length;
+            return { slices, status: page.getElementById('status').textContent,
+                titles: tracetee.rows().filter((row) => row.kind === 'process').map((row) => row.title) };");
+        let trace = tracetee_trace::read_file(Path::new(&main)).unwrap();
+        assert_eq!(seen["slices"].as_u64(), Some(trace.slice_count()), "{name}");
+        let status = seen["status"].as_str().unwrap();
+        for (count, what) in [
+            (trace.losses.unclosed, "slices did not end"),
+            (
+                trace.losses.unmatched_ends + trace.losses.unmatched_async_ends,
+                "ends without a begin",
+            ),
+        ] {
+            assert!(
+                count == 0 || status.contains(&format!("{count} {what}")),
+                "{name} {count}: {status}"
+            );
+        }
+        if dump {
+            let app = if name == "list-jank" {
+                "sample.tencent.matrix 24874"
+            } else {
+                "com.thl.fluwanandroid 1259"
+            };
+            assert!(seen["titles"].as_array().unwrap().contains(&app.into()), "{seen}");
+        }
+    }
+}
