@@ -2,7 +2,9 @@
 
 use crate::left::Left;
 use crate::{arguments, categories, cpu_times, states};
+use std::collections::HashMap;
 use std::io::{self, Write};
+use tracetee_trace::text::is_task;
 use tracetee_trace::{Event, NameId, Thread, Timeline, Trace};
 
 /// What text begins with: each of these lines is needed by one of the viewers.
@@ -43,6 +45,8 @@ struct Lines<'a> {
     trace: &'a Trace,
     /// By name: as it may stand in a record.
     names: Vec<Box<str>>,
+    /// Names of threads that look like a line's beginning, changed.
+    tasks: HashMap<NameId, Box<str>>,
     is_ns: bool,
     payload: String,
 }
@@ -59,11 +63,19 @@ impl<'a> Lines<'a> {
                 clean.into_boxed_str()
             })
             .collect();
-        left.add("names changed", changed);
+        let names: Vec<Box<str>> = names;
+        let mut tasks = HashMap::new();
+        for &(_, id) in trace.threads.values().flat_map(|thread| &thread.names) {
+            let name = names.get(id.number() as usize).map_or("", |name| name);
+            if !is_task(name) {
+                tasks.entry(id).or_insert_with(|| name.replace('-', "_").into());
+            }
+        }
+        left.add("names changed", changed + tasks.len() as u64);
         let nameless = trace.threads.values().filter(|thread| thread.names.is_empty()).count();
         left.add("threads without a name, named thread-N", nameless as u64);
         let is_ns = Timeline::of(trace).any(|(at_ns, _)| at_ns % 1000 != 0);
-        Self { trace, names, is_ns, payload: String::new() }
+        Self { trace, names, tasks, is_ns, payload: String::new() }
     }
 
     fn name(&self, id: NameId) -> &str {
@@ -130,7 +142,10 @@ impl<'a> Lines<'a> {
         let thread = self.trace.threads.get(&key);
         let tid = thread.map_or(key, |thread| thread.tid);
         match thread.and_then(|thread| name_at(thread, at_ns)) {
-            Some(name) => write!(out, "{:>16}-{tid:<7} ", self.name(name))?,
+            Some(id) => {
+                let name = self.tasks.get(&id).map_or_else(|| self.name(id), |name| name);
+                write!(out, "{name:>16}-{tid:<7} ")?;
+            }
             None => write!(out, "{:>16}-{tid:<7} ", format!("thread-{tid}"))?,
         }
         match thread.and_then(|thread| thread.pid) {

@@ -15,7 +15,7 @@ use flate2::write::ZlibEncoder;
 use page::page;
 use passage::Passage;
 use read::read;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tracetee_convert::{Dialect, Format, Left};
 use tracetee_trace::Kind;
@@ -94,9 +94,11 @@ fn text(
     if !args.zlib {
         return write(out);
     }
-    let mut packed = ZlibEncoder::new(out, Compression::default());
+    // A line at a time is too little for it.
+    let packed = ZlibEncoder::new(out, Compression::default());
+    let mut packed = BufWriter::with_capacity(1 << 16, packed);
     let left = write(&mut packed)?;
-    packed.finish()?;
+    packed.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?;
     Ok(left)
 }
 

@@ -1,7 +1,7 @@
 //! Several traces of one device as one.
 
 use crate::builder::{Builder, Live};
-use crate::model::{Trace, UNFINISHED};
+use crate::model::{MAX_NS, Trace, UNFINISHED};
 use crate::names::NameId;
 use crate::timeline::{Event, Timeline};
 use std::collections::HashMap;
@@ -72,7 +72,10 @@ struct Map {
 
 impl Map {
     fn at(&self, at_ns: u64) -> u64 {
-        if at_ns == UNFINISHED { at_ns } else { at_ns.saturating_add_signed(self.shift_ns) }
+        if at_ns == UNFINISHED {
+            return at_ns;
+        }
+        at_ns.saturating_add_signed(self.shift_ns).min(MAX_NS)
     }
 
     fn name(&self, id: NameId) -> NameId {

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 pub const UNFINISHED: u64 = u64::MAX;
 /// The parent of an outermost slice.
 pub const NO_PARENT: u32 = u32::MAX;
+/// No time lies behind this one, 285 years: what says so is wrong.
+pub(crate) const MAX_NS: u64 = 9_000_000_000_000_000_000;
 /// Keys from here on are no thread ids: more than any kernel gives.
 pub const FIRST_KEY: u32 = 1 << 30;
 

@@ -1,6 +1,6 @@
 //! One event of the trace event format.
 
-use crate::model::FlowKind;
+use crate::model::{FlowKind, MAX_NS};
 use crate::names::{NameId, Names};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -173,8 +173,13 @@ struct Named<'a> {
 
 /// Microseconds, as ns.
 fn ns(us: f64) -> Option<u64> {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
-    (us.is_finite() && (0.0..1e16).contains(&us)).then(|| (us * 1000.0).round() as u64)
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "in range"
+    )]
+    (0.0..=MAX_NS as f64 / 1000.0).contains(&us).then(|| ((us * 1000.0).round() as u64).min(MAX_NS))
 }
 
 /// A process or a thread: a number, or a text that stands for one.

@@ -8,7 +8,7 @@ mod scan;
 
 use crate::builder::{AsyncKey, Builder, Live, MAX_EVENTS};
 use crate::error::Error;
-use crate::model::{Async, Counter, Flow, Instant, Trace, UNFINISHED};
+use crate::model::{Async, Counter, Flow, Instant, MAX_NS, Trace, UNFINISHED};
 use crate::names::NameId;
 use event::{Event, Kind};
 use scan::{Scanner, Take};
@@ -142,7 +142,7 @@ impl Reader {
                 }
             }
             Kind::Complete { dur_ns, cpu_ns } => {
-                let mut end_ns = at_ns.saturating_add(dur_ns);
+                let mut end_ns = at_ns.saturating_add(dur_ns).min(MAX_NS);
                 // Slices nest: what is longer than the one around it is cut.
                 let around = thread.ends.iter().rev().flatten().next();
                 if let Some(&(limit_ns, _)) = around.filter(|&&(limit_ns, _)| limit_ns < end_ns) {

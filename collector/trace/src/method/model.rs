@@ -2,7 +2,7 @@
 
 use super::{Action, Method, MethodTrace, NO_SIGNATURE, Record, SECTIONS};
 use crate::builder::Builder;
-use crate::model::{Thread, Trace};
+use crate::model::{MAX_NS, Thread, Trace};
 use crate::names::NameId;
 use crate::timeline::{Event, Timeline};
 use std::collections::{BTreeMap, HashMap};
@@ -34,7 +34,7 @@ impl MethodTrace {
             .collect();
         let threads: HashMap<u16, &str> =
             self.threads.iter().map(|(id, name)| (*id, &**name)).collect();
-        let at = |us: u64| self.start_us.saturating_add(us).saturating_mul(1000);
+        let at = |us: u64| self.start_us.saturating_add(us).saturating_mul(1000).min(MAX_NS);
         for record in &self.records {
             let live = builder.thread(record.thread.into(), pid);
             let at_ns = builder.at(live, at(record.wall_us));

@@ -4,6 +4,8 @@
 //! none, the time may have any number of decimals. A thread's name may hold anything, `-` and `[` too:
 //! the first place counts at which the rest fits.
 
+use crate::model::MAX_NS;
+
 /// A line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'a> {
@@ -138,7 +140,8 @@ impl<'a> Rest<'a> {
             ns *= 10;
         }
         self.skip(colon + 1);
-        seconds.checked_mul(1_000_000_000)?.checked_add(ns)
+        let at_ns = seconds.checked_mul(1_000_000_000)?.checked_add(ns)?;
+        (at_ns <= MAX_NS).then_some(at_ns)
     }
 }
 

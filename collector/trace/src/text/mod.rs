@@ -25,6 +25,13 @@ const ABOUT: &[u8] = b"# tracetee: ";
 pub use line::Line;
 pub use passage::{Outline, Part, Passage, ThreadOutline};
 
+/// Whether a line of a thread of this name is read as one; a name may look like a line's beginning itself.
+#[must_use]
+pub fn is_task(name: &str) -> bool {
+    let line = format!("{name}-1 (1) [000] ...1 1.000000: e: p");
+    line::split(line.as_bytes()).is_ok_and(|line| line.task == name.trim_ascii().as_bytes())
+}
+
 /// What a line's event says: `print` has the address of who printed before its text.
 #[must_use]
 pub fn payload<'a>(line: &Line<'a>) -> &'a [u8] {

@@ -1,0 +1,46 @@
+//! Any bytes, as a trace of whatever kind they begin like: refused, or read, written in every format, and
+//! what is written is read again as the same slices.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::io::Cursor;
+use tracetee_convert::profile::{self, Profile};
+use tracetee_convert::{Dialect, Format, write};
+use tracetee_trace::method::{self, MethodTrace};
+use tracetee_trace::{merge, read_any};
+
+fuzz_target!(|bytes: &[u8]| {
+    // Half a GB of zeros is a bomb for the checks before this; here it would only take time.
+    if bytes.starts_with(&[0x28, 0xb5]) && bytes.len() > 4096 {
+        return;
+    }
+    if let Ok(methods) = method::read(bytes) {
+        profile::dump(&methods, &mut std::io::sink()).unwrap();
+        let profile = Profile::of(&methods);
+        let exclusive: u64 = profile.methods.iter().map(|entry| entry.exclusive_us).sum();
+        assert_eq!(exclusive, profile.total_us);
+        profile::report(&profile, &mut std::io::sink()).unwrap();
+        profile::html(&profile, None, &mut std::io::sink()).unwrap();
+    }
+    let Ok(trace) = read_any(Cursor::new(bytes.to_vec())) else { return };
+    let (made, _) = MethodTrace::of_trace(&trace, true);
+    assert_eq!(Profile::of(&made).stray_ends, 0);
+    for format in [
+        Format::Ftrace,
+        Format::Json(Dialect::Chrome),
+        Format::Json(Dialect::Dart),
+        Format::Perfetto,
+        Format::Traceview { wants_cpu: true },
+        Format::Folded,
+    ] {
+        let mut out = Vec::new();
+        write(&trace, format, &mut out).unwrap();
+        let holds_all = matches!(format, Format::Ftrace | Format::Json(_));
+        if holds_all && trace.slice_count() > 0 {
+            let again = read_any(Cursor::new(out)).unwrap();
+            assert_eq!(again.slice_count(), trace.slice_count(), "{format:?}");
+        }
+    }
+    let merged = merge(&[(&trace, 0), (&trace, 1_000_000)]);
+    assert_eq!(merged.slice_count(), 2 * trace.slice_count());
+});
