@@ -9,8 +9,9 @@
 //! compiled by `build.rs` and carried inside this program.
 
 use crate::agent_library::Agent;
-use crate::cli::{DemoArgs, print};
+use crate::cli::{ConvertArgs, DemoArgs, print};
 use crate::collect::{Running, Serves, Stored};
+use crate::convert;
 use crate::recovered::{Capture, Health, Stats, Summary, bytes, grouped};
 use crate::store::tables_of;
 use anyhow::{Context, Result, bail};
@@ -333,14 +334,24 @@ fn push_report(text: &mut String, store: &Path, out: &Path, collected: &[Stored]
     let Some(jank) = jank else { return Ok(()) };
     let of_it = SingleReport::of(&read_file(&jank.path, &tracetee_jank::Options::default())?);
     let page_of_it = out.join("report-jank.html");
+    let timeline = out.join("timeline-jank.html");
+    convert::convert(&ConvertArgs {
+        inputs: vec![out.join("demo-jank.ftrace.zst")],
+        output: timeline.clone(),
+        to: None,
+        zlib: false,
+        mapping: None,
+        quiet: true,
+    })?;
     let bytes = std::fs::read(&jank.path)?;
     std::fs::write(&page_of_it, html::single(&of_it, Some(("demo-jank.ftrace.zst", &bytes))))?;
     let _ = writeln!(
         text,
         "6. The report of the jank that fired, as `tracetee report` prints it (all that the collector has: {}; \
-         this one: {}):\n",
+         this one: {}; its timeline: {}):\n",
         page.display(),
-        page_of_it.display()
+        page_of_it.display(),
+        timeline.display()
     );
     for line in of_it.to_text().lines() {
         let _ = writeln!(text, "     {line}");

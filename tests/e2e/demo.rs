@@ -25,6 +25,7 @@ fn the_demo_leaves_a_trace_of_an_app_like_process_and_says_what_it_saw() {
         "ui.perfetto.dev",
         "demo.ftrace.zst",
         "report-jank.html",
+        "timeline-jank.html",
         "frames at 60 Hz",
         "What took the time of the janky frames",
         "inflate",

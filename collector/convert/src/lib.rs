@@ -1,7 +1,7 @@
 //! Traces into the formats of other tools.
 //!
-//! [`write`] writes a [`Trace`] as any [`Format`]; what a format cannot hold is left out and counted
-//! ([`Left`]). [`passed_on`] is the short way from text to text, which loses nothing. [`profile`] is what
+//! [`write()`] writes a [`Trace`] as any [`Format`]; what a format cannot hold is left out and counted
+//! ([`Left`]). [`passed_on()`] is the short way from text to text, which loses nothing. [`profile`] is what
 //! Traceview and dmtracedump tell of a method trace.
 
 #![forbid(unsafe_code)]

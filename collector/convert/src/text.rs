@@ -143,7 +143,10 @@ impl<'a> Lines<'a> {
         let tid = thread.map_or(key, |thread| thread.tid);
         match thread.and_then(|thread| name_at(thread, at_ns)) {
             Some(id) => {
-                let name = self.tasks.get(&id).map_or_else(|| self.name(id), |name| name);
+                let name = match self.tasks.get(&id) {
+                    Some(name) => name,
+                    None => self.name(id),
+                };
                 write!(out, "{name:>16}-{tid:<7} ")?;
             }
             None => write!(out, "{:>16}-{tid:<7} ", format!("thread-{tid}"))?,

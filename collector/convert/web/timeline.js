@@ -345,7 +345,8 @@ function drawRow(row, y) {
     case "counter": drawCounter(row.counter, y, row.height); break;
     }
 }
-const frameColour = (frame) => ({ 4: "#b71c1c", 3: "#e53935", 2: "#fb8c00", 1: "#fdd835" })[frame.level] || "#66bb6a";
+/** Green: in time; yellow: late; then jank, by how many vsyncs it missed. */
+const frameColour = (frame) => frame.janky ? ["#fb8c00", "#fb8c00", "#f4511e", "#e53935", "#b71c1c"][frame.level] : frame.slow ? "#fdd835" : "#66bb6a";
 const isMatch = (name) => matches && matches.set.has(name);
 
 /** Boxes in the order of time. Those of less than a pixel are one: the first, then the next one to be seen. */
@@ -648,15 +649,16 @@ const element = (tag, text, ...children) => {
     return made;
 };
 
-/** By name, of the slices that are (in part) in a time: wall, self, calls and recursive calls. */
-function profile(of, from, to) {
+/** By name, of the slices that are (in part) in a time, or of one and those in it: wall, self, calls and recursive calls. */
+function profile(of, from, to, root) {
     const found = new Map();
     let wall = 0;
     for (const { slices } of of) {
         const recursive = new Map();
         const stack = [];
-        for (let i = 0; i < slices.name.length; i++) {
-            if (slices.start[i] >= to) break;
+        for (let i = root ?? 0; i < slices.name.length; i++) {
+            if (root !== undefined && i > root && slices.depth[i] <= slices.depth[root]) break;
+            if (slices.start[i] > to || (slices.start[i] === to && root === undefined)) break;
             if (slices.end[i] <= from && !(slices.end[i] === slices.start[i] && slices.start[i] >= from)) continue;
             while (stack.length && stack[stack.length - 1] !== slices.parent[i]) recursive.set(slices.name[stack.at(-1)], recursive.get(slices.name[stack.pop()]) - 1);
             const name = slices.name[i];
@@ -694,7 +696,7 @@ function tell() {
         const stack = [];
         for (let up = slices.parent[place]; up !== NONE && stack.length < 100; up = slices.parent[up]) stack.push(names[slices.name[up]]);
         panel.append(element("p", `Wall ${time(to - from)}, self ${time(slices.own[place])}, from ${time(from)}, on ${thread.name} ${thread.tid}${stack.length ? `; in ${stack.join(" ‹ ")}` : ""}`));
-        panel.append(table([thread], from, to, "In it"));
+        panel.append(table([thread], from, to, "In it", place));
         return;
     }
     const [from, to] = range ? [range.from, range.to] : [0, Infinity];
@@ -718,8 +720,8 @@ function status() {
 }
 
 const MAX_ROWS = 300;
-function table(of, from, to, title) {
-    const { found, wall } = profile(of, from, to);
+function table(of, from, to, title, root) {
+    const { found, wall } = profile(of, from, to, root);
     const list = [...found.values()].sort((a, b) => b[order] - a[order]);
     const head = element("tr", null);
     for (const [key, label] of [["name", "Slice"], ["wall", "Wall"], ["own", "Self"], ["calls", "Calls + recursive"], ["most", "Longest"]]) {

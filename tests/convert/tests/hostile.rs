@@ -91,13 +91,15 @@ fn within(directory: &Path, mib: u64, arguments: &[&str]) -> (bool, String) {
     let limit = libc::rlimit { rlim_cur: mib << 20, rlim_max: mib << 20 };
     let mut command = Command::new(tracetee());
     command.current_dir(directory).args(arguments);
-    // SAFETY: setrlimit is safe to call in a child between fork and exec.
-    unsafe {
-        command.pre_exec(move || match libc::setrlimit(libc::RLIMIT_AS, &raw const limit) {
+    let set = move || {
+        // SAFETY: a valid place, and only this process is limited.
+        match unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) } {
             0 => Ok(()),
             _ => Err(std::io::Error::last_os_error()),
-        });
-    }
+        }
+    };
+    // SAFETY: setrlimit may be called in a child between fork and exec.
+    unsafe { command.pre_exec(set) };
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(

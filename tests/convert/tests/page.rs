@@ -102,7 +102,7 @@ fn a_million_slices_are_shown_searched_and_told() {
     assert_eq!(seen["found"], "1 found");
     let panel = seen["panel"].as_str().unwrap();
     assert!(panel.contains("Wall 123 µs, self 100 µs"), "{panel}");
-    assert!(panel.contains("inner\t23 µs"), "{panel}");
+    assert!(panel.contains("In it: 2 names") && panel.contains("inner\t23 µs"), "{panel}");
 }
 
 #[test]
@@ -119,7 +119,12 @@ fn frames_counters_async_tracks_and_the_profile_are_there_and_nothing_from_elsew
         const profile = [...page.querySelectorAll('#panel tbody tr')].map((row) => row.innerText);
         page.querySelector('#panel td button').click();
         const relatives = page.getElementById('relatives').innerText;
-        return { rows, profile, relatives, status: page.getElementById('status').textContent };",
+        const marks = tracetee.rows().find((row) => row.kind === 'frames');
+        const view = page.getElementById('canvas').getContext('2d');
+        // Where the first janky frame (the fourth, 60 ms) is drawn: its colour.
+        const at = 190 + (50.0 + 30) / (tracetee.view.to / 1000) * (1400 - 190 - 0) ;
+        const pixel = [...view.getImageData(Math.round(at), 24 + marks.y + 8, 1, 1).data];
+        return { pixel, rows, profile, relatives, status: page.getElementById('status').textContent };",
     );
     let rows = seen["rows"].to_string();
     for row in [
@@ -134,6 +139,8 @@ fn frames_counters_async_tracks_and_the_profile_are_there_and_nothing_from_elsew
         assert!(rows.contains(row), "{row}: {rows}");
     }
     assert!(seen["status"].as_str().unwrap().contains("60 frames"), "{seen}");
+    // Jank is orange, what is in time green.
+    assert_eq!(seen["pixel"], serde_json::json!([0xfb, 0x8c, 0, 255]), "{}", seen["pixel"]);
     // Traceview's profile: 60 calls, the longest 60 ms.
     assert!(seen["profile"][0].as_str().unwrap().contains("\t60+0\t"), "{seen}");
     let relatives = seen["relatives"].as_str().unwrap();

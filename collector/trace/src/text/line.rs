@@ -124,12 +124,17 @@ impl<'a> Rest<'a> {
         Some(tgid)
     }
 
-    /// `SECONDS.FRACTION:`.
+    /// `SECONDS.FRACTION:`; without a point ns, as `trace-cmd report` prints some clocks.
     fn time(&mut self) -> Option<u64> {
         let rest = self.0;
         let colon = rest.iter().take(32).position(|&byte| byte == b':')?;
         let text = rest.get(..colon)?;
-        let point = text.iter().position(|&byte| byte == b'.')?;
+        let Some(point) = text.iter().position(|&byte| byte == b'.') else {
+            // Fewer digits are something else.
+            let at_ns = decimal(text).filter(|&at_ns| text.len() >= 10 && at_ns <= MAX_NS)?;
+            self.skip(colon + 1);
+            return Some(at_ns);
+        };
         let seconds = decimal(text.get(..point)?)?;
         let fraction = text.get(point + 1..)?;
         if fraction.is_empty() || fraction.len() > 9 {
@@ -188,6 +193,7 @@ mod tests {
                 "a-b [1] (2)",
                 Some(5),
             ),
+            ("app-7 [000]1000002000: tracing_mark_write: E", "app", None),
             ("<...>-7 (-----) [0] ...1 1.000002: tracing_mark_write: E", "<...>", None),
             ("-7 (5) [0] ...1 1.000002: tracing_mark_write: E", "", Some(5)),
             ("x-1 [0] y-7 (5) [0] ...1 1.000002: tracing_mark_write: E", "x-1 [0] y", Some(5)),

@@ -1,6 +1,6 @@
 //! Ftrace text. One pass; what is kept grows with what the trace holds, not with its text.
 //!
-//! [`line`] splits a line, [`marker`] reads what atrace or an app wrote, [`sched`] what the scheduler did,
+//! `line` splits a line, [`marker`] reads what atrace or an app wrote, [`sched`] what the scheduler did,
 //! [`sections`] follows what is around the text.
 
 mod line;

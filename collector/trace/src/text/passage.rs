@@ -171,6 +171,7 @@ impl<R: BufRead> Passage<R> {
             }
             match line::split(line) {
                 Ok(_) => break,
+                Err(_) if super::is_preamble(line) || line.starts_with(b"CPU:") => {}
                 Err(why) => self.losses.bad(self.losses.lines, why, line),
             }
         }
