@@ -8,7 +8,7 @@
 //! libcutils' variables, hooks `write` everywhere, and forces the [`tags`] on.
 //!
 //! Above it, [`control`] opens and closes captures by remote configuration and by what happens in
-//! the app. `section` is for records of one's own.
+//! the app. `section` is for records of one's own, `task` for those of futures.
 //!
 //! Ways in: this Rust API, the C API (`include/tracetee.h`), and `LD_PRELOAD` with a
 //! configuration file ([`preload`]). [`recover`] reads what a killed process left behind.
@@ -40,6 +40,7 @@ pub mod recover;
 mod section;
 mod socket;
 pub mod tags;
+mod task;
 pub mod text;
 
 pub use capture::{dump, start, stats, stop};
@@ -51,3 +52,4 @@ pub use recorder::layout::Mode;
 pub use section::{
     Section, begin_async, begin_section, counter, end_async, end_section, instant, is_recording,
 };
+pub use task::{TaskSection, TraceFuture, Traced, misuses, set_strict};

@@ -37,8 +37,7 @@ impl Section {
     /// Begins it.
     #[inline]
     pub fn begin(name: &str) -> Self {
-        let was_recorded = is_recording() && record(Kind::Begin, name.as_bytes(), None);
-        Self { was_recorded, thread: PhantomData }
+        Self { was_recorded: begin_recorded(name), thread: PhantomData }
     }
 }
 
@@ -46,9 +45,7 @@ impl Drop for Section {
     #[inline]
     fn drop(&mut self) {
         // What began before the capture would end in the middle of another.
-        if self.was_recorded && is_recording() {
-            record(Kind::End, &[], None);
-        }
+        end_recorded(self.was_recorded);
     }
 }
 
@@ -64,6 +61,20 @@ pub fn begin_section(name: &str) {
 #[inline]
 pub fn end_section() {
     if is_recording() {
+        record(Kind::End, &[], None);
+    }
+}
+
+/// Begins a section; whether its begin is in the capture, for [`end_recorded`].
+#[inline]
+pub(crate) fn begin_recorded(name: &str) -> bool {
+    is_recording() && record(Kind::Begin, name.as_bytes(), None)
+}
+
+/// Ends the innermost section, if its begin is in the capture.
+#[inline]
+pub(crate) fn end_recorded(was_recorded: bool) {
+    if was_recorded && is_recording() {
         record(Kind::End, &[], None);
     }
 }
