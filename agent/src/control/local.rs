@@ -110,8 +110,7 @@ impl Worker {
         };
         capture::stop_driven()?;
         local.number += 1;
-        let name = format!("local-{}-{}.ftrace", std::process::id(), local.number);
-        let path = self.store.momentary(&name);
+        let path = self.store.momentary(local.number);
         let written = capture::dump_driven(&path, &local.config.text, &About::default());
         capture::release_driven(false);
         if goes_on && capture::start_driven(&local.config).is_ok() {

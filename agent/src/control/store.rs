@@ -18,6 +18,9 @@ use std::time::Duration;
 /// How often a lock is tried for, a millisecond apart.
 const LOCK_TRIES: u32 = 200;
 
+/// What the names of files begin with that are there for a moment.
+const MOMENTARY: &str = "momentary-";
+
 /// The directory.
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -35,6 +38,7 @@ impl Store {
                 source,
             })?;
         }
+        store.sweep();
         Ok(store)
     }
 
@@ -42,9 +46,21 @@ impl Store {
         self.root.join("spool")
     }
 
-    /// A file that is there for a moment.
-    pub(crate) fn momentary(&self, name: &str) -> PathBuf {
-        self.root.join(name)
+    /// A file that is there for a moment, of this process.
+    pub(crate) fn momentary(&self, number: u64) -> PathBuf {
+        self.root.join(format!("{MOMENTARY}{}-{number}.ftrace", std::process::id()))
+    }
+
+    /// Deletes those that killed processes have left.
+    fn sweep(&self) {
+        for entry in std::fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let pid =
+                name.to_str().and_then(|name| name.strip_prefix(MOMENTARY)?.split('-').next());
+            if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
     }
 
     pub(crate) fn recovered(&self) -> PathBuf {
