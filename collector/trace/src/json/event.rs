@@ -54,18 +54,22 @@ impl Event {
 struct Text<'a> {
     #[serde(borrow)]
     ph: Cow<'a, str>,
-    #[serde(borrow, default)]
-    name: Cow<'a, str>,
-    #[serde(borrow, default)]
-    cat: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    cat: Option<Cow<'a, str>>,
     #[serde(borrow)]
     pid: Option<&'a RawValue>,
     #[serde(borrow)]
     tid: Option<&'a RawValue>,
-    ts: Option<f64>,
-    dur: Option<f64>,
-    tts: Option<f64>,
-    tdur: Option<f64>,
+    #[serde(borrow)]
+    ts: Option<&'a RawValue>,
+    #[serde(borrow)]
+    dur: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tts: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tdur: Option<&'a RawValue>,
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     id2: Option<Id2<'a>>,
@@ -91,6 +95,7 @@ pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static st
         serde_json::error::Category::Data => "an event's field is of another kind",
         _ => "an event is no JSON",
     })?;
+    let name_text = text.name.as_deref().unwrap_or_default();
     let &[ph] = text.ph.as_bytes() else { return Err("an event's ph is no letter") };
     let kind = match ph {
         b'B' => Kind::Begin,
@@ -107,8 +112,8 @@ pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static st
         b't' => Kind::Flow(FlowKind::Step),
         b'f' if text.bp.as_deref() == Some("e") => Kind::Flow(FlowKind::End),
         b'f' => Kind::Flow(FlowKind::EndAtNext),
-        b'M' if text.name == "thread_name" => Kind::ThreadName,
-        b'M' if text.name == "process_name" => Kind::ProcessName,
+        b'M' if name_text == "thread_name" => Kind::ThreadName,
+        b'M' if name_text == "process_name" => Kind::ProcessName,
         other => Kind::Other(other),
     };
     let (pid, tid) = (text.pid.map_or(0, process), text.tid.map_or(0, process));
@@ -125,7 +130,7 @@ pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static st
         None if needs_id => return Err("an event without its id"),
         None => 0,
     };
-    let mut name = names.id(text.name.as_bytes());
+    let mut name = names.id(name_text.as_bytes());
     let mut values = Vec::new();
     if kind == Kind::Counter {
         let args = text.args.ok_or("a counter without args")?;
@@ -134,7 +139,7 @@ pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static st
         for (key, value) in args {
             let name = match &*key {
                 "value" => name,
-                key => names.id(format!("{}.{key}", text.name).as_bytes()),
+                key => names.id(format!("{name_text}.{key}").as_bytes()),
             };
             let (value, is_rounded) = match (value.as_i64(), value.as_f64()) {
                 (Some(whole), _) => (whole, false),
@@ -159,7 +164,7 @@ pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static st
         }
         _ => NameId::NONE,
     };
-    let category = names.id(text.cat.as_bytes());
+    let category = names.id(text.cat.as_deref().unwrap_or_default().as_bytes());
     let scope = text.scope.map(|scope| names.id(scope.as_bytes()));
     let cpu_ns = text.tts.and_then(ns);
     Ok(Event { kind, at_ns, pid, tid, name, category, scope, id, args, cpu_ns, values })
@@ -171,8 +176,9 @@ struct Named<'a> {
     name: Cow<'a, str>,
 }
 
-/// Microseconds, as ns.
-fn ns(us: f64) -> Option<u64> {
+/// Microseconds, as ns; some write numbers as text.
+fn ns(text: &RawValue) -> Option<u64> {
+    let us: f64 = text.get().trim_matches('"').parse().ok()?;
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

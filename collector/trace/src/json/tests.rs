@@ -74,6 +74,7 @@ fn every_shape_of_a_file_is_read() {
         format!("[{event},"),
         format!(r#"{{"traceEvents":[{event}],"a":{{"b":[1,"]"]}}}}"#),
         format!(r#"{{"a":"\"}}","traceEvents":[{event}]}}"#),
+        event.replace(":1,\"dur\":1", ":\"1\",\"dur\":\"1.5\",\"cat\":null").replace('{', "[{"),
         format!(r#"{{"jsonrpc":"2.0","result":{{"type":"Timeline","traceEvents":[{event}]}}}}"#),
     ] {
         let trace = of(&text);

@@ -93,7 +93,8 @@ struct Reader {
 impl Reader {
     fn take(&mut self, line: &[u8]) {
         self.builder.trace.losses.lines += 1;
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        // adb's shell used to end lines by \\r\\r\\n.
+        let line = line.trim_ascii_end();
         if line.starts_with(b"#") {
             if let Some(about) = line.strip_prefix(ABOUT)
                 && let Ok(serde_json::Value::Object(about)) = serde_json::from_slice(about)

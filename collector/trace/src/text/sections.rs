@@ -91,7 +91,10 @@ impl Sections {
 
     fn takes_of_page(&mut self, text: &[u8]) -> bool {
         if self.place == Place::Page {
-            if memchr::memmem::find(text, b"class=\"trace-data\"").is_some() {
+            // The viewer's own script may speak of it too.
+            let is_data = text.starts_with(b"<script")
+                && memchr::memmem::find(text, b"class=\"trace-data\"").is_some();
+            if is_data {
                 let is_text = memchr::memmem::find(text, b"application/text").is_some();
                 self.place = if is_text { Place::Text } else { Place::Other };
             }

@@ -89,7 +89,8 @@ fn what_is_no_trace_is_said_with_its_first_line() {
 
 #[test]
 fn a_page_s_sections_are_read_and_the_rest_of_it_is_not() {
-    let page = "<!DOCTYPE html>\n<html><head>\n<script>var x = '-1 [000] 1.0: a: b';</script>\n\
+    let page = "<!DOCTYPE html>\n<html><head>\n<script>var x = '-1 [000] 1.0: a: b';\n\
+        var y = 'class=\"trace-data\" application/text';</script>\n\
         \u{20} <script class=\"trace-data\" type=\"application/text\">\n\
         PROCESS DUMP\n\
         USER           PID  PPID     VSZ    RSS WCHAN  PC S NAME                        COMM\n\
