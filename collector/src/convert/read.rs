@@ -3,9 +3,30 @@
 use crate::cli::{ConvertArgs, say};
 use crate::input::{mapping, say_losses, unpacked};
 use anyhow::{Context, Result};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use tracetee_convert::perfetto_clock;
 use tracetee_trace::{SAME_CLOCK_MS, Trace, offset_ms};
+
+/// Kinds of events that are named; the others are counted together.
+const MAX_KINDS: usize = 8;
+
+/// Says what events a file has that the model does not hold.
+fn say_others(path: &Path, events: &BTreeMap<String, u64>) {
+    let mut kinds: Vec<(&String, u64)> =
+        events.iter().map(|(name, &count)| (name, count)).collect();
+    if kinds.is_empty() {
+        return;
+    }
+    kinds.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+    let rest: u64 = kinds.iter().skip(MAX_KINDS).map(|(_, count)| count).sum();
+    let mut named: Vec<String> =
+        kinds.iter().take(MAX_KINDS).map(|(name, count)| format!("{count} {name}")).collect();
+    if rest > 0 {
+        named.push(format!("{rest} of {} other kinds", kinds.len() - MAX_KINDS));
+    }
+    say(&format!("{}: events that are no markers: {}", path.display(), named.join(", ")));
+}
 
 /// All inputs as one trace, on one clock.
 pub(super) fn read(args: &ConvertArgs, paths: &[&PathBuf], perfetto: &[&PathBuf]) -> Result<Trace> {
@@ -15,6 +36,7 @@ pub(super) fn read(args: &ConvertArgs, paths: &[&PathBuf], perfetto: &[&PathBuf]
         let mut trace = tracetee_trace::read_file(path)?;
         if !args.quiet {
             say_losses(path, &trace.losses);
+            say_others(path, &trace.kernel_events);
         }
         if let Some(mapping) = &mapping {
             mapping.apply_to(&mut trace);

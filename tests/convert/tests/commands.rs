@@ -80,6 +80,11 @@ fn what_a_format_cannot_hold_is_said() {
     );
     let (_, said) = told(path, &["convert", "in.ftrace", "-o", "a.trace", "-q"]);
     assert_eq!(said, "");
+    let switch = " x-1 (1) [000] d..2 9.000000: sched_switch: prev_comm=x\n";
+    write(path, "kernel.ftrace", &(frames(5) + switch + switch));
+    let (_, said) = told(path, &["convert", "kernel.ftrace", "-o", "a.json"]);
+    assert!(said.contains("kernel.ftrace: events that are no markers: 2 sched_switch\n"), "{said}");
+    assert!(said.contains("2 events of other kinds"), "{said}");
     write(
         path,
         "cut.ftrace",
