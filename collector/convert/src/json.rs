@@ -185,7 +185,7 @@ impl<W: Write> Writer<'_, W> {
             Event::Begin(key, place) | Event::End(key, place) => {
                 let Some(thread) = trace.threads.get(&key) else { return Ok(None) };
                 let Some(slice) = thread.slices.get(place as usize) else { return Ok(None) };
-                let cpu = thread.cpu_ns.get(place as usize).copied();
+                let cpu = thread.cpu_ns.get(place as usize).copied().filter(|cpu| *cpu != (0, 0));
                 if matches!(event, Event::Begin(..)) {
                     self.head_of("B", key, None, at_ns)?;
                     self.named(slice.name, slice.category)?;

@@ -141,7 +141,9 @@ fn told(trace: &Trace) -> String {
         }
         writeln!(
             text,
-            "async {} {:?} {} {} {} {} {threads:?}",
+            "async {} {} {} {:?} {} {} {} {} {threads:?}",
+            name(one.category),
+            name(one.args),
             one.pid,
             one.track.map(name),
             name(one.name),
@@ -152,14 +154,13 @@ fn told(trace: &Trace) -> String {
         .unwrap();
     }
     for one in &trace.instants {
-        let track = one.track.map(name);
+        let (track, said) = (one.track.map(name), (name(one.category), name(one.args)));
+        let (thread, at_ns) = (one.thread, one.at_ns);
         writeln!(
             text,
-            "instant {} {} {track:?} {} {}",
-            one.thread,
+            "instant {thread} {} {track:?} {} {at_ns} {said:?}",
             one.pid,
-            name(one.name),
-            one.at_ns
+            name(one.name)
         )
         .unwrap();
     }
@@ -185,6 +186,53 @@ fn told(trace: &Trace) -> String {
         .unwrap();
     }
     text
+}
+
+/// What only JSON says: an event as it stands in a file, with its place and time.
+fn json_event() -> impl Strategy<Value = &'static str> {
+    proptest::sample::select(vec![
+        r#""ph":"B","name":"a","cat":"Dart","tts":5,"args":{"x":[1,"}"]}"#,
+        r#""ph":"B","name":"b","cat":"GC""#,
+        r#""ph":"B","name":"c","tts":7.5"#,
+        r#""ph":"E","tts":9"#,
+        r#""ph":"E","name":"a""#,
+        r#""ph":"E","args":{"late":true}"#,
+        r#""ph":"X","name":"whole","cat":"VM","dur":2.5"#,
+        r#""ph":"X","name":"point","dur":0"#,
+        r#""ph":"s","name":"f","cat":"c","id":5"#,
+        r#""ph":"t","name":"f","cat":"c","id":5"#,
+        r#""ph":"f","name":"f","cat":"c","id":5,"bp":"e""#,
+        r#""ph":"f","name":"g","id":"0xff""#,
+        r#""ph":"b","name":"t","cat":"net","id":"1f","args":{"url":"x"}"#,
+        r#""ph":"b","name":"u","cat":"net","id":"1f","scope":"s""#,
+        r#""ph":"e","name":"t","cat":"net","id":"1f""#,
+        r#""ph":"i","name":"now","cat":"Isolate","s":"p","args":{"n":1}"#,
+        r#""ph":"C","name":"heap","args":{"used":7,"free":-3}"#,
+    ])
+}
+
+fn json_trace(events: &[(u32, u32, &str)]) -> Trace {
+    let mut at = 1_000_000;
+    let mut lines = vec![
+        r#"{"ph":"M","name":"process_name","pid":1,"args":{"name":"com.example"}}"#.to_owned(),
+    ];
+    // A thread without a name that has stray ends only is nothing that JSON could say.
+    lines.extend((2..5).map(|tid| {
+        format!(
+            r#"{{"ph":"M","name":"thread_name","pid":1,"tid":{tid},"args":{{"name":"{tid}.ui"}}}}"#
+        )
+    }));
+    for (thread, later, event) in events {
+        at += later;
+        lines.push(format!("{{\"pid\":1,\"tid\":{},\"ts\":{at},{event}}}", 2 + thread));
+    }
+    // What is open ends with its thread's last event, which may be a stray end; so each has one that stays.
+    lines.extend(
+        (2..5).map(|tid| {
+            format!(r#"{{"ph":"i","name":"last","pid":1,"tid":{tid},"ts":{}}}"#, at + 1)
+        }),
+    );
+    json::read(format!("[{}]", lines.join(",")).as_bytes()).unwrap()
 }
 
 proptest! {
@@ -213,6 +261,8 @@ proptest! {
             for thread in after.threads.values_mut() {
                 thread.slices.iter_mut().for_each(|slice| slice.category = NameId::NONE);
             }
+            after.asyncs.iter_mut().for_each(|one| one.category = NameId::NONE);
+            after.instants.iter_mut().for_each(|one| one.category = NameId::NONE);
         }
         prop_assert_eq!(told(&after), told(&before), "{}", String::from_utf8_lossy(&text));
     }
@@ -233,6 +283,44 @@ proptest! {
         prop_assert_eq!(left.count("instants"), before.instants.len() as u64);
         prop_assert_eq!(left.count("counters' values"), before.counters.len() as u64);
         prop_assert_eq!(left.count("slices without an end, closed"), before.losses.unclosed);
+    }
+
+    #[test]
+    fn through_json_what_json_alone_can_say_comes_back(
+        events in vec((0..3_u32, 0..4_u32, json_event()), 1..60),
+    ) {
+        let mut before = json_trace(&events);
+        let (text, left) = written(&before, Format::Json(Dialect::Chrome));
+        prop_assert!(left.is_empty(), "{left}");
+        let mut after = json::read(&*text).unwrap();
+        // JSON says no time of a name: it is that of the first event, which may be a stray end.
+        for thread in before.threads.values_mut().chain(after.threads.values_mut()) {
+            thread.names.iter_mut().for_each(|(at_ns, _)| *at_ns = 0);
+        }
+        prop_assert_eq!(told(&after), told(&before), "{}", String::from_utf8_lossy(&text));
+        prop_assert_eq!(after.processes.len(), before.processes.len());
+    }
+
+    #[test]
+    fn through_a_method_trace_processor_time_comes_back(
+        events in vec((0..3_u32, 0..4_u32, json_event()), 1..60),
+    ) {
+        let before = json_trace(&events);
+        let (file, left) = written(&before, Format::Traceview { wants_cpu: true });
+        let after = read_any(Cursor::new(file)).unwrap();
+        let of = |trace: &Trace| -> Vec<(String, Vec<(u64, u64)>)> {
+            let threads = trace.threads.values().filter(|thread| !thread.slices.is_empty());
+            threads.flat_map(|thread| thread.slices.iter().enumerate().map(|(place, slice)| {
+                let cpu = thread.cpu_ns.get(place).map(|&(begin, end)| (begin / 1000, end / 1000));
+                (trace.names.text(slice.name).to_owned(), cpu.into_iter().collect())
+            })).collect()
+        };
+        let has_cpu = before.threads.values().all(|thread| thread.slices.is_empty() || !thread.cpu_ns.is_empty());
+        if has_cpu {
+            prop_assert_eq!(of(&after), of(&before));
+        }
+        prop_assert_eq!(left.count("flows' points"), before.flows.len() as u64);
+        prop_assert_eq!(after.slice_count(), before.slice_count());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::{arguments, categories, cpu_times, states};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use tracetee_trace::text::is_task;
-use tracetee_trace::{Event, NameId, Thread, Timeline, Trace};
+use tracetee_trace::{Event, NameId, Thread, Timeline, Trace, UNFINISHED};
 
 /// What text begins with: each of these lines is needed by one of the viewers.
 pub const HEADER: &str = "# tracer: nop\n# TRACE:\n# tracer: nop\n\
@@ -74,7 +74,7 @@ impl<'a> Lines<'a> {
         left.add("names changed", changed + tasks.len() as u64);
         let nameless = trace.threads.values().filter(|thread| thread.names.is_empty()).count();
         left.add("threads without a name, named thread-N", nameless as u64);
-        let is_ns = Timeline::of(trace).any(|(at_ns, _)| at_ns % 1000 != 0);
+        let is_ns = has_ns(trace);
         Self { trace, names, tasks, is_ns, payload: String::new() }
     }
 
@@ -164,6 +164,16 @@ impl<'a> Lines<'a> {
         }
         writeln!(out, ": tracing_mark_write: {payload}")
     }
+}
+
+/// Whether any time is finer than a microsecond.
+fn has_ns(trace: &Trace) -> bool {
+    let is_fine = |at_ns: u64| at_ns != UNFINISHED && !at_ns.is_multiple_of(1000);
+    let slices = trace.threads.values().flat_map(|thread| &thread.slices);
+    slices.flat_map(|one| [one.start_ns, one.end_ns]).any(is_fine)
+        || trace.asyncs.iter().any(|one| is_fine(one.start_ns) || is_fine(one.end_ns))
+        || trace.instants.iter().any(|one| is_fine(one.at_ns))
+        || trace.counters.iter().any(|one| is_fine(one.at_ns))
 }
 
 fn slice(trace: &Trace, key: u32, place: u32) -> Option<(&Thread, &tracetee_trace::Slice)> {

@@ -178,8 +178,7 @@ function readOther(line, section) {
     if (line.startsWith("USER ")) return line.includes(" TID ") ? "threads" : "processes";
     const words = line.trim().split(/\s+/);
     if (section === "threads" && words.length >= 4) {
-        const thread = threadNames;
-        thread.set(+words[2], [+words[1], words.slice(3).join(" ")]);
+        threadNames.set(+words[2], [+words[1], words.slice(3).join(" ")]);
         return section;
     }
     if (section === "processes" && words.length >= 9) { processOf(+words[1]).name = words[8]; return section; }

@@ -391,6 +391,7 @@ impl Builder {
                 }
                 if let (Some(cpu), Some(last_ns)) =
                     (running.thread.cpu_ns.get_mut(place as usize), last_cpu_ns)
+                    && *cpu != (0, 0)
                 {
                     cpu.1 = last_ns;
                 }

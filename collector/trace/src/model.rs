@@ -68,7 +68,8 @@ pub struct Thread {
     pub names: Vec<(u64, NameId)>,
     /// In the order of their begins: parents before children.
     pub slices: Vec<Slice>,
-    /// The thread's own processor time at each slice's begin and end, ns; empty, or one for each slice.
+    /// The thread's own processor time at each slice's begin and end, ns; empty, or one for each slice, two
+    /// zeros where it is not known.
     pub cpu_ns: Vec<(u64, u64)>,
     /// What slices say besides their name: JSON, by place.
     pub args: BTreeMap<u32, NameId>,

@@ -35,8 +35,6 @@ enum Rank {
     Instant,
     Counter,
     Flow,
-    /// Of one that took no time.
-    LateAsyncEnd,
     End,
 }
 
@@ -56,7 +54,14 @@ impl Source<'_> {
     }
 
     fn of_list(mut list: Vec<(u64, Rank, Event)>) -> Self {
-        list.sort_by_key(|&(at_ns, rank, _)| (at_ns, rank));
+        // Ends find the innermost async slice: of those that end together the last to begin ends first, and
+        // one that took no time ends before the next begins.
+        list.sort_by_key(|&(at_ns, rank, event)| match (rank, event) {
+            (Rank::AsyncEnd, Event::AsyncEnd(place)) => (at_ns, rank, usize::MAX - place),
+            (_, Event::AsyncBegin(place)) => (at_ns, rank, 2 * place),
+            (_, Event::AsyncEnd(place)) => (at_ns, rank, 2 * place + 1),
+            _ => (at_ns, rank, 0),
+        });
         Self { thread: None, next: 0, open: Vec::new(), list }
     }
 
@@ -114,7 +119,7 @@ impl<'a> Timeline<'a> {
             list.push((one.start_ns, Rank::AsyncBegin, Event::AsyncBegin(place)));
             if one.end_ns != UNFINISHED {
                 let took_none = one.end_ns == one.start_ns;
-                let rank = if took_none { Rank::LateAsyncEnd } else { Rank::AsyncEnd };
+                let rank = if took_none { Rank::AsyncBegin } else { Rank::AsyncEnd };
                 list.push((one.end_ns, rank, Event::AsyncEnd(place)));
             }
         }

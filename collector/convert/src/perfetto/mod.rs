@@ -1,137 +1,21 @@
 //! Perfetto's protobuf: track events with interned names, and the tracks that they are on.
-//!
-//! The messages are those of Perfetto's `protos/perfetto/trace` that are written here, by their field
-//! numbers.
+
+mod clock;
+mod messages;
+
+pub use clock::clock;
 
 use crate::left::Left;
 use crate::{cpu_times, states};
+use messages::{
+    Clock, ClockSnapshot, CounterDescriptor, DebugAnnotation, InternedData, InternedName,
+    ProcessDescriptor, ThreadDescriptor, TracePacket, TracePacketDefaults, TrackDescriptor,
+    TrackEvent,
+};
 use prost::Message;
 use std::collections::{HashMap, HashSet};
-use std::io::{self, Read as _, Write};
+use std::io::{self, Write};
 use tracetee_trace::{Event, FlowKind, NameId, Slice, Thread, Timeline, Trace};
-
-#[derive(Clone, PartialEq, Message)]
-struct TracePacket {
-    #[prost(message, optional, tag = "6")]
-    clock_snapshot: Option<ClockSnapshot>,
-    #[prost(uint64, optional, tag = "8")]
-    timestamp: Option<u64>,
-    #[prost(uint32, optional, tag = "10")]
-    trusted_packet_sequence_id: Option<u32>,
-    #[prost(message, optional, tag = "11")]
-    track_event: Option<TrackEvent>,
-    #[prost(message, optional, tag = "12")]
-    interned_data: Option<InternedData>,
-    #[prost(uint32, optional, tag = "13")]
-    sequence_flags: Option<u32>,
-    #[prost(message, optional, tag = "59")]
-    trace_packet_defaults: Option<TracePacketDefaults>,
-    #[prost(message, optional, tag = "60")]
-    track_descriptor: Option<TrackDescriptor>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct TracePacketDefaults {
-    #[prost(uint32, optional, tag = "58")]
-    timestamp_clock_id: Option<u32>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ClockSnapshot {
-    #[prost(message, repeated, tag = "1")]
-    clocks: Vec<Clock>,
-    #[prost(uint32, optional, tag = "2")]
-    primary_trace_clock: Option<u32>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Clock {
-    #[prost(uint32, optional, tag = "1")]
-    clock_id: Option<u32>,
-    #[prost(uint64, optional, tag = "2")]
-    timestamp: Option<u64>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct InternedData {
-    #[prost(message, repeated, tag = "1")]
-    event_categories: Vec<InternedName>,
-    #[prost(message, repeated, tag = "2")]
-    event_names: Vec<InternedName>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct InternedName {
-    #[prost(uint64, optional, tag = "1")]
-    iid: Option<u64>,
-    #[prost(string, optional, tag = "2")]
-    name: Option<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct TrackDescriptor {
-    #[prost(uint64, optional, tag = "1")]
-    uuid: Option<u64>,
-    #[prost(string, optional, tag = "2")]
-    name: Option<String>,
-    #[prost(message, optional, tag = "3")]
-    process: Option<ProcessDescriptor>,
-    #[prost(message, optional, tag = "4")]
-    thread: Option<ThreadDescriptor>,
-    #[prost(uint64, optional, tag = "5")]
-    parent_uuid: Option<u64>,
-    #[prost(message, optional, tag = "8")]
-    counter: Option<CounterDescriptor>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ProcessDescriptor {
-    #[prost(int32, optional, tag = "1")]
-    pid: Option<i32>,
-    #[prost(string, optional, tag = "6")]
-    process_name: Option<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ThreadDescriptor {
-    #[prost(int32, optional, tag = "1")]
-    pid: Option<i32>,
-    #[prost(int32, optional, tag = "2")]
-    tid: Option<i32>,
-    #[prost(string, optional, tag = "5")]
-    thread_name: Option<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct CounterDescriptor {}
-
-#[derive(Clone, PartialEq, Message)]
-struct TrackEvent {
-    #[prost(uint64, repeated, packed = "false", tag = "3")]
-    category_iids: Vec<u64>,
-    #[prost(message, repeated, tag = "4")]
-    debug_annotations: Vec<DebugAnnotation>,
-    #[prost(int32, optional, tag = "9")]
-    kind: Option<i32>,
-    #[prost(uint64, optional, tag = "10")]
-    name_iid: Option<u64>,
-    #[prost(uint64, optional, tag = "11")]
-    track_uuid: Option<u64>,
-    #[prost(int64, optional, tag = "30")]
-    counter_value: Option<i64>,
-    #[prost(fixed64, repeated, packed = "false", tag = "47")]
-    flow_ids: Vec<u64>,
-    #[prost(fixed64, repeated, packed = "false", tag = "48")]
-    terminating_flow_ids: Vec<u64>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct DebugAnnotation {
-    #[prost(string, optional, tag = "9")]
-    legacy_json_value: Option<String>,
-    #[prost(string, optional, tag = "10")]
-    name: Option<String>,
-}
 
 const SLICE_BEGIN: i32 = 1;
 const SLICE_END: i32 = 2;
@@ -157,62 +41,6 @@ pub(crate) fn write(trace: &Trace, out: &mut impl Write, left: &mut Left) -> io:
     let renamed = trace.threads.values().map(|thread| thread.names.len().saturating_sub(1) as u64);
     left.add("earlier names of threads", renamed.sum());
     Ok(())
-}
-
-/// The first clock snapshot of a Perfetto trace that has the time of day: boot time (ns), and milliseconds
-/// since 1970 at it.
-///
-/// # Errors
-/// What the reader says; [`io::ErrorKind::InvalidData`] where it is no Perfetto trace.
-pub fn clock(mut trace: impl io::Read) -> io::Result<Option<(u64, u64)>> {
-    // Snapshots are among the first packets.
-    const MAX_PACKETS: usize = 100_000;
-    const MAX_PACKET_BYTES: u64 = 512 << 20;
-    let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
-    let mut offset = 0_u64;
-    for _ in 0..MAX_PACKETS {
-        let Some(tag) = varint(&mut trace, &mut offset)? else { return Ok(None) };
-        if tag != 0x0a {
-            return Err(invalid(format!("there is no packet at byte {offset}: field {tag:#x}")));
-        }
-        let length = varint(&mut trace, &mut offset)?.unwrap_or(0);
-        if length > MAX_PACKET_BYTES {
-            return Err(invalid(format!("a packet of {length} bytes at byte {offset}")));
-        }
-        let mut bytes = Vec::new();
-        let read = io::Read::take(&mut trace, length).read_to_end(&mut bytes)?;
-        if read as u64 != length {
-            return Ok(None);
-        }
-        offset += length;
-        let Ok(packet) = TracePacket::decode(&*bytes) else { continue };
-        let snapshot = packet.clock_snapshot.unwrap_or_default();
-        let of = |id| {
-            let clock = snapshot.clocks.iter().find(|clock| clock.clock_id == Some(id));
-            clock.and_then(|clock| clock.timestamp)
-        };
-        if let (Some(boot_ns), Some(real_ns)) = (of(BOOTTIME), of(REALTIME)) {
-            return Ok(Some((boot_ns, real_ns / 1_000_000)));
-        }
-    }
-    Ok(None)
-}
-
-/// A number of seven bits a byte; none at the end.
-fn varint(from: &mut impl io::Read, offset: &mut u64) -> io::Result<Option<u64>> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let mut byte = [0];
-        if from.read(&mut byte)? == 0 {
-            return Ok(None);
-        }
-        *offset += 1;
-        number |= u64::from(byte[0] & 0x7f) << shift;
-        if byte[0] & 0x80 == 0 {
-            break;
-        }
-    }
-    Ok(Some(number))
 }
 
 /// Flows that a slice has: of its thread's key and its place.

@@ -1,0 +1,127 @@
+//! The messages of Perfetto's `protos/perfetto/trace` that are written or looked at here, by their field
+//! numbers.
+
+use prost::Message;
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TracePacket {
+    #[prost(message, optional, tag = "6")]
+    pub(super) clock_snapshot: Option<ClockSnapshot>,
+    #[prost(uint64, optional, tag = "8")]
+    pub(super) timestamp: Option<u64>,
+    #[prost(uint32, optional, tag = "10")]
+    pub(super) trusted_packet_sequence_id: Option<u32>,
+    #[prost(message, optional, tag = "11")]
+    pub(super) track_event: Option<TrackEvent>,
+    #[prost(message, optional, tag = "12")]
+    pub(super) interned_data: Option<InternedData>,
+    #[prost(uint32, optional, tag = "13")]
+    pub(super) sequence_flags: Option<u32>,
+    #[prost(message, optional, tag = "59")]
+    pub(super) trace_packet_defaults: Option<TracePacketDefaults>,
+    #[prost(message, optional, tag = "60")]
+    pub(super) track_descriptor: Option<TrackDescriptor>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TracePacketDefaults {
+    #[prost(uint32, optional, tag = "58")]
+    pub(super) timestamp_clock_id: Option<u32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ClockSnapshot {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) clocks: Vec<Clock>,
+    #[prost(uint32, optional, tag = "2")]
+    pub(super) primary_trace_clock: Option<u32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Clock {
+    #[prost(uint32, optional, tag = "1")]
+    pub(super) clock_id: Option<u32>,
+    #[prost(uint64, optional, tag = "2")]
+    pub(super) timestamp: Option<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct InternedData {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) event_categories: Vec<InternedName>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) event_names: Vec<InternedName>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct InternedName {
+    #[prost(uint64, optional, tag = "1")]
+    pub(super) iid: Option<u64>,
+    #[prost(string, optional, tag = "2")]
+    pub(super) name: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TrackDescriptor {
+    #[prost(uint64, optional, tag = "1")]
+    pub(super) uuid: Option<u64>,
+    #[prost(string, optional, tag = "2")]
+    pub(super) name: Option<String>,
+    #[prost(message, optional, tag = "3")]
+    pub(super) process: Option<ProcessDescriptor>,
+    #[prost(message, optional, tag = "4")]
+    pub(super) thread: Option<ThreadDescriptor>,
+    #[prost(uint64, optional, tag = "5")]
+    pub(super) parent_uuid: Option<u64>,
+    #[prost(message, optional, tag = "8")]
+    pub(super) counter: Option<CounterDescriptor>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ProcessDescriptor {
+    #[prost(int32, optional, tag = "1")]
+    pub(super) pid: Option<i32>,
+    #[prost(string, optional, tag = "6")]
+    pub(super) process_name: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ThreadDescriptor {
+    #[prost(int32, optional, tag = "1")]
+    pub(super) pid: Option<i32>,
+    #[prost(int32, optional, tag = "2")]
+    pub(super) tid: Option<i32>,
+    #[prost(string, optional, tag = "5")]
+    pub(super) thread_name: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct CounterDescriptor {}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TrackEvent {
+    #[prost(uint64, repeated, packed = "false", tag = "3")]
+    pub(super) category_iids: Vec<u64>,
+    #[prost(message, repeated, tag = "4")]
+    pub(super) debug_annotations: Vec<DebugAnnotation>,
+    #[prost(int32, optional, tag = "9")]
+    pub(super) kind: Option<i32>,
+    #[prost(uint64, optional, tag = "10")]
+    pub(super) name_iid: Option<u64>,
+    #[prost(uint64, optional, tag = "11")]
+    pub(super) track_uuid: Option<u64>,
+    #[prost(int64, optional, tag = "30")]
+    pub(super) counter_value: Option<i64>,
+    #[prost(fixed64, repeated, packed = "false", tag = "47")]
+    pub(super) flow_ids: Vec<u64>,
+    #[prost(fixed64, repeated, packed = "false", tag = "48")]
+    pub(super) terminating_flow_ids: Vec<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct DebugAnnotation {
+    #[prost(string, optional, tag = "9")]
+    pub(super) legacy_json_value: Option<String>,
+    #[prost(string, optional, tag = "10")]
+    pub(super) name: Option<String>,
+}
