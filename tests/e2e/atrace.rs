@@ -169,6 +169,100 @@ fn a_flight_recorder_pauses_for_it() {
     assert!(health.contains("a capture was asked for at the device"), "{health}");
 }
 
+const START: &str = r#"atrace {"start": {"tags": ["all"], "buffer_kb": 1024, "circular": true"#;
+
+/// Asks to begin until the answer has this in it.
+fn until_start_says(app: &App, awaited: &str) {
+    let begun = Instant::now();
+    loop {
+        let told = app.ask(&format!("{START}}}}}")).unwrap();
+        if told.contains(awaited) {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "{awaited}: {told}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn what_nobody_comes_for_ends_by_itself_and_windows_go_on() {
+    let device = Device::new(34);
+    let app = App::start(&device);
+    let told = app.ask(&format!("{START}, \"duration_ms\": 300}}}}")).unwrap();
+    assert_eq!(told, "{\"ok\":true}\n");
+    // While it runs another one is refused; then there is none to stop.
+    assert!(app.ask(&format!("{START}}}}}")).unwrap().contains("is running; stop it first"));
+    until_start_says(&app, "ok");
+}
+
+#[test]
+fn what_is_switched_off_meanwhile_ends() {
+    let device = Device::new(34);
+    let app = App::start(&device);
+    assert!(app.ask(&format!("{START}}}}}")).unwrap().contains("ok"));
+    device.configure(json!({"seq": 1, "kill": {"on": true}, "windows": []}));
+    until_start_says(&app, "its configuration has switched it off");
+    let told = app.ask("atrace \"stop\"").unwrap();
+    assert!(told.contains("no capture was asked for"), "{told}");
+}
+
+/// What `adb forward tcp:PORT localabstract:NAME` does, for one connection after the other.
+fn forward(pid: u32) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut outside = stream.unwrap();
+            let name = SocketAddr::from_abstract_name(format!("tracetee-{pid}")).unwrap();
+            let mut inside = UnixStream::connect_addr(&name).unwrap();
+            let (mut from, mut to) = (outside.try_clone().unwrap(), inside.try_clone().unwrap());
+            let there = std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+            let _ = std::io::copy(&mut inside, &mut outside);
+            let _ = outside.shutdown(std::net::Shutdown::Both);
+            let _ = there.join().unwrap();
+        }
+    });
+    address
+}
+
+#[test]
+fn an_agent_behind_a_forwarded_port_is_captured() {
+    let device = Device::new(34);
+    let app = App::start(&device);
+    let address = forward(app.0.id());
+    let output = atrace(&["-t", "0.5", "--connect", &address, "view"]);
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(frames(&text) > 5, "{}", said(&output));
+    let output = atrace(&["-t", "0.2", "--connect", "127.0.0.1:1"]);
+    assert!(said(&output).contains("127.0.0.1:1: no agent answers"), "{}", said(&output));
+}
+
+#[test]
+fn another_user_is_hung_up_on() {
+    use std::os::unix::process::CommandExt;
+    // SAFETY: takes nothing, cannot fail.
+    if unsafe { libc::getuid() } != 0 {
+        println!("skipped: another user takes root");
+        return;
+    }
+    let device = Device::new(34);
+    let app = App::start(&device);
+    let client = format!(
+        "import socket; s = socket.socket(socket.AF_UNIX); s.connect('\\0tracetee-{}'); \
+         s.send(b'health\\n'); print(len(s.recv(100)))",
+        app.pid()
+    );
+    let ask = |uid| {
+        let output = Command::new("python3").args(["-c", &client]).uid(uid).output().unwrap();
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (nobody, wrong) = ask(65534);
+    let is_hung_up = wrong.contains("ConnectionResetError") || wrong.contains("BrokenPipeError");
+    assert!(nobody == "0\n" || is_hung_up, "{nobody} {wrong}");
+    // Android's shell, and root.
+    assert_eq!((ask(2000).0, ask(0).0), ("100\n".to_owned(), "100\n".to_owned()));
+}
+
 #[test]
 fn nonsense_is_answered_and_nothing_breaks() {
     let device = Device::new(34);

@@ -4,6 +4,7 @@
 //! goes first. What is switched off, or what the user does not consent to, is not recorded for anybody; the
 //! rules of redaction hold.
 
+use super::ledger::Now;
 use super::machine::{Input, State};
 use super::worker::{Worker, now};
 use crate::capture;
@@ -15,6 +16,9 @@ use crossbeam_channel::Sender;
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// How long a dump may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is asked for.
 #[derive(Debug, Clone, Deserialize)]
@@ -53,6 +57,8 @@ pub(crate) struct Ask {
 #[derive(Debug)]
 pub(crate) struct Local {
     config: Config,
+    /// When it is given up.
+    until_boot_ms: Option<u64>,
     number: u64,
 }
 
@@ -72,17 +78,13 @@ impl Worker {
         if self.local.is_some() {
             return Err(Error::State("a capture that was asked for is running; stop it first"));
         }
-        if self.spool.is_off() {
-            return Err(Error::State("the user does not consent to captures"));
-        }
-        if self.machine.policy.off.is_some() && self.source.in_force.is_some() {
-            return Err(Error::State("its configuration has switched it off"));
-        }
+        let now = now();
+        self.may_be_asked(now)?;
         match self.machine.state {
             State::Off(_) => {}
             State::Armed(_) => {
                 let reason = "a capture was asked for at the device".to_owned();
-                self.take(now(), Input::Abort(reason));
+                self.take(now, Input::Abort(reason));
             }
             State::Fired(..) | State::Open(_) => {
                 return Err(Error::State("a window of its configuration is being captured"));
@@ -100,7 +102,8 @@ impl Worker {
             ..Config::default()
         };
         capture::start_driven(&config)?;
-        self.local = Some(Local { config, number: 0 });
+        let until_boot_ms = options.duration_ms.map(|ms| now.boot_ms.saturating_add(ms));
+        self.local = Some(Local { config, until_boot_ms, number: 0 });
         Ok(())
     }
 
@@ -118,7 +121,31 @@ impl Worker {
         }
         written.map(|_| path)
     }
-}
 
-/// How long a dump may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+    /// Ends it, and what it recorded goes, when nobody has come for it in its time, or when it may not be any
+    /// more. Otherwise no window would ever be recorded again.
+    pub(super) fn look_at_local(&mut self, now: Now) {
+        let is_late = |local: &Local| local.until_boot_ms.is_some_and(|until| now.boot_ms >= until);
+        let is_over = self.local.as_ref().is_some_and(is_late);
+        if self.local.is_some() && (is_over || self.may_be_asked(now).is_err()) {
+            self.end_local();
+        }
+    }
+
+    pub(super) fn end_local(&mut self) {
+        if self.local.take().is_some() {
+            let _ = capture::stop_driven();
+            capture::release_driven(false);
+        }
+    }
+
+    fn may_be_asked(&self, now: Now) -> Result<(), Error> {
+        if self.spool.is_off() {
+            return Err(Error::State("the user does not consent to captures"));
+        }
+        if self.source.in_force.is_some() && self.machine.policy.off_at(now).is_some() {
+            return Err(Error::State("its configuration has switched it off"));
+        }
+        Ok(())
+    }
+}

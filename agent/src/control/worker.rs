@@ -215,6 +215,7 @@ impl Worker {
                 self.apply_config(now);
             }
         }
+        self.look_at_local(now);
         if !matches!(self.machine.state, State::Off(_)) {
             if !capture::is_open() {
                 // prctl(PR_SET_TSC), or the app's own doing.
@@ -238,12 +239,14 @@ impl Worker {
         self.note_trouble(noted.err().map(|error| error.to_string()));
         self.apply_config(now);
         if !given {
+            self.end_local();
             self.store.purge();
         }
     }
 
     /// The process exits in order, or the agent is to go.
     pub(crate) fn exit(&mut self) {
+        self.end_local();
         self.take(now(), Input::Exit);
         self.uploads = None;
         capture::release_driven(true);
@@ -253,6 +256,7 @@ impl Worker {
     /// A turn failed by a fault of ours: recording ends, hooks and tags are given back.
     pub(crate) fn give_up(&mut self) {
         self.uploads = None;
+        self.end_local();
         self.machine.give_up();
         let _ = capture::stop_driven();
         capture::release_driven(true);
