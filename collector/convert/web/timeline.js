@@ -805,5 +805,5 @@ setTimeout(() => {
     document.documentElement.dataset.ready = "yes";
 }, 0);
 // For who drives the page from its console.
-window.tracetee = { view, names, threads, search, step, whole, rows: () => rows, selected: () => selected };
+window.tracetee = { view, names, threads, search, step, whole, draw, xOf, rows: () => rows, selected: () => selected };
 })();

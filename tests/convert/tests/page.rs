@@ -122,9 +122,10 @@ fn frames_counters_async_tracks_and_the_profile_are_there_and_nothing_from_elsew
         const marks = tracetee.rows().find((row) => row.kind === 'frames');
         const view = page.getElementById('canvas').getContext('2d');
         // Where the first janky frame (the fourth, 60 ms) is drawn: its colour.
-        const at = 190 + (50.0 + 30) / (tracetee.view.to / 1000) * (1400 - 190 - 0) ;
-        const pixel = [...view.getImageData(Math.round(at), 24 + marks.y + 8, 1, 1).data];
-        return { pixel, rows, profile, relatives, status: page.getElementById('status').textContent };",
+        tracetee.draw();
+        const at = Math.round(tracetee.xOf(80_000));
+        const pixel = [...view.getImageData(at, 24 + marks.y + 8, 1, 1).data];
+        return { at, pixel, rows, profile, relatives, status: page.getElementById('status').textContent };",
     );
     let rows = seen["rows"].to_string();
     for row in [
@@ -140,7 +141,7 @@ fn frames_counters_async_tracks_and_the_profile_are_there_and_nothing_from_elsew
     }
     assert!(seen["status"].as_str().unwrap().contains("60 frames"), "{seen}");
     // Jank is orange, what is in time green.
-    assert_eq!(seen["pixel"], serde_json::json!([0xfb, 0x8c, 0, 255]), "{}", seen["pixel"]);
+    assert_eq!(seen["pixel"], serde_json::json!([0xfb, 0x8c, 0, 255]), "{seen}");
     // Traceview's profile: 60 calls, the longest 60 ms.
     assert!(seen["profile"][0].as_str().unwrap().contains("\t60+0\t"), "{seen}");
     let relatives = seen["relatives"].as_str().unwrap();
