@@ -127,6 +127,8 @@ int tracetee_recover(const char *directory, const char *options_json, const char
  *                   Captures wait in its "spool/ready"
  *   "install_id"    what decides whether this device is sampled; default: a random one that stays
  *   "version_code"  the app's version code
+ *   "process"       the process's name, where the app has several; "api": Android's API level, where
+ *                   the property ro.build.version.sdk does not say it
  *   "config_file"   a file with the configuration, looked at once a second; its detached signature
  *                   is beside it, with ".sig" added
  *   "public_key"    the Ed25519 key (64 hexadecimal digits) that must have signed configurations
@@ -264,6 +266,9 @@ void tracetee_begin_section(const char *name);
 void tracetee_end_section(void);
 void tracetee_begin_async(const char *name, int32_t cookie);
 void tracetee_end_async(const char *name, int32_t cookie);
+/* On a track of its own: what has the track's name and cookie ends. */
+void tracetee_begin_track(const char *track, const char *name, int32_t cookie);
+void tracetee_end_track(const char *track, int32_t cookie);
 void tracetee_counter(const char *name, int64_t value);
 void tracetee_instant(const char *name);
 

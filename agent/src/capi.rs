@@ -274,6 +274,35 @@ pub unsafe extern "C" fn tracetee_end_async(name: *const c_char, cookie: i32) {
     }
 }
 
+/// Begins something on a track. See `tracetee.h`.
+///
+/// # Safety
+/// `track` and `name` are null or NUL-terminated strings.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_begin_track(
+    track: *const c_char,
+    name: *const c_char,
+    cookie: i32,
+) {
+    if section::is_recording() {
+        // SAFETY: as the caller promises.
+        let (track, name) = (unsafe { name_bytes(track) }, unsafe { name_bytes(name) });
+        section::record_on(Kind::TrackBegin, track, name, Some(cookie.into()));
+    }
+}
+
+/// Ends it. See `tracetee.h`.
+///
+/// # Safety
+/// `track` is null or a NUL-terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_end_track(track: *const c_char, cookie: i32) {
+    if section::is_recording() {
+        // SAFETY: as the caller promises.
+        section::record_on(Kind::TrackEnd, unsafe { name_bytes(track) }, &[], Some(cookie.into()));
+    }
+}
+
 /// Sets a counter. See `tracetee.h`.
 ///
 /// # Safety

@@ -50,6 +50,7 @@ pub use error::Error;
 pub use health::{Health, Library, Stats};
 pub use recorder::layout::Mode;
 pub use section::{
-    Section, begin_async, begin_section, counter, end_async, end_section, instant, is_recording,
+    Section, begin_async, begin_section, begin_track, counter, end_async, end_section, end_track,
+    instant, is_recording,
 };
 pub use task::{TaskSection, TraceFuture, Traced, misuses, set_strict};

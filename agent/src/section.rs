@@ -103,6 +103,22 @@ pub fn counter(name: &str, value: i64) {
     }
 }
 
+/// Begins something on a track of its own that may end on another thread.
+#[inline]
+pub fn begin_track(track: &str, name: &str, cookie: i32) {
+    if is_recording() {
+        record_on(Kind::TrackBegin, track.as_bytes(), name.as_bytes(), Some(cookie.into()));
+    }
+}
+
+/// Ends it.
+#[inline]
+pub fn end_track(track: &str, cookie: i32) {
+    if is_recording() {
+        record_on(Kind::TrackEnd, track.as_bytes(), &[], Some(cookie.into()));
+    }
+}
+
 /// Something happened on the calling thread.
 #[inline]
 pub fn instant(name: &str) {
@@ -114,16 +130,31 @@ pub fn instant(name: &str) {
 /// `true` when it was recorded.
 #[cold]
 pub(crate) fn record(kind: Kind, name: &[u8], number: Option<i64>) -> bool {
-    let name = name.get(..name.len().min(MAX_NAME_BYTES)).unwrap_or(name);
-    let head = [Packed::head(kind, 0), number.unwrap_or(0).cast_unsigned()];
+    put(kind, 0, name.get(..name.len().min(MAX_NAME_BYTES)).unwrap_or(name), number)
+}
+
+/// The same, on a track.
+#[cold]
+pub(crate) fn record_on(kind: Kind, track: &[u8], name: &[u8], number: Option<i64>) -> bool {
+    let mut names = [0; 2 * MAX_NAME_BYTES];
+    let (track_bytes, name_bytes) =
+        (track.len().min(MAX_NAME_BYTES), name.len().min(MAX_NAME_BYTES));
+    names[..track_bytes].copy_from_slice(&track[..track_bytes]);
+    names[track_bytes..track_bytes + name_bytes].copy_from_slice(&name[..name_bytes]);
+    put(kind, track_bytes, &names[..track_bytes + name_bytes], number)
+}
+
+/// `names` are the track, so many bytes, and the name.
+fn put(kind: Kind, track_bytes: usize, names: &[u8], number: Option<i64>) -> bool {
+    let head = [Packed::head(kind, track_bytes), number.unwrap_or(0).cast_unsigned()];
     let head = if number.is_some() { &head[..] } else { &head[..1] };
     let Some(state) = thread::current() else {
         session::count_stateless_loss();
         return false;
     };
-    let was_recorded = writer::record_as(state, Form::Packed, head, name);
+    let was_recorded = writer::record_as(state, Form::Packed, head, names);
     if was_recorded && live::passes_on() {
-        pass_on(head, name);
+        pass_on(head, names);
     }
     was_recorded
 }

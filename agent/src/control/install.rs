@@ -20,6 +20,10 @@ pub struct Install {
     pub install_id: Option<String>,
     /// The app's version code.
     pub version_code: Option<u64>,
+    /// The process's name, for the collector: an app may have several.
+    pub process: Option<String>,
+    /// Android's API level. Default: the property `ro.build.version.sdk`.
+    pub api: Option<u32>,
     /// A file with the configuration, looked at once a second; its detached signature, if one is
     /// asked for, lies beside it with `.sig` added.
     pub config_file: Option<PathBuf>,
@@ -146,6 +150,7 @@ impl Install {
             ("install_id", json!(device.install_id)),
             ("app", json!(self.app)),
             ("version_name", json!(self.version_name)),
+            ("process", json!(self.process)),
             ("version_code", json!(device.version_code)),
             ("api", json!(device.api)),
             ("os", json!(os)),
@@ -161,7 +166,11 @@ impl Install {
 
     /// What windows are matched against.
     pub(crate) fn device(&self, install_id: String) -> Device {
-        Device { install_id, version_code: self.version_code, api: properties::api_level() }
+        Device {
+            install_id,
+            version_code: self.version_code,
+            api: self.api.or_else(properties::api_level),
+        }
     }
 }
 
