@@ -28,6 +28,8 @@ mod errno;
 mod error;
 mod fast;
 mod health;
+#[cfg(feature = "jni")]
+pub mod jni;
 mod live;
 mod marker;
 mod names;

@@ -7,6 +7,7 @@
 
 use crate::live::{self, IDLE_TAGS};
 use crate::{error::Error, properties};
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use tracetee_hooks::atrace::{Atrace, FoundBy};
 
@@ -65,6 +66,15 @@ pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<u64, E
     Ok(tags)
 }
 
+/// Who keeps a copy of the word: called when it was forced or given back.
+static ON_CHANGE: OnceLock<fn(u64)> = OnceLock::new();
+
+/// From now on `call` is told each new value of libcutils' word, on the thread that changes it.
+#[cfg(feature = "jni")]
+pub(crate) fn on_change(call: fn(u64)) {
+    let _ = ON_CHANGE.set(call);
+}
+
 /// The copies of libcutils whose tags a capture has forced.
 #[derive(Debug)]
 pub(crate) struct Tags {
@@ -119,6 +129,15 @@ impl Tags {
             // ORDERING: Relaxed, as libcutils itself reads and writes it.
             copy.atrace.tags.store(copy.forced, Ordering::Relaxed);
         }
+        self.tell();
+    }
+
+    /// Tells who keeps a copy of the word.
+    fn tell(&self) {
+        if let (Some(call), Some(copy)) = (ON_CHANGE.get(), self.copies.first()) {
+            // ORDERING: Relaxed, as libcutils itself reads and writes it.
+            call(copy.atrace.tags.load(Ordering::Relaxed));
+        }
     }
 
     /// Forces the tags again where the system has put its own in their place, since it began or
@@ -151,6 +170,7 @@ impl Tags {
         }
         if !resets.is_empty() {
             live::set_system_tags(self.of_the_system());
+            self.tell();
         }
         resets
     }
@@ -173,6 +193,7 @@ impl Tags {
             copy.forced = 0;
             live::set_forced(index, copy.before, 0);
         }
+        self.tell();
     }
 
     /// What is known of each copy, for the health report.

@@ -1,0 +1,401 @@
+//! The natives of the Kotlin library's `dev.tracetee.Native` (android-sample/tracetee). No logic: each one
+//! turns its arguments into Rust's and calls one function of the crate. No panic leaves it: all that could is
+//! under `catch_unwind`, and the app goes on.
+//!
+//! What can fail returns the error's text, null for none. Called on the app's threads.
+
+mod env;
+
+use crate::control::{self, Install, vitals};
+use crate::record::Kind;
+use crate::{Config, Error, capture, properties, section, tags};
+use env::{Env, Thrown};
+use jni_sys::{
+    JNI_VERSION_1_6, JNINativeMethod, JavaVM, jboolean, jbyteArray, jclass, jdouble, jint, jlong,
+    jobject, jstring, jvalue,
+};
+use serde_json::json;
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use tracetee_uploader::{Body, Failure, NetState, Request, Response, handed};
+
+/// What is told instead of done.
+struct Refusal(String);
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Refusal {
+    fn from(error: serde_json::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Registers the natives, where the library's class is there to take them. It fails in no case: the C API
+/// works without.
+///
+/// # Safety
+/// Called by the virtual machine, from `System.loadLibrary`.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn JNI_OnLoad(vm: *mut JavaVM, _: *mut c_void) -> jint {
+    // SAFETY: as the caller promises.
+    let env = unsafe { env::of_machine(vm) };
+    let registered = catch_unwind(|| env.is_some_and(register));
+    if registered.unwrap_or(false) {
+        tags::on_change(refresh_java_tags);
+    }
+    JNI_VERSION_1_6
+}
+
+fn register(env: Env) -> bool {
+    macro_rules! natives {
+        ($($name:literal $signature:literal $function:path,)*) => {
+            [$(JNINativeMethod {
+                name: $name.as_ptr().cast_mut(),
+                signature: $signature.as_ptr().cast_mut(),
+                fnPtr: $function as *mut c_void,
+            },)*]
+        };
+    }
+    // Each function has the signature that stands beside it. `Native.kt` has the same ones: the machine
+    // refuses to register what it does not declare.
+    let natives = natives![
+        c"install" c"(Ljava/lang/String;)Ljava/lang/String;" install,
+        c"uninstall" c"()Ljava/lang/String;" uninstall,
+        c"start" c"(Ljava/lang/String;)Ljava/lang/String;" start,
+        c"stop" c"()Ljava/lang/String;" stop,
+        c"dump" c"(Ljava/lang/String;)Ljava/lang/String;" dump,
+        c"health" c"()Ljava/lang/String;" health,
+        c"offerConfig" c"([B[B)Ljava/lang/String;" offer_config,
+        c"trigger" c"(Ljava/lang/String;)Ljava/lang/String;" trigger,
+        c"open" c"(Ljava/lang/String;)Ljava/lang/String;" open,
+        c"close" c"(Ljava/lang/String;)Ljava/lang/String;" close,
+        c"lowMemory" c"()Ljava/lang/String;" low_memory,
+        c"setConsent" c"(Z)Ljava/lang/String;" set_consent,
+        c"setNetwork" c"(Ljava/lang/String;)Ljava/lang/String;" set_network,
+        c"setRefreshRate" c"(D)V" set_refresh_rate,
+        c"setScreen" c"(Ljava/lang/String;)V" set_screen,
+        c"watchMain" c"(Ljava/lang/Runnable;)Ljava/lang/String;" watch_main,
+        c"mainIsAlive" c"()V" main_is_alive,
+        c"isRecording" c"()Z" is_recording,
+        c"beginSection" c"(Ljava/lang/String;)V" begin_section,
+        c"endSection" c"()V" end_section,
+        c"beginAsync" c"(Ljava/lang/String;I)V" begin_async,
+        c"endAsync" c"(Ljava/lang/String;I)V" end_async,
+        c"beginTrack" c"(Ljava/lang/String;Ljava/lang/String;I)V" begin_track,
+        c"endTrack" c"(Ljava/lang/String;I)V" end_track,
+        c"counter" c"(Ljava/lang/String;J)V" counter,
+        c"instant" c"(Ljava/lang/String;)V" instant,
+        c"upload" c"(Ljava/lang/String;Ldev/tracetee/Sender;)Ljava/lang/String;" upload,
+    ];
+    let class = env.class(c"dev/tracetee/Native");
+    !class.is_null() && env.register(class, &natives)
+}
+
+// ---- captures ----
+
+extern "system" fn install(env: Env, _: jclass, json: jstring) -> jstring {
+    told(env, || Ok(control::install(&Install::from_json(&text(env, json)?)?)?))
+}
+
+extern "system" fn uninstall(env: Env, _: jclass) -> jstring {
+    told(env, || Ok(control::uninstall()?))
+}
+
+extern "system" fn start(env: Env, _: jclass, json: jstring) -> jstring {
+    told(env, || Ok(capture::start(&Config::from_json(&text(env, json)?)?)?))
+}
+
+extern "system" fn stop(env: Env, _: jclass) -> jstring {
+    told(env, || Ok(capture::stop()?))
+}
+
+extern "system" fn dump(env: Env, _: jclass, path: jstring) -> jstring {
+    told(env, || Ok(capture::dump(Path::new(&text(env, path)?)).map(|_| ())?))
+}
+
+/// The health report as JSON; null where there was no capture.
+extern "system" fn health(env: Env, _: jclass) -> jstring {
+    given(env, || Ok(capture::stats().map(|stats| serde_json::to_string(&stats)).transpose()?))
+}
+
+// ---- by configuration ----
+
+extern "system" fn offer_config(
+    env: Env,
+    _: jclass,
+    config: jbyteArray,
+    signature: jbyteArray,
+) -> jstring {
+    told(env, || {
+        let config = env.bytes(config).ok_or_else(is_null)?;
+        Ok(control::offer_config(&config, &env.bytes(signature).unwrap_or_default())?)
+    })
+}
+
+extern "system" fn trigger(env: Env, _: jclass, name: jstring) -> jstring {
+    told(env, || Ok(control::trigger(&text(env, name)?)?))
+}
+
+extern "system" fn open(env: Env, _: jclass, window: jstring) -> jstring {
+    told(env, || Ok(control::open(&text(env, window)?)?))
+}
+
+extern "system" fn close(env: Env, _: jclass, window: jstring) -> jstring {
+    told(env, || Ok(control::close(&text(env, window)?)?))
+}
+
+extern "system" fn low_memory(env: Env, _: jclass) -> jstring {
+    told(env, || Ok(control::low_memory()?))
+}
+
+extern "system" fn set_consent(env: Env, _: jclass, given: jboolean) -> jstring {
+    told(env, || Ok(control::set_consent(given)?))
+}
+
+extern "system" fn set_network(env: Env, _: jclass, json: jstring) -> jstring {
+    told(env, || Ok(control::set_network(serde_json::from_str(&text(env, json)?)?)?))
+}
+
+extern "system" fn set_refresh_rate(_: Env, _: jclass, hz: jdouble) {
+    vitals::set_refresh_rate(hz);
+}
+
+extern "system" fn set_screen(env: Env, _: jclass, name: jstring) {
+    let _ = caught(|| {
+        vitals::set_screen(&text(env, name)?);
+        Ok(())
+    });
+}
+
+// ---- the main loop ----
+
+/// What posts a task to the main loop: a global reference, or null.
+static PING: Mutex<usize> = Mutex::new(0);
+
+/// `ping.run()` is called once a second, on the agent's thread.
+extern "system" fn watch_main(env: Env, _: jclass, ping: jobject) -> jstring {
+    told(env, || {
+        let kept = env.keep(ping);
+        let function: vitals::Ping = ping_main;
+        let before = {
+            let mut ping = PING.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *ping, kept.expose_provenance())
+        };
+        vitals::watch_main((!kept.is_null()).then_some(function), std::ptr::null_mut());
+        env.give_back(std::ptr::with_exposed_provenance_mut(before));
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn ping_main(_: *mut c_void) {
+    let _ = caught(|| {
+        env::attached(|env| {
+            // Held while it runs: it is not given back meanwhile.
+            let ping = PING.lock().unwrap_or_else(PoisonError::into_inner);
+            if *ping != 0 {
+                let _ = env.call_void(std::ptr::with_exposed_provenance_mut(*ping), c"run");
+            }
+        });
+        Ok(())
+    });
+}
+
+extern "system" fn main_is_alive(_: Env, _: jclass) {
+    vitals::main_is_alive();
+}
+
+// ---- markers ----
+
+extern "system" fn is_recording(_: Env, _: jclass) -> jboolean {
+    section::is_recording()
+}
+
+extern "system" fn begin_section(env: Env, _: jclass, name: jstring) {
+    mark(env, Kind::Begin, name, None);
+}
+
+extern "system" fn end_section(_: Env, _: jclass) {
+    section::end_section();
+}
+
+extern "system" fn begin_async(env: Env, _: jclass, name: jstring, cookie: jint) {
+    mark(env, Kind::AsyncBegin, name, Some(cookie.into()));
+}
+
+extern "system" fn end_async(env: Env, _: jclass, name: jstring, cookie: jint) {
+    mark(env, Kind::AsyncEnd, name, Some(cookie.into()));
+}
+
+extern "system" fn begin_track(env: Env, _: jclass, track: jstring, name: jstring, cookie: jint) {
+    if section::is_recording() {
+        let _ = caught(|| {
+            section::begin_track(&text(env, track)?, &text(env, name)?, cookie);
+            Ok(())
+        });
+    }
+}
+
+extern "system" fn end_track(env: Env, _: jclass, track: jstring, cookie: jint) {
+    if section::is_recording() {
+        let _ = caught(|| {
+            section::end_track(&text(env, track)?, cookie);
+            Ok(())
+        });
+    }
+}
+
+extern "system" fn counter(env: Env, _: jclass, name: jstring, value: jlong) {
+    mark(env, Kind::Counter, name, Some(value));
+}
+
+extern "system" fn instant(env: Env, _: jclass, name: jstring) {
+    mark(env, Kind::Instant, name, None);
+}
+
+fn mark(env: Env, kind: Kind, name: jstring, number: Option<i64>) {
+    if section::is_recording() {
+        let _ = caught(|| {
+            section::record(kind, text(env, name)?.as_bytes(), number);
+            Ok(())
+        });
+    }
+}
+
+// ---- uploads ----
+
+/// The report of `tracetee_upload`; where nothing was tried `{"error": why}`.
+extern "system" fn upload(env: Env, _: jclass, net: jstring, sender: jobject) -> jstring {
+    let passed = caught(|| {
+        if sender.is_null() {
+            return Err(is_null());
+        }
+        let net: Option<NetState> =
+            env.text(net).map(|json| serde_json::from_str(&json)).transpose()?;
+        let mut transport = handed(|request: &Request<'_>| {
+            // A long pass makes many requests: what each refers to goes behind it.
+            env.in_frame(|| hand(env, sender, request))
+        });
+        Ok(control::upload(net, &mut transport)?)
+    });
+    let report = match passed {
+        Ok((pass, status)) => json!({
+            "delivered": pass.delivered,
+            "held": pass.held,
+            "again_s": pass.again.as_secs_f64(),
+            "status": status,
+        }),
+        Err(Refusal(why)) => json!({"error": why}),
+    };
+    env.new_text(&report.to_string())
+}
+
+/// Calls `Sender.send`: null for what nothing was sent of, else {status, headers, body}; what it throws broke
+/// off.
+fn hand(env: Env, sender: jobject, request: &Request<'_>) -> Result<Response, Failure> {
+    let client = |what: String| format!("the app's HTTP client: {what}");
+    let headers: String =
+        request.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+    let none = std::ptr::null_mut();
+    let (path, body) = match request.body {
+        Body::None => (none, none),
+        Body::Bytes(bytes) => (none, env.new_bytes(bytes)),
+        Body::File { path, .. } => (env.new_text(&path.to_string_lossy()), none),
+    };
+    let arguments = [
+        jvalue { l: env.new_text(request.method) },
+        jvalue { l: env.new_text(&request.url) },
+        jvalue { l: env.new_text(&headers) },
+        jvalue { l: path },
+        jvalue { l: body },
+        jvalue { j: i64::try_from(request.timeout.as_millis()).unwrap_or(i64::MAX) },
+        jvalue { j: i64::try_from(request.max_answer_bytes).unwrap_or(i64::MAX) },
+    ];
+    env.clear();
+    let answer = match env.call(
+        sender,
+        c"send",
+        c"(Ljava/lang/String;Ljava/lang/String;Ljava/lang/String;Ljava/lang/String;[BJJ)[Ljava/lang/Object;",
+        &arguments,
+    ) {
+        Ok(answer) if answer.is_null() => {
+            return Err(Failure::Unreachable(client("the server cannot be reached".to_owned())));
+        }
+        Ok(answer) => answer,
+        Err(Thrown(why)) => return Err(Failure::Broken(client(why))),
+    };
+    let status = env.text(env.element(answer, 0)).unwrap_or_default();
+    let headers = env.text(env.element(answer, 1)).unwrap_or_default();
+    let body = env.bytes(env.element(answer, 2)).unwrap_or_default();
+    if body.len() > request.max_answer_bytes {
+        return Err(Failure::Broken(client("the answer is too large".to_owned())));
+    }
+    let header = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        Some((name.trim().to_owned(), value.trim().to_owned()))
+    };
+    match status.parse() {
+        Ok(status @ 100..=999) => {
+            Ok(Response { status, headers: headers.lines().filter_map(header).collect(), body })
+        }
+        _ => Err(Failure::Broken(client(format!("it gave {status:?} as status")))),
+    }
+}
+
+// ---- Java's copy of the tags ----
+
+/// Up to API 29 `android.os.Trace` keeps the tags in a field of its own: it gets the value that libcutils'
+/// word has now. Where there is no such field, nothing is lost.
+fn refresh_java_tags(tags: u64) {
+    if properties::api_level().is_none_or(|api| api >= 30) {
+        return;
+    }
+    let _ = caught(|| {
+        env::attached(|env| {
+            env.in_frame(|| {
+                let class = env.class(c"android/os/Trace");
+                if !class.is_null() {
+                    env.set_static_long(class, c"sEnabledTags", tags.cast_signed());
+                }
+            });
+        });
+        Ok(())
+    });
+}
+
+// ---- between here and there ----
+
+fn is_null() -> Refusal {
+    Refusal("an argument is null".to_owned())
+}
+
+fn text(env: Env, string: jstring) -> Result<String, Refusal> {
+    env.text(string).ok_or_else(is_null)
+}
+
+/// A panic is an error like another.
+fn caught<T>(call: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+    catch_unwind(AssertUnwindSafe(call))
+        .unwrap_or_else(|_| Err(Refusal("internal error".to_owned())))
+}
+
+/// The error's text, or null.
+fn told(env: Env, call: impl FnOnce() -> Result<(), Refusal>) -> jstring {
+    match caught(call) {
+        Ok(()) => std::ptr::null_mut(),
+        Err(Refusal(why)) => env.new_text(&why),
+    }
+}
+
+/// What `call` gives; null for nothing, and where it fails.
+fn given(env: Env, call: impl FnOnce() -> Result<Option<String>, Refusal>) -> jstring {
+    match caught(call) {
+        Ok(Some(text)) => env.new_text(&text),
+        Ok(None) | Err(_) => std::ptr::null_mut(),
+    }
+}
