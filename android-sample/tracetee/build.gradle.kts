@@ -1,0 +1,46 @@
+// The library that an app depends on, with libtracetee.so for four ABIs inside.
+plugins {
+    alias(libs.plugins.android.library)
+}
+
+android {
+    namespace = "dev.tracetee"
+    compileSdk = 36
+    defaultConfig {
+        minSdk = 21
+        consumerProguardFiles("consumer-rules.pro")
+    }
+    compileOptions {
+        sourceCompatibility = JavaVersion.VERSION_11
+        targetCompatibility = JavaVersion.VERSION_11
+    }
+    // Where `cargoNdk` puts the libraries.
+    sourceSets["main"].jniLibs.directories.add(layout.buildDirectory.dir("jniLibs").get().asFile.path)
+    testOptions.unitTests.all { it.useJUnitPlatform() }
+}
+
+dependencies {
+    implementation(libs.androidx.startup)
+    // Only an app that calls JankHook needs it, and brings it.
+    compileOnly(libs.androidx.metrics)
+    testImplementation(libs.junit.jupiter)
+}
+
+// The agent: `cargo install cargo-ndk`, and `rustup target add aarch64-linux-android armv7-linux-androideabi
+// x86_64-linux-android i686-linux-android`, once.
+val cargoNdk by tasks.registering(Exec::class) {
+    val workspace = rootDir.parentFile
+    workingDir = workspace
+    inputs.files(fileTree(workspace) {
+        include("agent/**", "hooks/**", "uploader/**", "Cargo.*", ".cargo/**")
+        exclude("**/target/**")
+    })
+    val out = layout.buildDirectory.dir("jniLibs")
+    outputs.dir(out)
+    commandLine(
+        "cargo", "ndk", "-t", "arm64-v8a", "-t", "armeabi-v7a", "-t", "x86_64", "-t", "x86",
+        "--platform", "21", "-o", out.get().asFile.path,
+        "build", "--package", "tracetee-agent", "--lib", "--profile", "agent", "--features", "jni", "--locked",
+    )
+}
+tasks.named("preBuild") { dependsOn(cargoNdk) }

@@ -1,0 +1,90 @@
+package dev.tracetee
+
+import android.app.Activity
+import android.app.Application
+import android.content.ComponentCallbacks2
+import android.content.Context
+import android.content.res.Configuration
+import android.os.Build
+import android.os.Bundle
+import android.os.Handler
+import android.os.Looper
+import android.util.Log
+
+/**
+ * What the agent cannot see by itself: the screen that is shown, the display's refresh rate, little memory,
+ * whether the main loop answers, and when to send. Attached once, by [Tracetee.install].
+ */
+internal object AppHooks {
+    private var application: Application? = null
+
+    /** In `attachBaseContext` there is no application yet: then it is asked for on the main loop's first turn. */
+    fun attach(context: Context, uploads: Boolean) = safely("attach to the app") {
+        val main = Handler(Looper.getMainLooper())
+        // `Runnable`s of this one kind are posted from the agent's thread, once a second.
+        val alive = Runnable { Native.mainIsAlive() }
+        Native.watchMain { main.post(alive) }
+        val register = Runnable {
+            safely("attach to the app") {
+                val app = context.applicationContext as? Application
+                if (app != null && application == null) {
+                    application = app
+                    app.registerActivityLifecycleCallbacks(screens)
+                    app.registerComponentCallbacks(memory)
+                    if (uploads) UploadService.schedule(app)
+                }
+            }
+        }
+        if (context.applicationContext is Application) register.run() else main.post(register)
+    }
+
+    fun detach() = safely("detach from the app") {
+        Native.watchMain(null)
+        application?.let {
+            it.unregisterActivityLifecycleCallbacks(screens)
+            it.unregisterComponentCallbacks(memory)
+            UploadService.cancel(it)
+        }
+        application = null
+    }
+
+    private val screens = object : Application.ActivityLifecycleCallbacks {
+        override fun onActivityResumed(activity: Activity) = safely("note the screen") {
+            Native.setScreen(activity.javaClass.simpleName)
+            @Suppress("DEPRECATION")
+            val display = if (Build.VERSION.SDK_INT >= 30) activity.display else activity.windowManager.defaultDisplay
+            display?.let { Native.setRefreshRate(it.refreshRate.toDouble()) }
+        }
+
+        override fun onActivityCreated(activity: Activity, state: Bundle?) = Unit
+        override fun onActivityStarted(activity: Activity) = Unit
+        override fun onActivityPaused(activity: Activity) = Unit
+        override fun onActivityStopped(activity: Activity) = Unit
+        override fun onActivitySaveInstanceState(activity: Activity, state: Bundle) = Unit
+        override fun onActivityDestroyed(activity: Activity) = Unit
+    }
+
+    private val memory = object : ComponentCallbacks2 {
+        @Suppress("DEPRECATION")
+        override fun onTrimMemory(level: Int) {
+            val isLow = level == ComponentCallbacks2.TRIM_MEMORY_RUNNING_LOW ||
+                level == ComponentCallbacks2.TRIM_MEMORY_RUNNING_CRITICAL
+            if (isLow) Native.lowMemory()
+        }
+
+        override fun onConfigurationChanged(configuration: Configuration) = Unit
+
+        @Deprecated("for the platform's sake")
+        override fun onLowMemory() {
+            Native.lowMemory()
+        }
+    }
+
+    private inline fun safely(what: String, call: () -> Unit) {
+        try {
+            call()
+        } catch (error: RuntimeException) {
+            Log.w("tracetee", "cannot $what: $error")
+        }
+    }
+}

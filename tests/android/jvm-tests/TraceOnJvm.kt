@@ -1,0 +1,146 @@
+// Runs AOSP's real android.os.Trace of one API level on a JVM, with the agent: everything that it writes is in
+// the trace, by the threads that wrote it. One process for each level: tests/android/run jvm.
+@file:JvmName("TraceOnJvm")
+
+import android.os.Build
+import android.os.Trace
+import dev.tracetee.Markers
+import dev.tracetee.Tracetee
+import dev.tracetee.coroutines.CoroutineTracing
+import dev.tracetee.coroutines.launch
+import dev.tracetee.coroutines.traceAsync
+import dev.tracetee.coroutines.traceCoroutine
+import dev.tracetee.coroutines.tracing
+import dev.tracetee.trace
+import java.io.File
+import java.util.concurrent.Executors
+import kotlinx.coroutines.asCoroutineDispatcher
+import kotlinx.coroutines.delay
+import kotlinx.coroutines.runBlocking
+import kotlinx.coroutines.withContext
+import org.json.JSONObject
+
+const val THREADS = 4
+const val ROUNDS = 500
+
+fun main(arguments: Array<String>) {
+    val (api, natives, out) = arguments
+    System.load(natives)
+    check(Build.VERSION.SDK_INT == api.toInt()) { "this is API ${Build.VERSION.SDK_INT}" }
+    // Java caches the tags, up to 29: the capture has to refresh what was read before it.
+    trace("before the capture") { }
+    val cachedBefore = cachedTags()
+
+    expect(Tracetee.startCapture("""{"tags": ["app", "view"], "pass_on": "never"}"""))
+    check(Tracetee.isRecording)
+    if (Build.VERSION.SDK_INT <= 29) check(cachedTags() == 0x1009L) { "cached: ${cachedTags()}" }
+    val threads = List(THREADS) { n ->
+        Thread({ if (n % 2 == 0) FromJava.work(ROUNDS) else fromKotlin(n) }, "worker-$n")
+    }
+    threads.forEach { it.start() }
+    threads.forEach { it.join() }
+    coroutines()
+    expect(Tracetee.stopCapture())
+    check(cachedTags() == cachedBefore) { "cached: ${cachedTags()}, before $cachedBefore" }
+    trace("after the capture") { }
+    val file = File(out, "api-$api.ftrace")
+    expect(Tracetee.dump(file))
+    check(JSONObject(Tracetee.health()!!).getJSONObject("health").getInt("pid") > 0)
+    judge(file.readLines())
+
+    // Errors are told, and nothing is thrown.
+    check(!Tracetee.startCapture("""{"tags": ["nonsense"]}""") && "nonsense" in Tracetee.lastError!!)
+    check(!Tracetee.stopCapture() && !Tracetee.dump(File("/nowhere/x")) && !Tracetee.trigger("x"))
+    println("API $api: ${file.length()} bytes")
+}
+
+private fun fromKotlin(n: Int) {
+    for (i in 0 until ROUNDS) {
+        trace("kotlin $i") {
+            trace({ "lazy ${'x'.toString().repeat(200)}" }) { Markers.counter("kotlin counter", i + 5_000_000_000L) }
+        }
+        Markers.beginAsync("async", n * ROUNDS + i)
+        Markers.endAsync("async", n * ROUNDS + i)
+        Markers.beginTrack("track", "on it ü€😀", n * ROUNDS + i)
+        Markers.endTrack("track", "on it ü€😀", n * ROUNDS + i)
+        Markers.instant("now $i")
+    }
+    try {
+        trace("throws") { throw IllegalStateException() }
+    } catch (_: IllegalStateException) {
+        Trace.beginSection("caught")
+        Trace.endSection()
+    }
+}
+
+private fun coroutines() {
+    CoroutineTracing.isEnabled = true
+    val pools = listOf("first", "second").map { name -> Executors.newSingleThreadExecutor { Thread(it, name) } }
+    val (first, second) = pools.map { it.asCoroutineDispatcher() }
+    runBlocking(first + tracing()) {
+        launch("load") {
+            traceAsync("request") {
+                traceCoroutine("parse") {
+                    delay(20)
+                    withContext(second) { trace("elsewhere") { Thread.sleep(2) } }
+                }
+            }
+        }
+    }
+    pools.forEach { it.shutdown() }
+}
+
+/** `Trace.sEnabledTags`, where there is one. */
+private fun cachedTags(): Long? = try {
+    Trace::class.java.getDeclaredField("sEnabledTags").apply { isAccessible = true }.getLong(null)
+} catch (_: NoSuchFieldException) {
+    null
+}
+
+private fun expect(done: Boolean) = check(done) { Tracetee.lastError!! }
+
+private val LINE = Regex("""^\s*(.+)-(\d+)\s+\(\s*(\d+)\)\s\[\d+] \S{4,5}\s+\d+\.\d{6}: tracing_mark_write: (.*)$""")
+
+/** Every record, of the thread that wrote it, in its order. */
+private fun judge(lines: List<String>) {
+    val pid = ProcessHandle.current().pid()
+    val byThread = HashMap<String, MutableList<String>>()
+    for (line in lines) {
+        val (name, _, tgid, payload) = LINE.find(line)?.destructured ?: continue
+        check(tgid.toLong() == pid)
+        byThread.getOrPut(name.trim()) { ArrayList() }.add(payload.replace("|$pid", ""))
+    }
+    for (n in 0 until THREADS) {
+        val expected = ArrayList<String>()
+        for (i in 0 until ROUNDS) {
+            if (n % 2 == 0) {
+                expected += listOf("B|java $i", "B|inner with all", "C|java counter|$i", "E", "E")
+            } else {
+                val cookie = n * ROUNDS + i
+                // Up to 28 the platform has no public counter, and the agent writes it as it is.
+                expected += listOf("B|kotlin $i", "B|lazy " + "x".repeat(122), "C|kotlin counter|${i + 5_000_000_000L}", "E", "E")
+                expected += listOf("S|async|$cookie", "F|async|$cookie")
+                expected += listOf("G|track|on it ü€😀|$cookie", "H|track|$cookie", "I|now $i")
+            }
+        }
+        if (n % 2 == 1) expected += listOf("B|throws", "E", "B|caught", "E")
+        same("worker-$n", expected, byThread["worker-$n"])
+    }
+    val (first, second) = listOf(byThread.getValue("first"), byThread.getValue("second"))
+    val cookie = first.first { it.startsWith("G|") }.substringAfterLast('|')
+    same(
+        "first",
+        listOf("B|load", "G|AsyncTraces|request|$cookie", "B|parse", "E", "E", "B|load", "B|parse", "E", "E") +
+            listOf("B|load", "B|parse", "E", "H|AsyncTraces|$cookie", "E"),
+        first,
+    )
+    same("second", listOf("B|load", "B|parse", "B|elsewhere", "E", "E", "E"), second)
+}
+
+private fun same(thread: String, expected: List<String>, seen: List<String>?) {
+    val at = expected.indices.firstOrNull { expected[it] != seen?.getOrNull(it) }
+    check(at == null && expected.size == seen?.size) {
+        "$thread, record $at: expected ${expected.getOrNull(at ?: -1)}, ${expected.size} in all; " +
+            "seen ${seen?.drop(at ?: 0)?.take(3)}, ${seen?.size}"
+    }
+}
