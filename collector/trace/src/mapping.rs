@@ -18,7 +18,7 @@ static QUALIFIED: LazyLock<Regex> = LazyLock::new(|| {
 pub struct Mapping {
     classes: HashMap<String, Class>,
     /// Matrix: a method by its id.
-    methods: HashMap<u32, String>,
+    methods: HashMap<u64, String>,
 }
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Mapping {
         else {
             return false;
         };
-        let (Ok(id), Ok(_)) = (id.parse::<u32>(), access.parse::<u32>()) else { return false };
+        let (Ok(id), Ok(_)) = (id.parse::<u64>(), access.parse::<u32>()) else { return false };
         let mut words = method.split(' ');
         let (class, name) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let separator = if name.is_empty() { "" } else { "." };
@@ -89,7 +89,7 @@ impl Mapping {
     /// A name as the source code has it. What the mapping does not know stays.
     #[must_use]
     pub fn apply<'a>(&self, name: &'a str) -> Cow<'a, str> {
-        if let Some(method) = name.parse().ok().and_then(|id: u32| self.methods.get(&id)) {
+        if let Some(method) = name.parse().ok().and_then(|id: u64| self.methods.get(&id)) {
             return Cow::Owned(method.clone());
         }
         if self.classes.is_empty() {

@@ -1,0 +1,74 @@
+package dev.tracetee.instrument
+
+/**
+ * Which methods get a section.
+ *
+ * A pattern names classes, or, behind a `#`, methods of them: `com.example.**`, `com.example.Main#on*`. `*`
+ * stands for a piece of a name without dots, `**` for one with them. What is excluded is left alone, whatever
+ * includes it. Without an include everything is included.
+ */
+class Rules(
+    include: List<String> = emptyList(),
+    exclude: List<String> = emptyList(),
+    /** Leaves alone what does nothing worth a section: getters, setters, constants, empty methods. */
+    val skipTrivial: Boolean = true,
+) {
+    private val includes = include.map(::Pattern)
+    private val excludes = (exclude + ALWAYS_EXCLUDED).map(::Pattern)
+
+    /** Whether any method of the class may be meant. [name] with dots. */
+    fun mayInclude(name: String): Boolean =
+        excludes.none { it.method == null && it.isClass(name) } && (includes.isEmpty() || includes.any { it.isClass(name) })
+
+    /** Whether the method is meant. */
+    fun includes(className: String, method: String): Boolean =
+        excludes.none { it.matches(className, method) } && (includes.isEmpty() || includes.any { it.matches(className, method) })
+
+    private class Pattern(text: String) {
+        private val type = glob(text.substringBefore('#'))
+        val method = if ('#' in text) glob(text.substringAfter('#')) else null
+
+        init {
+            require(text.substringBefore('#').isNotEmpty() && !text.endsWith('#')) { "the pattern \"$text\" names no ${if (text.endsWith('#')) "method" else "class"}" }
+        }
+
+        fun isClass(name: String) = type.matches(name)
+        fun matches(className: String, name: String) = isClass(className) && (method == null || method.matches(name))
+
+        private fun glob(text: String): Regex {
+            val pattern = Regex("""\*\*|\*|[^*]+""").findAll(text).joinToString("") {
+                when (it.value) {
+                    "**" -> ".*"
+                    "*" -> "[^.]*"
+                    else -> Regex.escape(it.value)
+                }
+            }
+            return Regex(pattern)
+        }
+    }
+
+    companion object {
+        // What a section calls would call itself.
+        private val ALWAYS_EXCLUDED = listOf("dev.tracetee.**", "android.os.Trace")
+
+        /** Reads lines `include PATTERN`, `exclude PATTERN`, `trivial`; `#` at a line's start is a comment. */
+        fun parse(text: String, source: String): Rules {
+            val include = ArrayList<String>()
+            val exclude = ArrayList<String>()
+            var skipTrivial = true
+            text.lineSequence().forEachIndexed { index, line ->
+                val words = line.trim().split(Regex("\\s+"))
+                when {
+                    line.isBlank() || line.trimStart().startsWith("#") -> Unit
+                    words.size == 2 && words[0] == "include" -> include.add(words[1])
+                    words.size == 2 && words[0] == "exclude" -> exclude.add(words[1])
+                    words == listOf("trivial") -> skipTrivial = false
+                    else -> throw IllegalArgumentException(
+                        "$source, line ${index + 1}: \"$line\" is none of: include PATTERN, exclude PATTERN, trivial",
+                    )
+                }
+            }
+            return Rules(include, exclude, skipTrivial)
+        }
+    }
+}

@@ -1,0 +1,124 @@
+package dev.tracetee.instrument
+
+import org.objectweb.asm.ClassReader
+import org.objectweb.asm.ClassVisitor
+import org.objectweb.asm.ClassWriter
+import org.objectweb.asm.MethodTooLargeException
+import org.objectweb.asm.MethodVisitor
+import org.objectweb.asm.Opcodes
+import org.objectweb.asm.tree.MethodNode
+
+/** Why a method that the rules mean has no section. */
+enum class Skipped(val why: String) {
+    TOO_LARGE("it would be larger than a method may be (64 KB)"),
+    SEVERAL_BEGINNINGS("a constructor that calls another one in several places"),
+}
+
+/** What came of a class. */
+class Transformed(
+    /** Null: the class stays as it is. */
+    val bytes: ByteArray?,
+    val methods: List<Method>,
+    val skipped: List<Pair<Method, Skipped>>,
+)
+
+/** Where sections go: two static methods, `begin(Ljava/lang/String;)V` and `end()V`. */
+data class Target(val owner: String, val begin: String, val end: String) {
+    companion object {
+        /** The library's. */
+        val LIBRARY = Target("dev/tracetee/MethodTrace", "begin", "end")
+    }
+}
+
+/**
+ * Puts a section around each method that the rules mean: its name is the method's id. Thread-safe where its
+ * [Ids] are.
+ *
+ * Left alone without a word: abstract and native methods, which have no code; bridges, which call what has a
+ * section; what is trivial, if the rules say so.
+ */
+class Transformer(
+    private val rules: Rules,
+    private val ids: Ids,
+    private val target: Target = Target.LIBRARY,
+) {
+    fun transform(classFile: ByteArray): Transformed {
+        val reader = ClassReader(classFile)
+        if (!rules.mayInclude(reader.className.replace('/', '.'))) return Transformed(null, emptyList(), emptyList())
+        val skipped = ArrayList<Pair<Method, Skipped>>()
+        val tooLarge = HashSet<String>()
+        while (true) {
+            // Frames and constants of methods that stay are copied as they are.
+            val writer = ClassWriter(reader, ClassWriter.COMPUTE_MAXS)
+            val visitor = visitor(writer, tooLarge)
+            reader.accept(visitor, ClassReader.EXPAND_FRAMES)
+            try {
+                val bytes = if (visitor.methods.isEmpty()) null else writer.toByteArray()
+                return Transformed(bytes, visitor.methods, visitor.skipped + skipped)
+            } catch (error: MethodTooLargeException) {
+                val key = error.methodName + error.descriptor
+                // The original itself is no larger than may be.
+                check(tooLarge.add(key)) { "${reader.className}.$key: $error" }
+                skipped.add(visitor.methods.first { it.name + it.descriptor == key } to Skipped.TOO_LARGE)
+            }
+        }
+    }
+
+    /** For those who drive ASM themselves, as the Android Gradle plugin does. They need `EXPAND_FRAMES`. */
+    fun visitor(next: ClassVisitor, leaveAlone: Set<String> = emptySet()): TracingVisitor =
+        TracingVisitor(next, rules, ids, target, leaveAlone)
+}
+
+/** One class on its way. */
+class TracingVisitor internal constructor(
+    next: ClassVisitor,
+    private val rules: Rules,
+    private val ids: Ids,
+    private val target: Target,
+    private val leaveAlone: Set<String>,
+) : ClassVisitor(API, next) {
+    val methods = ArrayList<Method>()
+    val skipped = ArrayList<Pair<Method, Skipped>>()
+    private var owner = ""
+    private var version = 0
+    private var superName: String? = null
+
+    override fun visit(version: Int, access: Int, name: String, signature: String?, superName: String?, interfaces: Array<out String>?) {
+        owner = name
+        this.version = version and 0xffff
+        this.superName = superName
+        super.visit(version, access, name, signature, superName, interfaces)
+    }
+
+    override fun visitMethod(access: Int, name: String, descriptor: String, signature: String?, exceptions: Array<out String>?): MethodVisitor? {
+        val next = super.visitMethod(access, name, descriptor, signature, exceptions) ?: return null
+        val hasCode = access and (Opcodes.ACC_ABSTRACT or Opcodes.ACC_NATIVE) == 0
+        val isMeant = hasCode && access and Opcodes.ACC_BRIDGE == 0 && name + descriptor !in leaveAlone &&
+            rules.includes(owner.replace('/', '.'), name)
+        if (!isMeant) return next
+        return object : MethodNode(API, access, name, descriptor, signature, exceptions) {
+            override fun visitEnd() {
+                write(this, next)
+            }
+        }
+    }
+
+    private fun write(code: MethodNode, next: MethodVisitor) {
+        if (rules.skipTrivial && Trivial.isTrivial(code)) return code.accept(next)
+        val method = Method(ids.of(owner, code.name, code.desc), code.access, owner, code.name, code.desc)
+        val traced = MethodNode(API, code.access, code.name, code.desc, code.signature, code.exceptions.toTypedArray())
+        val section = SectionVisitor(traced, method, target, version >= Opcodes.V1_6)
+        code.accept(section)
+        if (section.beginnings == 1) {
+            methods.add(method)
+            traced.accept(next)
+        } else {
+            if (section.beginnings > 1) skipped.add(method to Skipped.SEVERAL_BEGINNINGS)
+            code.accept(next)
+        }
+    }
+
+    internal companion object {
+        const val API = Opcodes.ASM9
+    }
+}
