@@ -16,14 +16,16 @@ android {
     }
     // Where `cargoNdk` puts the libraries.
     sourceSets["main"].jniLibs.directories.add(layout.buildDirectory.dir("jniLibs").get().asFile.path)
-    testOptions.unitTests.all { it.useJUnitPlatform() }
+    testOptions.unitTests.isIncludeAndroidResources = true
 }
 
 dependencies {
     implementation(libs.androidx.startup)
     // Only an app that calls JankHook needs it, and brings it.
     compileOnly(libs.androidx.metrics)
-    testImplementation(libs.junit.jupiter)
+    testImplementation(libs.robolectric)
+    testImplementation(libs.junit4)
+    // AppTest needs the agent for this machine, and the collector: see there.
 }
 
 // The agent: `cargo install cargo-ndk`, and `rustup target add aarch64-linux-android armv7-linux-androideabi

@@ -8,7 +8,7 @@ import androidx.metrics.performance.JankStats
  * The agent's own trigger `{"jank": {…}}` needs no JankStats: it judges the frames' sections. This is for apps
  * that have tuned JankStats and want the trace that belongs to its numbers.
  *
- * The app brings `androidx.metrics:metrics-performance`.
+ * The app brings `androidx.metrics:metrics-performance`, which is for API 23 and up.
  */
 class JankHook private constructor(private val stats: JankStats) {
     /** Whether it listens. */

@@ -49,7 +49,7 @@ class Rules(
 
     companion object {
         // What a section calls would call itself.
-        private val ALWAYS_EXCLUDED = listOf("dev.tracetee.**", "android.os.Trace")
+        private val ALWAYS_EXCLUDED = listOf("dev.tracetee.*", "dev.tracetee.coroutines.*", "android.os.Trace")
 
         /** Reads lines `include PATTERN`, `exclude PATTERN`, `trivial`; `#` at a line's start is a comment. */
         fun parse(text: String, source: String): Rules {

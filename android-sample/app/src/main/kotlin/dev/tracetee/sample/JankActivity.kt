@@ -1,0 +1,114 @@
+package dev.tracetee.sample
+
+import android.app.Activity
+import android.content.ComponentName
+import android.content.Context
+import android.content.Intent
+import android.content.ServiceConnection
+import android.net.Uri
+import android.os.Build
+import android.os.Bundle
+import android.os.IBinder
+import android.widget.Button
+import android.widget.LinearLayout
+import android.widget.ScrollView
+import android.widget.TextView
+import android.widget.Toast
+import dev.tracetee.JankHook
+import dev.tracetee.Tracetee
+import dev.tracetee.coroutines.launch
+import dev.tracetee.coroutines.tracing
+import dev.tracetee.coroutines.withContext
+import java.io.File
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.SupervisorJob
+import kotlinx.coroutines.cancel
+import kotlinx.coroutines.delay
+
+/** One button for each kind of jank, and for what one does with a trace. */
+class JankActivity : Activity() {
+    private val scope = CoroutineScope(SupervisorJob() + Dispatchers.Main + tracing())
+    private lateinit var status: TextView
+    private lateinit var rows: LinearLayout
+    private var slow: IBinder? = null
+    private var jank: JankHook? = null
+
+    private val connection = object : ServiceConnection {
+        override fun onServiceConnected(name: ComponentName, service: IBinder) {
+            slow = service
+        }
+
+        override fun onServiceDisconnected(name: ComponentName) {
+            slow = null
+        }
+    }
+
+    override fun onCreate(state: Bundle?) {
+        super.onCreate(state)
+        status = TextView(this)
+        rows = LinearLayout(this).apply { orientation = LinearLayout.VERTICAL }
+        val list = LinearLayout(this).apply { orientation = LinearLayout.VERTICAL }
+        list.addView(status)
+        fun button(text: Int, act: () -> Unit) =
+            list.addView(Button(this).apply { setText(text); setOnClickListener { act() } })
+        button(R.string.start) { start() }
+        button(R.string.stop) { stop() }
+        button(R.string.share) { share() }
+        button(R.string.health) { show(Tracetee.health() ?: Tracetee.lastError ?: getString(R.string.nothing)) }
+        button(R.string.jank_binder) { Janks.binder(slow) }
+        button(R.string.jank_inflate) { Janks.inflate(this, rows) }
+        button(R.string.jank_lock) { Janks.lock() }
+        button(R.string.jank_gc) { Janks.garbage() }
+        button(R.string.jank_disk) { Janks.disk(cacheDir) }
+        button(R.string.coroutines) { coroutines() }
+        list.addView(rows)
+        setContentView(ScrollView(this).apply { addView(list) })
+        if (Build.VERSION.SDK_INT >= 23) jank = JankHook.attach(window, overMs = 100)
+        bindService(Intent(this, SlowService::class.java), connection, Context.BIND_AUTO_CREATE)
+    }
+
+    override fun onDestroy() {
+        jank?.isTracking = false
+        unbindService(connection)
+        scope.cancel()
+        super.onDestroy()
+    }
+
+    private fun start() {
+        if (Tracetee.openWindow("hand")) show(getString(R.string.recording)) else show(Tracetee.lastError.orEmpty())
+    }
+
+    private fun stop() {
+        if (!Tracetee.closeWindow("hand")) show(Tracetee.lastError.orEmpty())
+    }
+
+    /** The newest capture that waits in the spool: `.ftrace.zst`, which Perfetto opens once it is unpacked. */
+    private fun share() {
+        val newest = File(filesDir, "tracetee/spool/ready").listFiles()?.maxByOrNull { it.lastModified() }
+        if (newest == null) {
+            show(getString(R.string.nothing))
+            return
+        }
+        show(getString(R.string.stopped, newest.name, newest.length() / 1024))
+        val send = Intent(Intent.ACTION_SEND)
+            .setType("application/octet-stream")
+            .putExtra(Intent.EXTRA_STREAM, Uri.parse("content://$packageName.traces/${Uri.encode(newest.name)}"))
+            .addFlags(Intent.FLAG_GRANT_READ_URI_PERMISSION)
+        startActivity(Intent.createChooser(send, getString(R.string.share)))
+    }
+
+    /** One coroutine with its sections, on whatever thread it goes on. */
+    private fun coroutines() {
+        scope.launch("refresh") {
+            val loaded = withContext("load", Dispatchers.IO) { delay(20); (1..5).toList() }
+            val sum = withContext("compute", Dispatchers.Default) { Thread.sleep(5); loaded.sum() }
+            show(sum.toString())
+        }
+    }
+
+    private fun show(text: String) {
+        status.text = text
+        Toast.makeText(this, text.take(100), Toast.LENGTH_SHORT).show()
+    }
+}

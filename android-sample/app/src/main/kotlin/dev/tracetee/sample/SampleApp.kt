@@ -1,0 +1,30 @@
+package dev.tracetee.sample
+
+import android.app.Application
+import android.content.Context
+import dev.tracetee.Tracetee
+import dev.tracetee.TraceteeConfig
+import dev.tracetee.coroutines.CoroutineTracing
+
+/** Installs the agent as early as an app can. */
+class SampleApp : Application() {
+    override fun attachBaseContext(base: Context) {
+        super.attachBaseContext(base)
+        CoroutineTracing.isEnabled = true
+        Tracetee.install(base, TraceteeConfig(remoteConfig = CONFIG))
+    }
+
+    private companion object {
+        /** The app's start, every time; the five seconds before a janky frame; and by hand, from the screen. */
+        const val CONFIG = """{
+            "schema": 1, "seq": 1,
+            "budget": {"captures_per_hour": 30, "captures_per_day": 200},
+            "windows": [
+                {"id": "start", "opens": "app_start", "max_s": 5},
+                {"id": "hand", "opens": "manual", "max_s": 60},
+                {"id": "jank", "cool_down_s": 10,
+                 "opens": {"triggers": {"any": [{"jank": {"over_ms": 100}}, {"custom": {"name": "jankstats"}}],
+                                        "before_s": 5, "after_s": 1}}}]
+        }"""
+    }
+}

@@ -1,0 +1,202 @@
+package dev.tracetee
+
+import android.app.Activity
+import android.app.Application
+import android.app.job.JobScheduler
+import android.content.ComponentCallbacks2
+import android.content.Context
+import android.content.Intent
+import android.net.ConnectivityManager
+import android.net.NetworkCapabilities
+import android.os.BatteryManager
+import android.os.Bundle
+import java.io.File
+import java.net.ServerSocket
+import java.net.URL
+import java.util.concurrent.TimeUnit
+import org.json.JSONObject
+import org.junit.After
+import org.junit.Assert.assertEquals
+import org.junit.Assert.assertFalse
+import org.junit.Assert.assertNotNull
+import org.junit.Assert.assertTrue
+import org.junit.Assume.assumeTrue
+import org.junit.Test
+import org.junit.runner.RunWith
+import org.robolectric.Robolectric
+import org.robolectric.RobolectricTestRunner
+import org.robolectric.RuntimeEnvironment
+import org.robolectric.Shadows.shadowOf
+import org.robolectric.annotation.Config
+import org.robolectric.shadows.ShadowNetworkCapabilities
+
+/**
+ * The library in an app, with the real agent and the real collector; Android is Robolectric's. It needs
+ * `libtracetee.so` for this machine on `java.library.path` and the program in `TRACETEE`: without them it is
+ * skipped (tests/android/run has them).
+ */
+@RunWith(RobolectricTestRunner::class)
+@Config(sdk = [34], manifest = Config.NONE)
+class AppTest {
+    private val app: Application get() = RuntimeEnvironment.getApplication()
+    private val program = System.getenv("TRACETEE")
+    private var collector: Process? = null
+
+    @After
+    fun stop() {
+        Tracetee.uninstall()
+        collector?.destroy()?.let { collector!!.waitFor(10, TimeUnit.SECONDS) }
+    }
+
+    @Test
+    fun aCaptureIsConfiguredMadeAndDelivered() {
+        assumeTrue("skipped: TRACETEE is not set", program != null)
+        val store = File.createTempFile("store", "").apply { delete(); mkdirs() }
+        val url = collect(store, CONFIG)
+        network(metered = false)
+        assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig(collectorUrl = url, token = null)))
+        assertTrue("a second install changes nothing", Tracetee.install(app))
+        val scheduler = app.getSystemService(Context.JOB_SCHEDULER_SERVICE) as JobScheduler
+        val job = scheduler.allPendingJobs.single()
+        assertEquals(UploadService::class.java.name, job.service.className)
+        assertEquals(60 * 60 * 1000L, job.intervalMillis)
+
+        // The configuration comes from the collector.
+        val first = JSONObject(Tracetee.upload(app))
+        assertFalse("$first", first.has("error"))
+        await("a configuration") { control().optLong("seq", -1) == 7L || "\"seq\":7" in Tracetee.health()!! }
+        // The app's screens, and the main loop's answers.
+        val activity = Robolectric.buildActivity(Checkout::class.java)
+        assertTrue(Tracetee.openWindow("hand"))
+        await("a capture") { Tracetee.isRecording }
+        activity.setup()
+        Markers.instant("in the capture")
+        (app as ComponentCallbacks2).onTrimMemory(ComponentCallbacks2.TRIM_MEMORY_RUNNING_LOW)
+        assertTrue(Tracetee.closeWindow("hand"))
+        await("its end") { !Tracetee.isRecording }
+
+        await("the delivery") { JSONObject(Tracetee.upload(app)).optJSONArray("delivered")?.length() == 1 }
+        val delivered = store.walk().single { it.name.endsWith(".zst") }
+        val text = ProcessBuilder(program, "convert", delivered.path, "-o", "-", "--to", "ftrace").start()
+            .inputStream.bufferedReader().readText()
+        for (expected in listOf("I|", "in the capture", "screen:Checkout")) assertTrue("$expected: $text", expected in text)
+        val path = delivered.relativeTo(store).path
+        assertTrue(path, "app=${app.packageName}" in path)
+    }
+
+    @Test
+    fun withoutConsentNothingIsRecorded() {
+        assumeTrue("skipped: no libtracetee.so", Native.load())
+        assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig(remoteConfig = CONFIG)))
+        await("the configuration") { "\"seq\":7" in Tracetee.health()!! }
+        assertTrue(Tracetee.setConsent(false))
+        await("its effect") { Tracetee.openWindow("hand"); Thread.sleep(100); "consent" in Tracetee.health()!! }
+        assertFalse(Tracetee.isRecording)
+        assertTrue(Tracetee.setConsent(true))
+        await("a capture") { Tracetee.openWindow("hand"); Tracetee.isRecording }
+    }
+
+    @Test
+    fun theInitializerInstallsByTheManifest() {
+        assumeTrue("skipped: no libtracetee.so", Native.load())
+        val info = shadowOf(app.packageManager).getInternalMutablePackageInfo(app.packageName).applicationInfo!!
+        assertFalse("without an address", TraceteeInitializer().create(app))
+        info.metaData = Bundle().apply {
+            putString("dev.tracetee.COLLECTOR_URL", "https://traces.example.com")
+            putBoolean("dev.tracetee.ENABLED", false)
+        }
+        assertFalse("switched off", TraceteeInitializer().create(app))
+        info.metaData.putBoolean("dev.tracetee.ENABLED", true)
+        assertTrue(Tracetee.lastError, TraceteeInitializer().create(app))
+        assertTrue(Tracetee.isInstalled)
+        assertTrue(TraceteeInitializer().dependencies().isEmpty())
+    }
+
+    @Test
+    fun wrongSettingsAreToldAndTheAppGoesOn() {
+        assumeTrue("skipped: no libtracetee.so", Native.load())
+        assertFalse(Tracetee.install(app, TraceteeConfig(publicKey = "abc")))
+        assertTrue(Tracetee.lastError, "public_key" in Tracetee.lastError!!)
+        assertFalse(Tracetee.isInstalled)
+        assertFalse(Tracetee.install(app, TraceteeConfig(collectorUrl = "http://elsewhere.example.com")))
+        assertTrue(Tracetee.lastError, "http" in Tracetee.lastError!!)
+        assertTrue("error" in JSONObject(Tracetee.upload(app)).keys().asSequence().toList())
+        assertFalse(Tracetee.uninstall())
+    }
+
+    @Test
+    fun theNetworkIsTold() {
+        network(metered = true)
+        assertEquals("metered", NetState.of(app).getString("network"))
+        assertFalse(NetState.of(app).getBoolean("roaming"))
+        network(metered = true, roaming = true)
+        assertTrue(NetState.of(app).getBoolean("roaming"))
+        network(metered = false)
+        val state = NetState.of(app)
+        assertEquals("unmetered", state.getString("network"))
+        assertEquals(80, state.getInt("battery_percent"))
+        assertTrue(state.getBoolean("charging"))
+        shadowOf(app.getSystemService(Context.CONNECTIVITY_SERVICE) as ConnectivityManager).setActiveNetworkInfo(null)
+        assertEquals("none", NetState.of(app).getString("network"))
+    }
+
+    @Suppress("DEPRECATION")
+    private fun network(metered: Boolean, roaming: Boolean = false) {
+        val manager = app.getSystemService(Context.CONNECTIVITY_SERVICE) as ConnectivityManager
+        shadowOf(manager).setDefaultNetworkActive(true)
+        shadowOf(manager).setActiveNetworkInfo(
+            org.robolectric.shadows.ShadowNetworkInfo.newInstance(
+                android.net.NetworkInfo.DetailedState.CONNECTED,
+                if (metered) ConnectivityManager.TYPE_MOBILE else ConnectivityManager.TYPE_WIFI,
+                0,
+                true,
+                android.net.NetworkInfo.State.CONNECTED,
+            ),
+        )
+        val capabilities = ShadowNetworkCapabilities.newInstance()
+        if (!roaming) shadowOf(capabilities).addCapability(NetworkCapabilities.NET_CAPABILITY_NOT_ROAMING)
+        shadowOf(manager).setNetworkCapabilities(manager.activeNetwork, capabilities)
+        val battery = Intent(Intent.ACTION_BATTERY_CHANGED)
+            .putExtra(BatteryManager.EXTRA_LEVEL, 80)
+            .putExtra(BatteryManager.EXTRA_SCALE, 100)
+            .putExtra(BatteryManager.EXTRA_PLUGGED, BatteryManager.BATTERY_PLUGGED_AC)
+        app.sendStickyBroadcast(battery)
+    }
+
+    /** A collector of one's own; its address. */
+    private fun collect(store: File, config: String): String {
+        val port = ServerSocket(0).use { it.localPort }
+        val file = File(store, "remote.json").apply { writeText(config) }
+        collector = ProcessBuilder(program, "collect", "--listen", "127.0.0.1:$port", "--store", store.path, "--config", file.path)
+            .redirectErrorStream(true).redirectOutput(File(store, "log")).start()
+        val url = "http://127.0.0.1:$port"
+        await("the collector") {
+            try {
+                URL("$url/healthz").readText().isNotEmpty()
+            } catch (_: java.io.IOException) {
+                false
+            }
+        }
+        return url
+    }
+
+    private fun control(): JSONObject = Tracetee.health()?.let { JSONObject(it).optJSONObject("control") } ?: JSONObject()
+
+    /** The agent's thread looks four times a second; the main loop runs when it is told to. */
+    private fun await(what: String, isThere: () -> Boolean) {
+        val end = System.nanoTime() + 30_000_000_000
+        while (!isThere()) {
+            assertTrue("$what did not come: ${Tracetee.health()} ${Tracetee.lastError}", System.nanoTime() < end)
+            shadowOf(android.os.Looper.getMainLooper()).idle()
+            Thread.sleep(20)
+        }
+    }
+
+    class Checkout : Activity()
+
+    private companion object {
+        const val CONFIG = """{"schema": 1, "seq": 7, "upload": {"poll_s": 60},
+            "budget": {"captures_per_hour": 100, "captures_per_day": 100},
+            "windows": [{"id": "hand", "opens": "manual", "max_s": 60}]}"""
+    }
+}

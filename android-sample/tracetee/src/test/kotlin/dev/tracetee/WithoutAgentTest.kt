@@ -1,0 +1,40 @@
+package dev.tracetee
+
+import org.json.JSONObject
+import org.junit.Assert.assertEquals
+import org.junit.Assert.assertFalse
+import org.junit.Assert.assertNotNull
+import org.junit.Assert.assertNull
+import org.junit.Assert.assertTrue
+import org.junit.Assume.assumeFalse
+import org.junit.Test
+import org.junit.runner.RunWith
+import org.robolectric.RobolectricTestRunner
+import org.robolectric.RuntimeEnvironment
+import org.robolectric.annotation.Config
+
+/** An app whose APK lacks the library for its processor: nothing throws, and the reason is told. */
+@RunWith(RobolectricTestRunner::class)
+@Config(sdk = [34], manifest = Config.NONE)
+class WithoutAgentTest {
+    @Test
+    fun theAppGoesOn() {
+        assumeFalse("skipped: libtracetee.so is here", Native.load())
+        val app = RuntimeEnvironment.getApplication()
+        assertFalse(Tracetee.install(app, TraceteeConfig(collectorUrl = "https://traces.example.com")))
+        assertTrue(Tracetee.lastError, "libtracetee.so" in Tracetee.lastError!!)
+        assertFalse(Tracetee.isInstalled || Tracetee.isRecording)
+        assertFalse(Tracetee.startCapture() || Tracetee.stopCapture() || Tracetee.trigger("x") || Tracetee.uninstall())
+        assertNull(Tracetee.health())
+        assertNotNull(JSONObject(Tracetee.upload(app)).getString("error"))
+        Tracetee.setScreen("x")
+        assertEquals(42, trace("x") { trace({ "y" }) { 42 } })
+        Markers.beginAsync("a", 1)
+        Markers.endAsync("a", 1)
+        Markers.beginTrack("t", "a", 1)
+        Markers.endTrack("t", "a", 1)
+        Markers.counter("c", 1)
+        Markers.instant("i")
+        Section.begin("s").close()
+    }
+}
