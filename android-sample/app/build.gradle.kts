@@ -1,7 +1,8 @@
 // The sample app: a screen that janks on demand, and a trace of it to share.
 plugins {
     alias(libs.plugins.android.application)
-    alias(libs.plugins.tracetee.instrument)
+    // Of the included build.
+    id("dev.tracetee.instrument")
 }
 
 android {
