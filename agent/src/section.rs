@@ -139,7 +139,10 @@ pub(crate) fn record_on(kind: Kind, track: &[u8], name: &[u8], number: Option<i6
     let mut names = [0; 2 * MAX_NAME_BYTES];
     let (track_bytes, name_bytes) =
         (track.len().min(MAX_NAME_BYTES), name.len().min(MAX_NAME_BYTES));
-    names[..track_bytes].copy_from_slice(&track[..track_bytes]);
+    for (to, &byte) in names.iter_mut().zip(&track[..track_bytes]) {
+        // A bar would end it there.
+        *to = if byte == b'|' { b' ' } else { byte };
+    }
     names[track_bytes..track_bytes + name_bytes].copy_from_slice(&name[..name_bytes]);
     put(kind, track_bytes, &names[..track_bytes + name_bytes], number)
 }
