@@ -23,6 +23,7 @@ dependencies {
     implementation(libs.androidx.startup)
     // Only an app that calls JankHook needs it, and brings it.
     compileOnly(libs.androidx.metrics)
+    testImplementation(libs.androidx.metrics)
     testImplementation(libs.robolectric)
     testImplementation(libs.junit4)
     // AppTest needs the agent for this machine, and the collector: see there.

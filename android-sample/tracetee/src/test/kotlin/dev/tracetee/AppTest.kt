@@ -10,6 +10,7 @@ import android.net.ConnectivityManager
 import android.net.NetworkCapabilities
 import android.os.BatteryManager
 import android.os.Bundle
+import android.view.FrameMetrics
 import java.io.File
 import java.net.ServerSocket
 import java.net.URL
@@ -28,6 +29,7 @@ import org.robolectric.RobolectricTestRunner
 import org.robolectric.RuntimeEnvironment
 import org.robolectric.Shadows.shadowOf
 import org.robolectric.annotation.Config
+import org.robolectric.shadows.FrameMetricsBuilder
 import org.robolectric.shadows.ShadowNetworkCapabilities
 
 /**
@@ -122,6 +124,36 @@ class AppTest {
         assertTrue(Tracetee.lastError, "http" in Tracetee.lastError!!)
         assertTrue("error" in JSONObject(Tracetee.upload(app)).keys().asSequence().toList())
         assertFalse(Tracetee.uninstall())
+    }
+
+    @Test
+    fun jankStatsVerdictsFireTheTrigger() {
+        assumeTrue("skipped: no libtracetee.so", Native.load())
+        val config = """{"schema": 1, "seq": 8, "windows": [{"id": "jank", "opens": {"triggers":
+            {"any": [{"custom": {"name": "jankstats"}}], "before_s": 1, "after_s": 1}}}]}"""
+        assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig(remoteConfig = config)))
+        await("the flight recorder") { Tracetee.isRecording }
+        val window = Robolectric.buildActivity(Checkout::class.java).setup().get().window
+        val hook = JankHook.attach(window, overMs = 100)
+        assertTrue(hook.isTracking)
+        // JankStats begins to listen on the main loop's next turn.
+        shadowOf(android.os.Looper.getMainLooper()).idle()
+        fun frame(ms: Long) = shadowOf(window).reportOnFrameMetricsAvailable(
+            FrameMetricsBuilder()
+                .setMetric(FrameMetrics.TOTAL_DURATION, ms * 1_000_000)
+                .setMetric(FrameMetrics.DEADLINE, 16_000_000)
+                .setMetric(FrameMetrics.INTENDED_VSYNC_TIMESTAMP, System.nanoTime() + 1_000_000_000)
+                .setMetric(FrameMetrics.VSYNC_TIMESTAMP, System.nanoTime() + 1_000_000_000)
+                .setMetric(FrameMetrics.DRAW_DURATION, ms * 1_000_000)
+                .build(),
+        )
+        for (ms in listOf(8L, 60L)) frame(ms)
+        Thread.sleep(600)
+        assertTrue(Tracetee.health(), control().isNull("last_capture") && "fired" !in control().getString("state"))
+        frame(200)
+        await("a capture") { !control().isNull("last_capture") }
+        assertTrue(Tracetee.health(), "jankstats" in control().toString())
+        hook.isTracking = false
     }
 
     @Test
