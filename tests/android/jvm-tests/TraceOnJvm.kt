@@ -51,7 +51,40 @@ fun main(arguments: Array<String>) {
     // Errors are told, and nothing is thrown.
     check(!Tracetee.startCapture("""{"tags": ["nonsense"]}""") && "nonsense" in Tracetee.lastError!!)
     check(!Tracetee.stopCapture() && !Tracetee.dump(File("/nowhere/x")) && !Tracetee.trigger("x"))
+    byConfiguration(File(out, "installed-$api"), cachedBefore)
     println("API $api: ${file.length()} bytes")
+}
+
+/** A window of a configuration opens and closes on the agent's own thread, which has to reach Java's tags. */
+private fun byConfiguration(directory: File, cachedBefore: Long?) {
+    directory.deleteRecursively()
+    directory.mkdirs()
+    val config = File(directory, "remote.json")
+    config.writeText(
+        """{"schema": 1, "seq": 1, "windows": [{"id": "hand", "opens": "manual", "tags": ["app"], "max_s": 60}]}""",
+    )
+    // What Tracetee.install does where there is a Context.
+    val settings = JSONObject().put("directory", File(directory, "agent").path).put("config_file", config.path)
+    val native = Class.forName("dev.tracetee.Native")
+    val error = native.getMethod("install", String::class.java).invoke(null, settings.toString())
+    check(error == null) { "$error" }
+    await("a window") { Tracetee.openWindow("hand") && Tracetee.isRecording }
+    if (Build.VERSION.SDK_INT <= 29) check(cachedTags() == 0x1001L) { "cached: ${cachedTags()}" }
+    trace("in the window") { Thread.sleep(1) }
+    check(Tracetee.closeWindow("hand"))
+    await("its end") { !Tracetee.isRecording }
+    val ready = File(directory, "agent/spool/ready")
+    await("the capture") { ready.list().orEmpty().size == 1 }
+    await("the tags of before") { cachedTags() == cachedBefore }
+    check(native.getMethod("uninstall").invoke(null) == null)
+}
+
+private fun await(what: String, isThere: () -> Boolean) {
+    val end = System.nanoTime() + 20_000_000_000
+    while (!isThere()) {
+        check(System.nanoTime() < end) { "$what did not come: ${Tracetee.health()}" }
+        Thread.sleep(10)
+    }
 }
 
 private fun fromKotlin(n: Int) {

@@ -127,6 +127,26 @@ class AppTest {
     }
 
     @Test
+    fun aMainLoopThatDoesNotAnswerIsCaptured() {
+        assumeTrue("skipped: no libtracetee.so", Native.load())
+        val config = """{"schema": 1, "seq": 9, "windows": [{"id": "blocked", "opens": {"triggers":
+            {"any": [{"blocked": {"over_s": 2}}], "before_s": 1, "after_s": 1}}}]}"""
+        assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig(remoteConfig = config)))
+        await("the flight recorder") { Tracetee.isRecording }
+        // It answers, here and there.
+        val end = System.nanoTime() + 4_000_000_000
+        await("four seconds") { System.nanoTime() > end }
+        assertTrue(Tracetee.health(), control().isNull("last_capture"))
+        // It does not: nobody idles it.
+        val patience = System.nanoTime() + 30_000_000_000
+        while (control().isNull("last_capture")) {
+            assertTrue("no capture: ${Tracetee.health()}", System.nanoTime() < patience)
+            Thread.sleep(50)
+        }
+        assertTrue(Tracetee.health(), "blocked" in control().toString())
+    }
+
+    @Test
     fun jankStatsVerdictsFireTheTrigger() {
         assumeTrue("skipped: no libtracetee.so", Native.load())
         val config = """{"schema": 1, "seq": 8, "windows": [{"id": "jank", "opens": {"triggers":
