@@ -58,7 +58,8 @@ internal class SectionVisitor private constructor(
             call(target.end, "()V")
             out.visitInsn(ATHROW)
         }
-        super.visitMaxs(maxStack, maxLocals)
+        // The id, on top of whatever is there; the Android Gradle plugin's writer takes what is said here.
+        super.visitMaxs(maxStack + 1, maxLocals)
     }
 
     private fun call(name: String, descriptor: String) = out.visitMethodInsn(INVOKESTATIC, target.owner, name, descriptor, false)

@@ -6,6 +6,7 @@ import org.objectweb.asm.ClassWriter
 import org.objectweb.asm.MethodTooLargeException
 import org.objectweb.asm.MethodVisitor
 import org.objectweb.asm.Opcodes
+import org.objectweb.asm.commons.CodeSizeEvaluator
 import org.objectweb.asm.tree.MethodNode
 
 /** Why a method that the rules mean has no section. */
@@ -50,7 +51,7 @@ class Transformer(
         while (true) {
             // Frames and constants of methods that stay are copied as they are.
             val writer = ClassWriter(reader, ClassWriter.COMPUTE_MAXS)
-            val visitor = visitor(writer, tooLarge)
+            val visitor = TracingVisitor(writer, rules, ids, target, tooLarge, isSizeJudged = false)
             reader.accept(visitor, ClassReader.EXPAND_FRAMES)
             try {
                 val bytes = if (visitor.methods.isEmpty()) null else writer.toByteArray()
@@ -64,9 +65,12 @@ class Transformer(
         }
     }
 
-    /** For those who drive ASM themselves, as the Android Gradle plugin does. They need `EXPAND_FRAMES`. */
-    fun visitor(next: ClassVisitor, leaveAlone: Set<String> = emptySet()): TracingVisitor =
-        TracingVisitor(next, rules, ids, target, leaveAlone)
+    /**
+     * For those who drive ASM themselves, as the Android Gradle plugin does. They need `EXPAND_FRAMES`, and no
+     * computing. They get no second try, so a method that may be too large is left alone at once.
+     */
+    fun visitor(next: ClassVisitor): TracingVisitor =
+        TracingVisitor(next, rules, ids, target, leaveAlone = emptySet(), isSizeJudged = true)
 }
 
 /** One class on its way. */
@@ -76,6 +80,7 @@ class TracingVisitor internal constructor(
     private val ids: Ids,
     private val target: Target,
     private val leaveAlone: Set<String>,
+    private val isSizeJudged: Boolean,
 ) : ClassVisitor(API, next) {
     val methods = ArrayList<Method>()
     val skipped = ArrayList<Pair<Method, Skipped>>()
@@ -109,16 +114,30 @@ class TracingVisitor internal constructor(
         val traced = MethodNode(API, code.access, code.name, code.desc, code.signature, code.exceptions.toTypedArray())
         val section = SectionVisitor(traced, method, target, version >= Opcodes.V1_6)
         code.accept(section)
-        if (section.beginnings == 1) {
+        val skip = when {
+            section.beginnings > 1 -> Skipped.SEVERAL_BEGINNINGS
+            isSizeJudged && mayBeTooLarge(traced) -> Skipped.TOO_LARGE
+            else -> null
+        }
+        if (skip != null) skipped.add(method to skip)
+        if (skip == null && section.beginnings == 1) {
             methods.add(method)
             traced.accept(next)
         } else {
-            if (section.beginnings > 1) skipped.add(method to Skipped.SEVERAL_BEGINNINGS)
             code.accept(next)
         }
     }
 
+    private fun mayBeTooLarge(code: MethodNode): Boolean {
+        val size = CodeSizeEvaluator(null)
+        code.accept(size)
+        return size.maxSize > MAX_CODE_BYTES
+    }
+
     internal companion object {
         const val API = Opcodes.ASM9
+
+        /** What a class file's format lets a method have. */
+        const val MAX_CODE_BYTES = 65_535
     }
 }

@@ -9,6 +9,7 @@ import org.junit.jupiter.api.Assertions.assertThrows
 import org.junit.jupiter.api.Assertions.assertTrue
 import org.junit.jupiter.api.BeforeEach
 import org.junit.jupiter.api.Test
+import org.objectweb.asm.ClassReader
 import org.objectweb.asm.ClassWriter
 import org.objectweb.asm.Label
 import org.objectweb.asm.MethodVisitor
@@ -135,6 +136,44 @@ class TransformerTest {
         val type = Loader(javaClass.classLoader, mapOf("Generated" to done.bytes!!)).loadClass("Generated")
         assertEquals(16_382, type.getMethod("large").invoke(null))
         assertEquals(4, type.getMethod("small").invoke(null))
+    }
+
+    /** COPY_FRAMES: frames expanded, a writer that computes nothing, and no second try. */
+    @Test
+    fun asTheAndroidPluginDrivesItClassesRunAndLargeMethodsAreLeftAlone() {
+        fun driven(bytes: ByteArray): Pair<ByteArray, TracingVisitor> {
+            val writer = ClassWriter(0)
+            val visitor = Transformer(Rules(skipTrivial = false), CountedIds(), Recorder.TARGET).visitor(writer)
+            ClassReader(bytes).accept(visitor, ClassReader.EXPAND_FRAMES)
+            return writer.toByteArray() to visitor
+        }
+        val (subject, visitor) = driven(file(SUBJECT))
+        visitor.methods.forEach { methods[it.id.toString()] = it.name }
+        val type = Loader(javaClass.classLoader, mapOf(SUBJECT to subject)).loadClass(SUBJECT)
+        val made = make(type, 5, false)
+        taken()
+        for ((name, arguments) in listOf("area" to emptyList<Any>(), "slots" to listOf<Any>(2), "locked" to listOf<Any>(4), "setLabel" to listOf<Any>("x"), "branches" to listOf<Any>(2))) {
+            call(made, name, *arguments.toTypedArray())
+        }
+        val seen = taken()
+        assertTrue(seen.startsWith("area E slots E locked area E E setLabel E branches E"), seen)
+        assertEquals("caught x", call(made, "catches"))
+
+        val generated = generated(Opcodes.V11) { writer ->
+            for ((name, nops) in listOf("large" to 65_530, "nothing" to 0)) {
+                method(writer, name, "()V") {
+                    repeat(nops) { visitInsn(Opcodes.NOP) }
+                    visitInsn(Opcodes.RETURN)
+                }
+            }
+        }
+        val (bytes, of) = driven(generated)
+        assertEquals(listOf("large" to Skipped.TOO_LARGE), of.skipped.map { it.first.name to it.second })
+        val loaded = Loader(javaClass.classLoader, mapOf("Generated" to bytes)).loadClass("Generated")
+        loaded.getMethod("large").invoke(null)
+        taken()
+        loaded.getMethod("nothing").invoke(null)
+        assertEquals(2, Recorder.take().size)
     }
 
     @Test
