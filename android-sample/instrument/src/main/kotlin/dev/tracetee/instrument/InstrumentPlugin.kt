@@ -85,7 +85,9 @@ class InstrumentPlugin : Plugin<Project> {
             val mapping = project.tasks.register(name, MappingTask::class.java) { task ->
                 task.description = "Writes which id is which method of ${variant.name}."
                 task.group = "tracetee"
-                task.target.set(Target.LIBRARY.owner)
+                task.include.set(settings.include)
+                task.exclude.set(settings.exclude)
+                task.skipTrivial.set(settings.skipTrivial)
                 task.mapping.set(project.layout.buildDirectory.file("outputs/tracetee/${variant.name}/mapping.txt"))
             }
             val artifacts = ScopedArtifacts.Scope.ALL.takeIf { settings.libraries.get() } ?: ScopedArtifacts.Scope.PROJECT
@@ -112,19 +114,25 @@ abstract class VisitorFactory : AsmClassVisitorFactory<VisitorFactory.Parameters
     override fun isInstrumentable(classData: ClassData): Boolean = rules().mayInclude(classData.className)
 }
 
-/** Reads the mapping off the instrumented classes: each method whose section has its own id. */
+/**
+ * Writes the mapping of a variant's classes, whether they come to it before they are instrumented or behind: an
+ * id is made from its method alone.
+ */
 @CacheableTask
 abstract class MappingTask : DefaultTask() {
     @get:Classpath abstract val jars: ListProperty<RegularFile>
     @get:Classpath abstract val directories: ListProperty<Directory>
-    @get:Input abstract val target: Property<String>
+    @get:Input abstract val include: ListProperty<String>
+    @get:Input abstract val exclude: ListProperty<String>
+    @get:Input abstract val skipTrivial: Property<Boolean>
     @get:OutputFile abstract val mapping: RegularFileProperty
 
     @TaskAction
     fun write() {
         val classes = directories.get().asSequence().flatMap { it.asFile.walk() }.filter { it.extension == "class" }
             .map(File::readBytes) + jars.get().asSequence().flatMap { jar -> classesOf(jar.asFile) }
-        val methods = classes.flatMap { InstrumentedMethods.of(it, target.get()) }.toList()
+        val transformer = Transformer(Rules(include.get(), exclude.get(), skipTrivial.get()), HashedIds)
+        val methods = classes.flatMap { InstrumentedMethods.orWouldBe(it, transformer) }.toList()
         val shared = methods.groupBy { it.id }.values.filter { it.size > 1 }
         shared.forEach { same -> logger.warn("tracetee: one id for ${same.joinToString { it.line() }}") }
         mapping.get().asFile.writeText(methods.sortedBy { it.line() }.joinToString("") { it.line() + "\n" })
@@ -141,6 +149,10 @@ abstract class MappingTask : DefaultTask() {
 
 /** The methods of a class that have a section. */
 internal object InstrumentedMethods {
+    /** Those of an instrumented class; of another one those that would have a section. */
+    fun orWouldBe(classFile: ByteArray, transformer: Transformer): List<Method> =
+        of(classFile, Target.LIBRARY.owner).ifEmpty { transformer.transform(classFile).methods }
+
     fun of(classFile: ByteArray, target: String): List<Method> {
         val found = ArrayList<Method>()
         val reader = ClassReader(classFile)

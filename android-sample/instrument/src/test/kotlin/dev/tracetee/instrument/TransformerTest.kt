@@ -257,9 +257,11 @@ class TransformerTest {
     }
 
     @Test
-    fun theMappingIsReadOffTheInstrumentedClassesAsThePluginDoes() {
+    fun thePluginsMappingIsThatOfClassesBeforeAndBehindTheirInstrumentation() {
         val done = Transformer(Rules(), HashedIds).transform(file(SUBJECT))
         assertEquals(done.methods, InstrumentedMethods.of(done.bytes!!, Target.LIBRARY.owner))
+        val transformer = Transformer(Rules(), HashedIds)
+        for (bytes in listOf(file(SUBJECT), done.bytes)) assertEquals(done.methods, InstrumentedMethods.orWouldBe(bytes, transformer))
         val again = Transformer(Rules(), HashedIds).transform(file(SUBJECT))
         assertArrayEquals(done.bytes, again.bytes)
         assertTrue(done.methods.all { it.id in 0 until (1L shl 48) })
