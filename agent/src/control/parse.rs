@@ -31,9 +31,10 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Parsed, Wrong> {
         }
     }
     // From the text: a field that is there twice would be lost in the value.
-    let document: Document = serde_json::from_slice(bytes).map_err(|error| Wrong {
-        path: path_at(bytes, error.line(), error.column()),
-        reason: error.to_string(),
+    let document: Document = serde_json::from_slice(bytes).map_err(|error| {
+        let reason = error.to_string();
+        let path = named(path_at(bytes, error.line(), error.column()), &reason);
+        Wrong { path, reason }
     })?;
     document.check()?;
     let mut warnings = Vec::new();
@@ -42,6 +43,19 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Parsed, Wrong> {
         find_unknown(&value, &known, "", &mut warnings);
     }
     Ok(Parsed { document, warnings })
+}
+
+/// A field that is there twice is noticed while the field before it is the last one known.
+fn named(path: String, reason: &str) -> String {
+    let twice = reason.strip_prefix("duplicate field `").and_then(|rest| rest.split('`').next());
+    match twice {
+        Some(field) => match path.rsplit_once('.') {
+            Some((parent, _)) => format!("{parent}.{field}"),
+            None => field.to_owned(),
+        },
+        None if path.is_empty() => "document".to_owned(),
+        None => path,
+    }
 }
 
 fn find_unknown(given: &Value, known: &Value, path: &str, warnings: &mut Vec<String>) {
@@ -107,6 +121,12 @@ mod tests {
             ("[]".to_owned(), "schema: is missing"),
             (r#"{"schema": 1"#.to_owned(), "document: EOF"),
             (r#"{"schema": 1}"#.to_owned(), "seq: is missing"),
+            (r#"{"schema": 1, "seq": 4, "": 1, "seq": 4}"#.to_owned(), "seq: duplicate field"),
+            (r#"{"schema": 1, "seq": 4, "x": 1, "seq": 4}"#.to_owned(), "seq: duplicate field"),
+            (
+                r#"{"schema": 1, "seq": 4, "kill": {"on": true, "x": 1, "on": true}}"#.to_owned(),
+                "kill.on: duplicate field",
+            ),
             (r#"{"schema": 2, "seq": 1}"#.to_owned(), "schema: 2 is not 1"),
             (r#"{"schema": 1, "seq": -1}"#.to_owned(), "seq: invalid value: integer `-1`"),
             (r#"{"schema": 1, "seq": 1, "kill": {"on": 1}}"#.to_owned(), "kill.on: invalid type"),
