@@ -397,6 +397,18 @@ fn names_that_would_break_a_line_are_changed_and_counted() {
 }
 
 #[test]
+fn a_thread_whose_name_begins_as_a_comment_is_no_comment() {
+    // Found by the fuzzer: zeros before the sign become blanks, and those are trimmed.
+    let text = "# tracer: nop\n \0#a-5 (5) [000] ...1 1.000001: tracing_mark_write: B|5|x\n";
+    let trace = tracetee_trace::text::read(text.as_bytes()).unwrap();
+    assert_eq!(trace.slice_count(), 1);
+    let mut out = Vec::new();
+    write(&trace, Format::Ftrace, &mut out).unwrap();
+    let again = tracetee_trace::text::read(out.as_slice()).unwrap();
+    assert_eq!(again.slice_count(), 1, "{}", String::from_utf8_lossy(&out));
+}
+
+#[test]
 fn deep_nesting_is_written_in_every_format() {
     let mut text = "# tracer: nop\n".to_owned();
     for depth in 0..200_000 {

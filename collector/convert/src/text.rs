@@ -68,7 +68,7 @@ impl<'a> Lines<'a> {
         for &(_, id) in trace.threads.values().flat_map(|thread| &thread.names) {
             let name = names.get(id.number() as usize).map_or("", |name| name);
             if !is_task(name) {
-                tasks.entry(id).or_insert_with(|| name.replace('-', "_").into());
+                tasks.entry(id).or_insert_with(|| name.replace(['-', '#'], "_").into());
             }
         }
         left.add("names changed", changed + tasks.len() as u64);

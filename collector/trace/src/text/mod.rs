@@ -28,8 +28,11 @@ pub use passage::{Outline, Part, Passage, ThreadOutline};
 /// Whether a line of a thread of this name is read as one; a name may look like a line's beginning itself.
 #[must_use]
 pub fn is_task(name: &str) -> bool {
+    // What is trimmed away may have stood before a comment's beginning.
+    let task = name.trim_matches(|char: char| char.is_ascii_whitespace() || char == '\0');
     let line = format!("{name}-1 (1) [000] ...1 1.000000: e: p");
-    line::split(line.as_bytes()).is_ok_and(|line| line.task == name.trim_ascii().as_bytes())
+    !task.starts_with('#')
+        && line::split(line.as_bytes()).is_ok_and(|line| line.task == name.trim_ascii().as_bytes())
 }
 
 /// What a line's event says: `print` has the address of who printed before its text.
