@@ -3,6 +3,7 @@
 
 use crate::profile::escaped;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use tracetee_trace::Trace;
 
@@ -118,11 +119,18 @@ fn process_dump(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "app      {pid:9}     0       0      0 0      0 S {name:<27} {name}")?;
     }
     writeln!(out, "USER           PID   TID CMD")?;
+    let mut named: BTreeMap<u32, (u32, &str)> = BTreeMap::new();
+    for (&tid, &(pid, name)) in &trace.dumped {
+        named.insert(tid, (pid, trace.names.text(name)));
+    }
     for (key, thread) in &trace.threads {
         let name = thread.name(&trace.names);
         if let (Some(pid), true, false) = (thread.pid, *key == thread.tid, name.is_empty()) {
-            writeln!(out, "app      {pid:9} {:5} {}", thread.tid, one_line(name))?;
+            named.insert(thread.tid, (pid, name));
         }
+    }
+    for (tid, (pid, name)) in named {
+        writeln!(out, "app      {pid:9} {tid:5} {}", one_line(name))?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::left::Left;
 use crate::{cpu_times, states};
 use std::io::{self, Write};
-use tracetee_trace::{Event, FlowKind, NameId, Timeline, Trace};
+use tracetee_trace::{Async, Event, FlowKind, NameId, Timeline, Trace};
 
 /// Whose JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +64,23 @@ struct Writer<'a, W> {
     dialect: Dialect,
     is_first: bool,
     out: &'a mut W,
+}
+
+/// The id of an async slice, of its process: its cookie, and a hash of what else tells it from others. Perfetto
+/// pairs by the id alone.
+fn async_id(trace: &Trace, one: &Async) -> String {
+    // Chrome's own are told apart by their category, others by their track or their name.
+    let of = match (one.track, one.category) {
+        (Some(track), _) => track,
+        (None, NameId::NONE) => one.name,
+        (None, category) => category,
+    };
+    let kind = [u8::from(one.track.is_some()), u8::from(one.category == NameId::NONE)];
+    let text = trace.names.text(of).as_bytes();
+    let hash = kind.iter().chain(text).fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{:#x}.{hash:016x}", one.cookie.cast_unsigned())
 }
 
 fn quoted(text: &str) -> Box<str> {
@@ -191,14 +208,13 @@ impl<W: Write> Writer<'_, W> {
                     self.named(slice.name, slice.category)?;
                     self.cpu(cpu.map(|(begin_ns, _)| begin_ns))?;
                     self.args(thread.args.get(&place).copied())?;
-                } else if slice.ended {
+                } else {
                     self.head_of("E", key, None, at_ns)?;
                     self.named(slice.name, slice.category)?;
                     self.cpu(cpu.map(|(_, end_ns)| end_ns))?;
-                } else {
-                    return Ok(None);
                 }
             }
+            Event::StayOpen(..) => return Ok(None),
             Event::AsyncBegin(place) | Event::AsyncEnd(place) => {
                 let Some(one) = trace.asyncs.get(place) else { return Ok(None) };
                 let is_begin = matches!(event, Event::AsyncBegin(_));
@@ -206,7 +222,11 @@ impl<W: Write> Writer<'_, W> {
                     if is_begin { ("b", one.threads[0]) } else { ("e", one.threads[1]) };
                 self.head_of(ph, key, Some(one.pid), at_ns)?;
                 self.named(one.name, one.category)?;
-                self.id(one.cookie.cast_unsigned())?;
+                // catapult leaves out those without a category.
+                if one.category == NameId::NONE && self.dialect == Dialect::Chrome {
+                    self.out.write_all(b",\"cat\":\"\"")?;
+                }
+                write!(self.out, ",\"id2\":{{\"local\":\"{}\"}}", async_id(trace, one))?;
                 self.scope(one.track)?;
                 self.args(is_begin.then_some(one.args))?;
             }

@@ -8,7 +8,9 @@
 
 mod html;
 mod json;
+mod kernel;
 mod left;
+mod line;
 mod passed_on;
 mod perfetto;
 pub mod profile;
@@ -17,9 +19,10 @@ mod text;
 
 pub use html::{About, Frame, html};
 pub use json::Dialect;
+pub use kernel::Kernel;
 pub use left::Left;
 pub use passed_on::passed_on;
-pub use perfetto::clock as perfetto_clock;
+pub use perfetto::clocks as perfetto_clocks;
 pub use text::HEADER;
 
 use std::io::{self, Write};
@@ -50,18 +53,31 @@ pub enum Format {
 ///
 /// # Errors
 /// What `out` says.
-pub fn write(trace: &Trace, format: Format, mut out: impl Write) -> io::Result<Left> {
+pub fn write(trace: &Trace, format: Format, out: impl Write) -> io::Result<Left> {
+    write_with(trace, &mut Kernel::default(), format, out)
+}
+
+/// Writes a trace; in text and in Perfetto's format with the events of `kernel`, which is read to its end.
+///
+/// # Errors
+/// What `out` says, or who reads the kernel's events.
+pub fn write_with(
+    trace: &Trace,
+    kernel: &mut Kernel,
+    format: Format,
+    mut out: impl Write,
+) -> io::Result<Left> {
     let mut left = Left::default();
-    let kernel_events = trace.kernel_events.values().sum();
+    let kernel_events: u64 = trace.kernel_events.values().sum();
     match format {
-        Format::Ftrace => text::write(trace, &mut out, &mut left)?,
-        Format::Perfetto => perfetto::write(trace, &mut out, &mut left)?,
+        Format::Ftrace => text::write(trace, kernel, &mut out, &mut left)?,
+        Format::Perfetto => perfetto::write(trace, kernel, &mut out, &mut left)?,
         Format::Json(dialect) => json::write(trace, dialect, &mut out, &mut left)?,
         Format::Traceview { wants_cpu } => traceview(trace, wants_cpu, &mut out, &mut left)?,
         Format::Folded => stacks::folded(trace, &mut out, &mut left)?,
         Format::Svg => stacks::svg(trace, &mut out, &mut left)?,
     }
-    left.add("events of other kinds", kernel_events);
+    left.add("events of other kinds", kernel_events.saturating_sub(kernel.given()));
     Ok(left)
 }
 

@@ -47,38 +47,6 @@ fn event(
     line: &tracetee_trace::text::Line<'_>,
 ) -> io::Result<()> {
     let named = outline.threads.get(&line.tid);
-    let name = match line.task {
-        b"" | b"<...>" => named.and_then(|thread| thread.name.as_deref()),
-        name => Some(name),
-    };
-    match name {
-        Some(name) => {
-            for _ in name.len()..16 {
-                out.write_all(b" ")?;
-            }
-            out.write_all(name)?;
-        }
-        None => write!(out, "{:>16}", format!("thread-{}", line.tid))?,
-    }
-    write!(out, "-{:<7} ", line.tid)?;
-    match line.tgid.or_else(|| named.and_then(|thread| thread.pid)) {
-        Some(pid) => write!(out, "({pid:5})")?,
-        None => out.write_all(b"(-----)")?,
-    }
-    write!(out, " [{:03}] ", line.cpu)?;
-    out.write_all(if line.flags.len() >= 4 { line.flags } else { b"...1" })?;
-    let (seconds, ns) = (line.at_ns / 1_000_000_000, line.at_ns % 1_000_000_000);
-    if ns % 1000 == 0 {
-        write!(out, " {seconds}.{:06}: ", ns / 1000)?;
-    } else {
-        write!(out, " {seconds}.{ns:09}: ")?;
-    }
-    let payload = tracetee_trace::text::payload(line);
-    match line.event {
-        b"print" => out.write_all(b"tracing_mark_write")?,
-        event => out.write_all(event)?,
-    }
-    out.write_all(b": ")?;
-    out.write_all(payload)?;
-    out.write_all(b"\n")
+    let name = named.and_then(|thread| thread.name.as_deref());
+    crate::line::write(out, line, line.at_ns, name, named.and_then(|thread| thread.pid))
 }

@@ -1,17 +1,23 @@
 //! Ftrace text in the one shape that Perfetto, catapult and systrace take.
 
+use crate::kernel::Kernel;
 use crate::left::Left;
 use crate::{arguments, categories, cpu_times, states};
 use std::collections::HashMap;
 use std::io::{self, Write};
-use tracetee_trace::text::is_task;
+use tracetee_trace::text::{Line, NO_NAME, is_task};
 use tracetee_trace::{Event, NameId, Thread, Timeline, Trace, UNFINISHED};
 
 /// What text begins with: each of these lines is needed by one of the viewers.
 pub const HEADER: &str = "# tracer: nop\n# TRACE:\n# tracer: nop\n\
     #           TASK-PID    TGID   CPU#  ||||    TIMESTAMP  FUNCTION\n";
 
-pub(crate) fn write(trace: &Trace, out: &mut impl Write, left: &mut Left) -> io::Result<()> {
+pub(crate) fn write(
+    trace: &Trace,
+    kernel: &mut Kernel,
+    out: &mut impl Write,
+    left: &mut Left,
+) -> io::Result<()> {
     out.write_all(HEADER.as_bytes())?;
     if !trace.about.is_empty() {
         let about = serde_json::Value::Object(trace.about.clone());
@@ -19,25 +25,52 @@ pub(crate) fn write(trace: &Trace, out: &mut impl Write, left: &mut Left) -> io:
     }
     let mut lines = Lines::of(trace, left);
     let mut realtime = trace.realtime;
+    let of_threads = !kernel.is_empty();
     for (at_ns, event) in Timeline::of(trace) {
+        while kernel.next(at_ns, |at_ns, line| kernel_line(trace, out, at_ns, line))? {}
         if let Some((_, ms)) = realtime.take_if(|(from_ns, _)| *from_ns <= at_ns) {
             let key = lines.key_of(event);
             lines.line(out, key, at_ns, &format!("trace_event_clock_sync: realtime_ts={ms}"))?;
         }
         lines.event(out, at_ns, event)?;
     }
+    while kernel.next(u64::MAX, |at_ns, line| kernel_line(trace, out, at_ns, line))? {}
     left.add("slices' categories", categories(trace));
     left.add("slices' arguments", arguments(trace));
     left.add("processor times", cpu_times(trace));
-    left.add("threads' states", states(trace));
+    if !of_threads {
+        left.add("threads' states", states(trace));
+    }
     left.add("flows' points", trace.flows.len() as u64);
     let none = NameId::NONE;
     let of_asyncs = trace.asyncs.iter().map(|one| (one.category, one.args));
     let of_others = of_asyncs.chain(trace.instants.iter().map(|one| (one.category, one.args)));
     let is_lost = |&(category, args): &(NameId, NameId)| category != none || args != none;
     left.add("others' categories and arguments", of_others.filter(is_lost).count() as u64);
-    left.add("processes' names", trace.processes.len() as u64);
+    // The header is in the text too.
+    let header = trace.process_of_header();
+    let is_in_header = |pid, name| header.is_some_and(|header| header == (pid, name));
+    let processes = trace.processes.iter();
+    let named = processes.filter(|(pid, one)| !is_in_header(**pid, trace.names.text(one.name)));
+    left.add("processes' names", named.count() as u64);
+    let is_nameless = |id: NameId| trace.names.text(id).trim_ascii().is_empty();
+    let of_asyncs = trace.asyncs.iter().map(|one| (one.track, one.name));
+    let of_instants = trace.instants.iter().map(|one| (one.track, one.name));
+    let of_counters = trace.counters.iter().map(|one| (None, one.name));
+    let nameless = of_asyncs.chain(of_instants).chain(of_counters);
+    let nameless = nameless
+        .filter(|&(track, name)| is_nameless(name) || track.is_some_and(is_nameless))
+        .count();
+    left.add("events without a name, named (no name)", nameless as u64);
     Ok(())
+}
+
+/// A line of the kernel's, with what is known of its thread.
+fn kernel_line(trace: &Trace, out: &mut impl Write, at_ns: u64, line: &Line<'_>) -> io::Result<()> {
+    let thread = trace.threads.get(&line.tid);
+    let name = thread.and_then(|thread| name_at(thread, at_ns)).map(|id| trace.names.text(id));
+    let pid = thread.and_then(|thread| thread.pid);
+    crate::line::write(out, line, at_ns, name.map(str::as_bytes), pid)
 }
 
 /// Threads as lines name them.
@@ -82,10 +115,15 @@ impl<'a> Lines<'a> {
         self.names.get(id.number() as usize).map_or("", |name| name)
     }
 
+    /// A name that must not be empty: that of all but slices.
+    fn label(&self, id: NameId) -> &str {
+        Some(self.name(id)).filter(|name| !name.is_empty()).unwrap_or(NO_NAME)
+    }
+
     fn key_of(&self, event: Event) -> u32 {
         let trace = self.trace;
         match event {
-            Event::Begin(key, _) | Event::End(key, _) => Some(key),
+            Event::Begin(key, _) | Event::End(key, _) | Event::StayOpen(key, _) => Some(key),
             Event::AsyncBegin(place) => trace.asyncs.get(place).map(|one| one.threads[0]),
             Event::AsyncEnd(place) => trace.asyncs.get(place).map(|one| one.threads[1]),
             Event::Instant(place) => trace.instants.get(place).map(|one| one.thread),
@@ -104,31 +142,31 @@ impl<'a> Lines<'a> {
             Event::Begin(key, place) => slice(trace, key, place).map(|(thread, slice)| {
                 write!(text, "B|{}|{}", pid(key, thread), self.name(slice.name))
             }),
-            Event::End(key, place) => slice(trace, key, place)
-                .filter(|(_, slice)| slice.ended)
-                .map(|(thread, _)| write!(text, "E|{}", pid(key, thread))),
+            Event::End(key, place) => {
+                slice(trace, key, place).map(|(thread, _)| write!(text, "E|{}", pid(key, thread)))
+            }
             Event::AsyncBegin(place) => trace.asyncs.get(place).map(|one| match one.track {
-                None => write!(text, "S|{}|{}|{}", one.pid, self.name(one.name), one.cookie),
+                None => write!(text, "S|{}|{}|{}", one.pid, self.label(one.name), one.cookie),
                 Some(track) => {
-                    let (track, name) = (self.name(track), self.name(one.name));
+                    let (track, name) = (self.label(track), self.label(one.name));
                     write!(text, "G|{}|{track}|{name}|{}", one.pid, one.cookie)
                 }
             }),
             Event::AsyncEnd(place) => trace.asyncs.get(place).map(|one| match one.track {
-                None => write!(text, "F|{}|{}|{}", one.pid, self.name(one.name), one.cookie),
-                Some(track) => write!(text, "H|{}|{}|{}", one.pid, self.name(track), one.cookie),
+                None => write!(text, "F|{}|{}|{}", one.pid, self.label(one.name), one.cookie),
+                Some(track) => write!(text, "H|{}|{}|{}", one.pid, self.label(track), one.cookie),
             }),
             Event::Instant(place) => trace.instants.get(place).map(|one| match one.track {
-                None => write!(text, "I|{}|{}", one.pid, self.name(one.name)),
+                None => write!(text, "I|{}|{}", one.pid, self.label(one.name)),
                 Some(track) => {
-                    write!(text, "N|{}|{}|{}", one.pid, self.name(track), self.name(one.name))
+                    write!(text, "N|{}|{}|{}", one.pid, self.label(track), self.label(one.name))
                 }
             }),
             Event::Counter(place) => trace
                 .counters
                 .get(place)
-                .map(|one| write!(text, "C|{}|{}|{}", one.pid, self.name(one.name), one.value)),
-            Event::Flow(_) => None,
+                .map(|one| write!(text, "C|{}|{}|{}", one.pid, self.label(one.name), one.value)),
+            Event::StayOpen(..) | Event::Flow(_) => None,
         };
         if written.is_some() {
             let key = self.key_of(event);
@@ -195,6 +233,7 @@ fn name_at(thread: &Thread, at_ns: u64) -> Option<NameId> {
 fn cleaned(name: &str) -> String {
     let clean = name.replace(['|', '\n', '\r', '\0', '\u{2028}', '\u{2029}'], " ");
     let clean = clean.replace("\\n", " ");
+    let clean = String::from_utf8_lossy(&crate::line::unscripted(clean.as_bytes())).into_owned();
     // What is trimmed by who reads it.
     clean.trim_ascii().to_owned()
 }

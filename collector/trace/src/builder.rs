@@ -53,8 +53,8 @@ pub(crate) struct Builder {
     open_asyncs: HashMap<AsyncKey, Vec<usize>>,
     states: HashMap<u32, Vec<State>>,
     events: u64,
-    /// What a PROCESS DUMP says: by thread id, the process and the name.
-    dumped: HashMap<u32, (u32, NameId)>,
+    /// By thread id: the last name in an event of the scheduler.
+    comms: HashMap<u32, NameId>,
 }
 
 impl Builder {
@@ -201,18 +201,24 @@ impl Builder {
         }
     }
 
-    /// This slice ends, and those that are open in it; none is lost. `ended`: whether its end was there.
+    /// This slice ends, if it has not. Those that are open in it overlap it: they end with it and are counted.
+    /// `ended`: whether its end was there.
     pub(crate) fn end_open(&mut self, live: Live, place: u32, at_ns: u64, ended: bool) {
-        while self.open(live).contains(&place) {
-            let is_it = self.open(live).last() == Some(&place);
-            if is_it && ended {
+        let is_over = self.slice(live, place).is_none_or(|slice| slice.end_ns != UNFINISHED);
+        while let Some(&innermost) = self.open(live).last()
+            && !is_over
+        {
+            if innermost != place {
+                self.trace.losses.overlapping += 1;
+                self.end(live, at_ns);
+                continue;
+            }
+            if ended {
                 self.end(live, at_ns);
             } else {
                 self.leave_open(live, at_ns);
             }
-            if is_it {
-                return;
-            }
+            return;
         }
     }
 
@@ -345,7 +351,16 @@ impl Builder {
     /// What a PROCESS DUMP says of a thread.
     pub(crate) fn thread_of_dump(&mut self, tid: u32, pid: u32, name: &[u8]) {
         let name = self.trace.names.id(name);
-        self.dumped.insert(tid, (pid, name));
+        self.trace.dumped.insert(tid, (pid, name));
+    }
+
+    /// The scheduler gives a thread this name, which may be none of the trace's.
+    pub(crate) fn comm(&mut self, tid: u32, name: &[u8]) {
+        let known = self.comms.get(&tid);
+        if known.is_none_or(|&known| self.trace.names.text(known).as_bytes() != name) {
+            let name = self.trace.names.id(name);
+            self.comms.insert(tid, name);
+        }
     }
 
     /// An event of another kind.
@@ -375,13 +390,19 @@ impl Builder {
     /// All of it is there.
     pub(crate) fn finish(mut self) -> Trace {
         for mut running in self.running {
-            let dumped = self.dumped.get(&running.key);
-            if let Some(&(pid, name)) = dumped.filter(|_| !running.is_pid_sure) {
+            let dumped = self.trace.dumped.get(&running.key).copied();
+            // In another process its id was given again.
+            let dumped =
+                dumped.filter(|&(pid, _)| !running.is_pid_sure || running.thread.pid == Some(pid));
+            if let Some((pid, _)) = dumped {
                 running.thread.pid = Some(pid);
-                if running.thread.names.is_empty() {
-                    let from_ns = self.trace.span_ns.map_or(0, |(first, _)| first);
-                    running.thread.names.push((from_ns, name));
-                }
+            }
+            let comm = || self.comms.get(&running.key).copied();
+            if running.thread.names.is_empty()
+                && let Some(name) = dumped.map(|(_, name)| name).or_else(comm)
+            {
+                let from_ns = self.trace.span_ns.map_or(0, |(first, _)| first);
+                running.thread.names.push((from_ns, name));
             }
             self.trace.losses.unclosed += running.open.len() as u64;
             let last_cpu_ns = running.thread.cpu_ns.iter().map(|&(_, end_ns)| end_ns).max();

@@ -57,8 +57,8 @@ pub fn read_any<R: std::io::Read + 'static>(file: R) -> Result<Trace, Error> {
         Kind::Json => json::read(unpacked),
         Kind::Method => method::read(unpacked).map(|trace| trace.to_trace()),
         Kind::Perfetto => Err(Error::NoTrace(
-            "it is a Perfetto trace (protobuf): `tracetee convert` joins it with others, and \
-             Perfetto's own `traceconv systrace` makes text of it"
+            "it is a Perfetto trace (protobuf): `tracetee convert --to perfetto` joins it with others; \
+             ui.perfetto.dev opens it and exports it in other formats"
                 .to_owned(),
         )),
     }

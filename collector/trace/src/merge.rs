@@ -91,6 +91,9 @@ impl Map {
         for (&pid, process) in &trace.processes {
             builder.process_name(pid, self.name(process.name));
         }
+        for (&tid, &(pid, name)) in &trace.dumped {
+            builder.trace.dumped.entry(tid).or_insert((pid, self.name(name)));
+        }
         for (key, thread) in &trace.threads {
             let Some(&live) = self.lives.get(key) else { continue };
             let names = thread.names.iter().map(|&(at_ns, name)| (self.at(at_ns), self.name(name)));
@@ -175,7 +178,11 @@ fn put_slices(builder: &mut Builder, parts: &[(&Trace, i64)], maps: &[Map]) {
         else {
             return;
         };
-        let (Event::Begin(key, place) | Event::End(key, place)) = event else { continue };
+        let (Event::Begin(key, place) | Event::End(key, place) | Event::StayOpen(key, place)) =
+            event
+        else {
+            continue;
+        };
         let Some(&live) = map.lives.get(&key) else { continue };
         let thread = trace.threads.get(&key);
         let Some(thread) = thread else { continue };
@@ -193,10 +200,8 @@ fn put_slices(builder: &mut Builder, parts: &[(&Trace, i64)], maps: &[Map]) {
             continue;
         }
         let Some(made) = places.remove(&(part, key, place)) else { continue };
-        if !slice.ended {
-            builder.end_open(live, made, at_ns, false);
-        } else {
-            builder.end_open(live, made, at_ns, true);
+        builder.end_open(live, made, at_ns, slice.ended);
+        if slice.ended {
             builder.cpu(live, made, None, cpu.map(|(_, end_ns)| end_ns));
         }
     }

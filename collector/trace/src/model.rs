@@ -19,6 +19,8 @@ pub struct Trace {
     pub names: Names,
     /// By process id: what is known of it besides its threads.
     pub processes: BTreeMap<u32, Process>,
+    /// By thread id: process and name of each thread that a PROCESS DUMP lists, whether it has events or not.
+    pub dumped: BTreeMap<u32, (u32, NameId)>,
     /// By key: the thread's id, or one from [`FIRST_KEY`] on where another thread has that id too.
     pub threads: BTreeMap<u32, Thread>,
     /// Values over time, in the order of the file.
@@ -47,6 +49,24 @@ impl Trace {
     #[must_use]
     pub fn slice_count(&self) -> u64 {
         self.threads.values().map(|thread| thread.slices.len() as u64).sum()
+    }
+
+    /// The process that the agent's header names: its id and name.
+    #[must_use]
+    pub fn process_of_header(&self) -> Option<(u32, &str)> {
+        let pid = self.about.get("pid")?.as_u64()?;
+        let name = self.about.get("process").or_else(|| self.about.get("app"))?.as_str()?;
+        (!name.is_empty()).then_some((u32::try_from(pid).ok()?, name))
+    }
+
+    /// Gives the header's process its name, unless something else has.
+    pub(crate) fn name_process_of_header(&mut self) {
+        let Some((pid, name)) = self.process_of_header() else { return };
+        let name = name.to_owned();
+        if !self.processes.contains_key(&pid) {
+            let name = self.names.id(name.as_bytes());
+            self.processes.insert(pid, Process { name });
+        }
     }
 }
 
@@ -107,7 +127,8 @@ pub struct Slice {
     pub end_ns: u64,
     /// The slice around it: its place in [`Thread::slices`], or [`NO_PARENT`].
     pub parent: u32,
-    /// Whether its end was there; otherwise it was closed at the thread's last event.
+    /// Whether its end was there. Otherwise it was closed where the slice around it ended, or at the thread's last
+    /// event.
     pub ended: bool,
 }
 

@@ -12,8 +12,11 @@ use std::collections::BinaryHeap;
 pub enum Event {
     /// A slice of the thread with this key begins: its place.
     Begin(u32, u32),
-    /// It ends. One whose end was not there ends too; [`crate::Slice::ended`] tells.
+    /// It ends. Its own end may be missing ([`crate::Slice::ended`]): then the slice around it ended, or a later one
+    /// of the thread began. Whoever writes it ends it, or all that follows would be within it.
     End(u32, u32),
+    /// It is open at the last event of its thread, and so is all around it.
+    StayOpen(u32, u32),
     /// An async slice begins: its place.
     AsyncBegin(usize),
     /// It ends.
@@ -45,12 +48,20 @@ struct Source<'a> {
     /// The next slice to begin.
     next: usize,
     open: Vec<u32>,
+    /// Those of `open` whose end is there.
+    ending: usize,
     list: Vec<(u64, Rank, Event)>,
 }
 
 impl Source<'_> {
     fn of_thread<'t>((&key, thread): (&u32, &'t Thread)) -> Source<'t> {
-        Source { thread: Some((key, thread)), next: 0, open: Vec::new(), list: Vec::new() }
+        Source {
+            thread: Some((key, thread)),
+            next: 0,
+            open: Vec::new(),
+            ending: 0,
+            list: Vec::new(),
+        }
     }
 
     fn of_list(mut list: Vec<(u64, Rank, Event)>) -> Self {
@@ -62,7 +73,7 @@ impl Source<'_> {
             (_, Event::AsyncEnd(place)) => (at_ns, rank, 2 * place + 1),
             _ => (at_ns, rank, 0),
         });
-        Self { thread: None, next: 0, open: Vec::new(), list }
+        Self { thread: None, next: 0, open: Vec::new(), ending: 0, list }
     }
 
     /// What is next.
@@ -75,9 +86,11 @@ impl Source<'_> {
                 let place = u32::try_from(self.next).ok()?;
                 Some((next.start_ns, Rank::Begin, Event::Begin(key, place)))
             }
-            (_, Some(innermost)) => {
+            (next, Some(innermost)) => {
+                let stays_open = next.is_none() && self.ending == 0;
+                let event = if stays_open { Event::StayOpen } else { Event::End };
                 let end_ns = thread.slices.get(innermost as usize)?.end_ns;
-                Some((end_ns, Rank::End, Event::End(key, innermost)))
+                Some((end_ns, Rank::End, event(key, innermost)))
             }
             // A parent that is none: taken as outermost.
             (Some(next), None) => {
@@ -89,12 +102,16 @@ impl Source<'_> {
     }
 
     fn step(&mut self, event: Event) {
+        let slices = self.thread.map_or(&[][..], |(_, thread)| &thread.slices);
+        let has_end = |place: u32| slices.get(place as usize).is_some_and(|slice| slice.ended);
         match event {
             Event::Begin(_, place) => {
+                self.ending += usize::from(has_end(place));
                 self.open.push(place);
                 self.next += 1;
             }
-            Event::End(..) => {
+            Event::End(_, place) | Event::StayOpen(_, place) => {
+                self.ending -= usize::from(has_end(place));
                 self.open.pop();
             }
             _ => self.next += 1,

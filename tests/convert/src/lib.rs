@@ -1,5 +1,9 @@
 //! What the trials of conversions share: the tools that read our files, traces to convert.
 
+mod engine;
+
+pub use engine::{Engine, Read, Rows};
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tracetee_tests::tools::tool;

@@ -95,6 +95,80 @@ fn what_a_format_cannot_hold_is_said() {
 }
 
 #[test]
+fn a_file_with_nothing_of_the_wanted_kind_is_refused_and_leaves_no_empty_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let line = |payload| format!(" x-1 (1) [000] d..2 9.000000: {payload}\n");
+    write(path, "counter.ftrace", &line("tracing_mark_write: C|1|heap|5"));
+    write(path, "kernel.ftrace", &line("cpu_idle: state=1 cpu_id=0"));
+    write(path, "bare.ftrace", "# tracer: nop\n# tracetee: {\"pid\":1,\"app\":\"com.example\"}\n");
+    write(path, "dump.txt", "PROCESS DUMP\nUSER PID PPID NAME\nu0 1 0 com.example\n");
+    let no_slices = "there are no slices of threads, which are all that";
+    for (input, output, expected) in [
+        ("counter.ftrace", "o.folded", no_slices),
+        ("counter.ftrace", "o.svg", no_slices),
+        ("counter.ftrace", "o.trace", no_slices),
+        (
+            "kernel.ftrace",
+            "o.json",
+            "there are no slices, counters or instants, which are all that chrome",
+        ),
+        ("bare.ftrace", "o.pftrace", "there are no events that perfetto can hold"),
+        ("bare.ftrace", "o.dart.json", "which are all that dart can hold"),
+        ("dump.txt", "o.ftrace", "dump.txt has no events"),
+        ("dump.txt", "o.html", "there are no events that html can hold"),
+    ] {
+        let said = refused(path, &["convert", input, "-o", output]);
+        assert!(said.contains(expected) && said.contains(input), "{input} {output}: {said}");
+        assert!(!path.join(output).exists(), "{input} {output}");
+    }
+    let said = refused(path, &["dmtracedump", "counter.ftrace"]);
+    assert!(said.contains("counter.ftrace has no slices of threads"), "{said}");
+    // What there is of each kind is written.
+    for (input, output) in [
+        ("counter.ftrace", "o.json"),
+        ("kernel.ftrace", "o.pftrace"),
+        ("kernel.ftrace", "o.html"),
+        ("bare.ftrace", "o.ftrace"),
+        ("bare.ftrace", "o.html"),
+    ] {
+        let _ = told(path, &["convert", input, "-o", output]);
+    }
+}
+
+#[test]
+fn a_page_s_data_may_end_on_the_line_of_its_last_brace() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let event = " x-1 (1) [000] ...1 9.000000: tracing_mark_write: B|1|a\n";
+    let tag = "  <script class=\"trace-data\" type=\"application/text\">\n";
+    // As systrace writes what its other agents have said.
+    let page = format!(
+        "<!DOCTYPE html>\n<html>\n{tag}{{\"metadata\": {{\n\"clock-domain\": \"SYSTRACE\"\n}}}}  </script>\n\
+         {tag}# tracer: nop\n{event}  </script>\n{tag}{{\"x\": {{}}}}  </script>\n</body>\n</html>\n"
+    );
+    write(path, "page.html", &page);
+    let (text, said) = told(path, &["convert", "page.html", "-o", "-", "--to", "ftrace"]);
+    assert!(text.ends_with("tracing_mark_write: B|1|a\n") && said.is_empty(), "{said}{text}");
+    let (_, said) = told(path, &["convert", "page.html", "-o", "o.json"]);
+    assert!(!said.contains("could not be read"), "{said}");
+}
+
+#[test]
+fn who_names_a_zstd_file_is_told_which_perfetto_reads_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    write(path, "in.ftrace", &frames(5));
+    let (_, said) = told(path, &["convert", "in.ftrace", "-o", "o.ftrace.zst"]);
+    assert!(
+        said.contains("o.ftrace.zst: Perfetto reads zstd from v58 on; .gz is read by all versions"),
+        "{said}"
+    );
+    let (_, said) = told(path, &["convert", "in.ftrace", "-o", "o.ftrace.gz"]);
+    assert_eq!(said, "");
+}
+
+#[test]
 fn names_come_back_by_mappings_in_every_command() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();

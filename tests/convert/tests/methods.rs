@@ -81,9 +81,13 @@ fn generated(seed: u64) -> MethodTrace {
         }
     });
     let methods: Vec<Method> = methods.collect();
-    let threads: Vec<(u16, String)> = (1..=1 + u16::try_from(random.below(6)).unwrap())
+    let mut threads: Vec<(u16, String)> = (1..=1 + u16::try_from(random.below(6)).unwrap())
         .map(|id| (id, format!("thread {id}")))
         .collect();
+    // In any order, as ART has them.
+    for place in 1..threads.len() {
+        threads.swap(place, usize::try_from(random.below(place as u64 + 1)).unwrap());
+    }
     let mut open = vec![Vec::new(); threads.len()];
     let mut cpu_us = vec![0; threads.len()];
     let (mut wall_us, mut records) = (0, Vec::new());

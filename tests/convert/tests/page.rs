@@ -178,6 +178,77 @@ fn frames_counters_async_tracks_and_the_profile_are_there_and_nothing_from_elsew
 }
 
 #[test]
+fn numbers_of_a_method_profile_s_page_stay_on_one_line_on_a_phone() {
+    let Some(chromium) = chromium() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let long = "com.example.".repeat(20);
+    std::fs::write(
+        path.join("in.ftrace"),
+        frames(30).replace("a.b.c", &format!("{long}A.run(I)V")),
+    )
+    .unwrap();
+    let (page, _) = told(path, &["dmtracedump", "-h", "in.ftrace"]);
+    let script = "<script>
+        const lines = (cell) => {
+            const range = document.createRange();
+            range.selectNodeContents(cell);
+            return range.getClientRects().length;
+        };
+        const cells = [...document.querySelectorAll('td')];
+        const broken = cells.filter((cell) => cell !== cell.parentNode.lastElementChild && lines(cell) > 1);
+        const fits = document.documentElement.scrollWidth <= innerWidth;
+        document.title = `${cells.length > 50} ${broken.length} ${fits}`;</script></body>";
+    std::fs::write(path.join("page.html"), page.replace("</body>", script)).unwrap();
+    let dom = rendered(&chromium, &format!("file://{}", path.join("page.html").display()));
+    let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
+    // There are cells, only those of methods have several lines, and nothing reaches out of the window.
+    assert_eq!(
+        title.map(|title| title.split_whitespace().collect()),
+        Some(vec!["true", "0", "true"])
+    );
+}
+
+#[test]
+fn a_report_s_page_and_its_text_round_alike() {
+    let Some(chromium) = chromium() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    // Frames of 60.05 ms, 60.06 ms …: each is rounded.
+    let mut text = "# tracer: nop\n".to_owned();
+    for frame in 0..40 {
+        let (at, took) = (5_000_000 + frame * 100_000, 60_050 + frame * 7);
+        for (us, payload) in [(at, "B|7|Choreographer#doFrame"), (at + took, "E|7")] {
+            text.push_str(&format!(
+                "app-7 (7) [000] ...1 {}.{:06}: tracing_mark_write: {payload}\n",
+                us / 1_000_000,
+                us % 1_000_000
+            ));
+        }
+    }
+    std::fs::write(path.join("in.ftrace"), text).unwrap();
+    let (report, _) = told(path, &["report", "in.ftrace"]);
+    let _ = told(path, &["report", "in.ftrace", "--format", "html", "-o", "report.html"]);
+    let dom = rendered(&chromium, &format!("file://{}", path.join("report.html").display()));
+    let words: Vec<&str> = report.split_whitespace().collect();
+    let durations: std::collections::BTreeSet<String> = words
+        .windows(2)
+        .filter(|pair| matches!(pair[1].trim_end_matches([',', ';', '.']), "ms" | "s"))
+        .map(|pair| {
+            format!(
+                "{} {}",
+                pair[0].trim_start_matches('('),
+                pair[1].trim_end_matches([',', ';', '.'])
+            )
+        })
+        .filter(|duration| duration.contains('.'))
+        .collect();
+    assert!(durations.len() > 5, "{report}");
+    let missing: Vec<_> = durations.iter().filter(|duration| !dom.contains(&***duration)).collect();
+    assert!(missing.is_empty(), "{missing:?}\n{report}\n{dom}");
+}
+
+#[test]
 fn hostile_names_are_text() {
     let Some(chromium) = chromium() else { return };
     let directory = tempfile::tempdir().unwrap();

@@ -1,47 +1,76 @@
-//! What clock a Perfetto trace goes by.
+//! The clocks that a Perfetto trace goes by.
 
-use super::messages::TracePacket;
+use super::messages::{ClockPacket, CompressedPackets};
 use super::{BOOTTIME, REALTIME};
 use prost::Message;
-use std::io::{self, Read as _};
+use std::io::{self, Read};
+use tracetee_trace::{SAME_CLOCK_MS, offset_ms};
 
-/// The first clock snapshot of a Perfetto trace that has the time of day: boot time (ns), and milliseconds
-/// since 1970 at it.
+/// Larger packets are skipped.
+const MAX_PACKET_BYTES: u64 = 512 << 20;
+/// Bytes that one packet of packed packets may unpack to.
+const MAX_UNPACKED_BYTES: u64 = 512 << 20;
+/// Snapshots that contradict each other are kept up to so many.
+const MAX_SNAPSHOTS: usize = 16;
+
+/// Reads the clock snapshots of a Perfetto trace that have the time of day: boot time (ns), and milliseconds since
+/// 1970 at it. One stands for all that agree with it.
 ///
 /// # Errors
 /// What the reader says; [`io::ErrorKind::InvalidData`] where it is no Perfetto trace.
-pub fn clock(mut trace: impl io::Read) -> io::Result<Option<(u64, u64)>> {
-    // Snapshots are among the first packets.
-    const MAX_PACKETS: usize = 100_000;
-    const MAX_PACKET_BYTES: u64 = 512 << 20;
+pub fn clocks(mut trace: impl io::Read) -> io::Result<Vec<(u64, u64)>> {
+    let mut found = Vec::new();
+    walk(&mut trace, &mut |packet| {
+        found_in(packet, &mut found);
+        if let Ok(CompressedPackets { packed: Some(packed) }) = CompressedPackets::decode(packet) {
+            let mut unpacked = flate2::read::ZlibDecoder::new(&*packed).take(MAX_UNPACKED_BYTES);
+            // What is broken in it Perfetto cannot read either.
+            let _ = walk(&mut unpacked, &mut |packet| found_in(packet, &mut found));
+        }
+    })?;
+    Ok(found)
+}
+
+fn found_in(packet: &[u8], found: &mut Vec<(u64, u64)>) {
+    let Ok(ClockPacket { clock_snapshot: Some(snapshot) }) = ClockPacket::decode(packet) else {
+        return;
+    };
+    let of = |id| {
+        let clock = snapshot.clocks.iter().find(|clock| clock.clock_id == Some(id));
+        clock.and_then(|clock| clock.timestamp)
+    };
+    let (Some(boot_ns), Some(real_ns)) = (of(BOOTTIME), of(REALTIME)) else { return };
+    let clock = (boot_ns, real_ns / 1_000_000);
+    let agrees = |&other: &(u64, u64)| {
+        offset_ms(other).abs_diff(offset_ms(clock)) <= SAME_CLOCK_MS.unsigned_abs()
+    };
+    if found.len() < MAX_SNAPSHOTS && !found.iter().any(agrees) {
+        found.push(clock);
+    }
+}
+
+/// Takes each packet; what is cut off at the end is none.
+fn walk(trace: &mut impl io::Read, take: &mut impl FnMut(&[u8])) -> io::Result<()> {
     let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
     let mut offset = 0_u64;
-    for _ in 0..MAX_PACKETS {
-        let Some(tag) = varint(&mut trace, &mut offset)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    loop {
+        let Some(tag) = varint(trace, &mut offset)? else { return Ok(()) };
         if tag != 0x0a {
             return Err(invalid(format!("there is no packet at byte {offset}: field {tag:#x}")));
         }
-        let length = varint(&mut trace, &mut offset)?.unwrap_or(0);
+        let length = varint(trace, &mut offset)?.unwrap_or(0);
         if length > MAX_PACKET_BYTES {
             return Err(invalid(format!("a packet of {length} bytes at byte {offset}")));
         }
-        let mut bytes = Vec::new();
-        let read = io::Read::take(&mut trace, length).read_to_end(&mut bytes)?;
+        bytes.clear();
+        let read = io::Read::take(&mut *trace, length).read_to_end(&mut bytes)?;
         if read as u64 != length {
-            return Ok(None);
+            return Ok(());
         }
         offset += length;
-        let Ok(packet) = TracePacket::decode(&*bytes) else { continue };
-        let snapshot = packet.clock_snapshot.unwrap_or_default();
-        let of = |id| {
-            let clock = snapshot.clocks.iter().find(|clock| clock.clock_id == Some(id));
-            clock.and_then(|clock| clock.timestamp)
-        };
-        if let (Some(boot_ns), Some(real_ns)) = (of(BOOTTIME), of(REALTIME)) {
-            return Ok(Some((boot_ns, real_ns / 1_000_000)));
-        }
+        take(&bytes);
     }
-    Ok(None)
 }
 
 /// A number of seven bits a byte; none at the end.

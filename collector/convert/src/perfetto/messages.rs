@@ -5,6 +5,8 @@ use prost::Message;
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TracePacket {
+    #[prost(message, optional, tag = "1")]
+    pub(super) ftrace_events: Option<FtraceEventBundle>,
     #[prost(message, optional, tag = "6")]
     pub(super) clock_snapshot: Option<ClockSnapshot>,
     #[prost(uint64, optional, tag = "8")]
@@ -21,6 +23,20 @@ pub(super) struct TracePacket {
     pub(super) trace_packet_defaults: Option<TracePacketDefaults>,
     #[prost(message, optional, tag = "60")]
     pub(super) track_descriptor: Option<TrackDescriptor>,
+}
+
+/// A packet of which only the clocks are looked at.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ClockPacket {
+    #[prost(message, optional, tag = "6")]
+    pub(super) clock_snapshot: Option<ClockSnapshot>,
+}
+
+/// A packet of which only packed packets are looked at: a zlib stream of others.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct CompressedPackets {
+    #[prost(bytes = "vec", optional, tag = "50")]
+    pub(super) packed: Option<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -124,4 +140,133 @@ pub(super) struct DebugAnnotation {
     pub(super) legacy_json_value: Option<String>,
     #[prost(string, optional, tag = "10")]
     pub(super) name: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct FtraceEventBundle {
+    #[prost(uint32, optional, tag = "1")]
+    pub(super) cpu: Option<u32>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) event: Vec<FtraceEvent>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct FtraceEvent {
+    #[prost(uint64, optional, tag = "1")]
+    pub(super) timestamp: Option<u64>,
+    #[prost(uint32, optional, tag = "2")]
+    pub(super) pid: Option<u32>,
+    #[prost(message, optional, tag = "4")]
+    pub(super) sched_switch: Option<SchedSwitch>,
+    #[prost(message, optional, tag = "11")]
+    pub(super) cpu_frequency: Option<CpuState>,
+    #[prost(message, optional, tag = "12")]
+    pub(super) cpu_frequency_limits: Option<CpuFrequencyLimits>,
+    #[prost(message, optional, tag = "13")]
+    pub(super) cpu_idle: Option<CpuState>,
+    #[prost(message, optional, tag = "17")]
+    pub(super) sched_wakeup: Option<SchedWakeup>,
+    #[prost(message, optional, tag = "20")]
+    pub(super) sched_waking: Option<SchedWakeup>,
+    #[prost(message, optional, tag = "50")]
+    pub(super) binder_transaction: Option<BinderTransaction>,
+    #[prost(message, optional, tag = "51")]
+    pub(super) binder_transaction_received: Option<BinderTransactionReceived>,
+    #[prost(message, optional, tag = "114")]
+    pub(super) sched_wakeup_new: Option<SchedWakeup>,
+    #[prost(message, optional, tag = "327")]
+    pub(super) generic: Option<GenericEvent>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SchedSwitch {
+    #[prost(string, optional, tag = "1")]
+    pub(super) prev_comm: Option<String>,
+    #[prost(int32, optional, tag = "2")]
+    pub(super) prev_pid: Option<i32>,
+    #[prost(int32, optional, tag = "3")]
+    pub(super) prev_prio: Option<i32>,
+    #[prost(int64, optional, tag = "4")]
+    pub(super) prev_state: Option<i64>,
+    #[prost(string, optional, tag = "5")]
+    pub(super) next_comm: Option<String>,
+    #[prost(int32, optional, tag = "6")]
+    pub(super) next_pid: Option<i32>,
+    #[prost(int32, optional, tag = "7")]
+    pub(super) next_prio: Option<i32>,
+}
+
+/// Also of `sched_waking` and `sched_wakeup_new`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SchedWakeup {
+    #[prost(string, optional, tag = "1")]
+    pub(super) comm: Option<String>,
+    #[prost(int32, optional, tag = "2")]
+    pub(super) pid: Option<i32>,
+    #[prost(int32, optional, tag = "3")]
+    pub(super) prio: Option<i32>,
+    #[prost(int32, optional, tag = "4")]
+    pub(super) success: Option<i32>,
+    #[prost(int32, optional, tag = "5")]
+    pub(super) target_cpu: Option<i32>,
+}
+
+/// Of `cpu_frequency` and `cpu_idle`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct CpuState {
+    #[prost(uint32, optional, tag = "1")]
+    pub(super) state: Option<u32>,
+    #[prost(uint32, optional, tag = "2")]
+    pub(super) cpu_id: Option<u32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct CpuFrequencyLimits {
+    #[prost(uint32, optional, tag = "1")]
+    pub(super) min_freq: Option<u32>,
+    #[prost(uint32, optional, tag = "2")]
+    pub(super) max_freq: Option<u32>,
+    #[prost(uint32, optional, tag = "3")]
+    pub(super) cpu_id: Option<u32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct BinderTransaction {
+    #[prost(int32, optional, tag = "1")]
+    pub(super) debug_id: Option<i32>,
+    #[prost(int32, optional, tag = "2")]
+    pub(super) target_node: Option<i32>,
+    #[prost(int32, optional, tag = "3")]
+    pub(super) to_proc: Option<i32>,
+    #[prost(int32, optional, tag = "4")]
+    pub(super) to_thread: Option<i32>,
+    #[prost(int32, optional, tag = "5")]
+    pub(super) reply: Option<i32>,
+    #[prost(uint32, optional, tag = "6")]
+    pub(super) code: Option<u32>,
+    #[prost(uint32, optional, tag = "7")]
+    pub(super) flags: Option<u32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct BinderTransactionReceived {
+    #[prost(int32, optional, tag = "1")]
+    pub(super) debug_id: Option<i32>,
+}
+
+/// An event of any kind.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct GenericEvent {
+    #[prost(string, optional, tag = "1")]
+    pub(super) event_name: Option<String>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) field: Vec<GenericField>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct GenericField {
+    #[prost(string, optional, tag = "1")]
+    pub(super) name: Option<String>,
+    #[prost(string, optional, tag = "3")]
+    pub(super) str_value: Option<String>,
 }

@@ -1,10 +1,12 @@
 //! Perfetto's protobuf: track events with interned names, and the tracks that they are on.
 
 mod clock;
+mod ftrace;
 mod messages;
 
-pub use clock::clock;
+pub use clock::clocks;
 
+use crate::kernel::Kernel;
 use crate::left::Left;
 use crate::{cpu_times, states};
 use messages::{
@@ -28,7 +30,12 @@ const BOOTTIME: u32 = 6;
 /// A trace that ours is joined with has sequences of its own, from 1 on.
 const SEQUENCE: u32 = 0x7472_6365;
 
-pub(crate) fn write(trace: &Trace, out: &mut impl Write, left: &mut Left) -> io::Result<()> {
+pub(crate) fn write(
+    trace: &Trace,
+    kernel: &mut Kernel,
+    out: &mut impl Write,
+    left: &mut Left,
+) -> io::Result<()> {
     let mut writer = Writer::of(trace, out);
     writer.head()?;
     writer.tracks()?;
@@ -36,7 +43,11 @@ pub(crate) fn write(trace: &Trace, out: &mut impl Write, left: &mut Left) -> io:
         writer.event(at_ns, event)?;
     }
     left.add("processor times", cpu_times(trace));
-    left.add("threads' states", states(trace));
+    if kernel.is_empty() {
+        left.add("threads' states", states(trace));
+    } else {
+        ftrace::write(kernel, writer.out)?;
+    }
     left.add("what is known of the capture", u64::from(!trace.about.is_empty()));
     let renamed = trace.threads.values().map(|thread| thread.names.len().saturating_sub(1) as u64);
     left.add("earlier names of threads", renamed.sum());
@@ -123,22 +134,31 @@ impl<'a, W: Write> Writer<'a, W> {
         for &pid in self.trace.processes.keys() {
             self.process(pid)?;
         }
+        for (&tid, &(pid, name)) in &self.trace.dumped {
+            if !self.trace.threads.contains_key(&tid) {
+                self.process(pid)?;
+                self.thread(tid, pid, tid, self.trace.names.text(name))?;
+            }
+        }
         for (&key, thread) in &self.trace.threads {
             let pid = pid_of(key, thread);
             self.process(pid)?;
-            let name = thread.name(&self.trace.names);
-            self.track(TrackDescriptor {
-                uuid: Some(of_thread(key)),
-                parent_uuid: Some(of_process(pid)),
-                thread: Some(ThreadDescriptor {
-                    pid: Some(pid.cast_signed()),
-                    tid: Some(thread.tid.cast_signed()),
-                    thread_name: (!name.is_empty()).then(|| name.to_owned()),
-                }),
-                ..TrackDescriptor::default()
-            })?;
+            self.thread(key, pid, thread.tid, thread.name(&self.trace.names))?;
         }
         Ok(())
+    }
+
+    fn thread(&mut self, key: u32, pid: u32, tid: u32, name: &str) -> io::Result<()> {
+        self.track(TrackDescriptor {
+            uuid: Some(of_thread(key)),
+            parent_uuid: Some(of_process(pid)),
+            thread: Some(ThreadDescriptor {
+                pid: Some(pid.cast_signed()),
+                tid: Some(tid.cast_signed()),
+                thread_name: (!name.is_empty()).then(|| name.to_owned()),
+            }),
+            ..TrackDescriptor::default()
+        })
     }
 
     fn process(&mut self, pid: u32) -> io::Result<()> {
@@ -224,12 +244,13 @@ impl<'a, W: Write> Writer<'a, W> {
             Event::End(key, place) => {
                 let thread = trace.threads.get(&key);
                 let slice = thread.and_then(|thread| thread.slices.get(place as usize));
-                slice.filter(|slice| slice.ended).map(|_| TrackEvent {
+                slice.map(|_| TrackEvent {
                     kind: Some(SLICE_END),
                     track_uuid: Some(of_thread(key)),
                     ..TrackEvent::default()
                 })
             }
+            Event::StayOpen(..) => None,
             Event::AsyncBegin(place) | Event::AsyncEnd(place) => {
                 let Some(one) = trace.asyncs.get(place) else { return Ok(None) };
                 let label = one.track.unwrap_or(one.name);

@@ -16,7 +16,9 @@ const MAX_DOTS: usize = 4000;
 pub fn dump(trace: &MethodTrace, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "VERSION: {}", trace.version)?;
     writeln!(out, "Threads ({}):", trace.threads.len())?;
-    for (id, name) in &trace.threads {
+    let mut threads: Vec<&(u16, String)> = trace.threads.iter().collect();
+    threads.sort_by_key(|(id, _)| *id);
+    for (id, name) in threads {
         writeln!(out, "{id:2} {name}")?;
     }
     writeln!(out, "Trace (threadID action usecs class.method signature):")?;

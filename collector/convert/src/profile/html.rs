@@ -7,8 +7,8 @@ use std::io::{self, Write};
 const HEAD: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
     <meta name=\"viewport\" content=\"width=device-width\"><title>Method profile</title><style>\
     body{font:14px/1.4 ui-monospace,monospace;margin:1em;overflow-wrap:anywhere}\
-    table{border-collapse:collapse}td,th{padding:1px 8px;text-align:right;vertical-align:top}\
-    td:last-child,th:last-child{text-align:left}tr.of{font-weight:bold}tbody{border-top:1px solid #ccc}\
+    table{border-collapse:collapse}td,th{padding:1px 8px;text-align:right;vertical-align:top;white-space:nowrap}\
+    td:last-child,th:last-child{text-align:left;white-space:normal}tr.of{font-weight:bold}tbody{border-top:1px solid #ccc}\
     a{text-decoration:none}a:hover{text-decoration:underline}\
     @media(prefers-color-scheme:dark){body{background:#111;color:#ddd}a{color:#8cf}tbody{border-color:#444}}\
     </style></head><body>\n";

@@ -199,12 +199,16 @@ fn process(text: &RawValue) -> u32 {
     }
 }
 
-/// An id: a number; a text of hex digits, with 0x or not; another text stands for a number.
+/// An id: a number; a text of hex digits, with 0x or not; another text stands for a number. Ours have a hash behind
+/// the number, which tells nothing that the event does not.
 fn number(text: &str) -> i64 {
     if let Ok(number) = text.parse::<i64>() {
         return number;
     }
     let text = text.trim_matches('"');
+    let is_hash =
+        |hash: &str| hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let text = text.split_once('.').filter(|(_, hash)| is_hash(hash)).map_or(text, |(id, _)| id);
     let digits = text.strip_prefix("0x").unwrap_or(text);
     u64::from_str_radix(digits, 16).unwrap_or_else(|_| hash(text)).cast_signed()
 }

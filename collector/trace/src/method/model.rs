@@ -126,7 +126,7 @@ impl MethodTrace {
         for (at_ns, event) in Timeline::of(trace) {
             let (key, place, is_begin) = match event {
                 Event::Begin(key, place) => (key, place, true),
-                Event::End(key, place) => (key, place, false),
+                Event::End(key, place) | Event::StayOpen(key, place) => (key, place, false),
                 _ => continue,
             };
             let Some(&thread) = ids.get(&key) else {

@@ -102,6 +102,50 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Marker<'_>, &'static str> {
     }
 }
 
+/// What stands for an empty name, which readers take for a broken record everywhere but in a B.
+pub const NO_NAME: &str = "(no name)";
+
+/// A marker whose name, or track, is empty, with [`NO_NAME`] in its place; none where nothing is empty.
+#[must_use]
+pub fn with_names(payload: &[u8]) -> Option<Vec<u8>> {
+    let payload = payload.trim_ascii_end();
+    let may_be = matches!(payload, [b'S' | b'F' | b'C' | b'I' | b'N' | b'G' | b'H', b'|', ..])
+        && (payload.ends_with(b"|") || memchr::memmem::find(payload, b"||").is_some());
+    if !may_be {
+        return None;
+    }
+    let text = |name: &[u8]| match name {
+        b"" => NO_NAME.to_owned(),
+        name => String::from_utf8_lossy(name).into_owned(),
+    };
+    let letter = char::from(*payload.first()?);
+    let (marker, is_empty) = match parse(payload).ok()? {
+        Marker::AsyncBegin { pid, track: None, name, cookie }
+        | Marker::AsyncEnd { pid, track: None, name, cookie } => {
+            (format!("{letter}|{pid}|{}|{cookie}", text(name)), name.is_empty())
+        }
+        Marker::AsyncBegin { pid, track: Some(track), name, cookie } => {
+            let empty = track.is_empty() || name.is_empty();
+            (format!("G|{pid}|{}|{}|{cookie}", text(track), text(name)), empty)
+        }
+        Marker::AsyncEnd { pid, track: Some(track), cookie, .. } => {
+            (format!("H|{pid}|{}|{cookie}", text(track)), track.is_empty())
+        }
+        Marker::Instant { pid, track: None, name } => {
+            (format!("I|{pid}|{}", text(name)), name.is_empty())
+        }
+        Marker::Instant { pid, track: Some(track), name } => {
+            let empty = track.is_empty() || name.is_empty();
+            (format!("N|{pid}|{}|{}", text(track), text(name)), empty)
+        }
+        Marker::Counter { pid, name, value } => {
+            (format!("C|{pid}|{}|{value}", text(name)), name.is_empty())
+        }
+        Marker::Begin { .. } | Marker::End | Marker::RealTime(_) | Marker::Other => return None,
+    };
+    is_empty.then(|| marker.into_bytes())
+}
+
 fn field(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     match memchr::memchr(b'|', text).and_then(|bar| text.split_at_checked(bar)) {
         Some((field, rest)) => (field, rest.get(1..)),

@@ -23,6 +23,7 @@ const MAX_LINE_BYTES: u64 = 1 << 20;
 const ABOUT: &[u8] = b"# tracetee: ";
 
 pub use line::Line;
+pub use marker::{NO_NAME, with_names};
 pub use passage::{Outline, Part, Passage, ThreadOutline};
 
 /// Whether a line of a thread of this name is read as one; a name may look like a line's beginning itself.
@@ -72,7 +73,7 @@ pub fn read<R: BufRead>(mut text: R) -> Result<Trace, Error> {
         }
     }
     let is_text = reader.in_text;
-    let trace = reader.builder.finish();
+    let mut trace = reader.builder.finish();
     // A capture of an app that wrote nothing has its header only.
     let is_header_only = trace.losses.bad_lines == 0 && (is_text || !trace.processes.is_empty());
     if trace.span_ns.is_none() && !is_header_only {
@@ -82,6 +83,7 @@ pub fn read<R: BufRead>(mut text: R) -> Result<Trace, Error> {
             None => "it is empty".to_owned(),
         }));
     }
+    trace.name_process_of_header();
     Ok(trace)
 }
 

@@ -2,7 +2,7 @@
 
 use super::line::{self, Line};
 use super::sections::{Names, Sections};
-use super::{ABOUT, MAX_LINE_BYTES, marker};
+use super::{ABOUT, MAX_LINE_BYTES, marker, sched};
 use crate::error::Error;
 use crate::model::Losses;
 use std::collections::HashMap;
@@ -13,6 +13,8 @@ use std::io::{BufRead, Read};
 pub struct ThreadOutline {
     /// Its process.
     pub pid: Option<u32>,
+    /// Whether only its markers say which process that is.
+    pub is_guess: bool,
     /// Its first name.
     pub name: Option<Box<[u8]>>,
 }
@@ -26,6 +28,8 @@ pub struct Outline {
     pub processes: HashMap<u32, Box<[u8]>>,
     /// Lines that are events.
     pub events: u64,
+    /// Lines in which the agent says something of a capture.
+    pub abouts: u64,
     /// What was wrong in it; only lines are counted.
     pub losses: Losses,
 }
@@ -47,10 +51,11 @@ impl Outline {
     pub fn add(&mut self, other: &Self) {
         for (&tid, of) in &other.threads {
             let thread = self.threads.entry(tid).or_default();
-            if thread.pid.is_none() {
-                thread.pid = of.pid;
+            if thread.pid.is_none() || thread.is_guess && of.pid.is_some() && !of.is_guess {
+                (thread.pid, thread.is_guess) = (of.pid, of.is_guess);
             }
-            if thread.name.is_none() {
+            let is_same = of.pid.is_none() || of.pid == thread.pid;
+            if thread.name.is_none() && is_same {
                 thread.name.clone_from(&of.name);
             }
         }
@@ -63,15 +68,31 @@ impl Outline {
     pub fn read<R: BufRead>(text: R) -> Result<Self, Error> {
         let mut outline = Self::default();
         let mut guessed: HashMap<u32, u32> = HashMap::new();
+        let mut comms: HashMap<u32, Box<[u8]>> = HashMap::new();
+        let mut sure: HashMap<u32, u32> = HashMap::new();
         let mut passage = Passage::new(text);
         let mut has_lines = false;
         while let Some(part) = passage.next_of(&mut outline)? {
             has_lines = true;
-            let Part::Event(line) = part else { continue };
+            let Part::Event(line) = part else {
+                outline.abouts += 1;
+                continue;
+            };
             outline.events += 1;
+            for (tid, name) in sched::names(&line) {
+                if comms.get(&tid).is_none_or(|known| **known != *name) {
+                    comms.insert(tid, name.into());
+                }
+            }
             let is_named = !matches!(line.task, b"" | b"<...>");
             let thread = outline.threads.entry(line.tid).or_default();
-            if line.tgid.is_some() {
+            if let Some(pid) = line.tgid {
+                // Of a dump's thread of another process: its id was given again.
+                if sure.insert(line.tid, pid).is_none()
+                    && thread.pid.is_some_and(|dumped| dumped != pid)
+                {
+                    thread.name = None;
+                }
                 thread.pid = line.tgid;
             }
             if is_named && thread.name.is_none() {
@@ -84,7 +105,14 @@ impl Outline {
             }
         }
         for (tid, pid) in guessed {
-            outline.threads.entry(tid).or_default().pid.get_or_insert(pid);
+            let thread = outline.threads.entry(tid).or_default();
+            thread.is_guess |= thread.pid.is_none();
+            thread.pid.get_or_insert(pid);
+        }
+        for (tid, name) in comms {
+            if let Some(thread) = outline.threads.get_mut(&tid) {
+                thread.name.get_or_insert(name);
+            }
         }
         outline.losses = passage.losses;
         if !has_lines && outline.processes.is_empty() {
@@ -144,17 +172,52 @@ impl<R: BufRead> Passage<R> {
         self.next_of(&mut Nobody)
     }
 
+    /// Goes on to the next event that [`crate::Trace`] has no place for: what the kernel wrote, and markers of other
+    /// kinds. Its time; [`Self::line`] is the event itself.
+    ///
+    /// # Errors
+    /// As [`Self::next_part`].
+    pub fn next_other(&mut self) -> Result<Option<u64>, Error> {
+        while self.advance(&mut Nobody)? {
+            if let Some(line) = self.line().filter(is_other) {
+                return Ok(Some(line.at_ns));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The event that it is at.
+    #[must_use]
+    pub fn line(&self) -> Option<Line<'_>> {
+        let line = self.buffer.trim_ascii_end();
+        if line.starts_with(b"#") {
+            return None;
+        }
+        line::split(line).ok()
+    }
+
     fn next_of(&mut self, names: &mut impl Names) -> Result<Option<Part<'_>>, Error> {
+        if !self.advance(names)? {
+            return Ok(None);
+        }
+        Ok(Some(match self.line() {
+            Some(event) => Part::Event(event),
+            None => Part::About(self.buffer.trim_ascii_end()),
+        }))
+    }
+
+    /// Goes on to the next line that is something; false at the end.
+    fn advance(&mut self, names: &mut impl Names) -> Result<bool, Error> {
         loop {
             self.buffer.clear();
             let mut limited = self.text.by_ref().take(MAX_LINE_BYTES);
             match limited.read_until(b'\n', &mut self.buffer) {
-                Ok(0) => return Ok(None),
+                Ok(0) => return Ok(false),
                 Ok(count) => self.bytes += count as u64,
                 Err(error) if self.bytes == 0 => return Err(Error::Broken { at: 0, error }),
                 Err(error) => {
                     self.losses.truncated = Some((self.bytes, error.to_string()));
-                    return Ok(None);
+                    return Ok(false);
                 }
             }
             self.losses.lines += 1;
@@ -162,7 +225,7 @@ impl<R: BufRead> Passage<R> {
             let line = self.buffer.get(..end).unwrap_or_default();
             if line.starts_with(b"#") {
                 if line.starts_with(ABOUT) {
-                    break;
+                    return Ok(true);
                 }
                 continue;
             }
@@ -170,17 +233,21 @@ impl<R: BufRead> Passage<R> {
                 continue;
             }
             match line::split(line) {
-                Ok(_) => break,
+                Ok(_) => return Ok(true),
                 Err(_) if super::is_preamble(line) || line.starts_with(b"CPU:") => {}
                 Err(why) => self.losses.bad(self.losses.lines, why, line),
             }
         }
-        // Split once more: what is borrowed in a loop cannot be given out of it.
-        let end = self.buffer.trim_ascii_end().len();
-        let line = self.buffer.get(..end).unwrap_or_default();
-        Ok(Some(match line::split(line) {
-            Ok(event) if !line.starts_with(b"#") => Part::Event(event),
-            _ => Part::About(line),
-        }))
     }
+}
+
+/// Whether the model has no place for an event.
+fn is_other(line: &Line<'_>) -> bool {
+    if !matches!(line.event, b"tracing_mark_write" | b"print") {
+        return true;
+    }
+    let payload = super::payload(line);
+    // Who joins traces writes the time of day anew.
+    !payload.starts_with(b"trace_event_clock_sync")
+        && matches!(marker::parse(payload), Ok(marker::Marker::Other))
 }

@@ -36,6 +36,16 @@ pub(crate) struct Sections {
     place: Place,
     is_page: bool,
     has_begun: bool,
+    /// In a section that had nothing yet.
+    is_at_start: bool,
+}
+
+/// Ends a section of a page.
+const END: &[u8] = b"</script>";
+
+/// Whether it is a line of ftrace text.
+fn is_line(text: &[u8]) -> bool {
+    super::line::split(text).is_ok()
 }
 
 impl Sections {
@@ -97,13 +107,23 @@ impl Sections {
             if is_data {
                 let is_text = memchr::memmem::find(text, b"application/text").is_some();
                 self.place = if is_text { Place::Text } else { Place::Other };
+                self.is_at_start = true;
+                // All of it on one line.
+                if text.ends_with(END) {
+                    self.place = Place::Page;
+                }
             }
             return true;
         }
-        if text.starts_with(b"</script>") {
+        if text.starts_with(END) || text.ends_with(END) && !is_line(text) {
             self.place = Place::Page;
             return true;
         }
+        // systrace puts JSON into sections of text.
+        if self.is_at_start && text.starts_with(b"{") {
+            self.place = Place::Other;
+        }
+        self.is_at_start &= text.is_empty();
         self.place == Place::Other
     }
 }

@@ -1,0 +1,78 @@
+//! Events of ftrace texts that the model has no place for, mostly the kernel's: on the joined trace's clock, in the
+//! order of time, for writers whose format can hold them. They are read from the texts once more, one at a time.
+
+use std::fmt;
+use std::io::{self, BufRead};
+use tracetee_trace::Error;
+use tracetee_trace::text::{Line, Passage};
+
+/// The texts.
+#[derive(Default)]
+pub struct Kernel {
+    texts: Vec<Text>,
+    /// Events given out that are no markers.
+    given: u64,
+}
+
+struct Text {
+    passage: Passage<Box<dyn BufRead>>,
+    shift_ns: i64,
+    /// When its next event is; none at its end.
+    next_ns: Option<u64>,
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kernel").field("texts", &self.texts.len()).finish_non_exhaustive()
+    }
+}
+
+impl Kernel {
+    /// Adds a text, with the ns that are added to its times.
+    ///
+    /// # Errors
+    /// [`Error::Broken`] when nothing of it can be read.
+    pub fn add(&mut self, text: Box<dyn BufRead>, shift_ns: i64) -> Result<(), Error> {
+        let mut text = Text { passage: Passage::new(text), shift_ns, next_ns: None };
+        text.advance()?;
+        self.texts.push(text);
+        Ok(())
+    }
+
+    /// Whether there are texts to read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    /// How many events that are no markers were given out.
+    pub(crate) const fn given(&self) -> u64 {
+        self.given
+    }
+
+    /// Gives the next event out if it is not after `by_ns`; false if there is none.
+    pub(crate) fn next(
+        &mut self,
+        by_ns: u64,
+        take: impl FnOnce(u64, &Line<'_>) -> io::Result<()>,
+    ) -> io::Result<bool> {
+        let with_times = self.texts.iter_mut().filter_map(|text| Some((text.next_ns?, text)));
+        let first = with_times.min_by_key(|&(at_ns, _)| at_ns);
+        let Some((at_ns, text)) = first.filter(|&(at_ns, _)| at_ns <= by_ns) else {
+            return Ok(false);
+        };
+        if let Some(line) = text.passage.line() {
+            self.given += u64::from(!matches!(line.event, b"tracing_mark_write" | b"print"));
+            take(at_ns, &line)?;
+        }
+        text.advance().map_err(io::Error::other)?;
+        Ok(true)
+    }
+}
+
+impl Text {
+    fn advance(&mut self) -> Result<(), Error> {
+        let at_ns = self.passage.next_other()?;
+        self.next_ns = at_ns.map(|at_ns| at_ns.saturating_add_signed(self.shift_ns));
+        Ok(())
+    }
+}

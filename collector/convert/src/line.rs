@@ -1,0 +1,74 @@
+//! A line of ftrace text in the one shape that Perfetto, catapult and systrace take.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use tracetee_trace::text::{self, Line};
+
+/// Writes an event with what is known of its thread from elsewhere: `name`, where the line has none, and `pid`.
+pub(crate) fn write(
+    out: &mut (impl Write + ?Sized),
+    line: &Line<'_>,
+    at_ns: u64,
+    name: Option<&[u8]>,
+    pid: Option<u32>,
+) -> io::Result<()> {
+    let name = match line.task {
+        b"" | b"<...>" => name,
+        name => Some(name),
+    };
+    match name.map(unscripted) {
+        Some(name) => {
+            for _ in name.len()..16 {
+                out.write_all(b" ")?;
+            }
+            out.write_all(&name)?;
+        }
+        None => write!(out, "{:>16}", format!("thread-{}", line.tid))?,
+    }
+    write!(out, "-{:<7} ", line.tid)?;
+    match line.tgid.or(pid) {
+        Some(pid) => write!(out, "({pid:5})")?,
+        None => out.write_all(b"(-----)")?,
+    }
+    write!(out, " [{:03}] ", line.cpu)?;
+    out.write_all(if line.flags.len() >= 4 { line.flags } else { b"...1" })?;
+    let (seconds, ns) = (at_ns / 1_000_000_000, at_ns % 1_000_000_000);
+    if ns % 1000 == 0 {
+        write!(out, " {seconds}.{:06}: ", ns / 1000)?;
+    } else {
+        write!(out, " {seconds}.{ns:09}: ")?;
+    }
+    match line.event {
+        b"print" => out.write_all(b"tracing_mark_write")?,
+        event => out.write_all(event)?,
+    }
+    out.write_all(b": ")?;
+    let payload = text::payload(line);
+    let is_marker = matches!(line.event, b"tracing_mark_write" | b"print");
+    match text::with_names(payload).filter(|_| is_marker) {
+        Some(named) => out.write_all(&unscripted(&named))?,
+        None => out.write_all(&unscripted(payload))?,
+    }
+    out.write_all(b"\n")
+}
+
+/// Text without the end of a script element, at which Perfetto stops reading plain text too: a space breaks it up.
+pub(crate) fn unscripted(text: &[u8]) -> Cow<'_, [u8]> {
+    const END: &[u8] = b"</script";
+    let mut made: Vec<u8> = Vec::new();
+    let mut done = 0;
+    for start in memchr::memchr_iter(b'<', text) {
+        let is_end =
+            text.get(start..start + END.len()).is_some_and(|found| found.eq_ignore_ascii_case(END));
+        if is_end {
+            made.extend_from_slice(text.get(done..=start).unwrap_or_default());
+            made.push(b' ');
+            done = start + 1;
+        }
+    }
+    if done == 0 {
+        return Cow::Borrowed(text);
+    }
+    made.extend_from_slice(text.get(done..).unwrap_or_default());
+    Cow::Owned(made)
+}

@@ -1,0 +1,176 @@
+//! The kernel's events as Perfetto's ftrace packets, one for events of a processor that follow each other. Those that trace_processor
+//! makes rows of are typed; the others are generic events with their text.
+
+use super::messages::{
+    BinderTransaction, BinderTransactionReceived, CpuFrequencyLimits, CpuState, FtraceEvent,
+    FtraceEventBundle, GenericEvent, GenericField, SchedSwitch, SchedWakeup, TracePacket,
+};
+use crate::kernel::Kernel;
+use prost::Message;
+use std::io::{self, Write};
+use tracetee_trace::text::{Line, payload};
+
+/// Events of a packet.
+const MAX_EVENTS: usize = 512;
+
+/// Writes all of them. Events at the same time stay in the order of the text: a packet has those of one processor
+/// only that follow each other there.
+pub(super) fn write(kernel: &mut Kernel, out: &mut impl Write) -> io::Result<()> {
+    let mut of_cpu = 0;
+    let mut events: Vec<FtraceEvent> = Vec::new();
+    while kernel.next(u64::MAX, |at_ns, line| {
+        if line.cpu != of_cpu || events.len() >= MAX_EVENTS {
+            packet(out, of_cpu, std::mem::take(&mut events))?;
+            of_cpu = line.cpu;
+        }
+        events.push(event(at_ns, line));
+        Ok(())
+    })? {}
+    packet(out, of_cpu, events)
+}
+
+fn packet(out: &mut impl Write, cpu: u32, event: Vec<FtraceEvent>) -> io::Result<()> {
+    if event.is_empty() {
+        return Ok(());
+    }
+    let bundle = FtraceEventBundle { cpu: Some(cpu), event };
+    let packet = TracePacket { ftrace_events: Some(bundle), ..TracePacket::default() };
+    // Field 1 of Trace.
+    let mut bytes = vec![0x0a];
+    packet.encode_length_delimited(&mut bytes).map_err(io::Error::other)?;
+    out.write_all(&bytes)
+}
+
+fn event(at_ns: u64, line: &Line<'_>) -> FtraceEvent {
+    let text = String::from_utf8_lossy(payload(line)).into_owned();
+    let mut event =
+        FtraceEvent { timestamp: Some(at_ns), pid: Some(line.tid), ..FtraceEvent::default() };
+    let fields = Fields(&text);
+    let is_typed = match line.event {
+        b"sched_switch" => set(&mut event.sched_switch, switch(fields)),
+        b"sched_waking" => set(&mut event.sched_waking, wakeup(fields)),
+        b"sched_wakeup" => set(&mut event.sched_wakeup, wakeup(fields)),
+        b"sched_wakeup_new" => set(&mut event.sched_wakeup_new, wakeup(fields)),
+        b"cpu_frequency" => set(&mut event.cpu_frequency, cpu_state(fields)),
+        b"cpu_idle" => set(&mut event.cpu_idle, cpu_state(fields)),
+        b"cpu_frequency_limits" => set(&mut event.cpu_frequency_limits, limits(fields)),
+        b"binder_transaction" => set(&mut event.binder_transaction, transaction(fields)),
+        b"binder_transaction_received" => {
+            let debug_id = fields.number("transaction=");
+            let received = debug_id.map(|id| BinderTransactionReceived { debug_id: Some(id) });
+            set(&mut event.binder_transaction_received, received)
+        }
+        _ => false,
+    };
+    if !is_typed {
+        let field = GenericField { name: Some("text".to_owned()), str_value: Some(text) };
+        let event_name = Some(String::from_utf8_lossy(line.event).into_owned());
+        event.generic = Some(GenericEvent { event_name, field: vec![field] });
+    }
+    event
+}
+
+fn set<T>(place: &mut Option<T>, value: Option<T>) -> bool {
+    *place = value;
+    place.is_some()
+}
+
+fn switch(fields: Fields<'_>) -> Option<SchedSwitch> {
+    let (prev, next) = fields.0.split_once(" ==> ")?;
+    let (prev, next) = (Fields(prev), Fields(next));
+    Some(SchedSwitch {
+        prev_comm: Some(prev.comm("prev_comm=", " prev_pid=")?),
+        prev_pid: Some(prev.number("prev_pid=")?),
+        prev_prio: prev.number("prev_prio="),
+        prev_state: Some(state(prev.text("prev_state=")?)),
+        next_comm: Some(next.comm("next_comm=", " next_pid=")?),
+        next_pid: Some(next.number("next_pid=")?),
+        next_prio: next.number("next_prio="),
+    })
+}
+
+fn wakeup(fields: Fields<'_>) -> Option<SchedWakeup> {
+    Some(SchedWakeup {
+        comm: Some(fields.comm("comm=", " pid=")?),
+        pid: Some(fields.number(" pid=")?),
+        prio: fields.number("prio="),
+        success: fields.number("success="),
+        target_cpu: fields.number("target_cpu="),
+    })
+}
+
+fn cpu_state(fields: Fields<'_>) -> Option<CpuState> {
+    Some(CpuState {
+        state: Some(fields.number("state=")?),
+        cpu_id: Some(fields.number("cpu_id=")?),
+    })
+}
+
+fn limits(fields: Fields<'_>) -> Option<CpuFrequencyLimits> {
+    Some(CpuFrequencyLimits {
+        min_freq: Some(fields.number("min=")?),
+        max_freq: Some(fields.number("max=")?),
+        cpu_id: Some(fields.number("cpu_id=")?),
+    })
+}
+
+fn transaction(fields: Fields<'_>) -> Option<BinderTransaction> {
+    Some(BinderTransaction {
+        debug_id: Some(fields.number("transaction=")?),
+        target_node: fields.number("dest_node="),
+        to_proc: fields.number("dest_proc="),
+        to_thread: fields.number("dest_thread="),
+        reply: fields.number("reply="),
+        code: fields.hex("code="),
+        flags: fields.hex("flags="),
+    })
+}
+
+/// A thread's state as the number that Perfetto takes it for where it does not know the kernel's version: that of
+/// Linux 4.4, by the letters of its text.
+fn state(text: &str) -> i64 {
+    text.chars().fold(0, |state, letter| {
+        state
+            | match letter {
+                'S' => 0x1,
+                'D' => 0x2,
+                'T' => 0x4,
+                't' => 0x8,
+                'X' => 0x10,
+                'Z' => 0x20,
+                'x' => 0x40,
+                'K' => 0x80,
+                'W' => 0x100,
+                'P' => 0x200,
+                'N' => 0x400,
+                // Idle: in a sleep that does not count as load.
+                'I' => 0x402,
+                '+' => 0x800,
+                _ => 0,
+            }
+    })
+}
+
+/// `key=value key=value`. The name of a thread may hold anything: the last key counts.
+#[derive(Clone, Copy)]
+struct Fields<'a>(&'a str);
+
+impl<'a> Fields<'a> {
+    fn text(self, key: &str) -> Option<&'a str> {
+        let start = self.0.rfind(key)? + key.len();
+        self.0.get(start..)?.split(' ').next()
+    }
+
+    fn number<T: std::str::FromStr>(self, key: &str) -> Option<T> {
+        self.text(key)?.parse().ok()
+    }
+
+    fn hex(self, key: &str) -> Option<u32> {
+        u32::from_str_radix(self.text(key)?.strip_prefix("0x")?, 16).ok()
+    }
+
+    fn comm(self, before: &str, after: &str) -> Option<String> {
+        let head = self.0.get(..self.0.rfind(after)?)?;
+        Some(head.get(head.find(before)? + before.len()..)?.to_owned())
+    }
+}

@@ -1,0 +1,162 @@
+//! Traces joined with a Perfetto trace, whose clock counts: what it says of the time of day, in packed packets too; what
+//! is said where it says nothing, or contradicts itself.
+
+use flate2::Compression;
+use std::io::Write;
+use std::path::Path;
+use tracetee_tests_convert::{Engine, frames, refused, told};
+
+/// Its clock is 3,000 ms from that of `frames` and its note of the time of day 1,123 ms later.
+const OURS: &str = "        own-7       (    7) [000] ...1 1.000000: tracing_mark_write: B|7|ours\n\
+    \u{20}       own-7       (    7) [000] ...1 1.000000: tracing_mark_write: trace_event_clock_sync: realtime_ts=1700000000123\n\
+    \u{20}       own-7       (    7) [000] ...1 1.000500: tracing_mark_write: E|7\n";
+
+fn varint(mut number: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number >= 0x80 {
+        bytes.push(u8::try_from(number & 0x7f).unwrap() | 0x80);
+        number >>= 7;
+    }
+    bytes.push(u8::try_from(number).unwrap());
+    bytes
+}
+
+/// A field of bytes.
+fn field(number: u64, bytes: &[u8]) -> Vec<u8> {
+    [varint(number << 3 | 2), varint(bytes.len() as u64), bytes.to_vec()].concat()
+}
+
+/// A packet with a clock snapshot: boot time and the time of day, ns.
+fn snapshot(boot_ns: u64, real_ns: u64) -> Vec<u8> {
+    let clock =
+        |id, ns| field(1, &[varint(1 << 3), varint(id), varint(2 << 3), varint(ns)].concat());
+    field(1, &field(6, &[clock(6, boot_ns), clock(1, real_ns)].concat()))
+}
+
+/// The packets of a trace of ours that are no clock snapshots.
+fn without_clock(trace: &[u8]) -> Vec<u8> {
+    let (mut kept, mut rest) = (Vec::new(), trace);
+    while let [0x0a, more @ ..] = rest {
+        let bytes = more.iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
+        let length = more[..bytes]
+            .iter()
+            .rev()
+            .fold(0, |length, byte| length << 7 | usize::from(byte & 0x7f));
+        let (packet, after) = rest.split_at(1 + bytes + length);
+        // Its first field, by its number, is the snapshot.
+        if packet[1 + bytes] != 6 << 3 | 2 {
+            kept.extend_from_slice(packet);
+        }
+        rest = after;
+    }
+    assert!(rest.is_empty() && kept.len() < trace.len());
+    kept
+}
+
+/// A Perfetto trace without a clock snapshot, and our own.
+fn inputs(path: &Path) -> Vec<u8> {
+    std::fs::write(path.join("system.ftrace"), frames(3)).unwrap();
+    let _ = told(path, &["convert", "system.ftrace", "-o", "system.pftrace"]);
+    std::fs::write(path.join("ours.ftrace"), OURS).unwrap();
+    without_clock(&std::fs::read(path.join("system.pftrace")).unwrap())
+}
+
+const JOIN: [&str; 5] = ["convert", "ours.ftrace", "system.pftrace", "-o", "joined.pftrace"];
+/// The time of day at 5 s of boot time in `frames`.
+const REAL_NS: u64 = 1_700_000_000_000_000_000;
+
+/// Where the slice is in the joined trace, µs.
+fn begin(engine: &Engine, path: &Path) -> Option<u64> {
+    let slices = engine.whole(path, "joined.pftrace").slices;
+    let ours = slices.iter().find(|row| row.contains("\"ours\""))?;
+    serde_json::from_str::<serde_json::Value>(ours).unwrap()[2].as_u64()
+}
+
+#[test]
+fn a_snapshot_in_packed_packets_counts() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let bare = inputs(path);
+    let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(&[snapshot(5_000_000_000, REAL_NS), bare].concat()).unwrap();
+    let packed = field(1, &field(50, &packed.finish().unwrap()));
+    std::fs::write(path.join("system.pftrace"), packed).unwrap();
+    let (_, said) = told(path, &JOIN);
+    assert!(
+        said.contains("ours.ftrace: its clock is 4123 ms from that of system.pftrace"),
+        "{said}"
+    );
+    let Some(engine) = Engine::new() else { return };
+    assert_eq!(begin(&engine, path), Some(5_123_000));
+}
+
+#[test]
+fn without_a_snapshot_that_is_said_even_to_who_wants_to_hear_errors_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let bare = inputs(path);
+    std::fs::write(path.join("system.pftrace"), bare).unwrap();
+    let (_, said) = told(path, &[&JOIN[..], &["-q"]].concat());
+    assert!(said.contains("ours.ftrace: system.pftrace has no readable clock snapshot"), "{said}");
+    let Some(engine) = Engine::new() else { return };
+    assert_eq!(begin(&engine, path), Some(1_000_000));
+}
+
+#[test]
+fn snapshots_that_contradict_each_other_are_said_and_the_one_that_agrees_is_taken() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let bare = inputs(path);
+    // The second is of our own clock: nothing is moved. Without it the first counts.
+    let later =
+        [snapshot(5_000_000_000, REAL_NS), snapshot(1_000_000_000, REAL_NS + 123_000_000)].concat();
+    for (clocks, apart, at) in [
+        (later, 4123, 1_000_000),
+        (
+            [snapshot(5_000_000_000, REAL_NS), snapshot(5_000_000_000, REAL_NS + 10_000_000_000)]
+                .concat(),
+            10_000,
+            5_123_000,
+        ),
+    ] {
+        std::fs::write(path.join("system.pftrace"), [clocks, bare.clone()].concat()).unwrap();
+        let (_, said) = told(path, &[&JOIN[..], &["-q"]].concat());
+        let expected =
+            format!("system.pftrace: its clock snapshots contradict each other by {apart} ms");
+        assert!(said.contains(&expected), "{said}");
+        let Some(engine) = Engine::new() else { continue };
+        let read = engine.read(path, &["joined.pftrace"]).remove(0);
+        let ours = read.slices.iter().find(|row| row.contains("\"ours\"")).unwrap();
+        assert!(ours.contains(&format!(",{at},")), "{ours}");
+    }
+}
+
+#[test]
+fn perfetto_traces_of_different_clocks_are_not_joined() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let bare = inputs(path);
+    std::fs::write(
+        path.join("a.pftrace"),
+        [snapshot(5_000_000_000, REAL_NS), bare.clone()].concat(),
+    )
+    .unwrap();
+    std::fs::write(path.join("b.pftrace"), [snapshot(9_000_000_000, REAL_NS), bare].concat())
+        .unwrap();
+    let said = refused(path, &["convert", "a.pftrace", "b.pftrace", "-o", "joined.pftrace"]);
+    assert!(said.contains("a.pftrace and b.pftrace have clocks that are 4000 ms apart"), "{said}");
+}
+
+#[test]
+fn the_header_s_app_is_the_process_s_name() {
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let header = "# tracer: nop\n# tracetee: {\"pid\":7,\"app\":\"com.example.app\"}\n";
+    std::fs::write(path.join("ours.ftrace"), header.to_owned() + OURS).unwrap();
+    for output in ["o.pftrace", "o.json", "o.dart.json", "o.html"] {
+        let _ = told(path, &["convert", "ours.ftrace", "-o", output]);
+        let processes = engine.whole(path, output).processes;
+        assert_eq!(processes, [r#"[7,"com.example.app"]"#], "{output}");
+    }
+}
