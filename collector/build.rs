@@ -15,6 +15,8 @@ fn main() {
         "agent/src",
         "agent/build.rs",
         "agent/Cargo.toml",
+        "agent/os/src",
+        "agent/os/Cargo.toml",
         "hooks/src",
         "uploader/src",
         "uploader/Cargo.toml",

@@ -106,7 +106,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
     push_report(&mut text, &store, &args.out, &collected)?;
     text.push_str(
         "   For a timeline open https://ui.perfetto.dev, choose \"Open trace file\" and take any of them\n   \
-         (press W and S to zoom, A and D to move). The janky frames are the long\n   \
+         (.zst: from Perfetto v58 on; press W and S to zoom, A and D to move). The janky frames are the long\n   \
          Choreographer#doFrame slices of com.example.app.\n",
     );
     print(&text);

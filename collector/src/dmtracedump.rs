@@ -2,7 +2,7 @@
 
 use crate::cli::{DmtracedumpArgs, say};
 use crate::input::{kind, mapping, say_losses, unpacked};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -68,6 +68,9 @@ fn read(path: &Path, mapping: Option<&Mapping>) -> Result<MethodTrace> {
     } else {
         let trace = tracetee_trace::read_file(path)?;
         say_losses(path, &trace.losses);
+        if trace.slice_count() == 0 {
+            bail!("{} has no slices of threads: there is nothing to profile", path.display());
+        }
         MethodTrace::of_trace(&trace, false).0
     };
     if let Some(mapping) = mapping {

@@ -15,8 +15,6 @@ use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -68,8 +66,7 @@ pub(crate) fn health(pid: u32) -> Option<Stats> {
 
 /// Asks the agent of a process.
 fn ask(pid: u32, request: &str) -> std::io::Result<String> {
-    let address = SocketAddr::from_abstract_name(format!("tracetee-{pid}"))?;
-    let mut stream = UnixStream::connect_addr(&address)?;
+    let mut stream = crate::peer::connect(pid)?;
     // A dump that is being written keeps it busy.
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
     stream.write_all(format!("{request}\n").as_bytes())?;
@@ -131,7 +128,8 @@ fn from_recorder(pid: u32, directory: &Path) -> Result<Stats> {
         Agent::load()?.recover(copies.path(), options, &copies.path().join("trace.ftrace.zst"))?;
     let health = recovered.processes.into_iter().next();
     let health = health.with_context(|| format!("process {pid} has left no recorder file"))?;
-    Ok(Stats { recording: true, health, summary: recovered.summary, control: None })
+    let summary = recovered.summary;
+    Ok(Stats { headline: None, recording: true, health, summary, control: None })
 }
 
 // ---- a program ----
@@ -159,7 +157,7 @@ fn of_program(command: &[OsString], json: bool) -> Result<ExitCode> {
     let mut text = if recovered.summary.recorded() == 0 {
         format!("no records: {}\n", run::why_empty(&recovered, &program))
     } else {
-        format!("{}\n", well(&recovered.summary))
+        format!("{}\n", well(&recovered.summary, true))
     };
     for reason in &recovered.failures {
         let _ = writeln!(text, "not traced: {}", reason.trim_start_matches("tracetee: "));
@@ -186,26 +184,24 @@ fn describe(stats: &Stats) -> String {
     text
 }
 
-/// What is most probably wrong.
+/// What is most probably wrong: what the agent itself says first, then what can be concluded.
 fn cause(stats: &Stats) -> String {
-    if let Some(control) = &stats.control
-        && !stats.recording
-    {
-        let mut text = format!("nothing is recorded now: {}", control.reason);
-        match (&control.config, &control.config_refused) {
-            (None, Some(refused)) => {
-                let _ = write!(text, "; the one that was offered is refused: {refused}");
-            }
-            (None, None) => text.push_str("; none has come"),
-            _ => {}
+    let mut text = stats.headline.clone().unwrap_or_default();
+    if stats.recording {
+        if !text.is_empty() {
+            text.push('\n');
         }
-        return text;
+        text.push_str(&recorded(stats));
+    } else if text.is_empty() {
+        text.push_str("nothing is recorded now: no capture is running");
     }
-    if !stats.recording {
-        return "nothing is recorded now: no capture is running".to_owned();
-    }
+    text
+}
+
+/// What is recorded, or why nothing is, while a capture runs.
+fn recorded(stats: &Stats) -> String {
     if stats.summary.recorded() > 0 {
-        return well(&stats.summary);
+        return well(&stats.summary, stats.headline.is_none());
     }
     let health = &stats.health;
     let Some(atrace) = health.atrace.first() else {
@@ -224,9 +220,11 @@ fn cause(stats: &Stats) -> String {
     "no records: the tags are on, but nothing in this process calls atrace".to_owned()
 }
 
-fn well(summary: &Summary) -> String {
+/// `is_all`: nothing else went wrong.
+fn well(summary: &Summary, is_all: bool) -> String {
     match summary.lost() {
-        0 => "all is well: there are records, and none was dropped".to_owned(),
+        0 if is_all => "all is well: there are records, and none was dropped".to_owned(),
+        0 => "there are records now, and none was dropped".to_owned(),
         lost => format!("{} records were dropped, see below", grouped(lost)),
     }
 }
@@ -241,6 +239,24 @@ fn push_health(text: &mut String, health: &Health, recording: bool) {
             if recording { &atrace.tags_forced } else { "not" },
             atrace.tags_now,
             atrace.marker(),
+        );
+    }
+    if health.tag_resets > 0 {
+        let resets = health.tag_resets;
+        let _ =
+            writeln!(text, "  tags          reset by the system {resets} times in this capture");
+    }
+    if let Some(reason) = &health.tags_unwatched {
+        let _ = writeln!(
+            text,
+            "  tags          not forced again when the system resets them: {reason}"
+        );
+    }
+    if let Some(perfetto) = &health.perfetto {
+        let (left, preferred) = (&perfetto.tags_left, &perfetto.prefer_sdk);
+        let _ = writeln!(
+            text,
+            "  Perfetto      tags {left} are left to a session of its SDK; prefer_sdk {preferred}"
         );
     }
     if let Some(missing) = &health.atrace_missing {
@@ -376,6 +392,8 @@ fn push_control(text: &mut String, control: &Control) {
         share.unwrap_or_default()
     );
     if control.tag_resets > 0 {
-        let _ = writeln!(text, "  tags          reset by the system {} times", control.tag_resets);
+        let resets = control.tag_resets;
+        let _ =
+            writeln!(text, "  tags          reset by the system {resets} times in all captures");
     }
 }

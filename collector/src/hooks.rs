@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use tracetee_hooks::elf::file::FileMemory;
 use tracetee_hooks::elf::relocation::Slot;
@@ -53,18 +53,16 @@ pub(crate) fn of_process(pid: u32, names: &[&str]) -> Result<String> {
     let memory = File::open(format!("/proc/{pid}/mem"))
         .with_context(|| format!("cannot read the memory of process {pid}"))?;
     // The first mapping of each file that starts at its beginning.
-    let mut modules: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut modules: BTreeMap<&str, &Mapping<'_>> = BTreeMap::new();
     for mapping in mappings.iter().filter(|mapping| mapping.offset == 0) {
         if mapping.path.starts_with('/') {
-            modules.entry(mapping.path).or_insert(mapping.start);
+            modules.entry(mapping.path).or_insert(mapping);
         }
     }
     let mut text = String::new();
     let (mut read, mut with_slots, mut total) = (0, 0, 0);
-    for (path, start) in modules {
-        // As the process sees it, also in a container.
-        let file = PathBuf::from(format!("/proc/{pid}/root{path}"));
-        let bytes = match read_if_elf(&file) {
+    for (path, mapping) in modules {
+        let bytes = match read_if_elf(&file_of(pid, mapping)) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => continue,
             Err(error) => {
@@ -95,7 +93,7 @@ pub(crate) fn of_process(pid: u32, names: &[&str]) -> Result<String> {
         total += slots.len();
         let _ = writeln!(text, "{path}");
         for slot in &slots {
-            let address = address_of(&image, start, slot.vaddr);
+            let address = address_of(&image, mapping.start, slot.vaddr);
             let target = match value_at(&memory, address, image.class()) {
                 Some(value) => format!("-> {}", place(&mappings, value)),
                 None => "(not readable)".to_owned(),
@@ -105,6 +103,18 @@ pub(crate) fn of_process(pid: u32, names: &[&str]) -> Result<String> {
     }
     let _ = writeln!(text, "{read} libraries read, {with_slots} of them with {total} slots");
     Ok(text)
+}
+
+/// Finds the file that a mapping is of. Its path is the process's own where the process lives in another
+/// mount namespace, and ours where it lives in a chroot that we can see; `map_files` needs no path, but
+/// privileges. The inode tells which one is it.
+fn file_of(pid: u32, mapping: &Mapping<'_>) -> PathBuf {
+    let Mapping { start, end, path, inode, .. } = *mapping;
+    let in_its_root = PathBuf::from(format!("/proc/{pid}/root{path}"));
+    let mapped = PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}"));
+    let candidates = [&*in_its_root, Path::new(path), &*mapped];
+    let is_it = |file: &&Path| std::fs::metadata(file).is_ok_and(|file| file.ino() == inode);
+    candidates.into_iter().find(is_it).unwrap_or(&in_its_root).to_owned()
 }
 
 /// The file's bytes if it is an ELF file. Others are not read: a process may have mapped gigabytes
@@ -161,6 +171,7 @@ struct Mapping<'a> {
     start: usize,
     end: usize,
     offset: u64,
+    inode: u64,
     path: &'a str,
 }
 
@@ -169,11 +180,13 @@ impl<'a> Mapping<'a> {
         let mut fields = line.splitn(6, ' ');
         let (start, end) = fields.next()?.split_once('-')?;
         let offset = fields.nth(1)?;
-        let path = fields.nth(2).unwrap_or("").trim_start();
+        let inode = fields.nth(1)?;
+        let path = fields.next().unwrap_or("").trim_start();
         Some(Self {
             start: usize::from_str_radix(start, 16).ok()?,
             end: usize::from_str_radix(end, 16).ok()?,
             offset: u64::from_str_radix(offset, 16).ok()?,
+            inode: inode.parse().ok()?,
             path,
         })
     }

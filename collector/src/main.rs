@@ -18,6 +18,7 @@ mod doctor;
 mod hooks;
 mod input;
 mod output;
+mod peer;
 mod recovered;
 mod report;
 mod run;

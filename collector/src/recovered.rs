@@ -59,6 +59,17 @@ pub(crate) struct Health {
     pub(crate) atrace_missing: Option<String>,
     pub(crate) libraries: Vec<Library>,
     pub(crate) recovered: Vec<String>,
+    pub(crate) tag_resets: u64,
+    pub(crate) tags_unwatched: Option<String>,
+    pub(crate) perfetto: Option<Perfetto>,
+}
+
+/// Sessions of Perfetto's SDK in it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Perfetto {
+    pub(crate) tags_left: String,
+    pub(crate) prefer_sdk: String,
 }
 
 /// One library of it.
@@ -74,6 +85,7 @@ pub(crate) struct Library {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Stats {
+    pub(crate) headline: Option<String>,
     pub(crate) recording: bool,
     pub(crate) health: Health,
     pub(crate) summary: Summary,

@@ -67,7 +67,7 @@ fn of_one(args: &ReportArgs, path: &Path) -> Result<String> {
         bail!("--app, --screen and --compare are for --store, or for several captures");
     }
     let mapping = mapping(args.mapping.as_deref())?;
-    let options = Options { pid: args.pid, mapping: mapping.as_ref() };
+    let options = Options { pid: args.pid, mapping: mapping.as_ref(), ..Options::default() };
     let capture = read_file(path, &options)?;
     let report = SingleReport::of(&capture);
     Ok(match args.format {
@@ -85,7 +85,7 @@ fn of_one(args: &ReportArgs, path: &Path) -> Result<String> {
 
 fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<String> {
     let mapping = mapping(args.mapping.as_deref())?;
-    let options = Options { pid: args.pid, mapping: mapping.as_ref() };
+    let options = Options { pid: args.pid, mapping: mapping.as_ref(), ..Options::default() };
     let mut database = Database::open(Path::new(":memory:"))?;
     let mut read = 0;
     for path in paths {

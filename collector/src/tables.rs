@@ -5,6 +5,7 @@
 
 use crate::cli::{TablesArgs, print, say};
 use crate::collect::check_text;
+use crate::store::analyser::limits;
 use crate::store::objects::{Objects, about};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
@@ -151,7 +152,9 @@ fn rows_of(runtime: &tokio::runtime::Handle, store: &Objects, path: &str) -> Res
     // What came by a ticket nobody has looked at yet.
     let checked = check_text(Cursor::new(&bytes), bytes.len() as u64)
         .map_err(|refused| anyhow::anyhow!("{refused}"))
-        .and_then(|()| Ok(capture::rows(Cursor::new(bytes), &about, None)?));
+        .and_then(|()| {
+            Ok(capture::rows(Cursor::new(bytes), &about, None, &limits(&Arc::default()))?)
+        });
     if let Err(error) = &checked {
         let meta = about.meta.into();
         runtime.block_on(store.quarantine(&key.id, &format!("{error:#}"), &meta))?;

@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// How long one waits for the other.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How often the log is tried to be emptied, a tenth of a second apart, after each has waited as long.
+const LOG_TRIES: u32 = 10;
 /// The column by which the other tables name a capture inside; the views do not show it.
 const NUMBER: &str = "capture_number";
 
@@ -47,6 +49,8 @@ impl Database {
         // What is lost with the power is made anew from the captures.
         connection.pragma_update(None, "synchronous", "normal")?;
         connection.pragma_update(None, "cache_size", -65_536)?;
+        // What is deleted is overwritten: a device that is forgotten is in no free page.
+        connection.pragma_update(None, "secure_delete", true)?;
         let database = Self { connection };
         match database.version()? {
             0 => database.connection.execute_batch(&format!(
@@ -227,6 +231,30 @@ impl Database {
         Ok(())
     }
 
+    /// Writes the log's pages into the database and empties the log, so that nothing that was deleted is in
+    /// either. What was deleted by a version that did not overwrite deleted rows stays in free pages until the
+    /// tables are made anew.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`]; [`Error::Busy`] when somebody reads or writes all the time.
+    pub fn forget_deleted(&self) -> Result<(), Error> {
+        for _ in 0..LOG_TRIES {
+            let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+            let busy: i64 = self.connection.query_row(checkpoint, [], |row| row.get(0))?;
+            if busy == 0 {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Err(Error::Busy)
+    }
+
+    /// Ends the query that this connection runs, from another thread.
+    #[must_use]
+    pub fn interrupter(&self) -> Interrupter {
+        Interrupter(self.connection.get_interrupt_handle())
+    }
+
     /// What a query answers: each row with a value for each column.
     ///
     /// # Errors
@@ -258,6 +286,22 @@ impl Database {
     /// [`Error::Sqlite`].
     pub fn run(&self, sql: &str) -> Result<(), Error> {
         Ok(self.connection.execute_batch(sql)?)
+    }
+}
+
+/// Ends the query of a [`Database`] that another thread runs.
+pub struct Interrupter(rusqlite::InterruptHandle);
+
+impl Interrupter {
+    /// Ends the query that runs now, if one does.
+    pub fn interrupt(&self) {
+        self.0.interrupt();
+    }
+}
+
+impl std::fmt::Debug for Interrupter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Interrupter")
     }
 }
 

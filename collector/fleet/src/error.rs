@@ -26,6 +26,12 @@ pub enum Error {
     Parquet(String),
     /// What was asked for is not there.
     Missing(String),
+    /// Others read or write the tables all the time.
+    Busy,
+    /// It was ended before its end.
+    Stopped(tracetee_jank::Stopped),
+    /// The capture holds more than is analysed: of what.
+    TooMuch(String),
 }
 
 impl fmt::Display for Error {
@@ -43,7 +49,9 @@ impl fmt::Display for Error {
             Self::Jank(error) => write!(f, "{error}"),
             Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Parquet(error) => write!(f, "Parquet: {error}"),
-            Self::Missing(what) => f.write_str(what),
+            Self::Missing(what) | Self::TooMuch(what) => f.write_str(what),
+            Self::Busy => f.write_str("the tables are in use; try again"),
+            Self::Stopped(stopped) => write!(f, "{stopped}"),
         }
     }
 }
@@ -64,6 +72,15 @@ impl From<tracetee_trace::Error> for Error {
 
 impl From<tracetee_jank::Error> for Error {
     fn from(error: tracetee_jank::Error) -> Self {
-        Self::Jank(error)
+        match error {
+            tracetee_jank::Error::Stopped(stopped) => Self::Stopped(stopped),
+            error => Self::Jank(error),
+        }
+    }
+}
+
+impl From<tracetee_jank::Stopped> for Error {
+    fn from(stopped: tracetee_jank::Stopped) -> Self {
+        Self::Stopped(stopped)
     }
 }

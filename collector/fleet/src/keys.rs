@@ -6,8 +6,9 @@ use std::fmt::Write;
 
 /// What captures end in.
 const CAPTURE: &str = ".ftrace.zst";
-/// Longer names of apps and versions are cut.
+/// Longer names of apps and versions are cut: a file's name has at most 255 bytes.
 const MAX_BYTES: usize = 100;
+const MAX_ENCODED_BYTES: usize = 200;
 
 /// Where a capture lies.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,16 +52,24 @@ impl RawKey {
 }
 
 /// A name as a part of a path: what is no letter, digit, `.`, `_` or `-` becomes `!XX`, and so does a
-/// first dot; it is cut at a hundred bytes, and is never empty.
+/// first dot; it is cut after the last whole character of a hundred bytes, or of two hundred as it is
+/// written, and is never empty.
 #[must_use]
 pub fn encode(name: &str) -> String {
     let mut text = String::new();
-    for byte in name.bytes().take(MAX_BYTES) {
-        let is_plain = byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-        if is_plain && !(text.is_empty() && byte == b'.') {
-            text.push(byte.into());
-        } else {
-            let _ = write!(text, "!{byte:02X}");
+    for (at, char) in name.char_indices() {
+        let whole = text.len();
+        for &byte in char.encode_utf8(&mut [0; 4]).as_bytes() {
+            let is_plain = byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+            if is_plain && !(text.is_empty() && byte == b'.') {
+                text.push(byte.into());
+            } else {
+                let _ = write!(text, "!{byte:02X}");
+            }
+        }
+        if at + char.len_utf8() > MAX_BYTES || text.len() > MAX_ENCODED_BYTES {
+            text.truncate(whole);
+            break;
         }
     }
     if text.is_empty() { crate::rows::UNKNOWN.to_owned() } else { text }
@@ -99,6 +108,15 @@ mod tests {
             proptest::prop_assert_eq!(path.matches('/').count(), 5);
             proptest::prop_assert!(path.split('/').all(|part| !part.starts_with('.')), "{}", path);
             proptest::prop_assert_eq!(RawKey::parse(&format!("/some/where/{path}")), Some(key));
+        }
+
+        /// However long names are: a file system takes them, and what lies there is found again.
+        #[test]
+        fn a_cut_key_is_a_file_s_name_and_leads_back(app in "[^\0]{0,300}", ver in "[äa€😀 .]{0,300}") {
+            let id = "019a1fd7-2955-7cfa-a44a-a7427d9591d5".to_owned();
+            let path = RawKey { app, day: "2026-11-21".to_owned(), ver, id }.path();
+            proptest::prop_assert!(path.split('/').all(|part| part.len() <= 255), "{}", path);
+            proptest::prop_assert_eq!(RawKey::parse(&path).unwrap().path(), path);
         }
 
         #[test]

@@ -87,6 +87,16 @@ pub struct About {
     pub raw_key: String,
 }
 
+/// Bytes of a text that a capture or a report says of itself: it stands in each of its rows.
+const MAX_TEXT_BYTES: usize = 256;
+
+/// Losses of a report: as many as a device keeps.
+const MAX_LOSSES: usize = 5_000;
+
+fn cut(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(MAX_TEXT_BYTES)).unwrap_or(text)
+}
+
 /// What stands where the app, the device or the version is not known.
 pub const UNKNOWN: &str = "unknown";
 
@@ -95,7 +105,7 @@ pub const UNKNOWN: &str = "unknown";
 pub fn version_of(meta: &Map<String, Json>) -> String {
     let name = meta.get("version_name").and_then(Json::as_str).filter(|name| !name.is_empty());
     let code = || meta.get("version_code").and_then(Json::as_u64).map(|code| code.to_string());
-    name.map(str::to_owned).or_else(code).unwrap_or_else(|| UNKNOWN.to_owned())
+    name.map(|name| cut(name).to_owned()).or_else(code).unwrap_or_else(|| UNKNOWN.to_owned())
 }
 
 /// What made a capture be taken, as the agent says it (`opens`). Only what time alone decides is
@@ -118,7 +128,8 @@ const OVER_BUDGET: &str = "tracetee: over budget";
 pub fn of_capture(about: &About, trace: &Trace, analysis: &Analysis) -> Rows {
     let mut meta = about.meta.clone();
     meta.extend(trace.about.clone());
-    let text = |name: &str| meta.get(name).and_then(Json::as_str).filter(|text| !text.is_empty());
+    let text =
+        |name: &str| meta.get(name).and_then(Json::as_str).filter(|text| !text.is_empty()).map(cut);
     let number = |name: &str| meta.get(name).and_then(Json::as_u64);
     let app = about.app.as_deref().or_else(|| text("app")).unwrap_or(UNKNOWN).to_owned();
     let (ver, device) = (version_of(&meta), text("install_id").unwrap_or(UNKNOWN).to_owned());
@@ -239,8 +250,9 @@ pub fn of_capture(about: &About, trace: &Trace, analysis: &Analysis) -> Rows {
 /// The rows of a loss report (`PUT /v1/losses/ID`).
 #[must_use]
 pub fn of_losses(report_id: &str, day: &str, app: Option<&str>, report: &Json) -> Rows {
-    let text =
-        |of: &Json, name: &str| of.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
+    let text = |of: &Json, name: &str| {
+        cut(of.get(name).and_then(Json::as_str).unwrap_or_default()).to_owned()
+    };
     let said = text(report, "app");
     let app = app.unwrap_or(if said.is_empty() { UNKNOWN } else { &said });
     let device = text(report, "install_id");
@@ -261,7 +273,7 @@ pub fn of_losses(report_id: &str, day: &str, app: Option<&str>, report: &Json) -
             captures.into(),
         ]);
     };
-    for lost in report.get("lost").and_then(Json::as_array).into_iter().flatten() {
+    for lost in report.get("lost").and_then(Json::as_array).into_iter().flatten().take(MAX_LOSSES) {
         let unconfirmed = lost.get("unconfirmed").and_then(Json::as_bool).unwrap_or(false);
         push(&text(lost, "id"), &text(lost, "label"), &text(lost, "reason"), unconfirmed, 1);
     }

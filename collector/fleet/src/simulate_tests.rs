@@ -26,7 +26,13 @@ fn fleet(plan: &Plan, seed: u64, devices: u64) -> (Database, Truth) {
                     meta: capture.meta.clone(),
                     ..About::default()
                 };
-                capture::rows(Cursor::new(capture.text.clone()), &about, None).unwrap()
+                capture::rows(
+                    Cursor::new(capture.text.clone()),
+                    &about,
+                    None,
+                    &capture::Limits::default(),
+                )
+                .unwrap()
             })
             .collect();
         database.insert(&rows).unwrap();

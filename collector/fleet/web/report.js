@@ -12,9 +12,11 @@
     return element;
   };
   const count = (value) => Number(value).toLocaleString("en-US");
-  const ms = (ns) => (ns >= 1e10 ? (ns / 1e9).toFixed(1) + " s" : (ns / 1e6).toFixed(1) + " ms");
-  const tenths = (value) => (value / 10).toFixed(1) + " ms";
-  const share = (part, of) => (of ? ((part * 100) / of).toFixed(1) + " %" : "-");
+  // Rounded half up, as the text is: toFixed rounds what binary fractions make of a number.
+  const decimal = (tenths) => `${Math.floor(tenths / 10)}.${tenths % 10}`;
+  const ms = (ns) => (ns >= 1e10 ? decimal(Math.floor((ns + 5e7) / 1e8)) + " s" : decimal(Math.floor((ns + 5e4) / 1e5)) + " ms");
+  const tenths = (value) => decimal(value) + " ms";
+  const share = (part, of) => (of ? decimal(Math.floor((part * 1000 + Math.floor(of / 2)) / of)) + " %" : "-");
   const named = (text) => text || "(not said)";
 
   // columns: [title, cell of a row, whether it is text]

@@ -1,5 +1,6 @@
 //! Whose frames: the process, its main thread and its render threads.
 
+use crate::watch::Stopped;
 use std::collections::BTreeMap;
 use std::fmt;
 use tracetee_trace::{Thread, Trace};
@@ -25,6 +26,14 @@ pub enum Error {
     Several(Vec<(u32, String, usize)>),
     /// No process has frames, and there are several.
     NoFrames,
+    /// It was ended before its end.
+    Stopped(Stopped),
+}
+
+impl From<Stopped> for Error {
+    fn from(stopped: Stopped) -> Self {
+        Self::Stopped(stopped)
+    }
 }
 
 impl fmt::Display for Error {
@@ -40,6 +49,7 @@ impl fmt::Display for Error {
             Self::NoFrames => {
                 f.write_str("no process of the trace has frames; choose one with --pid")
             }
+            Self::Stopped(stopped) => write!(f, "{stopped}"),
         }
     }
 }

@@ -1,17 +1,29 @@
 //! Divides the time of janky frames: each nanosecond belongs to the innermost slice at that time, and
 //! to the cause that this slice, or the nearest around it, tells.
 //!
-//! A frame is the main thread's time, and behind it the render thread's until the frame's end.
+//! A frame is the main thread's time, and after it the render thread's until the frame's end. Time and
+//! memory grow with the trace, never with its square: [`Lineage`] looks at each slice of a thread once, and
+//! parts and stacks beyond a limit are added up as `(other)`.
 
-use crate::app::App;
+use crate::app::{App, Error};
 use crate::cause::Cause;
 use crate::contention::Contention;
 use crate::frames::{Frame, FrameSlices};
 use crate::namer::Namer;
+use crate::stacks::{Kin, Lineage, Stack, Stacks};
+use crate::watch::Watch;
 use serde::Serialize;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use tracetee_trace::{NO_PARENT, Slice, Thread, Trace};
+use tracetee_trace::{NO_PARENT, Thread, Trace};
+
+/// The parts of a frame, and of all frames of a trace, that are kept apart: a frame of a real app has
+/// some dozens.
+const MAX_PARTS_OF_FRAME: usize = 500;
+const MAX_PARTS: usize = 100_000;
+/// The name of all others.
+pub(crate) const OTHER: &str = "(other)";
 
 /// Which of an app's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -55,19 +67,6 @@ pub struct Part {
     pub contention: Option<Contention>,
 }
 
-/// Time by stack, over the janky frames of a screen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stack {
-    /// The screen.
-    pub screen: Option<Arc<str>>,
-    /// Names from the thread inwards, joined by `;`, as flame graphs want them.
-    pub stack: String,
-    /// Time in its innermost slice.
-    pub self_ns: u64,
-    /// How many slices.
-    pub count: u64,
-}
-
 pub(crate) struct Attributed {
     pub(crate) parts: Vec<Part>,
     pub(crate) stacks: Vec<Stack>,
@@ -78,62 +77,79 @@ const NO_SECTION: &str = "(no section)";
 /// What is assumed of a render thread that is not there.
 const ASSUMED: &str = "(no render thread: 5 ms assumed)";
 
+/// What stands for the time of a window whose slices were looked at too often already.
+const OVERLAPPING: &str = "(too many frames overlap)";
+
+/// Slices that may be looked at for each slice of the trace: windows of frames may overlap, and a trace
+/// in which all of them do must not cost the square of its size.
+const LOOKS_PER_SLICE: u64 = 16;
+const FREE_LOOKS: u64 = 1 << 22;
+
+/// Divides the time of the janky frames.
+///
+/// # Errors
+/// [`Error::Stopped`] when `watch` says so.
 pub(crate) fn attribute(
     trace: &Trace,
     app: &App,
     slices: &FrameSlices,
     frames: &mut [Frame],
     namer: &Namer<'_>,
-) -> Attributed {
-    let mut parts = Vec::new();
-    let mut stacks: BTreeMap<StackKey, (u64, u64)> = BTreeMap::new();
+    watch: &Watch,
+) -> Result<Attributed, Error> {
+    let mut parts = Parts::default();
+    let mut stacks = Stacks::default();
+    let mut lineages: HashMap<u32, Lineage> = HashMap::new();
+    let mut looks = trace.slice_count().saturating_mul(LOOKS_PER_SLICE).saturating_add(FREE_LOOKS);
     let empty = Thread::default();
-    let main = trace.threads.get(&app.pid).unwrap_or(&empty);
     for (place, (frame, found)) in frames.iter_mut().zip(&slices.found).enumerate() {
         if !frame.janky {
             continue;
         }
-        let mut of_frame = OfFrame { frame: place, namer, parts: BTreeMap::new() };
-        let mut add_stack = |stack: String, self_ns: u64| {
-            let sum = stacks.entry((frame.screen.clone(), stack)).or_default();
-            *sum = (sum.0 + self_ns, sum.1 + 1);
-        };
+        watch.check()?;
+        let mut of_frame = OfFrame::new(place, namer);
         let ui_end_ns = found.ui_end_ns();
-        let mut windows = vec![(ThreadRole::Main, main, frame.start_ns, ui_end_ns)];
+        let mut windows = vec![(ThreadRole::Main, app.pid, frame.start_ns, ui_end_ns)];
         let end_ns = frame.start_ns + frame.dur_ns;
         match found.last_draw() {
             Some((tid, draw)) if draw.end_ns > ui_end_ns => {
-                let thread = trace.threads.get(&tid).unwrap_or(&empty);
-                windows.push((ThreadRole::Render, thread, ui_end_ns, end_ns));
+                windows.push((ThreadRole::Render, tid, ui_end_ns, end_ns));
             }
             Some(_) => {}
             None if end_ns > ui_end_ns => {
-                let key = (ThreadRole::Render, Cause::Unexplained, ASSUMED.into(), ASSUMED.into());
-                of_frame.parts.insert(key, Sum { self_ns: end_ns - ui_end_ns, ..Sum::default() });
-                add_stack(format!("RenderThread;{ASSUMED}"), end_ns - ui_end_ns);
+                of_frame.add_unexplained(ThreadRole::Render, ASSUMED, end_ns - ui_end_ns);
+                let node = stacks.node(ThreadRole::Render, ASSUMED);
+                stacks.add(frame.screen.as_ref(), node, end_ns - ui_end_ns);
             }
             None => {}
         }
-        for (role, thread, from_ns, to_ns) in windows {
-            for (slice, self_ns) in self_times(thread, from_ns, to_ns) {
-                of_frame.add(role, thread, slice, self_ns);
-                add_stack(stack(role, thread, slice, namer), self_ns);
+        for (role, tid, from_ns, to_ns) in windows {
+            let thread = trace.threads.get(&tid).unwrap_or(&empty);
+            let lineage = match lineages.entry(tid) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(none) => {
+                    none.insert(Lineage::of(role, thread, namer, &mut stacks, watch)?)
+                }
+            };
+            let Some(times) = self_times(thread, from_ns, to_ns, &mut looks) else {
+                of_frame.add_unexplained(role, OVERLAPPING, to_ns.saturating_sub(from_ns));
+                let node = stacks.node(role, OVERLAPPING);
+                stacks.add(frame.screen.as_ref(), node, to_ns.saturating_sub(from_ns));
+                continue;
+            };
+            for (slice, self_ns) in times {
+                let kin = slice.and_then(|slice| lineage.kin.get(slice as usize));
+                of_frame.add(role, thread, kin, self_ns);
+                let node = kin.map_or_else(|| stacks.node(role, NO_SECTION), |kin| kin.node);
+                stacks.add(frame.screen.as_ref(), node, self_ns);
             }
         }
         frame.cause = of_frame.main_cause();
-        of_frame.into_parts(&mut parts);
+        parts.take(of_frame);
     }
-    let stacks = stacks.into_iter().map(|((screen, stack), (self_ns, count))| Stack {
-        screen,
-        stack,
-        self_ns,
-        count,
-    });
-    Attributed { parts, stacks: stacks.collect() }
+    Ok(Attributed { parts: parts.all, stacks: stacks.into_rows() })
 }
 
-/// Screen and stack.
-type StackKey = (Option<Arc<str>>, String);
 /// Thread, cause, its key, the innermost name.
 type Key = (ThreadRole, Cause, Arc<str>, Arc<str>);
 
@@ -151,29 +167,35 @@ struct OfFrame<'a> {
     parts: BTreeMap<Key, Sum>,
 }
 
-impl OfFrame<'_> {
-    fn add(&mut self, role: ThreadRole, thread: &Thread, slice: Option<u32>, self_ns: u64) {
-        let mut contention = None;
-        let (cause, key, name) = match slice.and_then(|slice| thread.slices.get(slice as usize)) {
-            None => (Cause::Unexplained, Arc::from(NO_SECTION), Arc::from(NO_SECTION)),
-            Some(inner) => {
-                let name = Arc::clone(&self.namer.named(inner.name).name);
-                let mut around = outwards(thread, slice);
-                let told = around.find_map(|slice| {
-                    let named = self.namer.named(slice.name);
-                    let (cause, key) = named.tells.as_ref()?;
-                    contention.clone_from(&named.contention);
-                    Some((*cause, Arc::clone(key)))
-                });
-                let (cause, key) = told.unwrap_or_else(|| (Cause::Unexplained, Arc::clone(&name)));
-                (cause, key, name)
-            }
+impl<'a> OfFrame<'a> {
+    const fn new(frame: usize, namer: &'a Namer<'a>) -> Self {
+        Self { frame, namer, parts: BTreeMap::new() }
+    }
+
+    fn add_unexplained(&mut self, role: ThreadRole, name: &str, self_ns: u64) {
+        let key = (role, Cause::Unexplained, name.into(), name.into());
+        self.parts.entry(key).or_default().self_ns += self_ns;
+    }
+
+    /// Adds the time of a slice, or of no slice.
+    fn add(&mut self, role: ThreadRole, thread: &Thread, kin: Option<&Kin>, self_ns: u64) {
+        let slice = |place: u32| thread.slices.get(place as usize);
+        let Some((kin, inner)) = kin.and_then(|kin| Some((kin, slice(kin.shown)?))) else {
+            self.add_unexplained(role, NO_SECTION, self_ns);
+            return;
+        };
+        let name = Arc::clone(&self.namer.named(inner.name).name);
+        let told = slice(kin.told).map(|slice| self.namer.named(slice.name));
+        let told = told.as_ref().and_then(|named| Some((named, named.tells.as_ref()?)));
+        let (cause, key, contention) = match told {
+            Some((named, (cause, key))) => (*cause, Arc::clone(key), named.contention.as_ref()),
+            None => (Cause::Unexplained, Arc::clone(&name), None),
         };
         let sum = self.parts.entry((role, cause, key, name)).or_default();
         sum.self_ns += self_ns;
-        sum.count += u64::from(slice.is_some());
+        sum.count += 1;
         if self_ns >= sum.longest_ns {
-            (sum.longest_ns, sum.contention) = (self_ns, contention);
+            (sum.longest_ns, sum.contention) = (self_ns, contention.cloned());
         }
     }
 
@@ -187,9 +209,45 @@ impl OfFrame<'_> {
         best.map(|((cause, key), _)| (cause, Arc::clone(key)))
     }
 
-    fn into_parts(self, parts: &mut Vec<Part>) {
-        let frame = self.frame;
-        parts.extend(self.parts.into_iter().map(|((thread, cause, key, name), sum)| Part {
+    /// Keeps the `most` parts that took longest; the others become one for each thread and cause.
+    fn fold(&mut self, most: usize) {
+        if self.parts.len() <= most {
+            return;
+        }
+        let mut times: Vec<u64> = self.parts.values().map(|sum| sum.self_ns).collect();
+        times.sort_unstable_by(|a, b| b.cmp(a));
+        // Of equals those whose names come first, as many as there is room for.
+        let least_ns = most.checked_sub(1).and_then(|last| times.get(last)).copied();
+        let mut equals = times.iter().take(most).filter(|&&ns| Some(ns) == least_ns).count();
+        for ((role, cause, key, name), sum) in std::mem::take(&mut self.parts) {
+            let is_kept = least_ns.is_some_and(|least| {
+                let has_room = sum.self_ns == least && equals > 0;
+                equals -= usize::from(has_room);
+                sum.self_ns > least || has_room
+            });
+            if is_kept {
+                self.parts.insert((role, cause, key, name), sum);
+                continue;
+            }
+            let other: Arc<str> = OTHER.into();
+            let all = self.parts.entry((role, cause, Arc::clone(&other), other)).or_default();
+            all.self_ns += sum.self_ns;
+            all.count += sum.count;
+        }
+    }
+}
+
+/// The parts of all frames.
+#[derive(Debug, Default)]
+struct Parts {
+    all: Vec<Part>,
+}
+
+impl Parts {
+    fn take(&mut self, mut of_frame: OfFrame<'_>) {
+        of_frame.fold(MAX_PARTS_OF_FRAME.min(MAX_PARTS.saturating_sub(self.all.len())));
+        let frame = of_frame.frame;
+        self.all.extend(of_frame.parts.into_iter().map(|((thread, cause, key, name), sum)| Part {
             frame,
             thread,
             cause,
@@ -202,33 +260,15 @@ impl OfFrame<'_> {
     }
 }
 
-/// A slice and those around it, from the inside.
-fn outwards(thread: &Thread, slice: Option<u32>) -> impl Iterator<Item = &Slice> {
-    let get = |place: u32| thread.slices.get(place as usize);
-    std::iter::successors(slice.and_then(get), move |slice| {
-        (slice.parent != NO_PARENT).then(|| get(slice.parent)).flatten()
-    })
-}
-
-/// `thread;outermost;…;innermost`.
-fn stack(role: ThreadRole, thread: &Thread, slice: Option<u32>, namer: &Namer<'_>) -> String {
-    let mut names: Vec<String> = outwards(thread, slice)
-        .map(|slice| namer.named(slice.name).name.replace(';', ","))
-        .collect();
-    if names.is_empty() {
-        names.push(NO_SECTION.to_owned());
-    }
-    names.push(match role {
-        ThreadRole::Main => "main".to_owned(),
-        ThreadRole::Render => "RenderThread".to_owned(),
-    });
-    names.reverse();
-    names.join(";")
-}
-
 /// How long each slice of a thread was the innermost one between two times; `None`: no slice was open.
-/// The times add up to what lies between.
-pub(crate) fn self_times(thread: &Thread, from_ns: u64, to_ns: u64) -> Vec<(Option<u32>, u64)> {
+/// The times add up to what lies between. No result when `looks`, the slices that may still be looked at,
+/// are used up.
+pub(crate) fn self_times(
+    thread: &Thread,
+    from_ns: u64,
+    to_ns: u64,
+    looks: &mut u64,
+) -> Option<Vec<(Option<u32>, u64)>> {
     let mut times: HashMap<Option<u32>, u64> = HashMap::new();
     let mut order = Vec::new();
     let mut add = |slice: Option<u32>, ns: u64| {
@@ -246,6 +286,7 @@ pub(crate) fn self_times(thread: &Thread, from_ns: u64, to_ns: u64) -> Vec<(Opti
     let mut open: Vec<u32> = Vec::new();
     let mut at = first.checked_sub(1).and_then(|last| u32::try_from(last).ok());
     while let Some(place) = at {
+        *looks = looks.checked_sub(1)?;
         if end(place) > from_ns {
             open.push(place);
         }
@@ -270,11 +311,12 @@ pub(crate) fn self_times(thread: &Thread, from_ns: u64, to_ns: u64) -> Vec<(Opti
         if slice.start_ns >= to_ns {
             break;
         }
+        *looks = looks.checked_sub(1)?;
         close_until(&mut open, &mut now_ns, slice.start_ns);
         if let Ok(place) = u32::try_from(place) {
             open.push(place);
         }
     }
     close_until(&mut open, &mut now_ns, to_ns);
-    order.into_iter().map(|slice| (slice, times.get(&slice).copied().unwrap_or(0))).collect()
+    Some(order.into_iter().map(|slice| (slice, times.get(&slice).copied().unwrap_or(0))).collect())
 }

@@ -17,15 +17,19 @@ mod namer;
 mod normal;
 mod period;
 mod screens;
+mod stacks;
+mod watch;
 mod whole;
 
 pub use app::{App, Error};
-pub use attribute::{Part, Stack, ThreadRole};
+pub use attribute::{Part, ThreadRole};
 pub use cause::Cause;
 pub use contention::Contention;
 pub use frames::{Frame, Level};
 pub use normal::normalise;
 pub use period::{Period, PeriodSource};
+pub use stacks::Stack;
+pub use watch::{Stopped, Watch};
 pub use whole::{LongSlice, Totals};
 
 use namer::Namer;
@@ -38,6 +42,8 @@ pub struct Options<'a> {
     pub pid: Option<u32>,
     /// What obfuscated names were.
     pub mapping: Option<&'a Mapping>,
+    /// Whether it may go on.
+    pub watch: Watch,
 }
 
 /// What a trace comes to.
@@ -65,7 +71,7 @@ pub struct Analysis {
 /// Analyses a trace.
 ///
 /// # Errors
-/// [`Error`] when it cannot be told whose frames to look at.
+/// [`Error`] when it cannot be told whose frames to look at, or when it is to go on no longer.
 pub fn analyse(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> {
     let app = App::find(trace, options.pid)?;
     let namer = Namer::new(&trace.names, options.mapping);
@@ -73,7 +79,8 @@ pub fn analyse(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let period = Period::find(trace, &frame_slices);
     let screens = screens::Screens::find(trace, &app, &namer);
     let mut frames = frame_slices.frames(period, &screens);
-    let attributed = attribute::attribute(trace, &app, &frame_slices, &mut frames, &namer);
+    let attributed =
+        attribute::attribute(trace, &app, &frame_slices, &mut frames, &namer, &options.watch)?;
     let totals = Totals::of(&frames);
     let long_slices = whole::long_slices(trace, &app, &namer);
     let startup_ns = whole::startup_ns(trace, &app, &frame_slices);
@@ -81,5 +88,7 @@ pub fn analyse(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     Ok(Analysis { app, period, frames, parts, stacks, long_slices, startup_ns, totals })
 }
 
+#[cfg(test)]
+mod poison_tests;
 #[cfg(test)]
 mod tests;

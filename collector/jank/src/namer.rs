@@ -10,6 +10,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tracetee_trace::{Mapping, NameId, Names};
 
+/// Bytes of a name that are looked at: atrace's own names end at 1,024, and others were made to hurt.
+const MAX_NAME_BYTES: usize = 1_024;
+
+/// As much of a text as is looked at.
+pub(crate) fn cut(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or(text)
+}
+
 /// A name, and what it tells.
 #[derive(Debug)]
 pub(crate) struct Named {
@@ -36,7 +44,7 @@ impl<'a> Namer<'a> {
 
     /// The name as the source code has it.
     pub(crate) fn mapped(&self, id: NameId) -> Cow<'a, str> {
-        let text = self.names.text(id);
+        let text = cut(self.names.text(id));
         self.mapping.map_or(Cow::Borrowed(text), |mapping| mapping.apply(text))
     }
 

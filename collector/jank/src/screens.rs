@@ -4,7 +4,7 @@
 //! `performCreate:CLASS` and `performResume:CLASS` on the main thread.
 
 use crate::app::App;
-use crate::namer::Namer;
+use crate::namer::{Namer, cut};
 use std::sync::Arc;
 use tracetee_trace::Trace;
 
@@ -22,7 +22,7 @@ impl Screens {
     pub(crate) fn find(trace: &Trace, app: &App, namer: &Namer<'_>) -> Self {
         let mut shown: Vec<(u64, Arc<str>)> = Vec::new();
         for instant in trace.instants.iter().filter(|instant| instant.pid == app.pid) {
-            if let Some(screen) = trace.names.text(instant.name).strip_prefix(OF_APP) {
+            if let Some(screen) = cut(trace.names.text(instant.name)).strip_prefix(OF_APP) {
                 shown.push((instant.at_ns, screen.trim().into()));
             }
         }
@@ -38,7 +38,7 @@ impl Screens {
         shown.sort_by_key(|&(at_ns, _)| at_ns);
         // What it was when recording began.
         if let Some(screen) = trace.about.get("screen").and_then(serde_json::Value::as_str) {
-            shown.insert(0, (0, screen.into()));
+            shown.insert(0, (0, cut(screen).into()));
         }
         Self { shown }
     }

@@ -342,7 +342,7 @@ fn whose_frames_is_said_or_asked() {
         error.to_string(),
         "several processes have frames, choose one with --pid: 1 (one, 1) 2 (two, 1)"
     );
-    let with = |pid| analyse(&several, &Options { pid: Some(pid), mapping: None });
+    let with = |pid| analyse(&several, &Options { pid: Some(pid), ..Options::default() });
     assert_eq!(with(2).unwrap().app.name, "two");
     assert_eq!(with(3).unwrap_err(), Error::NoSuchProcess(3));
 }
@@ -353,7 +353,7 @@ fn obfuscated_names_are_read_before_they_are_judged() {
     let slices =
         [slice(MAIN, "B Choreographer#doFrame", 0, 90_000), slice(MAIN, "B a.b.c", 1_000, 80_000)];
     let text = trace("{}", slices.concat().as_slice());
-    let options = Options { pid: None, mapping: Some(&mapping) };
+    let options = Options { mapping: Some(&mapping), ..Options::default() };
     let analysis = analyse(&text, &options).unwrap();
     assert_eq!(&*analysis.frames[0].cause.as_ref().unwrap().1, "com.example.Feed.bind");
 }
@@ -380,7 +380,7 @@ proptest::proptest! {
                 .last();
             *naive.entry(open.map(|(place, _)| place)).or_default() += 1000;
         }
-        let found: BTreeMap<_, _> = self_times(thread, from * 1000, (from + len) * 1000).into_iter().collect();
+        let found: BTreeMap<_, _> = self_times(thread, from * 1000, (from + len) * 1000, &mut u64::MAX.clone()).unwrap().into_iter().collect();
         proptest::prop_assert_eq!(found, naive);
     }
 

@@ -6,8 +6,6 @@ use std::ffi::CString;
 use std::fmt;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixStream};
 use std::time::Duration;
 
 /// How long an answer may take: a dump is written first.
@@ -53,8 +51,7 @@ impl Target {
     fn connect(&self) -> std::io::Result<Box<dyn Stream>> {
         Ok(match self {
             Self::Process { pid, .. } => {
-                let address = SocketAddr::from_abstract_name(format!("tracetee-{pid}"))?;
-                let stream = UnixStream::connect_addr(&address)?;
+                let stream = crate::peer::connect(*pid)?;
                 stream.set_read_timeout(Some(PATIENCE))?;
                 Box::new(stream)
             }

@@ -174,6 +174,22 @@ pub(crate) struct CollectArgs {
     /// Delete the oldest captures when there are more than so many GiB of them.
     #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) keep_gb: Option<u64>,
+    /// Keep at most so many connections open [default: 4096, or what the descriptors allow].
+    #[arg(long, value_name = "N", value_parser = connections)]
+    pub(crate) max_connections: Option<usize>,
+    /// Keep at most so many connections of one address open [default: a quarter of all; of this machine's own
+    /// addresses all].
+    #[arg(long, value_name = "N", value_parser = connections)]
+    pub(crate) connections_per_peer: Option<usize>,
+}
+
+fn connections(text: &str) -> Result<usize, String> {
+    let count: usize = text.parse().map_err(|_| "is no number".to_owned())?;
+    if (1..=1_000_000).contains(&count) {
+        Ok(count)
+    } else {
+        Err("is not in 1..=1000000".to_owned())
+    }
 }
 
 /// Options of `rebuild`.

@@ -61,7 +61,7 @@ pub(crate) struct ConvertArgs {
     /// The traces.
     #[arg(required = true, value_name = "IN")]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Where to; - is stdout. Packed when it ends in .gz or .zst.
+    /// Output file; - is stdout. Compressed when it ends in .gz or .zst (Perfetto reads .zst from v58 on).
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: PathBuf,
     /// Which format [default: what the output's name says].

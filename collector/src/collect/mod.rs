@@ -1,13 +1,18 @@
 //! `tracetee collect`: the server that devices send to, and have their configuration from.
 //!
-//! The journey of a capture: [`server`] takes the request and asks [`tokens`] whose it is; [`receive`]
-//! streams its body to a file and checks it; [`crate::store`] gives it its place, once, and makes rows of
+//! The journey of a capture: [`serve`] accepts the connection, if [`connections`] has a place for it;
+//! [`server`] takes the request and asks [`tokens`] whose it is; [`receive`] streams its body to a file and
+//! checks it; [`crate::store`] gives it its place, once, and makes rows of
 //! it. Losses and configurations have routes of their own; people have [`page`]. What a client says becomes
 //! a path only as an id that is a UUID, and as the names of app and version, encoded.
 
+mod connections;
+mod etag;
 mod page;
 mod place;
+mod rate;
 mod receive;
+mod serve;
 mod server;
 #[cfg(feature = "cloud")]
 mod tickets;
@@ -17,17 +22,16 @@ mod tokens;
 use crate::cli::{CollectArgs, print, say};
 use crate::store::analyser::Analyser;
 use crate::store::directory::Directory;
-use crate::store::tables_of;
 use crate::store::upkeep::{self, Retention};
+use crate::store::{make_private, tables_of};
 use anyhow::{Context, Result, bail};
-use axum_server::tls_rustls::RustlsConfig;
-use axum_server::{Handle, Server};
+use connections::{Connections, Limits};
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
-use hyper_util::rt::TokioTimer;
 use page::Page;
 use place::Place;
 #[cfg(feature = "parquet")]
 pub(crate) use receive::check_text;
+use serve::Serving;
 use server::Collector;
 pub(crate) use server::Stored;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -39,12 +43,14 @@ use std::time::{Duration, Instant, SystemTime};
 use tokens::Tokens;
 pub(crate) use tokens::first as read_tokens;
 use tokio::runtime::Runtime;
-use tokio::task::JoinHandle;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
 /// How long requests that are under way may take when it ends.
 const LAST_REQUESTS: Duration = Duration::from_secs(30);
-/// How long a request's head may take.
-const HEADERS: Duration = Duration::from_secs(20);
+/// How long what they do beside the connections may take then.
+const LAST_WORK: Duration = Duration::from_secs(5);
 /// How often it is looked whether something is to be done, and whether something is too old.
 const UPKEEP_EVERY: Duration = Duration::from_secs(10);
 const RETENTION_EVERY: Duration = Duration::from_secs(3600);
@@ -68,6 +74,7 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
              login in front of it"
         );
     }
+    make_private();
     let scheme = if tls.is_some() { "https" } else { "http" };
     // Before anybody knows that it runs.
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
@@ -82,6 +89,7 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
         tls,
         page: args.page,
         retention,
+        limits: Limits::of(args.max_connections, args.connections_per_peer),
     };
     let running = Running::start(args.listen, serves)?;
     let (address, store) = (running.address, &args.store);
@@ -112,11 +120,13 @@ pub(crate) struct Serves<'a> {
     /// Who may send; `None`: everybody.
     pub(crate) tokens: Option<Tokens>,
     /// With TLS.
-    pub(crate) tls: Option<RustlsConfig>,
+    pub(crate) tls: Option<TlsAcceptor>,
     /// Where people have the report; `None`: where devices send to, if that is this machine without tokens.
     pub(crate) page: Option<SocketAddr>,
     /// How much is kept.
     pub(crate) retention: Retention,
+    /// How many may be connected.
+    pub(crate) limits: Limits,
 }
 
 impl<'a> Serves<'a> {
@@ -124,7 +134,8 @@ impl<'a> Serves<'a> {
     pub(crate) fn to(store: &'a Path) -> Self {
         let retention = Retention::default();
         let store = StoreAt::Directory(store);
-        Self { store, config: None, tokens: None, tls: None, page: None, retention }
+        let limits = Limits::of(None, None);
+        Self { store, config: None, tokens: None, tls: None, page: None, retention, limits }
     }
 }
 
@@ -159,7 +170,7 @@ impl<'a> StoreAt<'a> {
             Self::Directory(path) => {
                 let directory = Directory::open(path)?;
                 let analyser = Analyser::start(path, &tables_of(path))?;
-                Ok(Place::Directory { directory, analyser })
+                Ok(Place::Directory { directory: Box::new(directory), analyser })
             }
             #[cfg(feature = "parquet")]
             Self::Objects(address) => Ok(Place::Objects {
@@ -191,8 +202,10 @@ pub(crate) struct Running {
     /// Where the report is.
     pub(crate) page: Option<SocketAddr>,
     runtime: Runtime,
-    handle: Handle<SocketAddr>,
-    served: Vec<JoinHandle<std::io::Result<()>>>,
+    /// Says that it is to end; and comes back when the last connection has.
+    end: watch::Sender<bool>,
+    connections: mpsc::Receiver<()>,
+    shown: Option<Arc<Page>>,
     collector: Arc<Collector>,
     upkeep: (Sender<()>, std::thread::JoinHandle<()>),
 }
@@ -216,43 +229,56 @@ impl Running {
             #[cfg(feature = "cloud")]
             serves.store.tickets()?,
         ));
-        let page = serves.store.directory().map(|root| Page::new(root.to_owned()));
-        let mut router = server::router(Arc::clone(&collector));
-        let handle = Handle::new();
-        let mut served = Vec::new();
-        let mut page_at = None;
-        let _inside = runtime.enter();
-        if page.is_none() && serves.page.is_some() {
-            bail!(
+        let page = match serves.store.directory() {
+            Some(root) => Some(Page::start(root)?),
+            None if serves.page.is_some() => bail!(
                 "--page: there are no tables beside an object store; report over what `tracetee tables` makes"
-            );
-        }
+            ),
+            None => None,
+        };
+        let connections = Connections::new(serves.limits);
+        let mut router = server::router(Arc::clone(&collector), Arc::clone(&connections));
+        let (end, ended) = watch::channel(false);
+        let (alive, all) = mpsc::channel(1);
+        let serve = |listener: TcpListener, router, tls, connections: &Arc<Connections>| {
+            let _inside = runtime.enter();
+            let serving = Serving {
+                listener: tokio::net::TcpListener::from_std(listener)?,
+                router,
+                tls,
+                connections: Arc::clone(connections),
+                ended: ended.clone(),
+                alive: alive.clone(),
+            };
+            drop(runtime.spawn(serving.run()));
+            Ok::<_, std::io::Error>(())
+        };
+        let mut page_at = None;
         if let (Some(at), Some(page)) = (serves.page, &page) {
             let (listener, at) = listen_on(at)?;
             page_at = Some(at);
-            let server = patient(axum_server::from_tcp(listener)?).handle(handle.clone());
-            let service = Arc::clone(page).router().into_make_service();
-            served.push(runtime.spawn(server.serve(service)));
-        } else if let Some(page) = page.filter(|_| listen.ip().is_loopback() && is_open) {
+            // Devices do not take people's places.
+            let people = Connections::new(Limits { all: 64, of_peer: 64, of_this_machine: 64 });
+            serve(listener, Arc::clone(page).router(), None, &people)?;
+        } else if let Some(page) = page.as_ref().filter(|_| listen.ip().is_loopback() && is_open) {
             page_at = Some(address);
-            router = router.merge(page.router());
+            router = router.merge(Arc::clone(page).router());
         }
-        let service = router.into_make_service();
-        served.push(match serves.tls {
-            None => {
-                let server = patient(axum_server::from_tcp(listener)?).handle(handle.clone());
-                runtime.spawn(server.serve(service))
-            }
-            Some(tls) => {
-                let server = patient(axum_server::from_tcp_rustls(listener, tls)?);
-                let server = server.handle(handle.clone());
-                runtime.spawn(server.serve(service))
-            }
-        });
-        drop(_inside);
+        serve(listener, router, serves.tls, &connections)?;
+        drop(alive);
         let root = serves.store.directory().map(Path::to_owned);
         let upkeep = keep_up(Arc::clone(&collector), root, serves.retention)?;
-        Ok(Self { address, page: page_at, runtime, handle, served, collector, upkeep })
+        let connections = all;
+        Ok(Self {
+            address,
+            page: page_at,
+            runtime,
+            end,
+            connections,
+            shown: page,
+            collector,
+            upkeep,
+        })
     }
 
     /// The captures that it has taken in, the oldest first.
@@ -267,26 +293,21 @@ impl Running {
 
     /// Ends it: requests that are under way are served to their end.
     pub(crate) fn stop(self) -> Result<()> {
-        let Self { runtime, handle, served, collector, upkeep: (end, upkeep), .. } = self;
-        handle.graceful_shutdown(Some(LAST_REQUESTS));
-        for served in served {
-            runtime.block_on(served).context("the server ended by a fault of its own")??;
-        }
+        let Self { runtime, end: ended, mut connections, shown, collector, upkeep, .. } = self;
+        let (end, upkeep) = upkeep;
+        // A report that is being made is given up.
+        shown.iter().for_each(|page| page.stop());
+        let _ = ended.send(true);
+        let _ = runtime.block_on(async { timeout(LAST_REQUESTS, connections.recv()).await });
         drop(end);
         let _ = upkeep.join();
-        drop(runtime);
+        runtime.shutdown_timeout(LAST_WORK);
         // Somebody who still has it is not waited for: what is not in the tables comes at the next start.
         if let Some(collector) = Arc::into_inner(collector) {
             collector.into_place().stop();
         }
         Ok(())
     }
-}
-
-/// Who has not said what is wanted by then is hung up on.
-fn patient<A>(mut server: Server<SocketAddr, A>) -> Server<SocketAddr, A> {
-    server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(HEADERS);
-    server
 }
 
 fn listen_on(listen: SocketAddr) -> Result<(TcpListener, SocketAddr)> {

@@ -21,7 +21,7 @@ use uuid::Uuid;
 #[derive(Debug)]
 pub(super) enum Place {
     /// A directory.
-    Directory { directory: Directory, analyser: Analyser },
+    Directory { directory: Box<Directory>, analyser: Analyser },
     /// An object store. `incoming` is this machine's, for what is not checked yet.
     #[cfg(feature = "parquet")]
     Objects { objects: Objects, incoming: TempDir, next: AtomicU64 },
@@ -108,6 +108,16 @@ impl Place {
                 let _ =
                     Handle::current().block_on(objects.quarantine(&id.to_string(), reason, meta));
             }
+        }
+    }
+
+    /// Whether captures can be kept. Blocks.
+    pub(super) fn probe(&self) -> io::Result<()> {
+        match self {
+            Self::Directory { directory, .. } => directory.probe(),
+            // Asking the store would cost a request each time.
+            #[cfg(feature = "parquet")]
+            Self::Objects { .. } => Ok(()),
         }
     }
 

@@ -1,15 +1,21 @@
 //! The routes: what is asked, who asks, and what the answer is.
+//!
+//! A request that is refused before its body was read has the body read to its end, so that a client that
+//! sends first and reads then sees the answer; who asks first (`Expect: 100-continue`) is answered at once.
 
+use super::connections::Connections;
+use super::etag;
 use super::place::Place;
-use super::receive::{self, Refused};
+use super::rate::Reports;
+use super::receive::{self, Incomings, Refused};
 #[cfg(feature = "cloud")]
 use super::tickets::Tickets;
 use super::tokens::Tokens;
 use crate::cli::say;
 use crate::store::analyser::Analyser;
-use crate::store::directory::key_of;
+use crate::store::directory::{day_of, key_of};
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -21,12 +27,19 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use uuid::Uuid;
 
-/// Captures that are taken in at once: each has a file open and a processor busy.
-const MAX_AT_ONCE: u64 = 64;
-/// What one who comes beyond that is told to wait, seconds.
+/// Captures that are checked and kept at once, for each processor: each unpacks with up to 128 MB.
+const CHECKS_PER_PROCESSOR: usize = 2;
+/// How long a capture that is here waits for its turn.
+const TURN: Duration = Duration::from_secs(60);
+/// How long one who comes beyond that is asked to wait, seconds.
 const RETRY_AFTER_S: &str = "30";
+/// How long what was found out about the disk holds.
+const HEALTH: Duration = Duration::from_secs(2);
 /// Bytes of a loss report: 5,000 losses of 150 bytes each.
 const MAX_REPORT_BYTES: usize = 1 << 20;
 /// Bytes of the metadata header.
@@ -51,7 +64,10 @@ pub(super) struct Collector {
     config: Option<PathBuf>,
     #[cfg(feature = "cloud")]
     tickets: Option<Tickets>,
-    at_once: AtomicU64,
+    checks: Semaphore,
+    incomings: Incomings,
+    reports: Mutex<Reports>,
+    health: tokio::sync::Mutex<Option<(Instant, Result<(), String>)>>,
     counts: Counts,
     taken: Mutex<Vec<Stored>>,
 }
@@ -69,6 +85,7 @@ struct Counts {
     configs_unchanged: AtomicU64,
     unauthorised: AtomicU64,
     busy: AtomicU64,
+    loss_reports_put_off: AtomicU64,
 }
 
 /// ORDERING: Relaxed, wherever it is used; counts.
@@ -83,16 +100,19 @@ impl Collector {
         config: Option<PathBuf>,
         #[cfg(feature = "cloud")] tickets: Option<Tickets>,
     ) -> Self {
-        let (at_once, counts, taken) = (AtomicU64::new(0), Counts::default(), Mutex::default());
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
             place,
             tokens,
             config,
             #[cfg(feature = "cloud")]
             tickets,
-            at_once,
-            counts,
-            taken,
+            checks: Semaphore::new(processors * CHECKS_PER_PROCESSOR),
+            incomings: Incomings::default(),
+            reports: Mutex::default(),
+            health: tokio::sync::Mutex::default(),
+            counts: Counts::default(),
+            taken: Mutex::default(),
         }
     }
 
@@ -125,16 +145,43 @@ type Shared = State<Arc<Collector>>;
 /// A status, and why.
 type Answer = (StatusCode, String);
 
-pub(super) fn router(collector: Arc<Collector>) -> Router {
+pub(super) fn router(collector: Arc<Collector>, connections: Arc<Connections>) -> Router {
+    let metrics = move |State(collector): Shared| async move { metrics(&collector, &connections) };
     Router::new()
         .route("/v1/captures/{id}", put(capture))
         .route("/v1/losses/{id}", put(losses))
         .route("/v1/tickets", post(ticket))
         .route("/v1/config", get(config))
-        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/healthz", get(health))
         .route("/metrics", get(metrics))
         .with_state(collector)
 }
+
+/// Whether captures can be kept: a load balancer sends them elsewhere where they cannot.
+async fn health(State(collector): Shared) -> Answer {
+    // One at a time looks; the others have what it found.
+    let mut known = collector.health.lock().await;
+    let found = match &*known {
+        Some((at, found)) if at.elapsed() < HEALTH => found.clone(),
+        _ => {
+            let shared = Arc::clone(&collector);
+            let probe = tokio::task::spawn_blocking(move || shared.place.probe());
+            let found = probe.await.unwrap_or_else(|fault| Err(std::io::Error::other(fault)));
+            let found = found.map_err(|error| error.to_string());
+            *known = Some((Instant::now(), found.clone()));
+            found
+        }
+    };
+    match found {
+        Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
+        Err(why) => {
+            answer(StatusCode::SERVICE_UNAVAILABLE, &format!("cannot store captures: {why}"))
+        }
+    }
+}
+
+/// The answer to who sends again what was stored.
+const STORED: &str = "already stored";
 
 fn answer(status: StatusCode, why: &str) -> Answer {
     (status, format!("{why}\n"))
@@ -144,38 +191,54 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// Held while a capture is taken in.
-struct Turn<'a>(&'a AtomicU64);
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+/// Answers a request whose body may not have been read.
+async fn after_body(headers: &HeaderMap, body: &mut Body, answer: Answer) -> Response {
+    // Who asks whether to send has not sent.
+    let asks = text(headers, "expect").is_some_and(|of| of.eq_ignore_ascii_case("100-continue"));
+    if !asks {
+        let is_stranger = answer.0 == StatusCode::UNAUTHORIZED;
+        let most = if is_stranger { receive::STRANGERS_BYTES } else { receive::MAX_BODY_BYTES };
+        receive::drain(body, most).await;
+    }
+    match answer {
+        busy @ (StatusCode::TOO_MANY_REQUESTS, _) => {
+            ([(header::RETRY_AFTER, RETRY_AFTER_S)], busy).into_response()
+        }
+        answer => answer.into_response(),
     }
 }
 
 async fn capture(State(collector): Shared, Path(id): Path<String>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    match take_capture(&collector, &id, &parts.headers, body).await {
-        Err(busy @ (StatusCode::TOO_MANY_REQUESTS, _)) => {
-            ([(header::RETRY_AFTER, RETRY_AFTER_S)], busy).into_response()
-        }
-        Ok(answer) | Err(answer) => answer.into_response(),
+    let (parts, mut body) = request.into_parts();
+    match take_capture(&collector, &id, &parts.headers, &mut body).await {
+        Ok(answer) => answer.into_response(),
+        // What comes too slowly comes too slowly to its end, too.
+        Err(slow @ (StatusCode::REQUEST_TIMEOUT, _)) => slow.into_response(),
+        Err(answer) => after_body(&parts.headers, &mut body, answer).await,
     }
+}
+
+/// Reads an id; refuses one of a day that paths and tables have no room for.
+fn checked_id(id: &str) -> Result<Uuid, &'static str> {
+    let id = Uuid::try_parse(id).map_err(|_| "the id is no UUID")?;
+    if day_of(id).len() > "YYYY-MM-DD".len() {
+        return Err("the id is of a year after 9999");
+    }
+    Ok(id)
 }
 
 async fn take_capture(
     collector: &Arc<Collector>,
     id: &str,
     headers: &HeaderMap,
-    body: Body,
+    body: &mut Body,
 ) -> Result<Answer, Answer> {
     let app = collector.app(headers)?;
     let refuse = |status, why: &str| {
         add(&collector.counts.refused, 1);
         answer(status, why)
     };
-    let id =
-        Uuid::try_parse(id).map_err(|_| refuse(StatusCode::BAD_REQUEST, "the id is no UUID"))?;
+    let id = checked_id(id).map_err(|why| refuse(StatusCode::BAD_REQUEST, why))?;
     if text(headers, "content-encoding") != Some("zstd") {
         return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Encoding is not zstd"));
     }
@@ -189,24 +252,31 @@ async fn take_capture(
     let meta = Value::Object(meta);
     let said = text(headers, "content-length").and_then(|text| text.parse::<u64>().ok());
     if said.is_some_and(|bytes| bytes > receive::MAX_BODY_BYTES) {
-        return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &Refused::TooLarge.to_string()));
+        let refused = Refused::TooLarge(receive::MAX_BODY_BYTES);
+        return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &refused.to_string()));
     }
     // Before its body is asked for: it is there.
     if collector.place.has(&key) {
         add(&collector.counts.duplicates, 1);
-        return Err(answer(StatusCode::PRECONDITION_FAILED, "it is there"));
+        return Err(answer(StatusCode::PRECONDITION_FAILED, STORED));
     }
-    let present = collector.at_once.fetch_add(1, Ordering::Relaxed);
-    let _turn = Turn(&collector.at_once);
-    if present >= MAX_AT_ONCE || collector.place.is_behind() {
+    let busy = |why: &str| {
         add(&collector.counts.busy, 1);
-        return Err(answer(StatusCode::TOO_MANY_REQUESTS, "too many at once"));
+        answer(StatusCode::TOO_MANY_REQUESTS, why)
+    };
+    if collector.place.is_behind() {
+        return Err(busy("too many captures wait to be analysed"));
     }
     let incoming = collector.place.incoming();
-    let bytes = match receive::stream(body, &incoming, digest).await {
+    let bytes = match receive::stream(body, &incoming, digest, &collector.incomings).await {
         Ok(bytes) => bytes,
+        Err(Refused::Disk(error)) => return Err(disk(&error)),
+        Err(refused @ Refused::Busy) => return Err(busy(&refused.to_string())),
         Err(refused) => return Err(refuse(status_of(&refused), &refused.to_string())),
     };
+    // All of it is here: whoever sends slowly has kept nobody waiting.
+    let turn = timeout(TURN, collector.checks.acquire()).await;
+    let Ok(Ok(_turn)) = turn else { return Err(busy("too many at once")) };
     // Reading all of it and the disk take their time: not on the threads that serve.
     let (shared, about) = (Arc::clone(collector), meta.clone());
     let kept = tokio::task::spawn_blocking(move || {
@@ -230,7 +300,7 @@ async fn take_capture(
         }
         Ok(None) => {
             add(&collector.counts.duplicates, 1);
-            Err(answer(StatusCode::PRECONDITION_FAILED, "it is there"))
+            Err(answer(StatusCode::PRECONDITION_FAILED, STORED))
         }
         Err(Refused::Disk(error)) => Err(disk(&error)),
         Err(refused) => Err(answer(status_of(&refused), &refused.to_string())),
@@ -239,10 +309,11 @@ async fn take_capture(
 
 const fn status_of(refused: &Refused) -> StatusCode {
     match refused {
-        Refused::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Refused::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
         Refused::Broken | Refused::Digest => StatusCode::BAD_REQUEST,
         Refused::TooSlow => StatusCode::REQUEST_TIMEOUT,
         Refused::NoCapture(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        Refused::Busy => StatusCode::TOO_MANY_REQUESTS,
         // Ours to mend: the client keeps it.
         Refused::Disk(_) => StatusCode::SERVICE_UNAVAILABLE,
     }
@@ -253,10 +324,12 @@ fn disk(error: &std::io::Error) -> Answer {
     answer(StatusCode::SERVICE_UNAVAILABLE, "it cannot be stored now")
 }
 
-async fn losses(State(collector): Shared, Path(id): Path<String>, request: Request) -> Answer {
-    let (parts, body) = request.into_parts();
-    match take_losses(&collector, &id, &parts.headers, body).await {
-        Ok(answer) | Err(answer) => answer,
+async fn losses(State(collector): Shared, Path(id): Path<String>, request: Request) -> Response {
+    let (parts, mut body) = request.into_parts();
+    match take_losses(&collector, &id, &parts.headers, &mut body).await {
+        Ok(answer) => answer.into_response(),
+        Err(slow @ (StatusCode::REQUEST_TIMEOUT, _)) => slow.into_response(),
+        Err(answer) => after_body(&parts.headers, &mut body, answer).await,
     }
 }
 
@@ -264,21 +337,29 @@ async fn take_losses(
     collector: &Arc<Collector>,
     id: &str,
     headers: &HeaderMap,
-    body: Body,
+    body: &mut Body,
 ) -> Result<Answer, Answer> {
     let app = collector.app(headers)?;
     let refuse = |why: &str| {
         add(&collector.counts.refused, 1);
         answer(StatusCode::BAD_REQUEST, why)
     };
-    let id = Uuid::try_parse(id).map_err(|_| refuse("the id is no UUID"))?;
-    let bytes = to_bytes(body, MAX_REPORT_BYTES).await;
-    let bytes = bytes.map_err(|error| refuse(&format!("the body: {error}")))?;
+    let id = checked_id(id).map_err(refuse)?;
+    let bytes = receive::small(body, MAX_REPORT_BYTES).await;
+    let bytes = bytes.map_err(|refused| (status_of(&refused), refuse(&refused.to_string()).1))?;
     if digest(headers).is_some_and(|digest| digest != hmac_sha256::Hash::hash(&bytes)) {
         return Err(refuse(&Refused::Digest.to_string()));
     }
     let mut report: Map<String, Value> = serde_json::from_slice(&bytes)
         .map_err(|error| refuse(&format!("no loss report: {error}")))?;
+    let is_admitted = {
+        let mut reports = collector.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        reports.admit(app.as_deref().unwrap_or_default(), bytes.len(), Instant::now())
+    };
+    if !is_admitted || collector.place.is_behind() {
+        add(&collector.counts.loss_reports_put_off, 1);
+        return Err(answer(StatusCode::TOO_MANY_REQUESTS, "too many loss reports; come again"));
+    }
     if let Some(app) = app {
         report.insert("app".to_owned(), json!(app));
     }
@@ -290,26 +371,26 @@ async fn take_losses(
             add(&collector.counts.losses, 1);
             Ok(answer(StatusCode::CREATED, "kept"))
         }
-        Ok(false) => Ok(answer(StatusCode::PRECONDITION_FAILED, "it is there")),
+        Ok(false) => Ok(answer(StatusCode::PRECONDITION_FAILED, STORED)),
         Err(error) => Err(disk(&error)),
     }
 }
 
 /// A presigned address for an object that is to go to S3 itself.
 #[cfg(feature = "cloud")]
-async fn ticket(State(collector): Shared, headers: HeaderMap, body: Body) -> Response {
+async fn ticket(State(collector): Shared, headers: HeaderMap, mut body: Body) -> Response {
     let app = match collector.app(&headers) {
         Ok(app) => app,
-        Err(answer) => return answer.into_response(),
+        Err(answer) => return after_body(&headers, &mut body, answer).await,
     };
     let Some(tickets) = &collector.tickets else { return no_tickets() };
     let refuse = |why: String| {
         add(&collector.counts.refused, 1);
         answer(StatusCode::BAD_REQUEST, &why).into_response()
     };
-    let asked = match to_bytes(body, MAX_META_BYTES).await {
+    let asked = match receive::small(&mut body, MAX_META_BYTES).await {
         Ok(bytes) => serde_json::from_slice::<Value>(&bytes).map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
+        Err(refused) => Err(refused.to_string()),
     };
     let given = asked.and_then(|asked| {
         tickets
@@ -356,7 +437,7 @@ async fn config(State(collector): Shared, headers: HeaderMap) -> Response {
     hash.update(&signature);
     let etag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(hash.finalize()));
     add(&collector.counts.configs, 1);
-    if text(&headers, "if-none-match") == Some(&etag) {
+    if text(&headers, "if-none-match").is_some_and(|list| etag::names(list, &etag)) {
         add(&collector.counts.configs_unchanged, 1);
         return (StatusCode::NOT_MODIFIED, [(header::ETAG, etag)]).into_response();
     }
@@ -381,7 +462,7 @@ fn signature_text(signature: &[u8]) -> String {
     }
 }
 
-async fn metrics(State(collector): Shared) -> Response {
+fn metrics(collector: &Collector, connections: &Connections) -> Response {
     let counts = &collector.counts;
     let none = AtomicU64::new(0);
     let analyser = collector.place.analyser();
@@ -399,6 +480,21 @@ async fn metrics(State(collector): Shared) -> Response {
         ("config_unchanged_total", "Of them, those that had it.", &counts.configs_unchanged),
         ("unauthorised_total", "Requests without a known token.", &counts.unauthorised),
         ("busy_total", "Captures put off, too many at once.", &counts.busy),
+        (
+            "loss_reports_put_off_total",
+            "Loss reports put off, too many at once.",
+            &counts.loss_reports_put_off,
+        ),
+        (
+            "connections_hung_up_total",
+            "Silent connections closed because their place was wanted.",
+            &connections.hung_up,
+        ),
+        (
+            "connections_turned_away_total",
+            "Connections closed because there was no place.",
+            &connections.turned_away,
+        ),
         ("analysed_total", "Captures and loss reports put into the tables.", analysed),
         ("analysis_failures_total", "Those of which no rows could be made.", failed),
     ] {

@@ -3,7 +3,7 @@
 //! A ticket signs everything that goes with the object: that it is written only where there is none, its
 //! checksum, its metadata with the token's app. What comes is looked at by nobody before a converter does.
 
-use crate::store::directory::{key_of, losses_path};
+use crate::store::directory::{day_of, key_of, losses_path};
 use anyhow::{Context, Result, bail};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -58,6 +58,9 @@ impl Tickets {
     pub(super) fn give(&self, asked: &Value, app: Option<&str>, max_bytes: u64) -> Result<Value> {
         let text = |name: &str| asked.get(name).and_then(Value::as_str).unwrap_or_default();
         let id = Uuid::try_parse(text("id")).context("the id is no UUID")?;
+        if day_of(id).len() > "YYYY-MM-DD".len() {
+            bail!("the id is of a year after 9999");
+        }
         let sha256 = text("sha256");
         if STANDARD.decode(sha256).ok().is_none_or(|digest| digest.len() != 32) {
             bail!("sha256 is no digest in base64");

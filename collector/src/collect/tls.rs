@@ -1,16 +1,16 @@
 //! TLS for the collector: a certificate chain and its key, from PEM files.
 
 use anyhow::{Context, Result, bail};
-use axum_server::tls_rustls::RustlsConfig;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;
 use std::sync::Arc;
+use tokio_rustls::TlsAcceptor;
 
 /// Reads them; checks that they belong together.
-pub(super) fn read(certificates: &Path, key: &Path) -> Result<RustlsConfig> {
+pub(super) fn read(certificates: &Path, key: &Path) -> Result<TlsAcceptor> {
     let chain = CertificateDer::pem_file_iter(certificates)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .with_context(|| format!("cannot read the certificate in {}", certificates.display()))?;
@@ -26,5 +26,5 @@ pub(super) fn read(certificates: &Path, key: &Path) -> Result<RustlsConfig> {
         .with_context(|| {
             format!("{} and {} do not go together", certificates.display(), key.display())
         })?;
-    Ok(RustlsConfig::from_config(Arc::new(config)))
+    Ok(TlsAcceptor::from(Arc::new(config)))
 }

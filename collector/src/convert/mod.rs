@@ -14,11 +14,11 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use page::page;
 use passage::Passage;
-use read::read;
+use read::{Joined, read};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use tracetee_convert::{Dialect, Format, Left};
-use tracetee_trace::Kind;
+use tracetee_convert::{Dialect, Format, Kernel, Left};
+use tracetee_trace::{Kind, Trace};
 
 /// Converts.
 pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
@@ -41,8 +41,8 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
     };
     if !perfetto.is_empty() && to != ConvertKind::Perfetto {
         bail!(
-            "{} is a Perfetto trace: it can be joined with others (--to perfetto); Perfetto's own \
-             `traceconv systrace` makes text of it",
+            "{} is a Perfetto trace: it can be joined with others (--to perfetto), not converted; \
+             ui.perfetto.dev opens it and exports it in other formats",
             perfetto.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
         );
     }
@@ -60,13 +60,28 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
             })?
         }
         _ => {
-            let trace = read(args, &others, &perfetto)?;
+            let Joined { trace, shifts_ns } = read(args, &others, &perfetto)?;
+            let mut kernel = match to {
+                // It has the kernel's events itself.
+                ConvertKind::Perfetto if !perfetto.is_empty() => Kernel::default(),
+                ConvertKind::Html if passage.is_some() => Kernel::default(),
+                ConvertKind::Ftrace
+                | ConvertKind::Atrace
+                | ConvertKind::Html
+                | ConvertKind::Perfetto => kernel(&others, &shifts_ns)?,
+                _ => Kernel::default(),
+            };
+            if perfetto.is_empty() {
+                refuse_empty(&trace, to, &others)?;
+            }
             match to {
                 ConvertKind::Ftrace | ConvertKind::Atrace => text(args, to, &mut out, |out| {
-                    Ok(tracetee_convert::write(&trace, Format::Ftrace, out)?)
+                    Ok(tracetee_convert::write_with(&trace, &mut kernel, Format::Ftrace, out)?)
                 })?,
-                ConvertKind::Html => page(&trace, passage.as_ref(), &others, &mut out)?,
-                _ => tracetee_convert::write(&trace, format(to), &mut out)?,
+                ConvertKind::Html => {
+                    page(&trace, passage.as_ref(), &mut kernel, &others, &mut out)?
+                }
+                _ => tracetee_convert::write_with(&trace, &mut kernel, format(to), &mut out)?,
             }
         }
     };
@@ -75,8 +90,54 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
             .with_context(|| format!("cannot join {}", path.display()))?;
     }
     out.finish()?;
+    let is_zstd = args.output.extension().is_some_and(|extension| extension == "zst");
+    if is_zstd && !args.quiet {
+        say(&format!(
+            "{}: Perfetto reads zstd from v58 on; .gz is read by all versions",
+            args.output.display()
+        ));
+    }
     if !left.is_empty() && !args.quiet {
         say(&format!("{} cannot hold, and has not: {left}", name(to)));
+    }
+    Ok(())
+}
+
+/// What the texts among the inputs have besides what the model holds.
+fn kernel(paths: &[&PathBuf], shifts_ns: &[i64]) -> Result<Kernel> {
+    let mut kernel = Kernel::default();
+    for (path, &shift_ns) in paths.iter().zip(shifts_ns) {
+        if kind(path)? == Kind::Text {
+            let added = kernel.add(unpacked(path)?, shift_ns);
+            added.with_context(|| format!("cannot read {}", path.display()))?;
+        }
+    }
+    Ok(kernel)
+}
+
+/// Refuses to write a file in which there would be nothing.
+fn refuse_empty(trace: &Trace, to: ConvertKind, paths: &[&PathBuf]) -> Result<()> {
+    let slices = trace.slice_count();
+    let others = trace.asyncs.len() + trace.instants.len() + trace.counters.len();
+    let has_others = others + trace.flows.len() > 0;
+    let has_kernel_events = !trace.kernel_events.is_empty();
+    let is_about = !trace.about.is_empty();
+    let (is_there, what) = match to {
+        ConvertKind::Traceview
+        | ConvertKind::TraceviewV2
+        | ConvertKind::Folded
+        | ConvertKind::Svg => (slices > 0, "slices of threads, which are all"),
+        ConvertKind::Chrome | ConvertKind::Dart => {
+            (slices > 0 || has_others, "slices, counters or instants, which are all")
+        }
+        ConvertKind::Perfetto => (slices > 0 || has_others || has_kernel_events, "events"),
+        ConvertKind::Ftrace | ConvertKind::Atrace | ConvertKind::Html => {
+            (slices > 0 || has_others || has_kernel_events || is_about, "events")
+        }
+    };
+    if !is_there {
+        let names: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+        bail!("{}: there are no {what} that {} can hold", names.join(", "), name(to));
     }
     Ok(())
 }

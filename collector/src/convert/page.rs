@@ -4,13 +4,14 @@ use super::passage::Passage;
 use crate::output::Output;
 use anyhow::Result;
 use std::path::PathBuf;
-use tracetee_convert::{About, Format, Frame, Left};
+use tracetee_convert::{About, Format, Frame, Kernel, Left};
 use tracetee_trace::Trace;
 
 /// A page: of one text as that text is, of others as text is made of them.
 pub(super) fn page(
     trace: &Trace,
     passage: Option<&Passage<'_>>,
+    kernel: &mut Kernel,
     paths: &[&PathBuf],
     out: &mut Output,
 ) -> Result<Left> {
@@ -39,7 +40,9 @@ pub(super) fn page(
             Some(passage) => {
                 passage.write(out)?;
             }
-            None => left = tracetee_convert::write(trace, Format::Ftrace, &mut out)?,
+            None => {
+                left = tracetee_convert::write_with(trace, kernel, Format::Ftrace, &mut out)?;
+            }
         }
         Ok(())
     })?;

@@ -2,7 +2,7 @@
 
 use crate::cli::ConvertArgs;
 use crate::input::{kind, unpacked};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tracetee_trace::text::Outline;
@@ -45,6 +45,10 @@ impl<'a> Passage<'a> {
     pub(super) fn write(&self, out: &mut dyn Write) -> Result<Losses> {
         let in_file = |error| Error::File(self.text.to_owned(), Box::new(error));
         let passed = tracetee_convert::passed_on(|| unpacked(self.text), &self.known, out);
-        Ok(passed.map_err(in_file)?.losses)
+        let outline = passed.map_err(in_file)?;
+        if outline.events == 0 && outline.abouts == 0 {
+            bail!("{} has no events: there is nothing to write", self.text.display());
+        }
+        Ok(outline.losses)
     }
 }

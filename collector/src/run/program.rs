@@ -1,7 +1,7 @@
 //! The program to run: where it is, and whether the dynamic linker will load the agent into it.
 
 use object::read::elf::{ElfFile, ElfFile32, ElfFile64, FileHeader, ProgramHeader};
-use object::{Endianness, FileKind, elf};
+use object::{Endianness, FileKind, Object, ObjectSymbol, elf};
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
@@ -81,9 +81,9 @@ fn obstacle_of(path: &Path, depth: u32) -> Option<String> {
     if kind != own {
         return Some(format!("{shown} is built for {kind}; the agent here is built for {own}"));
     }
-    let linker = match FileKind::parse(&*bytes).ok()? {
-        FileKind::Elf64 => interpreter(&ElfFile64::<Endianness>::parse(&*bytes).ok()?),
-        FileKind::Elf32 => interpreter(&ElfFile32::<Endianness>::parse(&*bytes).ok()?),
+    let (linker, wants_asan) = match FileKind::parse(&*bytes).ok()? {
+        FileKind::Elf64 => facts(&ElfFile64::<Endianness>::parse(&*bytes).ok()?),
+        FileKind::Elf32 => facts(&ElfFile32::<Endianness>::parse(&*bytes).ok()?),
         _ => return None,
     };
     match linker {
@@ -94,8 +94,20 @@ fn obstacle_of(path: &Path, depth: u32) -> Option<String> {
         Some(linker) if linker.contains("musl") => Some(format!(
             "{shown} uses musl's dynamic linker ({linker}); the agent here is built for glibc"
         )),
+        Some(_) if wants_asan && !asan_takes_any_order() => Some(format!(
+            "{shown} is built with AddressSanitizer, whose library ends a program that has another \
+             one loaded before it. Run tracetee with {ASAN_VARIABLE}={ASAN_ANY_ORDER}"
+        )),
         Some(_) => None,
     }
+}
+
+/// Where AddressSanitizer takes its options from, and the one that lets a library be loaded before it.
+const ASAN_VARIABLE: &str = "ASAN_OPTIONS";
+const ASAN_ANY_ORDER: &str = "verify_asan_link_order=0";
+
+fn asan_takes_any_order() -> bool {
+    std::env::var(ASAN_VARIABLE).is_ok_and(|options| options.contains(ASAN_ANY_ORDER))
 }
 
 /// The kernel drops privileges, and the linker trusts LD_PRELOAD, when the ids do not change.
@@ -149,6 +161,14 @@ impl fmt::Display for Kind {
             other => write!(f, "ELF machine {}, {bits} bit", other.0),
         }
     }
+}
+
+/// The dynamic linker that the program asks for, and whether it needs AddressSanitizer's library.
+fn facts<H: FileHeader<Endian = Endianness>>(file: &ElfFile<'_, H>) -> (Option<String>, bool) {
+    let is_asan = |symbol: object::read::elf::ElfSymbol<'_, '_, H>| {
+        symbol.is_undefined() && symbol.name_bytes().is_ok_and(|name| name == b"__asan_init")
+    };
+    (interpreter(file), file.dynamic_symbols().any(is_asan))
 }
 
 /// The dynamic linker that the program asks for; `None` for a static one.

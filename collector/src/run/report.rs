@@ -38,8 +38,18 @@ pub(crate) fn report(recovered: &Recovered, output: &Path, program: &Program) ->
 }
 
 fn written(summary: &Summary, output: &Path) -> String {
+    let is_zstd = output.extension().is_some_and(|extension| extension == "zst");
+    let who_reads_it = if is_zstd {
+        format!(
+            "\nPerfetto opens .zst from v58 on; for others: tracetee convert {} -o {}",
+            output.display(),
+            output.with_extension("gz").display()
+        )
+    } else {
+        String::new()
+    };
     format!(
-        "wrote {} ({}; {} of text): {} records of {} threads in {} processes over {}.{:03} s",
+        "wrote {} ({}; {} of text): {} records of {} threads in {} processes over {}.{:03} s{who_reads_it}",
         output.display(),
         bytes(summary.file_bytes),
         bytes(summary.text_bytes),

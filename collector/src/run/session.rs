@@ -148,6 +148,26 @@ impl Session {
     }
 }
 
+impl Drop for Session {
+    /// Deletes the recorders' files; the directory goes after them. A script leaves hundreds, and some
+    /// filesystems wait for the disk before each is gone (8 ms): several threads wait at the same time.
+    fn drop(&mut self) {
+        let entries = std::fs::read_dir(self.directory()).into_iter().flatten().flatten();
+        let files: Vec<_> = entries.map(|entry| entry.path()).collect();
+        std::thread::scope(|scope| {
+            for some in files.chunks(files.len().div_ceil(DELETING_THREADS).max(1)) {
+                // What cannot be deleted here, the directory's own end tries again.
+                let delete = move || some.iter().for_each(|file| drop(std::fs::remove_file(file)));
+                let started = std::thread::Builder::new().spawn_scoped(scope, delete);
+                drop(started);
+            }
+        });
+    }
+}
+
+/// How many threads delete recorders' files.
+const DELETING_THREADS: usize = 8;
+
 /// The running program.
 pub(crate) struct Running<'a> {
     session: &'a Session,

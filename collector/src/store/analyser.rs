@@ -2,24 +2,29 @@
 //!
 //! As many threads as there are processors read and analyse; one puts rows into the tables, many captures
 //! in a transaction. A capture that is not in the tables yet when the collector ends is found at its next
-//! start: what is in the directory counts, the tables are made of it.
+//! start: what is in the directory counts, the tables are made of it. A capture of which no rows can be
+//! made twice, or that takes longer than any should, goes to quarantine with the reason.
 
-use super::directory::{about, walk};
+use super::attempts::{Attempt, Attempts, End};
+use super::directory::{about, set_aside, walk};
 use crate::cli::say;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use serde_json::Value;
 use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tracetee_fleet::capture;
+use tracetee_fleet::capture::{self, Limits};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::keys::RawKey;
 use tracetee_fleet::rows::{self, Rows};
 use tracetee_fleet::schema::{CAPTURES, LOSSES};
+use tracetee_jank::{Stopped, Watch};
 
 /// Captures that may wait to be analysed: a name each.
 const MAX_WAITING: usize = 20_000;
@@ -27,6 +32,10 @@ const MAX_WAITING: usize = 20_000;
 const BATCH: usize = 200;
 /// How long a capture may wait for others to come into the tables with.
 const BATCH_WAIT: Duration = Duration::from_millis(200);
+/// Processor time that a capture may take: the largest that is taken in needs a quarter of it.
+const MOST_TIME: Duration = Duration::from_secs(60);
+/// Rows that may wait to be written, of all captures: some 200 MB.
+const MAX_ROWS: usize = 200_000;
 
 /// What rows are to be made of.
 #[derive(Debug)]
@@ -45,6 +54,7 @@ pub(crate) struct Analyser {
     shared: Arc<Shared>,
     work: Option<Sender<Work>>,
     threads: Vec<JoinHandle<()>>,
+    attempts: Option<Attempts>,
 }
 
 #[derive(Debug, Default)]
@@ -54,8 +64,45 @@ struct Shared {
     failed: AtomicU64,
     /// Something was not taken: the directory is to be looked through again.
     missed: AtomicBool,
-    /// What waits is left for the next start.
-    ended: AtomicBool,
+    /// What waits, and what is under way, is left for the next start.
+    ended: Arc<AtomicBool>,
+    rows: Mutex<usize>,
+    written: Condvar,
+}
+
+impl Shared {
+    /// Waits until so many rows may wait with the others; one capture always may.
+    fn make_room(&self, count: usize) {
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        while *rows > 0 && *rows + count > MAX_ROWS {
+            rows = self.written.wait(rows).unwrap_or_else(PoisonError::into_inner);
+        }
+        *rows += count;
+    }
+
+    fn give_room(&self, count: usize) {
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        *rows = rows.saturating_sub(count);
+        self.written.notify_all();
+    }
+}
+
+fn count_of(rows: &Rows) -> usize {
+    rows.tables.iter().map(Vec::len).sum()
+}
+
+/// Processor time of this thread.
+fn thread_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes to a timespec of ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    let seconds = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0));
+    seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// What analysing a capture may cost, until `stop` is set.
+pub(crate) fn limits(stop: &Arc<AtomicBool>) -> Limits {
+    Limits { watch: Watch::new(Arc::clone(stop), thread_time, MOST_TIME), ..Limits::default() }
 }
 
 impl Analyser {
@@ -66,15 +113,16 @@ impl Analyser {
         let (work, to_do) = bounded(MAX_WAITING);
         let (rows, made) = bounded(BATCH);
         let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let attempts = Attempts::start(root, count)?;
         let mut threads = Vec::new();
-        for _ in 0..count {
+        for number in 0..count {
             let (root, to_do, rows) = (root.to_owned(), to_do.clone(), rows.clone());
-            let shared = Arc::clone(&shared);
+            let (shared, attempt) = (Arc::clone(&shared), attempts.of_thread(number));
             threads.push(std::thread::Builder::new().name("analyse".to_owned()).spawn(
                 move || {
                     for work in to_do {
                         if !shared.ended.load(Ordering::Relaxed) {
-                            analyse(&root, work, &rows, &shared);
+                            analyse(&root, work, &rows, &shared, &attempt);
                         }
                     }
                 },
@@ -84,7 +132,8 @@ impl Analyser {
         let writing = std::thread::Builder::new().name("tables".to_owned());
         threads.push(writing.spawn(move || writer.run())?);
         let (root, tables) = (root.to_owned(), tables.to_owned());
-        let analyser = Self { root, tables, shared, work: Some(work), threads };
+        let work = Some(work);
+        let analyser = Self { root, tables, shared, work, threads, attempts: Some(attempts) };
         analyser.catch_up()?;
         Ok(analyser)
     }
@@ -167,6 +216,7 @@ impl Analyser {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+        self.attempts = None;
     }
 }
 
@@ -194,13 +244,20 @@ pub(crate) fn each_missing(root: &Path, tables: &Path, mut each: impl FnMut(Work
 }
 
 /// The rows of a capture or a loss report; `None`: it is gone.
-pub(crate) fn rows_of(root: &Path, work: &Work) -> Result<Option<Rows>> {
+fn rows_of(root: &Path, work: &Work, limits: &Limits) -> Result<Option<Rows>> {
     match work {
         Work::Capture(key) => {
-            let place = root.join(key.path());
-            let Ok(file) = File::open(&place) else { return Ok(None) };
+            let file = match File::open(root.join(key.path())) {
+                Ok(file) => file,
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
             let about = about(root, key)?;
-            Ok(Some(capture::rows(file, &about, None)?))
+            let rows = || capture::rows(file, &about, None, limits);
+            match catch_unwind(AssertUnwindSafe(rows)) {
+                Ok(rows) => Ok(Some(rows?)),
+                Err(_) => bail!("the analysis failed by a fault of its own"),
+            }
         }
         Work::Losses(path) => {
             let Ok(json) = fs::read(path) else { return Ok(None) };
@@ -215,25 +272,54 @@ pub(crate) fn rows_of(root: &Path, work: &Work) -> Result<Option<Rows>> {
     }
 }
 
-fn analyse(root: &Path, work: Work, rows: &Sender<Rows>, shared: &Shared) {
-    let made = rows_of(root, &work);
+fn analyse(root: &Path, work: Work, rows: &Sender<Rows>, shared: &Shared, attempt: &Attempt) {
+    if let Work::Capture(key) = &work {
+        attempt.begin(key);
+    }
+    let made = rows_of(root, &work, &limits(&shared.ended));
+    let was_asked = made.as_ref().is_err_and(|error| {
+        let error = error.downcast_ref::<tracetee_fleet::Error>();
+        matches!(error, Some(tracetee_fleet::Error::Stopped(Stopped::Asked)))
+    });
+    let is_to_go = attempt.end(match &made {
+        Ok(_) => End::Done,
+        Err(error) if was_asked || is_ours(error) => End::Interrupted,
+        Err(_) => End::Failed,
+    });
     match made {
         Ok(Some(made)) => {
+            shared.make_room(count_of(&made));
             if rows.send(made).is_ok() {
                 return;
             }
         }
         Ok(None) => {}
+        // It is there at the next start.
+        Err(_) if was_asked => {}
         Err(error) => {
             shared.failed.fetch_add(1, Ordering::Relaxed);
-            let what = match &work {
-                Work::Capture(key) => key.path(),
-                Work::Losses(path) => path.display().to_string(),
-            };
-            say(&format!("no rows of {what}: {error:#}"));
+            failed(root, &work, &error, is_to_go);
         }
     }
     shared.waiting.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// Whether an error is this machine's, and not the capture's.
+fn is_ours(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain().filter_map(|error| error.downcast_ref::<std::io::Error>());
+    causes.any(|error| error.raw_os_error().is_some())
+}
+
+/// No rows can be made.
+fn failed(root: &Path, work: &Work, error: &anyhow::Error, is_to_go: bool) {
+    match work {
+        Work::Capture(key) if is_to_go => match set_aside(root, key, &format!("{error:#}")) {
+            Ok(()) => say(&format!("no rows of {}: {error:#}; it is in quarantine", key.path())),
+            Err(why) => say(&format!("no rows of {}: {error:#}; not set aside: {why}", key.path())),
+        },
+        Work::Capture(key) => say(&format!("no rows of {}: {error:#}", key.path())),
+        Work::Losses(path) => say(&format!("no rows of {}: {error:#}", path.display())),
+    }
 }
 
 /// The thread that writes.
@@ -258,6 +344,7 @@ impl Writer {
                 say(&format!("the tables cannot be written, `tracetee rebuild` will: {error}"));
                 self.shared.missed.store(true, Ordering::Relaxed);
             }
+            self.shared.give_room(batch.iter().map(count_of).sum());
             let count = batch.len() as u64;
             self.shared.analysed.fetch_add(count, Ordering::Relaxed);
             self.shared.waiting.fetch_sub(count, Ordering::Relaxed);

@@ -1,16 +1,20 @@
 //! The directory that captures are kept in: each once, whatever comes when.
 //!
 //! A capture lies where [`RawKey`] says, with `ID.json`, its metadata, beside it; loss reports in
-//! `losses/v1/dt=DAY/ID.json`; `quarantine/` holds what was no capture, each with its reason; `incoming/`
-//! what is on its way. A file gets its place by a link that fails where there is one, so that two that come
-//! at once are one. One collector has the directory at a time (`lock`).
+//! `losses/v1/dt=DAY/ID.json`; `quarantine/` holds what was no capture, or could not be analysed, each with
+//! its reason; `incoming/` what is on its way. `ids/dt=DAY/ID` leads to the capture of an id, so that an id is
+//! one capture whatever app and version it comes with again; a link that leads nowhere is none. A file gets
+//! its place by a link that fails where there is one, so that two that come at once are one. One collector
+//! has the directory at a time (`lock`).
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use tracetee_fleet::keys::RawKey;
 use tracetee_fleet::rows::{About, UNKNOWN, version_of};
 use uuid::Uuid;
@@ -24,8 +28,10 @@ pub(crate) struct Directory {
     root: PathBuf,
     next: AtomicU64,
     quarantined: AtomicU64,
+    /// By a digit of the id: held while a capture gets its place.
+    placing: [Mutex<()>; 64],
     /// Held as long as this is.
-    _lock: File,
+    lock: File,
 }
 
 /// A file on its way; it goes when this is dropped before it has its place.
@@ -49,6 +55,7 @@ impl Directory {
                 .with_context(|| format!("cannot create {}", path.display()))?;
         }
         let lock = lock(root)?;
+        index(root)?;
         for entry in fs::read_dir(root.join("incoming"))?.flatten() {
             let _ = fs::remove_file(entry.path());
         }
@@ -57,8 +64,28 @@ impl Directory {
             root: root.to_owned(),
             next: AtomicU64::new(0),
             quarantined: AtomicU64::new(quarantined),
-            _lock: lock,
+            placing: std::array::from_fn(|_| Mutex::new(())),
+            lock,
         })
+    }
+
+    /// Whether the directory is still the one that was opened, and takes what is written.
+    pub(crate) fn probe(&self) -> io::Result<()> {
+        /// More than what a file system keeps beside a file's name.
+        const BYTES: usize = 64 * 1024;
+        self.check_lock()?;
+        let incoming = self.incoming();
+        fs::write(&incoming.path, vec![0; BYTES])
+    }
+
+    /// A store that was deleted, or moved and made anew by another one, keeps nothing.
+    fn check_lock(&self) -> io::Result<()> {
+        let there = fs::metadata(self.root.join("lock"))?;
+        let ours = self.lock.metadata()?;
+        if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) {
+            return Ok(());
+        }
+        Err(io::Error::other("the store was deleted or replaced; start the collector again"))
     }
 
     /// A name for what is on its way.
@@ -69,9 +96,18 @@ impl Directory {
         Incoming { path: self.root.join("incoming").join(name) }
     }
 
-    /// Whether a capture is there.
+    /// Whether a capture of this id is there, of whatever app and version, or was set aside.
     pub(crate) fn has(&self, key: &RawKey) -> bool {
         self.root.join(key.path()).exists()
+            || id_path(&self.root, key).exists()
+            || self.was_set_aside(key)
+    }
+
+    fn was_set_aside(&self, key: &RawKey) -> bool {
+        // Mostly there is no such file. One without a key was never kept, and may come again.
+        let about = fs::read(self.root.join("quarantine").join(format!("{}.json", key.id)));
+        let about = about.ok().and_then(|json| serde_json::from_slice::<Value>(&json).ok());
+        about.is_some_and(|about| about.get("raw_key").is_some())
     }
 
     /// Gives a whole capture its place. `None`: another one has it.
@@ -81,14 +117,20 @@ impl Directory {
         incoming: &Incoming,
         meta: &Value,
     ) -> io::Result<Option<PathBuf>> {
-        let place = self.root.join(key.path());
-        if place.exists() {
+        self.check_lock()?;
+        let digit = key.id.bytes().fold(0_usize, |sum, byte| sum.wrapping_add(byte.into()));
+        let lock = self.placing.get(digit % self.placing.len());
+        let _placing = lock.map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner));
+        if self.has(key) {
             return Ok(None);
         }
+        let place = self.root.join(key.path());
         let sidecar = self.incoming();
         fs::write(&sidecar.path, meta.to_string())?;
         let directory = make_parent(&place)?;
-        // Its metadata first: a capture that has its place has that, whatever ends this in between.
+        // The link of its id leads nowhere until it has its place, and its metadata is there before it:
+        // whatever ends this in between, the capture may come again.
+        enter(&self.root, key)?;
         link(&sidecar.path, &sidecar_of(&place))?;
         let kept = link(&incoming.path, &place)?;
         File::open(directory)?.sync_all()?;
@@ -117,6 +159,93 @@ impl Directory {
         let about = serde_json::json!({"reason": reason, "meta": meta});
         let _ = fs::write(directory.join(format!("{id}.json")), about.to_string());
     }
+}
+
+/// The link of an id.
+fn id_path(root: &Path, key: &RawKey) -> PathBuf {
+    root.join("ids").join(format!("dt={}", key.day)).join(&key.id)
+}
+
+/// Has the id lead to the capture.
+fn enter(root: &Path, key: &RawKey) -> io::Result<()> {
+    let link = id_path(root, key);
+    make_parent(&link)?;
+    let to = Path::new("../..").join(key.path());
+    match symlink(&to, &link) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            // It leads nowhere: of a capture that was deleted.
+            fs::remove_file(&link)?;
+            symlink(&to, &link)
+        }
+        made => made,
+    }
+}
+
+/// Takes the link of an id away, if it leads nowhere.
+pub(crate) fn leave(root: &Path, key: &RawKey) {
+    let link = id_path(root, key);
+    if !link.exists() {
+        let _ = fs::remove_file(link);
+    }
+}
+
+/// Makes the links of a store that has none: of an earlier version.
+fn index(root: &Path) -> Result<()> {
+    if root.join("ids").exists() {
+        return Ok(());
+    }
+    let making = root.join("incoming/ids");
+    let _ = fs::remove_dir_all(&making);
+    fs::create_dir_all(&making)?;
+    walk(&root.join("raw"), &mut |path| {
+        let Some(key) = path.to_str().and_then(RawKey::parse) else { return };
+        let of_day = making.join(format!("dt={}", key.day));
+        let _ = fs::create_dir_all(&of_day);
+        // Of several of one id the first one counts.
+        let _ = symlink(Path::new("../..").join(key.path()), of_day.join(&key.id));
+    })?;
+    fs::rename(&making, root.join("ids")).context("cannot create the index of ids")
+}
+
+/// Sets a capture aside of which no rows can be made, with the reason.
+pub(crate) fn set_aside(root: &Path, key: &RawKey, reason: &str) -> io::Result<()> {
+    let place = root.join(key.path());
+    let meta = about(root, key)?.meta;
+    let about = serde_json::json!({"reason": reason, "meta": meta, "raw_key": key.path()});
+    let quarantine = root.join("quarantine");
+    // The reason first: a body without one would be nobody's.
+    fs::write(quarantine.join(format!("{}.json", key.id)), about.to_string())?;
+    fs::rename(&place, quarantine.join(format!("{}.body", key.id)))?;
+    let _ = fs::remove_file(sidecar_of(&place));
+    leave(root, key);
+    Ok(())
+}
+
+/// Gives captures back their places that were set aside because no rows could be made of them: another
+/// version of this program may make some.
+pub(crate) fn readmit(root: &Path) -> io::Result<u64> {
+    let mut count = 0;
+    let quarantine = root.join("quarantine");
+    if !quarantine.exists() {
+        return Ok(0);
+    }
+    walk(&quarantine, &mut |path| {
+        let about = fs::read(path).ok();
+        let about = about.and_then(|json| serde_json::from_slice::<Value>(&json).ok());
+        let Some(about) = about else { return };
+        let key = about.get("raw_key").and_then(Value::as_str).and_then(RawKey::parse);
+        let (Some(key), Some(meta)) = (key, about.get("meta")) else { return };
+        let place = root.join(key.path());
+        let put_back = || -> io::Result<()> {
+            make_parent(&place)?;
+            enter(root, &key)?;
+            fs::write(sidecar_of(&place), meta.to_string())?;
+            fs::rename(path.with_extension("body"), &place)?;
+            fs::remove_file(path)
+        };
+        count += u64::from(put_back().is_ok());
+    })?;
+    Ok(count)
 }
 
 /// Takes the store for oneself.

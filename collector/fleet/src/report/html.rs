@@ -42,12 +42,28 @@ pub fn single(report: &SingleReport, trace: Option<(&str, &[u8])>) -> String {
     page(&json!({"kind": "single", "report": report, "trace": trace}))
 }
 
+/// The `Content-Security-Policy` for whoever serves a page: no script runs but the page's own two, and
+/// nobody shows it in a frame.
+#[must_use]
+pub fn policy() -> String {
+    let hash = |script: &str| STANDARD.encode(hmac_sha256::Hash::hash(script.as_bytes()));
+    format!(
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}' 'sha256-{}'; connect-src 'self'; \
+         img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        hash(&charts()),
+        hash(SCRIPT)
+    )
+}
+
+fn charts() -> String {
+    CHARTS.replace("//# sourceMappingURL=chart.umd.min.js.map", "")
+}
+
 fn page(data: &Value) -> String {
     // In a script element `</script` and `<!--` would end it.
     let data = data.to_string().replace('<', "\\u003c");
-    let charts = CHARTS.replace("//# sourceMappingURL=chart.umd.min.js.map", "");
     PAGE.replace("/*STYLE*/", STYLE)
-        .replace("/*CHARTS*/", &charts)
+        .replace("/*CHARTS*/", &charts())
         .replace("/*SCRIPT*/", SCRIPT)
         .replace("/*DATA*/", &data)
 }

@@ -9,12 +9,12 @@ pub mod single;
 mod single_text;
 mod table;
 
-/// How durations are written: ms with a decimal, s from ten on.
+/// Writes a duration: ms with a decimal, s from ten on. Rounded half up, as the page does.
 pub(crate) fn ms(ns: u64) -> String {
-    if ns >= 10_000_000_000 {
-        return format!("{}.{} s", ns / 1_000_000_000, ns / 100_000_000 % 10);
-    }
-    format!("{}.{} ms", ns / 1_000_000, ns / 100_000 % 10)
+    let (unit_ns, unit) =
+        if ns >= 10_000_000_000 { (1_000_000_000, "s") } else { (1_000_000, "ms") };
+    let tenths = ns.saturating_add(unit_ns / 20) / (unit_ns / 10);
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
 /// Thousands apart.
@@ -35,7 +35,26 @@ pub(crate) fn percent(part: u64, of: u64) -> String {
     if of == 0 {
         return "-".to_owned();
     }
-    #[allow(clippy::cast_precision_loss, reason = "for people")]
-    let share = part as f64 * 100.0 / of as f64;
-    format!("{share:.1} %")
+    let permille = (u128::from(part) * 1000 + u128::from(of / 2)) / u128::from(of);
+    format!("{}.{} %", permille / 10, permille % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_rounded_half_up() {
+        for (ns, text) in [
+            (0, "0.0 ms"),
+            (49_999, "0.0 ms"),
+            (50_000, "0.1 ms"),
+            (60_057_000, "60.1 ms"),
+            (9_999_999_999, "10000.0 ms"),
+            (10_050_000_000, "10.1 s"),
+        ] {
+            assert_eq!(ms(ns), text);
+        }
+        assert_eq!((percent(1, 16), percent(1, 2000)), ("6.3 %".to_owned(), "0.1 %".to_owned()));
+    }
 }

@@ -1,0 +1,188 @@
+//! Stacks: the names from a thread inwards, as flame graphs want them, with the time in each.
+//!
+//! They are the nodes of a tree, so that a slice's stack costs as much as its own name however deep it
+//! lies; a stack becomes a text at the end, and only those that took longest do. `attribute` calls this.
+
+use crate::app::Error;
+use crate::attribute::{OTHER, ThreadRole};
+use crate::namer::Namer;
+use crate::watch::Watch;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use tracetee_trace::{NO_PARENT, Thread};
+
+/// Slices in one another that are told apart: what is deeper belongs to the one at this depth.
+const MAX_DEPTH: u32 = 256;
+/// Stacks of a trace that are told apart: a real app has some hundreds.
+const MAX_STACKS: usize = 5_000;
+/// Bytes of a stack's text; what is further inside is cut off.
+const MAX_STACK_BYTES: usize = 4_096;
+/// The end of a stack that is cut off.
+const DEEPER: &str = ";(deeper)";
+
+/// Time by stack, over the janky frames of a screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stack {
+    /// The screen.
+    pub screen: Option<Arc<str>>,
+    /// Names from the thread inwards, joined by `;`, as flame graphs want them.
+    pub stack: String,
+    /// Time in its innermost slice.
+    pub self_ns: u64,
+    /// How many slices.
+    pub count: u64,
+}
+
+/// A slice's relatives.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kin {
+    /// Its stack.
+    pub(crate) node: u32,
+    /// The slice whose name stands for it: itself, unless it is too deep.
+    pub(crate) shown: u32,
+    /// The slice that tells its cause: itself or the nearest around it; [`NO_PARENT`]: none does.
+    pub(crate) told: u32,
+    depth: u32,
+}
+
+/// The relatives of all slices of a thread, by place.
+#[derive(Debug)]
+pub(crate) struct Lineage {
+    pub(crate) kin: Vec<Kin>,
+}
+
+impl Lineage {
+    /// Looks at each slice of a thread once: a parent comes before its children.
+    pub(crate) fn of(
+        role: ThreadRole,
+        thread: &Thread,
+        namer: &Namer<'_>,
+        stacks: &mut Stacks,
+        watch: &Watch,
+    ) -> Result<Self, Error> {
+        let mut kin: Vec<Kin> = Vec::with_capacity(thread.slices.len());
+        let root = Stacks::root(role);
+        for (place, slice) in (0_u32..).zip(&thread.slices) {
+            if place.is_multiple_of(1024) {
+                watch.check()?;
+            }
+            let around = match slice.parent {
+                NO_PARENT => None,
+                parent => kin.get(parent as usize).copied(),
+            };
+            kin.push(match around {
+                Some(around) if around.depth >= MAX_DEPTH => around,
+                _ => {
+                    let named = namer.named(slice.name);
+                    let node = stacks.child(around.map_or(root, |kin| kin.node), &named.name);
+                    let around_told = around.map_or(NO_PARENT, |kin| kin.told);
+                    let told = if named.tells.is_some() { place } else { around_told };
+                    Kin { node, shown: place, told, depth: around.map_or(0, |kin| kin.depth) + 1 }
+                }
+            });
+        }
+        Ok(Self { kin })
+    }
+}
+
+/// The tree of stacks, and the time in them.
+#[derive(Debug, Default)]
+pub(crate) struct Stacks {
+    names: HashMap<Arc<str>, u32>,
+    texts: Vec<Arc<str>>,
+    /// Around it, and its name.
+    nodes: Vec<(u32, u32)>,
+    children: HashMap<(u32, u32), u32>,
+    screens: BTreeMap<Option<Arc<str>>, u32>,
+    /// By screen and node: time, slices.
+    sums: HashMap<(u32, u32), (u64, u64)>,
+}
+
+/// Nodes have numbers from here on; those below are the threads themselves.
+const FIRST_NODE: u32 = 2;
+
+impl Stacks {
+    const fn root(role: ThreadRole) -> u32 {
+        match role {
+            ThreadRole::Main => 0,
+            ThreadRole::Render => 1,
+        }
+    }
+
+    const fn root_name(root: u32) -> &'static str {
+        if root == 0 { "main" } else { "RenderThread" }
+    }
+
+    /// The stack of a thread and one name.
+    pub(crate) fn node(&mut self, role: ThreadRole, name: &str) -> u32 {
+        self.child(Self::root(role), &Arc::from(name))
+    }
+
+    fn child(&mut self, around: u32, name: &Arc<str>) -> u32 {
+        let name = match self.names.get(name) {
+            Some(&known) => known,
+            None => {
+                let new = u32::try_from(self.texts.len()).unwrap_or(u32::MAX);
+                self.texts.push(Arc::clone(name));
+                self.names.insert(Arc::clone(name), new);
+                new
+            }
+        };
+        let next = FIRST_NODE.saturating_add(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
+        *self.children.entry((around, name)).or_insert_with(|| {
+            self.nodes.push((around, name));
+            next
+        })
+    }
+
+    /// Adds the time of one slice.
+    pub(crate) fn add(&mut self, screen: Option<&Arc<str>>, node: u32, self_ns: u64) {
+        let next = u32::try_from(self.screens.len()).unwrap_or(u32::MAX);
+        let screen = *self.screens.entry(screen.cloned()).or_insert(next);
+        let sum = self.sums.entry((screen, node)).or_default();
+        *sum = (sum.0 + self_ns, sum.1 + 1);
+    }
+
+    /// The rows, by screen and text; of too many those that took longest, and the others added up.
+    pub(crate) fn into_rows(self) -> Vec<Stack> {
+        let screens: HashMap<u32, &Option<Arc<str>>> =
+            self.screens.iter().map(|(screen, &number)| (number, screen)).collect();
+        let mut sums: Vec<_> = self.sums.iter().map(|(&at, &sum)| (at, sum)).collect();
+        sums.sort_unstable_by_key(|&(at, (self_ns, _))| (Reverse(self_ns), at));
+        let mut rows = BTreeMap::<(Option<Arc<str>>, String), _>::new();
+        for (rank, ((screen, node), sum)) in sums.into_iter().enumerate() {
+            let (screen, text) = if rank < MAX_STACKS {
+                let screen = screens.get(&screen).and_then(|screen| (*screen).clone());
+                (screen, self.text(node))
+            } else {
+                (None, OTHER.to_owned())
+            };
+            let all = rows.entry((screen, text)).or_insert((0, 0));
+            *all = (all.0 + sum.0, all.1 + sum.1);
+        }
+        let rows = rows.into_iter();
+        rows.map(|((screen, stack), (self_ns, count))| Stack { screen, stack, self_ns, count })
+            .collect()
+    }
+
+    /// `thread;outermost;…;innermost`.
+    fn text(&self, node: u32) -> String {
+        let (mut path, mut at) = (Vec::new(), node);
+        while let Some(place) = at.checked_sub(FIRST_NODE) {
+            let Some(&(around, name)) = self.nodes.get(place as usize) else { break };
+            path.extend(self.texts.get(name as usize));
+            at = around;
+        }
+        let mut text = Self::root_name(at).to_owned();
+        for name in path.into_iter().rev() {
+            if text.len() + 1 + name.len() > MAX_STACK_BYTES - DEEPER.len() {
+                text.push_str(DEEPER);
+                break;
+            }
+            text.push(';');
+            text.extend(name.chars().map(|char| if char == ';' { ',' } else { char }));
+        }
+        text
+    }
+}

@@ -1,0 +1,24 @@
+//! Conditional requests: whether an `If-None-Match` names an entity tag (RFC 9110, 13.1.2).
+
+/// Whether a header's list names this tag: `*`, or one of them, weak or not (the comparison is the weak
+/// one: whoever has the tag has the bytes).
+pub(super) fn names(list: &str, tag: &str) -> bool {
+    let opaque = |text: &str| text.strip_prefix("W/").unwrap_or(text).to_owned();
+    // Tags of ours have no comma.
+    list.split(',').map(str::trim).any(|one| one == "*" || opaque(one) == opaque(tag))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names;
+
+    #[test]
+    fn a_tag_is_found_in_lists_and_as_a_weak_one() {
+        for list in ["\"a\"", "W/\"a\"", "\"b\", \"a\"", "\"b\",W/\"a\" , \"c\"", "*"] {
+            assert!(names(list, "\"a\""), "{list}");
+        }
+        for list in ["", "a", "\"b\"", "\"ab\"", "W/ \"a\"", "\"b\", \"c\""] {
+            assert!(!names(list, "\"a\""), "{list}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Sockets of agents: `@tracetee-PID`, an abstract name that any user of the machine can take. `doctor` and
+//! `atrace` speak only with the process that they mean.
+
+use std::io::{Error, ErrorKind, Result};
+use std::os::fd::AsRawFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+
+/// Connects to the agent of a process.
+///
+/// # Errors
+/// [`ErrorKind::PermissionDenied`] when another process listens under its name; what the kernel says.
+pub(crate) fn connect(pid: u32) -> Result<UnixStream> {
+    let address = SocketAddr::from_abstract_name(format!("tracetee-{pid}"))?;
+    let stream = UnixStream::connect_addr(&address)?;
+    let listens = listener(&stream)?;
+    // The kernel says who listened: the process that the name says, in this namespace of ids.
+    if u32::try_from(listens.pid) == Ok(pid) {
+        return Ok(stream);
+    }
+    Err(Error::new(
+        ErrorKind::PermissionDenied,
+        format!(
+            "process {} of user {} listens under its name, and is not believed",
+            listens.pid, listens.uid
+        ),
+    ))
+}
+
+fn listener(stream: &UnixStream) -> Result<libc::ucred> {
+    let mut of = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = libc::socklen_t::try_from(size_of::<libc::ucred>()).unwrap_or(0);
+    let place = (&raw mut of).cast();
+    // SAFETY: a descriptor of ours; the kernel writes as many bytes as a ucred has.
+    let rc = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            place,
+            &raw mut length,
+        )
+    };
+    if rc == 0 { Ok(of) } else { Err(Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn who_listens_under_another_process_s_name_is_not_believed() {
+        let listen = |pid: u32| {
+            let name = SocketAddr::from_abstract_name(format!("tracetee-{pid}")).unwrap();
+            UnixListener::bind_addr(&name).unwrap()
+        };
+        // A process id that no process has.
+        let _other = listen(0x7fff_fff0);
+        let error = connect(0x7fff_fff0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+        assert!(error.to_string().contains("is not believed"), "{error}");
+        let _own = listen(std::process::id());
+        assert!(connect(std::process::id()).is_ok());
+    }
+}

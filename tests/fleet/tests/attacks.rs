@@ -1,0 +1,374 @@
+//! Attacks from loopback: silence, slowness, poison, floods of requests. Honest devices come through beside
+//! each, and the collector ends when it is asked to.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tracetee_tests_upload::collector::{Collector, ID, put_capture};
+
+const TEXT: &str = "# tracer: nop\n app-5 (5) [000] ...1 1.000000: tracing_mark_write: B|5|x\n";
+
+fn body() -> Vec<u8> {
+    zstd::bulk::compress(TEXT.as_bytes(), 1).unwrap()
+}
+
+fn id(number: usize) -> String {
+    format!("019a1fd7-2955-7cfa-a44a-{number:012x}")
+}
+
+fn connect(collector: &Collector) -> TcpStream {
+    TcpStream::connect(collector.url.trim_start_matches("http://")).unwrap()
+}
+
+/// The head of an upload of so many bytes.
+fn head(id: &str, bytes: usize, more: &str) -> String {
+    let digest = STANDARD.encode([0; 32]);
+    format!(
+        "PUT /v1/captures/{id} HTTP/1.1\r\nHost: x\r\nContent-Encoding: zstd\r\n\
+         Content-Digest: sha-256=:{digest}:\r\nContent-Length: {bytes}\r\n{more}\r\n"
+    )
+}
+
+/// Whether the other side has closed it, waiting for so long.
+fn is_closed(socket: &mut TcpStream, patience: Duration) -> bool {
+    socket.set_read_timeout(Some(patience)).unwrap();
+    let mut answer = [0; 4096];
+    loop {
+        match socket.read(&mut answer) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) => {
+                return !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+            }
+        }
+    }
+}
+
+/// Four devices send fifty captures each; what each was answered.
+fn honest(collector: &Collector, from: usize) -> Vec<Option<u16>> {
+    let body = Arc::new(body());
+    let devices: Vec<_> = (0..4)
+        .map(|device| {
+            let (url, body) = (collector.url.clone(), Arc::clone(&body));
+            std::thread::spawn(move || {
+                let of = |number| id(from + device * 50 + number);
+                let meta = serde_json::Map::new();
+                (0..50)
+                    .map(|number| put_capture(&url, &of(number), &meta, &body))
+                    .collect::<Vec<_>>()
+            })
+        })
+        .collect();
+    devices.into_iter().flat_map(|device| device.join().unwrap()).collect()
+}
+
+#[test]
+fn slow_and_silent_connections_keep_nobody_out_and_are_closed() {
+    let collector = Collector::start(&[]);
+    let mut silent: Vec<TcpStream> = (0..500).map(|_| connect(&collector)).collect();
+    // Some of them say the preface of HTTP/2, and then nothing.
+    for socket in &mut silent[..100] {
+        socket.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
+    }
+    // A byte a second each.
+    let mut slow: Vec<TcpStream> = (0..100).map(|_| connect(&collector)).collect();
+    for (number, socket) in slow.iter_mut().enumerate() {
+        let head = head(&id(10_000 + number), 100_000, "");
+        socket.write_all(head.as_bytes()).unwrap();
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let (stopped, mut drips) =
+        (Arc::clone(&stop), slow.iter().map(|of| of.try_clone().unwrap()).collect::<Vec<_>>());
+    let drip = std::thread::spawn(move || {
+        while !stopped.load(Ordering::Relaxed) {
+            drips.iter_mut().for_each(|socket| drop(socket.write_all(b"(")));
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    });
+    let answers = honest(&collector, 0);
+    assert!(answers.iter().all(|&answer| answer == Some(201)), "{answers:?}");
+    stop.store(true, Ordering::Relaxed);
+    drip.join().unwrap();
+    // A head has twenty seconds; three times as long is waited.
+    let until = Instant::now() + Duration::from_secs(60);
+    let closed = silent.iter_mut().filter_map(|socket| {
+        let left = until.saturating_duration_since(Instant::now());
+        is_closed(socket, left.max(Duration::from_millis(1))).then_some(())
+    });
+    assert_eq!(closed.count(), 500);
+}
+
+#[test]
+fn with_few_descriptors_who_says_nothing_gives_way() {
+    let collector = Collector::start(&["--max-connections", "20"]);
+    let silent: Vec<TcpStream> = (0..300).map(|_| connect(&collector)).collect();
+    let answers = honest(&collector, 0);
+    assert!(answers.iter().all(|&answer| answer == Some(201)), "{answers:?}");
+    drop(silent);
+    let metrics = collector.send("GET", "/metrics", &[], b"").body;
+    let metrics = String::from_utf8(metrics).unwrap();
+    assert!(!metrics.contains("connections_hung_up_total 0\n"), "{metrics}");
+    // A cap on one address: who is served there keeps its place, and another one finds none.
+    let collector = Collector::start(&["--connections-per-peer", "2"]);
+    let mut busy: Vec<TcpStream> = (0..2).map(|_| connect(&collector)).collect();
+    for (number, socket) in busy.iter_mut().enumerate() {
+        socket.write_all(head(&id(number), 1000, "").as_bytes()).unwrap();
+    }
+    // Until both heads have been read, one of them may be hung up on: the last to connect is not.
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(is_closed(&mut connect(&collector), Duration::from_secs(20)));
+    assert!(!is_closed(&mut busy[0], Duration::from_millis(100)));
+}
+
+#[test]
+fn small_bodies_have_a_time_too() {
+    let collector = Collector::start(&[]);
+    let mut losses = connect(&collector);
+    let head = format!("PUT /v1/losses/{ID} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{");
+    losses.write_all(head.as_bytes()).unwrap();
+    assert!(is_closed(&mut losses, Duration::from_secs(90)));
+}
+
+/// A device in Java, as Android apps are: sends a capture twice, by HttpURLConnection, streaming.
+const DEVICE: &str = r#"
+import java.net.*;
+import java.security.MessageDigest;
+import java.util.*;
+public class Device {
+    static int send(String url, String id, byte[] body, boolean asks) throws Exception {
+        HttpURLConnection c = (HttpURLConnection) new URL(url + "/v1/captures/" + id).openConnection();
+        byte[] digest = MessageDigest.getInstance("SHA-256").digest(body);
+        c.setRequestMethod("PUT");
+        c.setDoOutput(true);
+        c.setFixedLengthStreamingMode(body.length);
+        c.setRequestProperty("Content-Encoding", "zstd");
+        c.setRequestProperty("Content-Digest", "sha-256=:" + Base64.getEncoder().encodeToString(digest) + ":");
+        if (asks) c.setRequestProperty("Expect", "100-continue");
+        // As over a network: a piece at a time.
+        try (var out = c.getOutputStream()) {
+            for (int at = 0; at < body.length; at += 65536) {
+                out.write(body, at, Math.min(65536, body.length - at));
+                Thread.sleep(1);
+            }
+        }
+        catch (ProtocolException refused) { if (!asks) throw refused; }
+        return c.getResponseCode();
+    }
+    public static void main(String[] a) throws Exception {
+        byte[] body = java.nio.file.Files.readAllBytes(java.nio.file.Path.of(a[2]));
+        for (int i = 0; i < 10; i++) {
+            String said;
+            try { said = "" + send(a[0], a[1], body, i >= 8); } catch (Exception e) { said = e.toString(); }
+            System.out.println(said);
+        }
+    }
+}
+"#;
+
+#[test]
+fn a_device_in_java_sees_that_its_capture_is_stored() {
+    if Command::new("java").arg("-version").output().is_err() {
+        println!("skipped: no java");
+        return;
+    }
+    let collector = Collector::start(&[]);
+    let directory = tempfile::tempdir().unwrap();
+    let (source, capture) =
+        (directory.path().join("Device.java"), directory.path().join("capture"));
+    std::fs::write(&source, DEVICE).unwrap();
+    // As large as sockets' buffers are not: zstd keeps what is random.
+    let mut numbers = tracetee_tests_upload::Numbers(7);
+    let mut text = TEXT.to_owned();
+    for _ in 0..500_000 {
+        text.push_str(&format!("# {:016x}\n", numbers.below(u64::MAX)));
+    }
+    let body = zstd::bulk::compress(text.as_bytes(), 1).unwrap();
+    assert!(body.len() > 3 << 20, "{}", body.len());
+    std::fs::write(&capture, &body).unwrap();
+    let output = Command::new("java")
+        .arg(&source)
+        .args([&*collector.url, ID])
+        .arg(&capture)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let answers: Vec<&str> = said.lines().collect();
+    let mut expected = vec!["412"; 10];
+    expected[0] = "201";
+    assert_eq!(answers, expected, "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn who_asks_before_it_sends_is_answered_before_it_sends() {
+    let collector = Collector::start(&[]);
+    let meta = serde_json::Map::new();
+    assert_eq!(put_capture(&collector.url, ID, &meta, &body()), Some(201));
+    let mut socket = connect(&collector);
+    socket.write_all(head(ID, 1 << 20, "Expect: 100-continue\r\n").as_bytes()).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(15))).unwrap();
+    let mut answer = [0; 12];
+    socket.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 412");
+}
+
+/// A late frame with so many sections in one another, each with a name of its own.
+fn nested(sections: u32) -> Vec<u8> {
+    let mut text = "# tracer: nop\n".to_owned();
+    let mut us = 1_000_000;
+    let mut line = |payload: String| {
+        us += 10;
+        let (s, us) = (us / 1_000_000, us % 1_000_000);
+        text.push_str(&format!(
+            " app-5 (5) [000] ...1 {s}.{us:06}: tracing_mark_write: {payload}\n"
+        ));
+    };
+    line("B|5|Choreographer#doFrame 1".to_owned());
+    (0..sections).for_each(|number| line(format!("B|5|f{number}")));
+    (0..=sections).for_each(|_| line("E|5".to_owned()));
+    zstd::bulk::compress(text.as_bytes(), 19).unwrap()
+}
+
+fn terminate(collector: &mut Collector) -> bool {
+    let pid = i32::try_from(collector.process.id()).unwrap();
+    // SAFETY: a process of ours.
+    unsafe { libc::kill(pid, libc::SIGTERM) };
+    collector.process.wait().unwrap().success()
+}
+
+#[test]
+fn poison_is_analysed_as_quickly_as_its_size_and_what_cannot_be_is_set_aside() {
+    let mut collector = Collector::start(&[]);
+    let meta = json!({"app": "a", "install_id": "d"});
+    let meta = meta.as_object().unwrap();
+    for number in 0..4 {
+        assert_eq!(put_capture(&collector.url, &id(number), meta, &nested(100_000)), Some(201));
+    }
+    assert_eq!(put_capture(&collector.url, &id(9), meta, &body()), Some(201));
+    collector.settle();
+    let database =
+        tracetee_fleet::database::Database::read(&collector.store().join("tables.sqlite"));
+    let count = |table: &str| {
+        let sql = format!("SELECT count(*) AS n FROM {table}");
+        database.as_ref().unwrap().query(&sql).unwrap().iter().next().unwrap().count("n")
+    };
+    assert_eq!(count("captures"), 5);
+    assert!(count("frame_slices") <= 4 * 520 && count("stacks") <= 4 * 520, "rows are bounded");
+    // One that is spoilt on the disk goes to quarantine when it was tried twice.
+    let place = collector.files("raw").into_iter().find(|path| {
+        path.to_str().is_some_and(|path| path.contains(&id(9)) && path.ends_with(".zst"))
+    });
+    std::fs::write(place.as_ref().unwrap(), "spoilt").unwrap();
+    assert!(terminate(&mut collector));
+    collector.tracetee(&["rebuild", "--store", "store"]);
+    collector.tracetee(&["rebuild", "--store", "store"]);
+    assert!(!place.unwrap().exists());
+    let about = collector.store().join(format!("quarantine/{}.json", id(9)));
+    assert!(std::fs::read_to_string(about).unwrap().contains("\"reason\""));
+}
+
+#[test]
+fn a_flood_of_reports_starves_no_upload_and_ends_with_sigterm() {
+    let mut collector = Collector::start(&[]);
+    let url = collector.url.clone();
+    collector.tracetee(&["simulate", "--to", &url, "--devices", "300", "--frames", "60"]);
+    collector.settle();
+    // Each asks for another report, so that none is remembered.
+    let mut asked: Vec<TcpStream> = (0..560).map(|_| connect(&collector)).collect();
+    for (number, socket) in asked.iter_mut().enumerate() {
+        let request =
+            format!("GET /report.json?screen=s{number} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        socket.write_all(request.as_bytes()).unwrap();
+    }
+    let answers = honest(&collector, 50_000);
+    assert!(answers.iter().all(|&answer| answer == Some(201)), "{answers:?}");
+    assert!(terminate(&mut collector));
+}
+
+#[test]
+fn loss_reports_are_capped() {
+    let collector = Collector::start(&[]);
+    let report = json!({"lost": [], "note": "x".repeat(500_000)}).to_string();
+    let mut statuses = Vec::new();
+    for number in 0..40 {
+        let path = format!("/v1/losses/{}", id(number));
+        statuses.push(collector.send("PUT", &path, &[], report.as_bytes()).status);
+    }
+    assert_eq!(statuses[0], 201);
+    assert!(statuses.contains(&429), "{statuses:?}");
+    assert!(collector.files("losses").len() < 40);
+}
+
+#[test]
+fn names_and_ids_that_fit_nowhere_are_cut_or_refused() {
+    let collector = Collector::start(&[]);
+    let meta = json!({"app": "ä".repeat(85), "version_name": "€".repeat(85)});
+    let meta = meta.as_object().unwrap();
+    assert_eq!(put_capture(&collector.url, ID, meta, &body()), Some(201));
+    // The year 10889 is the last that an id of version 7 can say.
+    let last = "ffffffff-ffff-7cfa-a44a-a7427d9591d5";
+    assert_eq!(put_capture(&collector.url, last, meta, &body()), Some(400));
+    // The same id under another version is the same capture.
+    let other = json!({"app": "a", "version_name": "2"});
+    assert_eq!(put_capture(&collector.url, ID, other.as_object().unwrap(), &body()), Some(412));
+    collector.settle();
+    let said = collector.tracetee(&["report", "--store", "store", "--format", "json"]);
+    assert!(said.contains("\"captures\""), "{said}");
+}
+
+#[test]
+fn a_store_that_is_gone_keeps_nothing_and_says_so() {
+    use std::os::unix::fs::PermissionsExt;
+    let collector = Collector::start(&[]);
+    let meta = serde_json::Map::new();
+    assert_eq!(put_capture(&collector.url, ID, &meta, &body()), Some(201));
+    collector.settle();
+    for directory in ["raw", "ids", "losses", "quarantine", "incoming", "."] {
+        for path in collector.files(directory) {
+            let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
+            let mode = metadata.permissions().mode() & 0o077;
+            assert!(metadata.is_symlink() || mode == 0, "{}: {mode:o}", path.display());
+        }
+    }
+    assert_eq!(collector.store().metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    std::fs::rename(collector.store(), collector.directory.path().join("elsewhere")).unwrap();
+    std::fs::create_dir_all(collector.store().join("incoming")).unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(collector.send("GET", "/healthz", &[], b"").status, 503);
+    assert_eq!(put_capture(&collector.url, &id(1), &meta, &body()), Some(503));
+}
+
+#[test]
+fn the_page_is_for_a_browser_here_and_carries_its_policy() {
+    let collector = Collector::start(&[]);
+    let page = collector.send("GET", "/", &[], b"");
+    assert_eq!(page.status, 200);
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("frame-ancestors 'none'") && policy.contains("'sha256-"), "{policy}");
+    assert!(!policy.contains("script-src 'unsafe-inline'"), "{policy}");
+    // nginx's plain proxy_pass.
+    let mut socket = connect(&collector);
+    socket.write_all(b"GET / HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = [0; 12];
+    socket.read_exact(&mut answer).unwrap();
+    assert!(answer.ends_with(b" 403"), "{answer:?}");
+}
+
+#[test]
+fn an_etag_is_known_in_a_list_and_as_a_weak_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("remote.json");
+    std::fs::write(&config, r#"{"schema": 1, "seq": 1}"#).unwrap();
+    let collector = Collector::start(&["--config", config.to_str().unwrap()]);
+    let get = |etag: &str| collector.send("GET", "/v1/config", &[("If-None-Match", etag)], b"");
+    let etag = get("").header("etag").unwrap().to_owned();
+    for list in [format!("W/{etag}"), format!("\"other\", {etag}"), "*".to_owned()] {
+        assert_eq!(get(&list).status, 304, "{list}");
+    }
+    assert_eq!(get("\"other\"").status, 200);
+}
