@@ -41,12 +41,15 @@ extern "C" {
 
 /*
  * Starts a capture: finds libcutils, hooks write and __write_chk in every loaded library (prctl and
- * pthread_setname_np too, for the names of threads), forces the tags on and records.
+ * pthread_setname_np too, for the names of threads), forces the tags on and records. Where there is a
+ * libcutils, a thread of low priority looks four times a second whether the system has reset the tags
+ * (a trace of its own began or ended): it forces them again, and notes the gap in the trace.
  *
  * config_json: a JSON object, NULL for all defaults. Fields, all optional:
  *   "tags"         array of category names ("view", "gfx", "app", ...); default ["all"]
  *   "pass_on"      "auto" (records go on to the kernel while a system trace has tags of its own),
- *                  "always" or "never"; default "auto"
+ *                  "always" or "never"; default "auto". With "auto", tags that would be taken from a
+ *                  Perfetto session that gets them from the app itself are left to it (Android 16)
  *   "recorder"     {"mode": what happens when the memory is full:
  *                      "startup"  the first records stay, later ones are dropped (default),
  *                      "ring"     the oldest go: a flight recorder,
@@ -98,10 +101,14 @@ int tracetee_dump(const char *path);
 
 /*
  * The health report: writes what is known of the running or last capture to buffer, as a JSON object
- * with the fields "recording", "health" (libcutils' symbols and tags, what was hooked and what not),
+ * with the fields "headline" (what went wrong: a capture that was lost, why nothing is recorded now;
+ * null while all is well), "recording", "health" (libcutils' symbols and tags, how often the system has
+ * reset them, what was hooked and what not),
  * "summary" (records by kind and thread, dropped records by reason) and, where tracetee_install was
  * called, "control" (the configuration in force, each window's state, why the last capture did or
  * did not run, what captures and records have cost). At most size bytes are written, NUL included; buffer may be NULL.
+ * Where loading is not watched (Android 7), this call also hooks the libraries that were loaded since; the
+ * agent's threads do so four times a second.
  * Returns the text's whole length without the NUL, as snprintf does. Errors: STATE.
  */
 int tracetee_stats(char *buffer, size_t size);
@@ -259,7 +266,9 @@ int tracetee_upload(const char *net_json, tracetee_send send, void *user, char *
  * Records of one's own, as android.os.Trace makes them; also where there is no libcutils, and
  * whatever tags are on. While nothing is recorded a call costs next to nothing. Names are cut at
  * 1000 bytes; NULL is an empty name. A section belongs to the calling thread; what is asynchronous
- * may end on another, and cookie tells those of one name apart.
+ * may end on another, and cookie tells those of one name apart. tracetee_is_recording is true from
+ * when hooks are in place and the tags are forced, on Java's side too, until just before they are
+ * given back.
  */
 bool tracetee_is_recording(void);
 void tracetee_begin_section(const char *name);
@@ -271,6 +280,15 @@ void tracetee_begin_track(const char *track, const char *name, int32_t cookie);
 void tracetee_end_track(const char *track, int32_t cookie);
 void tracetee_counter(const char *name, int64_t value);
 void tracetee_instant(const char *name);
+
+/*
+ * Tests on this device what every capture needs: catches a panic of its own, locks a file in directory,
+ * compresses a trace of 600 KB there, decodes and compares it. Takes some milliseconds and leaves no file;
+ * a running capture is not touched. For debug builds and tests: where the stack cannot be unwound, which no
+ * sound build has, the process aborts.
+ * Returns 0. Errors: IO (tracetee_last_error says what failed), ARGUMENT.
+ */
+int tracetee_self_test(const char *directory);
 
 /*
  * Writes the text of the last error of any thread to buffer, as tracetee_stats does; empty when

@@ -8,7 +8,7 @@ use crate::control::{self, Install, vitals};
 use crate::error::Error;
 use crate::record::Kind;
 use crate::text::TextOptions;
-use crate::{capture, recover, section};
+use crate::{capture, recover, section, self_test};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -108,6 +108,7 @@ pub unsafe extern "C" fn tracetee_recover(
         let (Some(directory), Some(path)) = (directory, path) else {
             return Ok(fail(ERROR_ARGUMENT, "directory or path is null or not UTF-8"));
         };
+        capture::prepare_threads()?;
         let options: TextOptions = serde_json::from_str(options.unwrap_or("{}"))?;
         let recovered = recover::recover(Path::new(directory), &options, Path::new(path))?;
         let json = serde_json::to_string(&recovered)?;
@@ -325,6 +326,23 @@ pub unsafe extern "C" fn tracetee_instant(name: *const c_char) {
         // SAFETY: as the caller promises.
         section::record(Kind::Instant, unsafe { name_bytes(name) }, None);
     }
+}
+
+/// Tries what captures need on this device. See `tracetee.h`.
+///
+/// # Safety
+/// `directory` is null or a NUL-terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_self_test(directory: *const c_char) -> c_int {
+    // SAFETY: as the caller promises.
+    let directory = unsafe { text(directory) };
+    guarded(|| match directory {
+        Some(directory) => {
+            capture::prepare_threads()?;
+            self_test(Path::new(directory)).map(|()| 0)
+        }
+        None => Ok(fail(ERROR_ARGUMENT, "directory is null or not UTF-8")),
+    })
 }
 
 /// The text of the last error. See `tracetee.h`.

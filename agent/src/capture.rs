@@ -7,7 +7,7 @@
 //! Start: recorder, symbols, hooks, recording on, tags on. Stop: the same backwards. A stopped
 //! capture's recorder is kept for dumps until the next start.
 
-use crate::config::{ClockSetting, Config};
+use crate::config::{ClockSetting, Config, PassOnSetting};
 use crate::drain::Drain;
 use crate::error::Error;
 use crate::health::{Health, Stats};
@@ -16,17 +16,19 @@ use crate::recorder::layout::Mode;
 use crate::recorder::pool::{Pool, Shape};
 use crate::recorder::reader::PoolReader;
 use crate::recorder::{session, thread};
-use crate::tags::{TagReset, Tags};
+use crate::section::{self, set_ready};
+use crate::tags::{TagChange, Tags};
 use crate::text::{self, Summary};
-use crate::{clock, cost, marker, proxy, recover};
+use crate::watch::{self, Watch};
+use crate::{clock, cost, marker, names, proxy, recover};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, TryLockError};
 use tracetee_hooks::{Later, Registry};
 
 /// The capture of this process. Hooks are process-wide, so there is one.
 static SLOTS: [Mutex<Slot>; 4] =
-    [const { Mutex::new(Slot { capture: None, hooks: None, health: None }) }; 4];
+    [const { Mutex::new(Slot { capture: None, hooks: None, ended: None }) }; 4];
 /// Which of them is in use: a child that was forked while another thread held the lock goes on with
 /// the next, as nobody gives that lock back.
 static SLOT: AtomicUsize = AtomicUsize::new(0);
@@ -36,16 +38,20 @@ struct Slot {
     capture: Option<Capture>,
     /// Hooks that stay in place between the captures that [`crate::control`] drives.
     hooks: Option<Hooks>,
-    /// What the last such capture found.
-    health: Option<Health>,
+    /// The last such capture's report, and the tags that it had forced.
+    ended: Option<(Health, Tags)>,
 }
 
-/// Hooks in place, and what was found when they were put there.
+/// Hooks in place.
 #[derive(Debug)]
 struct Hooks {
-    registry: Registry,
+    registry: Arc<Registry>,
     with_fast_path: bool,
-    found: Health,
+    /// Why libraries that were loaded since the last pass are not hooked.
+    trouble: Option<String>,
+    /// The process that they were put in place in. A forked child asks nothing of them: another thread
+    /// may have held the linker's lock when it forked, which nobody gives back there.
+    pid: u32,
 }
 
 #[derive(Debug)]
@@ -54,6 +60,8 @@ struct Capture {
     pool: Box<Pool>,
     hooks: Option<Hooks>,
     drain: Option<Drain>,
+    /// Watches the tags of a capture by hand, where there are any.
+    watch: Option<Watch>,
     tags: Tags,
     health: Health,
     running: bool,
@@ -77,11 +85,21 @@ pub fn start(config: &Config) -> Result<(), Error> {
         return Err(Error::State("a capture is running; stop it first"));
     }
     slot.capture = None;
-    slot.capture = Some(Capture::start(config.clone(), None, false)?);
+    let mut capture = Capture::start(config.clone(), None, false)?;
+    if capture.tags.has_copies() {
+        match Watch::start() {
+            Ok(watch) => capture.watch = Some(watch),
+            Err(error) => capture.health.tags_unwatched = Some(error.to_string()),
+        }
+    }
+    slot.capture = Some(capture);
     Ok(())
 }
 
 const CONTROLLED: &str = "captures are opened and closed by the configuration (tracetee_install)";
+
+const CLONED: &str =
+    "this process was made by clone(2), past fork's handlers; the recording is its parent's";
 
 /// Starts a capture that [`crate::control`] drives; the hooks stay in place after it.
 pub(crate) fn start_driven(config: &Config) -> Result<(), Error> {
@@ -92,9 +110,7 @@ pub(crate) fn start_driven(config: &Config) -> Result<(), Error> {
     }
     slot.drop_capture();
     let hooks = slot.hooks.take();
-    let capture = Capture::start(config.clone(), hooks, true)?;
-    slot.health = Some(capture.health.clone());
-    slot.capture = Some(capture);
+    slot.capture = Some(Capture::start(config.clone(), hooks, true)?);
     Ok(())
 }
 
@@ -140,7 +156,7 @@ pub(crate) fn release_driven(hooks: bool) {
     slot.drop_capture();
     if hooks && let Some(Err(error)) = slot.hooks.take().map(|hooks| hooks.registry.uninstall()) {
         // The proxies stay, and pass everything on.
-        if let Some(health) = &mut slot.health {
+        if let Some((health, _)) = &mut slot.ended {
             health.not_hooked.push(format!("uninstall: {error}"));
         }
     }
@@ -152,6 +168,8 @@ pub(crate) fn measure_cost() -> Result<f64, Error> {
     if slot.is_running() {
         return Err(Error::State("a capture is running"));
     }
+    // What the app records meanwhile would go with the measurement.
+    set_ready(false);
     let earlier = clock::first_anchor();
     prepare_threads()?;
     cost::ns_per_record(earlier)
@@ -170,15 +188,50 @@ pub(crate) fn is_running() -> bool {
 pub(crate) fn look(look: impl FnOnce(&PoolReader<'_>)) {
     let slot = lock();
     if let Some(capture) = slot.capture.as_ref().filter(|capture| capture.running) {
+        session::place_losses(&capture.pool);
         look(&PoolReader::of(&capture.pool));
     }
 }
 
-/// Forces the running capture's tags again where the system has reset them.
-pub(crate) fn watch_tags() -> Vec<TagReset> {
+/// Forces the running capture's tags again where the system has reset them, which it notes in the
+/// trace; returns how often it had.
+pub(crate) fn watch_tags() -> u64 {
     let mut slot = lock();
     let capture = slot.capture.as_mut().filter(|capture| capture.running);
-    capture.map(|capture| capture.tags.watch()).unwrap_or_default()
+    capture.map(Capture::watch_tags).unwrap_or_default()
+}
+
+/// The same, of a capture by hand, unless it is being started, stopped or dumped just now.
+pub(crate) fn try_watch_tags() {
+    if let Ok(mut slot) = slot().try_lock()
+        && let Some(capture) = slot.capture.as_mut().filter(|capture| capture.running)
+    {
+        capture.watch_tags();
+    }
+}
+
+/// Hooks what was loaded since the hooks went in, as far as no watched `dlopen` has done so. It reads
+/// a counter or the linker's list when nothing was loaded, and waits while a library is being loaded:
+/// the agent's thread calls it four times a second during a recording, holding no lock.
+pub(crate) fn hook_later_libraries() {
+    let registry = lock().registry();
+    hook_later_libraries_of(registry);
+}
+
+/// The running capture's hooks, unless it is being started, stopped or dumped just now.
+pub(crate) fn try_registry() -> Option<Arc<Registry>> {
+    slot().try_lock().ok()?.registry()
+}
+
+/// Hooks what was loaded since `registry`'s hooks went in. Called without any lock.
+pub(crate) fn hook_later_libraries_of(registry: Option<Arc<Registry>>) {
+    // Given back meanwhile, it finds nothing to do.
+    let trouble = registry.and_then(|registry| registry.refresh().err());
+    if let Some(trouble) = trouble
+        && let Some(hooks) = lock().capture.as_mut().and_then(|capture| capture.hooks.as_mut())
+    {
+        hooks.trouble = Some(trouble.to_string());
+    }
 }
 
 /// Stops the running capture: gives the tags back, waits for the writers, unhooks.
@@ -186,9 +239,12 @@ pub(crate) fn watch_tags() -> Vec<TagReset> {
 /// # Errors
 /// [`Error::State`] when none is running.
 pub fn stop() -> Result<(), Error> {
+    if session::is_another_process() {
+        return Err(Error::State(CLONED));
+    }
     let mut slot = lock();
-    match slot.capture.as_mut().filter(|capture| capture.running) {
-        Some(capture) if capture.is_driven => Err(Error::State(CONTROLLED)),
+    let (streamed, watch) = match slot.capture.as_mut().filter(|capture| capture.running) {
+        Some(capture) if capture.is_driven => return Err(Error::State(CONTROLLED)),
         Some(capture) => {
             let free = capture.stop();
             if let Some(Err(error)) = capture.hooks.take().map(|hooks| hooks.registry.uninstall()) {
@@ -201,10 +257,15 @@ pub fn stop() -> Result<(), Error> {
                 // writes to must stay mapped for ever. The dump still works, on a leaked pool.
                 capture.leak_pool();
             }
-            streamed
+            (streamed, capture.watch.take())
         }
-        None => Err(Error::State("no capture is running")),
+        None => return Err(Error::State("no capture is running")),
+    };
+    drop(slot);
+    if let Some(watch) = watch {
+        watch.end();
     }
+    streamed
 }
 
 /// Writes what the running or last capture has recorded as ftrace text to `path`, compressed when
@@ -229,33 +290,58 @@ pub fn dump(path: &Path) -> Result<Summary, Error> {
 }
 
 /// The health report: what is known of the running or last capture, and of what drives it; `None`
-/// before the first.
+/// before the first. Hooks libraries that were loaded since, so that the report lists them.
 #[must_use]
 pub fn stats() -> Option<Stats> {
     let control = crate::control::report();
-    let slot = lock();
-    let Some(capture) = slot.capture.as_ref() else {
-        control.as_ref()?;
-        let mut health = slot.health.clone().unwrap_or_else(Health::of_this_process);
+    hook_later_libraries();
+    let mut slot = lock();
+    let Some(capture) = slot.capture.as_mut() else {
+        let headline = control.as_ref()?.headline(false);
+        let mut health = match &slot.ended {
+            Some((health, tags)) => health.with_tags(tags),
+            None => Health::of_this_process(),
+        };
+        if let Some(hooks) = &slot.hooks {
+            hooks.report_to(&mut health);
+        }
         health.recovered = recover::outcomes();
-        return Some(Stats { control, recording: false, health, summary: Summary::default() });
+        let summary = Summary::default();
+        return Some(Stats { headline, control, recording: false, health, summary });
     };
-    let mut health = capture.health.clone();
-    health.atrace = capture.tags.report();
+    capture.note_hooks();
+    let mut health = capture.health.with_tags(&capture.tags);
     health.recovered = recover::outcomes();
-    if clock::was_forbidden() {
-        health.not_hooked.push("recording ended: prctl PR_SET_TSC forbade the clock".to_owned());
+    let recording = section::is_recording();
+    let mut headline = control.as_ref().and_then(|control| control.headline(recording));
+    let is_clone = capture.running && session::is_another_process();
+    for (has_ended, reason) in [
+        (clock::was_forbidden(), "prctl PR_SET_TSC forbade the clock"),
+        (names::is_strict(), "prctl PR_SET_SECCOMP, strict mode"),
+        (is_clone, CLONED),
+    ] {
+        if has_ended {
+            let ended = format!("recording ended: {reason}");
+            health.not_hooked.push(ended.clone());
+            headline = Some(headline.map_or(ended.clone(), |rest| format!("{ended}; {rest}")));
+        }
+    }
+    if capture.running && !is_clone {
+        session::place_losses(&capture.pool);
     }
     let summary = match &capture.drain {
         Some(drain) => drain.summary(),
         None => text::summarize(&[PoolReader::of(&capture.pool)], &capture.config.text),
     };
-    Some(Stats { control, recording: session::current() != 0, health, summary })
+    Some(Stats { headline, control, recording, health, summary })
 }
 
 /// At the exit of a preloaded process: names are noted, and the trace is written if one was asked
 /// for.
 pub(crate) fn process_exits() -> Result<(), Error> {
+    if session::is_another_process() {
+        return Ok(());
+    }
     let mut slot = lock();
     let running = |capture: &&mut Capture| capture.running && !capture.is_driven;
     let Some(capture) = slot.capture.as_mut().filter(running) else { return Ok(()) };
@@ -288,10 +374,19 @@ impl Slot {
     fn drop_capture(&mut self) {
         if let Some(capture) = self.capture.take()
             && capture.is_driven
-            && let Some(path) = capture.pool.path()
         {
-            let _ = std::fs::remove_file(path);
+            if let Some(path) = capture.pool.path() {
+                let _ = std::fs::remove_file(path);
+            }
+            self.ended = Some((capture.health, capture.tags));
         }
+    }
+
+    /// The running capture's hooks, where they are this process's own.
+    fn registry(&self) -> Option<Arc<Registry>> {
+        let capture = self.capture.as_ref().filter(|capture| capture.running)?;
+        let hooks = capture.hooks.as_ref().filter(|hooks| hooks.are_own())?;
+        Some(Arc::clone(&hooks.registry))
     }
 
     fn is_running(&self) -> bool {
@@ -300,19 +395,36 @@ impl Slot {
 }
 
 impl Hooks {
-    /// `kept`: those of an earlier capture, if they are what this one needs.
+    /// `kept`: those of an earlier capture, if they are what this one needs. Libraries that were
+    /// loaded since are hooked.
     fn install(kept: Option<Self>, with_fast_path: bool) -> Result<Self, Error> {
-        if let Some(kept) = kept {
+        if let Some(mut kept) = kept {
             if kept.with_fast_path == with_fast_path {
+                kept.trouble = kept.registry.refresh().err().map(|error| error.to_string());
                 return Ok(kept);
             }
             kept.registry.uninstall()?;
         }
+        crate::pinned::stay_loaded();
         let hooks = proxy::hooks(with_fast_path);
-        let (registry, report) = Registry::install(hooks, Box::new(|_| true), Later::Watch)?;
-        let mut found = Health::default();
-        found.take_hooks(&report);
-        Ok(Self { registry, with_fast_path, found })
+        let (registry, _) = Registry::install(hooks, Box::new(|_| true), Later::Watch)?;
+        let registry = Arc::new(registry);
+        Ok(Self { registry, with_fast_path, trouble: None, pid: std::process::id() })
+    }
+
+    fn are_own(&self) -> bool {
+        self.pid == std::process::id()
+    }
+
+    /// Puts what is hooked now into `health`.
+    fn report_to(&self, health: &mut Health) {
+        if !self.are_own() {
+            return;
+        }
+        health.take_hooks(&self.registry.report(), self.with_fast_path);
+        if let Some(trouble) = &self.trouble {
+            health.not_hooked.push(format!("libraries loaded since the last look: {trouble}"));
+        }
     }
 }
 
@@ -326,6 +438,7 @@ impl Capture {
         watch_forks();
         marker::learn();
 
+        set_ready(false);
         let mut health = Health::of_this_process();
         let tags = Tags::find().unwrap_or_else(|error| {
             health.atrace_missing = Some(error.to_string());
@@ -336,26 +449,35 @@ impl Capture {
         // Mode systrace hooks nothing: the records go where libcutils writes them.
         let records = config.recorder.mode != Mode::Systrace;
         let hooks = if records { Some(Hooks::install(kept, config.fast_path)?) } else { kept };
-        if let Some(hooks) = hooks.as_ref().filter(|_| records) {
-            let Health { hooked_slots, hooked_libraries, libraries, not_hooked, .. } =
-                hooks.found.clone();
-            health = Health { hooked_slots, hooked_libraries, libraries, not_hooked, ..health };
-        }
 
         let wanted = config.tag_word()?;
         let pool = new_pool(&config, earlier)?;
         health.recorder_mode = config.recorder.mode;
         health.counter_clock = clock::uses_counter();
-        let mut capture =
-            Self { config, pool, hooks, drain: None, tags, health, running: true, is_driven };
+        let mut capture = Self {
+            config,
+            pool,
+            hooks,
+            drain: None,
+            watch: None,
+            tags,
+            health,
+            running: true,
+            is_driven,
+        };
         if capture.config.recorder.mode == Mode::Endless {
             capture.start_streaming()?;
         }
         if records {
             session::open(&raw const *capture.pool, deadline_ns(&capture.config));
         }
-        capture.tags.force(wanted);
-        capture.health.atrace = capture.tags.report();
+        let leaves_perfetto = capture.config.pass_on == PassOnSetting::Auto;
+        if let Some(left) = capture.tags.force(wanted, leaves_perfetto) {
+            section::note(&left.to_string());
+        }
+        set_ready(true);
+        capture.note_hooks();
+        capture.health = capture.health.with_tags(&capture.tags);
         capture.write_meta();
         if let (Some(directory), Some(to)) =
             (&capture.config.recorder.directory, &capture.config.recorder.recover_to)
@@ -365,15 +487,42 @@ impl Capture {
         Ok(capture)
     }
 
+    /// Takes what is hooked now into the health report.
+    fn note_hooks(&mut self) {
+        let records = self.config.recorder.mode != Mode::Systrace;
+        if let Some(hooks) = self.hooks.as_ref().filter(|_| records) {
+            hooks.report_to(&mut self.health);
+        }
+    }
+
+    /// Looks at the tags; returns how often the system had reset them.
+    fn watch_tags(&mut self) -> u64 {
+        if self.config.recorder.mode != Mode::Systrace && session::current() == 0 {
+            // Its time is over, or the process has forbidden the clock.
+            self.tags.note_given_back();
+            return 0;
+        }
+        let changes = self.tags.watch();
+        for change in &changes {
+            section::note(&change.to_string());
+        }
+        let is_reset = |change: &&TagChange| matches!(change, TagChange::Reset { .. });
+        let resets = u64::try_from(changes.iter().filter(is_reset).count()).unwrap_or(u64::MAX);
+        self.health.tag_resets += resets;
+        resets
+    }
+
     /// `true` when no writer is left in the recorder.
     fn stop(&mut self) -> bool {
+        set_ready(false);
         self.tags.give_back();
         session::note_thread_names(&self.pool);
-        let free = session::close();
+        let free = session::close(&self.pool);
         let header = self.pool.header();
         if header.stop_boot_ns.load(Ordering::Relaxed) == 0 {
             header.stop_boot_ns.store(clock::boot_ns(), Ordering::Relaxed);
         }
+        self.note_hooks();
         self.running = false;
         free
     }
@@ -426,8 +575,8 @@ impl Capture {
             }
             _ => None,
         };
-        // The streaming thread is the parent's, and so is the lock on the file.
-        std::mem::forget(self.drain.take());
+        // The threads are the parent's, and so is the lock on the file.
+        std::mem::forget((self.drain.take(), self.watch.take()));
         self.pool.close_file();
         let Some(pool) = pool else {
             live::give_words_back();
@@ -435,6 +584,7 @@ impl Capture {
             return;
         };
         self.pool = pool;
+        set_ready(true);
         self.health.pid = std::process::id();
         self.health.parent = std::os::unix::process::parent_id();
         self.write_meta();
@@ -442,10 +592,11 @@ impl Capture {
     }
 }
 
+/// Makes what threads need to record. Fails where the process has too few pthread keys left.
 pub(crate) fn prepare_threads() -> Result<(), Error> {
     thread::prepare().map_err(|errno| Error::Io {
-        what: "create the recorder's",
-        path: PathBuf::from("pthread key"),
+        what: "have enough",
+        path: PathBuf::from("pthread keys"),
         source: std::io::Error::from_raw_os_error(errno),
     })
 }
@@ -496,14 +647,22 @@ fn lock() -> MutexGuard<'static, Slot> {
 pub(crate) fn watch_forks() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: a handler of the right type. When it cannot be registered (no memory), a forked
+        // SAFETY: handlers of the right type. When they cannot be registered (no memory), a forked
         // child of a file recorder shares its parent's blocks until it execs.
-        unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
+        unsafe {
+            libc::pthread_atfork(
+                Some(watch::before_fork),
+                Some(watch::after_fork_in_parent),
+                Some(after_fork_in_child),
+            )
+        };
     });
 }
 
 extern "C" fn after_fork_in_child() {
     session::forget_after_fork();
+    set_ready(false);
+    watch::forget_after_fork();
     let errno = crate::errno::Saved::now();
     let done = std::panic::catch_unwind(|| {
         crate::control::forget_after_fork();

@@ -280,6 +280,10 @@ mod tests {
         let second = 1_000_000_000;
         assert!(agree(start, at(1_000_000 + 2 * second, 5_000_000 + second)));
         assert!(agree(start, at(1_000_000 + 2 * second, 5_000_000 + second + second / 2000)));
+        // Over a thousandth and 100 µs, either way.
+        assert!(agree(start, at(1_000_000 + 2 * second, 5_000_000 + second - second / 1000)));
+        assert!(!agree(start, at(1_000_000 + 2 * second, 5_000_000 + second + second / 500)));
+        assert!(!agree(start, at(1_000_000 + 2 * second, 5_000_000 + second - second / 500)));
         // The counter stood still for 10 s; it started anew; it runs at half the speed.
         assert!(!agree(start, at(1_000_000 + 2 * second, 5_000_000 + 11 * second)));
         assert!(!agree(start, at(5, 5_000_000 + second)));

@@ -11,6 +11,7 @@
 use crate::clock::{self, Anchor};
 use crate::config::Config;
 use crate::error::Error;
+use crate::own_threads::{self, Own};
 use crate::recorder::blocks::{CLOSED, Memory, PARTIAL, generation_of, state_of};
 use crate::recorder::pool::Pool;
 use crate::recorder::reader::PoolReader;
@@ -21,7 +22,7 @@ use crate::text::merge::Source;
 use crate::text::trace::{PoolPlace, Trace};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -38,6 +39,8 @@ const PATIENCE: Duration = Duration::from_millis(20);
 pub(crate) struct Drain {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<Result<(), Error>>>,
+    /// The kernel's id of the thread, once it runs.
+    tid: Arc<AtomicI32>,
     summary: Arc<Mutex<Summary>>,
 }
 
@@ -63,8 +66,14 @@ impl Drain {
         let pointer = PoolPointer(std::ptr::from_ref(pool));
         let percent = config.recorder.drain_cpu_percent;
         let shared = Arc::clone(&summary);
+        let tid = Arc::new(AtomicI32::new(0));
+        let own_tid = Arc::clone(&tid);
         let work = move || {
+            let _own = Own::register();
+            // ORDERING: Relaxed; acted upon by the same thread alone.
+            own_tid.store(gettid(), Ordering::Relaxed);
             lower_priority(LOWEST_PRIORITY);
+            tracetee_os::block_write_signals();
             let pool = pointer.get();
             Stream::new(pool, trace, shared).run(&stopped, percent)
         };
@@ -74,7 +83,7 @@ impl Drain {
             path: path.to_owned(),
             source,
         })?;
-        Ok(Self { stop: Some(stop), thread: Some(thread), summary })
+        Ok(Self { stop: Some(stop), thread: Some(thread), tid, summary })
     }
 
     /// What the trace has come to so far.
@@ -85,6 +94,10 @@ impl Drain {
     /// Streams the rest and gives the trace its name. After the session was closed.
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
         drop(self.stop.take());
+        if self.tid.load(Ordering::Relaxed) == gettid() {
+            // It was the process's last thread, and is at the process's exit now: it has streamed all.
+            drop(self.thread.take());
+        }
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
             Some(Err(_)) => Err(Error::State("the streaming thread failed by a fault of its own")),
@@ -124,6 +137,7 @@ impl<'p> Stream<'p> {
         Self { pool, trace, taken, written, anchors: Vec::new(), round: 0, summary }
     }
 
+    #[allow(clippy::disallowed_methods, reason = "while the device sleeps nothing is recorded")]
     fn run(mut self, stopped: &Receiver<()>, percent: u32) -> Result<(), Error> {
         loop {
             let started = (Instant::now(), cpu_time());
@@ -137,6 +151,9 @@ impl<'p> Stream<'p> {
                 if due && started.0.elapsed() >= used * 100 / percent.max(1) {
                     break;
                 }
+            }
+            if own_threads::is_all_that_is_left() {
+                return self.last_round();
             }
             let before = (Instant::now(), cpu_time());
             self.round(false)?;
@@ -267,13 +284,17 @@ pub(crate) const LOWEST_PRIORITY: i32 = 19;
 
 /// Sets the nice value of this thread alone.
 pub(crate) fn lower_priority(nice: i32) {
-    // SAFETY: plain calls; on Linux a thread's id makes them about this thread.
-    let tid = unsafe { libc::gettid() };
+    let tid = gettid();
     #[allow(clippy::unnecessary_cast, reason = "PRIO_PROCESS has another type on each libc")]
-    // SAFETY: as above.
+    // SAFETY: a plain call; on Linux a thread's id makes it about this thread.
     unsafe {
         libc::setpriority(libc::PRIO_PROCESS as _, tid.cast_unsigned() as libc::id_t, nice)
     };
+}
+
+fn gettid() -> i32 {
+    // SAFETY: takes nothing, cannot fail.
+    unsafe { libc::gettid() }
 }
 
 /// What streaming threads have used of the processor so far, ns.

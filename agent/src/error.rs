@@ -32,6 +32,15 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// A trace was compressed to what does not decode.
+    Frame {
+        /// Which trace.
+        path: PathBuf,
+        /// Which of its frames.
+        number: u64,
+        /// What the decoder says.
+        reason: String,
+    },
     /// A recorder file cannot be read.
     Pool {
         /// Which file.
@@ -54,7 +63,7 @@ impl Error {
             Self::Config { .. } | Self::Json(_) => -1,
             Self::State(_) => -2,
             Self::Hooks(_) => -3,
-            Self::Io { .. } | Self::Spool(_) => -4,
+            Self::Io { .. } | Self::Frame { .. } | Self::Spool(_) => -4,
             Self::Pool { .. } => -5,
         }
     }
@@ -66,6 +75,10 @@ impl fmt::Display for Error {
             Self::Config { field, reason } => write!(f, "configuration: {field}: {reason}"),
             Self::Json(error) => write!(f, "configuration: {error}"),
             Self::State(reason) => f.write_str(reason),
+            Self::Frame { path, number, reason } => {
+                let path = path.display();
+                write!(f, "frame {number} of {path} does not decode after compression: {reason}")
+            }
             Self::Hooks(error) => write!(f, "hooks: {error}"),
             Self::Spool(error) => write!(f, "{error}"),
             Self::Io { what, path, source } => {

@@ -80,6 +80,11 @@ fast_paths! {
         |track, name, cookie| tracked(Kind::TrackEnd, track, name, Some(cookie));
 }
 
+/// Whether that is a function of libcutils that records are taken from.
+pub(crate) fn is_fast(symbol: &str) -> bool {
+    symbol.starts_with("atrace_")
+}
+
 #[inline]
 fn plain(kind: Kind, name: *const c_char) -> bool {
     record(&[Packed::head(kind, 0)], bytes_of(name))

@@ -2,13 +2,14 @@
 //!
 //! Made on whatever thread asks ([`crate::capture::stats`]); a part of it travels in recorder files.
 
-use crate::proxy;
+use crate::perfetto::PerfettoReport;
 use crate::recorder::layout::Mode;
-use crate::tags::TagReport;
+use crate::tags::{TagReport, Tags};
 use crate::text::Summary;
+use crate::{fast, proxy};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use tracetee_hooks::{Outcome, Report, Skipped, SlotReport};
+use tracetee_hooks::{Outcome, Report, Skipped};
 
 /// What the agent found in this process, for "why is my trace empty?".
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -26,10 +27,21 @@ pub struct Health {
     pub atrace: Vec<TagReport>,
     /// Why there is none, with the places searched.
     pub atrace_missing: Option<String>,
+    /// How often the system has reset the tags during this capture, since a trace of its own began
+    /// or ended; they were forced again.
+    pub tag_resets: u64,
+    /// Why nobody watches for that (a capture by hand without a thread for it).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags_unwatched: Option<String>,
+    /// Sessions of Perfetto's SDK; left out where forced tags take nothing from them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub perfetto: Option<PerfettoReport>,
     /// Libraries with at least one hooked slot of `write` or `__write_chk`.
     pub hooked_libraries: usize,
     /// Slots of those two that are hooked.
     pub hooked_slots: usize,
+    /// Slots of libcutils' own functions that `fast_path` has hooked.
+    pub fast_path_slots: usize,
     /// What happens when the recorder is full.
     pub recorder_mode: Mode,
     /// Records are stamped with the processor's counter, not by a call.
@@ -61,6 +73,10 @@ pub struct Library {
 /// `tracetee_stats`: health, and what has been recorded so far.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Stats {
+    /// The first thing to read: why a capture was lost, why nothing is recorded now. `None` while all
+    /// is well, and of a capture by hand that was stopped.
+    #[serde(default)]
+    pub headline: Option<String>,
     /// What the remote configuration has come to; `None` without `tracetee_install`.
     #[serde(default)]
     pub control: Option<crate::control::Report>,
@@ -73,6 +89,7 @@ pub struct Stats {
 }
 
 impl Health {
+    #[allow(clippy::disallowed_methods, reason = "an app says its package's name itself")]
     pub(crate) fn of_this_process() -> Self {
         let program = std::env::current_exe().unwrap_or_default();
         Self {
@@ -84,20 +101,29 @@ impl Health {
         }
     }
 
-    pub(crate) fn take_hooks(&mut self, report: &Report) {
+    /// The report with the tags as they are now.
+    pub(crate) fn with_tags(&self, tags: &Tags) -> Self {
+        Self { atrace: tags.report(), perfetto: tags.perfetto_report(), ..self.clone() }
+    }
+
+    /// Takes what is hooked now, in place of what was known before.
+    pub(crate) fn take_hooks(&mut self, report: &Report, with_fast_path: bool) {
+        let mut now = Self::default();
         for module in &report.modules {
-            let of_write = |slot: &&SlotReport| {
-                slot.outcome == Outcome::Hooked && proxy::is_write(slot.symbol)
+            let hooked = |of: fn(&str) -> bool| {
+                let slots = module.slots.iter();
+                slots.filter(|slot| slot.outcome == Outcome::Hooked && of(slot.symbol)).count()
             };
-            let hooked = module.slots.iter().filter(of_write).count();
-            self.hooked_slots += hooked;
-            self.hooked_libraries += usize::from(hooked > 0);
+            let of_write = hooked(proxy::is_write);
+            now.hooked_slots += of_write;
+            now.hooked_libraries += usize::from(of_write > 0);
+            now.fast_path_slots += hooked(fast::is_fast);
             if let Some(Skipped::Broken(error)) = &module.skipped {
-                self.not_hooked.push(format!("{}: {error}", module.path));
+                now.not_hooked.push(format!("{}: {error}", module.path));
             }
-            self.libraries.push(Library {
+            now.libraries.push(Library {
                 path: module.path.clone(),
-                slots: hooked,
+                slots: of_write,
                 reason: module.skipped.as_ref().map(|skipped| match skipped {
                     Skipped::Own => "is the agent".to_owned(),
                     Skipped::Filtered => "is left out".to_owned(),
@@ -107,9 +133,21 @@ impl Health {
                 }),
             });
         }
-        for (path, slot) in report.slots().filter(|(_, slot)| slot.outcome != Outcome::Hooked) {
-            self.not_hooked.push(format!("{path}: {} {:?}", slot.symbol, slot.outcome));
+        if with_fast_path && now.fast_path_slots == 0 {
+            now.not_hooked.push(
+                "fast_path: no slot of libcutils' functions could be hooked; records are taken \
+                 where libcutils writes them"
+                    .to_owned(),
+            );
         }
-        self.not_hooked.truncate(16);
+        for (path, slot) in report.slots().filter(|(_, slot)| slot.outcome != Outcome::Hooked) {
+            now.not_hooked.push(format!("{path}: {} {:?}", slot.symbol, slot.outcome));
+        }
+        now.not_hooked.truncate(16);
+        let Self { hooked_slots, hooked_libraries, fast_path_slots, libraries, not_hooked, .. } =
+            now;
+        (self.hooked_slots, self.hooked_libraries) = (hooked_slots, hooked_libraries);
+        (self.fast_path_slots, self.libraries, self.not_hooked) =
+            (fast_path_slots, libraries, not_hooked);
     }
 }

@@ -33,26 +33,34 @@ pub mod jni;
 mod live;
 mod marker;
 mod names;
+mod own_threads;
+mod perfetto;
+mod pinned;
 pub mod preload;
 mod properties;
 mod proxy;
+mod readable;
 pub mod record;
 pub mod recorder;
 pub mod recover;
 mod section;
+mod self_test;
 mod socket;
 pub mod tags;
 mod task;
 pub mod text;
+mod watch;
 
 pub use capture::{dump, start, stats, stop};
 pub use config::{ClockSetting, Config, PassOnSetting, RecorderConfig};
 pub use control::{Install, Report, TransportChoice, UploadTo};
 pub use error::Error;
 pub use health::{Health, Library, Stats};
+pub use perfetto::PerfettoReport;
 pub use recorder::layout::Mode;
 pub use section::{
     Section, begin_async, begin_section, begin_track, counter, end_async, end_section, end_track,
     instant, is_recording,
 };
+pub use self_test::self_test;
 pub use task::{TaskSection, TraceFuture, Traced, misuses, set_strict};

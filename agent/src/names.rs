@@ -4,13 +4,16 @@
 //! block anew, with the name that the kernel has then. A name that comes another way (a write to
 //! `/proc/self/task/TID/comm`) is noticed with the next block, or at the end.
 //!
-//! On the way, `prctl(PR_SET_TSC)` is noticed: recording ends there, as no clock can be read then.
+//! On the way, `prctl(PR_SET_TSC)` is noticed: recording ends there, as no clock can be read then. So it
+//! does after `prctl(PR_SET_SECCOMP)` for strict mode, in which the kernel kills a thread for any call
+//! but read, write, exit and sigreturn. (Not noticed: the same by `syscall(SYS_seccomp)`, or by
+//! instructions of the program's own.)
 
 use crate::proxy::{CHAIN, proxies};
 use crate::recorder::{session, thread};
 use crate::{clock, live};
 use libc::{c_char, c_int, c_ulong, pthread_t};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tracetee_hooks::Proxy;
 
 /// prctl is variadic; all its arguments are register-sized integers.
@@ -26,6 +29,16 @@ pub(crate) static SETNAME: [Proxy; CHAIN] =
 
 /// Forbids or allows reading the time stamp counter; and so the vDSO's clocks, which read it.
 const PR_SET_TSC: c_int = 26;
+/// `PR_SET_SECCOMP`'s mode without a filter.
+const SECCOMP_MODE_STRICT: c_ulong = 1;
+
+static IS_STRICT: AtomicBool = AtomicBool::new(false);
+
+/// Whether strict seccomp ended a recording.
+pub(crate) fn is_strict() -> bool {
+    // ORDERING: Relaxed; a flag for the report.
+    IS_STRICT.load(Ordering::Relaxed)
+}
 
 unsafe extern "C-unwind" fn prctl_proxy<const INDEX: usize>(
     option: c_int,
@@ -47,6 +60,13 @@ unsafe extern "C-unwind" fn prctl_proxy<const INDEX: usize>(
     // SAFETY: the caller's own arguments. Those that it did not give are whatever is in their
     // registers, as they are for the real function.
     let result = unsafe { previous(option, second, third, fourth, fifth) };
+    if option == libc::PR_SET_SECCOMP && second == SECCOMP_MODE_STRICT && result == 0 {
+        // From here on without any system call.
+        session::switch_off();
+        live::give_words_back();
+        // ORDERING: Relaxed; see `is_strict`.
+        IS_STRICT.store(true, Ordering::Relaxed);
+    }
     if option == libc::PR_SET_NAME && session::current() != 0 {
         thread::renamed(true);
     }

@@ -10,6 +10,7 @@ use crate::capture;
 use crate::config::Config;
 use crate::control::{self, Install};
 use crate::error::Error;
+use crate::recorder::session;
 use crate::recover::FAILURE_EXTENSION;
 use std::ffi::OsStr;
 use std::panic::catch_unwind;
@@ -76,6 +77,10 @@ fn text_of(value: &OsStr) -> Result<String, Error> {
 }
 
 extern "C" fn process_exits() {
+    // What is open belongs to the process that this one was cloned from, and so do the locks.
+    if session::is_another_process() {
+        return;
+    }
     let _ = catch_unwind(|| {
         control::process_exits();
         if let Err(error) = capture::process_exits() {
@@ -84,12 +89,13 @@ extern "C" fn process_exits() {
     });
 }
 
+#[allow(clippy::disallowed_methods, reason = "of a program that was preloaded into: no app")]
 fn report(error: &Error, directory: Option<&Path>) {
     let program = std::env::current_exe().unwrap_or_default();
     let line = format!("tracetee: {}: {error}\n", program.display());
     let path = directory
         .map(|directory| directory.join(format!("{}.{FAILURE_EXTENSION}", std::process::id())));
-    if path.is_some_and(|path| std::fs::write(path, &line).is_ok()) {
+    if path.is_some_and(|path| tracetee_os::write(path, &line).is_ok()) {
         return;
     }
     // SAFETY: a plain syscall on a buffer of the length given; not through the hooked `write`.

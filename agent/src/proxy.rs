@@ -7,9 +7,11 @@
 //! They are `C-unwind`: `write` is a cancellation point, and a cancelled thread unwinds through
 //! here. No destructor waits in their frames.
 
-use crate::record::{MAX_RECORD_BYTES, is_record_shaped};
+use crate::record::{MAX_MESSAGE_BYTES, MAX_RECORD_BYTES, is_record_shaped};
+use crate::recorder::gate::Mark;
+use crate::recorder::layout::Loss;
 use crate::recorder::{session, thread, thread::ThreadState, writer};
-use crate::{errno, fast, live, marker, names};
+use crate::{errno, fast, live, marker, names, readable};
 use libc::{c_int, c_void, size_t, ssize_t};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -129,14 +131,19 @@ fn while_recording(
     count: size_t,
     pass_on: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
-    let here = 0u8;
-    let stack = &raw const here as usize;
-    match offer(fd, buffer, count, stack) {
+    let mark = Mark::new();
+    let stack = mark.address();
+    let verdict = if count <= MAX_MESSAGE_BYTES {
+        offer(fd, buffer, count, count, stack)
+    } else {
+        offer_long(fd, buffer, count, stack)
+    };
+    match verdict {
         Verdict::NotOurs => pass_on(),
         Verdict::Swallowed(result) => result,
         Verdict::PassOn(None) => pass_on(),
         Verdict::PassOn(Some(thread)) => {
-            let outer = start_passing(thread, buffer as usize, stack);
+            let outer = start_passing(thread, buffer as usize, &mark);
             let result = pass_on();
             stop_passing(thread, outer);
             result
@@ -144,18 +151,19 @@ fn while_recording(
     }
 }
 
-/// Looks at a write; records it if it is a record that goes to a trace marker.
+/// Looks at a write; records it if it is a record that goes to a trace marker. `kept`: the bytes of the
+/// `count` written that the record has, 0 for none.
 #[inline(always)]
-fn offer(fd: c_int, buffer: *const c_void, count: size_t, stack: usize) -> Verdict {
-    if count == 0 || count > MAX_RECORD_BYTES {
+fn offer(fd: c_int, buffer: *const c_void, count: size_t, kept: size_t, stack: usize) -> Verdict {
+    if kept == 0 {
         return Verdict::NotOurs;
     }
-    if !is_near_in_stack(buffer as usize, stack) && !is_readable(buffer as usize, count) {
+    if !is_near_in_stack(buffer as usize, stack) && !readable::is_readable(buffer as usize, kept) {
         // The kernel answers EFAULT; it is not for us to fault on the caller's behalf.
         return Verdict::NotOurs;
     }
-    // SAFETY: `count` readable bytes, and the caller lends them for the length of its call.
-    let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), count) };
+    // SAFETY: `kept` readable bytes, and the caller lends them for the length of its call.
+    let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), kept) };
     if !is_record_shaped(bytes) {
         return Verdict::NotOurs;
     }
@@ -169,7 +177,7 @@ fn offer(fd: c_int, buffer: *const c_void, count: size_t, stack: usize) -> Verdi
             return Verdict::NotOurs;
         }
     } else {
-        session::count_stateless_loss();
+        session::count_unplaced_loss(Loss::TooManyThreads);
     }
     if !libcutils || live::passes_on() {
         return Verdict::PassOn(thread);
@@ -179,8 +187,40 @@ fn offer(fd: c_int, buffer: *const c_void, count: size_t, stack: usize) -> Verdi
         errno::set(libc::EBADF);
         return Verdict::Swallowed(-1);
     }
-    // A marker takes any record whole. `count` is below MAX_RECORD_BYTES.
+    // libcutils ignores it; a marker that cuts a record says that it took the whole.
     Verdict::Swallowed(ssize_t::try_from(count).unwrap_or(0))
+}
+
+/// [`offer`] of a write that is longer than libcutils' buffer.
+#[cold]
+#[inline(never)]
+fn offer_long(fd: c_int, buffer: *const c_void, count: size_t, stack: usize) -> Verdict {
+    offer(fd, buffer, count, kept_of_long(buffer, count, stack), stack)
+}
+
+/// How many bytes of a write that is longer than libcutils' buffer are a record: those up to the first
+/// NUL, where the kernel ends it too. Android 6's libcutils passes the length that a cut message would
+/// have had: what follows the NUL are its caller's variables. 0 when it is no record.
+fn kept_of_long(buffer: *const c_void, count: size_t, stack: usize) -> usize {
+    let is_near = is_near_in_stack(buffer as usize, stack);
+    // Writes of that size are common. Whether memory off the stack is readable costs a system call.
+    if count > MAX_RECORD_BYTES && !is_near {
+        return 0;
+    }
+    let looked_at = count.min(MAX_RECORD_BYTES);
+    if !is_near && !readable::is_readable(buffer as usize, looked_at) {
+        return 0;
+    }
+    // SAFETY: as in `offer`; the caller's frames lie behind a buffer on the stack.
+    let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), looked_at) };
+    if !is_record_shaped(bytes) {
+        return 0;
+    }
+    match bytes.iter().position(|&byte| byte == 0) {
+        Some(end) => end,
+        None if count <= MAX_RECORD_BYTES => count,
+        None => 0,
+    }
 }
 
 /// How far above the present frame a buffer counts as the caller's own: libcutils has its buffer
@@ -193,52 +233,31 @@ const fn is_near_in_stack(buffer: usize, stack: usize) -> bool {
     buffer.wrapping_sub(stack) < NEAR_BYTES
 }
 
-/// Whether the kernel can read `count` bytes at `address`: programs do pass bad pointers to
-/// `write`, some on purpose (unwinders probe memory that way).
-///
-/// `rt_sigprocmask` with an invalid `how` reads 8 bytes and changes nothing: EFAULT or EINVAL.
-#[cold]
-fn is_readable(address: usize, count: usize) -> bool {
-    const SIGSET_BYTES: usize = 8;
-    const PAGE_BYTES: usize = 4096;
-    let saved = errno::Saved::now();
-    let probe = |address: usize| {
-        // SAFETY: the kernel checks the pointer; the call is invalid on purpose.
-        let status = unsafe {
-            libc::syscall(
-                libc::SYS_rt_sigprocmask,
-                !0 as c_int,
-                address & !(SIGSET_BYTES - 1),
-                std::ptr::null_mut::<c_void>(),
-                SIGSET_BYTES,
-            )
-        };
-        status == -1 && errno::get() == libc::EINVAL
-    };
-    // At most MAX_RECORD_BYTES, so at most two pages, and a page is readable whole.
-    let last = address.saturating_add(count - 1);
-    let answer = probe(address) && (address / PAGE_BYTES == last / PAGE_BYTES || probe(last));
-    saved.restore();
-    answer
-}
-
 /// Whether this write is one that an outer proxy of this thread has recorded and is passing on:
 /// bionic's `__write_chk` calls `write`, and so do other hookers. The same buffer, deeper in the
-/// stack. (A signal handler's own record has another buffer; a passing that was left by longjmp
-/// is not above us any more.)
+/// stack, and the outer proxy's mark is where it was. (A signal handler's own record has another
+/// buffer; a passing that was left by longjmp is not above us any more, or its mark is overwritten.)
 #[inline]
 fn is_being_passed_on(thread: &ThreadState, buffer: usize, stack: usize) -> bool {
     let [passing_buffer, passing_stack] = &thread.passing;
     // ORDERING: Relaxed; own thread only.
-    passing_buffer.load(Ordering::Relaxed) == buffer
-        && stack < passing_stack.load(Ordering::Relaxed)
+    passing_buffer.load(Ordering::Relaxed) == buffer && {
+        let outer = passing_stack.load(Ordering::Relaxed);
+        stack < outer && thread::word_at(outer) == Some(passing_token(thread))
+    }
 }
 
-fn start_passing(thread: &ThreadState, buffer: usize, stack: usize) -> [usize; 2] {
+/// What the mark of a proxy holds that passes on.
+fn passing_token(thread: &ThreadState) -> usize {
+    thread.passing.as_ptr() as usize
+}
+
+fn start_passing(thread: &ThreadState, buffer: usize, mark: &Mark) -> [usize; 2] {
     // ORDERING: Relaxed, here and below; own thread only.
     let [passing_buffer, passing_stack] = &thread.passing;
     let outer = [passing_buffer, passing_stack].map(|word| word.load(Ordering::Relaxed));
-    passing_stack.store(stack, Ordering::Relaxed);
+    mark.set(passing_token(thread));
+    passing_stack.store(mark.address(), Ordering::Relaxed);
     passing_buffer.store(buffer, Ordering::Relaxed);
     outer
 }

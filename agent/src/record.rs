@@ -7,7 +7,7 @@
 
 use memchr::{memchr, memrchr};
 
-/// The longest message that is taken for a record, in bytes. libcutils writes at most 1023; the
+/// The longest message that is taken for a record, in bytes. libcutils' have at most 1023; the
 /// kernel cuts a marker write at 4096 (TRACE_MARKER_MAX_SIZE).
 pub const MAX_RECORD_BYTES: usize = 4096;
 
@@ -120,8 +120,9 @@ pub struct Packed<'a> {
     number: i64,
 }
 
-/// What libcutils writes at most (ATRACE_MESSAGE_LENGTH less the NUL).
-const MAX_MESSAGE_BYTES: usize = 1023;
+/// The bytes of libcutils' buffer before its NUL (ATRACE_MESSAGE_LENGTH less one). Android 6's libcutils
+/// claims more, see `proxy.rs`.
+pub(crate) const MAX_MESSAGE_BYTES: usize = 1023;
 
 impl<'a> Packed<'a> {
     /// The words before the names.

@@ -15,7 +15,6 @@ use crate::text::trace::Trace;
 use crate::text::{self, About, Summary, TextOptions};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -103,7 +102,9 @@ pub(crate) fn in_background(directory: &Path, to: &Path, options: &TextOptions) 
     }
     let (to, options) = (to.to_owned(), options.clone());
     let work = move || {
+        let _own = crate::own_threads::Own::register();
         crate::drain::lower_priority(crate::drain::LOWEST_PRIORITY);
+        tracetee_os::block_write_signals();
         let done = std::panic::catch_unwind(|| {
             for file in files {
                 recover_one(&file, &to, &options);
@@ -131,10 +132,10 @@ fn abandoned_in(directory: &Path) -> Vec<Abandoned> {
     files
         .filter(|path| path.extension().unwrap_or_default() == POOL_EXTENSION)
         .filter_map(|path| {
-            let file = File::open(&path).ok()?;
-            // SAFETY: a valid descriptor. Its process holds the lock as long as it lives.
-            let locked = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
-            (locked == 0).then_some(Abandoned { path, _lock: file })
+            let file = tracetee_os::open(&path).ok()?;
+            // Its process holds the lock as long as it lives.
+            let is_ours = matches!(tracetee_os::try_lock(&file), Ok(true));
+            is_ours.then_some(Abandoned { path, _lock: file })
         })
         .collect()
 }
@@ -173,7 +174,7 @@ fn recover_one(file: &Abandoned, to: &Path, options: &TextOptions) -> Option<(Pa
             let _ = std::fs::rename(&file.path, &aside);
             tell(format!("set aside as {}: {reason}", aside.display()));
         }
-        // The disk is full, say: the next start tries again.
+        // The disk is full, say, or the text did not compress: the next start tries again.
         Err(error) => tell(format!("{shown} was not recovered: {error}")),
     }
     None
@@ -246,4 +247,74 @@ fn files_in(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     }
     files.sort();
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+    use crate::recorder::lane::Lane;
+    use crate::recorder::layout::{Form, NAME_BYTES, Segment, record_word};
+    use crate::recorder::pool::{Pool, Shape};
+    use crate::text::sink;
+    use std::fs;
+
+    /// Leaves a recorder file with one section, as a killed process does.
+    fn leave(path: &Path) {
+        let shape = Shape {
+            capacity_bytes: 64 * 1024,
+            block_bytes: 8192,
+            mode: Mode::Startup,
+            path: Some(path),
+            anchors: None,
+        };
+        let pool = Pool::create(&shape).unwrap();
+        let entry = pool.memory.new_entry(1, 77);
+        let lease = pool.lease(1, 64, |_| false).unwrap();
+        let boot_ns = clock::boot_ns();
+        let segment = Segment {
+            incarnation: 1,
+            tid: 77,
+            entry,
+            sequence: 1,
+            lane: 0,
+            counter: false,
+            tick: boot_ns,
+            boot_ns,
+            name: *b"Worker\0\0\0\0\0\0\0\0\0\0",
+        };
+        assert_eq!(segment.name.len(), NAME_BYTES);
+        let lane = Lane::new();
+        lane.begin(&pool, lease, 1, segment, u64::MAX);
+        for (delta, record) in [(1_000, &b"B|77|kept"[..]), (2_000, b"E|77")] {
+            let word = record_word(delta, Form::Text, record.len());
+            // SAFETY: the slice, and a block with room.
+            unsafe { lane.append(word, &[], record.as_ptr(), record.len()) };
+        }
+        lane.end(&pool, 1, false);
+    }
+
+    #[test]
+    fn a_recorder_file_stays_until_its_text_has_been_decoded() {
+        let directory = tempfile::tempdir().unwrap();
+        let pool = directory.path().join("1.pool");
+        let to = directory.path().join("traces");
+        leave(&pool);
+        let options = TextOptions::default();
+        sink::tests::DAMAGES.set(true);
+        let traces = recover_here(directory.path(), &to, &options);
+        sink::tests::DAMAGES.set(false);
+        assert!(traces.is_empty());
+        assert!(pool.exists(), "the records are in no other place");
+        assert_eq!(fs::read_dir(&to).unwrap().count(), 0);
+        let said = outcomes().into_iter().find(|said| said.contains("does not decode"));
+        assert!(said.is_some_and(|said| said.contains("1.pool was not recovered")));
+
+        let traces = recover_here(directory.path(), &to, &options);
+        let [(trace, summary)] = &traces[..] else { panic!("{traces:?}") };
+        assert_eq!(summary.recorded(), 2);
+        assert!(!pool.exists());
+        let text = zstd::stream::decode_all(File::open(trace).unwrap()).unwrap();
+        assert!(String::from_utf8(text).unwrap().contains("B|77|kept"));
+    }
 }

@@ -6,18 +6,42 @@
 
 use crate::live;
 use crate::record::{Kind, Packed};
-use crate::recorder::layout::Form;
+use crate::recorder::layout::{Form, Loss};
 use crate::recorder::{session, thread, writer};
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 /// Bytes of a name that are kept: what libcutils keeps.
 const MAX_NAME_BYTES: usize = 1000;
 
-/// Whether a capture is recording now: what is worth computing a name for.
+/// Hooks are in place, the tags are forced, and Java's copy of them is refreshed.
+static IS_READY: AtomicBool = AtomicBool::new(false);
+
+/// Whether a capture is recording now, so that a name is worth computing.
+///
+/// `true` from when hooks are in place and the tags are forced (Java's copy of them too) until
+/// just before the tags are given back; `false` while the agent measures what a record costs.
 #[inline]
 #[must_use]
 pub fn is_recording() -> bool {
-    session::current() != 0
+    // ORDERING: Acquire, pairs with the Release in `set_ready`: who sees it sees the forced tags.
+    IS_READY.load(Ordering::Acquire) && session::current() != 0
+}
+
+/// Says whether the running capture is complete. Called under the capture's lock.
+pub(crate) fn set_ready(is_ready: bool) {
+    // ORDERING: Release, pairs with the Acquire in `is_recording`: the tags were forced before.
+    IS_READY.store(is_ready, Ordering::Release);
+    // ORDERING: Release: the flag is cleared before the tags are given back (relaxed stores).
+    fence(Ordering::Release);
+}
+
+/// Records an instant of the agent's own on the calling thread: what the trace has to say of itself.
+pub(crate) fn note(text: &str) {
+    if let Some(state) = thread::current() {
+        let text: String = text.chars().take(512).collect();
+        writer::record(state, format!("I|{}|{text}", std::process::id()).as_bytes());
+    }
 }
 
 /// A section of the calling thread, from its making to its drop.
@@ -152,7 +176,7 @@ fn put(kind: Kind, track_bytes: usize, names: &[u8], number: Option<i64>) -> boo
     let head = [Packed::head(kind, track_bytes), number.unwrap_or(0).cast_unsigned()];
     let head = if number.is_some() { &head[..] } else { &head[..1] };
     let Some(state) = thread::current() else {
-        session::count_stateless_loss();
+        session::count_unplaced_loss(Loss::TooManyThreads);
         return false;
     };
     let was_recorded = writer::record_as(state, Form::Packed, head, names);

@@ -1,19 +1,20 @@
 //! The agent's socket: tells who may know what this process's agent is doing.
 //!
-//! An abstract unix socket `@tracetee-PID`, on a thread of its own that waits in `accept`. Only the
+//! An abstract unix socket `@tracetee-PID`, on a thread of its own that waits in `poll`. Only the
 //! same user, root and Android's shell are answered; others are hung up on. A request is a line: `health`,
 //! or `atrace` and JSON (`{"start": {…}}`, `"dump"`, `"stop"`). The answer is JSON, for dump and stop a line
 //! of it and then the text.
 
+use crate::own_threads::Own;
 use crate::{capture, control};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 #[cfg(target_os = "android")]
 use std::os::android::net::SocketAddrExt;
 use std::os::fd::{AsRawFd, RawFd};
 #[cfg(target_os = "linux")]
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ use std::time::Duration;
 const SHELL_UID: u32 = 2000;
 /// How long a client may take for its line, and for reading its answer.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// The pause after a client could not be accepted.
+const BACK_OFF: Duration = Duration::from_millis(100);
 /// Bytes of a request.
 const MAX_REQUEST_BYTES: usize = 4096;
 
@@ -39,14 +42,16 @@ impl Socket {
     pub(crate) fn open() -> Option<Self> {
         let name = format!("tracetee-{}", std::process::id());
         let address = SocketAddr::from_abstract_name(name).ok()?;
-        let listener = UnixListener::bind_addr(&address).ok()?;
+        let listener = tracetee_os::above_standard(|| UnixListener::bind_addr(&address)).ok()?;
+        // It waits in `poll`, where no descriptor is kept free for a client.
+        listener.set_nonblocking(true).ok()?;
         let fd = listener.as_raw_fd();
         // ORDERING: Relaxed; read by a forked child, which has one thread.
         LISTENING.store(fd, Ordering::Relaxed);
         let serve = move || {
-            for stream in listener.incoming() {
-                // Shut down, or the process has no descriptors left.
-                let Ok(stream) = stream else { return };
+            let _own = Own::register();
+            tracetee_os::block_write_signals();
+            while let Some(stream) = next_client(&listener) {
                 // A client that hangs up is its own affair; a fault of ours ends the answer.
                 let _ = std::panic::catch_unwind(|| answer(&stream));
             }
@@ -71,6 +76,35 @@ pub(crate) fn forget_after_fork() {
     if fd >= 0 {
         // SAFETY: the child's copy of the listener, which no thread of the child uses.
         unsafe { libc::close(fd) };
+    }
+}
+
+/// Clients that could not be accepted, for the health report.
+pub(crate) fn refused() -> u64 {
+    // ORDERING: Relaxed; a number for the report.
+    REFUSED.load(Ordering::Relaxed)
+}
+
+static REFUSED: AtomicU64 = AtomicU64::new(0);
+
+/// Waits for a client; `None` when the socket is shut down.
+fn next_client(listener: &UnixListener) -> Option<UnixStream> {
+    loop {
+        let mut wait = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one pollfd.
+        unsafe { libc::poll(&raw mut wait, 1, -1) };
+        let accepted = tracetee_os::above_standard(|| listener.accept());
+        match accepted {
+            Ok((stream, _)) => return Some(stream),
+            // ORDERING: Relaxed; `drop` sets it before it shuts the socket down.
+            Err(_) if LISTENING.load(Ordering::Relaxed) < 0 => return None,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => {
+                // The process has no descriptor left, say; the client waits.
+                REFUSED.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(BACK_OFF);
+            }
+        }
     }
 }
 
@@ -109,11 +143,21 @@ fn atrace(mut stream: &UnixStream, request: &[u8]) -> std::io::Result<()> {
         Err(why) => stream.write_all(error(&why).as_bytes()),
         Ok(None) => stream.write_all(b"{\"ok\":true}\n"),
         Ok(Some(path)) => {
-            let text = std::fs::File::open(&path);
+            let text = tracetee_os::open(&path);
             // Nobody else is to read it, and nothing stays.
             let _ = std::fs::remove_file(&path);
             stream.write_all(b"{\"ok\":true}\n")?;
-            std::io::copy(&mut text?, &mut stream).map(|_| ())
+            copy(&mut text?, stream)
+        }
+    }
+}
+
+fn copy(from: &mut std::fs::File, mut to: &UnixStream) -> std::io::Result<()> {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match from.read(&mut buffer)? {
+            0 => return Ok(()),
+            bytes => to.write_all(buffer.get(..bytes).unwrap_or_default())?,
         }
     }
 }

@@ -4,9 +4,16 @@
 //! forced tag; from API 30 the *second* initialising call re-reads the property once, so it is
 //! called twice. At the end `atrace_update_tags` brings back the system's present value, which
 //! may be another one than at the start.
+//!
+//! Called under the capture's lock: at its start and end, and four times a second in between (on
+//! the agent's thread, or that of [`crate::watch`]), since the system resets the tags whenever a
+//! trace begins or ends.
 
+use crate::error::Error;
 use crate::live::{self, IDLE_TAGS};
-use crate::{error::Error, properties};
+use crate::perfetto::{self, Perfetto, PerfettoReport};
+use crate::{clock, properties};
+use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use tracetee_hooks::atrace::{Atrace, FoundBy};
@@ -66,10 +73,10 @@ pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<u64, E
     Ok(tags)
 }
 
-/// Who keeps a copy of the word: called when it was forced or given back.
+/// Keeps a copy of the word (Java's); called when the word was changed here.
 static ON_CHANGE: OnceLock<fn(u64)> = OnceLock::new();
 
-/// From now on `call` is told each new value of libcutils' word, on the thread that changes it.
+/// Has `call` called with each new value of libcutils' word, on the thread that changes it.
 #[cfg(feature = "jni")]
 pub(crate) fn on_change(call: fn(u64)) {
     let _ = ON_CHANGE.set(call);
@@ -80,12 +87,47 @@ pub(crate) fn on_change(call: fn(u64)) {
 pub(crate) struct Tags {
     copies: Vec<Copy>,
     wanted: u64,
+    /// Where a session of Perfetto's SDK goes first.
+    perfetto: Option<Perfetto>,
+    /// Those of `wanted` that are left to such a session.
+    left: u64,
+    /// Boot time of the last look, when the tags were ours.
+    seen_ns: u64,
+    /// The copy of the word is refreshed once more at the next look: who keeps it may have read
+    /// the system's value before, and stored it after, the last refresh.
+    is_stale: bool,
 }
 
-/// The system has reset the tags to this word.
+/// What a look at the tags has found, and undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TagReset {
-    pub(crate) to: u64,
+pub(crate) enum TagChange {
+    /// The system has set the tags to this word, at most so long ago.
+    Reset { to: u64, within_ms: u64 },
+    /// Sessions of Perfetto's SDK have begun or ended: these tags are left to them from now on.
+    Left { tags: u64, before: u64 },
+}
+
+impl fmt::Display for TagChange {
+    /// Writes the note that stands in the trace.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Reset { to, within_ms } => write!(
+                f,
+                "tracetee: the system set the tags to {to:#x} within the last {within_ms} ms; \
+                 sections since may be missing, they are forced again"
+            ),
+            Self::Left { tags: 0, before } => write!(
+                f,
+                "tracetee: the Perfetto session has ended that tags {before:#x} were left to; they \
+                 are forced again"
+            ),
+            Self::Left { tags, .. } => write!(
+                f,
+                "tracetee: tags {tags:#x} are left to a Perfetto session that takes them from the \
+                 app by its SDK; their sections are not in this trace"
+            ),
+        }
+    }
 }
 
 /// One copy, and its tag word before and while it was forced.
@@ -96,6 +138,13 @@ pub(crate) struct Copy {
     forced: u64,
 }
 
+impl Copy {
+    /// The word that holds the system's tags and those of `wanted`.
+    const fn with(system: u64, wanted: u64) -> u64 {
+        (system & !(1 << 63)) | wanted | 1
+    }
+}
+
 impl Tags {
     /// Finds every libcutils and initialises it, so that its present tags are known.
     pub(crate) fn find() -> Result<Self, tracetee_hooks::Error> {
@@ -103,15 +152,23 @@ impl Tags {
             .into_iter()
             .map(|atrace| Copy { before: initialise(&atrace), atrace, forced: 0 })
             .collect();
-        let atraces: Vec<_> = copies.iter().map(|copy| copy.atrace).collect();
-        live::set_copies(&atraces);
-        Ok(Self { copies, wanted: 0 })
+        Ok(Self::of(copies))
     }
 
-    /// None: plain Linux.
+    /// Has no libcutils: plain Linux.
     pub(crate) fn none() -> Self {
-        live::set_copies(&[]);
-        Self { copies: Vec::new(), wanted: 0 }
+        Self::of(Vec::new())
+    }
+
+    fn of(copies: Vec<Copy>) -> Self {
+        let atraces: Vec<_> = copies.iter().map(|copy| copy.atrace).collect();
+        live::set_copies(&atraces);
+        Self { copies, wanted: 0, perfetto: None, left: 0, seen_ns: 0, is_stale: false }
+    }
+
+    /// Whether there is a libcutils whose tags may be reset.
+    pub(crate) const fn has_copies(&self) -> bool {
+        !self.copies.is_empty()
     }
 
     /// Tags that a system trace has set of its own: the values before forcing, and the property.
@@ -120,20 +177,35 @@ impl Tags {
         (before | properties::system_tags().unwrap_or(0)) & !IDLE_TAGS
     }
 
-    /// Adds `wanted` to every copy's tags.
-    pub(crate) fn force(&mut self, wanted: u64) {
+    /// Adds `wanted` to every copy's tags. With `leaves_perfetto`, tags that this would take from a
+    /// session of Perfetto's SDK are left to it, now and later; reports which, if any.
+    pub(crate) fn force(&mut self, wanted: u64, leaves_perfetto: bool) -> Option<TagChange> {
         self.wanted = wanted;
+        self.perfetto = if leaves_perfetto && self.has_copies() { Perfetto::find() } else { None };
+        self.left = self.diverted();
         for (index, copy) in self.copies.iter_mut().enumerate() {
-            copy.forced = (copy.before & !(1 << 63)) | wanted | 1;
+            copy.forced = Copy::with(copy.before, wanted & !self.left);
             live::set_forced(index, copy.before, copy.forced);
             // ORDERING: Relaxed, as libcutils itself reads and writes it.
             copy.atrace.tags.store(copy.forced, Ordering::Relaxed);
         }
-        self.tell();
+        self.seen_ns = clock::boot_ns();
+        self.publish();
+        (self.left != 0).then_some(TagChange::Left { tags: self.left, before: 0 })
     }
 
-    /// Tells who keeps a copy of the word.
-    fn tell(&self) {
+    /// Those of the wanted tags that are not the system's, and would be taken from a session of
+    /// Perfetto's SDK.
+    fn diverted(&self) -> u64 {
+        let (Some(perfetto), Some(copy)) = (self.perfetto, self.copies.first()) else { return 0 };
+        // ORDERING: Relaxed, as libcutils itself reads and writes it.
+        let now = copy.atrace.tags.load(Ordering::Relaxed);
+        let system = if now == copy.forced { copy.before } else { now };
+        perfetto.diverted(self.wanted & !system, now)
+    }
+
+    /// Refreshes the copy that somebody keeps of the word.
+    fn publish(&self) {
         if let (Some(call), Some(copy)) = (ON_CHANGE.get(), self.copies.first()) {
             // ORDERING: Relaxed, as libcutils itself reads and writes it.
             call(copy.atrace.tags.load(Ordering::Relaxed));
@@ -142,18 +214,29 @@ impl Tags {
 
     /// Forces the tags again where the system has put its own in their place, since it began or
     /// ended a trace. A trace that it began goes on to get the records: the new word holds both.
-    pub(crate) fn watch(&mut self) -> Vec<TagReset> {
-        let mut resets = Vec::new();
+    pub(crate) fn watch(&mut self) -> Vec<TagChange> {
+        let mut changes = Vec::new();
+        let left = self.diverted();
+        if left != self.left {
+            changes.push(TagChange::Left { tags: left, before: self.left });
+            self.left = left;
+        }
+        let now_ns = clock::boot_ns();
+        let within_ms = now_ns.saturating_sub(self.seen_ns) / 1_000_000;
         for (index, copy) in self.copies.iter_mut().enumerate() {
             // ORDERING: Relaxed, as libcutils itself reads and writes it.
             let now = copy.atrace.tags.load(Ordering::Relaxed);
-            if copy.forced == 0 || now == copy.forced {
+            let was_reset = now != copy.forced;
+            let before = if was_reset { now } else { copy.before };
+            let forced = Copy::with(before, self.wanted & !left);
+            if copy.forced == 0 || now == forced {
                 continue;
             }
-            let forced = (now & !(1 << 63)) | self.wanted | 1;
-            // Before the word is ours again: a trace that has begun misses nothing.
-            live::add_system_tags(now);
-            live::set_forced(index, now, forced);
+            if was_reset {
+                // Before the word is ours again: a trace that has begun misses nothing.
+                live::add_system_tags(now);
+            }
+            live::set_forced(index, before, forced);
             // Whoever changes it in this moment wins, and is seen the next time.
             let put = copy.atrace.tags.compare_exchange(
                 now,
@@ -165,14 +248,36 @@ impl Tags {
                 live::set_forced(index, copy.before, copy.forced);
                 continue;
             }
-            (copy.before, copy.forced) = (now, forced);
-            resets.push(TagReset { to: now });
+            (copy.before, copy.forced) = (before, forced);
+            if was_reset {
+                changes.push(TagChange::Reset { to: now, within_ms });
+            }
         }
-        if !resets.is_empty() {
-            live::set_system_tags(self.of_the_system());
-            self.tell();
+        self.seen_ns = now_ns;
+        // Also where the system has set the very tags that were forced.
+        live::set_system_tags(self.of_the_system());
+        if std::mem::replace(&mut self.is_stale, !changes.is_empty()) || !changes.is_empty() {
+            self.publish();
         }
-        resets
+        changes
+    }
+
+    /// The capture ended on a thread of the app, which has given the words back: says so to whoever
+    /// keeps a copy.
+    pub(crate) fn note_given_back(&mut self) {
+        live::give_words_back();
+        if self.copies.iter().any(|copy| copy.forced != 0) {
+            self.forget_forced();
+        }
+    }
+
+    fn forget_forced(&mut self) {
+        for (index, copy) in self.copies.iter_mut().enumerate() {
+            copy.forced = 0;
+            live::set_forced(index, copy.before, 0);
+        }
+        self.left = 0;
+        self.publish();
     }
 
     /// Gives every copy the system's value back.
@@ -189,11 +294,16 @@ impl Tags {
         if self.copies.iter().any(|copy| Some(copy.forced) != system) {
             live::give_words_back();
         }
-        for (index, copy) in self.copies.iter_mut().enumerate() {
-            copy.forced = 0;
-            live::set_forced(index, copy.before, 0);
-        }
-        self.tell();
+        self.forget_forced();
+    }
+
+    /// What is known of sessions of Perfetto's SDK; `None` where they lose nothing by forced tags.
+    pub(crate) fn perfetto_report(&self) -> Option<PerfettoReport> {
+        self.perfetto?;
+        Some(PerfettoReport {
+            tags_left: format!("{:#x}", self.left),
+            prefer_sdk: format!("{:#x}", perfetto::preferred()),
+        })
     }
 
     /// What is known of each copy, for the health report.

@@ -5,6 +5,7 @@
 
 #![allow(missing_docs, reason = "a program")]
 #![allow(clippy::print_stdout, reason = "a program")]
+#![allow(clippy::disallowed_methods, reason = "a bench, which runs where it was built")]
 #![allow(clippy::unwrap_used, reason = "a bench that cannot run may stop")]
 
 use divan::Bencher;
@@ -117,7 +118,6 @@ fn full_rescan_after_one_more_library(bencher: Bencher<'_, '_>) {
 struct Loaded(*mut libc::c_void);
 
 impl Drop for Loaded {
-    #[allow(clippy::disallowed_methods, reason = "a library of the bench's own")]
     fn drop(&mut self) {
         // SAFETY: the handle of `load`.
         unsafe { libc::dlclose(self.0) };

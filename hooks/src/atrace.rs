@@ -89,6 +89,16 @@ pub fn find() -> Result<Vec<Atrace>, Error> {
     Ok(copies)
 }
 
+/// Finds the address of `symbol` in the main program's scope, else in `library` if that is loaded.
+/// Loads nothing.
+#[must_use]
+pub fn find_symbol(symbol: &str, library: &str) -> Option<usize> {
+    let address = |scope: Scope| scope.address(symbol);
+    Scope::of_the_main_program()
+        .and_then(address)
+        .or_else(|| Scope::of_loaded_library(library).and_then(address))
+}
+
 /// A dlopen handle. Never closed: the library stays loaded for as long as pointers into it may be
 /// used.
 struct Scope(*mut c_void);

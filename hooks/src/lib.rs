@@ -17,6 +17,7 @@ mod hook;
 pub mod loaded;
 mod loader;
 pub mod maps;
+mod owner;
 mod patch;
 mod registry;
 mod report;

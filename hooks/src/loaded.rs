@@ -35,38 +35,66 @@ pub struct LoadCounters {
     pub subs: u64,
 }
 
+/// A value that changes when a library is loaded or unloaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListState {
+    /// The linker counts: glibc, musl, bionic from Android 11 on.
+    Counted(LoadCounters),
+    /// It does not: a hash of the list. A library that is loaded again in the place that it had
+    /// leaves the hash as it was.
+    Hashed(u64),
+}
+
 /// The counters when the watchers last had seen everything.
 static SEEN: [AtomicU64; 2] = [const { AtomicU64::new(u64::MAX) }; 2];
 
-impl LoadCounters {
-    /// The counters now.
-    #[must_use]
-    pub fn now() -> Option<Self> {
+impl ListState {
+    /// Takes the present state, without allocating. A linker with counters is asked for them
+    /// alone; without them every entry of its list is read.
+    pub(crate) fn now() -> Self {
         let mut counters = None;
-        for_each_module(|module| {
-            counters = module.counters;
+        walk(|info, size| {
+            counters = counters_of(info, size);
             false
         });
-        counters
+        counters.map_or_else(Self::hash, Self::Counted)
+    }
+
+    /// Hashes load bias, program headers and path of every library (FNV-1a, a word at a time).
+    pub(crate) fn hash() -> Self {
+        const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+        const PRIME: u64 = 0x0100_0000_01b3;
+        let mut hash = OFFSET_BASIS;
+        let mut add = |word: u64| hash = (hash ^ word).wrapping_mul(PRIME).rotate_left(23);
+        walk(|info, _| {
+            add(widen(info.dlpi_addr));
+            add(info.dlpi_phdr as usize as u64);
+            for chunk in name_of(info).chunks(8) {
+                let mut word = [0; 8];
+                word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
+                add(u64::from_le_bytes(word));
+            }
+            true
+        });
+        Self::Hashed(hash)
     }
 
     /// Notes that the watchers have looked at every library of this moment.
     pub(crate) fn mark_seen(self) {
+        let Self::Counted(counters) = self else { return };
         // ORDERING: Relaxed; a stale pair makes one look too many, or is put right by the next
         // load's own look: both counters only grow.
-        SEEN[0].store(self.adds, Ordering::Relaxed);
-        SEEN[1].store(self.subs, Ordering::Relaxed);
+        SEEN[0].store(counters.adds, Ordering::Relaxed);
+        SEEN[1].store(counters.subs, Ordering::Relaxed);
     }
 
-    /// Whether nothing was loaded or unloaded since.
-    pub(crate) fn are_seen(self) -> bool {
+    /// Whether nothing was loaded or unloaded since. Never true of a hash, which may be the same
+    /// for another load.
+    pub(crate) fn is_seen(self) -> bool {
+        let Self::Counted(counters) = self else { return false };
         let [adds, subs] = &SEEN;
-        adds.load(Ordering::Relaxed) == self.adds && subs.load(Ordering::Relaxed) == self.subs
-    }
-
-    /// Whether this dynamic linker has counters at all.
-    pub(crate) fn exist() -> bool {
-        Self::now().is_some()
+        adds.load(Ordering::Relaxed) == counters.adds
+            && subs.load(Ordering::Relaxed) == counters.subs
     }
 }
 
@@ -247,12 +275,30 @@ impl Memory for LoadedMemory<'_> {
 /// `false`.
 ///
 /// `visit` must not load or unload libraries. A panic in it is carried over the linker's frames.
-pub fn for_each_module(visit: impl FnMut(&Module<'_>) -> bool) {
+pub fn for_each_module(mut visit: impl FnMut(&Module<'_>) -> bool) {
+    walk(|info, size| {
+        let counters = counters_of(info, size);
+        let headers = if info.dlpi_phdr.is_null() {
+            &[]
+        } else {
+            // SAFETY: the linker's pointer and count describe the module's program headers.
+            unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) }
+        };
+        let path = String::from_utf8_lossy(name_of(info)).into_owned();
+        let bias = usize::try_from(info.dlpi_addr).unwrap_or(usize::MAX);
+        let key = ModuleKey { bias, headers: info.dlpi_phdr as usize, path };
+        visit(&Module { key, counters, headers })
+    });
+}
+
+/// Calls `visit` with each entry of the linker's list and the size of the structure that the
+/// linker has filled, until it returns `false`. Allocates nothing.
+fn walk(visit: impl FnMut(&dl_phdr_info, size_t) -> bool) {
     struct State<F> {
         visit: F,
         panic: Option<Box<dyn std::any::Any + Send>>,
     }
-    unsafe extern "C" fn callback<F: FnMut(&Module<'_>) -> bool>(
+    unsafe extern "C" fn callback<F: FnMut(&dl_phdr_info, size_t) -> bool>(
         info: *mut dl_phdr_info,
         size: size_t,
         data: *mut c_void,
@@ -261,27 +307,7 @@ pub fn for_each_module(visit: impl FnMut(&Module<'_>) -> bool) {
         let state = unsafe { &mut *data.cast::<State<F>>() };
         // SAFETY: the linker passes a valid info for the length of this call.
         let info = unsafe { &*info };
-        let counters = if has_counters(size) {
-            Some(LoadCounters { adds: info.dlpi_adds, subs: info.dlpi_subs })
-        } else {
-            None
-        };
-        let headers = if info.dlpi_phdr.is_null() {
-            &[]
-        } else {
-            // SAFETY: the linker's pointer and count describe the module's program headers.
-            unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) }
-        };
-        let path = if info.dlpi_name.is_null() {
-            String::new()
-        } else {
-            // SAFETY: the linker's name is a C string that lives as long as the module.
-            unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy().into_owned()
-        };
-        let bias = usize::try_from(info.dlpi_addr).unwrap_or(usize::MAX);
-        let key = ModuleKey { bias, headers: info.dlpi_phdr as usize, path };
-        let module = Module { key, counters, headers };
-        match catch_unwind(AssertUnwindSafe(|| (state.visit)(&module))) {
+        match catch_unwind(AssertUnwindSafe(|| (state.visit)(info, size))) {
             Ok(go_on) => c_int::from(!go_on),
             Err(panic) => {
                 state.panic = Some(panic);
@@ -289,7 +315,7 @@ pub fn for_each_module(visit: impl FnMut(&Module<'_>) -> bool) {
             }
         }
     }
-    fn drive<F: FnMut(&Module<'_>) -> bool>(state: &mut State<F>) {
+    fn drive<F: FnMut(&dl_phdr_info, size_t) -> bool>(state: &mut State<F>) {
         // SAFETY: `callback::<F>` is given the state that it expects, which outlives the call.
         unsafe { libc::dl_iterate_phdr(Some(callback::<F>), (&raw mut *state).cast()) };
     }
@@ -298,6 +324,20 @@ pub fn for_each_module(visit: impl FnMut(&Module<'_>) -> bool) {
     if let Some(panic) = state.panic {
         std::panic::resume_unwind(panic);
     }
+}
+
+/// The linker's name of a library, as bytes.
+fn name_of(info: &dl_phdr_info) -> &[u8] {
+    if info.dlpi_name.is_null() {
+        return &[];
+    }
+    // SAFETY: the linker's name is a C string that lives as long as the module, hence during the
+    // callback that lends `info`.
+    unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes()
+}
+
+fn counters_of(info: &dl_phdr_info, size: size_t) -> Option<LoadCounters> {
+    has_counters(size).then_some(LoadCounters { adds: info.dlpi_adds, subs: info.dlpi_subs })
 }
 
 /// Old linkers pass a shorter structure, without the counters.
@@ -324,6 +364,21 @@ mod tests {
         // SAFETY: a NUL-terminated name, searched in the default scope.
         let write = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"write".as_ptr()) };
         assert_eq!(found, Some(write as usize));
+    }
+
+    #[test]
+    fn both_states_of_the_list_are_others_after_a_load_and_the_same_without_one() {
+        let states = || (ListState::now(), ListState::hash());
+        let (counted, hashed) = states();
+        assert!(matches!(counted, ListState::Counted(_)), "glibc and musl count");
+        assert!(!hashed.is_seen(), "a hash is never proof enough");
+        // SAFETY: a library of the C library's own; it stays loaded.
+        let handle = unsafe { libc::dlopen(c"libutil.so.1".as_ptr(), libc::RTLD_NOW) };
+        assert!(!handle.is_null());
+        let after = states();
+        assert_eq!(after, states());
+        assert_ne!(after.0, counted);
+        assert_ne!(after.1, hashed);
     }
 
     #[test]

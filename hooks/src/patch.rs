@@ -117,3 +117,36 @@ fn page_bytes() -> usize {
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).unwrap_or(4096).max(4096)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use libc::{MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_EXEC, PROT_READ};
+
+    fn protection_of(address: usize) -> c_int {
+        Maps::read().unwrap().at(address).unwrap().protection
+    }
+
+    #[test]
+    fn a_page_has_write_permission_added_while_it_is_open_and_its_own_protection_afterwards() {
+        let bytes = page_bytes();
+        for own in [PROT_READ, PROT_READ | PROT_EXEC, PROT_READ | PROT_WRITE] {
+            let flags = MAP_PRIVATE | MAP_ANONYMOUS;
+            // SAFETY: new memory, of nobody.
+            let page = unsafe { libc::mmap(std::ptr::null_mut(), bytes, own, flags, -1, 0) };
+            assert_ne!(page, MAP_FAILED);
+            let slot = page as usize + 8;
+            let maps = Maps::read().unwrap();
+            let mut unlocked = Unlocked::new(&maps);
+            // SAFETY: an aligned word of our page, which holds 0 and is called by nobody.
+            assert_eq!(unsafe { unlocked.replace(slot, 0, 7) }, Written::Done);
+            assert_eq!(protection_of(slot), own | PROT_WRITE);
+            assert_eq!(unlocked.finish(), if own & PROT_WRITE == 0 { 2 } else { 0 });
+            assert_eq!(protection_of(slot), own);
+            // SAFETY: as above.
+            assert_eq!(unsafe { load(slot) }, 7);
+            // SAFETY: our page, not used any more.
+            unsafe { libc::munmap(page, bytes) };
+        }
+    }
+}

@@ -11,13 +11,13 @@
 
 use crate::error::Error;
 use crate::hook::{Filter, Hook};
-use crate::loaded::{LoadCounters, ModuleKey, Settled, for_each_module, with_linker_lock};
+use crate::loaded::{ListState, Settled, with_linker_lock};
 use crate::loader;
 use crate::maps::Maps;
-use crate::patch::Unlocked;
-use crate::report::{ModuleReport, Outcome, Report};
-use crate::slots::{OwnedSlot, hook_module, restore};
-use std::collections::{BTreeMap, HashMap};
+use crate::owner::Owner;
+use crate::report::{ModuleReport, Report};
+use crate::slots::{Wanted, is_defined_somewhere};
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
@@ -41,28 +41,30 @@ impl Registry {
     /// Hooks every loaded library that `filter` lets through.
     ///
     /// # Errors
-    /// [`Error::SymbolNotFound`] when no hook's symbol is defined anywhere (a hook whose symbol
-    /// alone is absent, as `__write_chk` before Android 7, is left out), [`Error::System`] when
-    /// the memory map cannot be read. Nothing is patched then.
+    /// [`Error::SymbolNotFound`] when no hook's symbol is defined anywhere (one that is absent
+    /// alone, as `__write_chk` before Android 7, hooks nothing until a library brings it),
+    /// [`Error::System`] when the memory map cannot be read. Nothing is patched then.
     pub fn install(hooks: &[Hook], filter: Filter, later: Later) -> Result<(Self, Report), Error> {
-        let mut resolved = hooks.to_vec();
-        resolved.retain(has_definition);
-        if resolved.is_empty() {
-            let names: Vec<_> = hooks.iter().map(|hook| hook.symbol).collect();
-            return Err(Error::SymbolNotFound {
-                symbol: names.join(" or "),
-                searched: vec!["dlsym(RTLD_NEXT)".into(), "dlsym(RTLD_DEFAULT)".into()],
-            });
+        let hooks: Vec<_> = hooks.iter().map(wanted).collect();
+        if !hooks.iter().any(|wanted| wanted.is_global) {
+            let names: Vec<_> = hooks.iter().map(|wanted| wanted.hook.symbol).collect();
+            if !is_defined_somewhere(&names, &Maps::read()?) {
+                return Err(Error::SymbolNotFound {
+                    symbol: names.join(" or "),
+                    searched: vec![
+                        "dlsym(RTLD_NEXT)".into(),
+                        "dlsym(RTLD_DEFAULT)".into(),
+                        "the symbol tables of all loaded libraries".into(),
+                    ],
+                });
+            }
         }
         // ORDERING: Relaxed; what a forked child had set for itself.
         IGNORES_LATER.store(false, Ordering::Relaxed);
         // dlsym takes another lock of glibc's linker, which comes before the one that `with` takes.
-        let loader_hooks = loader::hooks().to_vec();
-        for hook in &loader_hooks {
-            // The linker's own `__loader_` functions may be hidden from dlsym: their slots tell.
-            has_definition(hook);
-        }
-        let mut owner = Owner::new(resolved, filter, later);
+        // The linker's own `__loader_` functions may be hidden from dlsym: their slots tell.
+        let loader_hooks = loader::hooks().iter().map(wanted).collect();
+        let mut owner = Owner::new(hooks, filter, later);
         let (id, mut report) = State::with(|state, settled| {
             let report = owner.refresh(settled)?;
             state.last_id += 1;
@@ -75,7 +77,10 @@ impl Registry {
         Ok((registry, report))
     }
 
-    /// Hooks what was loaded since. Nothing is looked at when nothing was.
+    /// Hooks what was loaded since. When nothing was, it reads the linker's counters (where there
+    /// are none, its list and the hooked slots) and ends.
+    ///
+    /// Waits for a `dlopen` under way on another thread.
     ///
     /// # Errors
     /// [`Error::System`] when the memory map cannot be read.
@@ -111,6 +116,16 @@ impl Registry {
         })
     }
 
+    /// Reports what was found in each library that is loaded, whenever it was loaded: at the
+    /// installation, by a refresh, by a watched `dlopen`.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let modules = State::with(|state, _| {
+            state.owners.get(&self.id).map(Owner::modules).unwrap_or_default()
+        });
+        Report { modules, protect_calls: 0 }
+    }
+
     /// Every slot that is ours, library by library.
     #[must_use]
     pub fn hooked(&self) -> Vec<ModuleReport> {
@@ -143,7 +158,7 @@ pub(crate) fn libraries_changed() {
         return;
     }
     // Without allocating: `dlsym` is called in odd places, an allocator's own start among them.
-    if LoadCounters::now().is_some_and(|counters| counters.are_seen()) {
+    if ListState::now().is_seen() {
         return;
     }
     for _ in 0..MAX_PASSES {
@@ -166,8 +181,8 @@ pub(crate) fn libraries_changed() {
                 // When the memory map cannot be read the next load tries again.
                 complete &= owner.refresh(&settled).is_err() || owner.is_complete();
             }
-            if complete && let Some(counters) = LoadCounters::now() {
-                counters.mark_seen();
+            if complete {
+                ListState::now().mark_seen();
             }
             complete
         });
@@ -210,7 +225,7 @@ impl State {
     }
 
     /// Hooks the loading functions with `hooks` while an owner wants to know of later libraries.
-    fn watch_if_wanted(&mut self, settled: &Settled, hooks: Vec<Hook>) {
+    fn watch_if_wanted(&mut self, settled: &Settled, hooks: Vec<Wanted>) {
         let wanted = self.owners.values().any(Owner::watches);
         match &mut self.loader {
             None if wanted => {
@@ -227,110 +242,15 @@ impl State {
     }
 }
 
-struct Owner {
-    hooks: Vec<Hook>,
-    filter: Filter,
-    later: Later,
-    known: HashMap<ModuleKey, Vec<OwnedSlot>>,
-    counters: Option<LoadCounters>,
-}
-
-impl Owner {
-    fn new(hooks: Vec<Hook>, filter: Filter, later: Later) -> Self {
-        Self { hooks, filter, later, known: HashMap::new(), counters: None }
+/// Gives the hook's first proxy the symbol's own definition, where the global scope has one.
+fn wanted(hook: &Hook) -> Wanted {
+    let definition = definition_of(hook.symbol);
+    if let (Some(first), Some(definition)) = (hook.proxies.first(), definition) {
+        // ORDERING: Release, pairs with the load in the proxy; the slot that leads callers there
+        // is written afterwards.
+        first.previous.store(definition, Ordering::Release);
     }
-
-    fn watches(&self) -> bool {
-        self.later == Later::Watch
-    }
-
-    /// Whether the last pass saw every library whole.
-    fn is_complete(&self) -> bool {
-        self.counters.is_some() || !LoadCounters::exist()
-    }
-
-    fn refresh(&mut self, settled: &Settled) -> Result<Report, Error> {
-        let mut report = Report::default();
-        if self.counters.is_some() && self.counters == LoadCounters::now() {
-            return Ok(report);
-        }
-        let mut maps = Maps::read()?;
-        let (mut seen, mut counters, mut complete) = (HashMap::new(), None, true);
-        let Self { hooks, filter, known, .. } = self;
-        for_each_module(|module| {
-            counters = module.counters;
-            if let Some(slots) = known.remove(&module.key)
-                && (slots.is_empty() || !slots.iter().all(OwnedSlot::is_fresh))
-            {
-                seen.insert(module.key.clone(), slots);
-                return true;
-            }
-            if !settled.contains(module) {
-                complete = false;
-                return true;
-            }
-            // A library that was mapped after the map was read needs a new reading.
-            if maps.at(module.key.headers).is_none()
-                && let Ok(now) = Maps::read()
-            {
-                maps = now;
-            }
-            let (one, owned) = hook_module(module, hooks, filter, &maps, &mut report.protect_calls);
-            seen.insert(module.key.clone(), owned);
-            report.modules.push(one);
-            true
-        });
-        // What is left in `known` was unloaded: its slots are gone with it.
-        self.known = seen;
-        self.counters = counters.filter(|_| complete);
-        Ok(report)
-    }
-
-    fn give_back(&mut self) -> Result<Report, Error> {
-        let maps = Maps::read()?;
-        let mut report = Report::default();
-        let known = &mut self.known;
-        for_each_module(|module| {
-            let Some(slots) = known.remove(&module.key) else { return true };
-            let mut unlocked = Unlocked::new(&maps);
-            let restored =
-                slots.iter().map(|slot| slot.report(restore(&mut unlocked, slot))).collect();
-            report.modules.push(ModuleReport {
-                path: module.key.path.clone(),
-                slots: restored,
-                skipped: None,
-            });
-            report.protect_calls += unlocked.finish();
-            true
-        });
-        known.clear();
-        Ok(report)
-    }
-
-    fn hooked(&self) -> Vec<ModuleReport> {
-        let mut modules: Vec<_> = self
-            .known
-            .iter()
-            .map(|(key, slots)| ModuleReport {
-                path: key.path.clone(),
-                slots: slots.iter().map(|slot| slot.report(Outcome::Hooked)).collect(),
-                skipped: None,
-            })
-            .collect();
-        modules.sort_by(|a, b| a.path.cmp(&b.path));
-        modules
-    }
-}
-
-/// Gives the hook's first proxy the symbol's own definition; false where there is none.
-fn has_definition(hook: &Hook) -> bool {
-    let (Some(first), Some(definition)) = (hook.proxies.first(), definition_of(hook.symbol)) else {
-        return false;
-    };
-    // ORDERING: Release, pairs with the load in the proxy; the slot that leads callers there is
-    // written afterwards.
-    first.previous.store(definition, Ordering::Release);
-    true
+    Wanted { hook: *hook, is_global: definition.is_some() }
 }
 
 /// The symbol's definition behind us in search order.

@@ -17,6 +17,9 @@ pub enum Outcome {
     ChainFull,
     /// It holds null: an unresolved weak symbol.
     Unresolved,
+    /// It is bound by its first call, and where that would lead is not known: the global scope
+    /// lacks the symbol, and not exactly one loaded library exports it.
+    NoDefinition,
     /// It is not an aligned word of a mapped segment.
     Unreadable,
     /// mprotect refused with this errno (0: the page is not mapped).

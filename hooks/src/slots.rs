@@ -5,7 +5,7 @@
 use crate::elf::relocation::{SlotKind, Table};
 use crate::elf::{Image, Machine, Memory};
 use crate::hook::{Filter, Hook, Proxy};
-use crate::loaded::{LoadedMemory, Module};
+use crate::loaded::{LoadedMemory, Module, for_each_module};
 use crate::maps::Maps;
 use crate::patch::{Unlocked, Written, load};
 use crate::report::{ModuleReport, Outcome, Skipped, SlotReport};
@@ -38,10 +38,20 @@ impl OwnedSlot {
     }
 }
 
+/// A hook, and where the functions that its slots lead to are found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) hook: Hook,
+    /// `dlsym` finds the symbol in the global scope, and the first proxy passes on to it. Else its
+    /// callers have it from their own dependencies, as every app has libcutils on Android 7 and
+    /// later: each slot's value tells.
+    pub(crate) is_global: bool,
+}
+
 /// Hooks the slots of one library; gives what is ours now.
 pub(crate) fn hook_module(
     module: &Module<'_>,
-    hooks: &[Hook],
+    hooks: &[Wanted],
     filter: &Filter,
     maps: &Maps,
     protect_calls: &mut u32,
@@ -51,7 +61,7 @@ pub(crate) fn hook_module(
         (ModuleReport { path: path.clone(), slots: Vec::new(), skipped: Some(skipped) }, Vec::new())
     };
     let own = |proxy: &Proxy| module.contains(proxy.entry as usize);
-    if hooks.iter().flat_map(|hook| hook.proxies).any(own) && !is_main_program(module) {
+    if hooks.iter().flat_map(|wanted| wanted.hook.proxies).any(own) && !is_main_program(module) {
         return skip(Skipped::Own);
     }
     if !filter(&path) {
@@ -62,7 +72,7 @@ pub(crate) fn hook_module(
         Ok(None) => return skip(Skipped::NoDynamicSection),
         Err(error) => return skip(Skipped::Broken(error)),
     };
-    let names: Vec<_> = hooks.iter().map(|hook| hook.symbol.as_bytes()).collect();
+    let names: Vec<_> = hooks.iter().map(|wanted| wanted.hook.symbol.as_bytes()).collect();
     let mut slots = match image.slots(&names) {
         Ok(slots) => slots,
         Err(error) => return skip(Skipped::Broken(error)),
@@ -73,7 +83,7 @@ pub(crate) fn hook_module(
     let mut unlocked = Unlocked::new(maps);
     let (mut reports, mut owned) = (Vec::new(), Vec::new());
     for slot in slots {
-        let Some(hook) = hooks.get(slot.name_index) else { continue };
+        let Some(Wanted { hook, is_global }) = hooks.get(slot.name_index) else { continue };
         let address = module.address(slot.vaddr);
         let mut report = SlotReport {
             symbol: hook.symbol,
@@ -93,8 +103,13 @@ pub(crate) fn hook_module(
             let lazy = slot.kind == SlotKind::JumpSlot
                 && own_definition != Some(report.old)
                 && is_lazy_stub(module, &image, report.old);
+            let previous = match (lazy, is_global) {
+                (false, _) => Previous::InSlot,
+                (true, true) => Previous::Global,
+                (true, false) => Previous::Found(sole_definition(hook.symbol, maps)),
+            };
             report.outcome =
-                replace(&mut unlocked, hook, address, report.old, lazy, &mut owned, &report);
+                replace(&mut unlocked, hook, address, report.old, previous, &mut owned, &report);
         }
         reports.push(report);
     }
@@ -137,12 +152,58 @@ fn is_main_program(module: &Module<'_>) -> bool {
     usize::try_from(headers).is_ok_and(|headers| headers == module.key.headers)
 }
 
+/// The symbol's definition for a slot that is not bound yet and whose symbol the global scope
+/// lacks: the one that a loaded library exports. Which of several the linker would take is not known.
+fn sole_definition(symbol: &str, maps: &Maps) -> Option<usize> {
+    let (mut found, mut several) = (None, false);
+    for_each_definition(&[symbol], maps, |address| {
+        several |= found.is_some_and(|earlier| earlier != address);
+        found = Some(address);
+        !several
+    });
+    found.filter(|_| !several)
+}
+
+/// Whether a loaded library exports one of `symbols`.
+pub(crate) fn is_defined_somewhere(symbols: &[&str], maps: &Maps) -> bool {
+    let mut found = false;
+    for_each_definition(symbols, maps, |_| {
+        found = true;
+        false
+    });
+    found
+}
+
+/// Calls `visit` with each exported definition of `symbols`, until it returns `false`.
+fn for_each_definition(symbols: &[&str], maps: &Maps, mut visit: impl FnMut(usize) -> bool) {
+    for_each_module(|module| {
+        let Ok(Some(image)) = module.image(maps) else { return true };
+        symbols.iter().all(|symbol| match image.definition(symbol.as_bytes()) {
+            Some(definition) => {
+                let address = module.address(definition.vaddr);
+                !module.contains(address) || visit(address)
+            }
+            None => true,
+        })
+    });
+}
+
+/// Where the function that a slot leads to is found.
+enum Previous {
+    /// The slot is bound: its value is the function.
+    InSlot,
+    /// It is not bound yet; the first proxy has the definition of the global scope.
+    Global,
+    /// It is not bound yet; this is the only definition that is loaded, if there is one.
+    Found(Option<usize>),
+}
+
 fn replace(
     unlocked: &mut Unlocked<'_>,
     hook: &Hook,
     address: usize,
     old: usize,
-    lazy: bool,
+    previous: Previous,
     owned: &mut Vec<OwnedSlot>,
     report: &SlotReport,
 ) -> Outcome {
@@ -152,7 +213,13 @@ fn replace(
     if hook.proxies.iter().any(|proxy| proxy.entry as usize == old) {
         return Outcome::Hooked;
     }
-    let Some(proxy) = proxy_for(hook, old, lazy) else { return Outcome::ChainFull };
+    let proxy = match previous {
+        Previous::InSlot => proxy_for(hook, old),
+        Previous::Global => hook.proxies.first(),
+        Previous::Found(Some(definition)) => proxy_for(hook, definition),
+        Previous::Found(None) => return Outcome::NoDefinition,
+    };
+    let Some(proxy) = proxy else { return Outcome::ChainFull };
     let ours = proxy.entry as usize;
     // SAFETY: the address was checked by the caller; the proxy has the symbol's signature by the
     // contract of `Proxy::new`.
@@ -167,21 +234,17 @@ fn replace(
     }
 }
 
-/// The proxy that passes on to what the slot held. Under the patching lock.
-fn proxy_for(hook: &Hook, old: usize, lazy: bool) -> Option<&'static Proxy> {
-    // ORDERING: Relaxed here and below; `previous` is written under the patching lock only.
-    if lazy {
-        let first = hook.proxies.first()?;
-        return (first.previous.load(Ordering::Relaxed) != 0).then_some(first);
-    }
+/// The proxy that passes on to `function`. Under the patching lock.
+fn proxy_for(hook: &Hook, function: usize) -> Option<&'static Proxy> {
+    // ORDERING: Relaxed; `previous` is written under the patching lock only.
     hook.proxies.iter().find(|proxy| match proxy.previous.load(Ordering::Relaxed) {
         0 => {
             // ORDERING: Release, pairs with the load in the proxy; the slot that leads callers
             // there is written afterwards.
-            proxy.previous.store(old, Ordering::Release);
+            proxy.previous.store(function, Ordering::Release);
             true
         }
-        previous => previous == old,
+        previous => previous == function,
     })
 }
 

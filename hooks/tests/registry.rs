@@ -38,7 +38,14 @@ hook!(hooks_lseek, "lseek");
 hook!(hooks_fsync, "fsync");
 hook!(hooks_dup, "dup");
 hook!(hooks_pipe, "pipe");
+hook!(hooks_getenv, "getenv");
+hook!(hooks_chdir, "chdir");
+hook!(hooks_now, "local_now");
+hook!(hooks_lazy, "local_lazy");
+hook!(hooks_twice, "local_twice");
+hook!(hooks_late, "local_late");
 
+#[allow(clippy::disallowed_methods, reason = "runs where it was built")]
 fn library(directory: &Path, name: &str) -> PathBuf {
     let path = directory.join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/library.c");
@@ -50,10 +57,48 @@ fn library(directory: &Path, name: &str) -> PathBuf {
     path
 }
 
+/// Compiles `text` to a library; `arguments` come after it.
+#[allow(clippy::disallowed_methods, reason = "runs where it was built")]
+fn library_of(directory: &Path, name: &str, text: &str, arguments: &[&str]) -> PathBuf {
+    let (path, source) = (directory.join(name), directory.join(name).with_extension("c"));
+    std::fs::write(&source, text).unwrap();
+    let status = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()))
+        .args(["-w", "-shared", "-fPIC", "-Wl,-rpath,$ORIGIN", "-o"])
+        .args([&path, &source])
+        .arg(format!("-L{}", directory.display()))
+        .args(arguments)
+        .status();
+    assert!(status.unwrap().success());
+    path
+}
+
+/// A library with a function that only its user depends on, and the user, which calls it through
+/// its PLT. Both are out of the global scope.
+fn user_of(directory: &Path, symbol: &str) -> PathBuf {
+    let definition = format!("long {symbol}(long a) {{ return a + 1; }}");
+    // A name of its own: the linker takes a loaded library of the same name instead.
+    library_of(directory, &format!("lib{symbol}.so"), &definition, &[]);
+    let use_it = format!("long {symbol}(long); long use(long a) {{ return {symbol}(a); }}");
+    library_of(directory, "libuser.so", &use_it, &[&format!("-l{symbol}"), "-Wl,-z,lazy"])
+}
+
+/// Calls the user's function.
+fn call(handle: *mut libc::c_void, argument: usize) -> usize {
+    // SAFETY: an open handle and a C string.
+    let function = unsafe { libc::dlsym(handle, c"use".as_ptr()) };
+    // SAFETY: the library's `long use(long)`.
+    let function: extern "C" fn(usize) -> usize = unsafe { std::mem::transmute(function) };
+    function(argument)
+}
+
 fn load(path: &Path) -> *mut libc::c_void {
+    load_as(path, libc::RTLD_NOW)
+}
+
+fn load_as(path: &Path, flags: libc::c_int) -> *mut libc::c_void {
     let name = CString::new(path.to_str().unwrap()).unwrap();
     // SAFETY: a library of ours without constructors.
-    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
+    let handle = unsafe { libc::dlopen(name.as_ptr(), flags) };
     assert!(!handle.is_null());
     handle
 }
@@ -143,4 +188,79 @@ fn a_library_that_is_loaded_again_in_the_same_place_is_hooked_again() {
         same_place += u32::from(report.slots().next().unwrap().1.address == address);
     }
     assert!(same_place > 0, "the loader never reused the place");
+}
+
+#[test]
+fn a_symbol_outside_the_global_scope_is_hooked_where_its_callers_bind_it() {
+    for (hooks, symbol, flags) in [
+        (&hooks_now::HOOKS, "local_now", libc::RTLD_NOW),
+        (&hooks_lazy::HOOKS, "local_lazy", libc::RTLD_LAZY),
+    ] {
+        let directory = TempDir::new().unwrap();
+        let user = user_of(directory.path(), symbol);
+        let handle = load_as(&user, flags);
+        let (registry, report) = Registry::install(hooks, only(&user), Later::OnRefresh).unwrap();
+        assert_eq!(report.count(Outcome::Hooked), 1, "{symbol}");
+        assert_eq!(call(handle, 41), 42);
+        drop(registry);
+        assert_eq!(call(handle, 42), 43);
+    }
+}
+
+#[test]
+fn a_slot_whose_definition_is_not_known_before_its_first_call_is_left_alone_and_reported() {
+    let directory = TempDir::new().unwrap();
+    let user = user_of(directory.path(), "local_twice");
+    let other = "long local_twice(long a) { return a + 2; }";
+    let handle = load_as(&user, libc::RTLD_LAZY);
+    load(&library_of(directory.path(), "libother.so", other, &[]));
+    let hooks = &hooks_twice::HOOKS;
+    let (_registry, report) = Registry::install(hooks, only(&user), Later::OnRefresh).unwrap();
+    assert_eq!(report.count(Outcome::NoDefinition), 1);
+    assert_eq!(call(handle, 41), 42);
+}
+
+#[test]
+fn a_symbol_that_nobody_defines_yet_is_hooked_when_a_library_brings_it() {
+    let directory = TempDir::new().unwrap();
+    let user = user_of(directory.path(), "local_late");
+    let path = user.to_str().unwrap().to_owned();
+    let hooks = [hooks_late::HOOKS[0], hooks_getenv::HOOKS[0]];
+    let filter: Filter = Box::new(move |candidate| candidate == path);
+    let (registry, report) = Registry::install(&hooks, filter, Later::OnRefresh).unwrap();
+    assert_eq!(report.slots().count(), 0);
+    let handle = load(&user);
+    assert_eq!(registry.refresh().unwrap().count(Outcome::Hooked), 1);
+    assert_eq!(call(handle, 41), 42);
+    // The registry's own report has it too, whatever call has found it.
+    let report = registry.report();
+    let of_user = report.modules.iter().find(|module| module.path == user.to_str().unwrap());
+    assert_eq!(of_user.unwrap().slots.len(), 1);
+}
+
+#[test]
+fn a_symbol_that_is_nowhere_is_an_error_with_the_places_searched() {
+    hook!(hooks_nowhere, "defined_nowhere");
+    let failed = Registry::install(&hooks_nowhere::HOOKS, Box::new(|_| true), Later::OnRefresh);
+    let text = failed.unwrap_err().to_string();
+    assert!(text.contains("defined_nowhere") && text.contains("symbol tables"), "{text}");
+}
+
+#[test]
+fn a_pointer_into_a_function_is_no_slot_of_it() {
+    let directory = TempDir::new().unwrap();
+    let text = "int chdir(const char *);
+        int (*whole)(const char *) = chdir; char *part = (char *)chdir + 4;
+        long use(long a) { return whole ? part - (char *)chdir : 0; }";
+    let path = library_of(directory.path(), "libpart.so", text, &["-Wl,-z,now"]);
+    let handle = load(&path);
+    let (_registry, report) =
+        Registry::install(&hooks_chdir::HOOKS, only(&path), Later::OnRefresh).unwrap();
+    // SAFETY: an open handle and a C string.
+    let whole = unsafe { libc::dlsym(handle, c"whole".as_ptr()) } as usize;
+    // SAFETY: as above.
+    let part = unsafe { libc::dlsym(handle, c"part".as_ptr()) } as usize;
+    let slots: Vec<_> = report.slots().map(|(_, slot)| slot.address).collect();
+    assert!(slots.contains(&whole) && !slots.contains(&part), "{slots:x?} {whole:x} {part:x}");
+    assert_eq!(report.count(Outcome::Hooked), slots.len());
 }

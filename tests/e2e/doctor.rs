@@ -84,6 +84,43 @@ fn without_a_configuration_it_says_so() {
 }
 
 #[test]
+fn a_capture_that_was_lost_is_the_headline_until_the_end() {
+    let device = Device::new(34);
+    let windows = |id: &str| json!([{"id": id, "opens": "manual", "cool_down_s": 0}]);
+    device.configure(json!({"seq": 1, "windows": windows("checkout")}));
+    let mut app = device.command("open checkout frames 100000 5").spawn().unwrap();
+    let text = wait_for(&app, "all is well");
+    assert!(text.contains("window        checkout: open"), "{text}");
+    // A file lies where captures are begun; another configuration closes the window.
+    let spool = device.directory().join("spool");
+    std::fs::rename(spool.join("rec"), spool.join("gone")).unwrap();
+    std::fs::write(spool.join("rec"), "in the way").unwrap();
+    device.configure(json!({"seq": 2, "windows": [
+        {"id": "jank", "opens": {"triggers": {"any": [{"jank": {}}]}}}]}));
+    let text = wait_for(&app, "state         armed");
+    // Whatever is recorded now.
+    let lost = "a capture was lost: checkout (asked for): cannot ";
+    assert!(text.starts_with(lost), "{text}");
+    assert!(text.lines().next().unwrap().contains("spool/rec"), "{text}");
+    assert!(!text.contains("all is well"), "{text}");
+    assert!(text.contains("captures      0 kept and 1 lost by this process"), "{text}");
+
+    // The report that the app gets leads with it, too.
+    let (_, json) = doctor(&["--json", &app.id().to_string()]);
+    assert!(json.starts_with(&format!("{{\"headline\":\"{lost}")), "{json}");
+
+    // It stays the headline when later captures are kept.
+    std::fs::remove_file(spool.join("rec")).unwrap();
+    std::fs::rename(spool.join("gone"), spool.join("rec")).unwrap();
+    device.configure(json!({"seq": 3, "windows": [
+        {"id": "daily", "opens": {"schedule": {"every_s": 86400}}, "max_s": 0.1, "cool_down_s": 0}]}));
+    let text = wait_for(&app, "1 kept and 1 lost");
+    assert!(text.starts_with(lost), "{text}");
+    app.kill().unwrap();
+    app.wait().unwrap();
+}
+
+#[test]
 fn of_a_process_that_tracetee_run_traces_it_reads_the_recorder() {
     let device = Device::new(34);
     let script = device.root.path().join("script");

@@ -175,3 +175,18 @@ fn a_library_without_relocations_is_passed_over() {
     run(&[], &output, &[program]);
     assert_eq!(trace::records(&output).len(), 6);
 }
+
+#[test]
+fn where_others_have_taken_the_pthread_keys_nothing_starts_and_the_reason_is_said() {
+    let directory = TempDir::new().unwrap();
+    libcutils(directory.path(), 34, &[]);
+    let program = with_agent(directory.path(), "keys", &[]);
+    let install = serde_json::json!({ "directory": directory.path().join("agent") }).to_string();
+    let output = Command::new(program).arg(install).env("ATRACE_MARKER", "none").output().unwrap();
+    let said = succeeded(&output);
+    let lines: Vec<_> = said.lines().collect();
+    let refused = "-4 cannot have enough pthread keys: ";
+    assert!(lines[0].starts_with(&format!("start {refused}")), "{said}");
+    assert!(lines[1].starts_with(&format!("install {refused}")), "{said}");
+    assert_eq!(lines[2..], ["start 0", "stop 0", "install 0"], "{said}");
+}

@@ -66,6 +66,16 @@ fn nothing_to_trace_gets_an_explanation_and_no_file() {
     let said = stderr(&run(&[], &output, &[writer.to_str().unwrap(), "1", "0"]));
     assert!(said.contains("nothing called atrace"), "{said}");
 
+    let sanitized = files.path().join("sanitized");
+    compile(&sanitized, &[source("fixtures/nothing.c")], &["-fsanitize=address"]);
+    let result = run_any(&[], &output, &[&sanitized]);
+    let said = stderr(&result);
+    assert!(said.contains("no trace was written") && said.contains("AddressSanitizer"), "{said}");
+    assert!(said.contains("ASAN_OPTIONS=verify_asan_link_order=0"), "{said}");
+    let told = ["env", "ASAN_OPTIONS=verify_asan_link_order=0", sanitized.to_str().unwrap()];
+    let said = stderr(&run(&[], &output, &told));
+    assert!(said.contains("wrote no atrace record"), "{said}");
+
     let foreign = files.path().join("foreign");
     let mut elf = std::fs::read(&static_program).unwrap();
     elf[18] = 183; // EM_AARCH64
@@ -348,5 +358,111 @@ fn hooks_lists_a_process_that_carries_the_agent_and_the_files_of_any_abi() {
         let result = hooks(target);
         assert_eq!(result.status.code(), Some(125));
         assert!(stderr(&result).contains(named), "{}", stderr(&result));
+    }
+}
+
+/// `sleep` with its libraries in a root of its own.
+fn root_with_sleep(root: &Path) {
+    let sleep = Command::new("sh").args(["-c", "command -v sleep"]).output().unwrap();
+    let sleep = String::from_utf8(sleep.stdout).unwrap().trim().to_owned();
+    let listed = Command::new("ldd").arg(&sleep).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let libraries = listed.split_whitespace().filter(|word| word.starts_with('/'));
+    for file in libraries.chain([&*sleep]) {
+        let copy = root.join(file.trim_start_matches('/'));
+        std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        std::fs::copy(file, copy).unwrap();
+    }
+    std::fs::copy(&sleep, root.join("sleep")).unwrap();
+}
+
+#[test]
+fn hooks_reads_a_process_that_lives_in_another_root_or_mount_namespace() {
+    let directory = TempDir::new().unwrap();
+    let root = directory.path().join("root");
+    root_with_sleep(&root);
+    let shown = root.display();
+    for script in [
+        format!("exec chroot {shown} /sleep 60"),
+        format!(
+            "exec unshare --mount sh -c 'mkdir {shown}/own && mount -t tmpfs none {shown}/own && \
+             cp {shown}/sleep {shown}/own && exec {shown}/own/sleep 60'"
+        ),
+    ] {
+        let mut child = Command::new("sh").args(["-c", &script]).spawn().unwrap();
+        let comm = format!("/proc/{}/comm", child.id());
+        let patience = Instant::now() + Duration::from_secs(20);
+        let sleeps = loop {
+            if child.try_wait().unwrap().is_some() {
+                break false;
+            }
+            // The program's own start, beyond the linker, ends in a sleep.
+            let wchan = std::fs::read_to_string(format!("/proc/{}/syscall", child.id()));
+            let is_asleep =
+                wchan.is_ok_and(|text| text.starts_with(&libc::SYS_clock_nanosleep.to_string()));
+            if is_asleep && std::fs::read_to_string(&comm).unwrap_or_default().trim() == "sleep" {
+                break true;
+            }
+            assert!(Instant::now() < patience, "{script}");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        if !sleeps {
+            skip("chroot or unshare is refused (needs root)");
+            return;
+        }
+        let output = Command::new(tracetee())
+            .args(["hooks", &child.id().to_string(), "--symbol", "__libc_start_main"])
+            .output()
+            .unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(!text.contains("No such file"), "{script}: {text}");
+        // A slot of the program itself leads into a library.
+        assert!(text.contains("/sleep\n") && text.contains(" -> libc.so"), "{script}: {text}");
+    }
+}
+
+/// How many pages of a file are in memory.
+fn resident_pages(path: &Path) -> usize {
+    const PAGE_BYTES: usize = 4096;
+    let file = std::fs::File::open(path).unwrap();
+    let bytes = usize::try_from(file.metadata().unwrap().len()).unwrap();
+    let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
+    let (protection, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+    // SAFETY: a new mapping, none of whose pages is touched.
+    let base = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, fd, 0) };
+    assert_ne!(base, libc::MAP_FAILED);
+    let mut pages = vec![0u8; bytes.div_ceil(PAGE_BYTES)];
+    // SAFETY: the whole of the mapping, and a byte for each of its pages.
+    assert_eq!(unsafe { libc::mincore(base, bytes, pages.as_mut_ptr()) }, 0);
+    // SAFETY: our mapping, not used any more.
+    unsafe { libc::munmap(base, bytes) };
+    pages.iter().filter(|&&page| page & 1 != 0).count()
+}
+
+/// Reading ahead fills memory with a sparse file's zeros: 8 MB for each process on some disks.
+#[test]
+fn a_short_process_brings_into_memory_only_what_it_uses_of_its_recorder_file() {
+    let (directory, program) = writer();
+    let agent = tracetee_tests::library(directory.path());
+    // On a disk: a file in memory has no reading ahead.
+    let pools = TempDir::new_in(tracetee_tests::cache("tests")).unwrap();
+    let recorder = serde_json::json!({
+        "capacity_kb": 1 << 22, "block_kb": 64, "directory": pools.path(),
+    });
+    let config = serde_json::json!({"pass_on": "never", "recorder": recorder});
+    for sections in ["0", "10"] {
+        let program =
+            tracetee_tests::preloaded(&program, &agent, &config).args(["1", sections]).output();
+        assert!(program.unwrap().status.success());
+    }
+    let files: Vec<_> =
+        std::fs::read_dir(pools.path()).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(files.len(), 2);
+    for file in files {
+        let resident = resident_pages(&file);
+        // Header, metadata, thread entries; and at most the main thread's block and the writer's.
+        assert!((1..=6 + 2 * 16).contains(&resident), "{}: {resident} pages", file.display());
     }
 }

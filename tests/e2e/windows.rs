@@ -221,6 +221,20 @@ fn a_recording_that_costs_too_much_is_closed_and_says_so_in_the_trace() {
 }
 
 #[test]
+fn a_flat_out_writer_whose_records_are_dropped_is_over_budget_too() {
+    let device = Device::new(34);
+    device.configure(json!({
+        "seq": 1, "budget": {"cpu_percent": 1.0},
+        "windows": [{"id": "w", "opens": "app_start", "max_s": 60,
+                     "recorder": {"mode": "startup", "capacity_kb": 256}}],
+    }));
+    let script = "burst x 100000 sleep 60 ".repeat(60) + "health";
+    let ran = device.run(&script);
+    let reason = ran.health["control"]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("over budget: ") && reason.ends_with("1 % are allowed"), "{reason}");
+}
+
+#[test]
 fn a_process_that_forks_leaves_its_child_untraced_and_goes_on() {
     let device = Device::new(34);
     device.configure(with_windows(json!([{"id": "w", "opens": "app_start", "max_s": 20}])));

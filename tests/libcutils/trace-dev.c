@@ -13,6 +13,7 @@
  * Environment:
  *   ATRACE_MARKER      the marker's path; "none" for a device where it cannot be opened
  *   ATRACE_PROPERTY    initial value of debug.atrace.tags.enableflags
+ *   ATRACE_PREFER_SDK  value of debug.atrace.prefer_sdk
  */
 #define _GNU_SOURCE
 #include "cutils/trace.h"
@@ -50,6 +51,8 @@ EXPORT int __system_property_get(const char *name, char *value) {
     if (strcmp(name, "ro.build.version.sdk") == 0) len = sprintf(value, "%d", ATRACE_API);
 #endif
     if (strcmp(name, kProperty) == 0 && property_is_set) len = (int)strlen(strcpy(value, property_value));
+    const char *prefer_sdk = getenv("ATRACE_PREFER_SDK");
+    if (strcmp(name, "debug.atrace.prefer_sdk") == 0 && prefer_sdk) len = snprintf(value, 92, "%s", prefer_sdk);
     pthread_mutex_unlock(&property_lock);
     if (len == 0) *value = 0;
     return len;
@@ -145,12 +148,15 @@ ssize_t __write_chk(int fd, const void *buf, size_t count, size_t buf_size);
 #define MARKER_WRITE(buf, len) write(atrace_marker_fd, buf, len)
 #endif
 
-/* Formats into a buffer on the stack; a name that is too long is cut, what follows it is kept. */
+/*
+ * Formats into a buffer on the stack; a name that is too long is cut, what follows it is kept.
+ * API 23 passes the length that the message would have had to write, as snprintf returns it.
+ */
 #define WRITE_MSG(format_begin, format_end, pid, name, ...)                                       \
     do {                                                                                           \
         char buf[ATRACE_MESSAGE_LENGTH];                                                           \
         int len = snprintf(buf, sizeof buf, format_begin "%s" format_end, pid, name, ##__VA_ARGS__); \
-        if (len >= (int)sizeof buf) {                                                              \
+        if (len >= (int)sizeof buf && ATRACE_API > 23) {                                           \
             int name_len = (int)strlen(name) - (len - (int)sizeof buf) - 1;                        \
             if (name_len < 0) name_len = 0;                                                        \
             len = snprintf(buf, sizeof buf, format_begin "%.*s" format_end, pid, name_len, name,   \

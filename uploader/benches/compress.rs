@@ -5,7 +5,12 @@
 //! files: the traces from real phones in ../shared/traces, of them the lines that an app writes itself
 //! (`tracing_mark_write`), which is what a capture holds.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a bench, which runs where it was built"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -88,7 +88,7 @@ impl Uploader {
 
     fn keep_etag(&self, digest: &[u8; 32], etag: &str) {
         // A cache: torn, it fits no digest.
-        let _ = fs::write(self.etag_file(), format!("{}\n{etag}", hex(digest)));
+        let _ = tracetee_os::write(self.etag_file(), format!("{}\n{etag}", hex(digest)));
     }
 }
 

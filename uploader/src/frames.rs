@@ -4,6 +4,7 @@
 //! Reads a frame at a time, so memory stays flat whatever the capture's size.
 
 use crate::error::Error;
+use crate::id::random;
 use serde_json::Value;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -21,8 +22,8 @@ const CUT_LINE_BYTES: u64 = 256;
 /// Cuts a capture that is larger than `most` at a frame's end, and says so in its last line. Gives
 /// the bytes that it had; `None` when it was not larger, an error when not even a frame fits.
 pub(crate) fn cut(path: &Path, most: u64) -> Result<Option<u64>, Error> {
-    let mut file =
-        File::options().read(true).write(true).open(path).map_err(Error::io("open", path))?;
+    let mut file = tracetee_os::open_with(File::options().read(true).write(true), path)
+        .map_err(Error::io("open", path))?;
     let had = file.metadata().map_err(Error::io("inspect", path))?.len();
     if had <= most {
         return Ok(None);
@@ -51,8 +52,8 @@ pub(crate) fn cut(path: &Path, most: u64) -> Result<Option<u64>, Error> {
 /// Cuts off what is behind the last whole frame: Perfetto rejects a broken one. Gives the bytes that
 /// are left.
 pub(crate) fn trim(path: &Path) -> Result<u64, Error> {
-    let mut file =
-        File::options().read(true).write(true).open(path).map_err(Error::io("open", path))?;
+    let mut file = tracetee_os::open_with(File::options().read(true).write(true), path)
+        .map_err(Error::io("open", path))?;
     let mut kept = 0;
     whole_frames(&mut file, |end| {
         kept = end;
@@ -63,7 +64,34 @@ pub(crate) fn trim(path: &Path) -> Result<u64, Error> {
     Ok(kept)
 }
 
-/// Tells where each whole frame ends, until `more` says no.
+/// Decodes the first frame and one chosen by chance. `false`: the body is no text any more, and
+/// no server could read it.
+pub(crate) fn is_readable(path: &Path) -> Result<bool, Error> {
+    let mut file = tracetee_os::open(path).map_err(Error::io("open", path))?;
+    let mut ends = vec![0];
+    whole_frames(&mut file, |end| {
+        ends.push(end);
+        true
+    })
+    .map_err(Error::io("read", path))?;
+    let Some(frames) = ends.len().checked_sub(1).filter(|&frames| frames > 0) else {
+        return Ok(false);
+    };
+    let chance = usize::try_from(random() % frames as u64).unwrap_or(0);
+    for number in [0, chance] {
+        let (Some(&start), Some(&end)) = (ends.get(number), ends.get(number + 1)) else { continue };
+        let mut frame = Vec::new();
+        file.seek(SeekFrom::Start(start)).map_err(Error::io("seek in", path))?;
+        let read = Read::by_ref(&mut file).take(end - start).read_to_end(&mut frame);
+        read.map_err(Error::io("read", path))?;
+        if zstd::bulk::decompress(&frame, FRAME_TEXT_BYTES).is_err() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Reports where each whole frame ends, until `more` says no.
 fn whole_frames(file: &mut File, mut more: impl FnMut(u64) -> bool) -> std::io::Result<()> {
     let mut buffer = Vec::new();
     let mut end = 0;
@@ -85,7 +113,7 @@ fn whole_frames(file: &mut File, mut more: impl FnMut(u64) -> bool) -> std::io::
 /// What the capture says of itself in its first frame; `None` where it says nothing.
 pub(crate) fn about(path: &Path) -> Option<Value> {
     let mut head = Vec::new();
-    File::open(path).ok()?.take(FRAME_BYTES as u64).read_to_end(&mut head).ok()?;
+    tracetee_os::open(path).ok()?.take(FRAME_BYTES as u64).read_to_end(&mut head).ok()?;
     let bytes = zstd::zstd_safe::find_frame_compressed_size(&head).ok()?;
     let text = zstd::bulk::decompress(head.get(..bytes)?, FRAME_TEXT_BYTES).ok()?;
     let text = String::from_utf8_lossy(&text);
@@ -101,12 +129,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// A frame as the agent makes them, with a checksum.
+    fn frame(text: &str) -> Vec<u8> {
+        let mut compressor = zstd::bulk::Compressor::new(3).unwrap();
+        compressor.include_checksum(true).unwrap();
+        compressor.compress(text.as_bytes()).unwrap()
+    }
+
     /// A file of frames, and where each ends.
     fn file(frames: &[&str]) -> (tempfile::NamedTempFile, Vec<u64>) {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let mut ends = Vec::new();
         for text in frames {
-            file.write_all(&zstd::bulk::compress(text.as_bytes(), 3).unwrap()).unwrap();
+            file.write_all(&frame(text)).unwrap();
             ends.push(file.as_file().metadata().unwrap().len());
         }
         (file, ends)
@@ -149,6 +184,21 @@ mod tests {
         assert_eq!(about(late.path()), None);
         std::fs::write(late.path(), "no frame").unwrap();
         assert_eq!(about(late.path()), None);
+    }
+
+    #[test]
+    fn a_body_is_readable_when_its_frames_decode() {
+        let (good, ends) = file(&[&noise(1, 100), &noise(2, 100)]);
+        assert!(is_readable(good.path()).unwrap());
+        let mut bytes = std::fs::read(good.path()).unwrap();
+        let first = usize::try_from(ends[0]).unwrap();
+        // The head and the blocks' sizes stay: only decoding shows it.
+        bytes[first - 1] ^= 0x10;
+        std::fs::write(good.path(), &bytes).unwrap();
+        assert_eq!(trim(good.path()).unwrap(), ends[1], "as far as its frames' sizes say");
+        assert!(!is_readable(good.path()).unwrap());
+        std::fs::write(good.path(), "").unwrap();
+        assert!(!is_readable(good.path()).unwrap());
     }
 
     proptest! {

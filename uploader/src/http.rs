@@ -7,7 +7,6 @@
 use crate::error::Error;
 use crate::policy::REQUEST_TIMEOUT;
 use crate::transport::{Body, Failure, Request, Response, Transport};
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,7 +84,7 @@ impl Transport for Http {
             Body::None => Box::new(io::empty()),
             Body::Bytes(bytes) => Box::new(bytes),
             Body::File { path, bytes } => {
-                let file = File::open(path).map_err(|error| {
+                let file = tracetee_os::open(path).map_err(|error| {
                     Failure::Unreachable(format!("cannot open {}: {error}", path.display()))
                 })?;
                 Box::new(file.take(bytes))
@@ -98,14 +97,14 @@ impl Transport for Http {
                 let head =
                     head.body(()).map_err(|error| Failure::Unreachable(error.to_string()))?;
                 let head = self.agent.configure_request(head).timeout_global(timeout).build();
-                self.agent.run(head)
+                tracetee_os::above_standard(|| self.agent.run(head))
             }
             Body::Bytes(_) | Body::File { .. } => {
                 let body = SendBody::from_reader(&mut body);
                 let head =
                     head.body(body).map_err(|error| Failure::Unreachable(error.to_string()))?;
                 let head = self.agent.configure_request(head).timeout_global(timeout).build();
-                self.agent.run(head)
+                tracetee_os::above_standard(|| self.agent.run(head))
             }
         };
         let mut answer = answer.map_err(|error| {

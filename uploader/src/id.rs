@@ -2,7 +2,6 @@
 
 use crate::mark::Now;
 use hmac_sha256::Hash;
-use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
 use std::path::Path;
@@ -11,10 +10,10 @@ use uuid::Uuid;
 /// A number that nobody can guess, from the kernel where it has one.
 pub(crate) fn random() -> u64 {
     let mut bytes = [0; 8];
-    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    let read = tracetee_os::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
     match read {
         Ok(()) => u64::from_ne_bytes(bytes),
-        Err(_) => RandomState::new().hash_one(std::time::Instant::now()),
+        Err(_) => RandomState::new().hash_one(std::time::SystemTime::now()),
     }
 }
 
@@ -27,7 +26,7 @@ pub(crate) fn new_id(now: Now) -> Uuid {
 
 /// SHA-256 of a file, a piece at a time.
 pub(crate) fn digest(path: &Path) -> std::io::Result<[u8; 32]> {
-    let mut file = File::open(path)?;
+    let mut file = tracetee_os::open(path)?;
     let mut hash = Hash::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {

@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::spool::Spool;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::time::Duration;
 
 /// How often the spool's lock is tried for, a millisecond apart. It is held for some milliseconds;
@@ -48,12 +48,10 @@ impl Spool {
     fn open_lock(&self, name: &str) -> Result<Option<File>, Error> {
         let path = self.root().join(name);
         let mut options = File::options();
-        let file = options.write(true).create(true).truncate(false).open(&path);
+        options.write(true).create(true).truncate(false);
+        let file = tracetee_os::open_with(&options, &path);
         let file = file.map_err(Error::io("lock", &path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(Error::io("lock", &path)(error)),
-        }
+        let is_ours = tracetee_os::try_lock(&file).map_err(Error::io("lock", &path))?;
+        Ok(is_ours.then_some(file))
     }
 }

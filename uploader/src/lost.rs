@@ -55,7 +55,8 @@ impl<'a> Losses<'a> {
         match fs::rename(path, &to) {
             Ok(()) => {
                 // Its room is wanted; if this fails, `bound` does it.
-                let _ = File::options().write(true).open(&to).and_then(|file| file.set_len(0));
+                let _ = tracetee_os::open_with(File::options().write(true), &to)
+                    .and_then(|file| file.set_len(0));
                 Ok(())
             }
             // Another process was quicker; or the directory was deleted.
@@ -72,7 +73,7 @@ impl<'a> Losses<'a> {
     /// Notes one that has no file. Without room for an empty file it is forgotten.
     pub(crate) fn note(&self, lost: &LostName) {
         let _ = fs::create_dir_all(self.directory());
-        let _ = File::create(self.directory().join(lost.to_text()));
+        let _ = tracetee_os::create(self.directory().join(lost.to_text()));
     }
 
     /// Something lies in the spool that nobody of us put there, or whose name was damaged.
@@ -112,8 +113,8 @@ impl<'a> Losses<'a> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
             if entry.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0) {
-                let _ =
-                    File::options().write(true).open(entry.path()).and_then(|file| file.set_len(0));
+                let _ = tracetee_os::open_with(File::options().write(true), entry.path())
+                    .and_then(|file| file.set_len(0));
             }
             names.extend(LostName::parse(&file_name(&entry.path())));
         }
@@ -132,7 +133,7 @@ impl<'a> Losses<'a> {
         let to = directory.join(format!("{OLDER}{}", older + gone));
         let from = directory.join(format!("{OLDER}{older}"));
         if fs::rename(from, &to).is_err() {
-            let _ = File::create(to);
+            let _ = tracetee_os::create(to);
         }
     }
 
@@ -151,7 +152,7 @@ impl<'a> Losses<'a> {
         // A process may have been killed before it gave the report its id: it was not sent then.
         let id = self.report_id().or_else(|| {
             let id = new_id(now);
-            File::create(directory.join(format!("{REPORT}{id}"))).ok().map(|_| id)
+            tracetee_os::create(directory.join(format!("{REPORT}{id}"))).ok().map(|_| id)
         })?;
         let (losses, older) = self.read(&directory);
         if losses.is_empty() && older == 0 {

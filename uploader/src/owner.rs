@@ -27,8 +27,11 @@ impl Owner {
         let path = directory.join(name);
         // Locked before it has its name: nobody sees it unlocked.
         let new = path.with_extension("new");
-        let lock = File::create(&new).map_err(Error::io("create", &new))?;
-        lock.try_lock().map_err(|error| Error::io("lock", &new)(error.into()))?;
+        let lock = tracetee_os::create(&new).map_err(Error::io("create", &new))?;
+        let is_ours = tracetee_os::try_lock(&lock).map_err(Error::io("lock", &new))?;
+        if !is_ours {
+            return Err(Error::io("lock", &new)(std::io::ErrorKind::WouldBlock.into()));
+        }
         fs::rename(&new, &path).map_err(Error::io("create", &path))?;
         Ok(Self { path, lock: Some(lock) })
     }
@@ -53,8 +56,8 @@ impl Drop for Owner {
 
 /// Whether the process of that name has ended.
 pub(crate) fn is_dead(directory: &Path, name: &str) -> bool {
-    match File::open(directory.join(name)) {
-        Ok(lock) => lock.try_lock().is_ok(),
+    match tracetee_os::open(directory.join(name)) {
+        Ok(lock) => matches!(tracetee_os::try_lock(&lock), Ok(true)),
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     }
 }

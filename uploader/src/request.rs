@@ -198,8 +198,10 @@ pub(crate) fn ticket_content(
 }
 
 /// The presigned PUT that a ticket comes to: its address and its headers, all of which it signs, and
-/// no token of ours. `None` for an answer that is no ticket.
+/// no token of ours. `None` for an answer that is no ticket, or one that would send unprotected what the
+/// collector is sent over TLS.
 pub(crate) fn by_ticket<'a>(
+    endpoint: &Endpoint,
     ticket: &Response,
     body: Body<'a>,
     stop: &'a AtomicBool,
@@ -217,7 +219,13 @@ pub(crate) fn by_ticket<'a>(
         let is_token = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         name.bytes().all(is_token) && value.bytes().all(|byte| (0x20..0x7f).contains(&byte))
     };
-    let is_address = url.starts_with("https://") || url.starts_with("http://");
+    let is_address = match url.strip_prefix("http://") {
+        None => url.starts_with("https://"),
+        Some(rest) => {
+            let host = rest.split(['/', '?', '#']).next().unwrap_or("");
+            endpoint.url.starts_with("http://") || (!host.contains('@') && is_this_machine(host))
+        }
+    };
     if !is_address
         || !url.bytes().all(|byte| byte.is_ascii_graphic())
         || !headers.iter().all(is_clean)
@@ -365,7 +373,9 @@ mod tests {
         let ticket = answer(
             json!({"url": "https://s3.example/b/k?sig=1", "headers": {"if-none-match": "*"}}),
         );
-        let request = by_ticket(&ticket, Body::Bytes(b"abc"), &stop).unwrap();
+        let of = |url| Endpoint::new(url, None, true, true).unwrap();
+        let endpoint = of("https://collector.example");
+        let request = by_ticket(&endpoint, &ticket, Body::Bytes(b"abc"), &stop).unwrap();
         assert_eq!((request.method, &*request.url), ("PUT", "https://s3.example/b/k?sig=1"));
         let expected = [("if-none-match", "*"), ("Content-Length", "3")];
         assert_eq!(
@@ -380,8 +390,20 @@ mod tests {
             json!({"url": "https://a", "headers": {"x": 5}}),
             json!({"url": "https://a", "headers": {"x": "a\r\nHost: b"}}),
             json!({"url": "https://a", "headers": {"x y": "a"}}),
+            json!({"url": "http://s3.example/b/k?sig=1"}),
+            json!({"url": "http://localhost:1@s3.example/b/k?sig=1"}),
+            json!({"url": "http://127.0.0.1.s3.example/b/k?sig=1"}),
         ] {
-            assert!(by_ticket(&answer(wrong.clone()), Body::None, &stop).is_none(), "{wrong}");
+            let request = by_ticket(&endpoint, &answer(wrong.clone()), Body::None, &stop);
+            assert!(request.is_none(), "{wrong}");
+        }
+        // A collector that is reached unprotected itself, where that is allowed; and tests.
+        for (collector, url) in [
+            ("http://collector.example", "http://s3.example/b/k"),
+            ("https://collector.example", "http://127.0.0.1:9000/b/k"),
+        ] {
+            let ticket = answer(json!({"url": url}));
+            assert!(by_ticket(&of(collector), &ticket, Body::None, &stop).is_some(), "{url}");
         }
     }
 }

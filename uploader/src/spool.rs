@@ -28,7 +28,7 @@ use crate::name::{self, LostName, Name, RecName};
 use crate::owner::{self, Owner};
 use crate::quota::{Held, Quota, Room, room};
 use crate::status::Status;
-use std::fs::{self, File};
+use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -277,7 +277,7 @@ impl Spool {
     pub fn withdraw(&self) -> Result<(), Error> {
         let path = self.root.join("off");
         let noted = self.make().and_then(|()| {
-            let file = File::create(&path).map_err(Error::io("create", &path))?;
+            let file = tracetee_os::create(&path).map_err(Error::io("create", &path))?;
             file.sync_all().map_err(Error::io("write", &path))
         });
         self.purge();
@@ -388,8 +388,11 @@ impl Spool {
             Err(Error::NotKept { reason }) => return give_up(reason),
             Err(error) => return Err(error),
         };
+        if !frames::is_readable(path)? {
+            return give_up("broken_frame");
+        }
         let digest = digest(path).map_err(Error::io("read", path))?;
-        let file = File::open(path).map_err(Error::io("open", path))?;
+        let file = tracetee_os::open(path).map_err(Error::io("open", path))?;
         file.sync_data().map_err(Error::io("write", path))?;
         let bytes = file.metadata().map_err(Error::io("inspect", path))?.len();
         let (label, tries, unconfirmed) = (label.clone(), 0, false);

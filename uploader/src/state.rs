@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::mark::{Mark, Now};
 use crate::policy::{MAX_RETRY_AFTER, Spent};
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -132,7 +132,7 @@ impl State {
         let mut old = self.files(what).into_iter().map(|(path, _)| path).filter(|old| *old != path);
         match old.next() {
             Some(first) => fs::rename(first, &path),
-            None => File::create(&path).map(drop),
+            None => tracetee_os::create(&path).map(drop),
         }
         .map_err(Error::io("create", &path))?;
         for surplus in old {

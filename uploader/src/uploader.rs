@@ -133,7 +133,8 @@ impl Uploader {
         let mut pass = Pass { again: IDLE, ..Pass::default() };
         let mut means = Means { transport, conditions, clock, stop };
         self.trouble = None;
-        if let Err(Ended(reason)) = self.go(&mut means, &mut pass) {
+        let gone = tracetee_os::without_write_signals(|| self.go(&mut means, &mut pass));
+        if let Err(Ended(reason)) = gone {
             pass.held = Some(reason);
         }
         let wait_ms = self.state.wait().left_ms(clock());
@@ -393,9 +394,11 @@ impl Uploader {
         if ticket.status != 200 && ticket.status != 201 {
             return Ok(ticket);
         }
-        match request::by_ticket(&ticket, body, means.stop) {
+        match request::by_ticket(&self.endpoint, &ticket, body, means.stop) {
             Some(request) => means.transport.send(&request),
-            None => Err(Failure::Unreachable("the server's ticket is none".to_owned())),
+            None => {
+                Err(Failure::Unreachable("the server sent no ticket that may be used".to_owned()))
+            }
         }
     }
 

@@ -400,7 +400,7 @@ fn by_ticket_an_object_goes_to_the_address_that_it_is_given() {
     // No ticket: the object was not sent, so it is not its fault.
     device.put("b");
     let (pass, _) = device.pass(|_| Ok(Response { status: 200, ..Response::default() }));
-    assert_eq!(pass.held.as_deref(), Some("the server's ticket is none"));
+    assert_eq!(pass.held.as_deref(), Some("the server sent no ticket that may be used"));
     let waiting = device.spool.waiting(device.now.get());
     assert!(waiting[0].name.tries == 0 && !waiting[0].name.unconfirmed);
 }

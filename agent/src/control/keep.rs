@@ -43,7 +43,6 @@ impl Worker {
         if self.hooked_ms == 0 {
             self.hooked_ms = now.boot_ms.max(1);
         }
-        self.tags_seen_ms = now.boot_ms;
         self.follower = Follower::default();
         self.overhead.iter_mut().for_each(Overhead::restart);
         let main_tid = std::process::id().cast_signed();
@@ -145,7 +144,11 @@ impl Worker {
         match written {
             Ok(summary) => Ok((recording, summary)),
             Err(error) => {
-                self.spool.abandon(recording, "not_written");
+                let reason = match error {
+                    Error::Frame { .. } => "broken_frame",
+                    _ => "not_written",
+                };
+                self.spool.abandon(recording, reason);
                 Err(error)
             }
         }

@@ -36,10 +36,13 @@ mod worker;
 
 pub use check::Wrong;
 pub use install::{Install, TransportChoice, UploadTo};
-pub use report::{CaptureReport, ConfigReport, OverheadReport, Report, SpentReport, WindowReport};
+pub use report::{
+    CaptureReport, ConfigReport, LostReport, OverheadReport, Report, SpentReport, WindowReport,
+};
 
 use crate::drain::lower_priority;
 use crate::error::Error;
+use crate::own_threads::{self, Own};
 use crate::socket::Socket;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -85,6 +88,7 @@ pub fn install(install: &Install) -> Result<(), Error> {
     if crate::capture::is_running() {
         return Err(Error::State("a capture is running; stop it first"));
     }
+    crate::capture::prepare_threads()?;
     // Whether or not it ever records: a child must not ask for locks that a thread held.
     crate::capture::watch_forks();
     // ORDERING: Relaxed, here and below: a flag, what it stands for is behind a lock.
@@ -106,6 +110,8 @@ pub fn install(install: &Install) -> Result<(), Error> {
             })?;
         Ok(Thread { commands, handle, _socket: Socket::open() })
     };
+    // On the app's thread, and it makes files.
+    let start = || tracetee_os::without_write_signals(start);
     let failed = match catch_unwind(AssertUnwindSafe(start)) {
         Ok(Ok(started)) => {
             *thread = Some(started);
@@ -273,6 +279,7 @@ pub(crate) fn forget_after_fork() {
     }
     tracetee_hooks::ignore_later_libraries();
     vitals::forget_after_fork();
+    own_threads::forget_after_fork();
     crate::socket::forget_after_fork();
     // A lock that was held when the parent forked is held for ever: nobody asks for it any more.
     if let Ok(mut worker) = WORKER.try_lock()
@@ -305,7 +312,9 @@ fn send(command: Command) -> Result<(), Error> {
 
 /// The agent's thread.
 fn run(commands: &Receiver<Command>) {
+    let _own = Own::register();
     lower_priority(NICE);
+    tracetee_os::block_write_signals();
     let mut pause = Duration::ZERO;
     loop {
         let first = match commands.recv_timeout(pause) {
@@ -313,8 +322,8 @@ fn run(commands: &Receiver<Command>) {
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => return,
         };
-        let mut worker = lock(&WORKER);
-        let Some(worker) = worker.as_mut() else { return };
+        let mut guard = lock(&WORKER);
+        let Some(worker) = guard.as_mut() else { return };
         let work = || {
             for command in first.into_iter().chain(commands.try_iter()) {
                 worker.command(command);
@@ -325,7 +334,30 @@ fn run(commands: &Receiver<Command>) {
             return worker.give_up();
         }
         pause = worker.pause();
+        drop(guard);
+        if own_threads::is_all_that_is_left() {
+            return last_of_process(commands);
+        }
+        // Without the worker's lock: it waits where the app is loading a library. A fault of ours
+        // here leaves that library unhooked.
+        let _ = catch_unwind(crate::capture::hook_later_libraries);
     }
+}
+
+/// The app's main thread has ended by `pthread_exit`, and its others have ended, too: the process
+/// ends when our threads do. What is open is kept, as at an exit.
+fn last_of_process(commands: &Receiver<Command>) {
+    // Who is calling just now (nobody of the app's) is answered first.
+    let thread = lock(&THREAD).take();
+    if let Some(mut worker) = lock(&WORKER).take() {
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            commands.try_iter().for_each(|command| worker.command(command));
+            worker.exit();
+        }));
+    }
+    IS_INSTALLED.store(false, Ordering::Relaxed);
+    // Ends the socket's thread.
+    drop(thread);
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

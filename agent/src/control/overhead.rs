@@ -1,4 +1,6 @@
 //! What recording costs of a processor, and whether that is over the budget.
+//!
+//! A record that is dropped costs the app what one costs that is kept: both count.
 
 use std::collections::VecDeque;
 
@@ -10,6 +12,7 @@ const FIRST_MS: u64 = 3_000;
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     boot_ms: u64,
+    /// Kept or dropped.
     records: u64,
     our_ns: u64,
 }
@@ -32,9 +35,10 @@ impl Overhead {
         self.samples.clear();
     }
 
-    /// Takes what there is up to now: records since the recording's start, and what our threads
-    /// have used of the processor, ns.
-    pub(crate) fn note(&mut self, boot_ms: u64, records: u64, our_ns: u64) {
+    /// Takes what there is up to now: records kept and dropped since the recording's start, and what
+    /// our threads have used of the processor, ns.
+    pub(crate) fn note(&mut self, boot_ms: u64, kept: u64, dropped: u64, our_ns: u64) {
+        let records = kept.saturating_add(dropped);
         self.samples.push_back(Sample { boot_ms, records, our_ns });
         // The oldest that is kept is just older than the span.
         while self.samples.get(1).is_some_and(|second| second.boot_ms + SPAN_MS < boot_ms) {
@@ -63,17 +67,27 @@ mod tests {
     #[test]
     fn the_share_is_of_the_last_ten_seconds() {
         let mut overhead = Overhead::new(100.0);
-        overhead.note(0, 0, 0);
-        overhead.note(2_000, 20_000, 0);
+        overhead.note(0, 0, 0, 0);
+        overhead.note(2_000, 20_000, 0, 0);
         assert_eq!(overhead.percent(), None);
         // 100,000 records a second of 100 ns are 1 %, and 10 ms of ours in a second another.
         for second in 0..=30u64 {
-            overhead.note(second * 1000, second * 100_000, second * 10_000_000);
+            overhead.note(second * 1000, second * 100_000, 0, second * 10_000_000);
         }
         assert!((overhead.percent().unwrap() - 2.0).abs() < 0.01, "{:?}", overhead.percent());
         for second in 31..=45u64 {
-            overhead.note(second * 1000, 3_000_000, 300_000_000);
+            overhead.note(second * 1000, 3_000_000, 0, 300_000_000);
         }
         assert!(overhead.percent().unwrap() < 0.01, "{:?}", overhead.percent());
+    }
+    #[test]
+    fn what_is_dropped_costs_as_much_as_what_is_kept() {
+        let mut overhead = Overhead::new(100.0);
+        // The recorder is full after a second; the app writes on.
+        for second in 0..=10u64 {
+            let kept = second.min(1) * 100_000;
+            overhead.note(second * 1000, kept, second * 100_000 - kept, 0);
+        }
+        assert!((overhead.percent().unwrap() - 1.0).abs() < 0.01, "{:?}", overhead.percent());
     }
 }

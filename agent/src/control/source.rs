@@ -28,9 +28,29 @@ pub(crate) struct Source {
     key: Option<[u8; 32]>,
     watched: Option<Watched>,
     pub(crate) in_force: Option<InForce>,
+    /// The newest that was ever in force, by what is on the disk too.
+    highest: Option<Highest>,
     /// Why the last one that was offered is not in force.
     pub(crate) refused: Option<String>,
 }
+
+/// The newest configuration that was ever in force.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+struct Highest {
+    seq: u64,
+    /// SHA-256 of the document, hexadecimal: the same one may come back, another with its number may not.
+    sha256: String,
+}
+
+impl Highest {
+    fn of(seq: u64, bytes: &[u8]) -> Self {
+        let digest = hmac_sha256::Hash::hash(bytes);
+        Self { seq, sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect() }
+    }
+}
+
+/// The file it is kept in.
+const HIGHEST: &str = "highest.json";
 
 #[derive(Debug)]
 struct Watched {
@@ -49,16 +69,23 @@ impl Source {
             key: install.key()?,
             watched: install.config_file.as_ref().map(watched),
             in_force: None,
+            highest: None,
             refused: None,
         })
     }
 
     /// Takes what the last run left. `true`: it is in force.
     pub(crate) fn load(&mut self, store: &Store, now: Now) -> bool {
+        self.read_highest(store);
         let Some(bytes) = store.read("config.json") else { return false };
         let signature = store.read("config.sig").unwrap_or_default();
         match self.admit(&bytes, &signature, now) {
             Ok(in_force) => {
+                // Of an agent that did not keep the number yet.
+                let seq = in_force.document.seq;
+                if self.highest.as_ref().is_none_or(|highest| highest.seq < seq) {
+                    let _ = self.keep_highest(store, Highest::of(seq, &bytes));
+                }
                 self.in_force = Some(in_force);
                 true
             }
@@ -103,13 +130,17 @@ impl Source {
             self.refused = None;
             return false;
         }
+        // Another process of the app may have had a newer one.
+        self.read_highest(store);
         match self.admit(bytes, signature, now) {
             Ok(in_force) => {
                 self.refused = None;
+                let highest = Highest::of(in_force.document.seq, bytes);
                 // The signature first: a configuration without its own is refused at the next
                 // start, which is the safe side.
-                let kept = store
-                    .write("config.sig", signature)
+                let kept = self
+                    .keep_highest(store, highest)
+                    .and_then(|()| store.write("config.sig", signature))
                     .and_then(|()| store.write("config.json", bytes));
                 if let Err(error) = kept {
                     self.refused = Some(format!("it holds until the process ends: {error}"));
@@ -129,19 +160,40 @@ impl Source {
         self.in_force.as_ref().map(|present| hmac_sha256::Hash::hash(&present.bytes))
     }
 
+    /// Looks which was the newest. A file that is damaged counts as not there; who can write there can
+    /// delete it.
+    fn read_highest(&mut self, store: &Store) {
+        let kept = store.read(HIGHEST).and_then(|json| serde_json::from_slice(&json).ok());
+        let kept = kept.filter(|kept: &Highest| {
+            self.highest.as_ref().is_none_or(|highest| highest.seq <= kept.seq)
+        });
+        if kept.is_some() {
+            self.highest = kept;
+        }
+    }
+
+    fn keep_highest(&mut self, store: &Store, highest: Highest) -> Result<(), Error> {
+        let json = serde_json::to_vec(&highest)?;
+        self.highest = Some(highest);
+        store.write(HIGHEST, &json)
+    }
+
     fn admit(&self, bytes: &[u8], signature: &[u8], now: Now) -> Result<InForce, String> {
         if let Some(key) = self.key {
             check_signature(key, bytes, signature)?;
         }
         let parsed = parse(bytes).map_err(|wrong| format!("{}: {}", wrong.path, wrong.reason))?;
         let document = parsed.document;
-        if let Some(present) = &self.in_force {
-            let (seq, present) = (document.seq, present.document.seq);
-            if seq < present {
-                return Err(format!("seq: {seq} is older than {present}, which is in force"));
+        if let Some(Highest { seq: highest, sha256 }) = &self.highest {
+            let seq = document.seq;
+            let is_in_force =
+                self.in_force.as_ref().is_some_and(|present| present.document.seq == *highest);
+            let which = if is_in_force { "is in force" } else { "was in force" };
+            if seq < *highest {
+                return Err(format!("seq: {seq} is older than {highest}, which {which}"));
             }
-            if seq == present {
-                return Err(format!("seq: {seq} is in force with another content"));
+            if seq == *highest && *sha256 != Highest::of(seq, bytes).sha256 {
+                return Err(format!("seq: {seq} {which} with another content"));
             }
         }
         if let Some(not_after) = document.not_after.filter(|&s| s < now.real_ms / 1000) {
@@ -265,5 +317,38 @@ mod tests {
         setup.source.in_force = None;
         assert!(!setup.source.load(&setup.store, NOW));
         assert!(setup.refused().starts_with("the last run's: signature"));
+    }
+
+    #[test]
+    fn the_highest_number_holds_over_expiry_and_restarts() {
+        let mut setup = setup(None);
+        let expires = br#"{"schema": 1, "seq": 5, "not_after": 2000}"#;
+        assert!(setup.put(expires));
+        let later = Now { boot_ms: 0, real_ms: 3_000_000 };
+        let mut next = Source::new(&Install::default()).unwrap();
+        assert!(!next.load(&setup.store, later), "it has expired");
+        let mut offer = |bytes: &[u8]| {
+            let is_new = next.offer(bytes, b"", &setup.store, later);
+            (is_new, next.refused.clone().unwrap_or_default())
+        };
+        let (is_new, refused) = offer(&text(3));
+        assert_eq!((is_new, &*refused), (false, "seq: 3 is older than 5, which was in force"));
+        let (is_new, refused) = offer(&text(5));
+        assert_eq!((is_new, &*refused), (false, "seq: 5 was in force with another content"));
+        assert!(!offer(expires).0, "it expired");
+        // The way back is the old content under a new number.
+        assert!(offer(&text(6)).0);
+        assert!(!offer(&text(5)).0);
+    }
+
+    #[test]
+    fn what_another_process_has_had_in_force_counts() {
+        let mut setup = setup(None);
+        assert!(setup.put(&text(5)));
+        let mut other = Source::new(&Install::default()).unwrap();
+        assert!(other.load(&setup.store, NOW));
+        assert!(setup.put(&text(9)));
+        assert!(!other.offer(&text(7), b"", &setup.store, NOW));
+        assert!(other.offer(&text(9), b"", &setup.store, NOW), "the same one may come to all");
     }
 }

@@ -9,7 +9,6 @@ use super::store::Store;
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
@@ -63,11 +62,13 @@ impl Starts {
         }
         let path = own_path(store);
         let io = |source| Error::Io { what: "create", path: path.clone(), source };
-        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&path);
-        let file = file.map_err(io)?;
-        // SAFETY: a valid descriptor; the lock goes with the process.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
-            return Err(Error::io("lock", path));
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let file = tracetee_os::open_with(&options, &path).map_err(io)?;
+        let lock = |source| Error::Io { what: "lock", path: path.clone(), source };
+        // The lock goes with the process.
+        if !tracetee_os::try_lock(&file).map_err(lock)? {
+            return Err(lock(std::io::ErrorKind::WouldBlock.into()));
         }
         self.marker = Some((path, file));
         Ok(())
@@ -110,9 +111,8 @@ fn take_abandoned(store: &Store) -> u32 {
             // Before an exec this process was another program: it did not die.
             continue;
         }
-        let Ok(file) = File::open(entry.path()) else { continue };
-        // SAFETY: a valid descriptor.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+        let Ok(file) = tracetee_os::open(entry.path()) else { continue };
+        if matches!(tracetee_os::try_lock(&file), Ok(true)) {
             let _ = std::fs::remove_file(entry.path());
             deaths += 1;
         }

@@ -35,6 +35,7 @@ impl Worker {
             last_capture: self.last_capture.clone(),
             captures: self.captures,
             captures_lost: self.captures_lost,
+            last_lost: self.last_lost.as_ref().map(|(_, lost)| lost.clone()),
             spent: machine.ledger.spent(now),
             overhead: OverheadReport {
                 ns_per_record: self.overhead.as_ref().map_or(0.0, |known| known.ns_per_record),
@@ -42,6 +43,7 @@ impl Worker {
             },
             tag_resets: self.tag_resets,
             upload: self.upload_status(),
+            socket_refused: crate::socket::refused(),
             trouble: self.trouble.clone(),
         }
     }

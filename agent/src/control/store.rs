@@ -1,6 +1,7 @@
 //! The agent's directory: what outlives the process.
 //!
-//! `install_id`, `config.json` with `config.sig` (the last configuration that was good),
+//! `install_id`, `config.json` with `config.sig` (the last configuration that was good), `highest.json` (the
+//! highest number that one ever had),
 //! `ledger.json` (under the lock of `ledger.lock`, as an app may have several processes),
 //! `starts/`, `pools/` (crash-proof recorders), `recovered/` (traces of them, on their way into the
 //! spool), `spool/` (captures; the uploader's). All of it is private to the app. A file is replaced
@@ -10,7 +11,6 @@ use super::ledger::Ledger;
 use crate::error::Error;
 use std::fs::{self, File, Permissions};
 use std::io::{ErrorKind, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -85,12 +85,9 @@ impl Store {
         let path = self.root.join(name);
         let temporary = self.root.join(format!("{name}.{}.tmp", std::process::id()));
         let write = || {
-            let mut file = File::options()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(&temporary)?;
+            let mut options = File::options();
+            options.write(true).create(true).truncate(true).mode(0o600);
+            let mut file = tracetee_os::open_with(&options, &temporary)?;
             file.write_all(bytes)?;
             file.sync_data()?;
             fs::rename(&temporary, &path)
@@ -110,7 +107,7 @@ impl Store {
         let path = Path::new("/dev/urandom");
         let io = |source| Error::Io { what: "read", path: path.to_owned(), source };
         let mut random = [0u8; 16];
-        let mut file = File::open(path).map_err(io)?;
+        let mut file = tracetee_os::open(path).map_err(io)?;
         std::io::Read::read_exact(&mut file, &mut random).map_err(io)?;
         let id: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
         self.write("install_id", id.as_bytes())?;
@@ -133,16 +130,16 @@ impl Store {
     pub(crate) fn lock_ledger(&self) -> Result<File, Error> {
         let path = self.root.join("ledger.lock");
         let io = |source| Error::Io { what: "lock", path: path.clone(), source };
-        let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let file = file.map_err(io)?;
+        let mut options = File::options();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let file = tracetee_os::open_with(&options, &path).map_err(io)?;
         for _ in 0..LOCK_TRIES {
-            // SAFETY: a valid descriptor; the lock goes with the file.
-            if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+            if tracetee_os::try_lock(&file).map_err(io)? {
                 return Ok(file);
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        Err(Error::io("lock", path))
+        Err(io(ErrorKind::WouldBlock.into()))
     }
 
     /// Deletes what killed processes have left. Captures that wait are the spool's.

@@ -6,6 +6,7 @@ use super::install::Install;
 use super::uploads::{Shared, Thread};
 use crate::drain::{LOWEST_PRIORITY, lower_priority};
 use crate::error::Error;
+use crate::own_threads::Own;
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub(super) fn start(shared: &Arc<Shared>, install: &Install) -> Result<Option<Th
     let (wake, woken) = bounded(1);
     let shared = Arc::clone(shared);
     let work = move || {
+        let _own = Own::register();
         // A fault of ours ends the uploads and nothing else.
         if catch_unwind(AssertUnwindSafe(|| run(&shared, &mut http, &woken))).is_err() {
             shared.say("the uploads ended by a fault of their own");
@@ -37,8 +39,10 @@ pub(super) fn start(shared: &Arc<Shared>, install: &Install) -> Result<Option<Th
     Ok(Some(Thread { wake, handle }))
 }
 
+#[allow(clippy::disallowed_methods, reason = "the pause is the app's, which sleeps as well")]
 fn run(shared: &Shared, http: &mut Http, woken: &Receiver<()>) {
     lower_priority(LOWEST_PRIORITY);
+    tracetee_os::block_write_signals();
     let first = Instant::now() + FIRST_PAUSE;
     loop {
         match woken.recv_deadline(first) {

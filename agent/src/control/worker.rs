@@ -11,7 +11,7 @@ use super::local::{Ask, Local};
 use super::machine::{Action, Input, Machine, State};
 use super::overhead::Overhead;
 use super::policy::{Device, Policy};
-use super::report::CaptureReport;
+use super::report::{CaptureReport, LostReport};
 use super::source::Source;
 use super::starts::Starts;
 use super::store::Store;
@@ -20,8 +20,7 @@ use super::uploads::Uploads;
 use super::vitals;
 use crate::error::Error;
 use crate::recorder::follow::Follower;
-use crate::recorder::{thread, writer};
-use crate::{capture, clock, drain};
+use crate::{capture, clock, drain, section};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -74,12 +73,12 @@ pub(crate) struct Worker {
     pub(super) follower: Follower,
     pub(super) triggers: Option<Triggers>,
     pub(super) overhead: Option<Overhead>,
-    /// Boot time of the last look at the tags, ms: they were ours then.
-    pub(super) tags_seen_ms: u64,
     pub(super) source_seen_ms: u64,
     pub(super) tag_resets: u64,
     pub(super) captures: u64,
     pub(super) captures_lost: u64,
+    /// The last of those, and how many there were then.
+    pub(super) last_lost: Option<(u64, LostReport)>,
     pub(super) last_capture: Option<CaptureReport>,
     /// What was on the screen when recording began.
     pub(super) screen: Option<String>,
@@ -132,11 +131,11 @@ impl Worker {
             follower: Follower::default(),
             triggers: None,
             overhead: None,
-            tags_seen_ms: 0,
             source_seen_ms: now.boot_ms,
             tag_resets: 0,
             captures: 0,
             captures_lost: 0,
+            last_lost: None,
             last_capture: None,
             screen: None,
             trouble: None,
@@ -154,7 +153,8 @@ impl Worker {
     /// How long it may sleep.
     pub(crate) fn pause(&self) -> Duration {
         match &self.machine.state {
-            State::Off(_) => IDLE,
+            State::Off(_) if self.local.is_none() => IDLE,
+            State::Off(_) => RECORDING,
             State::Armed(_) => RECORDING,
             State::Fired(_, kept) | State::Open(kept) => {
                 let left_ms = kept.until_boot_ms.saturating_sub(now().boot_ms);
@@ -216,12 +216,15 @@ impl Worker {
             }
         }
         self.look_at_local(now);
+        if self.local.is_some() {
+            self.tag_resets += capture::watch_tags();
+        }
         if !matches!(self.machine.state, State::Off(_)) {
             if !capture::is_open() {
                 // prctl(PR_SET_TSC), or the app's own doing.
                 self.take(now, Input::Abort("the process has ended the recording".to_owned()));
             }
-            self.look_at_tags(now);
+            self.tag_resets += capture::watch_tags();
             self.look_at_records(now);
             self.look_at_vitals(now);
             self.take_findings(now);
@@ -294,7 +297,9 @@ impl Worker {
         if let Some(triggers) = triggers {
             triggers.period_ns = vitals::period_ns();
         }
+        let mut dropped = 0;
         capture::look(|reader| {
+            dropped = reader.dropped();
             let wanted = triggers.as_ref().map(Triggers::wanted);
             follower.look(
                 reader,
@@ -308,7 +313,7 @@ impl Worker {
         });
         let our_ns = u64::try_from(drain::cpu_time().as_nanos()).unwrap_or(0) + drain::used_ns();
         if let Some(overhead) = &mut self.overhead {
-            overhead.note(now.boot_ms, self.follower.records, our_ns);
+            overhead.note(now.boot_ms, self.follower.records, dropped, our_ns);
         }
     }
 
@@ -323,26 +328,13 @@ impl Worker {
         }
     }
 
-    fn look_at_tags(&mut self, now: Now) {
-        for reset in capture::watch_tags() {
-            self.tag_resets += 1;
-            let ms = now.boot_ms.saturating_sub(self.tags_seen_ms);
-            note_in_trace(&format!(
-                "tracetee: the system set the tags to {:#x} within the last {ms} ms; sections \
-                 since may be missing, they are forced again",
-                reset.to
-            ));
-        }
-        self.tags_seen_ms = now.boot_ms;
-    }
-
     fn look_at_overhead(&mut self, now: Now) {
         let Some(percent) = self.overhead.as_ref().and_then(Overhead::percent) else { return };
         let limit = self.machine.policy.budget().cpu_percent;
         if percent > limit {
             let reason =
                 format!("over budget: {percent:.2} % of a processor, {limit} % are allowed");
-            note_in_trace(&format!("tracetee: {reason}; the window is closed"));
+            section::note(&format!("tracetee: {reason}; the window is closed"));
             self.take(now, Input::Abort(reason));
         }
     }
@@ -352,7 +344,7 @@ impl Worker {
         for finding in findings {
             let input = match finding {
                 Finding::Fired { window, why, from_ns, to_ns } => {
-                    note_in_trace(&format!("tracetee: {why}"));
+                    section::note(&format!("tracetee: {why}"));
                     Input::Fired { window, why, from_ns, to_ns }
                 }
                 Finding::Ended { window, at_ns } => Input::Ended { window, at_ns },
@@ -385,6 +377,7 @@ impl Worker {
             }
         }
         self.seal();
+        self.note_lost();
         if !matches!(self.machine.state, State::Open(_))
             && let Some(unwanted) = self.streaming.take()
         {
@@ -429,17 +422,20 @@ impl Worker {
         }
     }
 
+    /// Remembers why the last capture was lost: a later one may be kept.
+    fn note_lost(&mut self) {
+        let is_known = self.last_lost.as_ref().map_or(0, |(count, _)| *count) == self.captures_lost;
+        if !is_known
+            && let Some(CaptureReport { window, why, error: Some(reason), .. }) = &self.last_capture
+        {
+            let (window, why, reason) = (window.clone(), why.clone(), reason.clone());
+            self.last_lost = Some((self.captures_lost, LostReport { window, why, reason }));
+        }
+    }
+
     pub(super) fn note_trouble(&mut self, trouble: Option<String>) {
         if trouble.is_some() {
             self.trouble = trouble;
         }
-    }
-}
-
-/// Puts an instant of ours into what is recorded, on the calling thread.
-fn note_in_trace(text: &str) {
-    if let Some(state) = thread::current() {
-        let text: String = text.chars().take(512).collect();
-        writer::record(state, format!("I|{}|{text}", std::process::id()).as_bytes());
     }
 }

@@ -62,6 +62,10 @@ pub(crate) trait Memory {
     fn words(&self, index: u32) -> *const AtomicU64;
     /// The counter that hands out blocks.
     fn tickets(&self) -> &AtomicU64;
+    /// Makes a block's header accessible, before it is looked at for the first time.
+    fn reach(&self, _index: u32) -> Result<(), Loss> {
+        Ok(())
+    }
     /// Makes a block that was never used fit for being written to.
     fn back(&self, index: u32) -> bool;
     /// Counts records of the thread with that entry as overwritten.
@@ -117,9 +121,11 @@ impl<M: Memory> Blocks<M> {
         let mut skipped = 0;
         for _ in 0..count.saturating_mul(2) {
             // ORDERING: Relaxed, both; tickets hand out indices, a block's content is published by
-            // its own lease word. The check keeps a full pool's counter where it is.
-            if self.mode != Mode::Ring && tickets.load(Ordering::Relaxed) >= u64::from(count) {
-                return Err(Loss::PoolFull);
+            // its own lease word. The check keeps a full pool's counter where it is, and so does that
+            // of one that cannot grow just now.
+            if self.mode != Mode::Ring {
+                let next = u32::try_from(tickets.load(Ordering::Relaxed)).ok();
+                self.memory.reach(next.filter(|&next| next < count).ok_or(Loss::PoolFull)?)?;
             }
             let ticket = tickets.fetch_add(1, Ordering::Relaxed);
             if self.mode != Mode::Ring && ticket >= u64::from(count) {
@@ -127,9 +133,19 @@ impl<M: Memory> Blocks<M> {
             }
             #[allow(clippy::cast_possible_truncation, reason = "below the count")]
             let index = (ticket % u64::from(count)) as u32;
+            self.memory.reach(index)?;
             let header = self.memory.header(index);
-            // ORDERING: Relaxed, acted upon only by the compare_exchange in `reset`.
-            let word = header.lease.load(Ordering::Relaxed);
+            // ORDERING: Acquire, pairs with the Release of whoever has leased the block: with its word
+            // the ticket is seen by which it was leased.
+            let word = header.lease.load(Ordering::Acquire);
+            // This thread was stopped after it took its ticket, and the ring has gone round since: the
+            // block may be one of the newest. Other modes hand each block out once, whoever else has
+            // drawn a ticket meanwhile.
+            if self.mode == Mode::Ring
+                && tickets.load(Ordering::Relaxed) > ticket + u64::from(count)
+            {
+                continue;
+            }
             match state_of(word) {
                 RESETTING => continue,
                 // Idle threads keep their blocks until they hold half of the pool.

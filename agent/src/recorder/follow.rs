@@ -316,7 +316,7 @@ mod tests {
                 }
             }
         });
-        assert!(session::close());
+        assert!(session::close(&pool));
         (seen.into_values().collect(), follower.records)
     }
 

@@ -1,11 +1,124 @@
 //! Who is inside the recorder, and how a closer makes sure that nobody is.
 //!
-//! A thread says "inside" with a plain store to a flag of its own and then looks at the session; a
-//! closer changes the session and then looks at the flags. Between store and look both need a
+//! A thread says "inside" with a plain store to a place of its own and then looks at the session; a
+//! closer changes the session and then looks at those places. Between store and look both need a
 //! full barrier, or each could miss the other. The closer's may be `membarrier(2)`, which puts a
 //! barrier into every running thread: then the threads need none.
+//!
+//! An entry that is never left (its frame went by `longjmp`, `pthread_exit` or cancellation, out of
+//! a signal handler that interrupted it) is known by its frame: each entry leaves a mark on its
+//! stack and notes the address. Frames that live never overlap, and nobody writes into them; so an
+//! entry whose mark has been overwritten, or lies within a later frame, is *abandoned*. That holds
+//! for alternate signal stacks and for coroutines' stacks as well. A mark that is still there says
+//! nothing; the entry is then taken for a live one, and the thread goes on at the next level.
 
-use super::sync::{AtomicU32, Ordering, compiler_fence, fence};
+use super::sync::{AtomicU32, AtomicUsize, Ordering, compiler_fence, fence};
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+
+/// How many entries of one thread may be inside at once: the thread's own, a signal handler's that
+/// interrupted it, and one that interrupted that handler.
+pub(crate) const LEVELS: usize = 3;
+
+/// Where one thread notes its entries.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    /// By level: the address of the entry's mark; 0 while there is none.
+    frames: [AtomicUsize; LEVELS],
+    /// By level: the session that the entry has seen. It touches no other session's pool.
+    sessions: [AtomicU32; LEVELS],
+}
+
+impl Inside {
+    #[cfg(not(loom))]
+    pub(crate) const fn new() -> Self {
+        Self {
+            frames: [const { AtomicUsize::new(0) }; LEVELS],
+            sessions: [const { AtomicU32::new(0) }; LEVELS],
+        }
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
+        Self {
+            frames: std::array::from_fn(|_| AtomicUsize::new(0)),
+            sessions: std::array::from_fn(|_| AtomicU32::new(0)),
+        }
+    }
+
+    /// The two places of a level, the last for one that is too large.
+    #[inline(always)]
+    fn level(&self, level: usize) -> (&AtomicUsize, &AtomicU32) {
+        let ([first, second, third], [of_first, of_second, of_third]) =
+            (&self.frames, &self.sessions);
+        match level {
+            0 => (first, of_first),
+            1 => (second, of_second),
+            _ => (third, of_third),
+        }
+    }
+
+    /// The address that the entry at `level` has noted, 0 when there is none.
+    #[inline(always)]
+    pub(crate) fn frame(&self, level: usize) -> usize {
+        // ORDERING: Relaxed; for the thread itself.
+        self.level(level).0.load(Ordering::Relaxed)
+    }
+
+    /// The session that the last entry at `level` has seen.
+    pub(crate) fn session(&self, level: usize) -> u32 {
+        // ORDERING: Relaxed; for the thread itself, or for who has seen the entry (`is_inside`).
+        self.level(level).1.load(Ordering::Relaxed)
+    }
+
+    /// What a mark of `level` holds: a value that hardly anything else on a stack has.
+    #[inline(always)]
+    pub(crate) fn token(&self, level: usize) -> usize {
+        std::ptr::from_ref(self.level(level).0) as usize
+    }
+
+    /// Whether the entry at `level`, if there is one, is abandoned. Asked by the thread itself,
+    /// whose present entry has `mark`; `read` gives the word at an address, if it can be read.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn is_abandoned(
+        &self,
+        level: usize,
+        mark: &Mark,
+        read: impl FnOnce(usize) -> Option<usize>,
+    ) -> bool {
+        let frame = self.frame(level);
+        let deeper = 0u8;
+        // From here up to the present mark the stack is that of live frames.
+        let (low, high) = (&raw const deeper as usize, mark.address());
+        if frame == 0 || frame == high || frame > low && frame < high {
+            return frame != 0;
+        }
+        read(frame).is_some_and(|word| word != self.token(level))
+    }
+}
+
+/// What an entry leaves in its frame, from before it enters until it has left.
+#[derive(Debug)]
+pub(crate) struct Mark(UnsafeCell<MaybeUninit<usize>>);
+
+impl Mark {
+    #[inline(always)]
+    pub(crate) const fn new() -> Self {
+        Self(UnsafeCell::new(MaybeUninit::uninit()))
+    }
+
+    #[inline(always)]
+    pub(crate) fn address(&self) -> usize {
+        self.0.get().expose_provenance()
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&self, token: usize) {
+        // SAFETY: the mark's own word, which its thread alone touches.
+        unsafe { self.0.get().write_volatile(MaybeUninit::new(token)) };
+    }
+}
 
 /// The gate.
 #[derive(Debug)]
@@ -27,41 +140,56 @@ impl Gate {
         Self { session: AtomicU32::new(0), fences: AtomicU32::new(1) }
     }
 
-    /// Marks the calling thread, whose flag is `busy`, as inside. Returns how deep it was: a
-    /// signal handler may interrupt it inside.
-    #[inline]
-    pub(crate) fn enter(&self, busy: &AtomicU32) -> u32 {
-        // ORDERING: Relaxed, only this thread writes it. The fence keeps the store before the
-        // loads that follow (the session, the lane's); it pairs with the one in `barrier`.
-        let depth = busy.load(Ordering::Relaxed);
-        busy.store(depth + 1, Ordering::Relaxed);
+    /// Enters at a level that is free (or whose entry is abandoned); `mark` stays in the caller's
+    /// frame until it has left. Returns the session that the entry belongs to, 0 when there is
+    /// none, or when it changed just now; [`Gate::leave`] follows in any case.
+    #[inline(always)]
+    pub(crate) fn enter(&self, inside: &Inside, level: usize, mark: &Mark) -> u32 {
+        let (frame, of_level) = inside.level(level);
+        let session = self.session_hint();
+        if session == 0 {
+            return 0;
+        }
+        mark.set(inside.token(level));
+        // ORDERING: Relaxed; published by the frame.
+        of_level.store(session, Ordering::Relaxed);
+        // ORDERING: Release, pairs with the Acquire in `is_inside`: whoever sees the entry sees its
+        // session. The fence keeps the store before the loads that follow (the session, the
+        // lane's); it pairs with the one in `barrier`.
+        frame.store(mark.address(), Ordering::Release);
+        // ORDERING: Relaxed; published with the session.
         if self.fences.load(Ordering::Relaxed) == 0 {
             // The closer's membarrier stands in for the fence.
             compiler_fence(Ordering::SeqCst);
         } else {
             fence(Ordering::SeqCst);
         }
-        depth
+        if self.session() == session { session } else { 0 }
     }
 
-    /// Marks it as back at `depth`.
-    #[inline]
-    pub(crate) fn leave(busy: &AtomicU32, depth: u32) {
+    /// The entry at `level` ends.
+    #[inline(always)]
+    pub(crate) fn leave(inside: &Inside, level: usize) {
         // ORDERING: Release, pairs with the Acquire in `is_inside`: whoever sees the thread
         // outside sees all that it wrote.
-        busy.store(depth, Ordering::Release);
+        inside.level(level).0.store(0, Ordering::Release);
     }
 
-    /// Whether the thread with that flag is inside. Only after [`Gate::barrier`].
-    pub(crate) fn is_inside(busy: &AtomicU32) -> bool {
-        // ORDERING: Acquire, pairs with the Release in `leave`.
-        busy.load(Ordering::Acquire) != 0
+    /// Whether a thread is inside with an entry that belongs to `session`. Only after
+    /// [`Gate::barrier`].
+    pub(crate) fn is_inside(inside: &Inside, session: u32) -> bool {
+        (0..LEVELS).any(|level| {
+            let (frame, of_level) = inside.level(level);
+            // ORDERING: Acquire, pairs with the Release in `enter` and `leave`; Relaxed, after it.
+            frame.load(Ordering::Acquire) != 0 && of_level.load(Ordering::Relaxed) == session
+        })
     }
 
     /// Between changing what threads look at when they enter and asking whether they are inside.
     pub(crate) fn barrier(&self, membarrier: impl FnOnce()) {
         // ORDERING: SeqCst, the other half of `enter`'s.
         fence(Ordering::SeqCst);
+        // ORDERING: Relaxed; the closer has set it itself.
         if self.fences.load(Ordering::Relaxed) == 0 {
             membarrier();
         }
@@ -69,20 +197,21 @@ impl Gate {
 
     /// Opens with a new session. `fences`: whether threads have to fence.
     pub(crate) fn open(&self, session: u32, fences: bool) {
+        // ORDERING: Relaxed; published by the session.
         self.fences.store(u32::from(fences), Ordering::Relaxed);
         // ORDERING: Release, pairs with the Acquire in `session`: publishes the pool.
         self.session.store(session, Ordering::Release);
     }
 
     /// The session in force.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn session(&self) -> u32 {
         // ORDERING: Acquire, pairs with the Release in `open`.
         self.session.load(Ordering::Acquire)
     }
 
     /// The same, for who does not act on it before entering.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn session_hint(&self) -> u32 {
         // ORDERING: Relaxed; a hint.
         self.session.load(Ordering::Relaxed)

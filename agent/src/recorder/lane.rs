@@ -7,7 +7,7 @@
 use super::blocks::{Blocks, Lease, Memory};
 use super::layout::{BlockHeader, Segment};
 use super::sync::Anchor;
-use super::sync::{AtomicU32, AtomicU64, Ordering};
+use super::sync::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 use std::cell::Cell;
 
 /// One lane.
@@ -15,7 +15,7 @@ use std::cell::Cell;
 pub(crate) struct Lane {
     /// The session that the block belongs to: 0 when another thread wants the block to be given up.
     pub(crate) session: AtomicU32,
-    /// The session that the block was leased in; 0 for none.
+    /// The session that the block was leased in; 0 for none. Set after `lease`, which it vouches for.
     leased_in: Cell<u32>,
     cursor: Cell<*const AtomicU64>,
     end: Cell<*const AtomicU64>,
@@ -28,11 +28,14 @@ pub(crate) struct Lane {
     max_delta: Cell<u64>,
     /// Ticks are the hardware counter's.
     counter: Cell<bool>,
-    /// Records in the present segment.
+    /// Records in the present segment; [`UNKNOWN`] when its thread was stopped while it counted.
     records: Cell<u32>,
     sequence: Cell<u32>,
     lease: Cell<Lease>,
 }
+
+/// A number of records that has to be counted.
+const UNKNOWN: u32 = u32::MAX;
 
 impl Lane {
     #[cfg(not(loom))]
@@ -63,11 +66,23 @@ impl Lane {
         }
     }
 
-    /// Forgets everything; for a state that gets a new thread.
-    pub(crate) fn forget(&self) {
+    /// Begins anew for another thread. A block that the former one has left is given back with the
+    /// next lease ([`Lane::end`]); `is_whole`: that thread was outside the recorder when it ended.
+    pub(crate) fn hand_on(&self, is_whole: bool) {
+        // ORDERING: Relaxed; the lane is its new thread's alone.
         self.session.store(0, Ordering::Relaxed);
-        self.leased_in.set(0);
         self.sequence.set(0);
+        if !is_whole {
+            self.records.set(UNKNOWN);
+        }
+    }
+
+    /// Leaves a block in the middle of a record, or of anything else, that its thread never
+    /// finishes: the fields may be torn. Only committed records count.
+    pub(crate) fn abandon<M: Memory>(&self, blocks: &Blocks<M>, session: u32) {
+        self.records.set(UNKNOWN);
+        self.leave_gap();
+        self.end(blocks, session, false);
     }
 
     /// Whether ticks are the hardware counter's.
@@ -121,6 +136,24 @@ impl Lane {
         self.commit(cursor);
     }
 
+    /// Half a record, as a thread leaves it that is stopped in the middle: `words` words of it stand
+    /// behind what is committed, and the cursor may be past them or not.
+    ///
+    /// # Safety
+    /// The lane has room for them.
+    #[cfg(any(test, loom))]
+    pub(crate) unsafe fn append_half(&self, words: usize, moves: bool) {
+        let mut cursor = self.cursor.get();
+        for _ in 0..words {
+            // SAFETY: as the caller promises.
+            cursor = unsafe { self.push(cursor, u64::MAX) };
+        }
+        if moves {
+            self.cursor.set(cursor);
+            self.records.set(self.records.get() + 1);
+        }
+    }
+
     /// Appends a note, words and all. `false` when there is no room.
     pub(crate) fn append_note(&self, words: &[u64]) -> bool {
         if !self.has_room(words.len()) {
@@ -151,6 +184,11 @@ impl Lane {
         segment: Segment,
         max_delta: u64,
     ) {
+        self.lease.set(lease);
+        // A signal handler that leaves this thread's frames for good finds the lease whole.
+        compiler_fence(Ordering::SeqCst);
+        self.leased_in.set(session);
+        compiler_fence(Ordering::SeqCst);
         let first = blocks.memory.words(lease.index);
         self.first.set(first);
         // SAFETY: `used` and the words of a block are within it.
@@ -160,12 +198,11 @@ impl Lane {
         self.header.set(std::ptr::from_ref(blocks.memory.header(lease.index)));
         self.counter.set(segment.counter);
         self.records.set(0);
-        self.lease.set(lease);
         self.set_anchor(Anchor { tick: segment.tick, boot_ns: segment.boot_ns }, max_delta);
         self.sequence.set(segment.sequence);
         blocks.segment_begins(lease, segment.entry);
         self.append_note(&segment.to_words());
-        self.leased_in.set(session);
+        compiler_fence(Ordering::SeqCst);
         // ORDERING: Relaxed; the thread is inside the recorder all this time.
         self.session.store(session, Ordering::Relaxed);
     }
@@ -176,9 +213,12 @@ impl Lane {
         if self.leased_in.replace(0) != session {
             return;
         }
+        compiler_fence(Ordering::SeqCst);
         self.session.store(0, Ordering::Relaxed);
         let lease = self.lease.get();
-        blocks.segment_ends(lease, self.records.get());
+        if self.records.get() != UNKNOWN {
+            blocks.segment_ends(lease, self.records.get());
+        }
         if is_full { blocks.close(lease) } else { blocks.give_back(lease) }
     }
 

@@ -1,4 +1,5 @@
-//! The recorder's memory: one flat region without pointers, in anonymous memory or in a file.
+//! The recorder's memory: one flat region without pointers, in a file; in the process its blocks are
+//! mapped in pieces ([`super::extents`]), of the file or of anonymous memory.
 //!
 //! ```text
 //! 0        header (PoolHeader)
@@ -20,7 +21,7 @@ use super::sync::{AtomicU8, AtomicU32, AtomicU64};
 /// First bytes of a pool.
 pub(crate) const MAGIC: [u8; 8] = *b"TTPOOL\0\x01";
 /// Changes whenever this file's structures do.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// Where the metadata starts.
 pub(crate) const META_OFFSET: usize = 4096;
 /// Where the thread entries start.
@@ -50,11 +51,15 @@ pub enum Loss {
     Nested = 2,
     /// More threads record at once than [`super::thread::MAX_THREADS`].
     TooManyThreads = 3,
+    /// The thread left the recorder in the middle: a signal handler that interrupted it jumped out,
+    /// or ended the thread.
+    Abandoned = 4,
 }
 
 impl Loss {
     /// All of them, by index.
-    pub const ALL: [Self; 4] = [Self::PoolFull, Self::NoSpace, Self::Nested, Self::TooManyThreads];
+    pub const ALL: [Self; 5] =
+        [Self::PoolFull, Self::NoSpace, Self::Nested, Self::TooManyThreads, Self::Abandoned];
 
     /// Its name in reports.
     #[must_use]
@@ -64,6 +69,7 @@ impl Loss {
             Self::NoSpace => "no_space_on_disk",
             Self::Nested => "nested_signal_handlers",
             Self::TooManyThreads => "too_many_threads",
+            Self::Abandoned => "left_by_signal_handlers",
         }
     }
 }

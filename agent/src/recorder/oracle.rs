@@ -6,7 +6,7 @@
 
 use super::blocks::{Blocks, Memory};
 use super::copy::copy;
-use super::gate::Gate;
+use super::gate::{Gate, Inside, Mark};
 use super::lane::Lane;
 use super::layout::{
     BlockHeader, Form, Loss, Mode, NOTE_SEGMENT, SEGMENT_WORDS, Segment, record_word, record_words,
@@ -126,6 +126,19 @@ impl Core {
         Ok(())
     }
 
+    fn abandon(&self, lane: &Lane, words: usize, moves: bool, is_gone: bool) {
+        if lane.holds(1, words) {
+            // SAFETY: there is room for them.
+            unsafe { lane.append_half(words, moves) };
+        }
+        if is_gone {
+            // The next thread's first lease gives the block back.
+            lane.hand_on(false);
+        } else {
+            lane.abandon(&self.blocks, 1);
+        }
+    }
+
     /// All records: tick, thread, bytes; in the order of their ticks.
     fn read(&self) -> Vec<(u64, usize, Vec<u8>)> {
         let mut records = Vec::new();
@@ -155,9 +168,24 @@ impl Core {
 
 #[derive(Debug, Clone)]
 enum Step {
-    Record { thread: usize, bytes: Vec<u8> },
-    End { thread: usize },
-    Kick { thread: usize },
+    Record {
+        thread: usize,
+        bytes: Vec<u8>,
+    },
+    End {
+        thread: usize,
+    },
+    Kick {
+        thread: usize,
+    },
+    /// It is stopped in the middle of a record for good, and goes on elsewhere; or another has its
+    /// state from then on.
+    Abandon {
+        thread: usize,
+        words: usize,
+        moves: bool,
+        is_gone: bool,
+    },
     Pause,
 }
 
@@ -167,6 +195,9 @@ fn step() -> impl Strategy<Value = Step> {
         20 => (0..THREADS, bytes).prop_map(|(thread, bytes)| Step::Record { thread, bytes }),
         2 => (0..THREADS).prop_map(|thread| Step::End { thread }),
         1 => (0..THREADS).prop_map(|thread| Step::Kick { thread }),
+        2 => (0..THREADS, 0usize..9, any::<bool>(), any::<bool>()).prop_map(
+            |(thread, words, moves, is_gone)| Step::Abandon { thread, words, moves, is_gone }
+        ),
         1 => Just(Step::Pause),
     ]
 }
@@ -185,6 +216,9 @@ fn play(core: &Core, steps: &[Step]) -> (Given, [u64; THREADS]) {
             },
             Step::End { thread } => core.lanes[*thread].end(&core.blocks, 1, false),
             Step::Kick { thread } => core.lanes[*thread].session.store(0, Ordering::Relaxed),
+            Step::Abandon { thread, words, moves, is_gone } => {
+                core.abandon(&core.lanes[*thread], *words, *moves, *is_gone);
+            }
             Step::Pause => tick += 2000,
         }
     }
@@ -202,7 +236,7 @@ const MAX_STEPS: usize = if cfg!(miri) { 60 } else { 600 };
 struct Shared {
     core: Core,
     gate: Gate,
-    busy: [AtomicU32; THREADS],
+    inside: [Inside; THREADS],
 }
 
 // SAFETY: each lane is used by its own thread; all else is atomic.
@@ -211,16 +245,17 @@ unsafe impl Sync for Shared {}
 impl Shared {
     /// As `writer::record`.
     fn record(&self, thread: usize, number: u64) -> bool {
-        let depth = self.gate.enter(&self.busy[thread]);
+        let mark = Mark::new();
+        assert_eq!(self.gate.enter(&self.inside[thread], 0, &mark), 1);
         let lane = &self.core.lanes[thread];
         let kick = |owner: u32| {
             self.core.lanes[owner as usize].session.store(0, Ordering::Relaxed);
             self.gate.barrier(|| {});
-            !Gate::is_inside(&self.busy[owner as usize])
+            !Gate::is_inside(&self.inside[owner as usize], 1)
         };
         let bytes = [number.to_le_bytes(), (number ^ u64::MAX).to_le_bytes()].concat();
         let done = self.core.record_with(lane, thread, number, &bytes, kick).is_ok();
-        Gate::leave(&self.busy[thread], depth);
+        Gate::leave(&self.inside[thread], 0);
         done
     }
 }
@@ -231,7 +266,7 @@ fn threads_that_come_and_go_and_a_reader_see_no_torn_record_and_lose_none_uncoun
     let core = Core::new(Mode::Ring, 6, 80);
     let gate = Gate::new();
     gate.open(1, true);
-    let shared = Shared { core, gate, busy: std::array::from_fn(|_| AtomicU32::new(0)) };
+    let shared = Shared { core, gate, inside: std::array::from_fn(|_| Inside::new()) };
     let is_whole = |bytes: &[u8]| {
         let (number, check) = bytes.split_first_chunk::<8>().unwrap();
         u64::from_le_bytes(*number) ^ u64::MAX == u64::from_le_bytes(check.try_into().unwrap())
@@ -243,9 +278,10 @@ fn threads_that_come_and_go_and_a_reader_see_no_torn_record_and_lose_none_uncoun
                 for number in 0..RECORDS {
                     assert!(shared.record(thread, number), "a ring drops nothing");
                     if number % 97 == 0 {
-                        let depth = shared.gate.enter(&shared.busy[thread]);
+                        let mark = Mark::new();
+                        shared.gate.enter(&shared.inside[thread], 0, &mark);
                         shared.core.lanes[thread].end(&shared.core.blocks, 1, false);
-                        Gate::leave(&shared.busy[thread], depth);
+                        Gate::leave(&shared.inside[thread], 0);
                     }
                 }
             });

@@ -5,6 +5,7 @@
 //! full disk would kill the app with SIGBUS; without space the record is dropped and counted.
 
 use super::blocks::{Blocks, Memory};
+use super::extents::{self, Extents};
 use super::layout::{
     BLOCK_HEADER_WORDS, BLOCKS_OFFSET, BlockHeader, Loss, MAGIC, META_BYTES, META_OFFSET, Mode,
     NAME_BYTES, PoolHeader, THREAD_ENTRIES, THREADS_OFFSET, ThreadEntry, VERSION,
@@ -15,6 +16,7 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A pool and its blocks.
@@ -23,9 +25,10 @@ pub(crate) type Pool = Blocks<Mapping>;
 /// The mapped region. Unmapped when dropped, which only its creator may do once no writer is left.
 #[derive(Debug)]
 pub(crate) struct Mapping {
-    /// The header, with everything else behind it.
+    /// The header, the metadata and the thread entries.
     base: *mut PoolHeader,
-    mapped_bytes: usize,
+    /// The blocks.
+    extents: Arc<Extents>,
     block_bytes: usize,
     block_count: u32,
     /// Behind the mapping, when it outlives the process; locked (flock) as long as we live.
@@ -56,48 +59,57 @@ pub(crate) struct Shape<'a> {
 }
 
 impl Mapping {
-    /// Pages are not touched, and a file that does not reuse its blocks stays sparse, until a block
-    /// is leased.
+    /// Blocks are mapped and pages touched when a block is leased, unless the mode reuses its blocks:
+    /// those are few, and are mapped and backed at once.
     fn create(shape: &Shape<'_>) -> Result<Self, Error> {
-        let block_count = u32::try_from(shape.capacity_bytes / u64::from(shape.block_bytes))
-            .unwrap_or(u32::MAX)
-            .clamp(1, u32::MAX / 2);
         let block_bytes = usize::try_from(shape.block_bytes).unwrap_or(usize::MAX);
-        let mapped_bytes = usize::try_from(block_count)
+        let reuses = shape.mode != Mode::Startup;
+        let block_count = block_count(shape)?;
+        let is_addressable = usize::try_from(block_count)
             .ok()
-            .and_then(|count| count.checked_mul(block_bytes)?.checked_add(BLOCKS_OFFSET))
-            .ok_or(Error::Config {
-                field: "recorder.capacity_kb",
-                reason: "larger than the address space".into(),
-            })?;
-        let file = shape.path.map(|path| create_file(path, mapped_bytes)).transpose()?;
-        let base = map(mapped_bytes, file.as_ref())?;
-        let path = shape.path.map(Path::to_owned);
-        // Blocks that are used again and again are few: all are backed at once.
-        let is_backed = file.is_none() || shape.mode != Mode::Startup;
+            .and_then(|count| count.checked_mul(block_bytes)?.checked_add(BLOCKS_OFFSET));
+        if is_addressable.is_none() {
+            let reason = "larger than the address space".into();
+            return Err(Error::Config { field: "recorder.capacity_kb", reason });
+        }
+        let extents = Extents::new(block_count, block_bytes, BLOCKS_OFFSET, reuses);
+        let file = shape.path.map(create_file).transpose()?;
+        let failed = |what, errno| {
+            // Nobody is to take it for a recorder's file.
+            let _ = shape.path.map(std::fs::remove_file);
+            let path = shape.path.unwrap_or(Path::new("(mmap)")).to_owned();
+            Error::Io { what, path, source: std::io::Error::from_raw_os_error(errno) }
+        };
+        if let Some(file) = &file {
+            size(file, &extents, reuses).map_err(|errno| failed("size", errno))?;
+        }
+        let base = extents::map(BLOCKS_OFFSET, file.as_ref(), 0);
+        let base = base.map_err(|errno| failed("map the recorder's memory", errno))?;
+        #[allow(clippy::cast_ptr_alignment, reason = "a mapping begins with a page")]
+        let base = base.cast::<PoolHeader>();
         let mut mapping = Self {
             base,
-            mapped_bytes,
+            extents: Arc::new(extents),
             block_bytes,
             block_count,
             file,
-            path,
-            is_backed,
-            entries_are_backed: is_backed,
+            path: shape.path.map(Path::to_owned),
+            is_backed: shape.path.is_none() || reuses,
+            entries_are_backed: shape.path.is_none() || reuses,
             unmap: true,
         };
+        let begun = mapping.extents.begin(mapping.file.as_ref());
+        begun.map_err(|errno| failed("map the recorder's memory", errno))?;
         let Some(file) = &mapping.file else { return Ok(mapping) };
         // Only what can be reserved again and again without harm is left for later.
-        let mut backed = if is_backed { mapped_bytes } else { THREADS_OFFSET + ENTRIES_PAGE };
+        let [_, all] = mapping.extents.ends();
+        let mut backed = if reuses { all } else { THREADS_OFFSET + ENTRIES_PAGE };
         if !allocate(file, 0, backed) && crate::errno::get() == libc::EOPNOTSUPP {
             backed = backed.max(BLOCKS_OFFSET);
             mapping.entries_are_backed = true;
         }
         if !reserve(file, 0, backed) {
-            let path = shape.path.unwrap_or(Path::new(""));
-            let error = Error::io("reserve space for", path);
-            let _ = std::fs::remove_file(path);
-            return Err(error);
+            return Err(failed("reserve space for", crate::errno::get()));
         }
         Ok(mapping)
     }
@@ -128,17 +140,17 @@ impl Mapping {
     }
 
     /// All of it, for [`super::reader::PoolReader`].
-    pub(crate) const fn region(&self) -> (*const PoolHeader, usize) {
-        (self.base, self.mapped_bytes)
+    pub(crate) fn region(&self) -> (*const PoolHeader, &Extents) {
+        (self.base, &self.extents)
     }
 
     fn at(&self, offset: usize) -> *mut u8 {
-        // SAFETY: callers give offsets inside the mapping.
+        // SAFETY: callers give offsets below BLOCKS_OFFSET.
         unsafe { self.base.cast::<u8>().add(offset) }
     }
 
     fn block(&self, index: u32) -> *mut u8 {
-        self.at(BLOCKS_OFFSET + usize::try_from(index).unwrap_or(0) * self.block_bytes)
+        self.extents.block(index)
     }
 }
 
@@ -169,9 +181,13 @@ impl Memory for Mapping {
         &self.pool_header().tickets
     }
 
+    fn reach(&self, index: u32) -> Result<(), Loss> {
+        self.extents.reach(index, self.file.as_ref())
+    }
+
     fn back(&self, index: u32) -> bool {
         let start = self.block(index);
-        let offset = start as usize - self.base as usize;
+        let offset = self.extents.offset_of(index);
         if let Some(file) = &self.file
             && !self.is_backed
             && !reserve(file, offset, self.block_bytes)
@@ -253,10 +269,10 @@ impl Pool {
 
     /// A second owner of the same mapping, for when the first must never unmap it.
     pub(crate) fn alias(&self) -> Self {
-        let Mapping { base, mapped_bytes, block_bytes, block_count, .. } = self.memory;
+        let Mapping { base, block_bytes, block_count, .. } = self.memory;
         let alias = Mapping {
             base,
-            mapped_bytes,
+            extents: Arc::clone(&self.memory.extents),
             block_bytes,
             block_count,
             file: None,
@@ -297,9 +313,14 @@ impl Pool {
     /// Counts a record that was not recorded, for the thread with that entry.
     #[cold]
     pub(crate) fn count_loss(&self, loss: Loss, entry: u32) {
+        self.count_losses(loss, entry, 1);
+    }
+
+    /// Counts several such records.
+    pub(crate) fn count_losses(&self, loss: Loss, entry: u32, records: u32) {
         if let Some(counter) = self.memory.entry(entry).dropped.get(loss as usize) {
             // ORDERING: Relaxed; a count publishes nothing.
-            counter.fetch_add(1, Ordering::Relaxed);
+            counter.fetch_add(records, Ordering::Relaxed);
         }
     }
 }
@@ -309,41 +330,57 @@ impl Drop for Mapping {
         if !self.unmap {
             return;
         }
-        // SAFETY: the mapping was made by `create` and nobody uses it any more: the creator drops
-        // a pool only after the writers have left (session::close) or never.
-        unsafe { libc::munmap(self.base.cast(), self.mapped_bytes) };
+        // The mapping was made by `create` and nobody uses it any more: the creator drops a pool only
+        // after the writers have left (session::close) or never.
+        extents::unmap(self.base.cast(), BLOCKS_OFFSET);
+        self.extents.unmap_all();
     }
 }
 
-fn create_file(path: &Path, bytes: usize) -> Result<File, Error> {
-    let io = |what, source| Error::Io { what, path: path.to_owned(), source };
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(|source| io("create", source))?;
+/// How many blocks a pool of that shape has: fewer where the process may not write so large a file.
+fn block_count(shape: &Shape<'_>) -> Result<u32, Error> {
+    let wanted = (shape.capacity_bytes / u64::from(shape.block_bytes)).max(1);
+    let limit = if shape.path.is_some() { tracetee_os::file_size_limit() } else { u64::MAX };
+    let fit = limit.saturating_sub(BLOCKS_OFFSET as u64) / u64::from(shape.block_bytes);
+    let least = if shape.mode == Mode::Startup { 1 } else { wanted.min(LEAST_REUSED) };
+    if fit < least {
+        let source = std::io::ErrorKind::FileTooLarge.into();
+        let path = shape.path.unwrap_or(Path::new("")).to_owned();
+        return Err(Error::Io {
+            what: "fit a recorder into the limit on the size of files (ulimit -f) at",
+            path,
+            source,
+        });
+    }
+    Ok(u32::try_from(wanted.min(fit)).unwrap_or(u32::MAX).min(u32::MAX / 2))
+}
+
+/// Gives the file its size: that of all its blocks, or, where the file system can extend it later,
+/// of the first.
+fn size(file: &File, extents: &Extents, at_once: bool) -> Result<(), i32> {
+    let [first, all] = extents.ends();
+    if !at_once {
+        match extents::extend(file, first) {
+            Err(libc::EOPNOTSUPP | libc::ENOSYS) => {}
+            result => return result,
+        }
+    }
+    let sized = tracetee_os::without_write_signals(|| file.set_len(all as u64));
+    sized.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+fn create_file(path: &Path) -> Result<File, Error> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600);
+    let file = tracetee_os::open_with(&options, path).map_err(|source| Error::Io {
+        what: "create",
+        path: path.to_owned(),
+        source,
+    })?;
     // Says that its process lives, whatever has become of the process id. A filesystem without
     // locks is no reason to fail: recovery then looks at the process id alone.
-    // SAFETY: a valid descriptor.
-    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
-    file.set_len(bytes as u64).map_err(|source| io("size", source))?;
+    let _ = tracetee_os::try_lock(&file);
     Ok(file)
-}
-
-fn map(bytes: usize, file: Option<&File>) -> Result<*mut PoolHeader, Error> {
-    let (flags, fd) = match file {
-        Some(file) => (libc::MAP_SHARED | libc::MAP_NORESERVE, file.as_raw_fd()),
-        None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1),
-    };
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a new mapping at an address of the kernel's choice.
-    let base = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, fd, 0) };
-    if base == libc::MAP_FAILED {
-        return Err(Error::io("map the recorder's memory", "(mmap)"));
-    }
-    Ok(base.cast())
 }
 
 /// Has the kernel map a block's pages in one go; otherwise each would cost a page fault. Before
@@ -355,6 +392,9 @@ fn populate(start: *mut u8, bytes: usize) {
     unsafe { libc::madvise(start.cast(), bytes, MADV_POPULATE_WRITE) };
     errno.restore();
 }
+
+/// Blocks that a mode needs that reuses them, as `config` checks.
+const LEAST_REUSED: u64 = 4;
 
 /// How many bytes of thread entries are backed at once.
 const ENTRIES_PAGE: usize = 4096;
@@ -379,8 +419,10 @@ fn reserve(file: &File, offset: usize, len: usize) -> bool {
         let mut at = 0;
         while done && at < len {
             let chunk = usize::try_from(len - at).unwrap_or(0).min(ZEROS.len());
-            // SAFETY: the buffer holds `chunk` bytes; the range is new, nothing is overwritten.
-            let put = unsafe { libc::pwrite64(fd, ZEROS.as_ptr().cast(), chunk, offset + at) };
+            let put = tracetee_os::without_write_signals(|| {
+                // SAFETY: the buffer holds `chunk` bytes; the range is new, nothing is overwritten.
+                unsafe { libc::pwrite64(fd, ZEROS.as_ptr().cast(), chunk, offset + at) }
+            });
             done = put > 0;
             at += i64::try_from(put).unwrap_or(0);
         }

@@ -5,13 +5,13 @@
 //! a count, never a wild read. What the blocks hold is [`super::snapshot`]'s.
 
 use super::blocks::{Memory, RESETTING, generation_of, state_of};
+use super::extents::{Extents, FIRST_BYTES, read_nothing_ahead};
 use super::layout::{
     BLOCK_HEADER_WORDS, BLOCKS_OFFSET, BlockHeader, Loss, MAGIC, META_BYTES, META_OFFSET, Mode,
     NAME_BYTES, PoolHeader, THREAD_ENTRIES, THREADS_OFFSET, ThreadEntry, VERSION,
 };
 use super::pool::Pool;
 use crate::error::Error;
-use std::fs::File;
 use std::marker::PhantomData;
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -32,7 +32,7 @@ impl PoolFile {
     /// this version.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let io = |what, source| Error::Io { what, path: path.to_owned(), source };
-        let file = File::open(path).map_err(|error| io("open", error))?;
+        let file = tracetee_os::open(path).map_err(|error| io("open", error))?;
         let bytes = file.metadata().map_err(|error| io("inspect", error))?.len();
         let bytes = usize::try_from(bytes).unwrap_or(0);
         let reason = |reason: String| Error::Pool { path: path.to_owned(), reason };
@@ -55,6 +55,7 @@ impl PoolFile {
             return Err(Error::io("map", path));
         }
         let pool = Self { base: base.cast(), bytes };
+        read_nothing_ahead(base, bytes.min(FIRST_BYTES));
         pool.reader().validate().map_err(reason)?;
         Ok(pool)
     }
@@ -62,7 +63,11 @@ impl PoolFile {
     /// A reader of it.
     #[must_use]
     pub const fn reader(&self) -> PoolReader<'_> {
-        PoolReader { base: self.base, bytes: self.bytes, lifetime: PhantomData }
+        PoolReader {
+            base: self.base,
+            blocks: Region::File { bytes: self.bytes },
+            lifetime: PhantomData,
+        }
     }
 }
 
@@ -77,8 +82,17 @@ impl Drop for PoolFile {
 #[derive(Debug, Clone, Copy)]
 pub struct PoolReader<'a> {
     base: *const PoolHeader,
-    bytes: usize,
+    blocks: Region<'a>,
     lifetime: PhantomData<&'a ()>,
+}
+
+/// Where the blocks are.
+#[derive(Debug, Clone, Copy)]
+enum Region<'a> {
+    /// After the header, in a mapping of so many bytes.
+    File { bytes: usize },
+    /// Where the running pool has mapped them.
+    Live(&'a Extents),
 }
 
 /// What a pool knows of a thread besides its records.
@@ -96,8 +110,8 @@ pub(crate) struct ThreadFacts {
 
 impl<'a> PoolReader<'a> {
     pub(crate) fn of(pool: &'a Pool) -> Self {
-        let (base, bytes) = pool.memory.region();
-        Self { base, bytes, lifetime: PhantomData }
+        let (base, extents) = pool.memory.region();
+        Self { base, blocks: Region::Live(extents), lifetime: PhantomData }
     }
 
     fn validate(&self) -> Result<(), String> {
@@ -208,18 +222,32 @@ impl<'a> PoolReader<'a> {
             .collect()
     }
 
+    /// Records not recorded so far, for whatever reason.
+    pub(crate) fn dropped(&self) -> u64 {
+        let count = |facts: &ThreadFacts| facts.dropped.iter().sum::<u64>();
+        self.threads().iter().map(count).sum()
+    }
+
     /// How many blocks may hold records.
     #[must_use]
     pub fn blocks(&self) -> u32 {
         let header = self.pool_header();
-        let fit = (self.bytes - BLOCKS_OFFSET) / usize::try_from(header.block_bytes).unwrap_or(1);
-        let fit = u32::try_from(fit).unwrap_or(u32::MAX);
+        let block_bytes = usize::try_from(header.block_bytes).unwrap_or(1);
+        let fit = match self.blocks {
+            Region::File { bytes } => {
+                u32::try_from((bytes - BLOCKS_OFFSET) / block_bytes).unwrap_or(u32::MAX)
+            }
+            Region::Live(extents) => extents.mapped_blocks(),
+        };
         // ORDERING: Relaxed; each block is published by its own lease word.
         let tickets = header.tickets.load(Ordering::Relaxed);
         u32::try_from(tickets).unwrap_or(u32::MAX).min(header.block_count).min(fit)
     }
 
     fn block(&self, index: u32) -> *const u8 {
+        if let Region::Live(extents) = self.blocks {
+            return extents.block(index);
+        }
         let block_bytes = usize::try_from(self.pool_header().block_bytes).unwrap_or(0);
         let offset = BLOCKS_OFFSET + usize::try_from(index).unwrap_or(0) * block_bytes;
         // SAFETY: `blocks()` keeps the index within the region.

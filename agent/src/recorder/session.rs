@@ -2,6 +2,10 @@
 //!
 //! [`open`] and [`close`] are called under the capture's lock. Closing waits until no thread is
 //! inside the recorder; only then may the pool be unmapped.
+//!
+//! The gate lies in a page that the kernel empties in a child ([`prepare`]). So a child that was made
+//! past fork's handlers (by `clone` itself, as sandboxes and crash handlers do) finds no session,
+//! and writes nothing into its parent's recorder.
 
 use super::gate::Gate;
 use super::layout::Loss;
@@ -10,41 +14,117 @@ use super::thread;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Who is inside.
-pub(crate) static GATE: Gate = Gate::new();
+/// The gate of a process that has not recorded yet, or whose kernel empties no page in a child.
+static FIRST_GATE: Gate = Gate::new();
+static GATE: AtomicPtr<Gate> = AtomicPtr::new((&raw const FIRST_GATE).cast_mut());
 static LAST_SESSION: AtomicU32 = AtomicU32::new(0);
 /// The session's pool; set before the session, cleared never.
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
-/// Writers without a state of their own that are counting a loss right now.
-static STATELESS: AtomicU32 = AtomicU32::new(0);
 /// Boot time after which nothing is recorded any more.
 static DEADLINE_NS: AtomicU64 = AtomicU64::new(u64::MAX);
+/// The process that recorded last; 0 before.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// Losses of threads that have no state, or whose state is not theirs to use. The next thread that
+/// leases a block moves them to the pool; so does who looks at it.
+static UNPLACED: [AtomicU32; Loss::ALL.len()] = [const { AtomicU32::new(0) }; Loss::ALL.len()];
+
+/// Who is inside.
+#[inline(always)]
+pub(crate) fn gate() -> &'static Gate {
+    // ORDERING: Relaxed; changes once, before the first session, and both gates live for ever.
+    let gate = GATE.load(Ordering::Relaxed);
+    // SAFETY: a static, or a page of ours that is never unmapped.
+    unsafe { &*gate }
+}
+
+/// Moves the gate to a page that is empty in a child, once, before the first session. Under the
+/// caller's lock. Linux before 4.14 has no such pages; there [`is_another_process`] is asked with
+/// each lease.
+pub(super) fn prepare() {
+    const MADV_WIPEONFORK: libc::c_int = 18;
+    if cfg!(miri) {
+        return;
+    }
+    // SAFETY: asks for a number.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    let bytes = usize::try_from(page).unwrap_or(4096);
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let place = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+    if place == libc::MAP_FAILED {
+        return;
+    }
+    // SAFETY: the page that was just mapped.
+    if unsafe { libc::madvise(place, bytes, MADV_WIPEONFORK) } != 0 {
+        // SAFETY: as above; nobody else has it.
+        unsafe { libc::munmap(place, bytes) };
+        return;
+    }
+    let gate = place.cast::<Gate>();
+    // SAFETY: a page is larger, and aligned for anything.
+    unsafe { gate.write(Gate::new()) };
+    // ORDERING: Release, for the gate's own words; who still sees the first one finds no session.
+    GATE.store(gate, Ordering::Release);
+}
+
+/// Whether this process was made by `clone`, past fork's handlers, since it recorded: then nothing
+/// of what its parent recorded is its own.
+pub(crate) fn is_another_process() -> bool {
+    // ORDERING: Relaxed; set under the capture's lock.
+    let process = PROCESS.load(Ordering::Relaxed);
+    process != 0 && process != std::process::id()
+}
+
+/// Whether the kernel empties the gate in a child.
+fn is_wiped_in_child() -> bool {
+    !std::ptr::eq(gate(), &raw const FIRST_GATE)
+}
 
 /// How long [`close`] waits for a thread that is inside the recorder. It takes a stopped or
 /// starved thread to need more than some microseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// After how many looks (of 50 µs and more) it asks whether they who are inside still live.
+const LOOKS_PER_CALL: u32 = 20;
 
 /// Lets threads record into `pool`, which must stay valid until [`close`] says it is free, up to
 /// boot time `deadline_ns`.
 pub(crate) fn open(pool: *const Pool, deadline_ns: u64) {
+    if is_another_process() {
+        thread::forget_after_clone();
+    }
+    thread::release_gone();
     // ORDERING: Relaxed, all; published by the session.
+    PROCESS.store(std::process::id(), Ordering::Relaxed);
+    UNPLACED.iter().for_each(|count| count.store(0, Ordering::Relaxed));
     DEADLINE_NS.store(deadline_ns, Ordering::Relaxed);
-    POOL.store(pool.cast_mut(), Ordering::Relaxed);
+    // ORDERING: Release, pairs with the Acquire in `pool_of`: an entry of an earlier session that
+    // sees it sees that its session is over.
+    POOL.store(pool.cast_mut(), Ordering::Release);
     let session = LAST_SESSION.fetch_add(1, Ordering::Relaxed) + 1;
-    GATE.open(session, !membarrier_registered());
+    gate().open(session, !membarrier_registered());
 }
 
 /// The session in force, 0 for none.
-#[inline]
+#[inline(always)]
 pub(crate) fn current() -> u32 {
-    GATE.session_hint()
+    gate().session_hint()
 }
 
-/// The pool of the session, for a thread that is inside and has seen it in force.
-pub(crate) fn pool() -> &'static Pool {
+/// The pool of `session`, for a thread that is inside with it. `None` when that session is over: a
+/// closer that lost patience has left its pool to this thread, and others record into another.
+pub(crate) fn pool_of(session: u32) -> Option<&'static Pool> {
+    // ORDERING: Acquire, pairs with the Release in `open`.
+    let pool = POOL.load(Ordering::Acquire);
+    if session == 0 || gate().session() != session {
+        return None;
+    }
+    if !is_wiped_in_child() && is_another_process() {
+        // The session is left as it is: a child of vfork shares this memory with its parent.
+        return None;
+    }
     // SAFETY: set before the session; the closer frees it only after this thread has left.
-    // ORDERING: Relaxed; the caller's Acquire of the session came before.
-    unsafe { &*POOL.load(Ordering::Relaxed) }
+    Some(unsafe { &*pool })
 }
 
 #[inline]
@@ -58,28 +138,44 @@ pub(crate) fn deadline_ns() -> u64 {
 #[cold]
 pub(crate) fn deadline_passed(pool: &Pool) {
     pool.header().stop_boot_ns.store(deadline_ns(), Ordering::Relaxed);
-    GATE.close();
+    gate().close();
     crate::live::give_words_back();
 }
 
 /// Turns recording off without waiting, from wherever: later records are not recorded.
 pub(crate) fn switch_off() {
-    GATE.close();
+    gate().close();
 }
 
-/// Turns recording off and waits for the writers. `true` when the pool may be freed.
-pub(crate) fn close() -> bool {
-    GATE.close();
+/// Turns recording into `pool` off and waits for the writers. `true` when it may be freed.
+pub(crate) fn close(pool: &Pool) -> bool {
+    // ORDERING: Relaxed; changes under the caller's lock alone.
+    let session = LAST_SESSION.load(Ordering::Relaxed);
+    thread::heal_own(pool, session);
+    gate().close();
     barrier();
-    wait_until_outside(PATIENCE)
+    let is_free = wait_until_outside(PATIENCE);
+    thread::count_abandoned(pool, session);
+    place_losses(pool);
+    is_free
 }
 
-/// Waits until each thread that is inside the recorder has been outside, but not for ever.
+/// Waits until each thread that is inside the recorder has been outside, but not for ever. Who is
+/// gone is not waited for.
+#[allow(clippy::disallowed_methods, reason = "writers do not run while the device sleeps")]
 pub(crate) fn wait_until_outside(patience: Duration) -> bool {
+    // ORDERING: Relaxed; changes under the capture's lock alone.
+    let session = LAST_SESSION.load(Ordering::Relaxed);
     let deadline = Instant::now() + patience;
-    // ORDERING: Acquire, pairs with the Release in `count_stateless_loss`.
-    while STATELESS.load(Ordering::Acquire) != 0 || thread::all().any(thread::ThreadState::is_busy)
-    {
+    let mut looks = 0u32;
+    while thread::all().any(|thread| thread.is_inside(session)) {
+        looks += 1;
+        // A system call for each: not before a writer has had its time.
+        if looks.is_multiple_of(LOOKS_PER_CALL)
+            && thread::all().all(|thread| !thread.is_inside(session) || thread.is_gone())
+        {
+            return true;
+        }
         if Instant::now() > deadline {
             return false;
         }
@@ -90,24 +186,36 @@ pub(crate) fn wait_until_outside(patience: Duration) -> bool {
 
 /// Between changing what threads look at inside and asking whether one is inside.
 pub(crate) fn barrier() {
-    GATE.barrier(|| {
+    gate().barrier(|| {
         membarrier(MEMBARRIER_PRIVATE_EXPEDITED);
     });
 }
 
-/// Counts a record of a thread that got no state.
+/// Counts a record for which there is no thread's state to use.
 #[cold]
-pub(crate) fn count_stateless_loss() {
-    // ORDERING: SeqCst, the store-load pair of the gate's barrier; this path is rare.
-    STATELESS.fetch_add(1, Ordering::SeqCst);
-    if GATE.session() != 0 {
-        pool().count_loss(Loss::TooManyThreads, 0);
+pub(crate) fn count_unplaced_loss(loss: Loss) {
+    if current() != 0
+        && let Some(count) = UNPLACED.get(loss as usize)
+    {
+        // ORDERING: Relaxed; a count publishes nothing.
+        count.fetch_add(1, Ordering::Relaxed);
     }
-    STATELESS.fetch_sub(1, Ordering::Release);
+}
+
+/// Moves such losses to the pool of the session, as those of no thread in particular. The pool must
+/// not be freed meanwhile.
+pub(crate) fn place_losses(pool: &Pool) {
+    for (loss, count) in Loss::ALL.into_iter().zip(&UNPLACED) {
+        // ORDERING: Relaxed, both; counts.
+        if count.load(Ordering::Relaxed) != 0 {
+            pool.count_losses(loss, 0, count.swap(0, Ordering::Relaxed));
+        }
+    }
 }
 
 /// Writes down the present names of all threads that have recorded, as the kernel has them.
 pub(crate) fn note_thread_names(pool: &Pool) {
+    place_losses(pool);
     for (entry, tid) in thread::entries_in(current()) {
         let Ok(comm) = std::fs::read(format!("/proc/self/task/{tid}/comm")) else { continue };
         let mut name = [0; super::layout::NAME_BYTES];
@@ -119,9 +227,9 @@ pub(crate) fn note_thread_names(pool: &Pool) {
 
 /// After a fork, in the child: the parent's session is not ours.
 pub(crate) fn forget_after_fork() {
-    GATE.close();
+    gate().close();
     // ORDERING: Relaxed; the child has one thread.
-    STATELESS.store(0, Ordering::Relaxed);
+    PROCESS.store(std::process::id(), Ordering::Relaxed);
     thread::forget_all_after_fork();
 }
 

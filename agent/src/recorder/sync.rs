@@ -4,5 +4,5 @@
 
 pub(crate) use crate::clock::Anchor;
 pub(crate) use std::sync::atomic::{
-    AtomicU8, AtomicU32, AtomicU64, Ordering, compiler_fence, fence,
+    AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence,
 };

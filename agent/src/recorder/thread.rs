@@ -1,151 +1,67 @@
-//! What the recorder keeps for each thread that records, and how a thread finds it.
+//! The table of thread states, and how a thread finds its own.
 //!
 //! A pthread key holds the pointer: it is as fast as ELF TLS on bionic and glibc, allocates
 //! nothing (the states lie in a static table), works on Android where Rust's `thread_local!` would
-//! box a value inside the hook, and its destructor tells when the thread ends. A state is written
-//! by its own thread (and signal handlers on it) alone; other threads look at the atomics.
+//! box a value inside the hook, and its destructor tells when the thread ends.
+//!
+//! A thread may end without giving its state back (its last destructor records once more, or it
+//! ends by the system call itself). Such states are taken over by new threads, and freed when a
+//! session opens: the kernel says that their thread is gone.
 
-use super::gate::Gate;
-use super::lane::Lane;
-use super::layout::NAME_BYTES;
+use super::gate::{Gate, LEVELS, Mark};
+use super::layout::{Loss, NAME_BYTES};
 use super::pool::Pool;
-use super::{session, writer};
+pub(crate) use super::state::ThreadState;
+use super::{keys, session, writer};
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// How many threads can record at once. Each state is 256 bytes of zeroed memory, untouched until
 /// it is used. (Android refuses an app far fewer threads than this.)
 pub const MAX_THREADS: usize = 4096;
 
-/// One thread's state. What a record touches comes first.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(crate) struct ThreadState {
-    /// How deep the thread is inside the recorder: 0 outside, 1 recording, 2 in a signal handler
-    /// that interrupted that.
-    pub(crate) busy: AtomicU32,
-    in_use: AtomicBool,
-    /// Its records are not kept.
-    excluded: AtomicBool,
-    /// Buffer and stack depth of a teed write that is being passed on; see `proxy`.
-    pub(crate) passing: [AtomicUsize; 2],
-    /// For the thread itself, and for a signal handler that interrupts it inside.
-    lanes: [Lane; 2],
-    tid: AtomicI32,
-    incarnation: AtomicU32,
-    destructor_rounds: AtomicU32,
-    /// The thread's entry in the pool of session `entry_session`.
-    entry: AtomicU32,
-    entry_session: AtomicU32,
-}
-
-const _: () = assert!(size_of::<ThreadState>() <= 256);
-
-// SAFETY: the Cells of a state are touched by its own thread only (`current` hands it to nobody
-// else); everything that other threads read is atomic.
-unsafe impl Sync for ThreadState {}
-
-impl ThreadState {
-    const fn new() -> Self {
-        Self {
-            busy: AtomicU32::new(0),
-            in_use: AtomicBool::new(false),
-            excluded: AtomicBool::new(false),
-            passing: [const { AtomicUsize::new(0) }; 2],
-            lanes: [const { Lane::new() }; 2],
-            tid: AtomicI32::new(0),
-            incarnation: AtomicU32::new(0),
-            destructor_rounds: AtomicU32::new(0),
-            entry: AtomicU32::new(0),
-            entry_session: AtomicU32::new(0),
-        }
-    }
-
-    /// Whether the thread is inside the recorder, asked by another thread.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.in_use.load(Ordering::Relaxed) && Gate::is_inside(&self.busy)
-    }
-
-    #[inline]
-    pub(crate) fn lane(&self, depth: u32) -> Option<&Lane> {
-        self.lanes.get(depth as usize)
-    }
-
-    /// The kernel's id of the thread.
-    pub(crate) fn tid(&self) -> i32 {
-        // ORDERING: Relaxed; it changes only when the state changes hands.
-        self.tid.load(Ordering::Relaxed)
-    }
-
-    /// Which thread of this process it is, counted from 1.
-    pub(crate) fn incarnation(&self) -> u32 {
-        // ORDERING: Relaxed, as `tid`.
-        self.incarnation.load(Ordering::Relaxed)
-    }
-
-    /// The thread's entry in the pool of `session`; 0 when it has none there.
-    pub(crate) fn entry_in(&self, session: u32) -> u32 {
-        // ORDERING: Relaxed, both; own thread, or best effort for names.
-        if self.entry_session.load(Ordering::Relaxed) == session {
-            self.entry.load(Ordering::Relaxed)
-        } else {
-            0
-        }
-    }
-
-    /// The same, made if need be, by the thread itself inside the recorder.
-    pub(crate) fn make_entry(&self, session: u32, pool: &Pool) -> u32 {
-        // ORDERING: Relaxed; see `entry_in`.
-        if self.entry_session.load(Ordering::Relaxed) != session {
-            self.entry
-                .store(pool.memory.new_entry(self.incarnation(), self.tid()), Ordering::Relaxed);
-            self.entry_session.store(session, Ordering::Relaxed);
-        }
-        self.entry.load(Ordering::Relaxed)
-    }
-
-    /// Whether its records are not kept. Asked before it leases a block, so others pay nothing.
-    pub(crate) fn is_excluded(&self) -> bool {
-        // ORDERING: Relaxed; own thread only.
-        self.excluded.load(Ordering::Relaxed)
-    }
-
-    /// Has the thread lease a block anew for its next record, with its name as it is then.
-    pub(crate) fn kick(&self) {
-        for lane in &self.lanes {
-            // ORDERING: Relaxed; see `Lane::takes`.
-            lane.session.store(0, Ordering::Relaxed);
-        }
-    }
-}
+/// From so many states on, a new thread looks for those of threads that are gone: they hold blocks,
+/// too. Few processes have so many threads.
+const RECLAIM_FROM: usize = 128;
+/// How many states one attempt looks at, each by a system call.
+const RECLAIM_STEP: usize = 16;
+/// When all states are taken, one record in so many makes an attempt; the others are counted.
+const RECLAIM_EVERY: u32 = 64;
 
 /// What identifies a lane in a block's header.
-pub(crate) fn lane_number(state: &ThreadState, depth: u32) -> u32 {
+pub(crate) fn lane_number(state: &ThreadState, level: usize) -> u32 {
     let number =
         (std::ptr::from_ref(state) as usize - STATES.as_ptr() as usize) / size_of::<ThreadState>();
-    u32::try_from(number).unwrap_or(0) * 2 + depth
+    u32::try_from(number * 2 + level).unwrap_or(0)
 }
 
-/// Makes a lane give up its block; `true` when its thread is outside the recorder, so that it
-/// writes nothing more into it.
-pub(crate) fn take_from(lane_number: u32) -> bool {
+/// Makes a lane give up its block of `session`; `true` when its thread is outside the recorder, so
+/// that it writes nothing more into it.
+pub(crate) fn take_from(lane_number: u32, session: u32) -> bool {
     let Some(state) = STATES.get(lane_number as usize / 2) else { return false };
-    let Some(lane) = state.lane(lane_number % 2) else { return false };
+    let Some(lane) = state.lane(lane_number as usize % 2) else { return false };
     // ORDERING: Relaxed; the barrier orders it before the look at the thread.
     lane.session.store(0, Ordering::Relaxed);
     session::barrier();
-    !Gate::is_inside(&state.busy)
+    !state.is_inside(session)
 }
 
 static STATES: [ThreadState; MAX_THREADS] = [const { ThreadState::new() }; MAX_THREADS];
 /// No state from this index on was ever used.
 static USED: AtomicUsize = AtomicUsize::new(0);
+/// About how many states below that are free.
+static FREE: AtomicUsize = AtomicUsize::new(0);
+/// Where the next attempt to reclaim goes on.
+static RECLAIM_AT: AtomicUsize = AtomicUsize::new(0);
+/// Records that found the table full.
+static FULL: AtomicU32 = AtomicU32::new(0);
 static NEXT_INCARNATION: AtomicU32 = AtomicU32::new(1);
 /// The pthread key plus 1; 0 before it was made.
 static KEY: AtomicU32 = AtomicU32::new(0);
 
-/// Makes the pthread key, once in the life of the process. Called before recording starts.
+/// Makes the pthread key, once in the life of the process. Called before recording starts. Fails with an errno,
+/// also where others' keys are almost used up (see [`keys`]).
 pub(crate) fn prepare() -> Result<(), i32> {
     static MAKING: Mutex<()> = Mutex::new(());
     let is_made = || KEY.load(Ordering::Relaxed) != 0;
@@ -157,6 +73,7 @@ pub(crate) fn prepare() -> Result<(), i32> {
     if is_made() {
         return Ok(());
     }
+    keys::are_left()?;
     let mut key: libc::pthread_key_t = 0;
     // SAFETY: a place for the key and a destructor of the right type.
     let status = unsafe { libc::pthread_key_create(&raw mut key, Some(thread_ended)) };
@@ -168,6 +85,7 @@ pub(crate) fn prepare() -> Result<(), i32> {
     #[allow(clippy::useless_conversion, reason = "pthread_key_t is signed on Android")]
     #[allow(clippy::cast_sign_loss, reason = "pthread_key_t is signed on Android")]
     KEY.store((key as u32).wrapping_add(1), Ordering::Release);
+    session::prepare();
     Ok(())
 }
 
@@ -204,41 +122,91 @@ fn existing() -> Option<&'static ThreadState> {
 
 #[cold]
 fn attach() -> Option<&'static ThreadState> {
-    let (index, state) = STATES.iter().enumerate().find(|(_, state)| {
-        // ORDERING: Relaxed, a hint; Acquire, pairs with the Release in `thread_ended`: the former
-        // owner is done with the lanes.
-        !state.in_use.load(Ordering::Relaxed)
-            && state
-                .in_use
-                .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok()
-    })?;
-    // ORDERING: SeqCst, as the fence in `Gate::enter`: a closer that counts the states
-    // either sees this one, or this thread sees the session closed.
-    USED.fetch_max(index + 1, Ordering::SeqCst);
-    // ORDERING: Relaxed; nobody but this thread acts on the fields before it records, and then
-    // through the block that it leases.
-    let incarnation = NEXT_INCARNATION.fetch_add(1, Ordering::Relaxed);
-    state.incarnation.store(incarnation, Ordering::Relaxed);
+    let state = claim()?;
+    state.reset();
+    // ORDERING: Relaxed; published by the owner.
     state.tid.store(gettid(), Ordering::Relaxed);
-    state.destructor_rounds.store(0, Ordering::Relaxed);
-    state.excluded.store(false, Ordering::Relaxed);
-    state.entry_session.store(0, Ordering::Relaxed);
-    for lane in &state.lanes {
-        lane.forget();
-    }
+    let owner = NEXT_INCARNATION.fetch_add(1, Ordering::Relaxed);
     // SAFETY: a valid key; the value is a pointer to a static.
     let status = unsafe { libc::pthread_setspecific(key(), std::ptr::from_ref(state).cast()) };
     if status != 0 {
-        state.in_use.store(false, Ordering::Release);
+        give_back(state);
         return None;
     }
+    // ORDERING: Release, pairs with the Acquire in `reclaim`: the id is this thread's.
+    state.owner.store(owner, Ordering::Release);
     Some(state)
 }
 
+/// A state for a new thread: one that was given back, a new one, or that of a thread that is gone.
+fn claim() -> Option<&'static ThreadState> {
+    // ORDERING: Relaxed, but for SeqCst below; hints. A state's owner decides.
+    let used = USED.load(Ordering::Relaxed);
+    if FREE.load(Ordering::Relaxed) != 0
+        && let Some(state) = claim_free(used)
+    {
+        return Some(state);
+    }
+    if used >= RECLAIM_FROM {
+        let is_turn = used < MAX_THREADS
+            || FULL.fetch_add(1, Ordering::Relaxed).is_multiple_of(RECLAIM_EVERY);
+        if let Some(state) = is_turn.then(reclaim_some).flatten() {
+            return Some(state);
+        }
+    }
+    while USED.load(Ordering::Relaxed) < MAX_THREADS {
+        // ORDERING: SeqCst, as the fence in `Gate::enter`: a closer that counts the states either
+        // sees this one, or this thread sees the session closed.
+        let state = STATES.get(USED.fetch_add(1, Ordering::SeqCst))?;
+        if state.claim() {
+            return Some(state);
+        }
+    }
+    None
+}
+
+fn claim_free(used: usize) -> Option<&'static ThreadState> {
+    let state = STATES.iter().take(used).find(|state| state.claim());
+    // ORDERING: Relaxed, both; a hint.
+    match state {
+        Some(_) => {
+            _ = FREE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
+        }
+        None => FREE.store(0, Ordering::Relaxed),
+    }
+    state
+}
+
+/// Gives a state back for another thread.
+fn give_back(state: &ThreadState) {
+    state.free();
+    // ORDERING: Relaxed; a hint.
+    FREE.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Looks at the next few states for one that is free, or whose thread is gone.
+fn reclaim_some() -> Option<&'static ThreadState> {
+    // ORDERING: Relaxed, both; where it begins does not matter.
+    let used = USED.load(Ordering::Relaxed).clamp(1, MAX_THREADS);
+    let first = RECLAIM_AT.fetch_add(RECLAIM_STEP, Ordering::Relaxed);
+    let mut states =
+        (first..first.saturating_add(RECLAIM_STEP)).filter_map(|at| STATES.get(at % used));
+    states.find(|state| state.claim() || state.reclaim())
+}
+
+/// Frees all states whose thread is gone. While no session is open: what they hold is no longer
+/// anybody's.
+pub(crate) fn release_gone() {
+    for state in all().filter(|state| state.reclaim()) {
+        state.reset();
+        give_back(state);
+    }
+}
+
 /// How often the destructor asks to be called again before it acts, so that destructors of the
-/// app that record sections still find the state. POSIX guarantees 4 rounds.
-const DESTRUCTOR_ROUNDS: u32 = 2;
+/// app that record sections still find the state: it acts in the last of the 4 rounds that POSIX
+/// guarantees.
+const DESTRUCTOR_ROUNDS: u32 = 3;
 
 unsafe extern "C" fn thread_ended(state: *mut c_void) {
     // SAFETY: the key holds nothing but pointers into STATES.
@@ -251,8 +219,7 @@ unsafe extern "C" fn thread_ended(state: *mut c_void) {
         return;
     }
     writer::thread_ends(thread);
-    // ORDERING: Release, pairs with the Acquire in `attach`.
-    thread.in_use.store(false, Ordering::Release);
+    give_back(thread);
 }
 
 /// As long as it lives, nothing that its thread records is kept: what the agent's uploads do is not
@@ -291,12 +258,45 @@ pub(crate) fn current_name() -> [u8; NAME_BYTES] {
     name
 }
 
-/// All states in use.
+/// All states that a thread has, or had when it ended without giving it back.
 pub(crate) fn all() -> impl Iterator<Item = &'static ThreadState> {
-    // ORDERING: SeqCst, see `attach`; Relaxed, who attaches meanwhile finds the session as it is
+    // ORDERING: SeqCst, see `claim`; Relaxed, who attaches meanwhile finds the session as it is
     // then.
     let used = USED.load(Ordering::SeqCst);
-    STATES.iter().take(used).filter(|state| state.in_use.load(Ordering::Relaxed))
+    STATES.iter().take(used).filter(|state| state.owner.load(Ordering::Relaxed) != 0)
+}
+
+/// Makes good what entries of the calling thread have left that are abandoned. Before `session`,
+/// which `pool` belongs to, is closed.
+pub(crate) fn heal_own(pool: &Pool, session: u32) {
+    let Some(state) = existing() else { return };
+    let mark = Mark::new();
+    for level in 0..LEVELS {
+        if state.inside.is_abandoned(level, &mark, word_at) {
+            state.heal(level, state.inside.session(level), session, pool);
+            Gate::leave(&state.inside, level);
+        }
+    }
+}
+
+/// Counts the records of those that are inside with `session` and never finish them: their thread
+/// is gone, or the closer waits for it no longer.
+pub(crate) fn count_abandoned(pool: &Pool, session: u32) {
+    for state in all().filter(|state| state.is_inside(session)) {
+        pool.count_loss(Loss::Abandoned, state.entry_in(session));
+    }
+}
+
+/// The word at an address of the stack, if it can be read.
+pub(crate) fn word_at(address: usize) -> Option<usize> {
+    if !address.is_multiple_of(align_of::<usize>())
+        || !crate::readable::is_readable(address, size_of::<usize>())
+    {
+        return None;
+    }
+    let place = std::ptr::with_exposed_provenance::<usize>(address);
+    // SAFETY: readable and aligned; whatever lies there is a word.
+    Some(unsafe { place.read_volatile() })
 }
 
 /// `(entry, tid)` of the threads that have recorded in `session` and still live.
@@ -320,19 +320,30 @@ pub(crate) fn renamed(own: bool) {
 /// After a fork, in the child: only the calling thread is left, under a new id.
 pub(crate) fn forget_all_after_fork() {
     // ORDERING: Relaxed throughout; the child has one thread.
-    for state in &STATES {
-        if state.in_use.load(Ordering::Relaxed) {
-            state.busy.store(0, Ordering::Relaxed);
-            state.in_use.store(false, Ordering::Relaxed);
-        }
+    let used = USED.load(Ordering::Relaxed);
+    for state in STATES.iter().take(used) {
+        state.reset();
+        state.owner.store(0, Ordering::Relaxed);
     }
+    FREE.store(used, Ordering::Relaxed);
     if KEY.load(Ordering::Relaxed) != 0 {
         // SAFETY: a valid key; null makes the thread attach anew.
         unsafe { libc::pthread_setspecific(key(), std::ptr::null()) };
     }
 }
 
-fn gettid() -> i32 {
+/// In a child that was made past fork's handlers, before its first session: one of the states is that
+/// of its first thread, under another id, and nobody knows which. None of them is used by another.
+pub(crate) fn forget_after_clone() {
+    // ORDERING: Relaxed; looked at when the state's thread records next.
+    all().for_each(|state| state.tid.store(0, Ordering::Relaxed));
+}
+
+pub(super) fn gettid() -> i32 {
     // SAFETY: takes nothing, cannot fail.
     unsafe { libc::gettid() }
 }
+
+#[cfg(test)]
+#[path = "thread_tests.rs"]
+mod tests;

@@ -3,14 +3,14 @@
 //! Runs on the app's threads inside `write`. No allocation, no lock, no panic, no libc call that
 //! we hook; when there is no room the record is counted and the app goes on.
 
-use super::gate::Gate;
+use super::gate::{Gate, LEVELS, Mark};
 use super::lane::Lane;
 use super::layout::{
     ANCHOR_WORDS, Form, Loss, NOTE_THREAD_END, SEGMENT_WORDS, Segment, anchor_words, record_word,
     record_words,
 };
 use super::pool::Pool;
-use super::session::{self, GATE};
+use super::session::{self, gate};
 use super::thread::{self, ThreadState};
 use crate::clock::{self, Anchor};
 use crate::record::MAX_RECORD_BYTES;
@@ -26,24 +26,65 @@ pub(crate) fn record(state: &ThreadState, bytes: &[u8]) -> bool {
 /// Records `head` and `bytes`, at most [`MAX_RECORD_BYTES`] together, in the given form.
 #[inline(always)]
 pub(crate) fn record_as(state: &ThreadState, form: Form, head: &[u64], bytes: &[u8]) -> bool {
-    let depth = GATE.enter(&state.busy);
-    let session = GATE.session();
-    if session != 0 {
-        put(state, depth, session, form, head, bytes);
+    if state.inside.frame(0) != 0 {
+        return record_within(state, form, head, bytes);
     }
-    Gate::leave(&state.busy, depth);
+    let mark = Mark::new();
+    let session = gate().enter(&state.inside, 0, &mark);
+    if session != 0 {
+        put(state, 0, session, form, head, bytes);
+    }
+    Gate::leave(&state.inside, 0);
     session != 0
 }
 
+/// The same for a thread that is inside already: this is a signal handler that has interrupted it
+/// there, or the thread came out by a jump.
+#[cold]
+#[inline(never)]
+fn record_within(state: &ThreadState, form: Form, head: &[u64], bytes: &[u8]) -> bool {
+    let mark = Mark::new();
+    let Some((level, session)) = enter_within(state, &mark) else {
+        session::count_unplaced_loss(Loss::Nested);
+        return session::current() != 0;
+    };
+    if session != 0 {
+        put(state, level, session, form, head, bytes);
+    }
+    Gate::leave(&state.inside, level);
+    session != 0
+}
+
+/// Enters at the first level that is free, or whose entry is abandoned. `None`: all are taken.
+fn enter_within(state: &ThreadState, mark: &Mark) -> Option<(usize, u32)> {
+    let inside = &state.inside;
+    for level in 0..LEVELS {
+        let is_abandoned = inside.is_abandoned(level, mark, thread::word_at);
+        if inside.frame(level) != 0 && !is_abandoned {
+            continue;
+        }
+        let of = inside.session(level);
+        let session = gate().enter(inside, level, mark);
+        if is_abandoned && let Some(pool) = session::pool_of(session) {
+            state.heal(level, of, session, pool);
+        }
+        return Some((level, session));
+    }
+    None
+}
+
 #[inline(always)]
-fn put(state: &ThreadState, depth: u32, session: u32, form: Form, head: &[u64], bytes: &[u8]) {
-    let Some(lane) = state.lane(depth) else {
-        return session::pool().count_loss(Loss::Nested, state.entry_in(session));
+fn put(state: &ThreadState, level: usize, session: u32, form: Form, head: &[u64], bytes: &[u8]) {
+    let Some(lane) = state.lane(level) else {
+        if let Some(pool) = session::pool_of(session) {
+            pool.count_loss(Loss::Nested, state.entry_in(session));
+        }
+        return;
     };
     let len = head.len() * 8 + bytes.len();
     let mut tick = now(lane);
     if !lane.takes(session, record_words(len), tick) {
-        match prepare(state, lane, depth, session, record_words(len)) {
+        match prepare(state, lane, level, session, record_words(len)) {
             Some(later) => tick = later,
             None => return,
         }
@@ -69,14 +110,15 @@ const ANCHOR_NS: u64 = 250_000_000;
 fn prepare(
     state: &ThreadState,
     lane: &Lane,
-    depth: u32,
+    level: usize,
     session: u32,
     words: usize,
 ) -> Option<u64> {
     if state.is_excluded() {
         return None;
     }
-    let pool = session::pool();
+    let pool = session::pool_of(session)?;
+    session::place_losses(pool);
     if !clock_is_right(lane, session) {
         clock::leave_counter();
     }
@@ -96,8 +138,8 @@ fn prepare(
     let entry = state.make_entry(session, pool);
     lane.end(pool, session, !lane.has_room(SEGMENT_WORDS + words));
     let need = u32::try_from(SEGMENT_WORDS + words).unwrap_or(u32::MAX);
-    let owner = thread::lane_number(state, depth);
-    let lease = match pool.lease(owner, need, thread::take_from) {
+    let number = thread::lane_number(state, level);
+    let lease = match pool.lease(number, need, |of| thread::take_from(of, session)) {
         Ok(lease) => lease,
         Err(loss) => {
             lane.leave_gap();
@@ -117,7 +159,7 @@ fn prepare(
         tid: state.tid(),
         entry,
         sequence: lane.next_sequence(),
-        lane: u8::try_from(depth).unwrap_or(u8::MAX),
+        lane: u8::try_from(level).unwrap_or(u8::MAX),
         counter: by_counter,
         tick: anchor.tick,
         boot_ns: anchor.boot_ns,
@@ -145,25 +187,34 @@ fn max_delta(anchor: Anchor, by_counter: bool, pool: &Pool) -> Option<u64> {
     Some(clock::ticks_in(left_ns.min(ANCHOR_NS), by_counter))
 }
 
-/// Called when a thread ends: says so in its block, which others may go on in.
+/// Called when a thread ends: says so in its block, which others may go on in. Whatever the thread
+/// was in the middle of has been left by now.
 pub(crate) fn thread_ends(state: &ThreadState) {
-    let depth = GATE.enter(&state.busy);
-    let session = GATE.session();
-    if session != 0
-        && let Some(lane) = state.lane(depth)
-        && state.entry_in(session) != 0
-    {
-        let pool = session::pool();
-        pool.memory.name_entry(state.entry_in(session), &thread::current_name());
-        let tick = now(lane);
-        // Where it does not fit it is left out: the thread's sections are then closed later.
-        if lane.takes(session, 2, tick) {
-            let word = record_word(lane.delta(tick), Form::Note, 1);
-            lane.append_note(&[word, u64::from(NOTE_THREAD_END)]);
+    let inside = &state.inside;
+    let left: [_; LEVELS] =
+        std::array::from_fn(|level| (inside.frame(level) != 0).then(|| inside.session(level)));
+    let mark = Mark::new();
+    let session = gate().enter(inside, 0, &mark);
+    if let Some(pool) = session::pool_of(session) {
+        for (level, of) in left.iter().enumerate() {
+            if let Some(of) = of {
+                state.heal(level, *of, session, pool);
+            }
         }
-        for lane in (0..2).filter_map(|depth| state.lane(depth)) {
+        if let Some(lane) = state.lane(0)
+            && state.entry_in(session) != 0
+        {
+            pool.memory.name_entry(state.entry_in(session), &thread::current_name());
+            let tick = now(lane);
+            // Where it does not fit it is left out: the thread's sections are then closed later.
+            if lane.takes(session, 2, tick) {
+                let word = record_word(lane.delta(tick), Form::Note, 1);
+                lane.append_note(&[word, u64::from(NOTE_THREAD_END)]);
+            }
+        }
+        for lane in (0..2).filter_map(|level| state.lane(level)) {
             lane.end(pool, session, false);
         }
     }
-    Gate::leave(&state.busy, depth);
+    (0..LEVELS).for_each(|level| Gate::leave(inside, level));
 }

@@ -12,6 +12,9 @@ pub(crate) const HEADER: &str = "\
 #           TASK-PID    TGID   CPU#  ||||    TIMESTAMP  FUNCTION
 ";
 
+/// What stands for an empty name.
+const NO_NAME: &[u8] = b"(no name)";
+
 /// Decimals of a second in a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -54,7 +57,12 @@ pub(crate) fn push_line(
 pub(crate) fn push_record(out: &mut Vec<u8>, record: &Record<'_>, end_pid: u32) {
     out.push(record.kind() as u8);
     match *record {
-        Record::Begin { pid, name } | Record::Instant { pid, name } => {
+        Record::Begin { pid, name } => {
+            push_pid(out, pid);
+            out.push(b'|');
+            push_name(out, name);
+        }
+        Record::Instant { pid, name } => {
             push_pid(out, pid);
             push_field(out, name);
         }
@@ -99,9 +107,10 @@ fn push_pid(out: &mut Vec<u8>, pid: u32) {
     push_number(out, u64::from(pid), 1);
 }
 
+/// Appends a name or a track. Perfetto takes a record with an empty one for broken, unless it is a B.
 fn push_field(out: &mut Vec<u8>, name: &[u8]) {
     out.push(b'|');
-    push_name(out, name);
+    push_name(out, if name.is_empty() { NO_NAME } else { name });
 }
 
 fn push_integer(out: &mut Vec<u8>, value: i64) {
@@ -174,6 +183,23 @@ mod tests {
             assert!(line(text.as_bytes(), 7).ends_with(&format!(": {text}\n")), "{text}");
         }
         assert!(line(b"E", 7).ends_with(": E|7\n"));
+    }
+
+    #[test]
+    fn an_empty_name_is_none_that_a_viewer_trips_over() {
+        for (text, written) in [
+            ("B|7|", "B|7|"),
+            ("S|7||1", "S|7|(no name)|1"),
+            ("F|7||1", "F|7|(no name)|1"),
+            ("C|7||5", "C|7|(no name)|5"),
+            ("I|7|", "I|7|(no name)"),
+            ("N|7||n", "N|7|(no name)|n"),
+            ("N|7|t|", "N|7|t|(no name)"),
+            ("G|7||n|4", "G|7|(no name)|n|4"),
+            ("H|7||4", "H|7|(no name)|4"),
+        ] {
+            assert!(line(text.as_bytes(), 7).ends_with(&format!(": {written}\n")), "{text}");
+        }
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! the two characters backslash-n, where catapult cuts (the backslash becomes a slash), the
 //! Unicode line separators, which end JavaScript's `.`, and invalid UTF-8 (U+FFFD). A name that
 //! quotes a line of ftrace text would be taken for that line by catapult, whose expression looks
-//! for the last match: the bracket of its `(tgid) [cpu]` becomes round.
+//! for the last match: the bracket of its `(tgid) [cpu]` becomes round. The end of a script element, at which
+//! Perfetto stops reading plain text too, is broken up by a space.
 
 use std::borrow::Cow;
 
@@ -25,7 +26,15 @@ pub(crate) fn push_name(out: &mut Vec<u8>, name: &[u8]) {
             other => other,
         };
         out.extend_from_slice(safe.encode_utf8(&mut utf8).as_bytes());
+        if safe == '<' && ends_a_script(chars.clone()) {
+            out.push(b' ');
+        }
     }
+}
+
+/// Whether what stands after a `<` makes it the end of a script element.
+fn ends_a_script(after: impl Iterator<Item = char>) -> bool {
+    "/script".chars().eq(after.take(7).map(|char| char.to_ascii_lowercase()))
 }
 
 /// Whether a `[` after `before` stands as in `…-17 (   17) [000] …`.
@@ -40,11 +49,11 @@ fn quotes_a_line(before: &[u8], after: impl Iterator<Item = char>) -> bool {
 
 /// ASCII that stays as it is wherever it stands.
 const fn is_plain(byte: u8) -> bool {
-    !matches!(byte, b'|' | b'\n' | b'\r' | 0 | b'\\' | b'[' | 0x80..)
+    !matches!(byte, b'|' | b'\n' | b'\r' | 0 | b'\\' | b'[' | b'<' | 0x80..)
 }
 
 /// A thread's name as it may stand at the start of a line: never empty, never `<...>` (which
-/// means "unknown" to the viewers), no control characters.
+/// means "unknown" to the viewers), no control characters, no end of a script element.
 pub(crate) fn thread_name(comm: &[u8], tid: i32) -> String {
     let text = String::from_utf8_lossy(comm);
     let text: String = text
@@ -55,6 +64,10 @@ pub(crate) fn thread_name(comm: &[u8], tid: i32) -> String {
             char => char,
         })
         .collect();
+    let mut text = text;
+    while let Some(at) = text.to_ascii_lowercase().find("</script") {
+        text.insert(at + 1, ' ');
+    }
     match text.trim() {
         "" => format!("Thread-{tid}"),
         "<...>" => "...".to_owned(),
@@ -76,10 +89,17 @@ mod tests {
     fn what_a_viewer_would_trip_over_is_replaced_and_the_rest_kept() {
         assert_eq!(safe(b"a|b\nc\rd\0e"), "a b c d e");
         assert_eq!(safe(br"x\ny\z\"), r"x/ny\z\");
-        assert_eq!(safe("päd 🎉 </script>".as_bytes()), "päd 🎉 </script>");
+        assert_eq!(safe("päd 🎉 <b>".as_bytes()), "päd 🎉 <b>");
         assert_eq!(safe("a\u{2028}b".as_bytes()), "a b");
         assert_eq!(safe(b"bad \xff\xfe utf"), "bad \u{fffd}\u{fffd} utf");
         assert_eq!(safe(b""), "");
+    }
+
+    #[test]
+    fn the_end_of_a_script_is_broken_up() {
+        assert_eq!(safe(b"eval: <b></script>"), "eval: <b>< /script>");
+        assert_eq!(safe(b"</SCRIPT </scrip"), "< /SCRIPT </scrip");
+        assert_eq!(safe(b"com.example.A.<init>"), "com.example.A.<init>");
     }
 
     #[test]
@@ -94,14 +114,20 @@ mod tests {
         assert_eq!(thread_name(b" \n ", 7), "Thread-7");
         assert_eq!(thread_name(b"<...>", 7), "...");
         assert_eq!(thread_name(b"a-b [c] (d)", 7), "a-b [c] (d)");
+        assert_eq!(thread_name(b"x</Script>", 7), "x< /Script>");
     }
 
     proptest::proptest! {
         #[test]
-        fn no_name_breaks_a_line_or_a_field(name: Vec<u8>) {
+        fn no_name_breaks_a_line_or_a_field(mut name: Vec<u8>, at: usize, mark: bool) {
+            let at = at % (name.len() + 1);
+            let ends = if mark { &b"</sCRIPT"[..] } else { b"\\n" };
+            name.splice(at..at, ends.iter().copied());
             let text = safe(&name);
             let breaks = ['|', '\n', '\r', '\0', '\u{2028}', '\u{2029}'];
-            let whole = !text.contains(breaks) && !text.contains("\\n");
+            let whole = !text.contains(breaks)
+                && !text.contains("\\n")
+                && !text.to_ascii_lowercase().contains("</script");
             proptest::prop_assert!(whole);
         }
     }

@@ -360,10 +360,16 @@ mod tests {
         out
     }
 
+    /// Every second addend is 0, so that groups without addends stand among groups with them, and
+    /// each change of a running value is seen.
+    fn addend() -> impl Strategy<Value = i64> {
+        prop_oneof![Just(0), prop_oneof![1..9i64, any::<i64>()]]
+    }
+
     proptest! {
         #[test]
         fn unpacking_gives_back_what_a_naive_packer_packed(
-            entries in prop::collection::vec((any::<u64>(), any::<u64>(), any::<i64>()), 0..60),
+            entries in prop::collection::vec((any::<u64>(), any::<u64>(), addend()), 0..60),
             shape in prop::collection::vec(any::<u8>(), 1..8),
         ) {
             let packed = pack(&entries, &shape);
@@ -374,6 +380,24 @@ mod tests {
         fn unpacking_any_bytes_ends(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let _ = collect(&bytes, 10_000);
         }
+    }
+
+    #[test]
+    fn a_group_without_addends_sets_the_running_addend_back() {
+        let mut bytes = Vec::new();
+        // Three groups of one entry: addend 5, none, 5 more than none.
+        leb(3, &mut bytes);
+        leb(0, &mut bytes);
+        for value in [1, GROUP_HAS_ADDEND, 8, 7, 5] {
+            leb(value, &mut bytes);
+        }
+        for value in [1, 0, 8, 7] {
+            leb(value, &mut bytes);
+        }
+        for value in [1, GROUP_HAS_ADDEND | GROUPED_BY_ADDEND, 5, 8, 7] {
+            leb(value, &mut bytes);
+        }
+        assert_eq!(collect(&bytes, 3), Some(vec![(8, 7, 5), (16, 7, 0), (24, 7, 5)]));
     }
 
     #[test]

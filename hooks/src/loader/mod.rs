@@ -7,7 +7,8 @@
 //! - Android 8 and later: libdl's `dlopen` passes its caller on as an argument of `__loader_dlopen`.
 //!   Those slots are hooked, the argument is passed through.
 //! - Android up to 6: there are no namespaces; `dlopen` itself is hooked.
-//! - Android 7: neither holds. Later libraries are found at the next refresh.
+//! - Android 7: neither holds. Later libraries are found at the next [`crate::Registry::refresh`],
+//!   which the agent calls at each window's opening and on its looks.
 //! - glibc, where the proxies are written in assembly (x86-64, AArch64): when the caller's library
 //!   has no RPATH or RUNPATH, or the name has a slash, the caller does not matter, and the proxy
 //!   calls on. Else it jumps on, leaving the caller in place; then the library is found by the

@@ -14,6 +14,9 @@ import dev.tracetee.coroutines.tracing
 import dev.tracetee.trace
 import java.io.File
 import java.util.concurrent.Executors
+import java.util.concurrent.TimeUnit
+import java.util.concurrent.atomic.AtomicBoolean
+import java.util.concurrent.atomic.AtomicInteger
 import kotlinx.coroutines.asCoroutineDispatcher
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.runBlocking
@@ -51,8 +54,38 @@ fun main(arguments: Array<String>) {
     // Errors are told, and nothing is thrown.
     check(!Tracetee.startCapture("""{"tags": ["nonsense"]}""") && "nonsense" in Tracetee.lastError!!)
     check(!Tracetee.stopCapture() && !Tracetee.dump(File("/nowhere/x")) && !Tracetee.trigger("x"))
+    whileCapturesBeginAndEnd()
     byConfiguration(File(out, "installed-$api"), cachedBefore)
     println("API $api: ${file.length()} bytes")
+}
+
+/** Whenever another thread reads that a capture is recording, Java's copy of the tags is refreshed. */
+private fun whileCapturesBeginAndEnd() {
+    if (Build.VERSION.SDK_INT > 29) return
+    // Odd while a capture begins, runs or ends.
+    val round = AtomicInteger()
+    val isOver = AtomicBoolean()
+    val (seen, wrong) = List(2) { AtomicInteger() }
+    val asking = Thread {
+        while (!isOver.get()) {
+            val before = round.get()
+            val wasRecording = Tracetee.isRecording
+            val cached = cachedTags()!!
+            if (!wasRecording || !Tracetee.isRecording || round.get() != before) continue
+            seen.incrementAndGet()
+            if (cached and 0x8 == 0L) wrong.incrementAndGet()
+        }
+    }
+    asking.start()
+    repeat(300) {
+        round.incrementAndGet()
+        expect(Tracetee.startCapture("""{"tags": ["view"], "recorder": {"capacity_kb": 256}}"""))
+        expect(Tracetee.stopCapture())
+        round.incrementAndGet()
+    }
+    isOver.set(true)
+    asking.join()
+    check(seen.get() > 0 && wrong.get() == 0) { "recording ${seen.get()} times, ${wrong.get()} of them without tags" }
 }
 
 /** A window of a configuration opens and closes on the agent's own thread, which has to reach Java's tags. */
@@ -121,11 +154,15 @@ private fun coroutines() {
         }
     }
     pools.forEach { it.shutdown() }
+    // A thread ends the sections that were open on it after the coroutine has gone on elsewhere.
+    check(pools.all { it.awaitTermination(1, TimeUnit.MINUTES) })
 }
 
 /** `Trace.sEnabledTags`, where there is one. */
-private fun cachedTags(): Long? = try {
-    Trace::class.java.getDeclaredField("sEnabledTags").apply { isAccessible = true }.getLong(null)
+private fun cachedTags(): Long? = cachedField?.getLong(null)
+
+private val cachedField = try {
+    Trace::class.java.getDeclaredField("sEnabledTags").apply { isAccessible = true }
 } catch (_: NoSuchFieldException) {
     null
 }

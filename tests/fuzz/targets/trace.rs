@@ -15,7 +15,8 @@ fuzz_target!(|input: (&[u8], &str)| {
     }
     let mapping = Mapping::parse(mapping).ok();
     let Ok(trace) = open(Cursor::new(bytes.to_vec())).and_then(read) else { return };
-    let Ok(analysis) = analyse(&trace, &Options { pid: None, mapping: mapping.as_ref() }) else {
+    let options = Options { mapping: mapping.as_ref(), ..Options::default() };
+    let Ok(analysis) = analyse(&trace, &options) else {
         return;
     };
     let janky: u64 = analysis.frames.iter().filter(|of| of.janky).map(|of| of.dur_ns).sum();

@@ -13,7 +13,9 @@ pub(crate) mod layout;
 
 /// What the core takes from outside.
 pub(crate) mod sync {
-    pub(crate) use loom::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+    pub(crate) use loom::sync::atomic::{
+        AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
     pub(crate) use std::sync::atomic::compiler_fence;
 
     #[derive(Debug, Clone, Copy)]

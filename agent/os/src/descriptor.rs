@@ -1,0 +1,54 @@
+//! Keeps our own files and sockets out of descriptors 0 to 2.
+//!
+//! A program that was started with one of them closed, or that closes one, would otherwise find a
+//! file of ours there: its writes to stdout would go into the recorder.
+
+use std::os::fd::RawFd;
+
+/// Calls `open`, whose descriptors are all above 2.
+///
+/// Meanwhile those of 0 to 2 that are closed are taken by descriptors that can neither be read nor
+/// written: the program's own calls on them fail with EBADF as before.
+pub fn above_standard<T>(open: impl FnOnce() -> T) -> T {
+    let _held = Held::new();
+    open()
+}
+
+/// Placeholders; −1 for none.
+struct Held([RawFd; 3]);
+
+impl Held {
+    fn new() -> Self {
+        let mut held = [-1; 3];
+        for (standard, slot) in (0..3).zip(&mut held) {
+            // SAFETY: plain system call; any number may be asked about.
+            if unsafe { libc::fcntl(standard, libc::F_GETFD) } >= 0 {
+                continue;
+            }
+            // SAFETY: plain system call on a C string. It takes the lowest number that is free.
+            let fd = unsafe { libc::open(c"/".as_ptr(), libc::O_PATH | libc::O_CLOEXEC) };
+            if fd > 2 {
+                // Another thread has opened something there.
+                // SAFETY: opened above and known to nobody else.
+                unsafe { libc::close(fd) };
+            } else {
+                *slot = fd;
+            }
+        }
+        Self(held)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        for fd in self.0 {
+            // SAFETY: plain system call; any number may be asked about.
+            let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+            // Another thread may have closed it and opened a file of its own there.
+            if fd >= 0 && flags >= 0 && flags & libc::O_PATH != 0 {
+                // SAFETY: a placeholder of `new`.
+                unsafe { libc::close(fd) };
+            }
+        }
+    }
+}

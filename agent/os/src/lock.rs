@@ -1,0 +1,49 @@
+//! Advisory locks on files, by which the processes of an app keep out of each other's way.
+//!
+//! `std::fs::File::try_lock` is `Unsupported` on Android before Rust 1.98, although every kernel
+//! has flock(2). The kernel drops such a lock when the last copy of the descriptor is closed,
+//! however the process ends.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// Locks `file` exclusively, without waiting. `false` when another open file holds the lock.
+///
+/// # Errors
+/// The kernel's, for instance where the file system has no locks.
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    loop {
+        // SAFETY: plain system call on an open descriptor.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+            return Ok(true);
+        }
+        let error = io::Error::last_os_error();
+        match error.kind() {
+            io::ErrorKind::WouldBlock => return Ok(false),
+            io::ErrorKind::Interrupted => {}
+            _ => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_keeps_others_out_until_its_file_is_closed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let first = File::create(&path).unwrap();
+        let second = File::open(&path).unwrap();
+        assert!(try_lock(&first).unwrap());
+        assert!(try_lock(&first).unwrap(), "its holder may ask again");
+        assert!(!try_lock(&second).unwrap());
+        let copy = first.try_clone().unwrap();
+        drop(first);
+        assert!(!try_lock(&second).unwrap(), "a copy of the descriptor holds it as well");
+        drop(copy);
+        assert!(try_lock(&second).unwrap());
+    }
+}

@@ -1,0 +1,30 @@
+//! Whether the process has pthread keys left. Asked by [`super::thread::prepare`], on the thread that
+//! starts a capture or installs the agent, before anything of the agent needs one.
+//!
+//! Where the system has no native thread-locals (Android), std makes a pthread key for each of its own and of
+//! its users' thread-locals when it is first used, and **ends the process when there is none**. bionic has 128
+//! keys for all libraries of an app.
+
+/// How many must be free besides the recorder's own. On bionic `tracetee_install` and four captures of it take 7
+/// in all; the rest is for what the app makes later.
+const SPARE: usize = 16;
+
+/// Fails with an errno (EAGAIN) when fewer than [`SPARE`] keys can be had.
+pub(super) fn are_left() -> Result<(), i32> {
+    let mut keys: [libc::pthread_key_t; SPARE] = [0; SPARE];
+    let mut status = 0;
+    let mut made = 0;
+    for key in &mut keys {
+        // SAFETY: a place for the key; it has no destructor.
+        status = unsafe { libc::pthread_key_create(std::ptr::from_mut(key), None) };
+        if status != 0 {
+            break;
+        }
+        made += 1;
+    }
+    for &key in keys.iter().take(made) {
+        // SAFETY: a key made above, which nobody else knows.
+        unsafe { libc::pthread_key_delete(key) };
+    }
+    if status == 0 { Ok(()) } else { Err(status) }
+}

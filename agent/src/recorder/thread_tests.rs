@@ -1,0 +1,99 @@
+//! What a state keeps when it changes hands, when it may be taken, and what is taken from whom.
+
+use super::*;
+use crate::recorder::gate::{Gate, Inside};
+use crate::recorder::layout::Mode;
+use crate::recorder::pool::Shape;
+
+/// Not that of the process.
+fn open_gate() -> Gate {
+    let gate = Gate::new();
+    gate.open(7, true);
+    gate
+}
+
+/// In a thread of its own, whose state nobody else has.
+fn with_state(test: impl FnOnce(&'static ThreadState) + Send) {
+    prepare().unwrap();
+    std::thread::scope(|scope| scope.spawn(|| test(current().unwrap())).join().unwrap());
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "pthread keys, the kernel's ids")]
+fn a_block_is_not_taken_from_a_thread_that_is_inside() {
+    with_state(|state| {
+        let (gate, mark, session) = (open_gate(), Mark::new(), 7);
+        assert_eq!(gate.enter(&state.inside, 0, &mark), session);
+        assert!(!take_from(lane_number(state, 0), session), "it may be writing into it");
+        assert!(!take_from(lane_number(state, 1), session), "it may be ending both its lanes");
+        assert!(take_from(lane_number(state, 0), session.wrapping_sub(1)), "of another session");
+        Gate::leave(&state.inside, 0);
+        assert!(take_from(lane_number(state, 0), session));
+    });
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "pthread keys, the kernel's ids")]
+fn a_state_that_changes_hands_keeps_nothing_of_its_former_thread() {
+    with_state(|state| {
+        let shape = Shape {
+            capacity_bytes: 64 * 1024,
+            block_bytes: 8192,
+            mode: Mode::Ring,
+            path: None,
+            anchors: None,
+        };
+        let pool = Pool::create(&shape).unwrap();
+        let session = u32::MAX;
+        let entry = state.make_entry(session, &pool);
+        assert_eq!((state.entry_in(session), state.make_entry(session, &pool)), (entry, entry));
+        state.passing.iter().for_each(|word| word.store(1, Ordering::Relaxed));
+        let (gate, mark) = (open_gate(), Mark::new());
+        (0..LEVELS).for_each(|level| _ = gate.enter(&state.inside, level, &mark));
+        state.reset();
+        assert_eq!(state.entry_in(session), 0, "it would count and name in another's entry");
+        assert_ne!(state.make_entry(session, &pool), entry);
+        assert!((0..LEVELS).all(|level| state.inside.frame(level) == 0));
+        assert!(state.passing.iter().all(|word| word.load(Ordering::Relaxed) == 0));
+        state.entry_session.store(0, Ordering::Relaxed);
+    });
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "pthread keys, the kernel's ids")]
+fn a_state_is_reclaimed_when_its_thread_is_gone_and_not_before() {
+    let mut left = None;
+    with_state(|state| {
+        assert!(!state.is_gone() && !state.reclaim());
+        // It ends without giving its state back.
+        // SAFETY: a valid key.
+        unsafe { libc::pthread_setspecific(key(), std::ptr::null()) };
+        left = Some(state);
+    });
+    let left = left.unwrap();
+    // The kernel may take a moment longer than join.
+    while !left.is_gone() {
+        std::thread::yield_now();
+    }
+    assert!(left.reclaim() && !left.reclaim(), "once");
+    left.reset();
+    give_back(left);
+}
+
+#[test]
+fn an_entry_is_abandoned_when_its_mark_is_overwritten_or_lies_in_a_later_frame() {
+    let (gate, inside) = (open_gate(), Inside::new());
+    let marks = [Mark::new(), Mark::new()];
+    let [lower, higher] = &marks;
+    gate.enter(&inside, 0, higher);
+    let token = inside.token(0);
+    assert!(!inside.is_abandoned(0, lower, |_| Some(token)), "the mark is there");
+    assert!(!inside.is_abandoned(0, lower, |_| None), "the stack cannot be read");
+    assert!(inside.is_abandoned(0, lower, |_| Some(token ^ 1)), "it is overwritten");
+    assert!(inside.is_abandoned(0, higher, |_| Some(token)), "a later frame is in its place");
+    assert!(!inside.is_abandoned(1, lower, |_| Some(0)), "nobody is there");
+    gate.enter(&inside, 0, lower);
+    assert!(inside.is_abandoned(0, higher, |_| Some(token)), "it lies within a later frame");
+    Gate::leave(&inside, 0);
+    assert!(!inside.is_abandoned(0, lower, |_| Some(0)));
+}

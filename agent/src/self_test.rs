@@ -1,0 +1,129 @@
+//! The self test: tries on this device what every capture needs, and names what fails.
+//!
+//! Called by `tracetee_self_test` on the caller's thread, for some milliseconds: by apps in debug builds, and by
+//! the tests of the Android libraries, which run it on each architecture. It leaves no file, and never touches
+//! the running capture or the installed agent's spool.
+
+use crate::error::Error;
+use crate::text::sink::Sink;
+use std::fs::{self, File};
+use std::io;
+use std::panic::{catch_unwind, resume_unwind};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use zstd::zstd_safe::find_frame_compressed_size;
+
+/// Several frames: the sink ends one after 256 KiB of text.
+const TEXT_BYTES: usize = 600 * 1024;
+/// The most text that a frame of the sink holds.
+const FRAME_TEXT_BYTES: usize = 256 * 1024;
+
+/// Two tests at once would use the same files.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Checks that a panic is caught, that files in `directory` can be locked, and that a compressed trace there is
+/// read back as it was written.
+///
+/// # Errors
+/// [`Error::Io`] names the first of these that fails.
+pub fn self_test(directory: &Path) -> Result<(), Error> {
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let file = |kind: &str| directory.join(format!("self-test-{}.{kind}", std::process::id()));
+    let (lock, trace) = (file("lock"), file("ftrace.zst"));
+    let done = catches_panics(directory).and_then(|()| locks(&lock)).and_then(|()| keeps(&trace));
+    // Best effort: the first failure is the one to report.
+    let _ = fs::remove_file(&lock);
+    let _ = fs::remove_file(&trace);
+    done
+}
+
+/// The C API relies on it. Where the unwinder cannot walk the stack, the process aborts here.
+fn catches_panics(directory: &Path) -> Result<(), Error> {
+    const VALUE: u32 = 0x7261_6365;
+    // Not `panic!`, which would print a message.
+    let caught = catch_unwind(|| resume_unwind(Box::new(VALUE)));
+    let value = caught.err().and_then(|value: Box<_>| value.downcast::<u32>().ok());
+    if value.is_some_and(|value| *value == VALUE) {
+        return Ok(());
+    }
+    Err(failed("unwind the stack for", directory, "another panic was caught than the one raised"))
+}
+
+/// A lock that is held keeps others out, and is free after its file is closed.
+fn locks(path: &Path) -> Result<(), Error> {
+    let open = || File::create(path).map_err(|source| io("create", path, source));
+    let lock = |file: &File| tracetee_os::try_lock(file).map_err(|source| io("lock", path, source));
+    let first = open()?;
+    let is_ours = lock(&first)?;
+    if !is_ours || lock(&open()?)? {
+        return Err(failed("lock", path, "it was refused, or granted twice"));
+    }
+    drop(first);
+    if lock(&open()?)? { Ok(()) } else { Err(failed("lock", path, "it is held by a closed file")) }
+}
+
+/// A trace is written as captures are, and decoded frame by frame.
+fn keeps(path: &Path) -> Result<(), Error> {
+    let mut sink = Sink::create(path)?;
+    let mut written = Vec::with_capacity(TEXT_BYTES);
+    let mut random: u64 = 1;
+    while written.len() < TEXT_BYTES {
+        // Knuth's generator: digits that hardly compress, beside words that do.
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let line = if written.len() % 3 == 0 {
+            format!("{random:016x}{:016x}\n", random.rotate_left(29))
+        } else {
+            format!("main-1 (1) [000] .... {random}: tracing_mark_write: B|1|{}\n", random % 7)
+        };
+        written.extend_from_slice(line.as_bytes());
+        sink.buffer().extend_from_slice(line.as_bytes());
+        sink.line_done()?;
+    }
+    let (_, file_bytes) = sink.finish()?;
+
+    let compressed = fs::read(path).map_err(|source| io("read", path, source))?;
+    if compressed.len() as u64 != file_bytes {
+        return Err(failed("read", path, "its length is another than what was written"));
+    }
+    let (mut rest, mut expected) = (compressed.as_slice(), written.as_slice());
+    while !rest.is_empty() {
+        let bytes = find_frame_compressed_size(rest)
+            .map_err(|_| failed("decode", path, "a frame of zstd has a broken head"))?;
+        let (frame, after) = rest.split_at(bytes.min(rest.len()));
+        let text = zstd::bulk::decompress(frame, FRAME_TEXT_BYTES)
+            .map_err(|source| io("decode", path, source))?;
+        expected = expected
+            .strip_prefix(text.as_slice())
+            .ok_or_else(|| failed("decode", path, "the text is not what was compressed"))?;
+        rest = after;
+    }
+    if expected.is_empty() { Ok(()) } else { Err(failed("decode", path, "text is missing")) }
+}
+
+fn io(what: &'static str, path: &Path, source: io::Error) -> Error {
+    Error::Io { what, path: path.to_owned(), source }
+}
+
+fn failed(what: &'static str, path: &Path, reason: &'static str) -> Error {
+    io(what, path, io::Error::other(reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_self_test_passes_and_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        self_test(directory.path()).unwrap();
+        self_test(directory.path()).unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_written_to_is_named() {
+        let error = self_test(Path::new("/nonexistent")).unwrap_err();
+        assert_eq!(error.code(), -4);
+        assert!(error.to_string().contains("/nonexistent/self-test-"), "{error}");
+    }
+}

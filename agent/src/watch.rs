@@ -1,0 +1,159 @@
+//! The thread that watches the tags of a capture by hand (`tracetee_start`): the system resets them
+//! whenever a trace of its own begins or ends, and then no record comes that could notice it. The
+//! thread also hooks libraries that no watched `dlopen` has loaded (Android 7).
+//!
+//! It lives from the capture's start to its stop, and only in a process that has a libcutils. (A
+//! capture by configuration has the agent's own thread, [`crate::control`], which does the same.) It
+//! sleeps a quarter of a second at a time, takes no signal that is meant for the program, and does
+//! not keep a process alive whose last thread of its own has ended.
+
+use crate::capture;
+use crate::drain::lower_priority;
+use crate::own_threads::{self, Own};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(250);
+/// Below the app's threads.
+const NICE: i32 = 10;
+
+/// The thread. Dropped, it ends by itself.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Watch {
+    /// Starts it.
+    pub(crate) fn start() -> io::Result<Self> {
+        let (stop, stopped) = crossbeam_channel::bounded(1);
+        let builder = std::thread::Builder::new().name("tracetee".to_owned());
+        let thread = without_signals(|| builder.spawn(move || run(&stopped)))?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends it. Not under the capture's lock, which it takes for its looks.
+    pub(crate) fn end(self) {
+        drop(self.stop);
+        // Where it failed by a fault of ours, it has ended.
+        let _ = self.thread.join();
+    }
+}
+
+fn run(stopped: &Receiver<()>) {
+    let _own = Own::register();
+    lower_priority(NICE);
+    while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        if own_threads::is_all_that_is_left() {
+            return;
+        }
+        look(capture::try_watch_tags);
+        let mut registry = None;
+        look(|| registry = capture::try_registry());
+        // Holding no lock: it waits where the program is loading a library.
+        capture::hook_later_libraries_of(registry);
+    }
+}
+
+/// The thread looks at the tags, under the capture's lock.
+static IS_LOOKING: AtomicBool = AtomicBool::new(false);
+/// Threads that are about to fork: a child of one that forked during a look would find the
+/// capture's lock held by nobody, and go on unrecorded.
+static FORKING: AtomicU32 = AtomicU32::new(0);
+/// How long a fork waits at most for a look, which takes microseconds, and some milliseconds where
+/// Java's copy of the tags is refreshed.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Looks, unless a thread is about to fork.
+fn look(look: impl FnOnce()) {
+    // ORDERING: SeqCst, here and in `before_fork`: each side stores its own word and then loads the
+    // other's. With anything less both could load the old value, and the fork fall into the look.
+    IS_LOOKING.store(true, Ordering::SeqCst);
+    if FORKING.load(Ordering::SeqCst) == 0 {
+        look();
+    }
+    // ORDERING: Release, pairs with the load in `before_fork`: the lock was given back before.
+    IS_LOOKING.store(false, Ordering::Release);
+}
+
+/// Waits for a look to end, before a fork.
+pub(crate) extern "C" fn before_fork() {
+    // ORDERING: SeqCst; see `look`.
+    FORKING.fetch_add(1, Ordering::SeqCst);
+    let errno = crate::errno::Saved::now();
+    let pause = Duration::from_micros(50);
+    let mut waited = Duration::ZERO;
+    while IS_LOOKING.load(Ordering::SeqCst) && waited < PATIENCE {
+        std::thread::sleep(pause);
+        waited += pause;
+    }
+    errno.restore();
+}
+
+/// Lets looks go on, after a fork.
+pub(crate) extern "C" fn after_fork_in_parent() {
+    // ORDERING: Relaxed; it only lets looks go on.
+    FORKING.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// Forgets the parent's thread, in a forked child, which has one thread.
+pub(crate) fn forget_after_fork() {
+    // ORDERING: Relaxed, both; see above.
+    FORKING.store(0, Ordering::Relaxed);
+    IS_LOOKING.store(false, Ordering::Relaxed);
+}
+
+/// Calls `spawn` with all signals blocked that are not about the calling thread's own doing: the
+/// thread that it starts inherits that, and the program's handlers run on the program's threads.
+fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
+    const OWN: [libc::c_int; 7] = [
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGILL,
+        libc::SIGFPE,
+        libc::SIGABRT,
+        libc::SIGTRAP,
+        libc::SIGSYS,
+    ];
+    // SAFETY: an all-zero sigset_t is a valid value of a plain C structure.
+    let mut blocked: libc::sigset_t = unsafe { std::mem::zeroed() };
+    let mut before = blocked;
+    // SAFETY: a signal set to write to.
+    unsafe { libc::sigfillset(&raw mut blocked) };
+    for signal in OWN {
+        // SAFETY: a signal set that was filled, and a signal's number.
+        unsafe { libc::sigdelset(&raw mut blocked, signal) };
+    }
+    // SAFETY: valid sets; it changes the calling thread's mask alone.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const blocked, &raw mut before) };
+    let spawned = spawn();
+    // SAFETY: the mask of before.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
+    spawned
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_is_about_to_fork_is_not_looked_beside() {
+        let mut looks = 0;
+        before_fork();
+        look(|| looks += 1);
+        before_fork();
+        after_fork_in_parent();
+        look(|| looks += 1);
+        assert_eq!(looks, 0);
+        after_fork_in_parent();
+        look(|| looks += 1);
+        assert_eq!(looks, 1);
+        look(|| assert!(IS_LOOKING.load(Ordering::SeqCst)));
+        assert!(!IS_LOOKING.load(Ordering::SeqCst));
+    }
+}

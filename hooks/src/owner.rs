@@ -1,0 +1,209 @@
+//! The hooks of one owner: which libraries its passes have looked at, and which slots are its own.
+//!
+//! Called by [`crate::registry`] alone, under its lock and inside the `dl_iterate_phdr` callback.
+
+use crate::error::Error;
+use crate::hook::Filter;
+use crate::loaded::{ListState, ModuleKey, Settled, for_each_module};
+use crate::maps::Maps;
+use crate::patch::Unlocked;
+use crate::registry::Later;
+use crate::report::{ModuleReport, Outcome, Report};
+use crate::slots::{OwnedSlot, Wanted, hook_module, restore};
+use std::collections::HashMap;
+
+/// What is hooked for one owner.
+pub(crate) struct Owner {
+    hooks: Vec<Wanted>,
+    filter: Filter,
+    later: Later,
+    known: HashMap<ModuleKey, Known>,
+    /// The linker's list when the last pass saw every library of it whole.
+    seen: Option<ListState>,
+    /// How the list is looked at: [`ListState::now`].
+    list: fn() -> ListState,
+}
+
+/// A library that a pass has looked at.
+struct Known {
+    slots: Vec<OwnedSlot>,
+    report: ModuleReport,
+}
+
+impl Known {
+    /// Whether the library was unloaded and loaded again in the same place.
+    fn is_reloaded(&self) -> bool {
+        !self.slots.is_empty() && self.slots.iter().all(OwnedSlot::is_fresh)
+    }
+}
+
+impl Owner {
+    pub(crate) fn new(hooks: Vec<Wanted>, filter: Filter, later: Later) -> Self {
+        let list = ListState::now;
+        Self { hooks, filter, later, known: HashMap::new(), seen: None, list }
+    }
+
+    pub(crate) fn watches(&self) -> bool {
+        self.later == Later::Watch
+    }
+
+    /// Whether the last pass saw every library whole.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.seen.is_some()
+    }
+
+    /// Whether every library of `list` is one that the last pass has seen.
+    fn has_seen(&self, list: ListState) -> bool {
+        self.seen == Some(list)
+            && match list {
+                ListState::Counted(_) => true,
+                // The same hash: the libraries of `known` are all there, so their slots are mapped.
+                ListState::Hashed(_) => !self.known.values().any(Known::is_reloaded),
+            }
+    }
+
+    pub(crate) fn refresh(&mut self, settled: &Settled) -> Result<Report, Error> {
+        let mut report = Report::default();
+        let list = (self.list)();
+        if self.has_seen(list) {
+            return Ok(report);
+        }
+        let mut maps = Maps::read()?;
+        let (mut seen, mut complete) = (HashMap::new(), true);
+        let Self { hooks, filter, known, .. } = self;
+        for_each_module(|module| {
+            if let Some(one) = known.remove(&module.key)
+                && !one.is_reloaded()
+            {
+                seen.insert(module.key.clone(), one);
+                return true;
+            }
+            if !settled.contains(module) {
+                complete = false;
+                return true;
+            }
+            // A library that was mapped after the map was read needs a new reading.
+            if maps.at(module.key.headers).is_none()
+                && let Ok(now) = Maps::read()
+            {
+                maps = now;
+            }
+            let (one, slots) = hook_module(module, hooks, filter, &maps, &mut report.protect_calls);
+            seen.insert(module.key.clone(), Known { slots, report: one.clone() });
+            report.modules.push(one);
+            true
+        });
+        // What is left in `known` was unloaded: its slots are gone with it.
+        self.known = seen;
+        self.seen = complete.then_some(list);
+        Ok(report)
+    }
+
+    pub(crate) fn give_back(&mut self) -> Result<Report, Error> {
+        let maps = Maps::read()?;
+        let mut report = Report::default();
+        let known = &mut self.known;
+        for_each_module(|module| {
+            let Some(one) = known.remove(&module.key) else { return true };
+            let mut unlocked = Unlocked::new(&maps);
+            let restored =
+                one.slots.iter().map(|slot| slot.report(restore(&mut unlocked, slot))).collect();
+            report.modules.push(ModuleReport {
+                path: module.key.path.clone(),
+                slots: restored,
+                skipped: None,
+            });
+            report.protect_calls += unlocked.finish();
+            true
+        });
+        known.clear();
+        Ok(report)
+    }
+
+    pub(crate) fn modules(&self) -> Vec<ModuleReport> {
+        sorted(self.known.values().map(|one| one.report.clone()))
+    }
+
+    pub(crate) fn hooked(&self) -> Vec<ModuleReport> {
+        sorted(self.known.iter().map(|(key, one)| ModuleReport {
+            path: key.path.clone(),
+            slots: one.slots.iter().map(|slot| slot.report(Outcome::Hooked)).collect(),
+            skipped: None,
+        }))
+    }
+}
+
+fn sorted(modules: impl Iterator<Item = ModuleReport>) -> Vec<ModuleReport> {
+    let mut modules: Vec<_> = modules.collect();
+    modules.sort_by(|a, b| a.path.cmp(&b.path));
+    modules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hook::{Hook, Proxy};
+    use std::ffi::CString;
+    use std::path::Path;
+    use std::process::Command;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    static PREVIOUS: AtomicUsize = AtomicUsize::new(0);
+    // SAFETY: `proxy` has the signature of `getenv` and passes on to `PREVIOUS`.
+    static PROXIES: [Proxy; 1] = [unsafe { Proxy::new(proxy as *const (), &PREVIOUS) }];
+
+    type Function = unsafe extern "C" fn(*const libc::c_char) -> *mut libc::c_char;
+
+    unsafe extern "C" fn proxy(name: *const libc::c_char) -> *mut libc::c_char {
+        let previous = PREVIOUS.load(Ordering::Relaxed);
+        // SAFETY: what the slot held: `getenv`.
+        let previous = unsafe { std::mem::transmute::<usize, Function>(previous) };
+        // SAFETY: the caller's own argument.
+        unsafe { previous(name) }
+    }
+
+    fn load(path: &Path) -> *mut libc::c_void {
+        let name = CString::new(path.to_str().unwrap()).unwrap();
+        // SAFETY: a library of the test's own, without constructors.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
+        assert!(!handle.is_null());
+        handle
+    }
+
+    /// As on Android before 11, whose linker has no counters.
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "unloads a library of the test's own")]
+    fn without_counters_each_load_is_found_also_in_the_same_place_and_nothing_else_is_looked_at() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("liblate.so");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/library.c");
+        let status = Command::new("cc")
+            .args(["-w", "-shared", "-fPIC", "-Wl,-z,now", "-o"])
+            .args([&path, &source])
+            .status();
+        assert!(status.unwrap().success());
+        let wanted_path = path.to_str().unwrap().to_owned();
+        let filter: Filter = Box::new(move |path| path == wanted_path);
+        let hook = Hook { symbol: "getenv", proxies: &PROXIES };
+        let mut owner =
+            Owner::new(vec![Wanted { hook, is_global: false }], filter, Later::OnRefresh);
+        owner.list = ListState::hash;
+        let mut refresh = || owner.refresh(&Settled::now()).unwrap();
+
+        assert!(!refresh().modules.is_empty());
+        assert!(refresh().modules.is_empty(), "nothing was loaded");
+        let (mut address, mut same_place) = (0, 0);
+        for _ in 0..20 {
+            let handle = load(&path);
+            let report = refresh();
+            assert_eq!(report.count(Outcome::Hooked), 1);
+            let now = report.slots().next().unwrap().1.address;
+            same_place += u32::from(now == address);
+            address = now;
+            assert!(refresh().modules.is_empty(), "nothing was loaded since");
+            // SAFETY: our own handle, not used any more.
+            unsafe { libc::dlclose(handle) };
+        }
+        assert!(same_place > 0, "the linker never reused the place");
+    }
+}
