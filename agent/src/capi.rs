@@ -4,7 +4,7 @@
 //! turns the error into a number. No panic leaves it.
 
 use crate::config::Config;
-use crate::control::{self, Install, vitals};
+use crate::control::{self, Install, process_signals};
 use crate::error::Error;
 use crate::record::Kind;
 use crate::text::TextOptions;
@@ -194,7 +194,7 @@ pub extern "C" fn tracetee_low_memory() -> c_int {
 /// Says how often the display refreshes. See `tracetee.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tracetee_set_refresh_rate(hz: f64) {
-    vitals::set_refresh_rate(hz);
+    process_signals::set_refresh_rate(hz);
 }
 
 /// Says what is on the screen. See `tracetee.h`.
@@ -204,7 +204,7 @@ pub extern "C" fn tracetee_set_refresh_rate(hz: f64) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tracetee_set_screen(name: *const c_char) -> c_int {
     let set = |name: &str| {
-        vitals::set_screen(name);
+        process_signals::set_screen(name);
         Ok(())
     };
     // SAFETY: as the caller promises.
@@ -217,14 +217,17 @@ pub unsafe extern "C" fn tracetee_set_screen(name: *const c_char) -> c_int {
 /// `ping` may be called with `context`, on the agent's thread, until the next call of this function
 /// has returned and a second is over.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_watch_main(ping: Option<vitals::Ping>, context: *mut c_void) {
-    vitals::watch_main(ping, context);
+pub unsafe extern "C" fn tracetee_watch_main(
+    ping: Option<process_signals::Ping>,
+    context: *mut c_void,
+) {
+    process_signals::watch_main(ping, context);
 }
 
 /// The main loop's answer. See `tracetee.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tracetee_main_is_alive() {
-    vitals::main_is_alive();
+    process_signals::main_is_alive();
 }
 
 /// Whether a capture is recording. See `tracetee.h`.

@@ -1,6 +1,6 @@
 //! What tells captures and their content apart: ids, digests, and the chance that both need.
 
-use crate::mark::Now;
+use crate::timestamp::Now;
 use hmac_sha256::Hash;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Read;

@@ -2,7 +2,7 @@
 //!
 //! Pure functions of what is known; [`crate::uploader`] asks them.
 
-use crate::net::{NetState, Network};
+use crate::network::{NetState, Network};
 use crate::transport::Response;
 use std::time::{Duration, SystemTime};
 
@@ -48,7 +48,7 @@ pub enum Outcome {
     Discard(String),
 }
 
-/// What an answer means.
+/// What an answer context.
 #[must_use]
 pub fn classify(response: &Response, now: SystemTime) -> Outcome {
     let status = response.status;

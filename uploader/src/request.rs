@@ -2,9 +2,9 @@
 //! out.
 
 use crate::error::Error;
-use crate::name::Name;
 use crate::policy::{self, MAX_ANSWER_BYTES};
 use crate::spool::Waiting;
+use crate::spool_name::CaptureName;
 use crate::transport::{Body, Request, Response};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -246,7 +246,7 @@ pub(crate) fn by_ticket<'a>(
 
 /// The metadata of a capture for its header: what it says of itself, what is known of the device, and
 /// what the spool knows.
-pub(crate) fn meta(name: &Name, path: &Path, device: &Map<String, Value>) -> String {
+pub(crate) fn meta(name: &CaptureName, path: &Path, device: &Map<String, Value>) -> String {
     let mut meta = device.clone();
     if let Some(Value::Object(about)) = crate::frames::about(path) {
         // What held when it was made is truer than what holds now.
@@ -277,7 +277,7 @@ pub(crate) fn meta(name: &Name, path: &Path, device: &Map<String, Value>) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mark::Mark;
+    use crate::timestamp::Timestamp;
     use uuid::Uuid;
 
     #[test]
@@ -306,8 +306,8 @@ mod tests {
         }
     }
 
-    fn name() -> Name {
-        Name {
+    fn name() -> CaptureName {
+        CaptureName {
             id: Uuid::from_u128(7),
             label: "jank".to_owned(),
             priority: 1,
@@ -315,7 +315,7 @@ mod tests {
             recovered: true,
             unconfirmed: false,
             cut_from: Some(9000),
-            made: Mark::default(),
+            made: Timestamp::default(),
             digest: [7; 32],
         }
     }

@@ -22,12 +22,12 @@ use crate::error::Error;
 use crate::frames;
 use crate::id::{digest, new_id, random};
 use crate::locks::Recovery;
-use crate::lost::Losses;
-use crate::mark::{Mark, Now};
-use crate::name::{self, LostName, Name, RecName};
-use crate::owner::{self, Owner};
+use crate::loss_report::Losses;
 use crate::quota::{Held, Quota, Room, room};
+use crate::spool_name::{self, CaptureName, LostName, RecordingName};
 use crate::status::Status;
+use crate::timestamp::{Now, Timestamp};
+use crate::writer_lock::{self, WriterLock};
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
@@ -37,13 +37,13 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Spool {
     root: PathBuf,
-    owner: Option<Owner>,
+    owner: Option<WriterLock>,
 }
 
 /// A capture that is being written to [`Recording::path`].
 #[derive(Debug)]
 pub struct Recording {
-    name: RecName,
+    name: RecordingName,
     path: PathBuf,
 }
 
@@ -68,7 +68,7 @@ pub struct Waiting {
     pub path: PathBuf,
     /// Its bytes.
     pub bytes: u64,
-    pub(crate) name: Name,
+    pub(crate) name: CaptureName,
 }
 
 impl Waiting {
@@ -133,12 +133,12 @@ impl Spool {
             Some(owner) => owner,
             None => {
                 self.make()?;
-                Owner::new(&owners, random())?
+                WriterLock::new(&owners, random())?
             }
         };
         let owner = self.owner.insert(owner).name();
-        let label = name::label(label);
-        let name = RecName { owner, id: new_id(now), label, priority, made: Mark(now) };
+        let label = spool_name::label(label);
+        let name = RecordingName { owner, id: new_id(now), label, priority, made: Timestamp(now) };
         let path = self.root.join("rec").join(name.to_text());
         Ok(Recording { name, path })
     }
@@ -156,7 +156,7 @@ impl Spool {
     /// The capture is not to be: what is there of it goes, and the loss report says why.
     pub fn abandon(&self, recording: Recording, reason: &'static str) {
         let _ = fs::remove_file(&recording.path);
-        let RecName { id, label, .. } = recording.name;
+        let RecordingName { id, label, .. } = recording.name;
         self.losses().note(&LostName { id, label, reason: reason.to_owned(), unconfirmed: false });
     }
 
@@ -192,16 +192,16 @@ impl Spool {
         let owners = self.root.join("owners");
         let mut taken = Vec::new();
         for path in self.files("rec") {
-            let Some(name) = RecName::parse(&file_name(&path)) else {
+            let Some(name) = RecordingName::parse(&file_name(&path)) else {
                 self.losses().of_foreign(&path);
                 continue;
             };
-            if !owner::is_dead(&owners, &name.owner) {
+            if !writer_lock::is_dead(&owners, &name.owner) {
                 continue;
             }
             taken.push(match frames::trim(&path) {
                 Ok(0) => {
-                    let RecName { id, label, .. } = name;
+                    let RecordingName { id, label, .. } = name;
                     let (reason, unconfirmed) = ("killed".to_owned(), false);
                     let lost = LostName { id, label, reason, unconfirmed };
                     self.losses().lose(&path, &lost).and(Err(Error::NotKept { reason: "killed" }))
@@ -210,7 +210,7 @@ impl Spool {
                 Err(error) => Err(error),
             });
         }
-        owner::remove_dead(&owners);
+        writer_lock::remove_dead(&owners);
         taken
     }
 
@@ -221,13 +221,13 @@ impl Spool {
         let files = self.files("ready").into_iter();
         let mut waiting: Vec<_> = files
             .filter_map(|path| {
-                let name = Name::parse(&file_name(&path))?;
+                let name = CaptureName::parse(&file_name(&path))?;
                 let bytes = path.symlink_metadata().ok()?.len();
                 Some(Waiting { path, bytes, name })
             })
             .collect();
         waiting.sort_by_key(|one| {
-            let Name { tries, priority, made, id, .. } = one.name;
+            let CaptureName { tries, priority, made, id, .. } = one.name;
             (tries, std::cmp::Reverse(priority), std::cmp::Reverse(made.age_ms(now)), id)
         });
         waiting
@@ -239,7 +239,7 @@ impl Spool {
     /// [`Error::Io`] when something cannot be moved.
     pub fn trim(&self, quota: &Quota, now: Now) -> Result<(), Error> {
         for path in self.files("ready") {
-            if Name::parse(&file_name(&path)).is_none() {
+            if CaptureName::parse(&file_name(&path)).is_none() {
                 self.losses().of_foreign(&path);
             }
         }
@@ -303,14 +303,14 @@ impl Spool {
     /// # Errors
     /// [`Error::Io`] when it cannot be moved.
     pub fn lose(&self, waiting: &Waiting, reason: &str) -> Result<(), Error> {
-        let Name { id, label, unconfirmed, .. } = waiting.name.clone();
+        let CaptureName { id, label, unconfirmed, .. } = waiting.name.clone();
         let lost = LostName { id, label, reason: reason.to_owned(), unconfirmed };
         self.losses().lose(&waiting.path, &lost)
     }
 
     /// Notes a capture that was lost before it had a file.
     pub fn note_loss(&self, label: &str, reason: &str, now: Now) {
-        let (id, label) = (new_id(now), name::label(label));
+        let (id, label) = (new_id(now), spool_name::label(label));
         self.losses().note(&LostName { id, label, reason: reason.to_owned(), unconfirmed: false });
     }
 
@@ -340,7 +340,7 @@ impl Spool {
     }
 
     /// Moves it back, with what is known now.
-    pub(crate) fn put_back(&self, sending: &Waiting, name: Name) -> Result<Waiting, Error> {
+    pub(crate) fn put_back(&self, sending: &Waiting, name: CaptureName) -> Result<Waiting, Error> {
         self.move_to("ready", sending, name)
     }
 
@@ -349,7 +349,7 @@ impl Spool {
         let files = self.files("sending").into_iter();
         let one = |path: PathBuf| {
             let bytes = path.symlink_metadata().ok()?.len();
-            match Name::parse(&file_name(&path)) {
+            match CaptureName::parse(&file_name(&path)) {
                 Some(name) => Some(Waiting { path, bytes, name }),
                 None => {
                     self.losses().of_foreign(&path);
@@ -368,12 +368,12 @@ impl Spool {
     fn enter(
         &self,
         path: &Path,
-        rec: &RecName,
+        rec: &RecordingName,
         recovered: bool,
         quota: &Quota,
         now: Now,
     ) -> Result<Waiting, Error> {
-        let RecName { id, ref label, priority, made, .. } = *rec;
+        let RecordingName { id, ref label, priority, made, .. } = *rec;
         if self.is_off() {
             let _ = fs::remove_file(path);
             return Err(Error::NotKept { reason: "consent" });
@@ -396,8 +396,17 @@ impl Spool {
         file.sync_data().map_err(Error::io("write", path))?;
         let bytes = file.metadata().map_err(Error::io("inspect", path))?.len();
         let (label, tries, unconfirmed) = (label.clone(), 0, false);
-        let name =
-            Name { id, label, priority, tries, recovered, unconfirmed, cut_from, made, digest };
+        let name = CaptureName {
+            id,
+            label,
+            priority,
+            tries,
+            recovered,
+            unconfirmed,
+            cut_from,
+            made,
+            digest,
+        };
         let _lock = self.lock();
         if let Some(reason) = self.make_room(Some((priority, bytes)), quota, now)? {
             return give_up(reason);
@@ -439,7 +448,12 @@ impl Spool {
         }
     }
 
-    fn move_to(&self, directory: &str, from: &Waiting, name: Name) -> Result<Waiting, Error> {
+    fn move_to(
+        &self,
+        directory: &str,
+        from: &Waiting,
+        name: CaptureName,
+    ) -> Result<Waiting, Error> {
         let path = self.root.join(directory).join(name.to_text());
         fs::rename(&from.path, &path).map_err(Error::io("move", &from.path))?;
         Ok(Waiting { path, bytes: from.bytes, name })

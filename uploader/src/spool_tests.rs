@@ -1,9 +1,9 @@
 //! The spool's claims, with a clock that the test sets.
 
 use crate::error::Error;
-use crate::mark::Now;
 use crate::quota::Quota;
 use crate::spool::{Recording, Spool, Waiting};
+use crate::timestamp::Now;
 use proptest::prelude::*;
 use std::fs::{self, File};
 use std::path::Path;

@@ -4,8 +4,8 @@
 //! change, the fact holds as long as the process.
 
 use crate::error::Error;
-use crate::mark::{Mark, Now};
 use crate::policy::{MAX_RETRY_AFTER, Spent};
+use crate::timestamp::{Now, Timestamp};
 use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub(crate) struct Wait {
     pub(crate) wait_ms: u64,
     /// The server has asked for it.
     pub(crate) demanded: bool,
-    pub(crate) since: Mark,
+    pub(crate) since: Timestamp,
 }
 
 impl Wait {
@@ -51,14 +51,14 @@ impl State {
             let failures = fields.next()?.parse().ok()?;
             let wait_ms = fields.next()?.parse().ok()?;
             let demanded = fields.next()? == "server";
-            Some(Wait { failures, wait_ms, demanded, since: Mark::parse(fields.next()?)? })
+            Some(Wait { failures, wait_ms, demanded, since: Timestamp::parse(fields.next()?)? })
         };
         self.get("wait").and_then(|text| parse(&text)).unwrap_or_default()
     }
 
     pub(crate) fn set_wait(&mut self, failures: u32, wait: Duration, demanded: bool, now: Now) {
         let (ms, by) = (wait.as_millis(), if demanded { "server" } else { "us" });
-        self.hold("wait", format!("{failures}~{ms}~{by}~{}", Mark(now).to_text()));
+        self.hold("wait", format!("{failures}~{ms}~{by}~{}", Timestamp(now).to_text()));
     }
 
     pub(crate) fn clear_wait(&mut self) {
@@ -76,29 +76,29 @@ impl State {
     /// Enters bytes before they are sent: a process that is killed meanwhile has spent them. An
     /// error: they must not be sent.
     pub(crate) fn spend(&mut self, more: Spent, now: Now) -> Result<(), Error> {
-        let (spent, since) = self.day(now).unwrap_or((Spent::default(), Mark(now)));
+        let (spent, since) = self.day(now).unwrap_or((Spent::default(), Timestamp(now)));
         let unmetered = spent.unmetered.saturating_add(more.unmetered);
         let metered = spent.metered.saturating_add(more.metered);
         self.set("day", format!("{unmetered}~{metered}~{}", since.to_text()))
     }
 
-    fn day(&self, now: Now) -> Option<(Spent, Mark)> {
+    fn day(&self, now: Now) -> Option<(Spent, Timestamp)> {
         let text = self.get("day")?;
         let mut fields = text.split('~');
         let unmetered = fields.next()?.parse().ok()?;
         let metered = fields.next()?.parse().ok()?;
-        let since = Mark::parse(fields.next()?)?;
+        let since = Timestamp::parse(fields.next()?)?;
         (since.age_ms(now) < DAY_MS).then_some((Spent { unmetered, metered }, since))
     }
 
     /// How long ago the configuration was asked for, ms; `None`: never.
     pub(crate) fn asked_ms_ago(&self, now: Now) -> Option<u64> {
-        let mark = Mark::parse(&self.get("asked")?)?;
+        let mark = Timestamp::parse(&self.get("asked")?)?;
         Some(mark.age_ms(now))
     }
 
     pub(crate) fn set_asked(&mut self, now: Now) {
-        self.hold("asked", Mark(now).to_text());
+        self.hold("asked", Timestamp(now).to_text());
     }
 
     fn get(&self, what: &'static str) -> Option<String> {
@@ -191,7 +191,8 @@ mod tests {
 
     #[test]
     fn no_wait_is_longer_than_the_longest() {
-        let wait = Wait { failures: 1, wait_ms: u64::MAX, demanded: false, since: Mark(at(0)) };
+        let wait =
+            Wait { failures: 1, wait_ms: u64::MAX, demanded: false, since: Timestamp(at(0)) };
         assert_eq!(wait.left_ms(at(0)), DAY_MS);
     }
 

@@ -6,18 +6,18 @@
 //! sleeps here; the caller comes again after [`Pass::again`]. Runs on a thread that is the uploader's
 //! for that time, never on one of the app's that matter.
 
+use crate::config_fetch::Config;
 use crate::error::Error;
-use crate::fetch::Config;
 use crate::id::random;
-use crate::mark::Now;
-use crate::name::Name;
-use crate::net::{NetState, Network};
+use crate::network::{NetState, Network};
 use crate::policy::{self, MAX_TRIES, Outcome, POLL, Rules, Spent};
 use crate::quota::Quota;
 use crate::request::{self, Endpoint};
 use crate::spool::{Spool, Waiting};
+use crate::spool_name::CaptureName;
 use crate::state::State;
 use crate::status::{LastUpload, Status};
+use crate::timestamp::Now;
 use crate::transport::{Body, Failure, Request, Response, Transport};
 use serde_json::{Map, Value};
 use std::fs;
@@ -91,16 +91,16 @@ pub struct Uploader {
 }
 
 /// The pass is over, for this reason.
-pub(crate) struct Ended(pub(crate) String);
+pub(crate) struct StopReason(pub(crate) String);
 
-impl From<Error> for Ended {
+impl From<Error> for StopReason {
     fn from(error: Error) -> Self {
         Self(error.to_string())
     }
 }
 
 /// All that one pass has at hand.
-pub(crate) struct Means<'a> {
+pub(crate) struct PassContext<'a> {
     pub(crate) transport: &'a mut dyn Transport,
     pub(crate) conditions: &'a Conditions,
     pub(crate) clock: &'a dyn Fn() -> Now,
@@ -131,10 +131,10 @@ impl Uploader {
         stop: &AtomicBool,
     ) -> Pass {
         let mut pass = Pass { again: IDLE, ..Pass::default() };
-        let mut means = Means { transport, conditions, clock, stop };
+        let mut context = PassContext { transport, conditions, clock, stop };
         self.trouble = None;
-        let gone = tracetee_os::without_write_signals(|| self.go(&mut means, &mut pass));
-        if let Err(Ended(reason)) = gone {
+        let gone = tracetee_os::without_write_signals(|| self.run_pass(&mut context, &mut pass));
+        if let Err(StopReason(reason)) = gone {
             pass.held = Some(reason);
         }
         let wait_ms = self.state.wait().left_ms(clock());
@@ -162,46 +162,53 @@ impl Uploader {
         }
     }
 
-    fn go(&mut self, means: &mut Means<'_>, pass: &mut Pass) -> Result<(), Ended> {
+    fn run_pass(
+        &mut self,
+        context: &mut PassContext<'_>,
+        pass: &mut Pass,
+    ) -> Result<(), StopReason> {
         if self.spool.is_off() {
-            return Err(Ended("the user does not consent".to_owned()));
+            return Err(StopReason("the user does not consent".to_owned()));
         }
         // Somebody may have deleted it.
         let reopened = Spool::open(self.spool.root());
         self.note_trouble(reopened.err());
         let Some(_sender) = self.spool.lock_sender()? else {
-            return Err(Ended("another process of the app sends".to_owned()));
+            return Err(StopReason("another process of the app sends".to_owned()));
         };
         self.take_back()?;
-        let now = (means.clock)();
-        let trimmed = self.spool.trim(&means.conditions.quota, now);
+        let now = (context.clock)();
+        let trimmed = self.spool.trim(&context.conditions.quota, now);
         self.note_trouble(trimmed.err());
 
         let wait = self.state.wait();
         let left_ms = wait.left_ms(now);
-        if left_ms > 0 && (wait.demanded || !means.conditions.urgent) {
+        if left_ms > 0 && (wait.demanded || !context.conditions.urgent) {
             let (failures, left_s) = (wait.failures, left_ms.div_ceil(1000));
-            return Err(Ended(format!("it waits for {left_s} s after {failures} failures")));
+            return Err(StopReason(format!("it waits for {left_s} s after {failures} failures")));
         }
-        self.fetch_config(means, pass)?;
-        if means.conditions.killed {
-            return Err(Ended("the configuration allows nothing".to_owned()));
+        self.fetch_config(context, pass)?;
+        if context.conditions.killed {
+            return Err(StopReason("the configuration allows nothing".to_owned()));
         }
         let mut done = Vec::new();
         // What comes in meanwhile is sent too; what could not be sent is not looked at again.
-        while let Some(next) = self.next(means, &mut done)? {
-            if self.send(next, means)? {
+        while let Some(next) = self.next(context, &mut done)? {
+            if self.send(next, context)? {
                 pass.delivered.extend(done.last().cloned());
             }
         }
-        self.report_losses(means)
+        self.report_losses(context)
     }
 
     /// What a killed sender was sending: the server may have it.
-    fn take_back(&self) -> Result<(), Ended> {
+    fn take_back(&self) -> Result<(), StopReason> {
         for sending in self.spool.sending() {
-            let name =
-                Name { tries: sending.name.tries + 1, unconfirmed: true, ..sending.name.clone() };
+            let name = CaptureName {
+                tries: sending.name.tries + 1,
+                unconfirmed: true,
+                ..sending.name.clone()
+            };
             self.back(&sending, name)?;
         }
         Ok(())
@@ -210,25 +217,25 @@ impl Uploader {
     /// The next one that is due and may be sent.
     fn next(
         &mut self,
-        means: &Means<'_>,
+        context: &PassContext<'_>,
         done: &mut Vec<String>,
-    ) -> Result<Option<Waiting>, Ended> {
-        let now = (means.clock)();
-        let conditions = means.conditions;
+    ) -> Result<Option<Waiting>, StopReason> {
+        let now = (context.clock)();
+        let conditions = context.conditions;
         for waiting in self.spool.waiting(now) {
             let id = waiting.id();
             if done.contains(&id) {
                 continue;
             }
             // ORDERING: Relaxed; a wish, nothing is published with it.
-            if means.stop.load(Ordering::Relaxed) || self.spool.is_off() {
-                return Err(Ended("it was told to stop".to_owned()));
+            if context.stop.load(Ordering::Relaxed) || self.spool.is_off() {
+                return Err(StopReason("it was told to stop".to_owned()));
             }
             let spent = self.state.spent(now);
             if let Some(why) =
                 policy::refuses(&conditions.rules, &conditions.net, spent, waiting.bytes)
             {
-                return Err(Ended(why));
+                return Err(StopReason(why));
             }
             done.push(id);
             if Spool::is_intact(&waiting) {
@@ -240,10 +247,14 @@ impl Uploader {
     }
 
     /// Sends one. `true`: the server has it.
-    fn send(&mut self, waiting: Waiting, means: &mut Means<'_>) -> Result<bool, Ended> {
-        let now = (means.clock)();
+    fn send(
+        &mut self,
+        waiting: Waiting,
+        context: &mut PassContext<'_>,
+    ) -> Result<bool, StopReason> {
+        let now = (context.clock)();
         let bytes = waiting.bytes;
-        let metered = means.conditions.net.network == Network::Metered;
+        let metered = context.conditions.net.network == Network::Metered;
         let spent = if metered {
             Spent { metered: bytes, unmetered: 0 }
         } else {
@@ -257,12 +268,12 @@ impl Uploader {
             let id = sending.id();
             let content = request::ticket_content("captures", &id, bytes, digest, &meta);
             let body = Body::File { path: &sending.path, bytes };
-            self.by_ticket(&content, body, means)
+            self.by_ticket(&content, body, context)
         } else {
-            let request = self.endpoint.capture(&sending, &meta, means.stop);
-            means.transport.send(&request)
+            let request = self.endpoint.capture(&sending, &meta, context.stop);
+            context.transport.send(&request)
         };
-        let now = (means.clock)();
+        let now = (context.clock)();
         let (said, outcome) = judge(answer, now);
         self.last = Some(LastUpload {
             id: sending.id(),
@@ -271,40 +282,40 @@ impl Uploader {
             at_ms: now.real_ms,
             outcome: said,
         });
-        let broken_off = means.stop.load(Ordering::Relaxed);
+        let broken_off = context.stop.load(Ordering::Relaxed);
         match outcome {
-            Judged::Answer(Outcome::Delivered) => {
+            Verdict::Answer(Outcome::Delivered) => {
                 // If it is not deleted, it is sent again, and the server knows it.
                 fs::remove_file(&sending.path).map_err(Error::io("delete", &sending.path))?;
                 self.state.clear_wait();
                 self.delivered += 1;
                 Ok(true)
             }
-            Judged::Answer(Outcome::Discard(reason)) => {
+            Verdict::Answer(Outcome::Discard(reason)) => {
                 // The server is well: it has said what it thinks.
                 self.state.clear_wait();
                 self.spool.lose(&sending, &reason)?;
                 Ok(false)
             }
-            Judged::Answer(Outcome::Retry { counts, after, why }) => {
+            Verdict::Answer(Outcome::Retry { counts, after, why }) => {
                 let name = sending.name.clone();
                 let tries = name.tries + u32::from(counts);
-                let name = Name { tries, unconfirmed: name.unconfirmed || counts, ..name };
+                let name = CaptureName { tries, unconfirmed: name.unconfirmed || counts, ..name };
                 self.back(&sending, name)?;
                 Err(self.failed(after, why, now))
             }
-            Judged::Unreachable(why) => {
+            Verdict::Unreachable(why) => {
                 self.back(&sending, sending.name.clone())?;
                 Err(self.failed(None, why, now))
             }
-            Judged::Broken(_) if broken_off => {
-                let name = Name { unconfirmed: true, ..sending.name.clone() };
+            Verdict::Broken(_) if broken_off => {
+                let name = CaptureName { unconfirmed: true, ..sending.name.clone() };
                 self.back(&sending, name)?;
-                Err(Ended("it was told to stop".to_owned()))
+                Err(StopReason("it was told to stop".to_owned()))
             }
-            Judged::Broken(why) => {
+            Verdict::Broken(why) => {
                 let tries = sending.name.tries + 1;
-                let name = Name { tries, unconfirmed: true, ..sending.name.clone() };
+                let name = CaptureName { tries, unconfirmed: true, ..sending.name.clone() };
                 self.back(&sending, name)?;
                 Err(self.failed(None, why, now))
             }
@@ -312,7 +323,7 @@ impl Uploader {
     }
 
     /// Puts one back to those that wait, or gives it up.
-    fn back(&self, sending: &Waiting, name: Name) -> Result<(), Ended> {
+    fn back(&self, sending: &Waiting, name: CaptureName) -> Result<(), StopReason> {
         let given_up = name.tries >= MAX_TRIES;
         // Deleted under our feet: a purge, or somebody else.
         if !sending.path.exists() {
@@ -330,18 +341,18 @@ impl Uploader {
     }
 
     /// One more failure in a row.
-    pub(crate) fn failed(&mut self, after: Option<Duration>, why: String, now: Now) -> Ended {
+    pub(crate) fn failed(&mut self, after: Option<Duration>, why: String, now: Now) -> StopReason {
         let failures = self.state.wait().failures.saturating_add(1);
         let wait = policy::wait(failures, after, random());
         self.state.set_wait(failures, wait, after.is_some(), now);
-        Ended(why)
+        StopReason(why)
     }
 
     /// Last, so that a server that takes no reports has the captures all the same.
-    fn report_losses(&mut self, means: &mut Means<'_>) -> Result<(), Ended> {
-        let now = (means.clock)();
-        if let Some(why) = policy::device_refuses(&means.conditions.net) {
-            return Err(Ended(why.to_owned()));
+    fn report_losses(&mut self, context: &mut PassContext<'_>) -> Result<(), StopReason> {
+        let now = (context.clock)();
+        if let Some(why) = policy::device_refuses(&context.conditions.net) {
+            return Err(StopReason(why.to_owned()));
         }
         let lock = self.spool.lock();
         let report = self.spool.losses().report(now);
@@ -356,23 +367,23 @@ impl Uploader {
         let answer = if self.endpoint.wants_tickets() {
             let digest = hmac_sha256::Hash::hash(&content);
             let ticket = request::ticket_content("losses", &id, content.len() as u64, &digest, "");
-            self.by_ticket(&ticket, Body::Bytes(&content), means)
+            self.by_ticket(&ticket, Body::Bytes(&content), context)
         } else {
-            let request = self.endpoint.losses(&id, &content, means.stop);
-            means.transport.send(&request)
+            let request = self.endpoint.losses(&id, &content, context.stop);
+            context.transport.send(&request)
         };
-        let now = (means.clock)();
+        let now = (context.clock)();
         match judge(answer, now).1 {
-            Judged::Answer(Outcome::Delivered) => {
+            Verdict::Answer(Outcome::Delivered) => {
                 self.spool.losses().reported(&report.losses);
                 self.state.clear_wait();
                 Ok(())
             }
             // It is for the next pass; a server that does not want it shall still not be asked all
             // the time.
-            Judged::Answer(Outcome::Discard(why)) => Err(self.failed(None, why, now)),
-            Judged::Answer(Outcome::Retry { after, why, .. }) => Err(self.failed(after, why, now)),
-            Judged::Unreachable(why) | Judged::Broken(why) => Err(self.failed(None, why, now)),
+            Verdict::Answer(Outcome::Discard(why)) => Err(self.failed(None, why, now)),
+            Verdict::Answer(Outcome::Retry { after, why, .. }) => Err(self.failed(after, why, now)),
+            Verdict::Unreachable(why) | Verdict::Broken(why) => Err(self.failed(None, why, now)),
         }
     }
 
@@ -381,10 +392,10 @@ impl Uploader {
         &self,
         content: &[u8],
         body: Body<'_>,
-        means: &mut Means<'_>,
+        context: &mut PassContext<'_>,
     ) -> Result<Response, Failure> {
-        let request: Request<'_> = self.endpoint.ticket(content, means.stop);
-        let ticket = match means.transport.send(&request) {
+        let request: Request<'_> = self.endpoint.ticket(content, context.stop);
+        let ticket = match context.transport.send(&request) {
             Ok(ticket) => ticket,
             // The object itself was not sent.
             Err(Failure::Broken(why) | Failure::Unreachable(why)) => {
@@ -394,8 +405,8 @@ impl Uploader {
         if ticket.status != 200 && ticket.status != 201 {
             return Ok(ticket);
         }
-        match request::by_ticket(&self.endpoint, &ticket, body, means.stop) {
-            Some(request) => means.transport.send(&request),
+        match request::by_ticket(&self.endpoint, &ticket, body, context.stop) {
+            Some(request) => context.transport.send(&request),
             None => {
                 Err(Failure::Unreachable("the server sent no ticket that may be used".to_owned()))
             }
@@ -409,14 +420,14 @@ impl Uploader {
     }
 }
 
-enum Judged {
+enum Verdict {
     Answer(Outcome),
     Unreachable(String),
     Broken(String),
 }
 
 /// What an answer means, and how it is said.
-fn judge(answer: Result<Response, Failure>, now: Now) -> (String, Judged) {
+fn judge(answer: Result<Response, Failure>, now: Now) -> (String, Verdict) {
     match answer {
         Ok(response) => {
             let outcome = policy::classify(&response, real_time(now));
@@ -425,10 +436,10 @@ fn judge(answer: Result<Response, Failure>, now: Now) -> (String, Judged) {
                 Outcome::Retry { why, .. } => why.clone(),
                 Outcome::Discard(_) => format!("refused for good ({})", response.status),
             };
-            (said, Judged::Answer(outcome))
+            (said, Verdict::Answer(outcome))
         }
-        Err(Failure::Unreachable(why)) => (why.clone(), Judged::Unreachable(why)),
-        Err(Failure::Broken(why)) => (why.clone(), Judged::Broken(why)),
+        Err(Failure::Unreachable(why)) => (why.clone(), Verdict::Unreachable(why)),
+        Err(Failure::Broken(why)) => (why.clone(), Verdict::Broken(why)),
     }
 }
 

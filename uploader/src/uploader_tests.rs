@@ -1,11 +1,11 @@
 //! What a pass does, with a server that the test plays and a clock that it sets.
 
-use crate::mark::Now;
-use crate::net::{NetState, Network};
+use crate::network::{NetState, Network};
 use crate::policy::{Allowed, MAX_TRIES, Rules};
 use crate::request::Endpoint;
 use crate::spool::{Spool, Waiting};
 use crate::spool_tests::{at, put, spool};
+use crate::timestamp::Now;
 use crate::transport::{Body, Failure, Request, Response, handed};
 use crate::uploader::{Conditions, Pass, Uploader};
 use serde_json::{Value, json};

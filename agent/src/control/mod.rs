@@ -9,19 +9,20 @@
 //!
 //! Functions that an app calls on its own threads leave a note for the agent's thread, and return.
 
+mod capture_writer;
 mod check;
+mod crash_recovery;
 pub mod document;
 mod glob;
 mod install;
-mod keep;
 mod ledger;
-mod local;
 mod locate;
 mod machine;
+mod on_device_capture;
 mod overhead;
 mod parse;
 mod policy;
-mod remains;
+pub(crate) mod process_signals;
 mod report;
 mod source;
 mod starts;
@@ -31,7 +32,6 @@ mod triggers;
 mod uploads;
 #[cfg(feature = "http")]
 mod uploads_thread;
-pub(crate) mod vitals;
 mod worker;
 
 pub use check::Wrong;
@@ -178,7 +178,7 @@ pub(crate) fn process_exits() {
 /// # Errors
 /// [`Error::State`] when it is not installed.
 pub fn trigger(name: &str) -> Result<(), Error> {
-    send(Command::Trigger(name.to_owned(), vitals::now_ns()))
+    send(Command::Trigger(name.to_owned(), process_signals::now_ns()))
 }
 
 /// Opens the manual window of that id; the report says if it was not.
@@ -245,10 +245,13 @@ pub fn upload(
 }
 
 /// What somebody at the device asks for: the file that it came to.
-pub(crate) fn local(request: local::Request) -> Result<Option<std::path::PathBuf>, String> {
+pub(crate) fn local(
+    request: on_device_capture::Request,
+) -> Result<Option<std::path::PathBuf>, String> {
     let (answer, answered) = crossbeam_channel::bounded(1);
-    send(Command::Local(local::Ask { request, answer })).map_err(|error| error.to_string())?;
-    match answered.recv_timeout(local::PATIENCE) {
+    send(Command::Local(on_device_capture::Ask { request, answer }))
+        .map_err(|error| error.to_string())?;
+    match answered.recv_timeout(on_device_capture::PATIENCE) {
         Ok(answer) => answer,
         Err(_) => Err("the agent does not answer".to_owned()),
     }
@@ -278,7 +281,7 @@ pub(crate) fn forget_after_fork() {
         return;
     }
     tracetee_hooks::ignore_later_libraries();
-    vitals::forget_after_fork();
+    process_signals::forget_after_fork();
     own_threads::forget_after_fork();
     crate::socket::forget_after_fork();
     // A lock that was held when the parent forked is held for ever: nobody asks for it any more.

@@ -132,7 +132,7 @@ impl Triggers {
             }
         }
         let (threads, findings) = (Vec::new(), Vec::new());
-        let period_ns = super::vitals::period_ns();
+        let period_ns = super::process_signals::period_ns();
         Self { watches, threads, last: 0, main_tid, period_ns, redactor, findings }
     }
 

@@ -4,20 +4,20 @@
 //! configuration's file, at what is new in the recorder (for triggers), at the tags, at what it all
 //! costs. Nothing of it runs on the app's threads; what they ask for comes as a [`Command`].
 
+use super::capture_writer::Written;
 use super::install::Install;
-use super::keep::Written;
 use super::ledger::Now;
-use super::local::{Ask, Local};
 use super::machine::{Action, Input, Machine, State};
+use super::on_device_capture::{Ask, Local};
 use super::overhead::Overhead;
 use super::policy::{Device, Policy};
+use super::process_signals;
 use super::report::{CaptureReport, LostReport};
 use super::source::Source;
 use super::starts::Starts;
 use super::store::Store;
 use super::triggers::{Finding, Triggers};
 use super::uploads::Uploads;
-use super::vitals;
 use crate::error::Error;
 use crate::recorder::follow::Follower;
 use crate::{capture, clock, drain, section};
@@ -295,7 +295,7 @@ impl Worker {
     fn look_at_records(&mut self, now: Now) {
         let (follower, triggers) = (&mut self.follower, &mut self.triggers);
         if let Some(triggers) = triggers {
-            triggers.period_ns = vitals::period_ns();
+            triggers.period_ns = process_signals::period_ns();
         }
         let mut dropped = 0;
         capture::look(|reader| {
@@ -320,9 +320,9 @@ impl Worker {
     fn look_at_vitals(&mut self, now: Now) {
         let Some(triggers) = &mut self.triggers else { return };
         let now_ns = clock::boot_ns();
-        triggers.look_at_main_thread(now_ns, vitals::silent_ns(now_ns));
+        triggers.look_at_main_thread(now_ns, process_signals::silent_ns(now_ns));
         if triggers.memory_limit() > 0.0
-            && let Some(percent) = vitals::memory_available_percent(now.boot_ms)
+            && let Some(percent) = process_signals::memory_available_percent(now.boot_ms)
         {
             triggers.memory(percent, now_ns);
         }

@@ -6,7 +6,7 @@
 
 mod env;
 
-use crate::control::{self, Install, vitals};
+use crate::control::{self, Install, process_signals};
 use crate::record::Kind;
 use crate::{Config, Error, capture, properties, section, tags};
 use env::{Env, Thrown};
@@ -163,12 +163,12 @@ extern "system" fn set_network(env: Env, _: jclass, json: jstring) -> jstring {
 }
 
 extern "system" fn set_refresh_rate(_: Env, _: jclass, hz: jdouble) {
-    vitals::set_refresh_rate(hz);
+    process_signals::set_refresh_rate(hz);
 }
 
 extern "system" fn set_screen(env: Env, _: jclass, name: jstring) {
     let _ = caught(|| {
-        vitals::set_screen(&text(env, name)?);
+        process_signals::set_screen(&text(env, name)?);
         Ok(())
     });
 }
@@ -182,12 +182,12 @@ static PING: Mutex<usize> = Mutex::new(0);
 extern "system" fn watch_main(env: Env, _: jclass, ping: jobject) -> jstring {
     told(env, || {
         let kept = env.keep(ping);
-        let function: vitals::Ping = ping_main;
+        let function: process_signals::Ping = ping_main;
         let before = {
             let mut ping = PING.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *ping, kept.expose_provenance())
         };
-        vitals::watch_main((!kept.is_null()).then_some(function), std::ptr::null_mut());
+        process_signals::watch_main((!kept.is_null()).then_some(function), std::ptr::null_mut());
         env.give_back(std::ptr::with_exposed_provenance_mut(before));
         Ok(())
     })
@@ -207,7 +207,7 @@ unsafe extern "C" fn ping_main(_: *mut c_void) {
 }
 
 extern "system" fn main_is_alive(_: Env, _: jclass) {
-    vitals::main_is_alive();
+    process_signals::main_is_alive();
 }
 
 // ---- markers ----

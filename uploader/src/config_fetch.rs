@@ -2,10 +2,10 @@
 //!
 //! A part of a pass. Whose signature counts, and whether it may be in force, is for the agent to say.
 
-use crate::net::{NetState, Network};
+use crate::network::{NetState, Network};
 use crate::policy::{self, Outcome};
 use crate::transport::Failure;
-use crate::uploader::{Ended, Means, Pass, Uploader, real_time};
+use crate::uploader::{Pass, PassContext, StopReason, Uploader, real_time};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,12 +25,12 @@ pub struct Config {
 impl Uploader {
     pub(crate) fn fetch_config(
         &mut self,
-        means: &mut Means<'_>,
+        context: &mut PassContext<'_>,
         pass: &mut Pass,
-    ) -> Result<(), Ended> {
-        let Some(poll) = means.conditions.poll else { return Ok(()) };
-        let now = (means.clock)();
-        let NetState { network, roaming, .. } = means.conditions.net;
+    ) -> Result<(), StopReason> {
+        let Some(poll) = context.conditions.poll else { return Ok(()) };
+        let now = (context.clock)();
+        let NetState { network, roaming, .. } = context.conditions.net;
         let poll_ms = u64::try_from(poll.as_millis()).unwrap_or(u64::MAX);
         let is_due = self.state.asked_ms_ago(now).is_none_or(|ago_ms| ago_ms >= poll_ms);
         // Battery and cost do not count: it is a few hundred bytes, and brings the kill switch.
@@ -38,12 +38,12 @@ impl Uploader {
             return Ok(());
         }
         self.state.set_asked(now);
-        let etag = self.etag_of(means.conditions.config_digest);
-        let request = self.endpoint.config(etag.as_deref(), means.stop);
-        let response = match means.transport.send(&request) {
+        let etag = self.etag_of(context.conditions.config_digest);
+        let request = self.endpoint.config(etag.as_deref(), context.stop);
+        let response = match context.transport.send(&request) {
             Ok(response) => response,
             Err(Failure::Unreachable(why) | Failure::Broken(why)) => {
-                return Err(self.failed(None, why, (means.clock)()));
+                return Err(self.failed(None, why, (context.clock)()));
             }
         };
         match response.status {
@@ -52,7 +52,7 @@ impl Uploader {
                 if let Some(etag) = response.header("etag") {
                     self.keep_etag(&digest, etag);
                 }
-                if means.conditions.config_digest == Some(digest) {
+                if context.conditions.config_digest == Some(digest) {
                     return Ok(());
                 }
                 let signature = response.header("x-tracetee-signature").unwrap_or_default();
@@ -60,12 +60,12 @@ impl Uploader {
                 pass.config = Some(Config { bytes: response.body, signature });
                 pass.again = DECIDED;
                 // It may be the kill switch: nothing is sent before that is known.
-                Err(Ended("another configuration has come, which decides first".to_owned()))
+                Err(StopReason("another configuration has come, which decides first".to_owned()))
             }
             // There is no other one; or none at all.
             304 | 404 | 410 => Ok(()),
             _ => {
-                let now = (means.clock)();
+                let now = (context.clock)();
                 match policy::classify(&response, real_time(now)) {
                     Outcome::Retry { after, why, .. } => Err(self.failed(after, why, now)),
                     Outcome::Delivered | Outcome::Discard(_) => Ok(()),

@@ -4,7 +4,7 @@
 //! `OWNER~ID~LABEL~PRIORITY~MADE.ftrace.zst`; `lost/`: `ID~LABEL~REASON`, with `~u` added for what
 //! may have arrived all the same. A name that does not read back is no file of ours.
 
-use crate::mark::Mark;
+use crate::timestamp::Timestamp;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use uuid::Uuid;
@@ -18,7 +18,7 @@ const MAX_LABEL_CHARS: usize = 64;
 
 /// A capture that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Name {
+pub(crate) struct CaptureName {
     pub(crate) id: Uuid,
     /// Of which window it is.
     pub(crate) label: String,
@@ -32,12 +32,12 @@ pub(crate) struct Name {
     pub(crate) unconfirmed: bool,
     /// It was too large; so many bytes it had.
     pub(crate) cut_from: Option<u64>,
-    pub(crate) made: Mark,
+    pub(crate) made: Timestamp,
     /// SHA-256 of the file.
     pub(crate) digest: [u8; 32],
 }
 
-impl Name {
+impl CaptureName {
     pub(crate) fn to_text(&self) -> String {
         let mut flags = String::new();
         if self.recovered {
@@ -69,7 +69,7 @@ impl Name {
             (false, "") => None,
             (false, _) => return None,
         };
-        let made = Mark::parse(fields.next()?)?;
+        let made = Timestamp::parse(fields.next()?)?;
         let digest = URL_SAFE_NO_PAD.decode(fields.next()?).ok()?.try_into().ok()?;
         let name =
             Self { id, label, priority, tries, recovered, unconfirmed, cut_from, made, digest };
@@ -84,16 +84,16 @@ fn take(text: &str, flag: char) -> (bool, &str) {
 
 /// A capture that is being written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RecName {
+pub(crate) struct RecordingName {
     /// Which process writes it: the name of its lock.
     pub(crate) owner: String,
     pub(crate) id: Uuid,
     pub(crate) label: String,
     pub(crate) priority: u32,
-    pub(crate) made: Mark,
+    pub(crate) made: Timestamp,
 }
 
-impl RecName {
+impl RecordingName {
     pub(crate) fn to_text(&self) -> String {
         let Self { owner, id, label, priority, made } = self;
         format!("{owner}~{id}~{label}~{priority}~{}{EXTENSION}", made.to_text())
@@ -107,7 +107,7 @@ impl RecName {
         let id = Uuid::try_parse(fields.next()?).ok()?;
         let label = fields.next()?.to_owned();
         let priority = fields.next()?.parse().ok()?;
-        let made = Mark::parse(fields.next()?)?;
+        let made = Timestamp::parse(fields.next()?)?;
         fields.next().is_none().then_some(Self { owner, id, label, priority, made })
     }
 }
@@ -155,23 +155,25 @@ pub(crate) fn label(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mark::Now;
+    use crate::timestamp::Now;
     use proptest::prelude::*;
 
-    fn names() -> impl Strategy<Value = Name> {
+    fn names() -> impl Strategy<Value = CaptureName> {
         let numbers = (any::<u128>(), any::<u32>(), any::<u32>(), any::<[u8; 32]>());
         let flags = (any::<bool>(), any::<bool>(), any::<Option<u64>>());
         let made = (any::<u32>(), any::<u64>(), any::<u64>());
-        ("[ -}é\n]{0,80}", numbers, flags, made).prop_map(|(text, numbers, flags, made)| Name {
-            id: Uuid::from_u128(numbers.0),
-            label: label(&text),
-            priority: numbers.1,
-            tries: numbers.2,
-            recovered: flags.0,
-            unconfirmed: flags.1,
-            cut_from: flags.2,
-            made: Mark(Now { boot: made.0, boot_ms: made.1, real_ms: made.2 }),
-            digest: numbers.3,
+        ("[ -}é\n]{0,80}", numbers, flags, made).prop_map(|(text, numbers, flags, made)| {
+            CaptureName {
+                id: Uuid::from_u128(numbers.0),
+                label: label(&text),
+                priority: numbers.1,
+                tries: numbers.2,
+                recovered: flags.0,
+                unconfirmed: flags.1,
+                cut_from: flags.2,
+                made: Timestamp(Now { boot: made.0, boot_ms: made.1, real_ms: made.2 }),
+                digest: numbers.3,
+            }
         })
     }
 
@@ -180,12 +182,12 @@ mod tests {
         fn a_name_says_all_and_fits_the_file_system(name in names(), owner in "[0-9a-f]{1,24}") {
             let text = name.to_text();
             prop_assert!(text.len() <= 255 && !text.contains(['/', '\n', '\0']), "{text}");
-            prop_assert_eq!(Name::parse(&text), Some(name.clone()));
-            let Name { id, label, priority, made, .. } = name;
-            let rec = RecName { owner, id, label: label.clone(), priority, made };
+            prop_assert_eq!(CaptureName::parse(&text), Some(name.clone()));
+            let CaptureName { id, label, priority, made, .. } = name;
+            let rec = RecordingName { owner, id, label: label.clone(), priority, made };
             prop_assert!(rec.to_text().len() + 20 <= 255);
-            prop_assert_eq!(RecName::parse(&rec.to_text()), Some(rec.clone()));
-            prop_assert_eq!(RecName::parse(&(rec.to_text() + ".123.part")), Some(rec));
+            prop_assert_eq!(RecordingName::parse(&rec.to_text()), Some(rec.clone()));
+            prop_assert_eq!(RecordingName::parse(&(rec.to_text() + ".123.part")), Some(rec));
             for unconfirmed in [false, true] {
                 let lost = LostName { id, label: label.clone(), reason: "age".to_owned(), unconfirmed };
                 prop_assert_eq!(LostName::parse(&lost.to_text()), Some(lost));
@@ -194,13 +196,13 @@ mod tests {
 
         #[test]
         fn what_is_no_name_of_ours_is_none(text in "\\PC{0,120}", name in names()) {
-            prop_assert_eq!(Name::parse(&text), None);
+            prop_assert_eq!(CaptureName::parse(&text), None);
             let mut broken = name.to_text();
             let at = text.len() % broken.len();
             if broken.is_char_boundary(at) {
                 broken.remove(at);
                 // Either it is none, or it is another one, whose text it is.
-                if let Some(other) = Name::parse(&broken) {
+                if let Some(other) = CaptureName::parse(&broken) {
                     prop_assert_eq!(other.to_text(), broken);
                 }
             }

@@ -14,13 +14,13 @@ const BEING_MADE: Duration = Duration::from_secs(3600);
 
 /// A process's own lock, held until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Owner {
+pub(crate) struct WriterLock {
     path: PathBuf,
     /// `None`: it is another process's.
     lock: Option<File>,
 }
 
-impl Owner {
+impl WriterLock {
     /// Takes a name that nobody has.
     pub(crate) fn new(directory: &Path, random: u64) -> Result<Self, Error> {
         let name = format!("{:x}-{random:x}", std::process::id());
@@ -46,7 +46,7 @@ impl Owner {
     }
 }
 
-impl Drop for Owner {
+impl Drop for WriterLock {
     fn drop(&mut self) {
         if self.lock.is_some() {
             let _ = fs::remove_file(&self.path);
@@ -82,14 +82,14 @@ mod tests {
     #[test]
     fn an_owner_is_dead_when_its_lock_is_free() {
         let directory = tempfile::tempdir().unwrap();
-        let owner = Owner::new(directory.path(), 5).unwrap();
+        let owner = WriterLock::new(directory.path(), 5).unwrap();
         let name = owner.name();
         assert!(!is_dead(directory.path(), &name));
         remove_dead(directory.path());
         assert!(directory.path().join(&name).exists());
         // A child that was forked with it has a copy of the descriptor.
         let copy = owner.lock.as_ref().unwrap().try_clone().unwrap();
-        Owner { path: owner.path.clone(), lock: Some(copy) }.leave();
+        WriterLock { path: owner.path.clone(), lock: Some(copy) }.leave();
         assert!(!is_dead(directory.path(), &name));
         drop(owner);
         assert!(is_dead(directory.path(), &name));

@@ -7,9 +7,9 @@
 
 use crate::error::Error;
 use crate::id::new_id;
-use crate::mark::Now;
-use crate::name::LostName;
 use crate::spool::file_name;
+use crate::spool_name::LostName;
+use crate::timestamp::Now;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -1,7 +1,7 @@
 //! Moments that outlive a process, a boot, and a clock that is set.
 //!
 //! The wall clock of a phone is set by the network, by the user, and is 1970 after an empty battery.
-//! A wait, a day's budget and a capture's age are measured from a [`Mark`], which holds a moment
+//! A wait, a day's budget and a capture's age are measured from a [`Timestamp`], which holds a moment
 //! by both clocks: within one boot the boot clock alone counts.
 
 /// The time by both clocks, as the caller reads it.
@@ -27,9 +27,9 @@ impl Now {
 
 /// A moment in the past.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Mark(pub(crate) Now);
+pub(crate) struct Timestamp(pub(crate) Now);
 
-impl Mark {
+impl Timestamp {
     /// How long ago it was, in ms, as well as the clocks can tell.
     pub(crate) fn age_ms(self, now: Now) -> u64 {
         if self.0.boot == now.boot
@@ -65,26 +65,26 @@ mod tests {
 
     #[test]
     fn within_a_boot_the_wall_clock_does_not_count() {
-        let mark = Mark(at(7, 1_000, 1_700_000_000_000));
+        let mark = Timestamp(at(7, 1_000, 1_700_000_000_000));
         assert_eq!(mark.age_ms(at(7, 61_000, 0)), 60_000, "set back to 1970");
         assert_eq!(mark.age_ms(at(7, 61_000, 4_000_000_000_000)), 60_000, "set forward");
     }
 
     #[test]
     fn over_a_reboot_the_wall_clock_counts_and_what_this_boot_lasts_at_least() {
-        let mark = Mark(at(7, 900_000, 1_700_000_000_000));
+        let mark = Timestamp(at(7, 900_000, 1_700_000_000_000));
         assert_eq!(mark.age_ms(at(8, 5_000, 1_700_000_060_000)), 60_000);
         assert_eq!(mark.age_ms(at(8, 5_000, 0)), 5_000, "never waits for 1970 to pass");
         // The boot's id may not be read, but its clock began anew.
-        assert_eq!(Mark(at(0, 900_000, 1_000)).age_ms(at(0, 5_000, 61_000)), 60_000);
+        assert_eq!(Timestamp(at(0, 900_000, 1_000)).age_ms(at(0, 5_000, 61_000)), 60_000);
     }
 
     #[test]
     fn it_is_in_a_name_as_it_was() {
-        let mark = Mark(at(u32::MAX, 0x1234, u64::MAX));
-        assert_eq!(Mark::parse(&mark.to_text()), Some(mark));
+        let mark = Timestamp(at(u32::MAX, 0x1234, u64::MAX));
+        assert_eq!(Timestamp::parse(&mark.to_text()), Some(mark));
         for wrong in ["", "1-2", "1-2-3-4", "x-1-2", "100000000-1-2"] {
-            assert_eq!(Mark::parse(wrong), None, "{wrong}");
+            assert_eq!(Timestamp::parse(wrong), None, "{wrong}");
         }
     }
 }

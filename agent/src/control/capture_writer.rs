@@ -4,10 +4,10 @@ use super::document::Window;
 use super::machine::{Input, Kept, State};
 use super::overhead::Overhead;
 use super::policy::Policy;
+use super::process_signals;
 use super::report::CaptureReport;
 use super::triggers::Triggers;
 use super::uploads;
-use super::vitals;
 use super::worker::{Worker, now};
 use crate::config::{Config, RecorderConfig};
 use crate::error::Error;
@@ -38,7 +38,7 @@ impl Worker {
         let config = self.config(&all, flight)?;
         let redactor = config.text.rules()?.map(Redactor::new);
         capture::start_driven(&config)?;
-        self.screen = vitals::screen_at(u64::MAX);
+        self.screen = process_signals::screen_at(u64::MAX);
         let now = now();
         if self.hooked_ms == 0 {
             self.hooked_ms = now.boot_ms.max(1);
@@ -195,7 +195,7 @@ impl Worker {
             "overhead_percent": self.overhead.as_ref().and_then(Overhead::percent),
         });
         let screen = match kept.span_ns {
-            Some((from_ns, _)) => vitals::screen_at(from_ns),
+            Some((from_ns, _)) => process_signals::screen_at(from_ns),
             None => self.screen.clone(),
         };
         // As the text has it, where it is an instant.
@@ -206,7 +206,7 @@ impl Worker {
         });
         for (name, value) in [
             ("opens", kept.of().map(|window| json!(window.opens.kind()))),
-            ("refresh_hz", vitals::refresh_hz().map(|hz| json!(hz))),
+            ("refresh_hz", process_signals::refresh_hz().map(|hz| json!(hz))),
             ("screen", screen.map(|screen| json!(screen))),
         ] {
             if let (Some(about), Some(value)) = (about.as_object_mut(), value) {
