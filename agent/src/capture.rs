@@ -1,6 +1,6 @@
 //! One capture: start, stop, dump.
 //!
-//! By hand (the public functions), or driven by [`crate::control`], which decides when; then hooks stay
+//! By hand (the public functions), or driven by [`crate::controller`], which decides when; then hooks stay
 //! in place between captures.
 //!
 //! Everything here runs under one lock, on whatever thread calls; nothing of it runs in a proxy.
@@ -11,16 +11,19 @@ use crate::config::{ClockSetting, Config, PassOnSetting};
 use crate::drain::Drain;
 use crate::error::Error;
 use crate::health::{Health, Stats};
-use crate::live;
+use crate::hooks::thread_name;
+use crate::hooks::write;
+use crate::libcutils::marker_fd;
+use crate::libcutils::tag_words;
+use crate::libcutils::tags::{TagChange, Tags};
 use crate::recorder::layout::Mode;
 use crate::recorder::pool::{Pool, Shape};
 use crate::recorder::reader::PoolReader;
 use crate::recorder::{session, thread};
 use crate::section::{self, set_ready};
-use crate::tags::{TagChange, Tags};
 use crate::text::{self, Summary};
 use crate::watch::{self, Watch};
-use crate::{clock, cost, marker, names, proxy, recover};
+use crate::{clock, cost, recover};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, TryLockError};
@@ -36,7 +39,7 @@ static SLOT: AtomicUsize = AtomicUsize::new(0);
 #[derive(Debug)]
 struct Slot {
     capture: Option<Capture>,
-    /// Hooks that stay in place between the captures that [`crate::control`] drives.
+    /// Hooks that stay in place between the captures that [`crate::controller`] drives.
     hooks: Option<Hooks>,
     /// The last such capture's report, and the tags that it had forced.
     ended: Option<(Health, Tags)>,
@@ -65,7 +68,7 @@ struct Capture {
     tags: Tags,
     health: Health,
     running: bool,
-    /// [`crate::control`] has started it: it alone stops it, and a forked child does not go on.
+    /// [`crate::controller`] has started it: it alone stops it, and a forked child does not go on.
     is_driven: bool,
 }
 
@@ -76,7 +79,7 @@ struct Capture {
 /// [`Error::Io`] when the recorder gets no memory or file, [`Error::Hooks`] when nothing can be
 /// hooked. Nothing is changed in the process then.
 pub fn start(config: &Config) -> Result<(), Error> {
-    if crate::control::is_installed() {
+    if crate::controller::is_installed() {
         return Err(Error::State(CONTROLLED));
     }
     config.validate()?;
@@ -101,7 +104,7 @@ const CONTROLLED: &str = "captures are opened and closed by the configuration (t
 const CLONED: &str =
     "this process was made by clone(2), past fork's handlers; the recording is its parent's";
 
-/// Starts a capture that [`crate::control`] drives; the hooks stay in place after it.
+/// Starts a capture that [`crate::controller`] drives; the hooks stay in place after it.
 pub(crate) fn start_driven(config: &Config) -> Result<(), Error> {
     config.validate()?;
     let mut slot = lock();
@@ -293,7 +296,7 @@ pub fn dump(path: &Path) -> Result<Summary, Error> {
 /// before the first. Hooks libraries that were loaded since, so that the report lists them.
 #[must_use]
 pub fn stats() -> Option<Stats> {
-    let control = crate::control::report();
+    let control = crate::controller::report();
     hook_later_libraries();
     let mut slot = lock();
     let Some(capture) = slot.capture.as_mut() else {
@@ -317,7 +320,7 @@ pub fn stats() -> Option<Stats> {
     let is_clone = capture.running && session::is_another_process();
     for (has_ended, reason) in [
         (clock::was_forbidden(), "prctl PR_SET_TSC forbade the clock"),
-        (names::is_strict(), "prctl PR_SET_SECCOMP, strict mode"),
+        (thread_name::is_strict(), "prctl PR_SET_SECCOMP, strict mode"),
         (is_clone, CLONED),
     ] {
         if has_ended {
@@ -405,8 +408,8 @@ impl Hooks {
             }
             kept.registry.uninstall()?;
         }
-        crate::pinned::stay_loaded();
-        let hooks = proxy::hooks(with_fast_path);
+        crate::android::pinned::stay_loaded();
+        let hooks = write::hooks(with_fast_path);
         let (registry, _) = Registry::install(hooks, Box::new(|_| true), Later::Watch)?;
         let registry = Arc::new(registry);
         Ok(Self { registry, with_fast_path, trouble: None, pid: std::process::id() })
@@ -436,7 +439,7 @@ impl Capture {
         let earlier = clock::first_anchor();
         prepare_threads()?;
         watch_forks();
-        marker::learn();
+        marker_fd::learn();
 
         set_ready(false);
         let mut health = Health::of_this_process();
@@ -444,7 +447,7 @@ impl Capture {
             health.atrace_missing = Some(error.to_string());
             Tags::none()
         });
-        live::set_passing(config.pass_on.into(), tags.of_the_system());
+        tag_words::set_passing(config.pass_on.into(), tags.of_the_system());
 
         // Mode systrace hooks nothing: the records go where libcutils writes them.
         let records = config.recorder.mode != Mode::Systrace;
@@ -579,7 +582,7 @@ impl Capture {
         std::mem::forget((self.drain.take(), self.watch.take()));
         self.pool.close_file();
         let Some(pool) = pool else {
-            live::give_words_back();
+            tag_words::give_words_back();
             self.running = false;
             return;
         };
@@ -665,14 +668,14 @@ extern "C" fn after_fork_in_child() {
     watch::forget_after_fork();
     let errno = crate::errno::Saved::now();
     let done = std::panic::catch_unwind(|| {
-        crate::control::forget_after_fork();
+        crate::controller::forget_after_fork();
         let mut slot = match slot().try_lock() {
             Ok(slot) => slot,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             // Another thread was starting or stopping a capture when this one forked: stay off.
             Err(TryLockError::WouldBlock) => {
                 SLOT.fetch_add(1, Ordering::Relaxed);
-                return live::give_words_back();
+                return tag_words::give_words_back();
             }
         };
         if let Some(capture) = slot.capture.as_mut() {

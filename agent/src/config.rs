@@ -4,9 +4,9 @@
 //! Missing fields take their defaults, unknown ones are ignored, wrong ones refuse the whole.
 
 use crate::error::Error;
-use crate::live::PassOn;
+use crate::libcutils::tag_words::PassOn;
+use crate::libcutils::tags;
 use crate::recorder::layout::Mode;
-use crate::tags;
 use crate::text::TextOptions;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

@@ -2,11 +2,12 @@
 //!
 //! Made on whatever thread asks ([`crate::capture::stats`]); a part of it travels in recorder files.
 
-use crate::perfetto::PerfettoReport;
+use crate::android::perfetto::PerfettoReport;
+use crate::hooks::fast_path;
+use crate::hooks::write;
+use crate::libcutils::tags::{TagReport, Tags};
 use crate::recorder::layout::Mode;
-use crate::tags::{TagReport, Tags};
 use crate::text::Summary;
-use crate::{fast, proxy};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use tracetee_hooks::{Outcome, Report, Skipped};
@@ -79,7 +80,7 @@ pub struct Stats {
     pub headline: Option<String>,
     /// What the remote configuration has come to; `None` without `tracetee_install`.
     #[serde(default)]
-    pub control: Option<crate::control::Report>,
+    pub control: Option<crate::controller::Report>,
     /// A capture is recording now.
     pub recording: bool,
     /// What the agent found.
@@ -114,10 +115,10 @@ impl Health {
                 let slots = module.slots.iter();
                 slots.filter(|slot| slot.outcome == Outcome::Hooked && of(slot.symbol)).count()
             };
-            let of_write = hooked(proxy::is_write);
+            let of_write = hooked(write::is_write);
             now.hooked_slots += of_write;
             now.hooked_libraries += usize::from(of_write > 0);
-            now.fast_path_slots += hooked(fast::is_fast);
+            now.fast_path_slots += hooked(fast_path::is_fast);
             if let Some(Skipped::Broken(error)) = &module.skipped {
                 now.not_hooked.push(format!("{}: {error}", module.path));
             }

@@ -1,62 +1,51 @@
 //! The agent inside the app: tees atrace records into a recorder, and writes them as ftrace text.
 //!
 //! The journey of a record. A library writes `B|pid|name` to the trace marker; its call of
-//! `write` comes to [`proxy`](self), which recognises it ([`record`], `marker`, `live`) and gives
+//! `write` comes to [`hooks`](self), which recognises it ([`record`], `libcutils`) and gives
 //! it to the [`recorder`], where it lies in its thread's block with the time ([`clock`]). The
 //! write goes on to the kernel or is spared. A dump merges all threads by time, repairs what is
 //! unbalanced and writes [`text`], compressed. [`capture`] starts and stops all that: it finds
-//! libcutils' variables, hooks `write` everywhere, and forces the [`tags`] on.
+//! libcutils' variables, hooks `write` everywhere, and forces the [`libcutils::tags`] on.
 //!
-//! Above it, [`control`] opens and closes captures by remote configuration and by what happens in
+//! Above it, [`controller`] opens and closes captures by remote configuration and by what happens in
 //! the app. `section` is for records of one's own, `task` for those of futures.
 //!
 //! Ways in: this Rust API, the C API (`include/tracetee.h`), and `LD_PRELOAD` with a
-//! configuration file ([`preload`]). [`recover`] reads what a killed process left behind.
+//! configuration file ([`ffi::preload`]). [`recover`] reads what a killed process left behind.
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 compile_error!("tracetee runs on Android and Linux");
 
-pub mod capi;
-pub mod capi_upload;
+mod android;
 pub mod capture;
 pub mod clock;
 mod config;
-pub mod control;
+pub mod controller;
 mod cost;
 mod drain;
 mod errno;
 mod error;
-mod fast;
+pub mod ffi;
 mod health;
-#[cfg(feature = "jni")]
-pub mod jni;
-mod live;
-mod marker;
-mod names;
+mod hooks;
+pub mod libcutils;
 mod own_threads;
-mod perfetto;
-mod pinned;
-pub mod preload;
-mod properties;
-mod proxy;
 mod readable;
 pub mod record;
 pub mod recorder;
 pub mod recover;
 mod section;
 mod self_test;
-mod socket;
-pub mod tags;
 mod task;
 pub mod text;
 mod watch;
 
+pub use android::perfetto::PerfettoReport;
 pub use capture::{dump, start, stats, stop};
 pub use config::{ClockSetting, Config, PassOnSetting, RecorderConfig};
-pub use control::{Install, Report, TransportChoice, UploadTo};
+pub use controller::{Install, Report, TransportChoice, UploadTo};
 pub use error::Error;
 pub use health::{Health, Library, Stats};
-pub use perfetto::PerfettoReport;
 pub use recorder::layout::Mode;
 pub use section::{
     Section, begin_async, begin_section, begin_track, counter, end_async, end_section, end_track,

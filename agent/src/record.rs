@@ -121,7 +121,7 @@ pub struct Packed<'a> {
 }
 
 /// The bytes of libcutils' buffer before its NUL (ATRACE_MESSAGE_LENGTH less one). Android 6's libcutils
-/// claims more, see `proxy.rs`.
+/// claims more, see `hooks/write.rs`.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 1023;
 
 impl<'a> Packed<'a> {

@@ -4,7 +4,7 @@
 //! and whatever tags are on; while a system trace wants the app's records, they go to the kernel
 //! too. While nothing is recorded, a call is a load and a branch.
 
-use crate::live;
+use crate::libcutils::tag_words;
 use crate::record::{Kind, Packed};
 use crate::recorder::layout::{Form, Loss};
 use crate::recorder::{session, thread, writer};
@@ -180,7 +180,7 @@ fn put(kind: Kind, track_bytes: usize, names: &[u8], number: Option<i64>) -> boo
         return false;
     };
     let was_recorded = writer::record_as(state, Form::Packed, head, names);
-    if was_recorded && live::passes_on() {
+    if was_recorded && tag_words::passes_on() {
         pass_on(head, names);
     }
     was_recorded
@@ -189,7 +189,7 @@ fn put(kind: Kind, track_bytes: usize, names: &[u8], number: Option<i64>) -> boo
 /// Gives a record to the system trace that is on.
 #[cold]
 fn pass_on(head: &[u64], name: &[u8]) {
-    let Some(fd) = live::marker_fd() else { return };
+    let Some(fd) = tag_words::marker_fd() else { return };
     let mut bytes: Vec<u8> = head.iter().flat_map(|word| word.to_le_bytes()).collect();
     bytes.extend_from_slice(name);
     let Some(packed) = Packed::parse(&bytes) else { return };

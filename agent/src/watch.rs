@@ -3,7 +3,7 @@
 //! thread also hooks libraries that no watched `dlopen` has loaded (Android 7).
 //!
 //! It lives from the capture's start to its stop, and only in a process that has a libcutils. (A
-//! capture by configuration has the agent's own thread, [`crate::control`], which does the same.) It
+//! capture by configuration has the agent's own thread, [`crate::controller`], which does the same.) It
 //! sleeps a quarter of a second at a time, takes no signal that is meant for the program, and does
 //! not keep a process alive whose last thread of its own has ended.
 

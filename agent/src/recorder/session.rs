@@ -139,7 +139,7 @@ pub(crate) fn deadline_ns() -> u64 {
 pub(crate) fn deadline_passed(pool: &Pool) {
     pool.header().stop_boot_ns.store(deadline_ns(), Ordering::Relaxed);
     gate().close();
-    crate::live::give_words_back();
+    crate::libcutils::tag_words::give_words_back();
 }
 
 /// Turns recording off without waiting, from wherever: later records are not recorded.
@@ -256,5 +256,5 @@ fn membarrier(command: libc::c_int) -> bool {
 /// Up to Android 10 an app's seccomp filter may end the process for a call it does not list; ART
 /// itself uses membarrier from Android 11 (API 30) on.
 fn android_allows_membarrier() -> bool {
-    crate::properties::api_level().is_some_and(|api| api >= 30)
+    crate::android::properties::api_level().is_some_and(|api| api >= 30)
 }

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracetee::control::{check_config, document::Document};
+use tracetee::controller::{check_config, document::Document};
 
 fuzz_target!(|bytes: &[u8]| match check_config(bytes) {
     Ok(_) => {

@@ -5,8 +5,9 @@
 //! or `atrace` and JSON (`{"start": {…}}`, `"dump"`, `"stop"`). The answer is JSON, for dump and stop a line
 //! of it and then the text.
 
+use crate::capture;
+use crate::controller;
 use crate::own_threads::Own;
-use crate::{capture, control};
 use std::io::{ErrorKind, Read, Write};
 #[cfg(target_os = "android")]
 use std::os::android::net::SocketAddrExt;
@@ -139,7 +140,7 @@ fn error(why: &str) -> String {
 /// A capture for who asks: begins, or gives its text.
 fn atrace(mut stream: &UnixStream, request: &[u8]) -> std::io::Result<()> {
     let asked = serde_json::from_slice(request).map_err(|wrong| wrong.to_string());
-    match asked.and_then(control::local) {
+    match asked.and_then(controller::local) {
         Err(why) => stream.write_all(error(&why).as_bytes()),
         Ok(None) => stream.write_all(b"{\"ok\":true}\n"),
         Ok(Some(path)) => {

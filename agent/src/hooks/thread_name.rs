@@ -9,9 +9,10 @@
 //! but read, write, exit and sigreturn. (Not noticed: the same by `syscall(SYS_seccomp)`, or by
 //! instructions of the program's own.)
 
-use crate::proxy::{CHAIN, proxies};
+use crate::clock;
+use crate::hooks::write::{CHAIN, proxies};
+use crate::libcutils::tag_words;
 use crate::recorder::{session, thread};
-use crate::{clock, live};
 use libc::{c_char, c_int, c_ulong, pthread_t};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tracetee_hooks::Proxy;
@@ -55,7 +56,7 @@ unsafe extern "C-unwind" fn prctl_proxy<const INDEX: usize>(
         // Before it is forbidden: reading any clock may then raise SIGSEGV.
         clock::forbidden();
         session::switch_off();
-        live::give_words_back();
+        tag_words::give_words_back();
     }
     // SAFETY: the caller's own arguments. Those that it did not give are whatever is in their
     // registers, as they are for the real function.
@@ -63,7 +64,7 @@ unsafe extern "C-unwind" fn prctl_proxy<const INDEX: usize>(
     if option == libc::PR_SET_SECCOMP && second == SECCOMP_MODE_STRICT && result == 0 {
         // From here on without any system call.
         session::switch_off();
-        live::give_words_back();
+        tag_words::give_words_back();
         // ORDERING: Relaxed; see `is_strict`.
         IS_STRICT.store(true, Ordering::Relaxed);
     }

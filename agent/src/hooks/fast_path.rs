@@ -5,8 +5,8 @@
 //! is written. While records are wanted by the kernel too, or nothing is recorded, they call the
 //! real function, whose `write` is teed as ever. What a caller got inlined does not pass here.
 
-use crate::live;
-use crate::proxy::{CHAIN, proxies};
+use crate::hooks::write::{CHAIN, proxies};
+use crate::libcutils::tag_words;
 use crate::record::{Kind, MAX_RECORD_BYTES, Packed};
 use crate::recorder::layout::Form;
 use crate::recorder::{session, thread, writer};
@@ -30,7 +30,7 @@ macro_rules! fast_paths {
 
             unsafe extern "C-unwind" fn proxy<const INDEX: usize>($($name: $type),*) {
                 let record: fn($($type),*) -> bool = $record;
-                if session::current() != 0 && !live::passes_on() && record($($name),*) {
+                if session::current() != 0 && !tag_words::passes_on() && record($($name),*) {
                     return;
                 }
                 // ORDERING: Relaxed; set before the first slot that leads here, never to 0 again.
@@ -46,7 +46,7 @@ macro_rules! fast_paths {
         pub(crate) fn hooks() -> Vec<Hook> {
             let mut hooks = vec![$(Hook { symbol: $symbol, proxies: &$module::PROXIES }),*];
             // Its arguments changed with API 34; where the release is not known it is left alone.
-            match crate::properties::api_level() {
+            match crate::android::properties::api_level() {
                 Some(33) => hooks.retain(|hook| !std::ptr::eq(hook.proxies, &track_end::PROXIES)),
                 Some(34..) => hooks.retain(|hook| !std::ptr::eq(hook.proxies, &track_end_33::PROXIES)),
                 _ => hooks.retain(|hook| hook.symbol != "atrace_async_for_track_end_body"),

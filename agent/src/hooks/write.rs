@@ -7,11 +7,15 @@
 //! They are `C-unwind`: `write` is a cancellation point, and a cancelled thread unwinds through
 //! here. No destructor waits in their frames.
 
+use crate::hooks::fast_path;
+use crate::hooks::thread_name;
+use crate::libcutils::marker_fd;
+use crate::libcutils::tag_words;
 use crate::record::{MAX_MESSAGE_BYTES, MAX_RECORD_BYTES, is_record_shaped};
 use crate::recorder::gate::Mark;
 use crate::recorder::layout::Loss;
 use crate::recorder::{session, thread, thread::ThreadState, writer};
-use crate::{errno, fast, live, marker, names, readable};
+use crate::{errno, readable};
 use libc::{c_int, c_void, size_t, ssize_t};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -49,10 +53,10 @@ pub(crate) fn hooks(fast_path: bool) -> &'static [Hook] {
         let mut hooks = vec![
             Hook { symbol: "write", proxies: &WRITE },
             Hook { symbol: "__write_chk", proxies: &WRITE_CHK },
-            Hook { symbol: "prctl", proxies: &names::PRCTL },
-            Hook { symbol: "pthread_setname_np", proxies: &names::SETNAME },
+            Hook { symbol: "prctl", proxies: &thread_name::PRCTL },
+            Hook { symbol: "pthread_setname_np", proxies: &thread_name::SETNAME },
         ];
-        hooks.extend(fast::hooks());
+        hooks.extend(fast_path::hooks());
         hooks
     });
     if fast_path { hooks } else { hooks.get(..WITHOUT_FAST_PATH).unwrap_or(hooks) }
@@ -167,8 +171,8 @@ fn offer(fd: c_int, buffer: *const c_void, count: size_t, kept: size_t, stack: u
     if !is_record_shaped(bytes) {
         return Verdict::NotOurs;
     }
-    let libcutils = live::is_libcutils_marker(fd);
-    if !libcutils && !marker::is_trace_marker(fd) {
+    let libcutils = tag_words::is_libcutils_marker(fd);
+    if !libcutils && !marker_fd::is_trace_marker(fd) {
         return Verdict::NotOurs;
     }
     let thread = thread::current();
@@ -179,7 +183,7 @@ fn offer(fd: c_int, buffer: *const c_void, count: size_t, kept: size_t, stack: u
     } else {
         session::count_unplaced_loss(Loss::TooManyThreads);
     }
-    if !libcutils || live::passes_on() {
+    if !libcutils || tag_words::passes_on() {
         return Verdict::PassOn(thread);
     }
     if fd < 0 {

@@ -1,8 +1,8 @@
 //! The part of the C API by which captures leave: consent, the network's state, and uploads by the
 //! app's own HTTP client. Documented for its users in `include/tracetee.h`; no logic here.
 
-use crate::capi::{ERROR_ARGUMENT, bytes, fail, give_text, guarded, text};
-use crate::control;
+use crate::controller;
+use crate::ffi::c_api::{ERROR_ARGUMENT, bytes, fail, give_text, guarded, text};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tracetee_uploader::{Body, Failure, NetState, Request, Response, handed};
@@ -34,7 +34,7 @@ const UNREACHABLE: c_int = 1;
 /// Says whether the user consents. See `tracetee.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tracetee_set_consent(given: bool) -> c_int {
-    guarded(|| control::set_consent(given).map(|()| 0))
+    guarded(|| controller::set_consent(given).map(|()| 0))
 }
 
 /// Says what the network and the power are. See `tracetee.h`.
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn tracetee_set_network(net_json: *const c_char) -> c_int 
     // SAFETY: as the caller promises.
     let net = unsafe { text(net_json) };
     guarded(|| match net {
-        Some(json) => control::set_network(serde_json::from_str(json)?).map(|()| 0),
+        Some(json) => controller::set_network(serde_json::from_str(json)?).map(|()| 0),
         None => Ok(fail(ERROR_ARGUMENT, "net_json is null or not UTF-8")),
     })
 }
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn tracetee_upload(
         };
         // SAFETY: as the caller promises.
         let mut transport = handed(|request: &Request<'_>| unsafe { hand(send, user, request) });
-        let (pass, status) = control::upload(net, &mut transport)?;
+        let (pass, status) = controller::upload(net, &mut transport)?;
         let report = serde_json::json!({
             "delivered": pass.delivered,
             "held": pass.held,

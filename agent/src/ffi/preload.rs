@@ -8,7 +8,7 @@
 
 use crate::capture;
 use crate::config::Config;
-use crate::control::{self, Install};
+use crate::controller::{self, Install};
 use crate::error::Error;
 use crate::recorder::session;
 use crate::recover::FAILURE_EXTENSION;
@@ -58,7 +58,7 @@ fn start(value: &OsStr, directory: &mut Option<PathBuf>) -> Result<(), Error> {
 }
 
 fn install(value: &OsStr) -> Result<(), Error> {
-    control::install(&Install::from_json(&text_of(value)?)?)?;
+    controller::install(&Install::from_json(&text_of(value)?)?)?;
     // SAFETY: as in `start`. Without memory for it, what is open at the exit is lost.
     unsafe { libc::atexit(process_exits) };
     Ok(())
@@ -82,7 +82,7 @@ extern "C" fn process_exits() {
         return;
     }
     let _ = catch_unwind(|| {
-        control::process_exits();
+        controller::process_exits();
         if let Err(error) = capture::process_exits() {
             report(&error, None);
         }

@@ -9,7 +9,7 @@ use std::sync::Once;
 pub(crate) fn stay_loaded() {
     const OBEYS_NODELETE: u32 = 23;
     static ONCE: Once = Once::new();
-    if crate::properties::api_level().is_none_or(|level| level >= OBEYS_NODELETE) {
+    if crate::android::properties::api_level().is_none_or(|level| level >= OBEYS_NODELETE) {
         return;
     }
     ONCE.call_once(|| {

@@ -6,9 +6,11 @@
 
 mod env;
 
-use crate::control::{self, Install, process_signals};
+use crate::android::properties;
+use crate::controller::{self, Install, process_signals};
+use crate::libcutils::tags;
 use crate::record::Kind;
-use crate::{Config, Error, capture, properties, section, tags};
+use crate::{Config, Error, capture, section};
 use env::{Env, Thrown};
 use jni_sys::{
     JNI_VERSION_1_6, JNINativeMethod, JavaVM, jboolean, jbyteArray, jclass, jdouble, jint, jlong,
@@ -100,11 +102,11 @@ fn register(env: Env) -> bool {
 // ---- captures ----
 
 extern "system" fn install(env: Env, _: jclass, json: jstring) -> jstring {
-    told(env, || Ok(control::install(&Install::from_json(&text(env, json)?)?)?))
+    told(env, || Ok(controller::install(&Install::from_json(&text(env, json)?)?)?))
 }
 
 extern "system" fn uninstall(env: Env, _: jclass) -> jstring {
-    told(env, || Ok(control::uninstall()?))
+    told(env, || Ok(controller::uninstall()?))
 }
 
 extern "system" fn start(env: Env, _: jclass, json: jstring) -> jstring {
@@ -134,32 +136,32 @@ extern "system" fn offer_config(
 ) -> jstring {
     told(env, || {
         let config = env.bytes(config).ok_or_else(is_null)?;
-        Ok(control::offer_config(&config, &env.bytes(signature).unwrap_or_default())?)
+        Ok(controller::offer_config(&config, &env.bytes(signature).unwrap_or_default())?)
     })
 }
 
 extern "system" fn trigger(env: Env, _: jclass, name: jstring) -> jstring {
-    told(env, || Ok(control::trigger(&text(env, name)?)?))
+    told(env, || Ok(controller::trigger(&text(env, name)?)?))
 }
 
 extern "system" fn open(env: Env, _: jclass, window: jstring) -> jstring {
-    told(env, || Ok(control::open(&text(env, window)?)?))
+    told(env, || Ok(controller::open(&text(env, window)?)?))
 }
 
 extern "system" fn close(env: Env, _: jclass, window: jstring) -> jstring {
-    told(env, || Ok(control::close(&text(env, window)?)?))
+    told(env, || Ok(controller::close(&text(env, window)?)?))
 }
 
 extern "system" fn low_memory(env: Env, _: jclass) -> jstring {
-    told(env, || Ok(control::low_memory()?))
+    told(env, || Ok(controller::low_memory()?))
 }
 
 extern "system" fn set_consent(env: Env, _: jclass, given: jboolean) -> jstring {
-    told(env, || Ok(control::set_consent(given)?))
+    told(env, || Ok(controller::set_consent(given)?))
 }
 
 extern "system" fn set_network(env: Env, _: jclass, json: jstring) -> jstring {
-    told(env, || Ok(control::set_network(serde_json::from_str(&text(env, json)?)?)?))
+    told(env, || Ok(controller::set_network(serde_json::from_str(&text(env, json)?)?)?))
 }
 
 extern "system" fn set_refresh_rate(_: Env, _: jclass, hz: jdouble) {
@@ -281,7 +283,7 @@ extern "system" fn upload(env: Env, _: jclass, net: jstring, sender: jobject) ->
             // A long pass makes many requests: what each refers to goes behind it.
             env.in_frame(|| hand(env, sender, request))
         });
-        Ok(control::upload(net, &mut transport)?)
+        Ok(controller::upload(net, &mut transport)?)
     });
     let report = match passed {
         Ok((pass, status)) => json!({

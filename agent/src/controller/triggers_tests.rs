@@ -1,9 +1,9 @@
 //! Each trigger, on records as a phone makes them.
 
 use super::*;
-use crate::control::document::{Blocked, Document, LowMemory, Named, SectionName, SectionSpan};
-use crate::control::document::{Triggers as Around, Window};
-use crate::control::policy::Device;
+use crate::controller::document::{Blocked, Document, LowMemory, Named, SectionName, SectionSpan};
+use crate::controller::document::{Triggers as Around, Window};
+use crate::controller::policy::Device;
 
 const MAIN: Who = Who { incarnation: 1, lane: 0, tid: 100 };
 const OTHER: Who = Who { incarnation: 2, lane: 0, tid: 101 };

@@ -4,7 +4,7 @@
 //! turns the error into a number. No panic leaves it.
 
 use crate::config::Config;
-use crate::control::{self, Install, process_signals};
+use crate::controller::{self, Install, process_signals};
 use crate::error::Error;
 use crate::record::Kind;
 use crate::text::TextOptions;
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn tracetee_install(install_json: *const c_char) -> c_int 
     // SAFETY: as the caller promises.
     let install = unsafe { text(install_json) };
     guarded(|| match install {
-        Some(json) => control::install(&Install::from_json(json)?).map(|()| 0),
+        Some(json) => controller::install(&Install::from_json(json)?).map(|()| 0),
         None => Ok(fail(ERROR_ARGUMENT, "install_json is null or not UTF-8")),
     })
 }
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn tracetee_install(install_json: *const c_char) -> c_int 
 /// Uninstalls it. See `tracetee.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tracetee_uninstall() -> c_int {
-    guarded(|| control::uninstall().map(|()| 0))
+    guarded(|| controller::uninstall().map(|()| 0))
 }
 
 /// Offers a configuration. See `tracetee.h`.
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn tracetee_offer_config(
     let config = unsafe { bytes(config, config_bytes) };
     // SAFETY: as the caller promises.
     let signature = unsafe { bytes(signature, signature_bytes) };
-    guarded(|| control::offer_config(config, signature).map(|()| 0))
+    guarded(|| controller::offer_config(config, signature).map(|()| 0))
 }
 
 /// Fires a custom trigger. See `tracetee.h`.
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn tracetee_offer_config(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tracetee_trigger(name: *const c_char) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { with_name(name, control::trigger) }
+    unsafe { with_name(name, controller::trigger) }
 }
 
 /// Opens a manual window. See `tracetee.h`.
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn tracetee_trigger(name: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tracetee_open(window: *const c_char) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { with_name(window, control::open) }
+    unsafe { with_name(window, controller::open) }
 }
 
 /// Closes it. See `tracetee.h`.
@@ -182,13 +182,13 @@ pub unsafe extern "C" fn tracetee_open(window: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tracetee_close(window: *const c_char) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { with_name(window, control::close) }
+    unsafe { with_name(window, controller::close) }
 }
 
 /// Says that memory is low. See `tracetee.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tracetee_low_memory() -> c_int {
-    guarded(|| control::low_memory().map(|()| 0))
+    guarded(|| controller::low_memory().map(|()| 0))
 }
 
 /// Says how often the display refreshes. See `tracetee.h`.

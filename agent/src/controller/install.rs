@@ -2,8 +2,8 @@
 //! installation is, where its configuration comes from.
 
 use super::policy::Device;
+use crate::android::properties;
 use crate::error::Error;
-use crate::properties;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;

@@ -2,8 +2,8 @@
 //! says why it is where it is.
 
 use super::document::{Document, Opens, Sampling, Trigger, Triggers, Window};
+use crate::libcutils::tags;
 use crate::recorder::layout::Mode;
-use crate::tags;
 use crate::text::redact::{MAX_DOCUMENT_RULES, RuleSet};
 
 /// The only schema there is. A document of another one is refused whole.

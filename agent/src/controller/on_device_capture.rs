@@ -1,4 +1,4 @@
-//! A capture that somebody at this device asks for, over the [socket](crate::socket): `tracetee atrace`.
+//! A capture that somebody at this device asks for, over the [socket](crate::ffi::control_socket): `tracetee atrace`.
 //!
 //! One at a time, in memory, beside no window: a flight recorder pauses for it, a window that is being kept
 //! goes first. What is switched off, or what the user does not consent to, is not recorded for anybody; the

@@ -42,8 +42,8 @@ pub use report::{
 
 use crate::drain::lower_priority;
 use crate::error::Error;
+use crate::ffi::control_socket::Socket;
 use crate::own_threads::{self, Own};
-use crate::socket::Socket;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -283,7 +283,7 @@ pub(crate) fn forget_after_fork() {
     tracetee_hooks::ignore_later_libraries();
     process_signals::forget_after_fork();
     own_threads::forget_after_fork();
-    crate::socket::forget_after_fork();
+    crate::ffi::control_socket::forget_after_fork();
     // A lock that was held when the parent forked is held for ever: nobody asks for it any more.
     if let Ok(mut worker) = WORKER.try_lock()
         && let Some(worker) = worker.take()

@@ -9,10 +9,11 @@
 //! the agent's thread, or that of [`crate::watch`]), since the system resets the tags whenever a
 //! trace begins or ends.
 
+use crate::android::perfetto::{self, Perfetto, PerfettoReport};
+use crate::android::properties;
+use crate::clock;
 use crate::error::Error;
-use crate::live::{self, IDLE_TAGS};
-use crate::perfetto::{self, Perfetto, PerfettoReport};
-use crate::{clock, properties};
+use crate::libcutils::tag_words::{self, IDLE_TAGS};
 use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -162,7 +163,7 @@ impl Tags {
 
     fn of(copies: Vec<Copy>) -> Self {
         let atraces: Vec<_> = copies.iter().map(|copy| copy.atrace).collect();
-        live::set_copies(&atraces);
+        tag_words::set_copies(&atraces);
         Self { copies, wanted: 0, perfetto: None, left: 0, seen_ns: 0, is_stale: false }
     }
 
@@ -185,7 +186,7 @@ impl Tags {
         self.left = self.diverted();
         for (index, copy) in self.copies.iter_mut().enumerate() {
             copy.forced = Copy::with(copy.before, wanted & !self.left);
-            live::set_forced(index, copy.before, copy.forced);
+            tag_words::set_forced(index, copy.before, copy.forced);
             // ORDERING: Relaxed, as libcutils itself reads and writes it.
             copy.atrace.tags.store(copy.forced, Ordering::Relaxed);
         }
@@ -234,9 +235,9 @@ impl Tags {
             }
             if was_reset {
                 // Before the word is ours again: a trace that has begun misses nothing.
-                live::add_system_tags(now);
+                tag_words::add_system_tags(now);
             }
-            live::set_forced(index, before, forced);
+            tag_words::set_forced(index, before, forced);
             // Whoever changes it in this moment wins, and is seen the next time.
             let put = copy.atrace.tags.compare_exchange(
                 now,
@@ -245,7 +246,7 @@ impl Tags {
                 Ordering::Relaxed,
             );
             if put.is_err() {
-                live::set_forced(index, copy.before, copy.forced);
+                tag_words::set_forced(index, copy.before, copy.forced);
                 continue;
             }
             (copy.before, copy.forced) = (before, forced);
@@ -255,7 +256,7 @@ impl Tags {
         }
         self.seen_ns = now_ns;
         // Also where the system has set the very tags that were forced.
-        live::set_system_tags(self.of_the_system());
+        tag_words::set_system_tags(self.of_the_system());
         if std::mem::replace(&mut self.is_stale, !changes.is_empty()) || !changes.is_empty() {
             self.publish();
         }
@@ -265,7 +266,7 @@ impl Tags {
     /// The capture ended on a thread of the app, which has given the words back: says so to whoever
     /// keeps a copy.
     pub(crate) fn note_given_back(&mut self) {
-        live::give_words_back();
+        tag_words::give_words_back();
         if self.copies.iter().any(|copy| copy.forced != 0) {
             self.forget_forced();
         }
@@ -274,7 +275,7 @@ impl Tags {
     fn forget_forced(&mut self) {
         for (index, copy) in self.copies.iter_mut().enumerate() {
             copy.forced = 0;
-            live::set_forced(index, copy.before, 0);
+            tag_words::set_forced(index, copy.before, 0);
         }
         self.left = 0;
         self.publish();
@@ -292,7 +293,7 @@ impl Tags {
         // holds what was forced. A system that asks for exactly these tags finds them again.
         let system = properties::system_tags().map(|tags| tags | 1);
         if self.copies.iter().any(|copy| Some(copy.forced) != system) {
-            live::give_words_back();
+            tag_words::give_words_back();
         }
         self.forget_forced();
     }

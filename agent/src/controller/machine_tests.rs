@@ -2,9 +2,9 @@
 //! always hold.
 
 use super::*;
-use crate::control::document::{Budget, Jank, Schedule};
-use crate::control::document::{Document, Kill, SectionSpan, Trigger, Triggers, Window};
-use crate::control::policy::Device;
+use crate::controller::document::{Budget, Jank, Schedule};
+use crate::controller::document::{Document, Kill, SectionSpan, Trigger, Triggers, Window};
+use crate::controller::policy::Device;
 use proptest::prelude::*;
 
 fn window(id: &str, opens: Opens) -> Window {
