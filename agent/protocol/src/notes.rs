@@ -1,0 +1,27 @@
+//! Texts that the agent writes into a trace beside the app's records, and by which readers find them.
+//!
+//! A comment is a line of its own. An instant is a record of the agent's own.
+
+/// First line of an ftrace text.
+pub const FIRST_LINE: &str = "# tracer: nop\n";
+/// Header of an ftrace text that every viewer accepts; begins with [`FIRST_LINE`].
+pub const HEADER: &str = "\
+# tracer: nop
+# TRACE:
+# tracer: nop
+#           TASK-PID    TGID   CPU#  ||||    TIMESTAMP  FUNCTION
+";
+
+/// Start of a comment of the agent. A JSON object that follows is capture metadata.
+pub const COMMENT: &str = "# tracetee: ";
+/// Comment in a trace whose process was killed before it stopped the capture.
+pub const RECOVERED_COMMENT: &str = "# tracetee: recovered, the process did not stop its capture\n";
+/// Start of the comment that ends a capture that was cut for its size.
+pub const CUT_HERE: &str = "# tracetee: cut here: ";
+
+/// Start of an instant of the agent.
+pub const INSTANT: &str = "tracetee: ";
+/// Instant in a trace whose process was killed before it stopped the capture.
+pub const RECOVERED: &str = "tracetee: recovered";
+/// Start of the instant at which a window was closed because recording cost too much.
+pub const OVER_BUDGET: &str = "tracetee: over budget";
