@@ -17,6 +17,8 @@ fn main() {
         "agent/Cargo.toml",
         "agent/os/src",
         "agent/os/Cargo.toml",
+        "agent/protocol/src",
+        "agent/protocol/Cargo.toml",
         "hooks/src",
         "uploader/src",
         "uploader/Cargo.toml",

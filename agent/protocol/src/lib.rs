@@ -8,6 +8,7 @@
 
 pub mod control_socket;
 pub mod http;
+pub mod json;
 pub mod notes;
 
 /// The version of everything that this crate describes. Raised when a reader of the previous version

@@ -1,0 +1,58 @@
+//! The one error of reading: which field is wrong, why, and where it stands in the text.
+
+use std::fmt;
+
+/// A place in a JSON text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// Bytes from the beginning.
+    pub offset: usize,
+    /// Lines, from 1.
+    pub line: usize,
+    /// Bytes from the beginning of the line, from 1.
+    pub column: usize,
+}
+
+impl Position {
+    /// The place of a byte of `text`.
+    pub(crate) fn new(text: &[u8], offset: usize) -> Self {
+        let before = text.get(..offset).unwrap_or(text);
+        let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        let breaks = before.iter().filter(|&&byte| byte == b'\n').count();
+        Self { offset, line: breaks + 1, column: before.len() - line_start + 1 }
+    }
+}
+
+/// A document that was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// The field (`windows[2].max_s`); empty for the document itself.
+    pub path: String,
+    /// The reason, with the limit that was exceeded.
+    pub reason: String,
+    /// The field's place in the text; `None` for a value that was never text.
+    pub position: Option<Position>,
+}
+
+impl Error {
+    /// An error without a place in a text.
+    pub fn new(path: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { path: path.into(), reason: reason.into(), position: None }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.is_empty() {
+            f.write_str(&self.path)?;
+            f.write_str(": ")?;
+        }
+        f.write_str(&self.reason)?;
+        match self.position {
+            Some(Position { line, column, .. }) => write!(f, " (line {line}, column {column})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
