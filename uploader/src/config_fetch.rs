@@ -9,6 +9,7 @@ use crate::uploader::{Pass, PassContext, StopReason, Uploader, real_time};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
+use tracetee_protocol::http;
 
 /// By then the agent has taken a configuration, or refused it.
 const DECIDED: Duration = Duration::from_secs(1);
@@ -18,7 +19,7 @@ const DECIDED: Duration = Duration::from_secs(1);
 pub struct Config {
     /// Its exact bytes.
     pub bytes: Vec<u8>,
-    /// The value of `X-Tracetee-Signature`, untouched; empty where there is none.
+    /// The value of [`http::SIGNATURE`], untouched; empty where there is none.
     pub signature: Vec<u8>,
 }
 
@@ -49,13 +50,13 @@ impl Uploader {
         match response.status {
             200 => {
                 let digest = hmac_sha256::Hash::hash(&response.body);
-                if let Some(etag) = response.header("etag") {
+                if let Some(etag) = response.header(http::ETAG) {
                     self.keep_etag(&digest, etag);
                 }
                 if context.conditions.config_digest == Some(digest) {
                     return Ok(());
                 }
-                let signature = response.header("x-tracetee-signature").unwrap_or_default();
+                let signature = response.header(http::SIGNATURE).unwrap_or_default();
                 let signature = signature.as_bytes().to_vec();
                 pass.config = Some(Config { bytes: response.body, signature });
                 pass.again = DECIDED;

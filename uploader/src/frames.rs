@@ -9,13 +9,12 @@ use serde_json::Value;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use tracetee_protocol::notes::{COMMENT, CUT_HERE};
 
 /// Text in one frame, at most; the agent's sink keeps to it.
 const FRAME_TEXT_BYTES: usize = 256 * 1024;
 /// Bytes of one frame, at most: text that does not compress, and room for its head.
 const FRAME_BYTES: usize = FRAME_TEXT_BYTES + 64 * 1024;
-/// What the line begins with in which a capture says what it is.
-const ABOUT: &str = "# tracetee: {";
 /// Bytes of the line that says that a capture was cut, compressed.
 const CUT_LINE_BYTES: u64 = 256;
 
@@ -41,7 +40,7 @@ pub(crate) fn cut(path: &Path, most: u64) -> Result<Option<u64>, Error> {
     if kept == 0 {
         return Err(Error::NotKept { reason: "size" });
     }
-    let line = format!("# tracetee: cut here: {kept} of {had} bytes are kept\n");
+    let line = format!("{COMMENT}{CUT_HERE}{kept} of {had} bytes are kept\n");
     let tail = zstd::bulk::compress(line.as_bytes(), 1).map_err(Error::io("compress", path))?;
     file.set_len(kept).map_err(Error::io("truncate", path))?;
     file.seek(SeekFrom::End(0)).map_err(Error::io("seek in", path))?;
@@ -117,11 +116,10 @@ pub(crate) fn about(path: &Path) -> Option<Value> {
     let bytes = zstd::zstd_safe::find_frame_compressed_size(&head).ok()?;
     let text = zstd::bulk::decompress(head.get(..bytes)?, FRAME_TEXT_BYTES).ok()?;
     let text = String::from_utf8_lossy(&text);
-    let line = text
-        .lines()
-        .take_while(|line| line.starts_with('#'))
-        .find(|line| line.starts_with(ABOUT))?;
-    serde_json::from_str(line.get(ABOUT.len() - 1..)?).ok()
+    let mut comments = text.lines().take_while(|line| line.starts_with('#'));
+    let json =
+        comments.find_map(|line| line.strip_prefix(COMMENT).filter(|text| text.starts_with('{')));
+    serde_json::from_str(json?).ok()
 }
 
 #[cfg(test)]

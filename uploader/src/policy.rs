@@ -5,6 +5,7 @@
 use crate::network::{NetState, Network};
 use crate::transport::Response;
 use std::time::{Duration, SystemTime};
+use tracetee_protocol::http;
 
 /// The most of the first wait. Shorter ones only drain the battery: what failed a second ago fails.
 pub const FIRST_BACKOFF: Duration = Duration::from_secs(30);
@@ -52,7 +53,7 @@ pub enum Outcome {
 #[must_use]
 pub fn classify(response: &Response, now: SystemTime) -> Outcome {
     let status = response.status;
-    let after = response.header("retry-after").and_then(|text| retry_after(text, now));
+    let after = response.header(http::RETRY_AFTER).and_then(|text| retry_after(text, now));
     let retry = |counts: bool, why: &str| Outcome::Retry {
         counts,
         after,

@@ -11,6 +11,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use tracetee_protocol::http;
 
 /// Bytes of a configuration that are read; the agent's own limit, behind which it is refused.
 const MAX_CONFIG_BYTES: usize = 256 * 1024;
@@ -71,7 +72,7 @@ impl Endpoint {
         self.tickets
     }
 
-    /// `PUT /v1/captures/ID`.
+    /// Stores a capture.
     pub(crate) fn capture<'a>(
         &self,
         capture: &'a Waiting,
@@ -80,14 +81,14 @@ impl Endpoint {
     ) -> Request<'a> {
         let body = Body::File { path: &capture.path, bytes: capture.bytes };
         let mut headers = self.headers();
-        add(&mut headers, "Content-Type", "text/x-ftrace");
-        add(&mut headers, "Content-Encoding", "zstd");
-        add(&mut headers, "Content-Digest", &content_digest(&capture.name.digest));
-        add(&mut headers, "X-Tracetee-Meta", meta);
-        self.put(&format!("captures/{}", capture.name.id), headers, body, stop)
+        add(&mut headers, http::CONTENT_TYPE, http::FTRACE_TEXT);
+        add(&mut headers, http::CONTENT_ENCODING, http::ZSTD);
+        add(&mut headers, http::CONTENT_DIGEST, &content_digest(&capture.name.digest));
+        add(&mut headers, http::META, meta);
+        self.put(http::CAPTURES, &capture.name.id.to_string(), headers, body, stop)
     }
 
-    /// `PUT /v1/losses/ID`.
+    /// Stores a loss report.
     pub(crate) fn losses<'a>(
         &self,
         id: &str,
@@ -95,21 +96,21 @@ impl Endpoint {
         stop: &'a AtomicBool,
     ) -> Request<'a> {
         let mut headers = self.headers();
-        add(&mut headers, "Content-Type", "application/json");
-        add(&mut headers, "Content-Digest", &content_digest(&hmac_sha256::Hash::hash(content)));
-        self.put(&format!("losses/{id}"), headers, Body::Bytes(content), stop)
+        add(&mut headers, http::CONTENT_TYPE, http::JSON);
+        add(&mut headers, http::CONTENT_DIGEST, &content_digest(&hmac_sha256::Hash::hash(content)));
+        self.put(http::LOSSES, id, headers, Body::Bytes(content), stop)
     }
 
-    /// `GET /v1/config`, if it is another one than that of `etag`.
+    /// Asks for the remote configuration, if it is another one than that of `etag`.
     pub(crate) fn config<'a>(&self, etag: Option<&str>, stop: &'a AtomicBool) -> Request<'a> {
         let mut headers = self.headers();
-        add(&mut headers, "Accept", "application/json");
+        add(&mut headers, http::ACCEPT, http::JSON);
         if let Some(etag) = etag {
-            add(&mut headers, "If-None-Match", etag);
+            add(&mut headers, http::IF_NONE_MATCH, etag);
         }
         Request {
             method: "GET",
-            url: format!("{}/v1/config", self.url),
+            url: format!("{}{}", self.url, http::CONFIG),
             headers,
             body: Body::None,
             timeout: policy::timeout(0),
@@ -118,15 +119,15 @@ impl Endpoint {
         }
     }
 
-    /// `POST /v1/tickets`: where does this object go? `kind` is `captures` or `losses`.
+    /// Asks for the address to which an object goes.
     pub(crate) fn ticket<'a>(&self, content: &'a [u8], stop: &'a AtomicBool) -> Request<'a> {
         let body = Body::Bytes(content);
         let mut headers = self.headers();
-        add(&mut headers, "Content-Type", "application/json");
-        add(&mut headers, "Content-Length", &body.bytes().to_string());
+        add(&mut headers, http::CONTENT_TYPE, http::JSON);
+        add(&mut headers, http::CONTENT_LENGTH, &body.bytes().to_string());
         Request {
             method: "POST",
-            url: format!("{}/v1/tickets", self.url),
+            url: format!("{}{}", self.url, http::TICKETS),
             headers,
             body,
             timeout: policy::timeout(body.bytes()),
@@ -137,17 +138,18 @@ impl Endpoint {
 
     fn put<'a>(
         &self,
-        path: &str,
+        route: &str,
+        id: &str,
         mut headers: Vec<(String, String)>,
         body: Body<'a>,
         stop: &'a AtomicBool,
     ) -> Request<'a> {
-        add(&mut headers, "Content-Length", &body.bytes().to_string());
+        add(&mut headers, http::CONTENT_LENGTH, &body.bytes().to_string());
         // The first one that arrives counts; an answer that was lost is given again.
-        add(&mut headers, "If-None-Match", "*");
+        add(&mut headers, http::IF_NONE_MATCH, http::IF_NOTHING_STORED);
         Request {
             method: "PUT",
-            url: format!("{}/v1/{path}", self.url),
+            url: format!("{}{route}{id}", self.url),
             headers,
             body,
             timeout: policy::timeout(body.bytes()),
@@ -159,7 +161,7 @@ impl Endpoint {
     fn headers(&self) -> Vec<(String, String)> {
         let mut headers = Vec::new();
         if let Some(token) = &self.token {
-            add(&mut headers, "Authorization", &format!("Bearer {token}"));
+            add(&mut headers, http::AUTHORIZATION, &format!("{}{token}", http::BEARER));
         }
         headers
     }
@@ -178,9 +180,10 @@ fn is_this_machine(host: &str) -> bool {
     name == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// RFC 9530.
+/// Value of the header [`http::CONTENT_DIGEST`].
 fn content_digest(digest: &[u8; 32]) -> String {
-    format!("sha-256=:{}:", STANDARD.encode(digest))
+    let (prefix, suffix) = (http::SHA_256_PREFIX, http::SHA_256_SUFFIX);
+    format!("{prefix}{}{suffix}", STANDARD.encode(digest))
 }
 
 /// What a ticket is asked for with. The one who signs has all that goes into the headers.
@@ -212,8 +215,8 @@ pub(crate) fn by_ticket<'a>(
     for (name, value) in ticket.get("headers").and_then(Value::as_object).into_iter().flatten() {
         add(&mut headers, name, value.as_str()?);
     }
-    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-length")) {
-        add(&mut headers, "Content-Length", &body.bytes().to_string());
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(http::CONTENT_LENGTH)) {
+        add(&mut headers, http::CONTENT_LENGTH, &body.bytes().to_string());
     }
     let is_clean = |(name, value): &(String, String)| {
         let is_token = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
@@ -355,7 +358,7 @@ mod tests {
         std::fs::write(file.path(), zstd::bulk::compress(text.as_bytes(), 3).unwrap()).unwrap();
         let device = json!({"install_id": "i", "app": "com.example"});
         let header = meta(&name(), file.path(), device.as_object().unwrap());
-        assert!(header.len() + "x-amz-meta-tracetee".len() <= 2048, "{}", header.len());
+        assert!(header.len() + http::S3_META.len() <= 2048, "{}", header.len());
         let meta: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).unwrap()).unwrap();
         let expected = json!({
             "id": "00000000-0000-0000-0000-000000000007", "window": "jank", "priority": 1,

@@ -12,16 +12,21 @@ pub const HEADER: &str = "\
 #           TASK-PID    TGID   CPU#  ||||    TIMESTAMP  FUNCTION
 ";
 
+/// Start of an instant of the agent and, after `# `, of a comment.
+pub const PREFIX: &str = "tracetee: ";
 /// Start of a comment of the agent. A JSON object that follows is capture metadata.
 pub const COMMENT: &str = "# tracetee: ";
-/// Comment in a trace whose process was killed before it stopped the capture.
-pub const RECOVERED_COMMENT: &str = "# tracetee: recovered, the process did not stop its capture\n";
-/// Start of the comment that ends a capture that was cut for its size.
-pub const CUT_HERE: &str = "# tracetee: cut here: ";
 
-/// Start of an instant of the agent.
-pub const INSTANT: &str = "tracetee: ";
-/// Instant in a trace whose process was killed before it stopped the capture.
-pub const RECOVERED: &str = "tracetee: recovered";
+/// Note in a trace whose process was killed before it stopped the capture: the name of an instant, and
+/// the start of a comment.
+pub const RECOVERED: &str = "recovered";
 /// Start of the instant at which a window was closed because recording cost too much.
-pub const OVER_BUDGET: &str = "tracetee: over budget";
+pub const OVER_BUDGET: &str = "over budget";
+/// Start of the comment that ends a capture that was cut for its size.
+pub const CUT_HERE: &str = "cut here: ";
+
+/// The note that the agent left as an instant of this name; `None` for an instant of the app.
+#[must_use]
+pub fn of_instant(name: &str) -> Option<&str> {
+    name.strip_prefix(PREFIX)
+}

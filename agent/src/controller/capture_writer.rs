@@ -19,6 +19,7 @@ use crate::text::{About, Summary, TextOptions};
 use crate::{capture, clock};
 use serde_json::json;
 use std::sync::Arc;
+use tracetee_protocol::notes;
 use tracetee_uploader::{Quota, Recording};
 
 impl Worker {
@@ -131,7 +132,7 @@ impl Worker {
             None => self.begin(kept)?,
         };
         let options = self.text_options(&kept.policy, kept.of());
-        let comments = [format!("tracetee: {}", self.about(kept, window, &recording.id()))];
+        let comments = [format!("{}{}", notes::PREFIX, self.about(kept, window, &recording.id()))];
         let now_ns = clock::boot_ns();
         let span = kept.span_ns.map(|(from_ns, to_ns)| Span { from_ns, to_ns: to_ns.min(now_ns) });
         let about = About { recovered: false, span, comments: &comments };

@@ -24,6 +24,7 @@ use crate::{capture, clock, drain, section};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tracetee_protocol::notes;
 use tracetee_uploader::{NetState, Recording, Spool};
 
 /// What somebody asks of the thread.
@@ -332,9 +333,11 @@ impl Worker {
         let Some(percent) = self.overhead.as_ref().and_then(Overhead::percent) else { return };
         let limit = self.machine.policy.budget().cpu_percent;
         if percent > limit {
-            let reason =
-                format!("over budget: {percent:.2} % of a processor, {limit} % are allowed");
-            section::note(&format!("tracetee: {reason}; the window is closed"));
+            let reason = format!(
+                "{}: {percent:.2} % of a processor, {limit} % are allowed",
+                notes::OVER_BUDGET
+            );
+            section::note(&format!("{}{reason}; the window is closed", notes::PREFIX));
             self.take(now, Input::Abort(reason));
         }
     }
@@ -344,7 +347,7 @@ impl Worker {
         for finding in findings {
             let input = match finding {
                 Finding::Fired { window, why, from_ns, to_ns } => {
-                    section::note(&format!("tracetee: {why}"));
+                    section::note(&format!("{}{why}", notes::PREFIX));
                     Input::Fired { window, why, from_ns, to_ns }
                 }
                 Finding::Ended { window, at_ns } => Input::Ended { window, at_ns },

@@ -18,6 +18,7 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tracetee_protocol::control_socket;
 
 /// Android's shell user.
 const SHELL_UID: u32 = 2000;
@@ -41,7 +42,7 @@ pub(crate) struct Socket {
 impl Socket {
     /// Opens it. A process that cannot have it goes on without.
     pub(crate) fn open() -> Option<Self> {
-        let name = format!("tracetee-{}", std::process::id());
+        let name = control_socket::name(std::process::id());
         let address = SocketAddr::from_abstract_name(name).ok()?;
         let listener = tracetee_os::above_standard(|| UnixListener::bind_addr(&address)).ok()?;
         // It waits in `poll`, where no descriptor is kept free for a client.
@@ -120,15 +121,14 @@ fn answer(mut stream: &UnixStream) -> std::io::Result<()> {
     while request.len() < MAX_REQUEST_BYTES && stream.read(&mut byte)? == 1 && byte != *b"\n" {
         request.push(byte[0]);
     }
-    if let Some(request) = request.strip_prefix(b"atrace ") {
+    if let Some(request) = request.strip_prefix(control_socket::ATRACE.as_bytes()) {
         return atrace(stream, request);
     }
-    let text = match &request[..] {
-        b"health" => serde_json::to_string(&capture::stats())?,
-        other => {
-            let other = String::from_utf8_lossy(other);
-            error(&format!("unknown request {other:?}; known: health, atrace"))
-        }
+    let text = if request == control_socket::HEALTH.as_bytes() {
+        serde_json::to_string(&capture::stats())?
+    } else {
+        let request = String::from_utf8_lossy(&request);
+        error(&format!("unknown request {request:?}; known: health, atrace"))
     };
     stream.write_all(text.as_bytes())
 }

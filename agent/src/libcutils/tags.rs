@@ -18,6 +18,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use tracetee_hooks::atrace::{Atrace, FoundBy};
+use tracetee_protocol::notes;
 
 /// Tag names and their bits (`atrace --list_categories`, and `app`, which atrace sets by `-a`).
 pub const CATEGORIES: [(&str, u32); 27] = [
@@ -111,20 +112,21 @@ pub(crate) enum TagChange {
 impl fmt::Display for TagChange {
     /// Writes the note that stands in the trace.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(notes::PREFIX)?;
         match *self {
             Self::Reset { to, within_ms } => write!(
                 f,
-                "tracetee: the system set the tags to {to:#x} within the last {within_ms} ms; \
+                "the system set the tags to {to:#x} within the last {within_ms} ms; \
                  sections since may be missing, they are forced again"
             ),
             Self::Left { tags: 0, before } => write!(
                 f,
-                "tracetee: the Perfetto session has ended that tags {before:#x} were left to; they \
+                "the Perfetto session has ended that tags {before:#x} were left to; they \
                  are forced again"
             ),
             Self::Left { tags, .. } => write!(
                 f,
-                "tracetee: tags {tags:#x} are left to a Perfetto session that takes them from the \
+                "tags {tags:#x} are left to a Perfetto session that takes them from the \
                  app by its SDK; their sections are not in this trace"
             ),
         }
