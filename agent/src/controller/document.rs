@@ -157,7 +157,7 @@ pub enum Opens {
     AppStart,
     /// Once in each period that the app lives in.
     Schedule(Schedule),
-    /// By `tracetee_open` with the window's id, until `tracetee_close`.
+    /// By `tracetee_open_window` with the window's id, until `tracetee_close_window`.
     Manual,
     /// From a section's begin to another's end.
     Section(SectionSpan),

@@ -1,7 +1,7 @@
 //! The C API, documented for its users in `include/tracetee.h`.
 //!
-//! No logic: each function turns its arguments into Rust's, calls one function of the crate, and
-//! turns the error into a number. No panic leaves it.
+//! Each function converts its arguments, calls one function of the crate and converts the error to a
+//! number. It decides nothing, and catches panics.
 
 use crate::config::Config;
 use crate::controller::{self, Install, process_signals};
@@ -14,12 +14,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// A panic inside, which is a bug of ours.
+/// A panic inside tracetee.
 const ERROR_INTERNAL: c_int = -6;
-/// A null pointer, or bytes that are no UTF-8, where a text is due.
+/// A null pointer, or bytes that are not UTF-8, where a string is required.
 pub(crate) const ERROR_ARGUMENT: c_int = -7;
 
 static LAST_ERROR: Mutex<String> = Mutex::new(String::new());
+
+/// Returns the library's version. See `tracetee.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tracetee_version() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    VERSION.as_ptr().cast()
+}
 
 /// Starts a capture. See `tracetee.h`.
 ///
@@ -73,7 +80,7 @@ pub unsafe extern "C" fn tracetee_dump(path: *const c_char) -> c_int {
     })
 }
 
-/// Writes what is known as JSON. See `tracetee.h`.
+/// Writes the health report. See `tracetee.h`.
 ///
 /// # Safety
 /// `buffer` is null, or points to `size` writable bytes.
@@ -131,7 +138,7 @@ pub unsafe extern "C" fn tracetee_install(install_json: *const c_char) -> c_int 
     })
 }
 
-/// Uninstalls it. See `tracetee.h`.
+/// Uninstalls the agent. See `tracetee.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tracetee_uninstall() -> c_int {
     guarded(|| controller::uninstall().map(|()| 0))
@@ -170,34 +177,34 @@ pub unsafe extern "C" fn tracetee_trigger(name: *const c_char) -> c_int {
 /// # Safety
 /// `window` is null or a NUL-terminated string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_open(window: *const c_char) -> c_int {
+pub unsafe extern "C" fn tracetee_open_window(window: *const c_char) -> c_int {
     // SAFETY: as the caller promises.
     unsafe { with_name(window, controller::open) }
 }
 
-/// Closes it. See `tracetee.h`.
+/// Closes a manual window. See `tracetee.h`.
 ///
 /// # Safety
 /// `window` is null or a NUL-terminated string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_close(window: *const c_char) -> c_int {
+pub unsafe extern "C" fn tracetee_close_window(window: *const c_char) -> c_int {
     // SAFETY: as the caller promises.
     unsafe { with_name(window, controller::close) }
 }
 
-/// Says that memory is low. See `tracetee.h`.
+/// Reports that memory is low. See `tracetee.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tracetee_low_memory() -> c_int {
     guarded(|| controller::low_memory().map(|()| 0))
 }
 
-/// Says how often the display refreshes. See `tracetee.h`.
+/// Sets the display's refresh rate. See `tracetee.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tracetee_set_refresh_rate(hz: f64) {
     process_signals::set_refresh_rate(hz);
 }
 
-/// Says what is on the screen. See `tracetee.h`.
+/// Sets the name of the screen. See `tracetee.h`.
 ///
 /// # Safety
 /// `name` is null or a NUL-terminated string.
@@ -211,7 +218,7 @@ pub unsafe extern "C" fn tracetee_set_screen(name: *const c_char) -> c_int {
     unsafe { with_name(name, set) }
 }
 
-/// Has the main loop watched. See `tracetee.h`.
+/// Watches the main loop. See `tracetee.h`.
 ///
 /// # Safety
 /// `ping` may be called with `context`, on the agent's thread, until the next call of this function
@@ -224,13 +231,13 @@ pub unsafe extern "C" fn tracetee_watch_main(
     process_signals::watch_main(ping, context);
 }
 
-/// The main loop's answer. See `tracetee.h`.
+/// Answers a ping of `tracetee_watch_main`. See `tracetee.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tracetee_main_is_alive() {
     process_signals::main_is_alive();
 }
 
-/// Whether a capture is recording. See `tracetee.h`.
+/// Returns true while records are taken. See `tracetee.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tracetee_is_recording() -> bool {
     section::is_recording()
@@ -248,13 +255,13 @@ pub unsafe extern "C" fn tracetee_begin_section(name: *const c_char) {
     }
 }
 
-/// Ends it. See `tracetee.h`.
+/// Ends a section. See `tracetee.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tracetee_end_section() {
     section::end_section();
 }
 
-/// Begins something asynchronous. See `tracetee.h`.
+/// Begins an asynchronous slice. See `tracetee.h`.
 ///
 /// # Safety
 /// `name` is null or a NUL-terminated string.
@@ -266,7 +273,7 @@ pub unsafe extern "C" fn tracetee_begin_async(name: *const c_char, cookie: i32) 
     }
 }
 
-/// Ends it. See `tracetee.h`.
+/// Ends an asynchronous slice. See `tracetee.h`.
 ///
 /// # Safety
 /// `name` is null or a NUL-terminated string.
@@ -278,7 +285,7 @@ pub unsafe extern "C" fn tracetee_end_async(name: *const c_char, cookie: i32) {
     }
 }
 
-/// Begins something on a track. See `tracetee.h`.
+/// Begins an asynchronous slice on a track. See `tracetee.h`.
 ///
 /// # Safety
 /// `track` and `name` are null or NUL-terminated strings.
@@ -295,7 +302,7 @@ pub unsafe extern "C" fn tracetee_begin_track(
     }
 }
 
-/// Ends it. See `tracetee.h`.
+/// Ends a slice of a track. See `tracetee.h`.
 ///
 /// # Safety
 /// `track` is null or a NUL-terminated string.
@@ -319,7 +326,7 @@ pub unsafe extern "C" fn tracetee_counter(name: *const c_char, value: i64) {
     }
 }
 
-/// Notes that something happened. See `tracetee.h`.
+/// Marks a moment. See `tracetee.h`.
 ///
 /// # Safety
 /// `name` is null or a NUL-terminated string.
@@ -348,7 +355,7 @@ pub unsafe extern "C" fn tracetee_self_test(directory: *const c_char) -> c_int {
     })
 }
 
-/// The text of the last error. See `tracetee.h`.
+/// Writes the last error's message. See `tracetee.h`.
 ///
 /// # Safety
 /// `buffer` is null, or points to `size` writable bytes.
@@ -424,7 +431,7 @@ pub(crate) unsafe fn give_text(text: &str, buffer: *mut c_char, size: usize) -> 
         let len = text.len().min(room);
         // SAFETY: `len` < `size` bytes are writable.
         unsafe { std::ptr::copy_nonoverlapping(text.as_ptr().cast(), buffer, len) };
-        // SAFETY: the byte behind them is, too.
+        // SAFETY: so is the byte after them.
         let end = unsafe { buffer.add(len) };
         // SAFETY: as above.
         unsafe { end.write(0) };

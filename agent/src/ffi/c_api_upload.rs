@@ -1,5 +1,6 @@
-//! The part of the C API by which captures leave: consent, the network's state, and uploads by the
-//! app's own HTTP client. Documented for its users in `include/tracetee.h`; no logic here.
+//! The C API's part for uploads: consent, the network's state, and the app's own HTTP client.
+//!
+//! Documented for its users in `include/tracetee.h`. It converts arguments and decides nothing.
 
 use crate::controller;
 use crate::ffi::c_api::{ERROR_ARGUMENT, bytes, fail, give_text, guarded, text};
@@ -7,7 +8,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tracetee_uploader::{Body, Failure, NetState, Request, Response, handed};
 
-/// A request for the app's HTTP client. See `tracetee.h`.
+/// One request to the app's HTTP client. See `tracetee.h`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct CRequest {
@@ -21,23 +22,23 @@ pub struct CRequest {
     max_answer_bytes: u64,
 }
 
-/// Where the answer is put by [`tracetee_respond`].
+/// Receives the answer from [`tracetee_respond`].
 #[derive(Debug, Default)]
 pub struct CResponse(Option<Response>);
 
-/// The app's HTTP client: returns one of `TRACETEE_SENT`, `TRACETEE_UNREACHABLE`, `TRACETEE_BROKEN`.
+/// The app's HTTP client; returns one of `TRACETEE_SENT`, `TRACETEE_UNREACHABLE`, `TRACETEE_BROKEN`.
 pub type CSend = unsafe extern "C" fn(*const CRequest, *mut CResponse, *mut c_void) -> c_int;
 
 const SENT: c_int = 0;
 const UNREACHABLE: c_int = 1;
 
-/// Says whether the user consents. See `tracetee.h`.
+/// Records the user's consent. See `tracetee.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tracetee_set_consent(given: bool) -> c_int {
     guarded(|| controller::set_consent(given).map(|()| 0))
 }
 
-/// Says what the network and the power are. See `tracetee.h`.
+/// Sets the state of network and power. See `tracetee.h`.
 ///
 /// # Safety
 /// `net_json` is null or a NUL-terminated string.
@@ -51,7 +52,7 @@ pub unsafe extern "C" fn tracetee_set_network(net_json: *const c_char) -> c_int 
     })
 }
 
-/// Sends what may be sent by the app's HTTP client. See `tracetee.h`.
+/// Sends waiting captures with the app's HTTP client. See `tracetee.h`.
 ///
 /// # Safety
 /// `net_json` is null or a NUL-terminated string; `send` may be called on this thread with `user`
@@ -87,10 +88,10 @@ pub unsafe extern "C" fn tracetee_upload(
     })
 }
 
-/// Gives the answer to a request. See `tracetee.h`.
+/// Passes the answer to a request. See `tracetee.h`.
 ///
 /// # Safety
-/// `response` is what the app's function was called with, during that call; `headers` is null or a
+/// `response` is the argument of the running call of the app's function; `headers` is null or a
 /// NUL-terminated string; `body` is null, or points to `body_bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tracetee_respond(
@@ -146,7 +147,7 @@ unsafe fn hand(send: CSend, user: *mut c_void, request: &Request<'_>) -> Result<
         max_answer_bytes: request.max_answer_bytes as u64,
     };
     let mut response = CResponse::default();
-    // SAFETY: as the caller promises; what it is given lives until it returns.
+    // SAFETY: as the caller promises; the request and the response live until it returns.
     let said = unsafe { send(&raw const given, &raw mut response, user) };
     let failure = |what: &str| format!("the app's HTTP client: {what}");
     match (said, response.0) {

@@ -1,4 +1,4 @@
-// The natives of libtracetee.so (agent/src/ffi/jni registers them; a signature that differs is a failure there).
+// The natives of libtracetee.so (agent/src/ffi/jni/mod.rs registers them; a signature that differs is a failure there).
 package dev.tracetee
 
 /**
