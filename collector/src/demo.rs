@@ -328,11 +328,12 @@ impl Seen {
 /// What the collector's captures tell: printed of the one that jank made, and all as pages.
 fn push_report(text: &mut String, store: &Path, out: &Path, collected: &[Stored]) -> Result<()> {
     let page = out.join("report.html");
-    let report = FleetReport::of(&Database::read(&tables_of(store))?, &Ask::default())?;
+    let report = FleetReport::from_database(&Database::read(&tables_of(store))?, &Ask::default())?;
     std::fs::write(&page, html::fleet(&report, Captures::At("store/"), None))?;
     let jank = collected.iter().rev().find(|capture| capture.meta["window"] == "jank");
     let Some(jank) = jank else { return Ok(()) };
-    let of_it = SingleReport::of(&read_file(&jank.path, &tracetee_jank::Options::default())?);
+    let of_it =
+        SingleReport::from_capture(&read_file(&jank.path, &tracetee_jank::Options::default())?);
     let page_of_it = out.join("report-jank.html");
     let timeline = out.join("timeline-jank.html");
     convert::convert(&ConvertArgs {

@@ -33,12 +33,12 @@ fn tell(args: &DmtracedumpArgs, trace: &MethodTrace, mapping: Option<&Mapping>) 
         profile::dump(trace, &mut out)?;
         return Ok(out.flush()?);
     }
-    let profile = Profile::of(trace);
+    let profile = Profile::from_trace(trace);
     say_mended(&args.trace, &profile);
     let sortable = args.sortable.as_deref();
     match &args.diff {
         Some(path) => {
-            let other = Profile::of(&read(path, mapping)?);
+            let other = Profile::from_trace(&read(path, mapping)?);
             say_mended(path, &other);
             if args.html {
                 let names = [path, &args.trace].map(|path| path.display().to_string());
@@ -71,7 +71,7 @@ fn read(path: &Path, mapping: Option<&Mapping>) -> Result<MethodTrace> {
         if trace.slice_count() == 0 {
             bail!("{} has no slices of threads: there is nothing to profile", path.display());
         }
-        MethodTrace::of_trace(&trace, false).0
+        MethodTrace::from_trace(&trace, false).0
     };
     if let Some(mapping) = mapping {
         trace.change(|name| match mapping.apply(name) {

@@ -10,7 +10,7 @@ use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
 use tracetee_fleet::report::html::{self, Captures};
 use tracetee_fleet::report::single::SingleReport;
-use tracetee_fleet::rows::{About, of_capture};
+use tracetee_fleet::rows::{About, from_capture};
 use tracetee_jank::Options;
 
 /// The trace travels in its report when it is no larger: a page of some 20 MB opens on a phone.
@@ -45,7 +45,7 @@ fn of_store(args: &ReportArgs) -> Result<String> {
     let default = PathBuf::from("tracetee-store");
     let store = args.store.as_ref().unwrap_or(&default);
     let database = Database::read(&tables_of(store))?;
-    let report = FleetReport::of(&database, &ask(args))?;
+    let report = FleetReport::from_database(&database, &ask(args))?;
     // Links of a page on this machine lead into the store.
     let at = std::fs::canonicalize(store).ok();
     let at = at.map(|path| format!("file://{}/", path.display()));
@@ -69,7 +69,7 @@ fn of_one(args: &ReportArgs, path: &Path) -> Result<String> {
     let mapping = mapping(args.mapping.as_deref())?;
     let options = Options { pid: args.pid, mapping: mapping.as_ref(), ..Options::default() };
     let capture = read_file(path, &options)?;
-    let report = SingleReport::of(&capture);
+    let report = SingleReport::from_capture(&capture);
     Ok(match args.format {
         ReportFormat::Text => report.to_text(),
         ReportFormat::Json => serde_json::to_string_pretty(&report)? + "\n",
@@ -104,12 +104,12 @@ fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<String> {
             raw_key: path.display().to_string(),
             ..About::default()
         };
-        database.insert(&[of_capture(&about, &capture.trace, &capture.analysis)])?;
+        database.insert(&[from_capture(&about, &capture.trace, &capture.analysis)])?;
         read += 1;
     }
     if read == 0 {
         bail!("none of the {} files is a trace", paths.len());
     }
-    let report = FleetReport::of(&database, &ask(args))?;
+    let report = FleetReport::from_database(&database, &ask(args))?;
     written(args.format, &report, Captures::At(""))
 }

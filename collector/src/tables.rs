@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use tokio::runtime::Runtime;
-use tracetee_fleet::keys::RawKey;
-use tracetee_fleet::rows::{Rows, of_losses};
-use tracetee_fleet::{capture, parts};
+use tracetee_fleet::object_keys::RawKey;
+use tracetee_fleet::rows::{Rows, from_loss_report};
+use tracetee_fleet::{capture, parquet};
 
 /// Makes tables, or lists keys.
 pub(crate) fn tables(args: &TablesArgs) -> Result<()> {
@@ -53,7 +53,7 @@ pub(crate) fn tables(args: &TablesArgs) -> Result<()> {
         Some(out) => Objects::open(out)?,
         None => store.clone(),
     };
-    for part in parts::empty()? {
+    for part in parquet::empty()? {
         runtime.block_on(to.put_new(&part.path, part.bytes, None))?;
     }
     let given: Vec<String> = given.into_iter().collect();
@@ -123,7 +123,7 @@ fn convert(
             }
         }
     });
-    for part in parts::parts(&all)? {
+    for part in parquet::parts(&all)? {
         if runtime.block_on(to.put_new(&part.path, part.bytes, None))? {
             sums.written += 1;
         } else {
@@ -144,7 +144,7 @@ fn rows_of(runtime: &tokio::runtime::Handle, store: &Objects, path: &str) -> Res
     if let Some((day, id)) = report_of(path) {
         let (bytes, _) = runtime.block_on(store.get(path))?;
         let report = serde_json::from_slice(&bytes).context("no loss report")?;
-        return Ok(of_losses(id, day, None, &report));
+        return Ok(from_loss_report(id, day, None, &report));
     }
     let key = RawKey::parse(path).context("no key of a capture or a loss report")?;
     let (bytes, meta) = runtime.block_on(store.get(path))?;

@@ -1,6 +1,6 @@
 //! The trace event format, as Chrome's tools and as Dart's take it.
 
-use crate::left::Left;
+use crate::lossiness::Dropped;
 use crate::{cpu_times, states};
 use std::io::{self, Write};
 use tracetee_trace::{Async, Event, FlowKind, NameId, Timeline, Trace};
@@ -21,7 +21,7 @@ pub(crate) fn write(
     trace: &Trace,
     dialect: Dialect,
     out: &mut impl Write,
-    left: &mut Left,
+    dropped: &mut Dropped,
 ) -> io::Result<()> {
     let mut writer = Writer {
         names: trace.names.iter().map(|(_, name)| quoted(name)).collect(),
@@ -32,15 +32,15 @@ pub(crate) fn write(
     };
     writer.head()?;
     writer.metadata()?;
-    for (at_ns, event) in Timeline::of(trace) {
+    for (at_ns, event) in Timeline::new(trace) {
         writer.event(at_ns, event)?;
     }
     writer.out.write_all(b"\n]}\n")?;
-    left.add("threads' states", states(trace));
+    dropped.add("threads' states", states(trace));
     let renamed = trace.threads.values().map(|thread| thread.names.len().saturating_sub(1) as u64);
-    left.add("earlier names of threads", renamed.sum());
+    dropped.add("earlier names of threads", renamed.sum());
     let pidless = trace.threads.values().filter(|thread| thread.pid.is_none()).count();
-    left.add("threads without a process, put into 0", pidless as u64);
+    dropped.add("threads without a process, put into 0", pidless as u64);
     let other = |key: u32, pid: u32| {
         let own = trace.threads.get(&key).and_then(|thread| thread.pid);
         u64::from(own.is_some_and(|own| own != pid))
@@ -49,10 +49,10 @@ pub(crate) fn write(
     let of_instants = trace.instants.iter().map(|one| other(one.thread, one.pid));
     let of_counters = trace.counters.iter().map(|one| other(one.thread, one.pid));
     let others = of_asyncs.chain(of_instants).chain(of_counters).sum();
-    left.add("records for another process than their thread's, put to that", others);
+    dropped.add("records for another process than their thread's, put to that", others);
     if dialect == Dialect::Dart {
-        left.add("processor times", cpu_times(trace));
-        left.add("what is known of the capture", u64::from(!trace.about.is_empty()));
+        dropped.add("processor times", cpu_times(trace));
+        dropped.add("what is known of the capture", u64::from(!trace.about.is_empty()));
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io::{self, BufRead};
 use tracetee_trace::Error;
-use tracetee_trace::text::{Line, Passage};
+use tracetee_trace::text::{Line, LineReader};
 
 /// The texts.
 #[derive(Default)]
@@ -15,7 +15,7 @@ pub struct Kernel {
 }
 
 struct Text {
-    passage: Passage<Box<dyn BufRead>>,
+    reader: LineReader<Box<dyn BufRead>>,
     shift_ns: i64,
     /// When its next event is; none at its end.
     next_ns: Option<u64>,
@@ -33,7 +33,7 @@ impl Kernel {
     /// # Errors
     /// [`Error::Broken`] when nothing of it can be read.
     pub fn add(&mut self, text: Box<dyn BufRead>, shift_ns: i64) -> Result<(), Error> {
-        let mut text = Text { passage: Passage::new(text), shift_ns, next_ns: None };
+        let mut text = Text { reader: LineReader::new(text), shift_ns, next_ns: None };
         text.advance()?;
         self.texts.push(text);
         Ok(())
@@ -60,7 +60,7 @@ impl Kernel {
         let Some((at_ns, text)) = first.filter(|&(at_ns, _)| at_ns <= by_ns) else {
             return Ok(false);
         };
-        if let Some(line) = text.passage.line() {
+        if let Some(line) = text.reader.line() {
             self.given += u64::from(!matches!(line.event, b"tracing_mark_write" | b"print"));
             take(at_ns, &line)?;
         }
@@ -71,7 +71,7 @@ impl Kernel {
 
 impl Text {
     fn advance(&mut self) -> Result<(), Error> {
-        let at_ns = self.passage.next_other()?;
+        let at_ns = self.reader.next_other()?;
         self.next_ns = at_ns.map(|at_ns| at_ns.saturating_add_signed(self.shift_ns));
         Ok(())
     }

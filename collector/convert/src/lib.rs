@@ -1,7 +1,7 @@
 //! Traces into the formats of other tools.
 //!
 //! [`write()`] writes a [`Trace`] as any [`Format`]; what a format cannot hold is left out and counted
-//! ([`Left`]). [`passed_on()`] is the short way from text to text, which loses nothing. [`profile`] is what
+//! ([`Dropped`]). [`text_passthrough()`] is the short way from text to text, which loses nothing. [`profile`] is what
 //! Traceview and dmtracedump tell of a method trace.
 
 #![forbid(unsafe_code)]
@@ -9,21 +9,21 @@
 mod html;
 mod json;
 mod kernel;
-mod left;
 mod line;
-mod passed_on;
+mod lossiness;
 mod perfetto;
 pub mod profile;
 mod stacks;
 mod text;
+mod text_passthrough;
 
 pub use html::{About, Frame, html};
 pub use json::Dialect;
 pub use kernel::Kernel;
-pub use left::Left;
-pub use passed_on::passed_on;
+pub use lossiness::Dropped;
 pub use perfetto::clocks as perfetto_clocks;
 pub use text::HEADER;
+pub use text_passthrough::text_passthrough;
 
 use std::io::{self, Write};
 use tracetee_trace::Trace;
@@ -53,7 +53,7 @@ pub enum Format {
 ///
 /// # Errors
 /// What `out` says.
-pub fn write(trace: &Trace, format: Format, out: impl Write) -> io::Result<Left> {
+pub fn write(trace: &Trace, format: Format, out: impl Write) -> io::Result<Dropped> {
     write_with(trace, &mut Kernel::default(), format, out)
 }
 
@@ -66,50 +66,50 @@ pub fn write_with(
     kernel: &mut Kernel,
     format: Format,
     mut out: impl Write,
-) -> io::Result<Left> {
-    let mut left = Left::default();
+) -> io::Result<Dropped> {
+    let mut dropped = Dropped::default();
     let kernel_events: u64 = trace.kernel_events.values().sum();
     match format {
-        Format::Ftrace => text::write(trace, kernel, &mut out, &mut left)?,
-        Format::Perfetto => perfetto::write(trace, kernel, &mut out, &mut left)?,
-        Format::Json(dialect) => json::write(trace, dialect, &mut out, &mut left)?,
-        Format::Traceview { wants_cpu } => traceview(trace, wants_cpu, &mut out, &mut left)?,
-        Format::Folded => stacks::folded(trace, &mut out, &mut left)?,
-        Format::Svg => stacks::svg(trace, &mut out, &mut left)?,
+        Format::Ftrace => text::write(trace, kernel, &mut out, &mut dropped)?,
+        Format::Perfetto => perfetto::write(trace, kernel, &mut out, &mut dropped)?,
+        Format::Json(dialect) => json::write(trace, dialect, &mut out, &mut dropped)?,
+        Format::Traceview { wants_cpu } => traceview(trace, wants_cpu, &mut out, &mut dropped)?,
+        Format::Folded => stacks::folded(trace, &mut out, &mut dropped)?,
+        Format::Svg => stacks::svg(trace, &mut out, &mut dropped)?,
     }
-    left.add("events of other kinds", kernel_events.saturating_sub(kernel.given()));
-    Ok(left)
+    dropped.add("events of other kinds", kernel_events.saturating_sub(kernel.given()));
+    Ok(dropped)
 }
 
 fn traceview(
     trace: &Trace,
     wants_cpu: bool,
     out: &mut impl Write,
-    left: &mut Left,
+    dropped: &mut Dropped,
 ) -> io::Result<()> {
-    let (made, not) = MethodTrace::of_trace(trace, wants_cpu);
+    let (made, not) = MethodTrace::from_trace(trace, wants_cpu);
     let late = method::write(&made, out)?;
-    left.add("begins and ends later than 71.6 minutes", late);
-    left.add("begins and ends of threads behind the 65,535th", not.threads);
-    left.add("times rounded to microseconds", not.rounded);
-    left.add("names changed", not.renamed);
-    left.add("slices without an end, closed", not.unrolled);
+    dropped.add("begins and ends later than 71.6 minutes", late);
+    dropped.add("begins and ends of threads behind the 65,535th", not.threads);
+    dropped.add("times rounded to microseconds", not.rounded);
+    dropped.add("names changed", not.renamed);
+    dropped.add("slices without an end, closed", not.unrolled);
     if !made.is_dual {
-        left.add("processor times", cpu_times(trace));
+        dropped.add("processor times", cpu_times(trace));
     }
-    but_slices(trace, left);
+    but_slices(trace, dropped);
     Ok(())
 }
 
 /// What formats that have slices only leave out.
-fn but_slices(trace: &Trace, left: &mut Left) {
-    left.add("async slices", trace.asyncs.len() as u64);
-    left.add("instants", trace.instants.len() as u64);
-    left.add("counters' values", trace.counters.len() as u64);
-    left.add("flows' points", trace.flows.len() as u64);
-    left.add("slices' categories", categories(trace));
-    left.add("slices' arguments", arguments(trace));
-    left.add("threads' states", states(trace));
+fn but_slices(trace: &Trace, dropped: &mut Dropped) {
+    dropped.add("async slices", trace.asyncs.len() as u64);
+    dropped.add("instants", trace.instants.len() as u64);
+    dropped.add("counters' values", trace.counters.len() as u64);
+    dropped.add("flows' points", trace.flows.len() as u64);
+    dropped.add("slices' categories", categories(trace));
+    dropped.add("slices' arguments", arguments(trace));
+    dropped.add("threads' states", states(trace));
 }
 
 fn cpu_times(trace: &Trace) -> u64 {

@@ -1,22 +1,22 @@
 //! Stacks with the time spent in their innermost slice: folded text and flame graphs.
 
 use crate::cpu_times;
-use crate::left::Left;
+use crate::lossiness::Dropped;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use tracetee_trace::{NO_PARENT, NameId, Thread, Trace};
 
 /// A line for each stack: `process;thread;outer;inner MICROSECONDS`, the process where there are several.
-pub(crate) fn folded(trace: &Trace, out: &mut impl Write, left: &mut Left) -> io::Result<()> {
-    for line in lines(trace, left) {
+pub(crate) fn folded(trace: &Trace, out: &mut impl Write, dropped: &mut Dropped) -> io::Result<()> {
+    for line in lines(trace, dropped) {
         writeln!(out, "{line}")?;
     }
     Ok(())
 }
 
 /// The same as a picture.
-pub(crate) fn svg(trace: &Trace, out: &mut impl Write, left: &mut Left) -> io::Result<()> {
-    let lines = lines(trace, left);
+pub(crate) fn svg(trace: &Trace, out: &mut impl Write, dropped: &mut Dropped) -> io::Result<()> {
+    let lines = lines(trace, dropped);
     let mut options = inferno::flamegraph::Options::default();
     options.title = "tracetee".to_owned();
     options.count_name = "µs".to_owned();
@@ -31,7 +31,7 @@ pub(crate) fn svg(trace: &Trace, out: &mut impl Write, left: &mut Left) -> io::R
         .map_err(io::Error::other)
 }
 
-fn lines(trace: &Trace, left: &mut Left) -> Vec<String> {
+fn lines(trace: &Trace, dropped: &mut Dropped) -> Vec<String> {
     let mut pids: Vec<u32> =
         trace.threads.iter().map(|(&key, thread)| thread.pid.unwrap_or(key)).collect();
     pids.sort_unstable();
@@ -66,9 +66,9 @@ fn lines(trace: &Trace, left: &mut Left) -> Vec<String> {
         })
         .collect();
     lines.sort_unstable();
-    left.add("stacks of less than a microsecond", short);
-    left.add("async slices", trace.asyncs.len() as u64);
-    left.add("processor times", cpu_times(trace));
+    dropped.add("stacks of less than a microsecond", short);
+    dropped.add("async slices", trace.asyncs.len() as u64);
+    dropped.add("processor times", cpu_times(trace));
     lines
 }
 

@@ -103,10 +103,10 @@ fn steps(unit_steps: u64) -> impl Strategy<Value = Vec<(usize, u64, Op)>> {
     vec((0..THREADS.len(), 0..unit_steps, op()), 1..80)
 }
 
-fn written(trace: &Trace, format: Format) -> (Vec<u8>, Left) {
+fn written(trace: &Trace, format: Format) -> (Vec<u8>, Dropped) {
     let mut out = Vec::new();
-    let left = write(trace, format, &mut out).unwrap();
-    (out, left)
+    let dropped = write(trace, format, &mut out).unwrap();
+    (out, dropped)
 }
 
 /// All that a trace says, with names as text: in which order names came is no part of it.
@@ -241,8 +241,8 @@ proptest! {
     #[test]
     fn through_text_nothing_is_lost(steps in steps(3)) {
         let before = trace(&steps, 1);
-        let (text, left) = written(&before, Format::Ftrace);
-        prop_assert!(left.is_empty(), "{left}");
+        let (text, dropped) = written(&before, Format::Ftrace);
+        prop_assert!(dropped.is_empty(), "{dropped}");
         let after = read(&*text).unwrap();
         prop_assert_eq!(told(&after), told(&before), "{}", String::from_utf8_lossy(&text));
         prop_assert_eq!(after.losses.unclosed, before.losses.unclosed);
@@ -252,8 +252,8 @@ proptest! {
     fn through_json_nothing_is_lost(steps in steps(3), dart: bool) {
         let before = trace(&steps, 1);
         let dialect = if dart { Dialect::Dart } else { Dialect::Chrome };
-        let (text, left) = written(&before, Format::Json(dialect));
-        prop_assert!(left.is_empty(), "{left}");
+        let (text, dropped) = written(&before, Format::Json(dialect));
+        prop_assert!(dropped.is_empty(), "{dropped}");
         serde_json::from_slice::<serde_json::Value>(&text).unwrap();
         let mut after = json::read(&*text).unwrap();
         // Dart's events all have a stream.
@@ -270,7 +270,7 @@ proptest! {
     #[test]
     fn through_a_method_trace_slices_stay_and_the_rest_is_counted(steps in steps(3)) {
         let before = trace(&steps, 1000);
-        let (file, left) = written(&before, Format::Traceview { wants_cpu: true });
+        let (file, dropped) = written(&before, Format::Traceview { wants_cpu: true });
         let after = read_any(Cursor::new(file)).unwrap();
         let of = |trace: &Trace| -> Vec<Vec<(String, u64, u64, u32)>> {
             let threads = trace.threads.values().filter(|thread| !thread.slices.is_empty());
@@ -279,10 +279,10 @@ proptest! {
             }).collect()).collect()
         };
         prop_assert_eq!(of(&after), of(&before));
-        prop_assert_eq!(left.count("async slices"), before.asyncs.len() as u64);
-        prop_assert_eq!(left.count("instants"), before.instants.len() as u64);
-        prop_assert_eq!(left.count("counters' values"), before.counters.len() as u64);
-        prop_assert_eq!(left.count("slices without an end, closed"), before.losses.unclosed);
+        prop_assert_eq!(dropped.count("async slices"), before.asyncs.len() as u64);
+        prop_assert_eq!(dropped.count("instants"), before.instants.len() as u64);
+        prop_assert_eq!(dropped.count("counters' values"), before.counters.len() as u64);
+        prop_assert_eq!(dropped.count("slices without an end, closed"), before.losses.unclosed);
     }
 
     #[test]
@@ -290,8 +290,8 @@ proptest! {
         events in vec((0..3_u32, 0..4_u32, json_event()), 1..60),
     ) {
         let mut before = json_trace(&events);
-        let (text, left) = written(&before, Format::Json(Dialect::Chrome));
-        prop_assert!(left.is_empty(), "{left}");
+        let (text, dropped) = written(&before, Format::Json(Dialect::Chrome));
+        prop_assert!(dropped.is_empty(), "{dropped}");
         let mut after = json::read(&*text).unwrap();
         // JSON says no time of a name: it is that of the first event, which may be a stray end.
         for thread in before.threads.values_mut().chain(after.threads.values_mut()) {
@@ -306,7 +306,7 @@ proptest! {
         events in vec((0..3_u32, 0..4_u32, json_event()), 1..60),
     ) {
         let before = json_trace(&events);
-        let (file, left) = written(&before, Format::Traceview { wants_cpu: true });
+        let (file, dropped) = written(&before, Format::Traceview { wants_cpu: true });
         let after = read_any(Cursor::new(file)).unwrap();
         let of = |trace: &Trace| -> Vec<(String, Vec<(u64, u64)>)> {
             let threads = trace.threads.values().filter(|thread| !thread.slices.is_empty());
@@ -319,7 +319,7 @@ proptest! {
         if has_cpu {
             prop_assert_eq!(of(&after), of(&before));
         }
-        prop_assert_eq!(left.count("flows' points"), before.flows.len() as u64);
+        prop_assert_eq!(dropped.count("flows' points"), before.flows.len() as u64);
         prop_assert_eq!(after.slice_count(), before.slice_count());
     }
 
@@ -348,22 +348,22 @@ fn what_json_alone_can_say_comes_back_from_json() {
         {"ph":"E","name":"a","pid":1,"tid":2,"ts":15,"tts":7}
     ]}"#;
     let before = json::read(text.as_bytes()).unwrap();
-    let (text, left) = written(&before, Format::Json(Dialect::Chrome));
-    assert!(left.is_empty(), "{left}");
+    let (text, dropped) = written(&before, Format::Json(Dialect::Chrome));
+    assert!(dropped.is_empty(), "{dropped}");
     assert_eq!(told(&json::read(&*text).unwrap()), told(&before));
-    let (_, left) = written(&before, Format::Ftrace);
+    let (_, dropped) = written(&before, Format::Ftrace);
     assert_eq!(
-        left.to_string(),
+        dropped.to_string(),
         "3 flows' points, 2 processor times, 1 processes' names, 1 slices' arguments, 2 slices' categories, \
          1 threads without a name, named thread-N"
             .replace("3 flows' points, 2 processor times, 1 processes' names", "3 flows' points, 1 processes' names, 2 processor times")
     );
-    let (_, left) = written(&before, Format::Json(Dialect::Dart));
-    assert_eq!(left.to_string(), "2 processor times");
-    let (_, left) = written(&before, Format::Traceview { wants_cpu: false });
-    assert_eq!(left.count("processor times"), 2);
+    let (_, dropped) = written(&before, Format::Json(Dialect::Dart));
+    assert_eq!(dropped.to_string(), "2 processor times");
+    let (_, dropped) = written(&before, Format::Traceview { wants_cpu: false });
+    assert_eq!(dropped.count("processor times"), 2);
     // 10.5 µs are no whole microseconds.
-    assert_eq!(left.count("times rounded to microseconds"), 1);
+    assert_eq!(dropped.count("times rounded to microseconds"), 1);
 }
 
 #[test]
@@ -374,7 +374,7 @@ fn text_is_passed_on_as_it_is_with_what_is_known_filled_in() {
         main-7 [003] 1.000003: print: 0xffff: E|5\n\
         nonsense\n# tracetee: {\"a\":1}\n";
     let mut out = Vec::new();
-    let outline = passed_on(|| Ok(text.as_bytes()), &[], &mut out).unwrap();
+    let outline = text_passthrough(|| Ok(text.as_bytes()), &[], &mut out).unwrap();
     assert_eq!(outline.losses.bad_lines, 1);
     let expected = HEADER.to_owned()
         + "            main-7       (    5) [001] d..2 1.000001: sched_switch: prev_comm=x\n\
@@ -391,8 +391,8 @@ fn names_that_would_break_a_line_are_changed_and_counted() {
             .as_bytes(),
     )
     .unwrap();
-    let (text, left) = written(&before, Format::Ftrace);
-    assert_eq!(left.count("names changed"), 1);
+    let (text, dropped) = written(&before, Format::Ftrace);
+    assert_eq!(dropped.count("names changed"), 1);
     assert!(String::from_utf8(text).unwrap().contains("B|1|a b c\n"));
 }
 

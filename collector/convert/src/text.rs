@@ -1,7 +1,7 @@
 //! Ftrace text in the one shape that Perfetto, catapult and systrace take.
 
 use crate::kernel::Kernel;
-use crate::left::Left;
+use crate::lossiness::Dropped;
 use crate::{arguments, categories, cpu_times, states};
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -16,17 +16,17 @@ pub(crate) fn write(
     trace: &Trace,
     kernel: &mut Kernel,
     out: &mut impl Write,
-    left: &mut Left,
+    dropped: &mut Dropped,
 ) -> io::Result<()> {
     out.write_all(HEADER.as_bytes())?;
     if !trace.about.is_empty() {
         let about = serde_json::Value::Object(trace.about.clone());
         writeln!(out, "# tracetee: {about}")?;
     }
-    let mut lines = Lines::of(trace, left);
+    let mut lines = Lines::for_trace(trace, dropped);
     let mut realtime = trace.realtime;
     let of_threads = !kernel.is_empty();
-    for (at_ns, event) in Timeline::of(trace) {
+    for (at_ns, event) in Timeline::new(trace) {
         while kernel.next(at_ns, |at_ns, line| kernel_line(trace, out, at_ns, line))? {}
         if let Some((_, ms)) = realtime.take_if(|(from_ns, _)| *from_ns <= at_ns) {
             let key = lines.key_of(event);
@@ -35,24 +35,24 @@ pub(crate) fn write(
         lines.event(out, at_ns, event)?;
     }
     while kernel.next(u64::MAX, |at_ns, line| kernel_line(trace, out, at_ns, line))? {}
-    left.add("slices' categories", categories(trace));
-    left.add("slices' arguments", arguments(trace));
-    left.add("processor times", cpu_times(trace));
+    dropped.add("slices' categories", categories(trace));
+    dropped.add("slices' arguments", arguments(trace));
+    dropped.add("processor times", cpu_times(trace));
     if !of_threads {
-        left.add("threads' states", states(trace));
+        dropped.add("threads' states", states(trace));
     }
-    left.add("flows' points", trace.flows.len() as u64);
+    dropped.add("flows' points", trace.flows.len() as u64);
     let none = NameId::NONE;
     let of_asyncs = trace.asyncs.iter().map(|one| (one.category, one.args));
     let of_others = of_asyncs.chain(trace.instants.iter().map(|one| (one.category, one.args)));
     let is_lost = |&(category, args): &(NameId, NameId)| category != none || args != none;
-    left.add("others' categories and arguments", of_others.filter(is_lost).count() as u64);
+    dropped.add("others' categories and arguments", of_others.filter(is_lost).count() as u64);
     // The header is in the text too.
     let header = trace.process_of_header();
     let is_in_header = |pid, name| header.is_some_and(|header| header == (pid, name));
     let processes = trace.processes.iter();
     let named = processes.filter(|(pid, one)| !is_in_header(**pid, trace.names.text(one.name)));
-    left.add("processes' names", named.count() as u64);
+    dropped.add("processes' names", named.count() as u64);
     let is_nameless = |id: NameId| trace.names.text(id).trim_ascii().is_empty();
     let of_asyncs = trace.asyncs.iter().map(|one| (one.track, one.name));
     let of_instants = trace.instants.iter().map(|one| (one.track, one.name));
@@ -61,7 +61,7 @@ pub(crate) fn write(
     let nameless = nameless
         .filter(|&(track, name)| is_nameless(name) || track.is_some_and(is_nameless))
         .count();
-    left.add("events without a name, named (no name)", nameless as u64);
+    dropped.add("events without a name, named (no name)", nameless as u64);
     Ok(())
 }
 
@@ -85,7 +85,7 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn of(trace: &'a Trace, left: &mut Left) -> Self {
+    fn for_trace(trace: &'a Trace, dropped: &mut Dropped) -> Self {
         let mut changed = 0;
         let names = trace
             .names
@@ -104,9 +104,9 @@ impl<'a> Lines<'a> {
                 tasks.entry(id).or_insert_with(|| name.replace(['-', '#'], "_").into());
             }
         }
-        left.add("names changed", changed + tasks.len() as u64);
+        dropped.add("names changed", changed + tasks.len() as u64);
         let nameless = trace.threads.values().filter(|thread| thread.names.is_empty()).count();
-        left.add("threads without a name, named thread-N", nameless as u64);
+        dropped.add("threads without a name, named thread-N", nameless as u64);
         let is_ns = has_ns(trace);
         Self { trace, names, tasks, is_ns, payload: String::new() }
     }

@@ -74,7 +74,7 @@ SELECT
   MAX(counted.devices) AS devices,
   COUNT(*) AS devices_with,
   SUM(observed.ms_in_1000) AS total,
-  SUM(observed.ms_in_1000 * observed.ms_in_1000) AS squares
+  SUM(observed.ms_in_1000 * observed.ms_in_1000) AS sum_of_squares
 FROM observed
 JOIN counted ON counted.app = observed.app AND counted.ver = observed.ver
 GROUP BY observed.app, observed.ver, observed.cause, observed.cause_key

@@ -23,7 +23,7 @@ pub struct Capture {
 /// [`Error::Trace`], [`Error::Jank`]; both name what is wrong.
 pub fn read_file(path: &Path, options: &Options<'_>) -> Result<Capture, Error> {
     let trace = tracetee_trace::read_file(path)?;
-    let analysis = tracetee_jank::analyse(&trace, options)?;
+    let analysis = tracetee_jank::analyze(&trace, options)?;
     Ok(Capture { trace, analysis })
 }
 
@@ -66,7 +66,7 @@ pub fn rows<R: Read + 'static>(
         return Err(tracetee_trace::Error::Broken { at: *at, error }.into());
     }
     let of = |pid| {
-        tracetee_jank::analyse(&trace, &Options { pid, mapping, watch: limits.watch.clone() })
+        tracetee_jank::analyze(&trace, &Options { pid, mapping, watch: limits.watch.clone() })
     };
     let analysis = match of(None) {
         // A trace of several processes (`tracetee run --upload`): the one with most frames is the app.
@@ -80,7 +80,7 @@ pub fn rows<R: Read + 'static>(
     if analysis.frames.len() > limits.frames {
         return Err(Error::TooMuch(format!("it has more than {} frames", limits.frames)));
     }
-    Ok(rows::of_capture(about, &trace, &analysis))
+    Ok(rows::from_capture(about, &trace, &analysis))
 }
 
 /// A text that ends with an error when it is too long, or when nobody wants it any longer.

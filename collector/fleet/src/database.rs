@@ -98,7 +98,7 @@ impl Database {
         let transaction = self.connection.transaction()?;
         for rows in all {
             let mut number = Value::Null;
-            if let Some(capture) = rows.of(&CAPTURES).first() {
+            if let Some(capture) = rows.for_table(&CAPTURES).first() {
                 let changed = transaction
                     .prepare_cached(&insertion(&CAPTURES))?
                     .execute(rusqlite::params_from_iter(capture))?;
@@ -109,7 +109,7 @@ impl Database {
             }
             for table in TABLES.iter().filter(|table| table.name != CAPTURES.name) {
                 let mut statement = transaction.prepare_cached(&insertion(table))?;
-                for row in rows.of(table) {
+                for row in rows.for_table(table) {
                     let own = row
                         .iter()
                         .zip(table.columns)
@@ -155,7 +155,7 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::Sqlite`].
-    pub fn of_device(&self, device: &str) -> Result<Vec<String>, Error> {
+    pub fn raw_keys_for_device(&self, device: &str) -> Result<Vec<String>, Error> {
         let mut statement =
             self.connection.prepare("SELECT raw_key FROM captures_rows WHERE device = ?")?;
         let rows = statement.query_map([device], |row| row.get(0))?;
@@ -188,7 +188,7 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::Sqlite`].
-    pub fn reports_of_device(&self, device: &str) -> Result<Vec<String>, Error> {
+    pub fn loss_reports_for_device(&self, device: &str) -> Result<Vec<String>, Error> {
         let sql = "SELECT DISTINCT report_id FROM losses_rows WHERE device = ?";
         let mut statement = self.connection.prepare(sql)?;
         let rows = statement.query_map([device], |row| row.get(0))?;

@@ -1,7 +1,7 @@
 //! A fleet's captures as tables, and what they tell.
 //!
 //! The journey of a capture: [`capture`] analyses it and makes [`rows`] of the five tables of
-//! [`schema`]; they go into [`database`] (SQLite, on one machine) or into [`parts`] (Parquet, on an
+//! [`schema`]; they go into [`database`] (SQLite, on one machine) or into [`parquet`] (Parquet, on an
 //! object store, for any engine). [`sql`] is one set of queries over them for all engines; [`report`]
 //! makes reports of what they answer, and [`significance`] says what of two versions' difference is no
 //! chance.
@@ -11,9 +11,9 @@
 pub mod capture;
 pub mod database;
 mod error;
-pub mod keys;
+pub mod object_keys;
 #[cfg(feature = "parquet")]
-pub mod parts;
+pub mod parquet;
 pub mod report;
 pub mod rows;
 pub mod schema;

@@ -64,7 +64,7 @@ pub struct Rows {
 impl Rows {
     /// Those of a table.
     #[must_use]
-    pub fn of(&self, table: &Table) -> &[Vec<Value>] {
+    pub fn for_table(&self, table: &Table) -> &[Vec<Value>] {
         let place = crate::schema::TABLES.iter().position(|of| of.name == table.name);
         place.and_then(|place| self.tables.get(place)).map_or(&[], Vec::as_slice)
     }
@@ -125,7 +125,7 @@ const OVER_BUDGET: &str = "tracetee: over budget";
 
 /// The rows of a capture.
 #[must_use]
-pub fn of_capture(about: &About, trace: &Trace, analysis: &Analysis) -> Rows {
+pub fn from_capture(about: &About, trace: &Trace, analysis: &Analysis) -> Rows {
     let mut meta = about.meta.clone();
     meta.extend(trace.about.clone());
     let text =
@@ -170,8 +170,8 @@ pub fn of_capture(about: &About, trace: &Trace, analysis: &Analysis) -> Rows {
         number("api").into(),
         made_ms.into(),
         (last_ns - first_ns).into(),
-        analysis.period.ns.into(),
-        analysis.period.source.name().into(),
+        analysis.frame_budget.ns.into(),
+        analysis.frame_budget.source.name().into(),
         totals.frames.into(),
         totals.slow.into(),
         totals.janky.into(),
@@ -249,7 +249,7 @@ pub fn of_capture(about: &About, trace: &Trace, analysis: &Analysis) -> Rows {
 
 /// The rows of a loss report (`PUT /v1/losses/ID`).
 #[must_use]
-pub fn of_losses(report_id: &str, day: &str, app: Option<&str>, report: &Json) -> Rows {
+pub fn from_loss_report(report_id: &str, day: &str, app: Option<&str>, report: &Json) -> Rows {
     let text = |of: &Json, name: &str| {
         cut(of.get(name).and_then(Json::as_str).unwrap_or_default()).to_owned()
     };

@@ -21,7 +21,7 @@ pub struct Sample {
     /// The sum of their values.
     pub total: f64,
     /// The sum of their squares.
-    pub squares: f64,
+    pub sum_of_squares: f64,
 }
 
 impl Sample {
@@ -39,7 +39,7 @@ impl Sample {
     /// The variance of the mean.
     fn variance_of_mean(self) -> f64 {
         let count = self.count();
-        let variance = (self.squares - count * self.mean() * self.mean()) / (count - 1.0);
+        let variance = (self.sum_of_squares - count * self.mean() * self.mean()) / (count - 1.0);
         variance.max(0.0) / count
     }
 }
@@ -57,8 +57,9 @@ pub fn p_value(a: Sample, b: Sample) -> f64 {
     if both <= f64::EPSILON * (a.mean().abs() + b.mean().abs()) {
         return if difference <= 1e-9 * (a.mean().abs() + b.mean().abs()) { 1.0 } else { 0.0 };
     }
-    let freedom = both * both / (of_a * of_a / (a.count() - 1.0) + of_b * of_b / (b.count() - 1.0));
-    match StudentsT::new(0.0, 1.0, freedom) {
+    let degrees_of_freedom =
+        both * both / (of_a * of_a / (a.count() - 1.0) + of_b * of_b / (b.count() - 1.0));
+    match StudentsT::new(0.0, 1.0, degrees_of_freedom) {
         Ok(distribution) => 2.0 * distribution.sf(difference / both.sqrt()),
         Err(_) => 1.0,
     }
@@ -66,14 +67,14 @@ pub fn p_value(a: Sample, b: Sample) -> f64 {
 
 /// Holm's adjustment: each chance as it is to be compared with [`LEVEL`], so many being tested.
 #[must_use]
-pub fn adjust(chances: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..chances.len()).collect();
-    let chance = |place: usize| chances.get(place).copied().unwrap_or(1.0);
+pub fn adjust(p_values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    let chance = |place: usize| p_values.get(place).copied().unwrap_or(1.0);
     order.sort_by(|&a, &b| chance(a).total_cmp(&chance(b)));
-    let mut adjusted = vec![1.0; chances.len()];
+    let mut adjusted = vec![1.0; p_values.len()];
     let mut least = 0.0_f64;
     for (rank, &place) in order.iter().enumerate() {
-        let tests = u32::try_from(chances.len() - rank).unwrap_or(u32::MAX);
+        let tests = u32::try_from(p_values.len() - rank).unwrap_or(u32::MAX);
         least = least.max(chance(place) * f64::from(tests)).min(1.0);
         if let Some(adjusted) = adjusted.get_mut(place) {
             *adjusted = least;
@@ -90,7 +91,7 @@ mod tests {
         Sample {
             devices: values.len() as u64,
             total: values.iter().sum(),
-            squares: values.iter().map(|value| value * value).sum(),
+            sum_of_squares: values.iter().map(|value| value * value).sum(),
         }
     }
 

@@ -42,7 +42,7 @@ fn fleet(plan: &Plan, seed: u64, devices: u64) -> (Database, Truth) {
 
 fn report(database: &Database, compare: Option<(&str, &str)>) -> FleetReport {
     let compare = compare.map(|(from, to)| (from.to_owned(), to.to_owned()));
-    FleetReport::of(database, &Ask { compare, ..Ask::default() }).unwrap()
+    FleetReport::from_database(database, &Ask { compare, ..Ask::default() }).unwrap()
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn the_report_says_what_was_planted_in_its_order_to_the_last_nanosecond() {
 
     // A screen has what was planted there.
     let feed = Ask { screen: Some("Detail".to_owned()), ..Ask::default() };
-    let feed = FleetReport::of(&database, &feed).unwrap();
+    let feed = FleetReport::from_database(&database, &feed).unwrap();
     assert_eq!(feed.apps[0].causes[0].cause, "lock");
     assert!(feed.apps[0].causes.iter().all(|cause| cause.cause != "inflate"));
 }
@@ -166,7 +166,7 @@ fn few_devices_are_too_few_to_say() {
 #[test]
 fn what_is_asked_for_and_not_there_is_said() {
     let (database, _) = fleet(&Plan::default(), 4, 4);
-    let error = |ask: &Ask| FleetReport::of(&database, ask).unwrap_err().to_string();
+    let error = |ask: &Ask| FleetReport::from_database(&database, ask).unwrap_err().to_string();
     let other = Ask { app: Some("com.other".to_owned()), ..Ask::default() };
     assert_eq!(error(&other), "the store has nothing of the app com.other");
     let compare = Some(("1.9".to_owned(), "2.0".to_owned()));

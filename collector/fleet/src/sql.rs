@@ -39,7 +39,7 @@ set! {
 }
 
 /// What makes the relations of Parquet files.
-pub const RELATIONS: &str = include_str!("../sql/relations.sql");
+pub const VIEWS: &str = include_str!("../sql/views.sql");
 
 /// SQLite's `chosen`: an app and a screen, empty for all.
 #[must_use]

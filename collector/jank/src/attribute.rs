@@ -5,11 +5,11 @@
 //! memory grow with the trace, never with its square: [`Lineage`] looks at each slice of a thread once, and
 //! parts and stacks beyond a limit are added up as `(other)`.
 
-use crate::app::{App, Error};
 use crate::cause::Cause;
 use crate::contention::Contention;
 use crate::frames::{Frame, FrameSlices};
-use crate::namer::Namer;
+use crate::name_index::NameIndex;
+use crate::process::{Error, Process};
 use crate::stacks::{Kin, Lineage, Stack, Stacks};
 use crate::watch::Watch;
 use serde::Serialize;
@@ -55,9 +55,9 @@ pub struct Part {
     pub thread: ThreadRole,
     /// Why.
     pub cause: Cause,
-    /// The slice that tells the cause, normalised.
+    /// The slice that tells the cause, normalized.
     pub key: Arc<str>,
-    /// The innermost slice, normalised.
+    /// The innermost slice, normalized.
     pub name: Arc<str>,
     /// Time in which it was the innermost one.
     pub self_ns: u64,
@@ -91,10 +91,10 @@ const FREE_LOOKS: u64 = 1 << 22;
 /// [`Error::Stopped`] when `watch` says so.
 pub(crate) fn attribute(
     trace: &Trace,
-    app: &App,
+    process: &Process,
     slices: &FrameSlices,
     frames: &mut [Frame],
-    namer: &Namer<'_>,
+    names: &NameIndex<'_>,
     watch: &Watch,
 ) -> Result<Attributed, Error> {
     let mut parts = Parts::default();
@@ -107,9 +107,9 @@ pub(crate) fn attribute(
             continue;
         }
         watch.check()?;
-        let mut of_frame = OfFrame::new(place, namer);
+        let mut of_frame = OfFrame::new(place, names);
         let ui_end_ns = found.ui_end_ns();
-        let mut windows = vec![(ThreadRole::Main, app.pid, frame.start_ns, ui_end_ns)];
+        let mut windows = vec![(ThreadRole::Main, process.pid, frame.start_ns, ui_end_ns)];
         let end_ns = frame.start_ns + frame.dur_ns;
         match found.last_draw() {
             Some((tid, draw)) if draw.end_ns > ui_end_ns => {
@@ -128,7 +128,7 @@ pub(crate) fn attribute(
             let lineage = match lineages.entry(tid) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(none) => {
-                    none.insert(Lineage::of(role, thread, namer, &mut stacks, watch)?)
+                    none.insert(Lineage::for_thread(role, thread, names, &mut stacks, watch)?)
                 }
             };
             let Some(times) = self_times(thread, from_ns, to_ns, &mut looks) else {
@@ -163,13 +163,13 @@ struct Sum {
 
 struct OfFrame<'a> {
     frame: usize,
-    namer: &'a Namer<'a>,
+    names: &'a NameIndex<'a>,
     parts: BTreeMap<Key, Sum>,
 }
 
 impl<'a> OfFrame<'a> {
-    const fn new(frame: usize, namer: &'a Namer<'a>) -> Self {
-        Self { frame, namer, parts: BTreeMap::new() }
+    const fn new(frame: usize, names: &'a NameIndex<'a>) -> Self {
+        Self { frame, names, parts: BTreeMap::new() }
     }
 
     fn add_unexplained(&mut self, role: ThreadRole, name: &str, self_ns: u64) {
@@ -184,8 +184,8 @@ impl<'a> OfFrame<'a> {
             self.add_unexplained(role, NO_SECTION, self_ns);
             return;
         };
-        let name = Arc::clone(&self.namer.named(inner.name).name);
-        let told = slice(kin.told).map(|slice| self.namer.named(slice.name));
+        let name = Arc::clone(&self.names.named(inner.name).name);
+        let told = slice(kin.told).map(|slice| self.names.named(slice.name));
         let told = told.as_ref().and_then(|named| Some((named, named.tells.as_ref()?)));
         let (cause, key, contention) = match told {
             Some((named, (cause, key))) => (*cause, Arc::clone(key), named.contention.as_ref()),

@@ -3,9 +3,9 @@
 //! Since Android 12 both carry the vsync's id; before, a `DrawFrame` belongs to the `doFrame` in or
 //! behind which it began, up to the next one.
 
-use crate::app::{App, DO_FRAME, draw_id, frame_id};
 use crate::cause::Cause;
-use crate::period::Period;
+use crate::frame_budget::FrameBudget;
+use crate::process::{DO_FRAME, Process, draw_id, frame_id};
 use crate::screens::Screens;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -39,7 +39,7 @@ impl Level {
     /// All, the best first.
     pub const ALL: [Self; 5] = [Self::Best, Self::Normal, Self::Middle, Self::High, Self::Frozen];
 
-    const fn of(dropped: u64) -> Self {
+    const fn from_dropped(dropped: u64) -> Self {
         match dropped {
             0..3 => Self::Best,
             3..9 => Self::Normal,
@@ -123,10 +123,10 @@ impl Found {
 }
 
 impl FrameSlices {
-    pub(crate) fn find(trace: &Trace, app: &App) -> Self {
+    pub(crate) fn find(trace: &Trace, process: &Process) -> Self {
         let mut found: Vec<Found> = Vec::new();
         let mut by_id: HashMap<i64, usize> = HashMap::new();
-        let main = trace.threads.get(&app.pid);
+        let main = trace.threads.get(&process.pid);
         for slice in main.iter().flat_map(|thread| &thread.slices) {
             let Some(vsync_id) = frame_id(trace.names.text(slice.name), DO_FRAME) else { continue };
             // One inside of another is the same frame's.
@@ -139,7 +139,7 @@ impl FrameSlices {
             found.push(Found { vsync_id, ui: *slice, draws: Vec::new() });
         }
         let mut draws = Vec::new();
-        for &tid in &app.render_tids {
+        for &tid in &process.render_tids {
             let Some(thread) = trace.threads.get(&tid) else { continue };
             for slice in &thread.slices {
                 let Some(id) = draw_id(trace.names.text(slice.name)) else { continue };
@@ -159,14 +159,14 @@ impl FrameSlices {
             }
         }
         draws.sort_by_key(|(_, slice)| slice.start_ns);
-        Self { found, has_render_thread: !app.render_tids.is_empty(), draws }
+        Self { found, has_render_thread: !process.render_tids.is_empty(), draws }
     }
 
-    pub(crate) fn frames(&self, period: Period, screens: &Screens) -> Vec<Frame> {
-        self.found.iter().map(|found| self.frame(found, period, screens)).collect()
+    pub(crate) fn frames(&self, budget: FrameBudget, screens: &Screens) -> Vec<Frame> {
+        self.found.iter().map(|found| self.frame(found, budget, screens)).collect()
     }
 
-    fn frame(&self, found: &Found, period: Period, screens: &Screens) -> Frame {
+    fn frame(&self, found: &Found, budget: FrameBudget, screens: &Screens) -> Frame {
         let (start_ns, ui_ns) = (found.ui.start_ns, found.ui.duration_ns());
         let draw_end_ns = found.last_draw().map(|(_, slice)| slice.end_ns);
         let dur_ns = match draw_end_ns {
@@ -176,7 +176,7 @@ impl FrameSlices {
         };
         let render_ns = (!found.draws.is_empty())
             .then(|| found.draws.iter().map(|(_, slice)| slice.duration_ns()).sum());
-        let dropped = dur_ns / period.ns.max(1);
+        let dropped = dur_ns / budget.ns.max(1);
         Frame {
             vsync_id: found.vsync_id,
             screen: screens.at(start_ns),
@@ -185,11 +185,11 @@ impl FrameSlices {
             render_ns,
             dur_ns,
             dropped,
-            level: Level::of(dropped),
-            slow: dur_ns > period.ns,
-            janky: dur_ns > JANKY_PERIODS * period.ns,
+            level: Level::from_dropped(dropped),
+            slow: dur_ns > budget.ns,
+            janky: dur_ns > JANKY_PERIODS * budget.ns,
             frozen: dur_ns > FROZEN_NS,
-            jank_ns: dur_ns.saturating_sub(period.ns),
+            jank_ns: dur_ns.saturating_sub(budget.ns),
             cause: None,
         }
     }

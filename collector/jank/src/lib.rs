@@ -1,38 +1,42 @@
 //! Jank: the frames of an app in one trace, which were late, and why.
 //!
-//! The journey: [`app`] finds the process and its threads; [`period`] how long a frame may take;
-//! [`frames`] pairs what the main thread and the render thread did of each; [`attribute`] divides the
-//! time of late ones among [`cause`]s, by the [`namer`]'s names; [`whole`] looks at the trace as a
-//! whole (start-up, ANR). The rules are those of Android vitals, JankStats and Matrix; each stands where
-//! it is applied. An app sees no scheduler, no SurfaceFlinger: all of this is the app's side.
+//! The journey: [`process`] finds the process and its threads; [`frame_budget`] finds how long a frame may
+//! take; [`frames`] pairs what the main thread and the render thread did for each frame; [`attribute`] divides
+//! the time of late ones among [`cause`]s, by names that [`name_index`] maps and normalizes; [`totals`],
+//! [`startup`] and [`long_slices`] (ANR) look at the trace as a whole. The rules are those of Android vitals,
+//! JankStats and Matrix; each stands where it is applied. An app sees neither the scheduler nor SurfaceFlinger:
+//! all of this is the app's side.
 
 #![forbid(unsafe_code)]
 
-mod app;
 mod attribute;
 mod cause;
 mod contention;
+mod frame_budget;
 mod frames;
-mod namer;
-mod normal;
-mod period;
+mod long_slices;
+mod name_index;
+mod normalize;
+mod process;
 mod screens;
 mod stacks;
+mod startup;
+mod totals;
 mod watch;
-mod whole;
 
-pub use app::{App, Error};
 pub use attribute::{Part, ThreadRole};
 pub use cause::Cause;
 pub use contention::Contention;
+pub use frame_budget::{BudgetSource, FrameBudget};
 pub use frames::{Frame, Level};
-pub use normal::normalise;
-pub use period::{Period, PeriodSource};
+pub use long_slices::LongSlice;
+pub use normalize::normalize;
+pub use process::{Error, Process};
 pub use stacks::Stack;
+pub use totals::Totals;
 pub use watch::{Stopped, Watch};
-pub use whole::{LongSlice, Totals};
 
-use namer::Namer;
+use name_index::NameIndex;
 use tracetee_trace::{Mapping, Trace};
 
 /// What is asked for.
@@ -50,9 +54,9 @@ pub struct Options<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Analysis {
     /// Whose frames these are.
-    pub app: App,
+    pub process: Process,
     /// How long a frame may take.
-    pub period: Period,
+    pub frame_budget: FrameBudget,
     /// By time.
     pub frames: Vec<Frame>,
     /// Where the time of the janky frames went. All parts of a frame add up to its duration.
@@ -72,20 +76,20 @@ pub struct Analysis {
 ///
 /// # Errors
 /// [`Error`] when it cannot be told whose frames to look at, or when it is to go on no longer.
-pub fn analyse(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> {
-    let app = App::find(trace, options.pid)?;
-    let namer = Namer::new(&trace.names, options.mapping);
-    let frame_slices = frames::FrameSlices::find(trace, &app);
-    let period = Period::find(trace, &frame_slices);
-    let screens = screens::Screens::find(trace, &app, &namer);
-    let mut frames = frame_slices.frames(period, &screens);
+pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> {
+    let process = Process::find(trace, options.pid)?;
+    let names = NameIndex::new(&trace.names, options.mapping);
+    let frame_slices = frames::FrameSlices::find(trace, &process);
+    let frame_budget = FrameBudget::find(trace, &frame_slices);
+    let screens = screens::Screens::find(trace, &process, &names);
+    let mut frames = frame_slices.frames(frame_budget, &screens);
     let attributed =
-        attribute::attribute(trace, &app, &frame_slices, &mut frames, &namer, &options.watch)?;
-    let totals = Totals::of(&frames);
-    let long_slices = whole::long_slices(trace, &app, &namer);
-    let startup_ns = whole::startup_ns(trace, &app, &frame_slices);
+        attribute::attribute(trace, &process, &frame_slices, &mut frames, &names, &options.watch)?;
+    let totals = Totals::from_frames(&frames);
+    let long_slices = long_slices::long_slices(trace, &process, &names);
+    let startup_ns = startup::startup_ns(trace, &process, &frame_slices);
     let attribute::Attributed { parts, stacks } = attributed;
-    Ok(Analysis { app, period, frames, parts, stacks, long_slices, startup_ns, totals })
+    Ok(Analysis { process, frame_budget, frames, parts, stacks, long_slices, startup_ns, totals })
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ fn sections_in_one_another_cost_no_more_than_sections() {
         nested(20_000, |number| format!("Choreographer#{number}x")),
         nested(2_000, |number| format!("f{number}{}", "x;".repeat(2_000))),
     ] {
-        let analysis = analyse(&trace, &Options::default()).unwrap();
+        let analysis = analyze(&trace, &Options::default()).unwrap();
         assert_eq!(analysis.frames.len(), 1);
         assert!(analysis.parts.len() <= 510, "{} parts", analysis.parts.len());
         assert_small_and_whole(&analysis);
@@ -78,7 +78,7 @@ fn frames_that_all_overlap_cost_no_more_than_frames() {
         marker(&mut text, "Render-6", 1_000_000 + FRAMES * 40_000 + frame, "E|5");
     }
     let trace = tracetee_trace::read(text.as_bytes()).unwrap();
-    let analysis = analyse(&trace, &Options::default()).unwrap();
+    let analysis = analyze(&trace, &Options::default()).unwrap();
     assert_eq!(analysis.frames.len() as u64, FRAMES);
     assert_small_and_whole(&analysis);
     let given_up = analysis.parts.iter().any(|part| part.name.contains("too many frames overlap"));
@@ -91,7 +91,7 @@ fn an_analysis_ends_when_it_is_asked_to_and_when_its_time_is_over() {
     let stop = Arc::new(AtomicBool::new(false));
     let with = |most: u64, clock| {
         let watch = Watch::new(Arc::clone(&stop), clock, Duration::from_secs(most));
-        analyse(&trace, &Options { watch, ..Options::default() }).map(|_| ())
+        analyze(&trace, &Options { watch, ..Options::default() }).map(|_| ())
     };
     assert_eq!(with(60, || Duration::ZERO), Ok(()));
     thread_local!(static ASKED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });
@@ -110,7 +110,7 @@ fn measure() {
     for depth in depths.split_whitespace().map(|depth| depth.parse().unwrap()) {
         let trace = nested(depth, |number| format!("f{number}"));
         let began = std::time::Instant::now();
-        let analysis = analyse(&trace, &Options::default()).unwrap();
+        let analysis = analyze(&trace, &Options::default()).unwrap();
         let bytes: usize = analysis.stacks.iter().map(|stack| stack.stack.len()).sum();
         println!(
             "{depth} sections: {:?}, {} parts, {} stacks of {bytes} bytes",

@@ -3,8 +3,8 @@
 //! `tracetee_set_screen` leaves an instant `screen:NAME`; Android's activities leave
 //! `performCreate:CLASS` and `performResume:CLASS` on the main thread.
 
-use crate::app::App;
-use crate::namer::{Namer, cut};
+use crate::name_index::{NameIndex, cut};
+use crate::process::Process;
 use std::sync::Arc;
 use tracetee_trace::Trace;
 
@@ -19,18 +19,18 @@ pub(crate) struct Screens {
 }
 
 impl Screens {
-    pub(crate) fn find(trace: &Trace, app: &App, namer: &Namer<'_>) -> Self {
+    pub(crate) fn find(trace: &Trace, process: &Process, names: &NameIndex<'_>) -> Self {
         let mut shown: Vec<(u64, Arc<str>)> = Vec::new();
-        for instant in trace.instants.iter().filter(|instant| instant.pid == app.pid) {
+        for instant in trace.instants.iter().filter(|instant| instant.pid == process.pid) {
             if let Some(screen) = cut(trace.names.text(instant.name)).strip_prefix(OF_APP) {
                 shown.push((instant.at_ns, screen.trim().into()));
             }
         }
         // What the app says itself is what its team calls its screens.
         if shown.is_empty() {
-            let main = trace.threads.get(&app.pid);
+            let main = trace.threads.get(&process.pid);
             for slice in main.iter().flat_map(|thread| &thread.slices) {
-                let name = namer.mapped(slice.name);
+                let name = names.mapped(slice.name);
                 let class = OF_ACTIVITIES.iter().find_map(|prefix| name.strip_prefix(prefix));
                 shown.extend(class.map(|class| (slice.start_ns, Arc::from(class.trim()))));
             }

@@ -3,9 +3,9 @@
 //! They are the nodes of a tree, so that a slice's stack costs as much as its own name however deep it
 //! lies; a stack becomes a text at the end, and only those that took longest do. `attribute` calls this.
 
-use crate::app::Error;
 use crate::attribute::{OTHER, ThreadRole};
-use crate::namer::Namer;
+use crate::name_index::NameIndex;
+use crate::process::Error;
 use crate::watch::Watch;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -54,10 +54,10 @@ pub(crate) struct Lineage {
 
 impl Lineage {
     /// Looks at each slice of a thread once: a parent comes before its children.
-    pub(crate) fn of(
+    pub(crate) fn for_thread(
         role: ThreadRole,
         thread: &Thread,
-        namer: &Namer<'_>,
+        names: &NameIndex<'_>,
         stacks: &mut Stacks,
         watch: &Watch,
     ) -> Result<Self, Error> {
@@ -74,7 +74,7 @@ impl Lineage {
             kin.push(match around {
                 Some(around) if around.depth >= MAX_DEPTH => around,
                 _ => {
-                    let named = namer.named(slice.name);
+                    let named = names.named(slice.name);
                     let node = stacks.child(around.map_or(root, |kin| kin.node), &named.name);
                     let around_told = around.map_or(NO_PARENT, |kin| kin.told);
                     let told = if named.tells.is_some() { place } else { around_told };

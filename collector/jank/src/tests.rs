@@ -36,7 +36,7 @@ fn slice<'a>(thread: (&'a str, u32), name: &'a str, from: u64, to: u64) -> [Line
 }
 
 fn of(about: &str, slices: &[[Line<'_>; 2]]) -> Analysis {
-    analyse(&trace(about, slices.concat().as_slice()), &Options::default()).unwrap()
+    analyze(&trace(about, slices.concat().as_slice()), &Options::default()).unwrap()
 }
 
 fn durations_us(analysis: &Analysis) -> Vec<(u64, u64)> {
@@ -126,17 +126,17 @@ fn the_period_is_the_one_that_is_said_else_the_vsyncs_else_the_spacing() {
     let vsyncs = (0..20)
         .map(|n| ((MAIN), n * 8_333, if n % 2 == 0 { "C VSYNC-app|1" } else { "C VSYNC-app|0" }));
     let period = |about: &str, lines: Vec<_>| {
-        let analysis = analyse(&trace(about, &lines), &Options::default()).unwrap();
-        (analysis.period.ns, analysis.period.source)
+        let analysis = analyze(&trace(about, &lines), &Options::default()).unwrap();
+        (analysis.budget.ns, analysis.frame_budget.source)
     };
     let of_90_hz: Vec<_> = frames(11_100).collect();
-    assert_eq!(period("{}", of_90_hz.clone()), (11_111_111, PeriodSource::Spacing));
-    assert_eq!(period("{\"refresh_hz\":120.0}", of_90_hz.clone()), (8_333_333, PeriodSource::Said));
+    assert_eq!(period("{}", of_90_hz.clone()), (11_111_111, BudgetSource::Spacing));
+    assert_eq!(period("{\"refresh_hz\":120.0}", of_90_hz.clone()), (8_333_333, BudgetSource::Said));
     let both: Vec<_> = of_90_hz.iter().copied().chain(vsyncs).collect();
-    assert_eq!(period("{}", both), (8_333_333, PeriodSource::Vsync));
+    assert_eq!(period("{}", both), (8_333_333, BudgetSource::Vsync));
     assert_eq!(
         period("{\"refresh_hz\":0}", frames(200_000).collect()),
-        (16_666_667, PeriodSource::Assumed)
+        (16_666_667, BudgetSource::Assumed)
     );
 }
 
@@ -304,7 +304,7 @@ fn screens_are_those_that_the_app_says_else_its_activities() {
     let activity = slice(MAIN, "B performResume:com.example.Feed", 10_000, 11_000);
     let screens = |about: &str, lines: &[[_; 2]], instants: &[_]| {
         let lines: Vec<_> = lines.concat().into_iter().chain(instants.iter().copied()).collect();
-        let analysis = analyse(&trace(about, &lines), &Options::default()).unwrap();
+        let analysis = analyze(&trace(about, &lines), &Options::default()).unwrap();
         analysis
             .frames
             .iter()
@@ -332,18 +332,18 @@ fn whose_frames_is_said_or_asked() {
     ];
     let text = trace("{}", two.concat().as_slice());
     // Both are of process 100 by their lines; thread 200 is no main thread.
-    assert_eq!(analyse(&text, &Options::default()).unwrap().app.pid, 100);
+    assert_eq!(analyze(&text, &Options::default()).unwrap().process.pid, 100);
     let text =
         b"# tracer: nop\n one-1 [000] ...1 0.1: tracing_mark_write: B|1|Choreographer#doFrame\n \
         two-2 [000] ...1 0.1: tracing_mark_write: B|2|Choreographer#doFrame\n";
     let several = read(&text[..]).unwrap();
-    let error = analyse(&several, &Options::default()).unwrap_err();
+    let error = analyze(&several, &Options::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "several processes have frames, choose one with --pid: 1 (one, 1) 2 (two, 1)"
     );
-    let with = |pid| analyse(&several, &Options { pid: Some(pid), ..Options::default() });
-    assert_eq!(with(2).unwrap().app.name, "two");
+    let with = |pid| analyze(&several, &Options { pid: Some(pid), ..Options::default() });
+    assert_eq!(with(2).unwrap().process.name, "two");
     assert_eq!(with(3).unwrap_err(), Error::NoSuchProcess(3));
 }
 
@@ -354,7 +354,7 @@ fn obfuscated_names_are_read_before_they_are_judged() {
         [slice(MAIN, "B Choreographer#doFrame", 0, 90_000), slice(MAIN, "B a.b.c", 1_000, 80_000)];
     let text = trace("{}", slices.concat().as_slice());
     let options = Options { mapping: Some(&mapping), ..Options::default() };
-    let analysis = analyse(&text, &options).unwrap();
+    let analysis = analyze(&text, &options).unwrap();
     assert_eq!(&*analysis.frames[0].cause.as_ref().unwrap().1, "com.example.Feed.bind");
 }
 
@@ -396,7 +396,7 @@ proptest::proptest! {
             at += gap;
             lines.push(([MAIN, RENDER][thread], at, NAMES.get(what).copied().unwrap_or("E")));
         }
-        let analysis = analyse(&trace("{}", &lines), &Options::default()).unwrap();
+        let analysis = analyze(&trace("{}", &lines), &Options::default()).unwrap();
         let mut janky_ns = 0;
         for (place, frame) in analysis.frames.iter().enumerate() {
             let parts = analysis.parts.iter().filter(|part| part.frame == place);

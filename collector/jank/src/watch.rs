@@ -1,6 +1,6 @@
 //! Ends an analysis that takes too long, or that nobody wants any longer.
 //!
-//! Whoever analyses what strangers have sent gives it a limit of time, and a flag that ends it at once; all
+//! Whoever analyzes what strangers have sent gives it a limit of time, and a flag that ends it at once; all
 //! that grows with a trace asks here every so often.
 
 use std::fmt;

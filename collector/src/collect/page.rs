@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 use tracetee_fleet::Error;
 use tracetee_fleet::capture::read_file;
-use tracetee_fleet::keys::RawKey;
+use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::report::html::{self, Captures};
 use tracetee_fleet::report::single::SingleReport;
 use tracetee_jank::Options;
@@ -164,7 +164,7 @@ async fn capture(State(page): Shared, Path(name): Path<String>) -> Response {
             meta.append(&mut capture.trace.about);
             capture.trace.about = meta;
         }
-        let text = html::single(&SingleReport::of(&capture), Some((&file, &bytes)));
+        let text = html::single(&SingleReport::from_capture(&capture), Some((&file, &bytes)));
         Ok((file, Vec::new(), Some(text)))
     });
     match made.await {

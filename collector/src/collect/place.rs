@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::TempDir;
 #[cfg(feature = "parquet")]
 use tokio::runtime::Handle;
-use tracetee_fleet::keys::RawKey;
+use tracetee_fleet::object_keys::RawKey;
 use uuid::Uuid;
 
 /// Where captures go.

@@ -13,11 +13,11 @@ use anyhow::{Context, Result, bail};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use page::page;
-use passage::Passage;
+use passage::Passthrough;
 use read::{Joined, read};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use tracetee_convert::{Dialect, Format, Kernel, Left};
+use tracetee_convert::{Dialect, Dropped, Format, Kernel};
 use tracetee_trace::{Kind, Trace};
 
 /// Converts.
@@ -48,15 +48,15 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
     }
     let mut out = Output::create(&args.output)?;
     // Text stays as it is, and needs no memory for what it says.
-    let passage = Passage::of(args, &others)?;
-    let left = match (to, &passage) {
-        (ConvertKind::Ftrace | ConvertKind::Atrace, Some(passage)) => {
+    let passthrough = Passthrough::for_inputs(args, &others)?;
+    let dropped = match (to, &passthrough) {
+        (ConvertKind::Ftrace | ConvertKind::Atrace, Some(passthrough)) => {
             text(args, to, &mut out, |out| {
-                let losses = passage.write(out)?;
+                let losses = passthrough.write(out)?;
                 if !args.quiet {
-                    say_losses(passage.text, &losses);
+                    say_losses(passthrough.text, &losses);
                 }
-                Ok(Left::default())
+                Ok(Dropped::default())
             })?
         }
         _ => {
@@ -64,7 +64,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
             let mut kernel = match to {
                 // It has the kernel's events itself.
                 ConvertKind::Perfetto if !perfetto.is_empty() => Kernel::default(),
-                ConvertKind::Html if passage.is_some() => Kernel::default(),
+                ConvertKind::Html if passthrough.is_some() => Kernel::default(),
                 ConvertKind::Ftrace
                 | ConvertKind::Atrace
                 | ConvertKind::Html
@@ -79,7 +79,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
                     Ok(tracetee_convert::write_with(&trace, &mut kernel, Format::Ftrace, out)?)
                 })?,
                 ConvertKind::Html => {
-                    page(&trace, passage.as_ref(), &mut kernel, &others, &mut out)?
+                    page(&trace, passthrough.as_ref(), &mut kernel, &others, &mut out)?
                 }
                 _ => tracetee_convert::write_with(&trace, &mut kernel, format(to), &mut out)?,
             }
@@ -97,8 +97,8 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
             args.output.display()
         ));
     }
-    if !left.is_empty() && !args.quiet {
-        say(&format!("{} cannot hold, and has not: {left}", name(to)));
+    if !dropped.is_empty() && !args.quiet {
+        say(&format!("{} cannot hold, and has not: {dropped}", name(to)));
     }
     Ok(())
 }
@@ -147,8 +147,8 @@ fn text(
     args: &ConvertArgs,
     to: ConvertKind,
     out: &mut Output,
-    write: impl FnOnce(&mut dyn Write) -> Result<Left>,
-) -> Result<Left> {
+    write: impl FnOnce(&mut dyn Write) -> Result<Dropped>,
+) -> Result<Dropped> {
     if to == ConvertKind::Atrace {
         out.write_all(b"TRACE:\n")?;
     }
@@ -158,9 +158,9 @@ fn text(
     // A line at a time is too little for it.
     let packed = ZlibEncoder::new(out, Compression::default());
     let mut packed = BufWriter::with_capacity(1 << 16, packed);
-    let left = write(&mut packed)?;
+    let dropped = write(&mut packed)?;
     packed.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?;
-    Ok(left)
+    Ok(dropped)
 }
 
 const fn format(to: ConvertKind) -> Format {

@@ -1,28 +1,28 @@
 //! A trace as one page: its text, and the frames of its app.
 
-use super::passage::Passage;
+use super::passage::Passthrough;
 use crate::output::Output;
 use anyhow::Result;
 use std::path::PathBuf;
-use tracetee_convert::{About, Format, Frame, Kernel, Left};
+use tracetee_convert::{About, Dropped, Format, Frame, Kernel};
 use tracetee_trace::Trace;
 
 /// A page: of one text as that text is, of others as text is made of them.
 pub(super) fn page(
     trace: &Trace,
-    passage: Option<&Passage<'_>>,
+    passthrough: Option<&Passthrough<'_>>,
     kernel: &mut Kernel,
     paths: &[&PathBuf],
     out: &mut Output,
-) -> Result<Left> {
+) -> Result<Dropped> {
     let names: Vec<_> =
         paths.iter().filter_map(|path| path.file_name().and_then(|name| name.to_str())).collect();
     let title = names.join(", ");
-    let analysis = tracetee_jank::analyse(trace, &tracetee_jank::Options::default()).ok();
+    let analysis = tracetee_jank::analyze(trace, &tracetee_jank::Options::default()).ok();
     let frames = analysis.iter().flat_map(|analysis| &analysis.frames);
     let about = About {
         title: &title,
-        pid: analysis.as_ref().map(|analysis| analysis.app.pid),
+        pid: analysis.as_ref().map(|analysis| analysis.process.pid),
         frames: frames
             .map(|frame| Frame {
                 start_ns: frame.start_ns,
@@ -34,17 +34,17 @@ pub(super) fn page(
             })
             .collect(),
     };
-    let mut left = Left::default();
+    let mut dropped = Dropped::default();
     tracetee_convert::html(trace, &about, out, |mut out| -> Result<()> {
-        match passage {
-            Some(passage) => {
-                passage.write(out)?;
+        match passthrough {
+            Some(passthrough) => {
+                passthrough.write(out)?;
             }
             None => {
-                left = tracetee_convert::write_with(trace, kernel, Format::Ftrace, &mut out)?;
+                dropped = tracetee_convert::write_with(trace, kernel, Format::Ftrace, &mut out)?;
             }
         }
         Ok(())
     })?;
-    Ok(left)
+    Ok(dropped)
 }

@@ -9,14 +9,14 @@ use tracetee_trace::text::Outline;
 use tracetee_trace::{Error, Kind, Losses};
 
 /// A text that can be passed on as it is: the only one of the inputs that has events.
-pub(super) struct Passage<'a> {
+pub(super) struct Passthrough<'a> {
     pub(super) text: &'a Path,
     /// What the others, PROCESS DUMPs, know.
     known: Vec<Outline>,
 }
 
-impl<'a> Passage<'a> {
-    pub(super) fn of(args: &ConvertArgs, paths: &[&'a PathBuf]) -> Result<Option<Self>> {
+impl<'a> Passthrough<'a> {
+    pub(super) fn for_inputs(args: &ConvertArgs, paths: &[&'a PathBuf]) -> Result<Option<Self>> {
         if args.mapping.is_some() {
             return Ok(None);
         }
@@ -44,7 +44,7 @@ impl<'a> Passage<'a> {
 
     pub(super) fn write(&self, out: &mut dyn Write) -> Result<Losses> {
         let in_file = |error| Error::File(self.text.to_owned(), Box::new(error));
-        let passed = tracetee_convert::passed_on(|| unpacked(self.text), &self.known, out);
+        let passed = tracetee_convert::text_passthrough(|| unpacked(self.text), &self.known, out);
         let outline = passed.map_err(in_file)?;
         if outline.events == 0 && outline.abouts == 0 {
             bail!("{} has no events: there is nothing to write", self.text.display());

@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tracetee_fleet::capture::{self, Limits};
 use tracetee_fleet::database::Database;
-use tracetee_fleet::keys::RawKey;
+use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::rows::{self, Rows};
 use tracetee_fleet::schema::{CAPTURES, LOSSES};
 use tracetee_jank::{Stopped, Watch};
@@ -267,7 +267,7 @@ fn rows_of(root: &Path, work: &Work, limits: &Limits) -> Result<Option<Rows>> {
             };
             let day = path.parent().map(name).unwrap_or_default();
             let day = day.strip_prefix("dt=").unwrap_or(&day);
-            Ok(Some(rows::of_losses(&name(path), day, None, &report)))
+            Ok(Some(rows::from_loss_report(&name(path), day, None, &report)))
         }
     }
 }

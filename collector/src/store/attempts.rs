@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tracetee_fleet::keys::RawKey;
+use tracetee_fleet::object_keys::RawKey;
 
 /// An analysis that takes longer leaves a mark: nearly all take milliseconds.
 const LONG: Duration = Duration::from_secs(1);

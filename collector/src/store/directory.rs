@@ -15,7 +15,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use tracetee_fleet::keys::RawKey;
+use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::rows::{About, UNKNOWN, version_of};
 use uuid::Uuid;
 

@@ -16,7 +16,7 @@ use object_store::{
 use serde_json::{Map, Value};
 use std::path::Path;
 use std::sync::Arc;
-use tracetee_fleet::keys::RawKey;
+use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::rows::{About, UNKNOWN};
 
 /// Bytes of one object that is read into memory: what a collector takes.

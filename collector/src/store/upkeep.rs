@@ -15,7 +15,7 @@ use std::io::{BufRead, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracetee_fleet::database::Database;
-use tracetee_fleet::keys::RawKey;
+use tracetee_fleet::object_keys::RawKey;
 use uuid::Uuid;
 
 /// Captures of a transaction.
@@ -201,7 +201,7 @@ pub(crate) fn forget(args: &ForgetArgs) -> Result<()> {
     let mut database = Database::open(&tables)?;
     let (mut of_it, mut reports, mut unreadable) = (Vec::new(), Vec::new(), 0_u64);
     // What the tables say of it, in case what is in the directory does not any longer.
-    for key in database.of_device(device)? {
+    for key in database.raw_keys_for_device(device)? {
         of_it.push(root.join(key));
     }
     each_file(root, &mut |file| match is_of(&file.path, device) {
@@ -211,7 +211,7 @@ pub(crate) fn forget(args: &ForgetArgs) -> Result<()> {
     })?;
     of_it.sort();
     of_it.dedup();
-    for report in database.reports_of_device(device)? {
+    for report in database.loss_reports_for_device(device)? {
         if let Ok(id) = Uuid::try_parse(&report) {
             reports.push(root.join(losses_path(id)));
         }
@@ -228,7 +228,7 @@ pub(crate) fn forget(args: &ForgetArgs) -> Result<()> {
     // A collector at work may have had its rows under way.
     if directory::lock(root).is_err() {
         std::thread::sleep(UNDER_WAY);
-        let late = database.of_device(device)?;
+        let late = database.raw_keys_for_device(device)?;
         database.delete(&late)?;
         database.delete_losses_of(device)?;
     }
@@ -437,7 +437,7 @@ mod tests {
         drop(store);
         rebuild(&RebuildArgs { store: root.to_owned() }).unwrap();
         let database = Database::open(&tables_of(root)).unwrap();
-        assert!(database.of_device(DEVICE).unwrap().is_empty());
+        assert!(database.raw_keys_for_device(DEVICE).unwrap().is_empty());
     }
 
     #[test]

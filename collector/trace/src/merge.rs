@@ -161,7 +161,7 @@ impl Map {
 /// Slices of all parts in the order of time: those of one thread nest, whichever part they are from.
 fn put_slices(builder: &mut Builder, parts: &[(&Trace, i64)], maps: &[Map]) {
     let mut timelines: Vec<_> =
-        parts.iter().map(|(trace, _)| Timeline::of(trace).peekable()).collect();
+        parts.iter().map(|(trace, _)| Timeline::new(trace).peekable()).collect();
     // Where a part's slice is in the whole.
     let mut places: HashMap<(usize, u32, u32), u32> = HashMap::new();
     loop {

@@ -54,7 +54,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    fn of_thread<'t>((&key, thread): (&u32, &'t Thread)) -> Source<'t> {
+    fn from_thread<'t>((&key, thread): (&u32, &'t Thread)) -> Source<'t> {
         Source {
             thread: Some((key, thread)),
             next: 0,
@@ -64,7 +64,7 @@ impl Source<'_> {
         }
     }
 
-    fn of_list(mut list: Vec<(u64, Rank, Event)>) -> Self {
+    fn from_list(mut list: Vec<(u64, Rank, Event)>) -> Self {
         // Ends find the innermost async slice: of those that end together the last to begin ends first, and
         // one that took no time ends before the next begins.
         list.sort_by_key(|&(at_ns, rank, event)| match (rank, event) {
@@ -129,8 +129,8 @@ pub struct Timeline<'a> {
 impl<'a> Timeline<'a> {
     /// Of a whole trace.
     #[must_use]
-    pub fn of(trace: &'a Trace) -> Self {
-        let mut sources: Vec<Source<'a>> = trace.threads.iter().map(Source::of_thread).collect();
+    pub fn new(trace: &'a Trace) -> Self {
+        let mut sources: Vec<Source<'a>> = trace.threads.iter().map(Source::from_thread).collect();
         let mut list = Vec::new();
         for (place, one) in trace.asyncs.iter().enumerate() {
             list.push((one.start_ns, Rank::AsyncBegin, Event::AsyncBegin(place)));
@@ -146,7 +146,7 @@ impl<'a> Timeline<'a> {
         list.extend(counters.map(|(place, one)| (one.at_ns, Rank::Counter, Event::Counter(place))));
         let flows = trace.flows.iter().enumerate();
         list.extend(flows.map(|(place, one)| (one.at_ns, Rank::Flow, Event::Flow(place))));
-        sources.push(Source::of_list(list));
+        sources.push(Source::from_list(list));
         let mut all = Self { heads: BinaryHeap::with_capacity(sources.len()), sources };
         (0..all.sources.len()).for_each(|source| all.push(source));
         all

@@ -11,7 +11,7 @@ import pathlib
 import sys
 import time
 
-RELATIONS = ["captures", "frames", "frame_slices", "stacks", "losses"]
+TABLES = ["captures", "frames", "frame_slices", "stacks", "losses"]
 
 
 def statements(text):
@@ -29,7 +29,7 @@ def duckdb_engine(tables, _jars):
     import duckdb
 
     connection = duckdb.connect()
-    for name in RELATIONS:
+    for name in TABLES:
         files = f"{tables}/{name}/**/*.parquet"
         connection.execute(
             f"CREATE TEMPORARY VIEW stored_{name} AS SELECT * FROM read_parquet('{files}', hive_partitioning = false)"
@@ -63,7 +63,7 @@ def spark_engine(tables, jars):
         .getOrCreate()
     )
     files = [line.strip() for line in sys.stdin if line.strip()]
-    for name in RELATIONS:
+    for name in TABLES:
         of_it = [f"{tables}/{file}" for file in files if file.startswith(f"{name}/")]
         # The directories' names are not to become columns: they stand in the files.
         reader = session.read.option("recursiveFileLookup", "true")
@@ -81,11 +81,11 @@ def main():
     make = {"duckdb": duckdb_engine, "spark": spark_engine}[engine]
     run, end = make(tables, jars[0] if jars else None)
     sql_dir = pathlib.Path(sql_dir)
-    for statement in statements((sql_dir / "relations.sql").read_text()):
+    for statement in statements((sql_dir / "views.sql").read_text()):
         run(statement)
     answers, seconds = {}, {}
     for path in sorted(sql_dir.glob("*.sql")):
-        if path.stem == "relations":
+        if path.stem == "views":
             continue
         began = time.monotonic()
         columns, rows = run(path.read_text())

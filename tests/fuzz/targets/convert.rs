@@ -16,15 +16,15 @@ fuzz_target!(|bytes: &[u8]| {
     }
     if let Ok(methods) = method::read(bytes) {
         profile::dump(&methods, &mut std::io::sink()).unwrap();
-        let profile = Profile::of(&methods);
+        let profile = Profile::from_trace(&methods);
         let exclusive: u64 = profile.methods.iter().map(|entry| entry.exclusive_us).sum();
         assert_eq!(exclusive, profile.total_us);
         profile::report(&profile, &mut std::io::sink()).unwrap();
         profile::html(&profile, None, &mut std::io::sink()).unwrap();
     }
     let Ok(trace) = read_any(Cursor::new(bytes.to_vec())) else { return };
-    let (made, _) = MethodTrace::of_trace(&trace, true);
-    assert_eq!(Profile::of(&made).stray_ends, 0);
+    let (made, _) = MethodTrace::from_trace(&trace, true);
+    assert_eq!(Profile::from_trace(&made).stray_ends, 0);
     for format in [
         Format::Ftrace,
         Format::Json(Dialect::Chrome),

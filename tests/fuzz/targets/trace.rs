@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
-use tracetee_jank::{Options, analyse};
+use tracetee_jank::{Options, analyze};
 use tracetee_trace::{Mapping, open, read};
 
 fuzz_target!(|input: (&[u8], &str)| {
@@ -16,7 +16,7 @@ fuzz_target!(|input: (&[u8], &str)| {
     let mapping = Mapping::parse(mapping).ok();
     let Ok(trace) = open(Cursor::new(bytes.to_vec())).and_then(read) else { return };
     let options = Options { mapping: mapping.as_ref(), ..Options::default() };
-    let Ok(analysis) = analyse(&trace, &options) else {
+    let Ok(analysis) = analyze(&trace, &options) else {
         return;
     };
     let janky: u64 = analysis.frames.iter().filter(|of| of.janky).map(|of| of.dur_ns).sum();

@@ -7,7 +7,7 @@ mod messages;
 pub use clock::clocks;
 
 use crate::kernel::Kernel;
-use crate::left::Left;
+use crate::lossiness::Dropped;
 use crate::{cpu_times, states};
 use messages::{
     Clock, ClockSnapshot, CounterDescriptor, DebugAnnotation, InternedData, InternedName,
@@ -34,23 +34,23 @@ pub(crate) fn write(
     trace: &Trace,
     kernel: &mut Kernel,
     out: &mut impl Write,
-    left: &mut Left,
+    dropped: &mut Dropped,
 ) -> io::Result<()> {
-    let mut writer = Writer::of(trace, out);
+    let mut writer = Writer::for_trace(trace, out);
     writer.head()?;
     writer.tracks()?;
-    for (at_ns, event) in Timeline::of(trace) {
+    for (at_ns, event) in Timeline::new(trace) {
         writer.event(at_ns, event)?;
     }
-    left.add("processor times", cpu_times(trace));
+    dropped.add("processor times", cpu_times(trace));
     if kernel.is_empty() {
-        left.add("threads' states", states(trace));
+        dropped.add("threads' states", states(trace));
     } else {
         ftrace::write(kernel, writer.out)?;
     }
-    left.add("what is known of the capture", u64::from(!trace.about.is_empty()));
+    dropped.add("what is known of the capture", u64::from(!trace.about.is_empty()));
     let renamed = trace.threads.values().map(|thread| thread.names.len().saturating_sub(1) as u64);
-    left.add("earlier names of threads", renamed.sum());
+    dropped.add("earlier names of threads", renamed.sum());
     Ok(())
 }
 
@@ -71,7 +71,7 @@ struct Writer<'a, W> {
 }
 
 impl<'a, W: Write> Writer<'a, W> {
-    fn of(trace: &'a Trace, out: &'a mut W) -> Self {
+    fn for_trace(trace: &'a Trace, out: &'a mut W) -> Self {
         let mut flows = Flows::new();
         let mut loose = HashSet::new();
         for (place, flow) in trace.flows.iter().enumerate() {
@@ -150,8 +150,8 @@ impl<'a, W: Write> Writer<'a, W> {
 
     fn thread(&mut self, key: u32, pid: u32, tid: u32, name: &str) -> io::Result<()> {
         self.track(TrackDescriptor {
-            uuid: Some(of_thread(key)),
-            parent_uuid: Some(of_process(pid)),
+            uuid: Some(thread_track(key)),
+            parent_uuid: Some(process_track(pid)),
             thread: Some(ThreadDescriptor {
                 pid: Some(pid.cast_signed()),
                 tid: Some(tid.cast_signed()),
@@ -166,7 +166,7 @@ impl<'a, W: Write> Writer<'a, W> {
         let named = trace.processes.get(&pid).map(|process| trace.names.text(process.name));
         let process_name = named.map(str::to_owned);
         self.track(TrackDescriptor {
-            uuid: Some(of_process(pid)),
+            uuid: Some(process_track(pid)),
             process: Some(ProcessDescriptor { pid: Some(pid.cast_signed()), process_name }),
             ..TrackDescriptor::default()
         })
@@ -186,7 +186,7 @@ impl<'a, W: Write> Writer<'a, W> {
             self.process(pid)?;
             self.track(TrackDescriptor {
                 uuid: Some(uuid),
-                parent_uuid: Some(of_process(pid)),
+                parent_uuid: Some(process_track(pid)),
                 name: Some(self.trace.names.text(name).to_owned()),
                 counter: is_counter.then(CounterDescriptor::default),
                 ..TrackDescriptor::default()
@@ -246,7 +246,7 @@ impl<'a, W: Write> Writer<'a, W> {
                 let slice = thread.and_then(|thread| thread.slices.get(place as usize));
                 slice.map(|_| TrackEvent {
                     kind: Some(SLICE_END),
-                    track_uuid: Some(of_thread(key)),
+                    track_uuid: Some(thread_track(key)),
                     ..TrackEvent::default()
                 })
             }
@@ -276,7 +276,7 @@ impl<'a, W: Write> Writer<'a, W> {
                         let uuid = hash(&[4, one.pid.into(), track.number().into()]);
                         self.track_of(one.pid, uuid, track, false)?
                     }
-                    None => of_thread(one.thread),
+                    None => thread_track(one.thread),
                 };
                 Some(TrackEvent {
                     kind: Some(INSTANT),
@@ -305,7 +305,7 @@ impl<'a, W: Write> Writer<'a, W> {
                     if ends { (Vec::new(), id) } else { (id, Vec::new()) };
                 Some(TrackEvent {
                     kind: Some(INSTANT),
-                    track_uuid: Some(of_thread(one.thread)),
+                    track_uuid: Some(thread_track(one.thread)),
                     name_iid: self.name(one.name),
                     category_iids: self.category(one.category),
                     flow_ids,
@@ -321,7 +321,7 @@ impl<'a, W: Write> Writer<'a, W> {
         let (flow_ids, terminating_flow_ids) = self.flows.remove(&(key, place)).unwrap_or_default();
         TrackEvent {
             kind: Some(SLICE_BEGIN),
-            track_uuid: Some(of_thread(key)),
+            track_uuid: Some(thread_track(key)),
             name_iid: self.name(slice.name),
             category_iids: self.category(slice.category),
             debug_annotations: self.args(thread.args.get(&place).copied().unwrap_or_default()),
@@ -359,11 +359,11 @@ fn flow_id(trace: &Trace, place: usize) -> u64 {
     })
 }
 
-fn of_process(pid: u32) -> u64 {
+fn process_track(pid: u32) -> u64 {
     hash(&[1, pid.into()])
 }
 
-fn of_thread(key: u32) -> u64 {
+fn thread_track(key: u32) -> u64 {
     hash(&[2, key.into()])
 }
 

@@ -72,7 +72,7 @@ pub struct Edge {
 }
 
 impl Entry {
-    fn of(method: &Method) -> Self {
+    fn from_method(method: &Method) -> Self {
         let Method { class, name, signature, .. } = method.clone();
         Self { class, name, signature, ..Self::default() }
     }
@@ -117,11 +117,11 @@ type Edges = HashMap<(usize, usize, bool), (u64, u64)>;
 impl Profile {
     /// Of a method trace.
     #[must_use]
-    pub fn of(trace: &MethodTrace) -> Self {
+    pub fn from_trace(trace: &MethodTrace) -> Self {
         let mut profile = Self::default();
         profile.methods.push(Entry::named("(toplevel)"));
         profile.methods.push(Entry::named("(unknown)"));
-        profile.methods.extend(trace.methods.iter().map(Entry::of));
+        profile.methods.extend(trace.methods.iter().map(Entry::from_method));
         let places: HashMap<u32, usize> =
             trace.methods.iter().zip(2..).map(|(method, place)| (method.id, place)).collect();
         let (mut parents, mut children) = (Edges::new(), Edges::new());

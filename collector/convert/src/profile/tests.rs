@@ -60,7 +60,7 @@ const NESTED: [(u16, char, u32, u64); 10] = [
 
 #[test]
 fn recursive_calls_are_told_apart() {
-    let profile = Profile::of(&trace(&NESTED));
+    let profile = Profile::from_trace(&trace(&NESTED));
     let a = &profile.methods[2];
     assert_eq!(
         (a.exclusive_us, a.inclusive_us, a.outer_exclusive_us, a.calls),
@@ -86,7 +86,7 @@ fn recursive_calls_are_told_apart() {
 
 #[test]
 fn every_microsecond_of_every_thread_is_somebody_s() {
-    let profile = Profile::of(&trace(&[
+    let profile = Profile::from_trace(&trace(&[
         (1, '+', 4, 10),
         (2, '+', 4, 12),
         (1, '+', 16, 20),
@@ -121,7 +121,7 @@ fn records_are_shown_with_their_depth_and_stray_ends_do_not_shift_it() {
 
 #[test]
 fn the_page_has_names_as_text_and_needs_nothing() {
-    let profile = Profile::of(&trace(&NESTED));
+    let profile = Profile::from_trace(&trace(&NESTED));
     let page = text(|out| html(&profile, None, out));
     assert!(page.contains("c.B.&lt;init&gt; ()V") && !page.contains("c.B.<init>"));
     assert!(!page.contains("<script") && !page.contains("://"), "{page}");
@@ -131,8 +131,8 @@ fn the_page_has_names_as_text_and_needs_nothing() {
 
 #[test]
 fn two_profiles_are_compared_method_by_method() {
-    let first = Profile::of(&trace(&NESTED));
-    let second = Profile::of(&trace(&[
+    let first = Profile::from_trace(&trace(&NESTED));
+    let second = Profile::from_trace(&trace(&[
         (1, '+', 4, 0),
         (1, '-', 4, 100),
         (1, '+', 16, 100),
@@ -151,7 +151,7 @@ fn two_profiles_are_compared_method_by_method() {
 
 #[test]
 fn the_graph_has_what_takes_its_share() {
-    let profile = Profile::of(&trace(&NESTED));
+    let profile = Profile::from_trace(&trace(&NESTED));
     let graph = text(|out| dot(&profile, 70, out));
     assert_eq!(
         graph,
@@ -173,7 +173,7 @@ proptest::proptest! {
         let records: Vec<_> =
             records.into_iter().map(|(thread, action, method, at)| (thread, action, method * 4, at)).collect();
         let trace = trace(&records);
-        let profile = Profile::of(&trace);
+        let profile = Profile::from_trace(&trace);
         let exclusive: u64 = profile.methods.iter().map(|entry| entry.exclusive_us).sum();
         proptest::prop_assert_eq!(exclusive, profile.total_us);
         for entry in &profile.methods {
@@ -184,7 +184,7 @@ proptest::proptest! {
         let mut file = Vec::new();
         tracetee_trace::method::write(&trace, &mut file).unwrap();
         let read = tracetee_trace::method::read(Cursor::new(file)).unwrap();
-        proptest::prop_assert_eq!(Profile::of(&read).total_us, profile.total_us);
+        proptest::prop_assert_eq!(Profile::from_trace(&read).total_us, profile.total_us);
         report(&profile, &mut std::io::sink()).unwrap();
         html(&profile, None, &mut std::io::sink()).unwrap();
         dump(&trace, &mut std::io::sink()).unwrap();

@@ -81,7 +81,7 @@ pub(crate) fn compare(
                 let sample = Sample {
                     devices: row.count("devices"),
                     total: row.real("total").unwrap_or(0.0),
-                    squares: row.real("squares").unwrap_or(0.0),
+                    sum_of_squares: row.real("sum_of_squares").unwrap_or(0.0),
                 };
                 if let (Some(of), Some(all)) =
                     (samples.entry(key).or_default().get_mut(side), devices.get_mut(side))
@@ -108,7 +108,7 @@ type Samples = BTreeMap<(String, String), [Sample; 2]>;
 
 fn comparison(from: &str, to: &str, devices: [u64; 2], samples: Samples) -> Comparison {
     let is_enough = devices.iter().all(|&count| count >= LEAST_DEVICES);
-    let chances: Vec<f64> = samples
+    let p_values: Vec<f64> = samples
         .values()
         .map(|&[a, b]| {
             // No device of a version has time of it: as many observations of zero.
@@ -116,7 +116,7 @@ fn comparison(from: &str, to: &str, devices: [u64; 2], samples: Samples) -> Comp
             p_value(whole(a, devices[0]), whole(b, devices[1]))
         })
         .collect();
-    let adjusted = adjust(&chances);
+    let adjusted = adjust(&p_values);
     let mut rows: Vec<Compared> = samples
         .into_iter()
         .zip(adjusted)

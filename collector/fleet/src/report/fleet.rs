@@ -211,7 +211,7 @@ impl FleetReport {
     ///
     /// # Errors
     /// [`Error::Sqlite`]; [`Error::Missing`] for an app or a version that has sent nothing.
-    pub fn of(database: &Database, ask: &Ask) -> Result<Self, Error> {
+    pub fn from_database(database: &Database, ask: &Ask) -> Result<Self, Error> {
         let app = ask.app.as_deref().unwrap_or_default();
         let screen = ask.screen.as_deref().unwrap_or_default();
         database.run(&sql::choose(app, screen))?;

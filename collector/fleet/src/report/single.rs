@@ -5,7 +5,7 @@ use crate::rows;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tracetee_jank::{Analysis, Cause, Level, Period, ThreadRole, Totals};
+use tracetee_jank::{Analysis, Cause, FrameBudget, Level, ThreadRole, Totals};
 
 /// Frames that are told in full, and parts of each.
 const WORST: usize = 10;
@@ -29,7 +29,7 @@ pub struct SingleReport {
     /// How long it is.
     pub span_ns: u64,
     /// How long a frame may take.
-    pub period: Period,
+    pub period: FrameBudget,
     /// Sums over its frames.
     pub totals: Totals,
     /// All frames, by time.
@@ -157,7 +157,7 @@ pub struct Long {
 impl SingleReport {
     /// Of a capture that was read.
     #[must_use]
-    pub fn of(capture: &Capture) -> Self {
+    pub fn from_capture(capture: &Capture) -> Self {
         let Capture { trace, analysis } = capture;
         let about = &trace.about;
         let text = |name: &str| about.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -187,13 +187,13 @@ impl SingleReport {
             .any(|instant| trace.names.text(instant.name).starts_with("tracetee: over budget"));
         Self {
             id: text("id"),
-            app: text("app").unwrap_or_else(|| analysis.app.name.clone()),
+            app: text("app").unwrap_or_else(|| analysis.process.name.clone()),
             ver: rows::version_of(about),
-            pid: analysis.app.pid,
+            pid: analysis.process.pid,
             window: text("window"),
             why: text("why"),
             span_ns: last_ns - first_ns,
-            period: analysis.period,
+            period: analysis.frame_budget,
             totals: analysis.totals,
             frames: frames.collect(),
             worst: worst(analysis, first_ns),

@@ -5,7 +5,7 @@ use super::table::lay_out;
 use super::{grouped, ms, percent};
 use crate::rows::UNKNOWN;
 use std::fmt::Write;
-use tracetee_jank::{Level, PeriodSource};
+use tracetee_jank::{BudgetSource, Level};
 
 /// Frames in a line of the strip.
 const STRIP: usize = 100;
@@ -87,10 +87,10 @@ impl SingleReport {
             return;
         }
         let source = match self.period.source {
-            PeriodSource::Said => "as the app says",
-            PeriodSource::Vsync => "by the display's vsyncs",
-            PeriodSource::Spacing => "by how far apart frames begin",
-            PeriodSource::Assumed => "assumed",
+            BudgetSource::Said => "as the app says",
+            BudgetSource::Vsync => "by the display's vsyncs",
+            BudgetSource::Spacing => "by how far apart frames begin",
+            BudgetSource::Assumed => "assumed",
         };
         let hz = (1_000_000_000 + self.period.ns / 2) / self.period.ns.max(1);
         let _ = writeln!(

@@ -204,7 +204,7 @@ impl Reports {
         let some = |text: Option<String>| text.filter(|text| !text.is_empty());
         let compare = some(from).zip(some(to));
         let ask = Ask { app: some(app), screen: some(screen), compare };
-        let report = Arc::new(FleetReport::of(self.database()?, &ask)?);
+        let report = Arc::new(FleetReport::from_database(self.database()?, &ask)?);
         if self.made.len() >= MAX_REMEMBERED {
             let oldest = self.made.iter().min_by_key(|(_, made)| made.at);
             if let Some(oldest) = oldest.map(|(what, _)| what.clone()) {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::{FlowKind, NO_PARENT};
 
-fn of(text: &str) -> Trace {
+fn parsed(text: &str) -> Trace {
     read(text.as_bytes()).unwrap()
 }
 
@@ -20,7 +20,8 @@ fn slices(trace: &Trace, thread: u32) -> Vec<(&str, &str, u64, u64, Option<u32>)
 
 #[test]
 fn every_kind_of_event_is_read() {
-    let trace = of(r#"{"displayTimeUnit":"ns","otherData":{"app":"x"},"traceEvents":[
+    let trace = parsed(
+        r#"{"displayTimeUnit":"ns","otherData":{"app":"x"},"traceEvents":[
         {"ph":"M","name":"process_name","pid":1,"args":{"name":"com.example"}},
         {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":"1.ui (2)"}},
         {"ph":"M","name":"thread_sort_index","pid":1,"tid":2,"args":{"sort_index":1}},
@@ -37,7 +38,8 @@ fn every_kind_of_event_is_read() {
         {"ph":"t","name":"f","id":5,"pid":1,"tid":2,"ts":13},
         {"ph":"f","bp":"e","name":"f","id":5,"pid":1,"tid":3,"ts":14},
         {"ph":"v","name":"memory","pid":1,"tid":2,"ts":1}
-    ]}"#);
+    ]}"#,
+    );
     assert_eq!(trace.losses.bad_lines, 0, "{:?}", trace.losses.shown);
     assert_eq!(
         slices(&trace, 2),
@@ -77,14 +79,14 @@ fn every_shape_of_a_file_is_read() {
         event.replace(":1,\"dur\":1", ":\"1\",\"dur\":\"1.5\",\"cat\":null").replace('{', "[{"),
         format!(r#"{{"jsonrpc":"2.0","result":{{"type":"Timeline","traceEvents":[{event}]}}}}"#),
     ] {
-        let trace = of(&text);
+        let trace = parsed(&text);
         assert!(!slices(&trace, 2).is_empty(), "{text}");
         assert_eq!(trace.losses.truncated, None, "{text}");
     }
-    let cut = of(&format!("[{event},{{\"ph\":\"X\",\"na"));
+    let cut = parsed(&format!("[{event},{{\"ph\":\"X\",\"na"));
     assert_eq!(cut.losses.truncated, Some((67, "it ends within an event".to_owned())));
     assert!(!slices(&cut, 2).is_empty());
-    let cut = of(&format!(r#"{{"traceEvents":[{event},"#));
+    let cut = parsed(&format!(r#"{{"traceEvents":[{event},"#));
     assert_eq!(cut.losses.truncated, Some((69, "it ends within its events".to_owned())));
 }
 
@@ -95,7 +97,7 @@ fn complete_events_nest_by_time_whatever_their_order() {
     };
     let all =
         [x("leaf", 0, 1), x("child", 0, 5), x("next", 10, 3), x("root", 0, 10), x("long", 12, 9)];
-    let trace = of(&format!("[{}]", all.join(",")));
+    let trace = parsed(&format!("[{}]", all.join(",")));
     assert_eq!(
         slices(&trace, 2),
         [
@@ -112,7 +114,7 @@ fn complete_events_nest_by_time_whatever_their_order() {
 #[test]
 fn bad_events_are_counted_and_shown_and_the_rest_is_read() {
     let deep = "[".repeat(200_000) + &"]".repeat(200_000);
-    let trace = of(&format!(
+    let trace = parsed(&format!(
         r#"[{{"ph":"X"}},{{"ph":"B","ts":-1}},7,"x",{{"ph":7}},{{"a":{deep}}},{{"ph":"b","ts":1}},
             {{"ph":"C","ts":1,"args":{{"v":"x"}}}},{{"ph":"i","ts":1,"name":"ok"}}]"#
     ));
@@ -143,7 +145,7 @@ fn bad_events_are_counted_and_shown_and_the_rest_is_read() {
 
 #[test]
 fn threads_of_two_processes_may_have_one_id() {
-    let trace = of(
+    let trace = parsed(
         r#"[{"ph":"B","name":"a","pid":1,"tid":1,"ts":1},{"ph":"B","name":"b","pid":2,"tid":1,"ts":2},
         {"ph":"E","pid":1,"tid":1,"ts":3},{"ph":"E","pid":2,"tid":1,"ts":4}]"#,
     );

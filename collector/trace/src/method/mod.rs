@@ -9,7 +9,7 @@ mod write;
 
 use crate::model::Losses;
 
-pub use model::Left;
+pub use model::Dropped;
 pub use read::read;
 pub use write::write;
 
@@ -86,7 +86,7 @@ impl MethodTrace {
     pub fn change(&mut self, change: impl Fn(&str) -> Option<String>) {
         for method in &mut self.methods {
             if let Some(new) = change(&method.text()) {
-                *method = Method::of_text(method.id, new);
+                *method = Method::from_text(method.id, new);
             }
         }
     }

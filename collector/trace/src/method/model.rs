@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// What of a trace a method trace cannot hold: how many.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Left {
+pub struct Dropped {
     /// Begins and ends of threads behind the 65,535th.
     pub threads: u64,
     /// Times that are no whole microseconds; rounded down.
@@ -93,8 +93,8 @@ impl MethodTrace {
     /// What of a trace can be a method trace: threads and slices. With both times where the trace has them,
     /// unless only wall time is wanted.
     #[must_use]
-    pub fn of_trace(trace: &Trace, wants_cpu: bool) -> (Self, Left) {
-        let mut left = Left::default();
+    pub fn from_trace(trace: &Trace, wants_cpu: bool) -> (Self, Dropped) {
+        let mut dropped = Dropped::default();
         let has_cpu = trace.threads.values().any(|thread| !thread.cpu_ns.is_empty());
         let first_ns = trace.span_ns.map_or(0, |(first, _)| first);
         let start_us = first_ns / 1000;
@@ -119,18 +119,18 @@ impl MethodTrace {
         let with_slices = trace.threads.iter().filter(|(_, thread)| !thread.slices.is_empty());
         for ((&key, thread), id) in with_slices.zip(1..=u16::MAX) {
             ids.insert(key, id);
-            let name = cleaned(thread.name(&trace.names), &mut left.renamed);
+            let name = cleaned(thread.name(&trace.names), &mut dropped.renamed);
             made.threads.push((id, name));
         }
         let mut methods: HashMap<NameId, u32> = HashMap::new();
-        for (at_ns, event) in Timeline::of(trace) {
+        for (at_ns, event) in Timeline::new(trace) {
             let (key, place, is_begin) = match event {
                 Event::Begin(key, place) => (key, place, true),
                 Event::End(key, place) | Event::StayOpen(key, place) => (key, place, false),
                 _ => continue,
             };
             let Some(&thread) = ids.get(&key) else {
-                left.threads += 1;
+                dropped.threads += 1;
                 continue;
             };
             let of = trace.threads.get(&key);
@@ -140,8 +140,8 @@ impl MethodTrace {
             let next = u32::try_from(methods.len()).unwrap_or(u32::MAX >> 2);
             let method = *methods.entry(slice.name).or_insert_with(|| {
                 let id = (next + 1) << 2;
-                let text = cleaned(trace.names.text(slice.name), &mut left.renamed);
-                made.methods.push(Method::of_text(id, text));
+                let text = cleaned(trace.names.text(slice.name), &mut dropped.renamed);
+                made.methods.push(Method::from_text(id, text));
                 id
             });
             let action = match (is_begin, slice.ended) {
@@ -149,9 +149,9 @@ impl MethodTrace {
                 (false, true) => Action::Exit,
                 (false, false) => Action::Unroll,
             };
-            left.unrolled += u64::from(action == Action::Unroll);
+            dropped.unrolled += u64::from(action == Action::Unroll);
             let wall_us = (at_ns / 1000).saturating_sub(start_us);
-            left.rounded += u64::from(at_ns % 1000 != 0);
+            dropped.rounded += u64::from(at_ns % 1000 != 0);
             let cpu = of.and_then(|thread| thread.cpu_ns.get(place as usize));
             let time_us = match cpu.filter(|_| made.is_dual) {
                 Some(&(begin_ns, end_ns)) => (if is_begin { begin_ns } else { end_ns }) / 1000,
@@ -160,7 +160,7 @@ impl MethodTrace {
             };
             made.records.push(Record { thread, action, method, time_us, wall_us });
         }
-        (made, left)
+        (made, dropped)
     }
 }
 
@@ -178,7 +178,7 @@ fn cleaned(text: &str, changed: &mut u64) -> String {
 
 impl Method {
     /// What `class.name(signature)` says; what is none is a section.
-    pub(super) fn of_text(id: u32, text: String) -> Self {
+    pub(super) fn from_text(id: u32, text: String) -> Self {
         let head = text.split('(').next().unwrap_or_default();
         let is_word = |part: &str| {
             let is_letter = |char: char| char.is_alphanumeric() || "_$<>-/".contains(char);

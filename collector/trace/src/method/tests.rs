@@ -231,10 +231,10 @@ fn a_real_phone_s_stream_is_read_whole_and_comes_back_as_it_is() {
     assert_eq!(second.records, first.records);
     assert_eq!((&second.methods, &second.threads), (&first.methods, &first.threads));
     let trace = first.to_trace();
-    let (third, left) = MethodTrace::of_trace(&trace, true);
+    let (third, dropped) = MethodTrace::from_trace(&trace, true);
     // Method traces have microseconds; stray ends are no slices.
-    assert_eq!((left.rounded, left.threads), (0, 0));
-    let unrolled = left.unrolled;
+    assert_eq!((dropped.rounded, dropped.threads), (0, 0));
+    let unrolled = dropped.unrolled;
     assert_eq!(unrolled, trace.losses.unclosed);
     assert_eq!(
         third.records.len() as u64,

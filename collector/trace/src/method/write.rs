@@ -45,11 +45,11 @@ pub fn write(trace: &MethodTrace, mut out: impl Write) -> io::Result<u64> {
     let record_bytes: u16 = if trace.is_dual { 14 } else { 0 };
     out.write_all(&record_bytes.to_le_bytes())?;
     out.write_all(&[0; 14])?;
-    let mut left = 0;
+    let mut dropped = 0;
     for record in &trace.records {
         let (Ok(time), Ok(wall)) = (u32::try_from(record.time_us), u32::try_from(record.wall_us))
         else {
-            left += 1;
+            dropped += 1;
             continue;
         };
         let action = match record.action {
@@ -64,5 +64,5 @@ pub fn write(trace: &MethodTrace, mut out: impl Write) -> io::Result<u64> {
         }
         out.write_all(&wall.to_le_bytes())?;
     }
-    Ok(left)
+    Ok(dropped)
 }

@@ -4,8 +4,8 @@
 //! [`sections`] follows what is around the text.
 
 mod line;
+mod line_reader;
 mod marker;
-mod passage;
 mod sched;
 mod sections;
 
@@ -23,8 +23,8 @@ const MAX_LINE_BYTES: u64 = 1 << 20;
 const ABOUT: &[u8] = b"# tracetee: ";
 
 pub use line::Line;
+pub use line_reader::{LineReader, Outline, Part, ThreadOutline};
 pub use marker::{NO_NAME, with_names};
-pub use passage::{Outline, Part, Passage, ThreadOutline};
 
 /// Whether a line of a thread of this name is read as one; a name may look like a line's beginning itself.
 #[must_use]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::{FIRST_KEY, NO_PARENT};
 
-fn of(lines: &[&str]) -> Trace {
+fn parsed(lines: &[&str]) -> Trace {
     let mut text = "# tracer: nop\n".to_owned();
     for line in lines {
         let (at, payload) = line.split_once(' ').unwrap();
@@ -27,7 +27,7 @@ fn slices(trace: &Trace) -> Vec<(&str, u64, u64, Option<u32>, bool)> {
 
 #[test]
 fn begins_and_ends_become_slices_that_nest() {
-    let trace = of(&["0.000001 B|5|a", "0.000002 B|5|b", "0.000003 E|5", "0.000004 B|5|c"]);
+    let trace = parsed(&["0.000001 B|5|a", "0.000002 B|5|b", "0.000003 E|5", "0.000004 B|5|c"]);
     let expected =
         [("a", 1, 4, None, false), ("b", 2, 3, Some(0), true), ("c", 4, 4, Some(0), false)];
     assert_eq!(slices(&trace), expected);
@@ -56,7 +56,7 @@ fn what_is_wrong_is_counted_and_the_rest_is_read() {
 
 #[test]
 fn async_sections_pair_by_name_or_track_and_cookie() {
-    let trace = of(&[
+    let trace = parsed(&[
         "0.000001 S|5|a|1",
         "0.000002 S|5|a|2",
         "0.000003 F|5|a|1",

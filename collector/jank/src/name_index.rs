@@ -2,7 +2,7 @@
 
 use crate::cause::{self, Cause};
 use crate::contention::Contention;
-use crate::normal::normalise;
+use crate::normalize::normalize;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -31,13 +31,13 @@ pub(crate) struct Named {
 
 /// Names a trace's slices.
 #[derive(Debug)]
-pub(crate) struct Namer<'a> {
+pub(crate) struct NameIndex<'a> {
     names: &'a Names,
     mapping: Option<&'a Mapping>,
     named: RefCell<HashMap<NameId, Rc<Named>>>,
 }
 
-impl<'a> Namer<'a> {
+impl<'a> NameIndex<'a> {
     pub(crate) fn new(names: &'a Names, mapping: Option<&'a Mapping>) -> Self {
         Self { names, mapping, named: RefCell::default() }
     }
@@ -63,7 +63,7 @@ impl<'a> Namer<'a> {
         let name: Arc<str> = match &contention {
             // Its owner's name and line numbers differ each time; the two places are what it is.
             Some(contention) => format!("monitor contention: {}", contention.key()).into(),
-            None => normalise(&text).into(),
+            None => normalize(&text).into(),
         };
         let tells = cause::told_by(&text).map(|cause| {
             let key = contention.as_ref().map(|contention| Arc::from(contention.key()));

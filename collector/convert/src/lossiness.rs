@@ -5,11 +5,11 @@ use std::fmt;
 
 /// What was left out, or changed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Left {
+pub struct Dropped {
     counts: BTreeMap<&'static str, u64>,
 }
 
-impl Left {
+impl Dropped {
     pub(crate) fn add(&mut self, what: &'static str, count: u64) {
         if count > 0 {
             *self.counts.entry(what).or_default() += count;
@@ -34,7 +34,7 @@ impl Left {
     }
 }
 
-impl fmt::Display for Left {
+impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, (what, count)) in self.iter().enumerate() {
             let comma = if place == 0 { "" } else { ", " };

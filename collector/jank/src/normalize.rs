@@ -20,7 +20,7 @@ static CHANGING: LazyLock<Regex> = LazyLock::new(|| {
 /// The name that all of its kind have: `Choreographer#doFrame 4711` is `Choreographer#doFrame`, and
 /// `obj@1a2b3c 12` is `obj@#`. What is glued to letters stays (`Http2`, `i18n`).
 #[must_use]
-pub fn normalise(name: &str) -> String {
+pub fn normalize(name: &str) -> String {
     let name = CHANGING.replace_all(name.trim(), |found: &regex::Captures<'_>| {
         if found.get(0).is_some_and(|text| text.as_str().starts_with('@')) { "@#" } else { "#" }
     });
@@ -37,7 +37,7 @@ pub fn normalise(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::normalise;
+    use super::normalize;
 
     #[test]
     fn what_changes_goes_and_what_names_stays() {
@@ -62,15 +62,15 @@ mod tests {
             ("frame-12", "frame"),
             ("Binder:123_4", "Binder:123_4"),
         ] {
-            assert_eq!(normalise(name), expected, "{name}");
+            assert_eq!(normalize(name), expected, "{name}");
         }
     }
 
     proptest::proptest! {
         #[test]
         fn a_normal_name_is_normal(name in ".{0,60}") {
-            let once = normalise(&name);
-            proptest::prop_assert_eq!(normalise(&once), once);
+            let once = normalize(&name);
+            proptest::prop_assert_eq!(normalize(&once), once);
         }
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! A part holds rows of one app, day and version. Its name is the digest of the captures in it, and it is
 //! written only where there is none: whoever converts the same captures again changes nothing. Where
-//! converters were given captures that overlap, `sql/relations.sql` counts each once. The partition's columns
+//! converters were given captures that overlap, `sql/views.sql` counts each once. The partition's columns
 //! stand in the files too: not every engine takes them from the path.
 
 use crate::error::Error;
-use crate::keys::encode;
+use crate::object_keys::encode;
 use crate::rows::{Rows, Value};
 use crate::schema::{CAPTURES, Column, Kind, LOSSES, TABLES, Table, VERSION};
 use hmac_sha256::Hash;
@@ -52,11 +52,12 @@ pub fn directory(table: &Table) -> String {
 pub fn parts(all: &[Rows]) -> Result<Vec<Part>, Error> {
     let mut groups: BTreeMap<(String, String, String), Vec<&Rows>> = BTreeMap::new();
     for rows in all {
-        let (table, row) = match (rows.of(&CAPTURES).first(), rows.of(&LOSSES).first()) {
-            (Some(row), _) => (&CAPTURES, row),
-            (None, Some(row)) => (&LOSSES, row),
-            (None, None) => continue,
-        };
+        let (table, row) =
+            match (rows.for_table(&CAPTURES).first(), rows.for_table(&LOSSES).first()) {
+                (Some(row), _) => (&CAPTURES, row),
+                (None, Some(row)) => (&LOSSES, row),
+                (None, None) => continue,
+            };
         let of = |column| text(table, row, column);
         groups.entry((of("app"), of("dt"), of("ver"))).or_default().push(rows);
     }
@@ -69,7 +70,7 @@ pub fn parts(all: &[Rows]) -> Result<Vec<Part>, Error> {
             let place = table.place("part");
             let rows: Vec<Vec<Value>> = group
                 .iter()
-                .flat_map(|rows| rows.of(table))
+                .flat_map(|rows| rows.for_table(table))
                 .map(|row| {
                     let mut row = row.clone();
                     if let Some(part) = place.and_then(|place| row.get_mut(place)) {
@@ -118,7 +119,7 @@ fn text(table: &Table, row: &[Value], column: &str) -> String {
 
 /// What a capture, or a loss report, is known by.
 fn id(rows: &Rows) -> String {
-    match (rows.of(&CAPTURES).first(), rows.of(&LOSSES).first()) {
+    match (rows.for_table(&CAPTURES).first(), rows.for_table(&LOSSES).first()) {
         (Some(row), _) => text(&CAPTURES, row, "capture_id"),
         (None, Some(row)) => text(&LOSSES, row, "report_id"),
         (None, None) => String::new(),
@@ -219,7 +220,7 @@ fn write_column(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::of_losses;
+    use crate::rows::from_loss_report;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::RowAccessor;
 
@@ -227,7 +228,7 @@ mod tests {
         let report = serde_json::json!({"app": app, "install_id": "d", "lost": [
             {"id": "x", "label": "jank", "reason": "age", "unconfirmed": true},
         ]});
-        of_losses(id, "2026-11-21", None, &report)
+        from_loss_report(id, "2026-11-21", None, &report)
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! How long a frame may take: the display's refresh period.
 //!
-//! Best said by the app ([`PeriodSource::Said`]); a system trace shows the vsyncs; an app's own trace
+//! Best said by the app ([`BudgetSource::Said`]); a system trace shows the vsyncs; an app's own trace
 //! shows how far apart its frames begin. Otherwise it is 60 Hz.
 
 use crate::frames::FrameSlices;
@@ -17,17 +17,17 @@ const LEAST_PERCENT: usize = 30;
 
 /// A refresh period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Period {
+pub struct FrameBudget {
     /// Nanoseconds.
     pub ns: u64,
     /// Where it is from.
-    pub source: PeriodSource,
+    pub source: BudgetSource,
 }
 
 /// Where a refresh period is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum PeriodSource {
+pub enum BudgetSource {
     /// The capture says it (`refresh_hz`).
     Said,
     /// From the trace's `VSYNC-app` counter.
@@ -38,7 +38,7 @@ pub enum PeriodSource {
     Assumed,
 }
 
-impl PeriodSource {
+impl BudgetSource {
     /// As it is written in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -51,8 +51,8 @@ impl PeriodSource {
     }
 }
 
-impl Period {
-    const fn of_rate(hz: u64, source: PeriodSource) -> Self {
+impl FrameBudget {
+    const fn from_rate(hz: u64, source: BudgetSource) -> Self {
         Self { ns: (1_000_000_000 + hz / 2) / hz, source }
     }
 
@@ -65,7 +65,7 @@ impl Period {
                 reason = "between a millisecond and a second"
             )]
             let ns = (1e9 / hz).round() as u64;
-            return Self { ns, source: PeriodSource::Said };
+            return Self { ns, source: BudgetSource::Said };
         }
         let vsyncs = trace
             .counters
@@ -73,11 +73,11 @@ impl Period {
             .filter(|counter| trace.names.text(counter.name) == "VSYNC-app")
             .map(|counter| counter.at_ns);
         if let Some(hz) = rate(vsyncs) {
-            return Self::of_rate(hz, PeriodSource::Vsync);
+            return Self::from_rate(hz, BudgetSource::Vsync);
         }
         match rate(frames.found.iter().map(|found| found.ui.start_ns)) {
-            Some(hz) => Self::of_rate(hz, PeriodSource::Spacing),
-            None => Self::of_rate(60, PeriodSource::Assumed),
+            Some(hz) => Self::from_rate(hz, BudgetSource::Spacing),
+            None => Self::from_rate(60, BudgetSource::Assumed),
         }
     }
 }

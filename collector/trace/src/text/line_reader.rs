@@ -70,9 +70,9 @@ impl Outline {
         let mut guessed: HashMap<u32, u32> = HashMap::new();
         let mut comms: HashMap<u32, Box<[u8]>> = HashMap::new();
         let mut sure: HashMap<u32, u32> = HashMap::new();
-        let mut passage = Passage::new(text);
+        let mut reader = LineReader::new(text);
         let mut has_lines = false;
-        while let Some(part) = passage.next_of(&mut outline)? {
+        while let Some(part) = reader.next_of(&mut outline)? {
             has_lines = true;
             let Part::Event(line) = part else {
                 outline.abouts += 1;
@@ -114,7 +114,7 @@ impl Outline {
                 thread.name.get_or_insert(name);
             }
         }
-        outline.losses = passage.losses;
+        outline.losses = reader.losses;
         if !has_lines && outline.processes.is_empty() {
             let first = outline.losses.shown.first();
             return Err(Error::NoTrace(first.map_or_else(
@@ -137,7 +137,7 @@ pub enum Part<'a> {
 
 /// Goes through a text.
 #[derive(Debug)]
-pub struct Passage<R> {
+pub struct LineReader<R> {
     text: R,
     buffer: Vec<u8>,
     bytes: u64,
@@ -152,7 +152,7 @@ impl Names for Nobody {
     fn thread(&mut self, _: u32, _: u32, _: &[u8]) {}
 }
 
-impl<R: BufRead> Passage<R> {
+impl<R: BufRead> LineReader<R> {
     /// From its beginning.
     pub fn new(text: R) -> Self {
         Self {

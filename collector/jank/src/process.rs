@@ -7,7 +7,7 @@ use tracetee_trace::{Thread, Trace};
 
 /// The process that is looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct App {
+pub struct Process {
     /// Its id; the main thread has the same.
     pub pid: u32,
     /// Its main thread's name.
@@ -56,7 +56,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-impl App {
+impl Process {
     pub(crate) fn find(trace: &Trace, pid: Option<u32>) -> Result<Self, Error> {
         let said = trace.about.get("pid").and_then(serde_json::Value::as_u64);
         let pid = pid.or_else(|| u32::try_from(said?).ok());

@@ -4,13 +4,13 @@
 use crate::text::HEADER;
 use std::io::{self, BufRead, Write};
 use tracetee_trace::Error;
-use tracetee_trace::text::{Outline, Part, Passage};
+use tracetee_trace::text::{LineReader, Outline, Part};
 
 /// Writes the text of `open` (which is opened twice); what other texts know of its threads is filled in too.
 ///
 /// # Errors
 /// [`Error`] says what is wrong with the text, or with `out`.
-pub fn passed_on<R: BufRead>(
+pub fn text_passthrough<R: BufRead>(
     open: impl Fn() -> Result<R, Error>,
     known: &[Outline],
     out: &mut (impl Write + ?Sized),
@@ -19,8 +19,8 @@ pub fn passed_on<R: BufRead>(
     known.iter().for_each(|known| outline.add(known));
     out.write_all(HEADER.as_bytes()).map_err(Error::Io)?;
     let mut failed = None;
-    let mut passage = Passage::new(open()?);
-    while let Some(part) = passage.next_part()? {
+    let mut reader = LineReader::new(open()?);
+    while let Some(part) = reader.next_part()? {
         let written = match part {
             Part::About(line) => line_of(out, line),
             Part::Event(line) => event(out, &outline, &line),
