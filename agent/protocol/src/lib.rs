@@ -10,6 +10,8 @@ pub mod control_socket;
 pub mod http;
 pub mod json;
 pub mod notes;
+pub mod record;
+pub mod schema;
 
 /// The version of everything that this crate describes. Raised when a reader of the previous version
 /// would misread a document of the new one; a field that may be missing needs no new version.

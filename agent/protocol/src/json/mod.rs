@@ -38,3 +38,4 @@ pub use error::{Error, Position};
 pub use parse::{Limits, Tree};
 pub use value::{Items, Kind, Members, Value};
 pub use write::Writer;
+pub(crate) use write::push_u64;

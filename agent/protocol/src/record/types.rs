@@ -1,0 +1,232 @@
+//! The JSON of the standard library's types.
+
+use super::{Json, Path};
+use crate::json::{Error, Kind, Value, Writer};
+use crate::schema::Schema;
+use std::path::PathBuf;
+
+macro_rules! unsigned {
+    ($($type:ty: $format:literal),*) => {$(
+        impl Json for $type {
+            fn read(&mut self, value: Value<'_>) -> Result<(), Error> {
+                let read = read_u64(value, <$type>::MAX as u64)?;
+                *self = <$type>::try_from(read).unwrap_or(<$type>::MAX);
+                Ok(())
+            }
+
+            fn write(&self, out: &mut Writer) {
+                out.u64(*self as u64);
+            }
+
+            fn schema(_: &mut Schema) -> String {
+                concat!(r#""type":"integer","format":""#, $format, r#"","minimum":0"#).to_owned()
+            }
+        }
+    )*};
+}
+
+#[allow(clippy::cast_lossless, reason = "one macro for all widths, none above 64 bits")]
+mod whole {
+    use super::{Error, Json, Schema, Value, Writer, read_u64};
+    unsigned!(u8: "uint8", u16: "uint16", u32: "uint32", u64: "uint64", usize: "uint");
+}
+
+fn read_u64(value: Value<'_>, max: u64) -> Result<u64, Error> {
+    match value.u64() {
+        Some(number) if number <= max => Ok(number),
+        _ => {
+            let mut what = "a whole number from 0 to ".to_owned();
+            crate::json::push_u64(&mut what, max);
+            Err(value.expected(&what))
+        }
+    }
+}
+
+impl Json for i64 {
+    fn read(&mut self, value: Value<'_>) -> Result<(), Error> {
+        *self = value.i64().ok_or_else(|| value.expected("a whole number"))?;
+        Ok(())
+    }
+
+    fn write(&self, out: &mut Writer) {
+        out.i64(*self);
+    }
+
+    fn schema(_: &mut Schema) -> String {
+        r#""type":"integer","format":"int64""#.to_owned()
+    }
+}
+
+impl Json for i32 {
+    fn read(&mut self, value: Value<'_>) -> Result<(), Error> {
+        let number = value.i64().and_then(|number| Self::try_from(number).ok());
+        *self = number.ok_or_else(|| value.expected("a whole number of 32 bits"))?;
+        Ok(())
+    }
+
+    fn write(&self, out: &mut Writer) {
+        out.i64((*self).into());
+    }
+
+    fn schema(_: &mut Schema) -> String {
+        r#""type":"integer","format":"int32""#.to_owned()
+    }
+}
+
+impl Json for f64 {
+    fn read(&mut self, value: Value<'_>) -> Result<(), Error> {
+        *self = value.f64().ok_or_else(|| value.expected("a number"))?;
+        Ok(())
+    }
+
+    fn write(&self, out: &mut Writer) {
+        out.f64(*self);
+    }
+
+    fn schema(_: &mut Schema) -> String {
+        r#""type":"number""#.to_owned()
+    }
+}
+
+impl Json for bool {
+    fn read(&mut self, value: Value<'_>) -> Result<(), Error> {
+        *self = value.bool().ok_or_else(|| value.expected("true or false"))?;
+        Ok(())
+    }
+
+    fn write(&self, out: &mut Writer) {
+        out.bool(*self);
+    }
+
+    fn schema(_: &mut Schema) -> String {
+        r#""type":"boolean""#.to_owned()
+    }
+}
+
+fn read_text(value: Value<'_>) -> Result<String, Error> {
+    Ok(value.text().ok_or_else(|| value.expected("a text"))?.into_owned())
+}
+
+impl Json for String {
+    fn read(&mut self, value: Value<'_>) -> Result<(), Error> {
+        *self = read_text(value)?;
+        Ok(())
+    }
+
+    fn write(&self, out: &mut Writer) {
+        out.text(self);
+    }
+
+    fn schema(_: &mut Schema) -> String {
+        r#""type":"string""#.to_owned()
+    }
+}
+
+impl Json for PathBuf {
+    fn read(&mut self, value: Value<'_>) -> Result<(), Error> {
+        *self = read_text(value)?.into();
+        Ok(())
+    }
+
+    /// Bytes that are no UTF-8 become U+FFFD.
+    fn write(&self, out: &mut Writer) {
+        out.text(&self.to_string_lossy());
+    }
+
+    fn schema(_: &mut Schema) -> String {
+        r#""type":"string""#.to_owned()
+    }
+}
+
+impl<T: Json + Default> Json for Option<T> {
+    const HAS_LIMITS: bool = T::HAS_LIMITS;
+
+    fn read(&mut self, value: Value<'_>) -> Result<(), Error> {
+        *self = None;
+        if value.is_null() { Ok(()) } else { self.insert(T::default()).read(value) }
+    }
+
+    fn write(&self, out: &mut Writer) {
+        match self {
+            Some(value) => value.write(out),
+            None => drop(out.null()),
+        }
+    }
+
+    fn check(&self, path: &mut Path) -> Result<(), Error> {
+        self.as_ref().map_or(Ok(()), |value| value.check(path))
+    }
+
+    fn schema(schema: &mut Schema) -> String {
+        Schema::or_null(T::schema(schema))
+    }
+}
+
+impl<T: Json + Default> Json for Vec<T> {
+    const HAS_LIMITS: bool = T::HAS_LIMITS;
+
+    fn read(&mut self, value: Value<'_>) -> Result<(), Error> {
+        if value.kind() != Kind::Array {
+            return Err(value.expected("an array"));
+        }
+        self.clear();
+        for item in value.items() {
+            let mut read = T::default();
+            read.read(item)?;
+            self.push(read);
+        }
+        Ok(())
+    }
+
+    fn write(&self, out: &mut Writer) {
+        out.begin_array();
+        for item in self {
+            item.write(out);
+        }
+        out.end_array();
+    }
+
+    fn check(&self, path: &mut Path) -> Result<(), Error> {
+        if T::HAS_LIMITS {
+            for (index, item) in self.iter().enumerate() {
+                let parent = path.enter_index(index);
+                item.check(path)?;
+                path.leave(parent);
+            }
+        }
+        Ok(())
+    }
+
+    fn schema(schema: &mut Schema) -> String {
+        let item = T::schema(schema);
+        format!(r#""type":"array","items":{{{item}}}"#)
+    }
+}
+
+/// A pair is an array of two.
+impl<A: Json + Default, B: Json + Default> Json for (A, B) {
+    fn read(&mut self, value: Value<'_>) -> Result<(), Error> {
+        let mut items = value.items();
+        match (items.next(), items.next(), items.next()) {
+            (Some(first), Some(second), None) => {
+                self.0.read(first)?;
+                self.1.read(second)
+            }
+            _ => Err(value.expected("an array of two")),
+        }
+    }
+
+    fn write(&self, out: &mut Writer) {
+        out.begin_array();
+        self.0.write(out);
+        self.1.write(out);
+        out.end_array();
+    }
+
+    fn schema(schema: &mut Schema) -> String {
+        let (first, second) = (A::schema(schema), B::schema(schema));
+        format!(
+            r#""type":"array","minItems":2,"maxItems":2,"prefixItems":[{{{first}}},{{{second}}}]"#
+        )
+    }
+}
