@@ -4,15 +4,13 @@ use crate::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Traces of real phones, where there are any.
+/// The path of a trace that a real phone made: one of the repository's own, or one that may not be
+/// copied into it and lies beside the checkout. Without it the test says so, and in CI fails.
 #[must_use]
-pub fn traces() -> Option<PathBuf> {
-    let traces = root().join("../shared/traces");
-    if traces.exists() {
-        return Some(traces);
-    }
-    println!("skipped: no traces");
-    None
+pub fn phone_trace(name: &str) -> Option<PathBuf> {
+    let places = [root().join("tests/traces"), root().join("../shared/traces")];
+    let found = places.iter().map(|place| place.join(name)).find(|path| path.is_file());
+    tool(found, &format!("the trace {name} (tests/traces/README.md)"))
 }
 
 /// A program that may be missing; then the test says so, and in CI fails.
@@ -20,7 +18,7 @@ pub fn traces() -> Option<PathBuf> {
 pub fn tool(path: Option<PathBuf>, what: &str) -> Option<PathBuf> {
     if path.is_none() {
         assert!(std::env::var_os("CI").is_none(), "{what} is missing");
-        println!("skipped: {what} is missing, tests/run installs it");
+        println!("skipped: {what} is missing");
     }
     path
 }

@@ -17,6 +17,8 @@ pub mod method;
 mod model;
 mod names;
 mod open;
+#[cfg(test)]
+mod phone_trace;
 pub mod text;
 mod timeline;
 

@@ -1,7 +1,7 @@
 //! `tracetee convert` as people use it: kinds by name, mappings, several inputs, what it says.
 
 use std::path::Path;
-use tracetee_tests::tools::traces;
+use tracetee_tests::tools::phone_trace;
 use tracetee_tests_convert::{frames, refused, told};
 use tracetee_trace::read_file;
 
@@ -226,7 +226,6 @@ fn several_captures_are_reported_as_a_fleet_is() {
 
 #[test]
 fn traces_of_real_phones_go_through_every_format_that_holds_slices() {
-    let Some(traces) = traces() else { return };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     for name in [
@@ -235,7 +234,8 @@ fn traces_of_real_phones_go_through_every_format_that_holds_slices() {
         "atrace-small.z",
         "art-streaming.trace.gz",
     ] {
-        let input = traces.join(name).to_str().unwrap().to_owned();
+        let Some(input) = phone_trace(name) else { continue };
+        let input = input.to_str().unwrap().to_owned();
         let first = read_file(Path::new(&input)).unwrap();
         for output in ["x.ftrace", "x.json", "x.dart.json", "x.html", "x.trace"] {
             let _ = told(path, &["convert", &input, "-o", output]);

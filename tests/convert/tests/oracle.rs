@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::Path;
-use tracetee_tests::tools::traces;
+use tracetee_tests::tools::phone_trace;
 use tracetee_tests_convert::{Engine, Random, frames, told};
 
 const HEADER: &str = "# tracer: nop\n# TRACE:\n# tracer: nop\n\
@@ -259,10 +259,10 @@ fn generated(seed: u64) -> String {
 #[test]
 fn traces_of_real_phones_have_the_same_rows_in_every_output() {
     let Some(engine) = Engine::new() else { return };
-    let Some(traces) = traces() else { return };
     let directory = tempfile::tempdir().unwrap();
     for name in ["atrace-small.txt", "flutter-app.ftrace.txt.gz", "list-jank.ftrace.txt.gz"] {
-        std::fs::copy(traces.join(name), directory.path().join(name)).unwrap();
+        let Some(trace) = phone_trace(name) else { continue };
+        std::fs::copy(trace, directory.path().join(name)).unwrap();
         // Each takes the engine some seconds.
         let outputs: &[_] =
             if name == "atrace-small.txt" { &OUTPUTS } else { &["o.html", "o.pftrace", "o.json"] };
@@ -309,10 +309,9 @@ fn a_slice_that_is_cut_in_a_join_ends_and_nothing_later_is_within_it() {
 #[test]
 fn a_real_trace_joined_with_its_own_markers_keeps_every_slice_and_every_switch() {
     let Some(engine) = Engine::new() else { return };
-    let Some(traces) = traces() else { return };
+    let Some(system) = phone_trace("flutter-app.ftrace.txt.gz") else { return };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
-    let system = traces.join("flutter-app.ftrace.txt.gz");
     std::fs::copy(&system, path.join("system.ftrace.gz")).unwrap();
     let _ = converted(path, &["system.ftrace.gz"], "system.ftrace");
     // The app's markers alone, 3 µs earlier and later by turns.
@@ -544,11 +543,13 @@ fn names_of_a_process_dump_and_of_the_scheduler_are_those_of_threads() {
 #[test]
 fn real_threads_have_names_by_their_dump_beside_a_column_of_processes() {
     let Some(engine) = Engine::new() else { return };
-    let Some(traces) = traces() else { return };
+    let of = |name: &str| phone_trace(name).map(|path| path.to_str().unwrap().to_owned());
+    let (Some(events), Some(dump)) = (of("flutter-app.ftrace.txt.gz"), of("flutter-app.ps.txt.gz"))
+    else {
+        return;
+    };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
-    let of = |name: &str| traces.join(name).to_str().unwrap().to_owned();
-    let (events, dump) = (of("flutter-app.ftrace.txt.gz"), of("flutter-app.ps.txt.gz"));
     let _ = converted(path, &[&events, &dump], "named.ftrace");
     // As a kernel writes it that remembers few names.
     let mut nameless = String::new();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::path::Path;
-use tracetee_tests::tools::{chromium, rendered, traces};
+use tracetee_tests::tools::{chromium, phone_trace, rendered};
 use tracetee_tests_convert::{Random, frames, told};
 
 /// Opens a page in a frame as wide as a screen, does what `script` does to it (`page`: its document, `tracetee`:
@@ -289,15 +289,17 @@ fn hostile_names_are_text() {
 
 #[test]
 fn traces_of_real_phones_are_shown_as_they_are_read() {
-    let (Some(chromium), Some(traces)) = (chromium(), traces()) else { return };
+    let Some(chromium) = chromium() else { return };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     for (name, dump) in [("list-jank", true), ("flutter-app", true), ("atrace-small", false)] {
-        let of = |end: &str| traces.join(format!("{name}{end}")).to_str().unwrap().to_owned();
-        let main = if dump { of(".ftrace.txt.gz") } else { of(".z") };
+        let of = |end: &str| {
+            phone_trace(&format!("{name}{end}")).map(|path| path.to_str().unwrap().to_owned())
+        };
+        let Some(main) = of(if dump { ".ftrace.txt.gz" } else { ".z" }) else { continue };
         let mut inputs = vec![main.clone()];
         if dump {
-            inputs.push(of(".ps.txt.gz"));
+            inputs.extend(of(".ps.txt.gz"));
         }
         let mut arguments = vec!["convert"];
         arguments.extend(inputs.iter().map(String::as_str));

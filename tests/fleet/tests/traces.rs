@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
-use tracetee_tests::tools::traces;
+use tracetee_tests::tools::phone_trace;
 use tracetee_tests::tracetee;
 use tracetee_tests_upload::collector::run;
 
@@ -78,7 +78,7 @@ const FRAMES: &str = "
     GROUP BY frame.begin ORDER BY frame.begin";
 
 fn agree(name: &str, pid: u32) -> Option<(Value, Connection)> {
-    let path = traces()?.join(name);
+    let path = phone_trace(name)?;
     let (report, connection) = (report(&path, pid), slices(&path, pid));
     let found: Vec<i64> = report["frames"]
         .as_array()
@@ -157,11 +157,8 @@ fn an_app_that_draws_by_itself_is_told_as_sql_tells_it() {
 
 #[test]
 fn a_trace_of_several_apps_asks_which() {
-    let Some(traces) = traces() else { return };
-    let output = Command::new(tracetee())
-        .arg("report")
-        .arg(traces.join("flutter-app.ftrace.txt.gz"))
-        .output();
+    let Some(trace) = phone_trace("flutter-app.ftrace.txt.gz") else { return };
+    let output = Command::new(tracetee()).arg("report").arg(trace).output();
     let said = String::from_utf8(output.unwrap().stderr).unwrap();
     assert!(said.contains("several processes have frames, choose one with --pid: 1259"), "{said}");
 }

@@ -210,12 +210,7 @@ fn bad_lines_of_the_tables_are_counted_and_shown() {
 
 #[test]
 fn a_real_phone_s_stream_is_read_whole_and_comes_back_as_it_is() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared/traces/art-streaming.trace.gz");
-    if !path.exists() {
-        println!("skipped: no traces");
-        return;
-    }
+    let Some(path) = crate::phone_trace::path("art-streaming.trace.gz") else { return };
     let bytes = crate::open(std::fs::File::open(path).unwrap()).unwrap();
     let first = read(bytes).unwrap();
     assert_eq!((first.losses.bad_lines, &first.losses.truncated), (0, &None));

@@ -195,18 +195,16 @@ fn what_trace_cmd_reports_is_read() {
 
 #[test]
 fn traces_of_real_phones_are_read_whole() {
-    let traces = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
-    if !traces.exists() {
-        println!("skipped: no traces");
-        return;
-    }
-    let read = |name: &str| crate::read_file(&traces.join(name)).unwrap();
+    let read = |name: &str| {
+        let path = crate::phone_trace::path(name)?;
+        Some(crate::read_file(&path).unwrap())
+    };
     for (name, lines, threads) in [
         ("list-jank.ftrace.txt.gz", 280_526, 24_874_u32),
         ("flutter-app.ftrace.txt.gz", 141_632, 1259),
         ("atrace-small.txt", 1_042, 18_926),
     ] {
-        let trace = read(name);
+        let Some(trace) = read(name) else { continue };
         let losses = &trace.losses;
         assert_eq!(losses.bad_lines, 0, "{name}: {:?}", losses.shown);
         assert!(losses.lines >= lines, "{name}: {}", losses.lines);
@@ -221,7 +219,7 @@ fn traces_of_real_phones_are_read_whole() {
         };
         assert_eq!(count, expected, "{name}");
     }
-    let (text, zipped) = (read("atrace-small.txt"), read("atrace-small.z"));
+    let (text, zipped) = (read("atrace-small.txt").unwrap(), read("atrace-small.z").unwrap());
     assert_eq!(text.span_ns, zipped.span_ns);
     assert_eq!(text, zipped);
 }
