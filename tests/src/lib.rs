@@ -47,7 +47,13 @@ pub fn tracetee() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.current_dir(root()).args(["build", "--quiet", "--release", "--package", "tracetee"]);
+        cargo.current_dir(root()).args([
+            "build",
+            "--quiet",
+            "--release",
+            "--package",
+            "tracetee-cli",
+        ]);
         // What cargo says of the test's own package: build scripts (ring's) would run again for it.
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();

@@ -1,0 +1,141 @@
+//! `tracetee atrace`: atrace's and systrace.py's options, for programs that are started here and for processes
+//! that carry the agent, here or on a phone (`adb forward`).
+
+mod agents;
+mod categories;
+
+use crate::args::{AtraceArgs, ConvertArgs, ConvertKind, PassOn, Precision, RunArgs};
+use crate::commands::{convert, run};
+use crate::terminal::{print, say};
+use agents::Target;
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Captures, or lists, or converts.
+pub(crate) fn atrace(args: &AtraceArgs) -> Result<ExitCode> {
+    if args.list_categories {
+        print(&categories::list());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(file) = &args.from_file {
+        // systrace.py's way: a page, if nothing else is said.
+        let page = PathBuf::from("trace.html");
+        let output = args.output.clone().unwrap_or(page);
+        write(args, vec![file.clone()], &output)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let tags = categories::checked(&args.categories)?;
+    if !args.program.is_empty() {
+        return of_program(args, tags);
+    }
+    let targets = agents::find(args)?;
+    let request = agents::start(args, &tags);
+    if args.async_start {
+        for target in &targets {
+            target.ask(&request)?;
+            say(&format!("{target}: capturing; end it with --async_stop"));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.async_dump || args.async_stop {
+        let what = if args.async_dump { "\"dump\"" } else { "\"stop\"" };
+        fetch(args, &targets, what)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut begun = Vec::new();
+    for target in targets {
+        match target.ask(&request) {
+            Ok(_) => begun.push(target),
+            // Of several that were not named, those that can are captured.
+            Err(error) if args.pid.is_none() && args.connect.is_none() => {
+                say(&format!("left out: {error:#}"));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if begun.is_empty() {
+        bail!("no process can be captured");
+    }
+    say(&format!("capturing {} for {} s", agents::names(&begun), args.time));
+    std::thread::sleep(Duration::from_secs_f64(args.time));
+    fetch(args, &begun, "\"stop\"")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the program under the agent.
+fn of_program(args: &AtraceArgs, tags: Vec<String>) -> Result<ExitCode> {
+    if args.async_start || args.async_dump || args.async_stop {
+        bail!(
+            "--async_start, --async_dump and --async_stop are for processes that carry the agent already \
+             (--pid, -a)"
+        );
+    }
+    let directory = tempfile::tempdir()?;
+    let name = Path::new(args.program.first().context("no program given")?).file_name();
+    let name = name.and_then(|name| name.to_str()).unwrap_or("program");
+    let trace = directory.path().join(format!("{name}.ftrace"));
+    let code = run::run(&RunArgs {
+        output: Some(trace.clone()),
+        time: Some(args.time),
+        tags,
+        pass_on: PassOn::Auto,
+        capacity: args.buffer.div_ceil(1024).max(1),
+        catapult: false,
+        precision: Precision::Us,
+        upload: None,
+        token_file: None,
+        ca_file: None,
+        cleartext: false,
+        quiet: true,
+        program: args.program.clone(),
+    })?;
+    if !trace.exists() {
+        return Ok(code);
+    }
+    let output = args.output.clone().unwrap_or_else(|| "-".into());
+    write(args, vec![trace], &output)?;
+    Ok(code)
+}
+
+/// Gets the text of each, and writes it.
+fn fetch(args: &AtraceArgs, targets: &[Target], what: &str) -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let mut files = Vec::new();
+    for target in targets {
+        let text = match target.ask(what) {
+            Ok(text) => text,
+            Err(error) if targets.len() > 1 => {
+                say(&format!("left out: {error:#}"));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let file = directory.path().join(target.file_name());
+        std::fs::write(&file, text)?;
+        files.push(file);
+    }
+    if files.is_empty() {
+        bail!("no process has a capture");
+    }
+    let output = args.output.clone().unwrap_or_else(|| "-".into());
+    write(args, files, &output)
+}
+
+/// As the output's name says; else what atrace prints.
+fn write(args: &AtraceArgs, inputs: Vec<PathBuf>, output: &Path) -> Result<()> {
+    let is_page = output.extension().is_some_and(|extension| extension == "html");
+    if is_page && args.zlib {
+        bail!("-z is for what atrace prints, not for a page");
+    }
+    let to = if is_page { ConvertKind::Html } else { ConvertKind::Atrace };
+    convert::convert(&ConvertArgs {
+        inputs,
+        output: output.to_owned(),
+        to: Some(to),
+        zlib: args.zlib,
+        mapping: None,
+        quiet: true,
+    })
+}

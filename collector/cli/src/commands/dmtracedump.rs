@@ -1,0 +1,129 @@
+//! `tracetee dmtracedump`: what Android's tool of that name tells, of method traces and of all others.
+
+use crate::args::DmtracedumpArgs;
+use crate::input::{kind, mapping, say_losses, unpacked};
+use crate::terminal::say;
+use anyhow::{Context, Result, bail};
+use std::io::{BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tracetee_convert::profile::{self, Profile};
+use tracetee_trace::method::{self, MethodTrace};
+use tracetee_trace::{Kind, Mapping};
+
+/// Tells it.
+pub(crate) fn dmtracedump(args: &DmtracedumpArgs) -> Result<()> {
+    let mapping = mapping(args.mapping.as_deref())?;
+    let trace = read(&args.trace, mapping.as_ref())?;
+    let told = tell(args, &trace, mapping.as_ref());
+    match told {
+        // `| head` has seen enough.
+        Err(error) if is_closed_pipe(&error) => Ok(()),
+        told => told,
+    }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|io| io.kind() == ErrorKind::BrokenPipe)
+}
+
+fn tell(args: &DmtracedumpArgs, trace: &MethodTrace, mapping: Option<&Mapping>) -> Result<()> {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    if args.dump {
+        profile::dump(trace, &mut out)?;
+        return Ok(out.flush()?);
+    }
+    let profile = Profile::from_trace(trace);
+    say_mended(&args.trace, &profile);
+    let sortable = args.sortable.as_deref();
+    match &args.diff {
+        Some(path) => {
+            let other = Profile::from_trace(&read(path, mapping)?);
+            say_mended(path, &other);
+            if args.html {
+                let names = [path, &args.trace].map(|path| path.display().to_string());
+                let names = [&*names[0], &*names[1]];
+                profile::comparison_html([&other, &profile], names, sortable, &mut out)?;
+            } else {
+                profile::comparison(&other, &profile, &mut out)?;
+            }
+        }
+        None if args.html => profile::html(&profile, sortable, &mut out)?,
+        None if args.graph.is_none() => profile::report(&profile, &mut out)?,
+        None => {}
+    }
+    if let Some(path) = &args.graph {
+        graph(args, &profile, path)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// A method trace as it is; of another trace what can be one.
+fn read(path: &Path, mapping: Option<&Mapping>) -> Result<MethodTrace> {
+    let mut trace = if kind(path)? == Kind::Method {
+        let read = method::read(unpacked(path)?);
+        let trace = read.with_context(|| path.display().to_string())?;
+        say_losses(path, &trace.losses);
+        trace
+    } else {
+        let trace = tracetee_trace::read_file(path)?;
+        say_losses(path, &trace.losses);
+        if trace.slice_count() == 0 {
+            bail!("{} has no slices of threads: there is nothing to profile", path.display());
+        }
+        MethodTrace::from_trace(&trace, false).0
+    };
+    if let Some(mapping) = mapping {
+        trace.change(|name| match mapping.apply(name) {
+            std::borrow::Cow::Owned(new) if new != name => Some(new),
+            _ => None,
+        });
+    }
+    Ok(trace)
+}
+
+fn say_mended(path: &Path, profile: &Profile) {
+    let name = path.display();
+    if profile.stray_ends > 0 {
+        say(&format!(
+            "{name}: {} ends of methods that were not open are not counted",
+            profile.stray_ends
+        ));
+    }
+    if profile.unclosed > 0 {
+        say(&format!(
+            "{name}: {} calls without an end are taken to end with what was around them",
+            profile.unclosed
+        ));
+    }
+}
+
+/// A picture through Graphviz; its text where there is none.
+fn graph(args: &DmtracedumpArgs, profile: &Profile, path: &Path) -> Result<()> {
+    let mut text = Vec::new();
+    profile::dot(profile, args.threshold, &mut text)?;
+    let mut dot = path.as_os_str().to_owned();
+    dot.push(".dot");
+    let dot = PathBuf::from(dot);
+    std::fs::write(&dot, &text).with_context(|| format!("cannot write {}", dot.display()))?;
+    match Command::new("dot").arg("-Tpng").arg("-o").arg(path).arg(&dot).status() {
+        Ok(status) if status.success() => {
+            if !args.keep {
+                std::fs::remove_file(&dot)
+                    .with_context(|| format!("cannot delete {}", dot.display()))?;
+            }
+            Ok(())
+        }
+        Ok(status) => anyhow::bail!("dot failed ({status}); its input is {}", dot.display()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            say(&format!(
+                "Graphviz (dot) is not installed: the graph is in {}, for `dot -Tpng -o {}`",
+                dot.display(),
+                path.display()
+            ));
+            Ok(())
+        }
+        Err(error) => Err(error).context("cannot run dot"),
+    }
+}

@@ -1,0 +1,116 @@
+//! `tracetee report`: of a collector's store, of one trace, of several.
+
+use crate::args::{ReportArgs, ReportFormat};
+use crate::input::mapping;
+use crate::terminal::{print, say};
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use tracetee_fleet::capture::read_file;
+use tracetee_fleet::database::Database;
+use tracetee_fleet::report::fleet::{Ask, FleetReport};
+use tracetee_fleet::report::html::{self, Captures};
+use tracetee_fleet::report::single::SingleReport;
+use tracetee_fleet::rows::{About, from_capture};
+use tracetee_jank::Options;
+use tracetee_server::tables_of;
+
+/// The trace travels in its report when it is no larger: a page of some 20 MB opens on a phone.
+const MAX_EMBEDDED_BYTES: usize = 16 << 20;
+
+/// Writes a report.
+pub(crate) fn report(args: &ReportArgs) -> Result<()> {
+    let text = match &*args.captures {
+        [] => of_store(args)?,
+        [one] => of_one(args, one)?,
+        several => of_several(args, several)?,
+    };
+    match &args.output {
+        None => print(&text),
+        Some(path) => {
+            std::fs::write(path, text)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn ask(args: &ReportArgs) -> Ask {
+    let compare = match args.compare.as_deref() {
+        Some([from, to]) => Some((from.clone(), to.clone())),
+        _ => None,
+    };
+    Ask { app: args.app.clone(), screen: args.screen.clone(), compare }
+}
+
+fn of_store(args: &ReportArgs) -> Result<String> {
+    let default = PathBuf::from("tracetee-store");
+    let store = args.store.as_ref().unwrap_or(&default);
+    let database = Database::read(&tables_of(store))?;
+    let report = FleetReport::from_database(&database, &ask(args))?;
+    // Links of a page on this machine lead into the store.
+    let at = std::fs::canonicalize(store).ok();
+    let at = at.map(|path| format!("file://{}/", path.display()));
+    let captures = at.as_deref().map_or(Captures::Nowhere, Captures::At);
+    written(args.format, &report, captures)
+}
+
+fn written(format: ReportFormat, report: &FleetReport, captures: Captures<'_>) -> Result<String> {
+    Ok(match format {
+        ReportFormat::Text => report.to_text(),
+        ReportFormat::Json => serde_json::to_string_pretty(report)? + "\n",
+        ReportFormat::Html => html::fleet(report, captures, None),
+        ReportFormat::Folded => report.to_folded(),
+    })
+}
+
+fn of_one(args: &ReportArgs, path: &Path) -> Result<String> {
+    if args.compare.is_some() || args.screen.is_some() || args.app.is_some() {
+        bail!("--app, --screen and --compare are for --store, or for several captures");
+    }
+    let mapping = mapping(args.mapping.as_deref())?;
+    let options = Options { pid: args.pid, mapping: mapping.as_ref(), ..Options::default() };
+    let capture = read_file(path, &options)?;
+    let report = SingleReport::from_capture(&capture);
+    Ok(match args.format {
+        ReportFormat::Text => report.to_text(),
+        ReportFormat::Json => serde_json::to_string_pretty(&report)? + "\n",
+        ReportFormat::Folded => report.to_folded(),
+        ReportFormat::Html => {
+            let bytes = std::fs::read(path).unwrap_or_default();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("trace");
+            let trace = (bytes.len() <= MAX_EMBEDDED_BYTES).then_some((name, &*bytes));
+            html::single(&report, trace)
+        }
+    })
+}
+
+fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<String> {
+    let mapping = mapping(args.mapping.as_deref())?;
+    let options = Options { pid: args.pid, mapping: mapping.as_ref(), ..Options::default() };
+    let mut database = Database::open(Path::new(":memory:"))?;
+    let mut read = 0;
+    for path in paths {
+        let capture = match read_file(path, &options) {
+            Ok(capture) => capture,
+            Err(error) => {
+                say(&format!("left out: {error}"));
+                continue;
+            }
+        };
+        let about = &capture.trace.about;
+        let id = about.get("id").and_then(serde_json::Value::as_str);
+        let about = About {
+            capture_id: id.map_or_else(|| path.display().to_string(), str::to_owned),
+            bytes: path.metadata().map_or(0, |metadata| metadata.len()),
+            raw_key: path.display().to_string(),
+            ..About::default()
+        };
+        database.insert(&[from_capture(&about, &capture.trace, &capture.analysis)])?;
+        read += 1;
+    }
+    if read == 0 {
+        bail!("none of the {} files is a trace", paths.len());
+    }
+    let report = FleetReport::from_database(&database, &ask(args))?;
+    written(args.format, &report, Captures::At(""))
+}

@@ -1,0 +1,121 @@
+//! `tracetee run`: a program under the agent, and its trace.
+//!
+//! The journey: [`program`] finds the program and says beforehand whether the agent can be loaded
+//! into it; [`session`] starts it with the library preloaded and a directory for the recorders'
+//! files, and waits for it; then the agent's own code turns those files into one trace, whatever
+//! way the processes ended; [`report`] says what it came to, or why there is none. With `--upload`,
+//! [`upload`] sends it.
+
+mod program;
+mod report;
+mod session;
+mod upload;
+
+use crate::EXIT_OWN_FAILURE;
+use crate::agent_library::TextOptions;
+use crate::args::RunArgs;
+use crate::terminal::say;
+use anyhow::{Context, Result};
+pub(crate) use report::{losses, why_empty};
+pub(crate) use session::{Ended, Session, Setup};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Exit statuses as env(1) has them.
+const EXIT_NOT_EXECUTABLE: u8 = 126;
+const EXIT_NOT_FOUND: u8 = 127;
+
+/// Runs the program and writes its trace. Returns the program's exit status.
+pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
+    let (name, arguments) = args.program.split_first().context("no program given")?;
+    let program = match program::find(name) {
+        Ok(program) => program,
+        Err(program::NotRunnable::NotFound) => {
+            say(&format!("{}: command not found", name.display()));
+            return Ok(ExitCode::from(EXIT_NOT_FOUND));
+        }
+        Err(program::NotRunnable::NotExecutable(reason)) => {
+            say(&format!("{}: {reason}", name.display()));
+            return Ok(ExitCode::from(EXIT_NOT_EXECUTABLE));
+        }
+    };
+    let output = match &args.output {
+        Some(path) => path.clone(),
+        None => PathBuf::from(program.path.file_name().unwrap_or_default())
+            .with_added_extension("ftrace.zst"),
+    };
+    let setup = Setup {
+        tags: args.tags.clone(),
+        pass_on: args.pass_on,
+        capacity_kb: args.capacity * 1024,
+        seconds: args.time,
+        show_progress: !args.quiet,
+    };
+    let options = TextOptions { catapult_only: args.catapult, precision: args.precision };
+
+    let upload = upload::Upload::new(args)?;
+    let session = Session::create(&output, &setup)?;
+    let mut child = match session.start(&program.path, name, arguments) {
+        Ok(child) => child,
+        Err(error) => {
+            say(&format!("{}: {error}", name.display()));
+            say(program.obstacle.as_deref().unwrap_or_default());
+            return Ok(ExitCode::from(EXIT_NOT_EXECUTABLE));
+        }
+    };
+    let write_trace = || trace_and_report(args, &session, options, &output, &program);
+    // With a time limit the trace is there as soon as the time is over, while the program runs on.
+    let at_limit = match child.wait_until_limit() {
+        None => {
+            let written = write_trace();
+            child.wait_for_end();
+            Some(written)
+        }
+        Some(_) => None,
+    };
+    let ended = child.wait_for_end();
+    let written = at_limit.unwrap_or_else(write_trace);
+    match (written, upload) {
+        (Ok(true), Some(upload)) => match upload.send(&output, &program.path) {
+            Ok(said) if !args.quiet => say(&said),
+            Ok(_) => {}
+            Err(error) => say(&format!("not uploaded: {error:#}")),
+        },
+        (Ok(_), _) => {}
+        (Err(error), _) => {
+            // The program's own outcome matters more to whoever called it.
+            say(&format!("error: {error:#}"));
+            if ended == Ended::Exited(0) {
+                return Ok(ExitCode::from(EXIT_OWN_FAILURE));
+            }
+        }
+    }
+    Ok(ended.exit_code())
+}
+
+/// Finds a program as a shell does.
+pub(crate) fn find(name: &OsStr) -> Result<program::Program> {
+    program::find(name).map_err(|reason| match reason {
+        program::NotRunnable::NotFound => anyhow::anyhow!("{}: command not found", name.display()),
+        program::NotRunnable::NotExecutable(reason) => {
+            anyhow::anyhow!("{}: {reason}", name.display())
+        }
+    })
+}
+
+/// `true`: there is a trace.
+fn trace_and_report(
+    args: &RunArgs,
+    session: &Session,
+    options: TextOptions,
+    output: &Path,
+    program: &program::Program,
+) -> Result<bool> {
+    let recovered = session.agent().recover(session.directory(), options, output)?;
+    let empty = recovered.summary.recorded() == 0;
+    if !args.quiet || empty {
+        say(&report::report(&recovered, output, program));
+    }
+    Ok(!empty)
+}

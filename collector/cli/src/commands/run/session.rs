@@ -1,0 +1,261 @@
+//! One run: the directory of the recorders' files, the environment, the child and its signals.
+//!
+//! Ctrl-C goes to the program as the terminal sends it; tracetee itself stays to write the trace.
+//! SIGTERM and SIGHUP that are sent to tracetee are passed on to the program.
+
+use crate::agent_library::Agent;
+use crate::args::PassOn;
+use crate::recovered;
+use anyhow::{Context, Result};
+use serde_json::json;
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::low_level::siginfo::{Cause, Sent};
+use std::ffi::{OsStr, OsString};
+use std::io::{IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// What the agents are told.
+#[derive(Debug, Clone)]
+pub(crate) struct Setup {
+    pub(crate) tags: Vec<String>,
+    pub(crate) pass_on: PassOn,
+    pub(crate) capacity_kb: u64,
+    pub(crate) seconds: Option<f64>,
+    pub(crate) show_progress: bool,
+}
+
+impl Setup {
+    fn limit(&self) -> Option<Duration> {
+        self.seconds.map(Duration::from_secs_f64)
+    }
+
+    /// The agents' configuration.
+    fn config(&self, directory: &Path) -> String {
+        json!({
+            "tags": self.tags,
+            "pass_on": self.pass_on,
+            "duration_ms": self.limit().map(|limit| limit.as_millis().max(1)),
+            "recorder": {
+                "capacity_kb": self.capacity_kb,
+                // Large blocks: each costs a system call that reserves its disk space.
+                "block_kb": 64,
+                "directory": directory,
+            },
+        })
+        .to_string()
+    }
+}
+
+/// A prepared run. Its directory goes when it is dropped.
+pub(crate) struct Session {
+    agent: Agent,
+    directory: TempDir,
+    config: String,
+    setup: Setup,
+}
+
+/// How the program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Exited(u8),
+    Signalled(u8),
+}
+
+impl Ended {
+    fn from_status(status: ExitStatus) -> Self {
+        let small = |number: i32| u8::try_from(number & 0xff).unwrap_or(u8::MAX);
+        match status.signal() {
+            Some(signal) => Self::Signalled(small(signal)),
+            None => Self::Exited(small(status.code().unwrap_or(0))),
+        }
+    }
+
+    /// As a shell reports it: 128 + n after signal n.
+    pub(crate) fn exit_code(self) -> ExitCode {
+        match self {
+            Self::Exited(code) => ExitCode::from(code),
+            Self::Signalled(signal) => ExitCode::from(signal.saturating_add(128)),
+        }
+    }
+}
+
+impl Session {
+    /// Makes the directory, beside the future trace, and checks that a trace can be written there.
+    pub(crate) fn create(output: &Path, setup: &Setup) -> Result<Self> {
+        let parent = match output.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let directory = tempfile::Builder::new()
+            .prefix(".tracetee-")
+            .tempdir_in(parent)
+            .with_context(|| format!("cannot write the trace to {}", parent.display()))?;
+        anyhow::ensure!(!output.is_dir(), "{} is a directory", output.display());
+        let agent = Agent::load()?;
+        let config = setup.config(&directory.path().canonicalize()?);
+        agent.check_config(&config)?;
+        Ok(Self { agent, directory, config, setup: setup.clone() })
+    }
+
+    pub(crate) fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Starts the program with the agent preloaded.
+    pub(crate) fn start(
+        &self,
+        path: &Path,
+        name: &OsStr,
+        arguments: &[OsString],
+    ) -> std::io::Result<Running<'_>> {
+        let mut preload = self.agent.path().as_os_str().to_owned();
+        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|list| !list.is_empty()) {
+            preload.push(":");
+            preload.push(others);
+        }
+        // Before the child starts, so that no signal finds us unprepared.
+        let signals = SignalsInfo::<WithOrigin>::new([SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
+        let child = Command::new(path)
+            .arg0(name)
+            .args(arguments)
+            .env("LD_PRELOAD", preload)
+            .env("TRACETEE_CONFIG", &self.config)
+            .spawn()?;
+        let started = Instant::now();
+        let limit = self.setup.limit();
+        let stop_forwarding = Arc::new(AtomicBool::new(false));
+        forward_signals(signals, child.id(), Arc::clone(&stop_forwarding));
+        Ok(Running { session: self, child, started, limit, ended: None, stop_forwarding })
+    }
+
+    /// Disk space of the recorders' files.
+    fn recorded_bytes(&self) -> u64 {
+        let entries = std::fs::read_dir(self.directory()).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.metadata().ok()).map(|file| file.blocks() * 512).sum()
+    }
+}
+
+impl Drop for Session {
+    /// Deletes the recorders' files; the directory goes after them. A script leaves hundreds, and some
+    /// filesystems wait for the disk before each is gone (8 ms): several threads wait at the same time.
+    fn drop(&mut self) {
+        let entries = std::fs::read_dir(self.directory()).into_iter().flatten().flatten();
+        let files: Vec<_> = entries.map(|entry| entry.path()).collect();
+        std::thread::scope(|scope| {
+            for some in files.chunks(files.len().div_ceil(DELETING_THREADS).max(1)) {
+                // What cannot be deleted here, the directory's own end tries again.
+                let delete = move || some.iter().for_each(|file| drop(std::fs::remove_file(file)));
+                let started = std::thread::Builder::new().spawn_scoped(scope, delete);
+                drop(started);
+            }
+        });
+    }
+}
+
+/// How many threads delete recorders' files.
+const DELETING_THREADS: usize = 8;
+
+/// The running program.
+pub(crate) struct Running<'a> {
+    session: &'a Session,
+    child: Child,
+    started: Instant,
+    limit: Option<Duration>,
+    ended: Option<Ended>,
+    stop_forwarding: Arc<AtomicBool>,
+}
+
+/// How often a running program is looked at.
+const POLL: Duration = Duration::from_millis(10);
+/// How often the progress line changes.
+const PROGRESS: Duration = Duration::from_millis(500);
+
+impl Running<'_> {
+    /// Waits for the program's end or the time limit; `None` at the limit.
+    pub(crate) fn wait_until_limit(&mut self) -> Option<Ended> {
+        self.wait(self.limit)
+    }
+
+    /// Waits for the program's end.
+    pub(crate) fn wait_for_end(&mut self) -> Ended {
+        self.wait(None).unwrap_or(Ended::Exited(0))
+    }
+
+    fn wait(&mut self, limit: Option<Duration>) -> Option<Ended> {
+        let progress = self.session.setup.show_progress && std::io::stderr().is_terminal();
+        let mut next_line = PROGRESS;
+        loop {
+            if let Some(ended) = self.ended {
+                return Some(ended);
+            }
+            match self.child.try_wait() {
+                Ok(None) => {}
+                Ok(Some(status)) => self.ended = Some(Ended::from_status(status)),
+                // The child is gone and somebody else took its status.
+                Err(_) => self.ended = Some(Ended::Exited(0)),
+            }
+            let elapsed = self.started.elapsed();
+            if progress && (elapsed >= next_line || self.ended.is_some()) {
+                show_progress(elapsed, self.session.recorded_bytes(), self.ended.is_some());
+                next_line = elapsed + PROGRESS;
+            }
+            if self.ended.is_none() {
+                if limit.is_some_and(|limit| elapsed >= limit) {
+                    return None;
+                }
+                std::thread::sleep(POLL);
+            }
+        }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.stop_forwarding.store(true, Ordering::Relaxed);
+    }
+}
+
+/// One line that rewrites itself; wiped at the end.
+fn show_progress(elapsed: Duration, recorded_bytes: u64, last: bool) {
+    let line = if last {
+        "\r\x1b[K".to_owned()
+    } else {
+        let size = recovered::bytes(recorded_bytes);
+        format!("\r\x1b[Ktracetee: {} s, recorders hold {size}", elapsed.as_secs())
+    };
+    let mut stderr = std::io::stderr();
+    let _ = stderr.write_all(line.as_bytes()).and_then(|()| stderr.flush());
+}
+
+/// Passes on what was sent to tracetee alone. What the terminal sends, the program got itself.
+fn forward_signals(mut signals: SignalsInfo<WithOrigin>, child: u32, stop: Arc<AtomicBool>) {
+    std::thread::spawn(move || {
+        for origin in signals.forever() {
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+            let sent_by_a_process = matches!(origin.cause, Cause::Sent(Sent::User | Sent::TKill));
+            if origin.signal != SIGCHLD
+                && sent_by_a_process
+                && let Ok(pid) = i32::try_from(child)
+            {
+                // SAFETY: the child is ours and not waited for as long as `stop` is false; a
+                // signal to it harms nobody else.
+                unsafe { libc::kill(pid, origin.signal) };
+            }
+        }
+    });
+}

@@ -1,0 +1,81 @@
+//! `tracetee rebuild`, `forget` and `tables`: work on the store of a collector.
+
+use crate::args::{ForgetArgs, RebuildArgs};
+use crate::terminal::{print, say};
+use anyhow::Result;
+use tracetee_server::{Forgotten, make_private, tables_of};
+#[cfg(feature = "parquet")]
+use {
+    crate::args::TablesArgs,
+    anyhow::{Context, bail},
+    std::collections::BTreeSet,
+    std::io::{BufRead, BufReader, Read},
+    tracetee_server::{list_keys, make_tables},
+};
+
+/// Rebuilds the tables.
+pub(crate) fn rebuild(args: &RebuildArgs) -> Result<()> {
+    make_private();
+    let rebuilt = tracetee_server::rebuild(&args.store)?;
+    if rebuilt.retried > 0 {
+        say(&format!("{} captures from quarantine were tried again", rebuilt.retried));
+    }
+    let tables = tables_of(&args.store);
+    print(&format!("{} captures and loss reports are in {}\n", rebuilt.indexed, tables.display()));
+    Ok(())
+}
+
+/// Deletes everything that a device has sent.
+pub(crate) fn forget(args: &ForgetArgs) -> Result<()> {
+    make_private();
+    let forgotten = tracetee_server::forget(&args.store, &args.install_id)?;
+    let Forgotten { captures, loss_reports, quarantined, unreadable, .. } = forgotten;
+    print(&format!(
+        "forgot {}: {captures} captures, {loss_reports} loss reports, {quarantined} bodies in quarantine\n",
+        args.install_id
+    ));
+    if unreadable > 0 {
+        say(&format!(
+            "{unreadable} files in {} could not be read and may be from this device; look at them by hand",
+            args.store.display()
+        ));
+    }
+    Ok(())
+}
+
+/// Makes Parquet tables, or lists keys.
+#[cfg(feature = "parquet")]
+pub(crate) fn tables(args: &TablesArgs) -> Result<()> {
+    if args.list {
+        for key in list_keys(&args.store, args.day.as_deref())? {
+            print(&format!("{key}\n"));
+        }
+        return Ok(());
+    }
+    let Some(keys) = &args.keys else { bail!("no keys to convert; pass --keys FILE, or --list") };
+    let from: Box<dyn Read> = if keys.as_os_str() == "-" {
+        Box::new(std::io::stdin())
+    } else {
+        let file = std::fs::File::open(keys);
+        Box::new(file.with_context(|| format!("cannot read {}", keys.display()))?)
+    };
+    let mut given = BTreeSet::new();
+    for line in BufReader::new(from).lines() {
+        let line = line.context("cannot read the keys")?;
+        if !line.trim().is_empty() {
+            given.insert(line.trim().to_owned());
+        }
+    }
+    let counts =
+        make_tables(&args.store, args.out.as_deref(), &given, args.batch, &mut |key, error| {
+            say(&format!("{key}: {error:#}"));
+        })?;
+    print(&format!(
+        "{} captures, {} loss reports: {} parts written, {} already there\n",
+        counts.captures, counts.loss_reports, counts.written, counts.existing
+    ));
+    if counts.failed > 0 {
+        bail!("{} of {} objects could not be converted", counts.failed, given.len());
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! Parts that a release of the program carries inside, built by `build.rs`; a debug build looks for the agent's
+//! library beside itself and has no sample app.
+
+use anyhow::{Result, bail};
+use std::borrow::Cow;
+
+/// The sample app of the demo and the stand-in libcutils that it calls.
+pub(crate) struct SampleApp {
+    pub(crate) program: &'static [u8],
+    pub(crate) libcutils: &'static [u8],
+}
+
+/// Bytes of the agent's library.
+#[cfg(embedded)]
+pub(crate) fn library() -> Result<Cow<'static, [u8]>> {
+    const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libtracetee.so"));
+    Ok(Cow::Borrowed(LIBRARY))
+}
+
+/// The sample app.
+#[cfg(embedded)]
+pub(crate) fn sample_app() -> Result<SampleApp> {
+    Ok(SampleApp {
+        program: include_bytes!(concat!(env!("OUT_DIR"), "/sample-app")),
+        libcutils: include_bytes!(concat!(env!("OUT_DIR"), "/libcutils.so")),
+    })
+}
+
+/// Bytes of the agent's library beside the program.
+#[cfg(not(embedded))]
+pub(crate) fn library() -> Result<Cow<'static, [u8]>> {
+    let path = std::env::current_exe()?.with_file_name("libtracetee.so");
+    match std::fs::read(&path) {
+        Ok(bytes) => Ok(Cow::Owned(bytes)),
+        Err(error) => bail!(
+            "cannot read {}: {error}; a debug build does not embed the agent. Build it with `cargo build --package \
+             tracetee-agent --features https`, or use a release build",
+            path.display()
+        ),
+    }
+}
+
+/// The sample app.
+#[cfg(not(embedded))]
+pub(crate) fn sample_app() -> Result<SampleApp> {
+    bail!("a debug build does not embed the sample app; run `cargo run --release -- demo`")
+}

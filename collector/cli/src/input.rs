@@ -1,0 +1,57 @@
+//! Traces that a command is given: their mapping, and what is said of how they were read.
+
+use crate::terminal::say;
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::io::BufRead;
+use std::path::Path;
+use tracetee_trace::{Error, Kind, Losses, Mapping};
+
+/// What obfuscated names were, of a file that was named.
+pub(crate) fn mapping(path: Option<&Path>) -> Result<Option<Mapping>> {
+    let Some(path) = path else { return Ok(None) };
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the mapping {}", path.display()))?;
+    let mapping = Mapping::parse(&text);
+    mapping.map(Some).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))
+}
+
+/// What a file unpacks to.
+pub(crate) fn unpacked(path: &Path) -> Result<Box<dyn BufRead>, Error> {
+    let in_file = |error| Error::File(path.to_owned(), Box::new(error));
+    let file = File::open(path).map_err(|error| in_file(Error::Io(error)))?;
+    tracetee_trace::open(file).map_err(in_file)
+}
+
+/// What kind of trace a file holds.
+pub(crate) fn kind(path: &Path) -> Result<Kind, Error> {
+    let in_file = |error| Error::File(path.to_owned(), Box::new(error));
+    Kind::sniff(&mut *unpacked(path)?).map_err(in_file)
+}
+
+/// Says what of a file could not be read.
+pub(crate) fn say_losses(path: &Path, losses: &Losses) {
+    let name = path.display();
+    if let Some((at, why)) = &losses.truncated {
+        say(&format!("{name}: read up to byte {at} of what is in it: {why}"));
+    }
+    if losses.bad_lines > 0 {
+        say(&format!("{name}: {} lines could not be read:", losses.bad_lines));
+        for bad in losses.shown.iter().take(5) {
+            say(&format!("  {}: {}: {:?}", bad.number, bad.why, bad.text));
+        }
+    }
+    for (count, what) in [
+        (losses.unmatched_ends, "ends of sections that did not begin in it"),
+        (losses.unclosed, "sections whose end is not in it"),
+        (losses.unmatched_async_ends, "ends of async sections that did not begin in it"),
+        (losses.unclosed_asyncs, "async sections whose end is not in it"),
+        (losses.out_of_order, "lines with a time before that of their thread's last one"),
+        (losses.overlapping, "slices that overlap others of their thread, cut"),
+        (losses.rounded, "values that are no whole numbers, rounded"),
+    ] {
+        if count > 0 {
+            say(&format!("{name}: {count} {what}"));
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Streams an upload to disk, validates it before it is published, and reads what is refused to its end: a
+//! client that is still sending would not see the answer.
+
+use super::rate::Pace;
+use crate::store::local_store::Incoming;
+use crate::store::validate::check_text;
+use axum::body::{Body, Bytes};
+use hmac_sha256::Hash;
+use std::fmt;
+use std::fs::File;
+use std::io::Write;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Context;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+
+/// Bytes of a capture as it is sent.
+pub(super) const MAX_BODY_BYTES: u64 = 256 << 20;
+/// How long nothing may come; and all of a small body.
+const SILENCE: Duration = Duration::from_secs(20);
+const SMALL_BODY_TIME: Duration = Duration::from_secs(60);
+/// Bytes of all bodies that are on their way: of disk, which nobody may fill with what is never whole.
+const MAX_INCOMING_BYTES: u64 = 16 << 30;
+/// Bytes that are read of who is nobody's: one who has a token may send a capture.
+pub(super) const STRANGERS_BYTES: u64 = 1 << 20;
+/// What is wrong with a body.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// It is longer than is allowed: than so many bytes.
+    TooLarge(u64),
+    /// It broke off.
+    Broken,
+    /// It comes too slowly.
+    TooSlow,
+    /// Its digest is another.
+    Digest,
+    /// It is no capture: why.
+    NoCapture(String),
+    /// Too much is on its way from everybody.
+    Busy,
+    /// Ours: the disk.
+    Disk(std::io::Error),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge(most) => write!(f, "the body has more than {most} bytes"),
+            Self::Broken => f.write_str("the body broke off"),
+            Self::TooSlow => f.write_str("the body comes too slowly"),
+            Self::Digest => f.write_str("the body is not what its Content-Digest says"),
+            Self::NoCapture(why) => write!(f, "no capture: {why}"),
+            Self::Busy => f.write_str("too much is on its way; come again"),
+            Self::Disk(error) => write!(f, "cannot be stored: {error}"),
+        }
+    }
+}
+
+/// Bytes of bodies that are on their way.
+#[derive(Debug, Default)]
+pub(super) struct Incomings(AtomicU64);
+
+/// A body's share of them, given back when it is dropped.
+struct Share<'a> {
+    of: &'a AtomicU64,
+    bytes: u64,
+}
+
+impl Share<'_> {
+    fn grow(&mut self, bytes: u64) -> Result<(), Refused> {
+        // ORDERING: Relaxed, here and below; a count.
+        let all = self.of.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.bytes += bytes;
+        if all > MAX_INCOMING_BYTES { Err(Refused::Busy) } else { Ok(()) }
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        self.of.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Streams a body into a file. `digest`: that of what it must be.
+pub(super) async fn stream(
+    body: &mut Body,
+    to: &Incoming,
+    digest: [u8; 32],
+    incomings: &Incomings,
+) -> Result<u64, Refused> {
+    let mut file = File::create(&to.path).map_err(Refused::Disk)?;
+    let (mut hash, mut bytes) = (Hash::new(), 0);
+    let mut share = Share { of: &incomings.0, bytes: 0 };
+    let mut pace = Pace::new(Instant::now());
+    while let Some(chunk) = paced(body, &mut pace).await? {
+        bytes += chunk.len() as u64;
+        share.grow(chunk.len() as u64)?;
+        if bytes > MAX_BODY_BYTES {
+            return Err(Refused::TooLarge(MAX_BODY_BYTES));
+        }
+        hash.update(&chunk);
+        file.write_all(&chunk).map_err(Refused::Disk)?;
+    }
+    if hash.finalize() == digest { Ok(bytes) } else { Err(Refused::Digest) }
+}
+
+/// Reads a small body, of `most` bytes, in the time that one has.
+pub(super) async fn small(body: &mut Body, most: usize) -> Result<Vec<u8>, Refused> {
+    let mut bytes = Vec::new();
+    let read = async {
+        let mut pace = Pace::new(Instant::now());
+        while let Some(chunk) = paced(body, &mut pace).await? {
+            if bytes.len() + chunk.len() > most {
+                return Err(Refused::TooLarge(most as u64));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(())
+    };
+    timeout(SMALL_BODY_TIME, read).await.map_err(|_| Refused::TooSlow)??;
+    Ok(bytes)
+}
+
+/// Reads up to `most` bytes of a body that is refused, and throws them away.
+pub(super) async fn drain(body: &mut Body, most: u64) {
+    let (mut bytes, mut pace) = (0, Pace::new(Instant::now()));
+    while let Ok(Some(chunk)) = paced(body, &mut pace).await {
+        bytes += chunk.len() as u64;
+        if bytes > most {
+            return;
+        }
+    }
+}
+
+async fn paced(body: &mut Body, pace: &mut Pace) -> Result<Option<Bytes>, Refused> {
+    let chunk = timeout(SILENCE, next_chunk(Pin::new(body))).await;
+    let Some(chunk) = chunk.map_err(|_| Refused::TooSlow)? else { return Ok(None) };
+    let chunk = chunk.map_err(|_| Refused::Broken)?;
+    if pace.takes(chunk.len(), Instant::now()) { Ok(Some(chunk)) } else { Err(Refused::TooSlow) }
+}
+
+/// The next piece of data.
+async fn next_chunk(mut body: Pin<&mut Body>) -> Option<Result<Bytes, axum::Error>> {
+    use axum::body::HttpBody as _;
+    loop {
+        let frame =
+            std::future::poll_fn(|context: &mut Context<'_>| body.as_mut().poll_frame(context));
+        match frame.await? {
+            Ok(frame) => match frame.into_data() {
+                Ok(data) => return Some(Ok(data)),
+                // Trailers: nothing that we ask for.
+                Err(_) => continue,
+            },
+            Err(error) => return Some(Err(error)),
+        }
+    }
+}
+
+/// Checks that the file is a capture. Blocks.
+pub(super) fn check(path: &std::path::Path, bytes: u64) -> Result<(), Refused> {
+    check_text(File::open(path).map_err(Refused::Disk)?, bytes).map_err(Refused::NoCapture)
+}

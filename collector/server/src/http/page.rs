@@ -1,0 +1,224 @@
+//! The page for people: the fleet's report, live, and each capture's.
+//!
+//! It has no login, so it answers on this machine only, only to who asks for this machine by name (a page
+//! elsewhere in the browser cannot read it by pointing a name of its own at 127.0.0.1), and not through a
+//! proxy, as far as one can be told from a browser: who has put a login in front takes those headers off.
+//! Reports are made by [`Maker`], beside what devices send.
+
+mod maker;
+
+use crate::store::indexer::limits;
+use crate::store::local_store::{about, sidecar_of};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, Query, Request, State};
+use axum::http::{HeaderMap, StatusCode, Version, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use maker::{Maker, What};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, LazyLock};
+use tracetee_fleet::Error;
+use tracetee_fleet::capture::read_file;
+use tracetee_fleet::object_keys::RawKey;
+use tracetee_fleet::report::html::{self, Captures};
+use tracetee_fleet::report::single::SingleReport;
+use tracetee_jank::Options;
+use uuid::Uuid;
+
+/// How often a page that is open asks anew, seconds.
+const LIVE_S: u32 = 5;
+
+/// What the page is made of.
+#[derive(Debug)]
+pub(crate) struct Page {
+    root: PathBuf,
+    maker: Maker,
+}
+
+type Shared = State<Arc<Page>>;
+
+impl Page {
+    /// Starts what makes the reports.
+    pub(crate) fn start(root: &std::path::Path) -> std::io::Result<Arc<Self>> {
+        Ok(Arc::new(Self { root: root.to_owned(), maker: Maker::start(root)? }))
+    }
+
+    /// Gives up what is being made, and makes no more.
+    pub(crate) fn stop(&self) {
+        self.maker.stop();
+    }
+
+    pub(crate) fn router(self: Arc<Self>) -> Router {
+        Router::new()
+            .route("/", get(fleet))
+            .route("/report.json", get(fleet_json))
+            .route("/captures/{id}", get(capture))
+            .layer(from_fn(this_machine))
+            .with_state(self)
+    }
+}
+
+/// What proxies say of themselves.
+const OF_PROXIES: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
+
+/// Whether an address's host, with a port or without, is this machine.
+fn is_this_machine(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name == "localhost"
+        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Whether somebody's browser on this machine asks, as far as can be told. A proxy that passes a request on
+/// with a Host of its own (nginx's plain `proxy_pass`) is known by its HTTP/1.0, by closing each
+/// connection, and by the page that the browser comes from.
+fn is_asked_here(version: Version, headers: &HeaderMap) -> bool {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let is_proxied = OF_PROXIES.iter().any(|name| headers.contains_key(*name))
+        || version < Version::HTTP_11
+        || text("connection").is_some_and(|of| of.eq_ignore_ascii_case("close"));
+    let comes_from = |name: &str| match headers.get(name) {
+        None => true,
+        Some(_) => {
+            let host = text(name).and_then(|of| of.split_once("://")?.1.split('/').next());
+            host.is_some_and(is_this_machine)
+        }
+    };
+    !is_proxied
+        && is_this_machine(text("host").unwrap_or_default())
+        && comes_from("origin")
+        && comes_from("referer")
+}
+
+async fn this_machine(request: Request, next: Next) -> Response {
+    if is_asked_here(request.version(), request.headers()) {
+        return next.run(request).await;
+    }
+    (StatusCode::FORBIDDEN, "this page is for a browser on this machine only\n").into_response()
+}
+
+fn refused(error: &Error) -> Response {
+    let text = format!("{error}\n");
+    match error {
+        Error::Missing(_) => (StatusCode::NOT_FOUND, text).into_response(),
+        Error::Busy => {
+            let later = [(header::RETRY_AFTER, "5")];
+            (StatusCode::SERVICE_UNAVAILABLE, later, "too many reports are asked for\n")
+                .into_response()
+        }
+        Error::Stopped(_) => (StatusCode::SERVICE_UNAVAILABLE, text).into_response(),
+        _ => (StatusCode::INTERNAL_SERVER_ERROR, text).into_response(),
+    }
+}
+
+async fn fleet(State(page): Shared, Query(what): Query<What>) -> Response {
+    let made = page.maker.make(move |reports, _| {
+        let report = reports.of(&what)?;
+        Ok(html::fleet(&report, Captures::At("captures/"), Some(LIVE_S)))
+    });
+    match made.await {
+        Ok(text) => as_html(text),
+        Err(error) => refused(&error),
+    }
+}
+
+async fn fleet_json(State(page): Shared, Query(what): Query<What>) -> Response {
+    let made = page.maker.make(move |reports, _| {
+        Ok(serde_json::to_string(&*reports.of(&what)?).unwrap_or_default())
+    });
+    match made.await {
+        Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
+        Err(error) => refused(&error),
+    }
+}
+
+/// `captures/ID`: its report; `captures/ID.ftrace.zst`: itself.
+async fn capture(State(page): Shared, Path(name): Path<String>) -> Response {
+    let (id, is_raw) = match name.strip_suffix(".ftrace.zst") {
+        Some(id) => (id.to_owned(), true),
+        None => (name, false),
+    };
+    let none = || Error::Missing("there is no such capture".to_owned());
+    let root = page.root.clone();
+    let made = page.maker.make(move |reports, is_unwanted: &Arc<AtomicBool>| {
+        let id = Uuid::try_parse(&id).map_err(|_| none())?;
+        let key = reports.database()?.raw_key(&id.to_string())?.ok_or_else(none)?;
+        let key = RawKey::parse(&key).ok_or_else(none)?;
+        let place = root.join(key.path());
+        let io = |error| Error::Io(place.clone(), error);
+        let bytes = std::fs::read(&place).map_err(io)?;
+        let file = format!("{id}.ftrace.zst");
+        if is_raw {
+            return Ok((file, bytes, None));
+        }
+        let watch = limits(is_unwanted).watch;
+        let mut capture = read_file(&place, &Options { watch, ..Options::default() })?;
+        // What came with it and is not in its text.
+        if sidecar_of(&place).exists() {
+            let mut meta = about(&root, &key).map_err(io)?.meta;
+            meta.append(&mut capture.trace.about);
+            capture.trace.about = meta;
+        }
+        let text = html::single(&SingleReport::from_capture(&capture), Some((&file, &bytes)));
+        Ok((file, Vec::new(), Some(text)))
+    });
+    match made.await {
+        Ok((.., Some(text))) => as_html(text),
+        Ok((file, bytes, None)) => {
+            let disposition = format!("attachment; filename=\"{file}\"");
+            let headers = [
+                (header::CONTENT_TYPE, "application/zstd".to_owned()),
+                (header::CONTENT_DISPOSITION, disposition),
+            ];
+            (headers, Body::from(bytes)).into_response()
+        }
+        Err(error) => refused(&error),
+    }
+}
+
+/// Its policy is the same for all pages.
+static POLICY: LazyLock<String> = LazyLock::new(html::policy);
+
+fn as_html(text: String) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "same-origin"),
+        (header::CONTENT_SECURITY_POLICY, &**POLICY),
+    ];
+    (headers, text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browser_here_is_answered_and_a_proxy_is_not() {
+        let asked = |version, list: &[(&'static str, &str)]| {
+            let headers = list.iter().map(|(name, value)| {
+                (header::HeaderName::from_static(name), value.parse().unwrap())
+            });
+            is_asked_here(version, &headers.collect())
+        };
+        let http = Version::HTTP_11;
+        let host = ("host", "127.0.0.1:8440");
+        assert!(asked(http, &[host]));
+        assert!(asked(http, &[("host", "[::1]:8440"), ("connection", "keep-alive")]));
+        assert!(asked(http, &[("host", "localhost"), ("referer", "http://localhost:8440/?a=b")]));
+        assert!(!asked(http, &[("host", "evil.example")]));
+        assert!(!asked(http, &[host, ("x-forwarded-for", "10.0.0.1")]));
+        // nginx's plain proxy_pass: Host is its upstream's.
+        assert!(!asked(Version::HTTP_10, &[host, ("connection", "close")]));
+        assert!(!asked(http, &[host, ("connection", "close")]));
+        assert!(!asked(http, &[host, ("referer", "https://reports.example/")]));
+        assert!(!asked(http, &[host, ("origin", "null")]));
+    }
+}

@@ -1,0 +1,248 @@
+//! The accept loop: HTTP/1.1, with TLS or without, on connections that have a place and a time.
+//!
+//! HTTP/2 is not spoken: no device asks for it, and a connection that stays open for many requests is one
+//! more thing to hold. Whoever sends no request's head in its time, does not read its answer, or sends on
+//! after it, is hung up on.
+
+use super::connections::{Connection, Connections};
+use axum::Router;
+use axum::body::Body;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+/// How long a request's head may take, a TLS handshake, and the wait for the next request.
+const HEAD: Duration = Duration::from_secs(20);
+/// Bytes of a request's head.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+/// How long nobody may read an answer.
+const UNREAD: Duration = Duration::from_secs(30);
+/// After an answer to a request that is not all here: how long, and how much more of it is read and thrown
+/// away. A connection that is closed at once loses the answer to who is still sending.
+const LINGER: Duration = Duration::from_secs(10);
+const LINGER_SILENCE: Duration = Duration::from_secs(2);
+const MAX_LINGER_BYTES: usize = 32 << 20;
+/// How long the loop waits when there is no descriptor left.
+const NO_DESCRIPTOR: Duration = Duration::from_millis(50);
+
+/// What a listener serves.
+pub(crate) struct Serving {
+    pub(crate) listener: TcpListener,
+    pub(crate) router: Router,
+    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) connections: Arc<Connections>,
+    /// Changes when it is to end.
+    pub(crate) ended: watch::Receiver<bool>,
+    /// Dropped with the last connection.
+    pub(crate) alive: mpsc::Sender<()>,
+}
+
+impl Serving {
+    /// Accepts until the end is said; connections end with their request.
+    pub(crate) async fn run(self) {
+        let mut ended = self.ended.clone();
+        let mut end = pin!(ended.changed());
+        loop {
+            let accepted = poll_fn(|context| {
+                if end.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(None);
+                }
+                self.listener.poll_accept(context).map(Some)
+            });
+            match accepted.await {
+                None => return,
+                Some(Ok((stream, peer))) => self.take(stream, peer),
+                // Out of descriptors, in spite of the reserve; or the peer is gone.
+                Some(Err(error)) if error.raw_os_error() == Some(libc::ECONNABORTED) => {}
+                Some(Err(_)) => sleep(NO_DESCRIPTOR).await,
+            }
+        }
+    }
+
+    fn take(&self, stream: TcpStream, peer: SocketAddr) {
+        let Some(connection) = self.connections.admit(peer.ip()) else { return };
+        let _ = stream.set_nodelay(true);
+        let (router, tls) = (self.router.clone(), self.tls.clone());
+        let (mut ended, alive) = (self.ended.clone(), self.alive.clone());
+        tokio::spawn(async move {
+            let _alive = alive;
+            let hang_up = connection.hang_up();
+            let mut hang_up = pin!(hang_up.notified());
+            let mut served = pin!(serve(Patient::new(stream), tls, router, connection, &mut ended));
+            poll_fn(|context| match hang_up.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => served.as_mut().poll(context),
+            })
+            .await;
+        });
+    }
+}
+
+async fn serve(
+    stream: Patient,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    connection: Connection,
+    ended: &mut watch::Receiver<bool>,
+) {
+    match tls {
+        None => speak(stream, router, connection, ended).await,
+        Some(tls) => {
+            if let Ok(Ok(stream)) = timeout(HEAD, tls.accept(stream)).await {
+                speak(stream, router, connection, ended).await;
+            }
+        }
+    }
+}
+
+async fn speak<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    router: Router,
+    connection: Connection,
+    ended: &mut watch::Receiver<bool>,
+) {
+    let router = TowerToHyperService::new(router);
+    let connection = &connection;
+    let service = service_fn(move |request: Request<Incoming>| {
+        connection.set_busy(true);
+        let answer = router.call(request.map(Body::new));
+        async move {
+            let answer = answer.await;
+            connection.set_busy(false);
+            answer
+        }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(MAX_HEAD_BYTES);
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut end = pin!(ended.changed());
+    let mut is_ending = false;
+    poll_fn(|context| {
+        if !is_ending && end.as_mut().poll(context).is_ready() {
+            is_ending = true;
+            served.as_mut().graceful_shutdown();
+        }
+        // How a peer has left is its own affair.
+        served.as_mut().poll(context).map(drop)
+    })
+    .await;
+}
+
+/// A stream whose peer must read what it is sent, and may finish what it sends.
+struct Patient {
+    stream: TcpStream,
+    /// Runs while a write waits.
+    unread: Option<Pin<Box<Sleep>>>,
+    linger: Option<Linger>,
+}
+
+struct Linger {
+    until: Instant,
+    silence: Pin<Box<Sleep>>,
+    left_bytes: usize,
+}
+
+impl Patient {
+    const fn new(stream: TcpStream) -> Self {
+        Self { stream, unread: None, linger: None }
+    }
+
+    /// A write that waits may do so for so long.
+    fn waits<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.unread = None;
+            return written;
+        }
+        let unread = self.unread.get_or_insert_with(|| Box::pin(sleep(UNREAD)));
+        ready!(unread.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for Patient {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Patient {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.waits(context, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.waits(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.waits(context, flushed)
+    }
+
+    /// Says that no more comes, then reads what the peer still sends, for a while.
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { stream, linger, .. } = &mut *self;
+        let linger = match linger {
+            Some(linger) => linger,
+            none => {
+                ready!(Pin::new(&mut *stream).poll_shutdown(context))?;
+                none.insert(Linger {
+                    until: Instant::now() + LINGER,
+                    silence: Box::pin(sleep(LINGER_SILENCE)),
+                    left_bytes: MAX_LINGER_BYTES,
+                })
+            }
+        };
+        let mut thrown_away = [0; 16 * 1024];
+        loop {
+            let mut buffer = ReadBuf::new(&mut thrown_away);
+            let Poll::Ready(read) = Pin::new(&mut *stream).poll_read(context, &mut buffer) else {
+                return linger.silence.as_mut().poll(context).map(Ok);
+            };
+            let count = buffer.filled().len();
+            linger.left_bytes = linger.left_bytes.saturating_sub(count);
+            let now = Instant::now();
+            if read.is_err() || count == 0 || linger.left_bytes == 0 || now >= linger.until {
+                return Poll::Ready(Ok(()));
+            }
+            linger.silence.as_mut().reset((now + LINGER_SILENCE).min(linger.until));
+        }
+    }
+}

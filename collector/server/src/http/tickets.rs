@@ -1,0 +1,108 @@
+//! Tickets: presigned addresses on S3, so that a capture's bytes go there and not through a collector.
+//!
+//! A ticket signs everything that goes with the object: that it is written only where there is none, its
+//! checksum, its metadata with the token's app. What comes is looked at by nobody before a converter does.
+
+use crate::store::local_store::{day_of, key_of, losses_path};
+use anyhow::{Context, Result, bail};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use rusty_s3::{Bucket, Credentials, S3Action, UrlStyle};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How long a ticket may be used: an upload over a slow line.
+const VALID: Duration = Duration::from_secs(15 * 60);
+/// Bytes of the metadata, as base64: S3 takes 2 KB with its name.
+const MAX_META_BYTES: usize = 1_900;
+
+/// Gives out tickets to a bucket.
+#[derive(Debug)]
+pub(crate) struct Tickets {
+    bucket: Bucket,
+    credentials: Credentials,
+    prefix: String,
+}
+
+impl Tickets {
+    /// Of `s3://BUCKET/PREFIX`, as the environment says who one is and where it is (`AWS_ACCESS_KEY_ID`,
+    /// `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT`). `None`: without keys
+    /// there none can be signed.
+    pub(crate) fn of(address: &str) -> Result<Option<Self>> {
+        let Some(rest) = address.strip_prefix("s3://") else { return Ok(None) };
+        let var = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let (Some(key), Some(secret)) = (var("AWS_ACCESS_KEY_ID"), var("AWS_SECRET_ACCESS_KEY"))
+        else {
+            return Ok(None);
+        };
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        let region = var("AWS_REGION").or_else(|| var("AWS_DEFAULT_REGION"));
+        let region = region.unwrap_or_else(|| "us-east-1".to_owned());
+        let (endpoint, style) = match var("AWS_ENDPOINT").or_else(|| var("AWS_ENDPOINT_URL")) {
+            Some(endpoint) => (endpoint, UrlStyle::Path),
+            None => (format!("https://s3.{region}.amazonaws.com"), UrlStyle::VirtualHost),
+        };
+        let endpoint = endpoint.parse().with_context(|| format!("{endpoint} is no address"))?;
+        let bucket = Bucket::new(endpoint, style, bucket.to_owned(), region)?;
+        let credentials = match var("AWS_SESSION_TOKEN") {
+            Some(token) => Credentials::new_with_token(key, secret, token),
+            None => Credentials::new(key, secret),
+        };
+        let prefix = prefix.trim_matches('/');
+        let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
+        Ok(Some(Self { bucket, credentials, prefix }))
+    }
+
+    /// The ticket for what is asked for: `{"kind", "id", "bytes", "sha256", "meta"}`. `app`: the token's.
+    pub(crate) fn give(&self, asked: &Value, app: Option<&str>, max_bytes: u64) -> Result<Value> {
+        let text = |name: &str| asked.get(name).and_then(Value::as_str).unwrap_or_default();
+        let id = Uuid::try_parse(text("id")).context("the id is no UUID")?;
+        if day_of(id).len() > "YYYY-MM-DD".len() {
+            bail!("the id is of a year after 9999");
+        }
+        let sha256 = text("sha256");
+        if STANDARD.decode(sha256).ok().is_none_or(|digest| digest.len() != 32) {
+            bail!("sha256 is no digest in base64");
+        }
+        let bytes = asked.get("bytes").and_then(Value::as_u64).context("bytes is no number")?;
+        if bytes > max_bytes {
+            bail!("more than {max_bytes} bytes");
+        }
+        let mut meta: Map<String, Value> = match text("meta") {
+            "" => Map::new(),
+            text => {
+                let json = URL_SAFE_NO_PAD.decode(text).context("meta is no base64")?;
+                serde_json::from_slice(&json).context("meta is no JSON object")?
+            }
+        };
+        if let Some(app) = app {
+            meta.insert("app".to_owned(), json!(app));
+        }
+        let path = match text("kind") {
+            "captures" => key_of(id, &meta).path(),
+            "losses" => losses_path(id),
+            _ => bail!("kind is neither captures nor losses"),
+        };
+        let meta = URL_SAFE_NO_PAD.encode(Value::Object(meta).to_string());
+        if meta.len() > MAX_META_BYTES {
+            bail!("meta has more than {MAX_META_BYTES} bytes");
+        }
+        let key = format!("{}{path}", self.prefix);
+        let mut put = self.bucket.put_object(Some(&self.credentials), &key);
+        let length = bytes.to_string();
+        let headers = [
+            ("content-length", &*length),
+            ("if-none-match", "*"),
+            ("x-amz-checksum-sha256", sha256),
+            ("x-amz-meta-tracetee", &meta),
+        ];
+        for (name, value) in headers {
+            put.headers_mut().insert(name, value);
+        }
+        let url = put.sign(VALID).to_string();
+        let headers: Map<String, Value> =
+            headers.into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect();
+        Ok(json!({"url": url, "headers": headers}))
+    }
+}

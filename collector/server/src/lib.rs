@@ -1,0 +1,24 @@
+//! The collector: receives captures and loss reports over HTTP, serves the remote configuration, stores and indexes
+//! what comes, and applies retention.
+//!
+//! The journey of a capture: `http/serve.rs` accepts the connection, if `http/connections.rs` has a place for it;
+//! the routes in `http` ask `http/tokens.rs` which app sends; `http/ingest.rs` streams the body to a file and checks
+//! it; `store/storage.rs` stores it once, and `store/indexer.rs` makes rows of it. People read the report in
+//! `http/page.rs`. What a client says becomes part of a path only as a UUID, and as the encoded names of app and
+//! version.
+//!
+//! This crate knows nothing of the command line: it logs through `tracing`, and the program decides where to.
+
+mod http;
+mod server;
+mod store;
+
+pub use http::StoredCapture;
+pub use http::connections::Limits;
+pub use http::tls::read as read_tls;
+pub use http::tokens::{Tokens, first as first_token};
+pub use server::{Options, Server, StoreLocation};
+#[cfg(feature = "parquet")]
+pub use store::parquet_tables::{TableCounts, list_keys, make_tables};
+pub use store::retention::{Forgotten, Rebuilt, Retention, forget, rebuild};
+pub use store::{make_private, tables_of};

@@ -1,0 +1,282 @@
+//! A running collector: its listeners, its runtime, and the thread that applies retention.
+//!
+//! `tracetee collect` and `tracetee demo` start one with [`Server::start`] and end it with [`Server::stop`].
+
+use crate::http::connections::{Connections, Limits};
+use crate::http::page::Page;
+use crate::http::serve::Serving;
+#[cfg(feature = "cloud")]
+use crate::http::tickets::Tickets;
+use crate::http::tokens::Tokens;
+use crate::http::{self, Collector, StoredCapture};
+use crate::store::indexer::Indexer;
+use crate::store::local_store::LocalStore;
+use crate::store::retention::{self, Retention};
+use crate::store::storage::Storage;
+use crate::store::tables_of;
+use anyhow::{Context, Result, bail};
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+use tokio::runtime::Runtime;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+/// How long requests that are under way may take when the server stops.
+const LAST_REQUESTS: Duration = Duration::from_secs(30);
+/// How long blocking work of the runtime may take after that.
+const LAST_WORK: Duration = Duration::from_secs(5);
+/// How often the server looks for captures that are not indexed yet.
+const MAINTENANCE_EVERY: Duration = Duration::from_secs(10);
+const RETENTION_EVERY: Duration = Duration::from_secs(3600);
+
+/// Options of a server.
+pub struct Options<'a> {
+    /// Where captures are stored.
+    pub store: StoreLocation<'a>,
+    /// File of the remote configuration to serve.
+    pub config: Option<PathBuf>,
+    /// Clients that may send; `None` admits all.
+    pub tokens: Option<Tokens>,
+    /// TLS for devices; `None` is plain HTTP.
+    pub tls: Option<TlsAcceptor>,
+    /// Address of the report page; `None` serves it where devices send to, if that is a loopback address without
+    /// tokens.
+    pub page: Option<SocketAddr>,
+    /// How much is kept.
+    pub retention: Retention,
+    /// How many connections may be open.
+    pub limits: Limits,
+}
+
+impl<'a> Options<'a> {
+    /// Stores all captures in a directory, without authentication or TLS.
+    #[must_use]
+    pub fn local(store: &'a Path) -> Self {
+        let retention = Retention::default();
+        let store = StoreLocation::Directory(store);
+        let limits = Limits::resolve(None, None);
+        Self { store, config: None, tokens: None, tls: None, page: None, retention, limits }
+    }
+}
+
+/// Location of a store.
+#[derive(Debug, Clone, Copy)]
+pub enum StoreLocation<'a> {
+    /// A directory.
+    Directory(&'a Path),
+    /// URL of an object store.
+    Objects(&'a str),
+}
+
+impl<'a> StoreLocation<'a> {
+    /// Parses a directory, a `file://` URL or the URL of an object store.
+    #[must_use]
+    pub fn parse(text: &'a str) -> Self {
+        match text.strip_prefix("file://") {
+            Some(path) => Self::Directory(Path::new(path)),
+            None if text.contains("://") => Self::Objects(text),
+            None => Self::Directory(Path::new(text)),
+        }
+    }
+
+    const fn directory(self) -> Option<&'a Path> {
+        match self {
+            Self::Directory(path) => Some(path),
+            Self::Objects(_) => None,
+        }
+    }
+
+    fn open(self) -> Result<Storage> {
+        match self {
+            Self::Directory(path) => {
+                let store = LocalStore::open(path)?;
+                let indexer = Indexer::start(path, &tables_of(path))?;
+                Ok(Storage::Local { store: Box::new(store), indexer })
+            }
+            #[cfg(feature = "parquet")]
+            Self::Objects(address) => Ok(Storage::Objects {
+                objects: crate::store::objects::Objects::open(address)?,
+                incoming: tempfile::tempdir().context("no temporary directory")?,
+                next: std::sync::atomic::AtomicU64::new(0),
+            }),
+            #[cfg(not(feature = "parquet"))]
+            Self::Objects(address) => {
+                bail!("{address}: this program was built without the feature \"cloud\"")
+            }
+        }
+    }
+
+    #[cfg(feature = "cloud")]
+    fn tickets(self) -> Result<Option<Tickets>> {
+        match self {
+            Self::Directory(_) => Ok(None),
+            Self::Objects(address) => Tickets::of(address),
+        }
+    }
+}
+
+/// A running server, on threads of its own.
+#[derive(Debug)]
+pub struct Server {
+    /// Address that devices send to.
+    pub address: SocketAddr,
+    /// Address of the report page.
+    pub page: Option<SocketAddr>,
+    runtime: Runtime,
+    /// Asks all connections to end; `connections` closes when the last one has.
+    end: watch::Sender<bool>,
+    connections: mpsc::Receiver<()>,
+    shown: Option<Arc<Page>>,
+    collector: Arc<Collector>,
+    maintenance: (Sender<()>, std::thread::JoinHandle<()>),
+}
+
+impl Server {
+    /// Starts a server.
+    ///
+    /// # Errors
+    /// When the address is taken, the store cannot be opened or is in use, or the configuration is unreadable.
+    pub fn start(listen: SocketAddr, options: Options<'_>) -> Result<Self> {
+        if let Some(config) = &options.config {
+            std::fs::metadata(config)
+                .with_context(|| format!("cannot read the configuration {}", config.display()))?;
+        }
+        let (listener, address) = listen_on(listen)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        // With tokens there may be a proxy in front, through which the whole world comes from this machine.
+        let is_open = options.tokens.is_none();
+        let storage = options.store.open()?;
+        let collector = Arc::new(Collector::new(
+            storage,
+            options.tokens,
+            options.config,
+            #[cfg(feature = "cloud")]
+            options.store.tickets()?,
+        ));
+        let page = match options.store.directory() {
+            Some(root) => Some(Page::start(root)?),
+            None if options.page.is_some() => bail!(
+                "--page: there are no tables beside an object store; report over what `tracetee tables` makes"
+            ),
+            None => None,
+        };
+        let connections = Connections::new(options.limits);
+        let mut router = http::router(Arc::clone(&collector), Arc::clone(&connections));
+        let (end, ended) = watch::channel(false);
+        let (alive, all) = mpsc::channel(1);
+        let serve = |listener: TcpListener, router, tls, connections: &Arc<Connections>| {
+            let _inside = runtime.enter();
+            let serving = Serving {
+                listener: tokio::net::TcpListener::from_std(listener)?,
+                router,
+                tls,
+                connections: Arc::clone(connections),
+                ended: ended.clone(),
+                alive: alive.clone(),
+            };
+            drop(runtime.spawn(serving.run()));
+            Ok::<_, std::io::Error>(())
+        };
+        let mut page_at = None;
+        if let (Some(at), Some(page)) = (options.page, &page) {
+            let (listener, at) = listen_on(at)?;
+            page_at = Some(at);
+            // Devices do not take people's places.
+            let people = Connections::new(Limits { all: 64, of_peer: 64, of_this_machine: 64 });
+            serve(listener, Arc::clone(page).router(), None, &people)?;
+        } else if let Some(page) = page.as_ref().filter(|_| listen.ip().is_loopback() && is_open) {
+            page_at = Some(address);
+            router = router.merge(Arc::clone(page).router());
+        }
+        serve(listener, router, options.tls, &connections)?;
+        drop(alive);
+        let root = options.store.directory().map(Path::to_owned);
+        let maintenance = maintain(Arc::clone(&collector), root, options.retention)?;
+        let connections = all;
+        Ok(Self {
+            address,
+            page: page_at,
+            runtime,
+            end,
+            connections,
+            shown: page,
+            collector,
+            maintenance,
+        })
+    }
+
+    /// Captures stored by this server, oldest first, the first 1,000.
+    #[must_use]
+    pub fn captures(&self) -> Vec<StoredCapture> {
+        self.collector.taken()
+    }
+
+    /// Waits until all captures received so far are indexed.
+    pub fn settle(&self) {
+        self.collector.storage().indexer().into_iter().for_each(Indexer::settle);
+    }
+
+    /// Stops the server after it has answered the requests in flight.
+    pub fn stop(self) {
+        let Self { runtime, end: ended, mut connections, shown, collector, maintenance, .. } = self;
+        let (end, maintenance) = maintenance;
+        // A report that is being made is given up.
+        shown.iter().for_each(|page| page.stop());
+        let _ = ended.send(true);
+        let _ = runtime.block_on(async { timeout(LAST_REQUESTS, connections.recv()).await });
+        drop(end);
+        let _ = maintenance.join();
+        runtime.shutdown_timeout(LAST_WORK);
+        // Somebody who still has it is not waited for: what is not in the tables comes at the next start.
+        if let Some(collector) = Arc::into_inner(collector) {
+            collector.into_storage().stop();
+        }
+    }
+}
+
+fn listen_on(listen: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
+    let listener =
+        TcpListener::bind(listen).with_context(|| format!("cannot listen on {listen}"))?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
+
+/// Applies retention and indexes captures that the indexer had no room for, until the sender is dropped.
+fn maintain(
+    collector: Arc<Collector>,
+    root: Option<PathBuf>,
+    retention: Retention,
+) -> Result<(Sender<()>, std::thread::JoinHandle<()>)> {
+    let (end, ended) = bounded(0);
+    let thread = std::thread::Builder::new().name("maintenance".to_owned()).spawn(move || {
+        let mut retained: Option<Instant> = None;
+        loop {
+            let (Some(root), Some(indexer)) = (&root, collector.storage().indexer()) else {
+                return;
+            };
+            if retained.is_none_or(|at| at.elapsed() >= RETENTION_EVERY) {
+                retained = Some(Instant::now());
+                match retention::apply(root, retention, SystemTime::now()) {
+                    Ok(0) => {}
+                    Ok(captures) => tracing::info!(captures, "retention deleted captures"),
+                    Err(error) => tracing::error!("retention failed: {error:#}"),
+                }
+            }
+            if indexer.has_missed()
+                && indexer.waiting() == 0
+                && let Err(error) = indexer.catch_up()
+            {
+                tracing::error!("cannot look for captures that are not indexed: {error:#}");
+            }
+            if ended.recv_timeout(MAINTENANCE_EVERY) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+        }
+    })?;
+    Ok((end, thread))
+}

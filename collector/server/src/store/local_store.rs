@@ -1,0 +1,402 @@
+//! The directory that captures are kept in: each once, whatever comes when.
+//!
+//! A capture lies where [`RawKey`] says, with `ID.json`, its metadata, beside it; loss reports in
+//! `losses/v1/dt=DAY/ID.json`; `quarantine/` holds what was no capture, or could not be analysed, each with
+//! its reason; `incoming/` what is on its way. `ids/dt=DAY/ID` leads to the capture of an id, so that an id is
+//! one capture whatever app and version it comes with again; a link that leads nowhere is none. A file gets
+//! its place by a link that fails where there is one, so that two that come at once are one. One collector
+//! has the directory at a time (`lock`).
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Map, Value};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use tracetee_fleet::object_keys::RawKey;
+use tracetee_fleet::rows::{About, UNKNOWN, version_of};
+use uuid::Uuid;
+
+/// What is no capture and is not kept any longer.
+const MAX_QUARANTINED: usize = 1000;
+
+/// The directory.
+#[derive(Debug)]
+pub(crate) struct LocalStore {
+    root: PathBuf,
+    next: AtomicU64,
+    quarantined: AtomicU64,
+    /// By a digit of the id: held while a capture gets its place.
+    placing: [Mutex<()>; 64],
+    /// Held as long as this is.
+    lock: File,
+}
+
+/// A file on its way; it goes when this is dropped before it has its place.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    pub(crate) path: PathBuf,
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl LocalStore {
+    /// Opens it, makes it if need be. What was on its way when the last one ended goes.
+    pub(crate) fn open(root: &Path) -> Result<Self> {
+        for directory in ["raw/v1", "losses/v1", "quarantine", "incoming"] {
+            let path = root.join(directory);
+            fs::create_dir_all(&path)
+                .with_context(|| format!("cannot create {}", path.display()))?;
+        }
+        let lock = lock(root)?;
+        index(root)?;
+        for entry in fs::read_dir(root.join("incoming"))?.flatten() {
+            let _ = fs::remove_file(entry.path());
+        }
+        let quarantined = fs::read_dir(root.join("quarantine"))?.count() as u64 / 2;
+        Ok(Self {
+            root: root.to_owned(),
+            next: AtomicU64::new(0),
+            quarantined: AtomicU64::new(quarantined),
+            placing: std::array::from_fn(|_| Mutex::new(())),
+            lock,
+        })
+    }
+
+    /// Whether the directory is still the one that was opened, and takes what is written.
+    pub(crate) fn probe(&self) -> io::Result<()> {
+        /// More than what a file system keeps beside a file's name.
+        const BYTES: usize = 64 * 1024;
+        self.check_lock()?;
+        let incoming = self.incoming();
+        fs::write(&incoming.path, vec![0; BYTES])
+    }
+
+    /// A store that was deleted, or moved and made anew by another one, keeps nothing.
+    fn check_lock(&self) -> io::Result<()> {
+        let there = fs::metadata(self.root.join("lock"))?;
+        let ours = self.lock.metadata()?;
+        if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) {
+            return Ok(());
+        }
+        Err(io::Error::other("the store was deleted or replaced; start the collector again"))
+    }
+
+    /// A name for what is on its way.
+    pub(crate) fn incoming(&self) -> Incoming {
+        // ORDERING: Relaxed; a number that nobody else has.
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", std::process::id());
+        Incoming { path: self.root.join("incoming").join(name) }
+    }
+
+    /// Whether a capture of this id is there, of whatever app and version, or was set aside.
+    pub(crate) fn has(&self, key: &RawKey) -> bool {
+        self.root.join(key.path()).exists()
+            || id_path(&self.root, key).exists()
+            || self.was_set_aside(key)
+    }
+
+    fn was_set_aside(&self, key: &RawKey) -> bool {
+        // Mostly there is no such file. One without a key was never kept, and may come again.
+        let about = fs::read(self.root.join("quarantine").join(format!("{}.json", key.id)));
+        let about = about.ok().and_then(|json| serde_json::from_slice::<Value>(&json).ok());
+        about.is_some_and(|about| about.get("raw_key").is_some())
+    }
+
+    /// Gives a whole capture its place. `None`: another one has it.
+    pub(crate) fn keep(
+        &self,
+        key: &RawKey,
+        incoming: &Incoming,
+        meta: &Value,
+    ) -> io::Result<Option<PathBuf>> {
+        self.check_lock()?;
+        let digit = key.id.bytes().fold(0_usize, |sum, byte| sum.wrapping_add(byte.into()));
+        let lock = self.placing.get(digit % self.placing.len());
+        let _placing = lock.map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner));
+        if self.has(key) {
+            return Ok(None);
+        }
+        let place = self.root.join(key.path());
+        let sidecar = self.incoming();
+        fs::write(&sidecar.path, meta.to_string())?;
+        let directory = make_parent(&place)?;
+        // The link of its id leads nowhere until it has its place, and its metadata is there before it:
+        // whatever ends this in between, the capture may come again.
+        enter(&self.root, key)?;
+        link(&sidecar.path, &sidecar_of(&place))?;
+        let kept = link(&incoming.path, &place)?;
+        File::open(directory)?.sync_all()?;
+        Ok(kept.then_some(place))
+    }
+
+    /// Gives a loss report its place. `None`: it is there.
+    pub(crate) fn keep_losses(&self, id: Uuid, incoming: &Incoming) -> io::Result<Option<PathBuf>> {
+        let place = self.root.join(losses_path(id));
+        let directory = make_parent(&place)?;
+        let kept = link(&incoming.path, &place)?;
+        File::open(directory)?.sync_all()?;
+        Ok(kept.then_some(place))
+    }
+
+    /// Sets aside what was no capture, with the reason. The last one of an id is enough to see what is
+    /// wrong, and a thousand ids are.
+    pub(crate) fn quarantine(&self, id: Uuid, incoming: &Incoming, reason: &str, meta: &Value) {
+        // ORDERING: Relaxed; a count.
+        let count = self.quarantined.fetch_add(1, Ordering::Relaxed);
+        let directory = self.root.join("quarantine");
+        if count >= MAX_QUARANTINED as u64 {
+            return;
+        }
+        let _ = fs::rename(&incoming.path, directory.join(format!("{id}.body")));
+        let about = serde_json::json!({"reason": reason, "meta": meta});
+        let _ = fs::write(directory.join(format!("{id}.json")), about.to_string());
+    }
+}
+
+/// The link of an id.
+fn id_path(root: &Path, key: &RawKey) -> PathBuf {
+    root.join("ids").join(format!("dt={}", key.day)).join(&key.id)
+}
+
+/// Has the id lead to the capture.
+fn enter(root: &Path, key: &RawKey) -> io::Result<()> {
+    let link = id_path(root, key);
+    make_parent(&link)?;
+    let to = Path::new("../..").join(key.path());
+    match symlink(&to, &link) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            // It leads nowhere: of a capture that was deleted.
+            fs::remove_file(&link)?;
+            symlink(&to, &link)
+        }
+        made => made,
+    }
+}
+
+/// Takes the link of an id away, if it leads nowhere.
+pub(crate) fn leave(root: &Path, key: &RawKey) {
+    let link = id_path(root, key);
+    if !link.exists() {
+        let _ = fs::remove_file(link);
+    }
+}
+
+/// Makes the links of a store that has none: of an earlier version.
+fn index(root: &Path) -> Result<()> {
+    if root.join("ids").exists() {
+        return Ok(());
+    }
+    let making = root.join("incoming/ids");
+    let _ = fs::remove_dir_all(&making);
+    fs::create_dir_all(&making)?;
+    walk(&root.join("raw"), &mut |path| {
+        let Some(key) = path.to_str().and_then(RawKey::parse) else { return };
+        let of_day = making.join(format!("dt={}", key.day));
+        let _ = fs::create_dir_all(&of_day);
+        // Of several of one id the first one counts.
+        let _ = symlink(Path::new("../..").join(key.path()), of_day.join(&key.id));
+    })?;
+    fs::rename(&making, root.join("ids")).context("cannot create the index of ids")
+}
+
+/// Sets a capture aside of which no rows can be made, with the reason.
+pub(crate) fn set_aside(root: &Path, key: &RawKey, reason: &str) -> io::Result<()> {
+    let place = root.join(key.path());
+    let meta = about(root, key)?.meta;
+    let about = serde_json::json!({"reason": reason, "meta": meta, "raw_key": key.path()});
+    let quarantine = root.join("quarantine");
+    // The reason first: a body without one would be nobody's.
+    fs::write(quarantine.join(format!("{}.json", key.id)), about.to_string())?;
+    fs::rename(&place, quarantine.join(format!("{}.body", key.id)))?;
+    let _ = fs::remove_file(sidecar_of(&place));
+    leave(root, key);
+    Ok(())
+}
+
+/// Gives captures back their places that were set aside because no rows could be made of them: another
+/// version of this program may make some.
+pub(crate) fn readmit(root: &Path) -> io::Result<u64> {
+    let mut count = 0;
+    let quarantine = root.join("quarantine");
+    if !quarantine.exists() {
+        return Ok(0);
+    }
+    walk(&quarantine, &mut |path| {
+        let about = fs::read(path).ok();
+        let about = about.and_then(|json| serde_json::from_slice::<Value>(&json).ok());
+        let Some(about) = about else { return };
+        let key = about.get("raw_key").and_then(Value::as_str).and_then(RawKey::parse);
+        let (Some(key), Some(meta)) = (key, about.get("meta")) else { return };
+        let place = root.join(key.path());
+        let put_back = || -> io::Result<()> {
+            make_parent(&place)?;
+            enter(root, &key)?;
+            fs::write(sidecar_of(&place), meta.to_string())?;
+            fs::rename(path.with_extension("body"), &place)?;
+            fs::remove_file(path)
+        };
+        count += u64::from(put_back().is_ok());
+    })?;
+    Ok(count)
+}
+
+/// Takes the store for oneself.
+pub(crate) fn lock(root: &Path) -> Result<File> {
+    let path = root.join("lock");
+    let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            bail!("a collector works on {}; end it first", root.display())
+        }
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock {}", path.display()))
+        }
+    }
+}
+
+fn make_parent(place: &Path) -> io::Result<&Path> {
+    let directory = place.parent().unwrap_or(place);
+    fs::create_dir_all(directory)?;
+    Ok(directory)
+}
+
+/// Whether it has the place now; `false`: another one has it.
+fn link(from: &Path, to: &Path) -> io::Result<bool> {
+    File::open(from)?.sync_data()?;
+    match fs::hard_link(from, to) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// `ID.json` beside `ID.ftrace.zst`.
+pub(crate) fn sidecar_of(place: &Path) -> PathBuf {
+    place.with_extension("").with_extension("json")
+}
+
+/// Where a loss report lies, below the store's root.
+pub(crate) fn losses_path(id: Uuid) -> String {
+    format!("losses/v1/dt={}/{id}.json", day_of(id))
+}
+
+/// Where a capture lies of which this is known.
+pub(crate) fn key_of(id: Uuid, meta: &Map<String, Value>) -> RawKey {
+    let app = meta.get("app").and_then(Value::as_str).filter(|app| !app.is_empty());
+    RawKey {
+        app: app.unwrap_or(UNKNOWN).to_owned(),
+        day: day_of(id),
+        ver: version_of(meta),
+        id: id.to_string(),
+    }
+}
+
+/// What is known of a capture besides its text: its key, its size and what lies beside it.
+pub(crate) fn about(root: &Path, key: &RawKey) -> io::Result<About> {
+    let raw_key = key.path();
+    let place = root.join(&raw_key);
+    let bytes = place.metadata()?.len();
+    let meta = fs::read(sidecar_of(&place)).ok();
+    let meta = meta.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default();
+    let known = (key.app != UNKNOWN).then(|| key.app.clone());
+    let capture_id = key.id.clone();
+    Ok(About { capture_id, app: known, day: key.day.clone(), meta, bytes, raw_key })
+}
+
+/// The files below a directory, in the order of their paths.
+pub(crate) fn walk(directory: &Path, each: &mut dyn FnMut(&Path)) -> io::Result<()> {
+    let mut entries: Vec<_> = fs::read_dir(directory)?.collect::<io::Result<_>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        if entry.file_type()?.is_dir() {
+            walk(&entry.path(), each)?;
+        } else {
+            each(&entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// The day in an id of version 7, UTC; another id has the first of all days.
+pub(crate) fn day_of(id: Uuid) -> String {
+    let seconds = id.get_timestamp().map_or(0, |time| time.to_unix().0);
+    day(i64::try_from(seconds / 86_400).unwrap_or(0))
+}
+
+/// So many days after 1970-01-01, YYYY-MM-DD (Howard Hinnant's `civil_from_days`).
+pub(crate) fn day(days: i64) -> String {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let of_era = days.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_id_has_the_day_that_it_was_made_on() {
+        let id = |ms| uuid::Builder::from_unix_timestamp_millis(ms, &[7; 10]).into_uuid();
+        for (ms, day) in [
+            (0, "1970-01-01"),
+            (951_782_399_999, "2000-02-28"),
+            (951_782_400_000, "2000-02-29"),
+            (1_735_689_599_999, "2024-12-31"),
+            (1_795_252_596_629, "2026-11-21"),
+        ] {
+            assert_eq!(day_of(id(ms)), day);
+        }
+        assert_eq!(day_of(Uuid::nil()), "1970-01-01");
+    }
+
+    #[test]
+    fn a_capture_is_kept_once_and_its_metadata_with_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = LocalStore::open(directory.path()).unwrap();
+        let meta = json!({"app": "com.example", "version_name": "1.2/3"});
+        let key = key_of(Uuid::nil(), meta.as_object().unwrap());
+        assert_eq!(
+            key.path(),
+            format!("raw/v1/app=com.example/dt=1970-01-01/ver=1.2!2F3/{}.ftrace.zst", Uuid::nil())
+        );
+        let keep = |text: &str| {
+            let incoming = store.incoming();
+            fs::write(&incoming.path, text).unwrap();
+            store.keep(&key, &incoming, &json!({"of": text})).unwrap()
+        };
+        assert!(!store.has(&key));
+        let place = keep("first").unwrap();
+        assert_eq!(keep("second"), None);
+        assert_eq!(fs::read_to_string(&place).unwrap(), "first");
+        assert_eq!(fs::read_to_string(sidecar_of(&place)).unwrap(), "{\"of\":\"first\"}");
+        assert_eq!(fs::read_dir(directory.path().join("incoming")).unwrap().count(), 0);
+        assert!(store.has(&key));
+        let about = about(directory.path(), &key).unwrap();
+        assert_eq!((about.bytes, about.meta["of"].as_str()), (5, Some("first")));
+    }
+
+    #[test]
+    fn two_collectors_do_not_share_a_store() {
+        let directory = tempfile::tempdir().unwrap();
+        let _first = LocalStore::open(directory.path()).unwrap();
+        let error = LocalStore::open(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("a collector works on"), "{error}");
+    }
+}

@@ -1,0 +1,31 @@
+//! Where captures are kept, and the tables made of them.
+//!
+//! [`storage`] is the one place that receives from HTTP: a [`local_store`], which keeps each capture once, or
+//! [`objects`] on an object store. [`indexer`] makes rows of what a local store receives, beside what serves, and
+//! `attempts` knows which analyses were interrupted; [`retention`] deletes by age, by size and by device, and
+//! rebuilds the tables. [`parquet_tables`] makes tables of an object store.
+
+mod attempts;
+pub(crate) mod indexer;
+pub(crate) mod local_store;
+#[cfg(feature = "parquet")]
+pub(crate) mod objects;
+#[cfg(feature = "parquet")]
+pub(crate) mod parquet_tables;
+pub(crate) mod retention;
+pub(crate) mod storage;
+pub(crate) mod validate;
+
+use std::path::{Path, PathBuf};
+
+/// Path of the tables of a local store.
+#[must_use]
+pub fn tables_of(store: &Path) -> PathBuf {
+    store.join("tables.sqlite")
+}
+
+/// Makes all files that this process creates from now on readable by their owner only: captures are personal data.
+pub fn make_private() {
+    // SAFETY: sets a number of this process.
+    unsafe { libc::umask(0o077) };
+}

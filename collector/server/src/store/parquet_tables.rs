@@ -1,0 +1,168 @@
+//! Parquet tables of the captures of a store, for `tracetee tables`.
+//!
+//! The job keeps no state: it is given keys, reads those objects, and writes parts where there are none. So any
+//! number of jobs may run anywhere, each with some of the keys, and again when one has failed.
+
+use super::indexer::limits;
+use super::objects::{Objects, about};
+use super::validate::check_text;
+use anyhow::{Context, Result};
+use std::collections::BTreeSet;
+use std::io::Cursor;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use tokio::runtime::Runtime;
+use tracetee_fleet::object_keys::RawKey;
+use tracetee_fleet::rows::{Rows, from_loss_report};
+use tracetee_fleet::{capture, parquet};
+
+/// Lists the keys of the captures and loss reports of a store, sorted; of one day (`YYYY-MM-DD`) if given.
+///
+/// # Errors
+/// When the store cannot be opened or listed.
+pub fn list_keys(store: &str, day: Option<&str>) -> Result<Vec<String>> {
+    let runtime = runtime()?;
+    let store = Objects::open(store)?;
+    let mut keys = runtime.block_on(store.list("raw/v1"))?;
+    keys.extend(runtime.block_on(store.list("losses/v1"))?);
+    keys.sort();
+    let day = day.map(|day| format!("dt={day}/"));
+    keys.retain(|key| {
+        let is_of_day = day.as_ref().is_none_or(|day| key.contains(day));
+        is_of_day && (RawKey::parse(key).is_some() || report_of(key).is_some())
+    });
+    Ok(keys)
+}
+
+/// Makes the parts of the objects with these keys, `batch` objects at a time, and writes them to `out`, or to the
+/// store itself. `failed` is called for each object that cannot be converted.
+///
+/// # Errors
+/// When a store cannot be opened, or a part cannot be written.
+pub fn make_tables(
+    store: &str,
+    out: Option<&str>,
+    keys: &BTreeSet<String>,
+    batch: usize,
+    failed: &mut dyn FnMut(&str, &anyhow::Error),
+) -> Result<TableCounts> {
+    let runtime = runtime()?;
+    let store = Objects::open(store)?;
+    let to = match out {
+        Some(out) => Objects::open(out)?,
+        None => store.clone(),
+    };
+    for part in parquet::empty()? {
+        runtime.block_on(to.put_new(&part.path, part.bytes, None))?;
+    }
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let mut counts = TableCounts::default();
+    for some in keys.chunks(batch) {
+        convert(&runtime, &store, &to, some, &mut counts, failed)?;
+    }
+    Ok(counts)
+}
+
+fn runtime() -> Result<Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+}
+
+/// Result of [`make_tables`].
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct TableCounts {
+    /// Captures converted.
+    pub captures: usize,
+    /// Loss reports converted.
+    pub loss_reports: usize,
+    /// Objects that could not be converted.
+    pub failed: usize,
+    /// Parts written.
+    pub written: usize,
+    /// Parts that were already there.
+    pub existing: usize,
+}
+
+/// Makes the parts of some objects.
+fn convert(
+    runtime: &Runtime,
+    from: &Objects,
+    to: &Objects,
+    keys: &[&str],
+    counts: &mut TableCounts,
+    failed: &mut dyn FnMut(&str, &anyhow::Error),
+) -> Result<()> {
+    let next = Arc::new(AtomicUsize::new(0));
+    let (send, made) = mpsc::channel();
+    let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let mut all = Vec::new();
+    std::thread::scope(|scope| {
+        for _ in 0..count {
+            let (next, send, handle) = (Arc::clone(&next), send.clone(), runtime.handle().clone());
+            scope.spawn(move || {
+                // ORDERING: Relaxed; a number that nobody else gets.
+                while let Some(&key) = keys.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let rows = rows_of(&handle, from, key);
+                    if send.send((key, rows)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(send);
+        for (key, rows) in made {
+            match rows {
+                Ok(rows) => {
+                    if RawKey::parse(key).is_some() {
+                        counts.captures += 1;
+                    } else {
+                        counts.loss_reports += 1;
+                    }
+                    all.push(rows);
+                }
+                Err(error) => {
+                    failed(key, &error);
+                    counts.failed += 1;
+                }
+            }
+        }
+    });
+    for part in parquet::parts(&all)? {
+        if runtime.block_on(to.put_new(&part.path, part.bytes, None))? {
+            counts.written += 1;
+        } else {
+            counts.existing += 1;
+        }
+    }
+    Ok(())
+}
+
+/// The day and the id of a loss report's path.
+fn report_of(path: &str) -> Option<(&str, &str)> {
+    let rest = path.get(path.rfind("losses/v1/dt=")? + "losses/v1/dt=".len()..)?;
+    let (day, file) = rest.split_once('/')?;
+    Some((day, file.strip_suffix(".json")?))
+}
+
+fn rows_of(runtime: &tokio::runtime::Handle, store: &Objects, path: &str) -> Result<Rows> {
+    if let Some((day, id)) = report_of(path) {
+        let (bytes, _) = runtime.block_on(store.get(path))?;
+        let report = serde_json::from_slice(&bytes).context("no loss report")?;
+        return Ok(from_loss_report(id, day, None, &report));
+    }
+    let key = RawKey::parse(path).context("no key of a capture or a loss report")?;
+    let (bytes, meta) = runtime.block_on(store.get(path))?;
+    let about = about(&key, bytes.len() as u64, meta);
+    // What came by a ticket nobody has looked at yet.
+    let checked = check_text(Cursor::new(&bytes), bytes.len() as u64)
+        .map_err(|why| anyhow::anyhow!("no capture: {why}"))
+        .and_then(|()| {
+            Ok(capture::rows(Cursor::new(bytes), &about, None, &limits(&Arc::default()))?)
+        });
+    if let Err(error) = &checked {
+        let meta = about.meta.into();
+        runtime.block_on(store.quarantine(&key.id, &format!("{error:#}"), &meta))?;
+    }
+    checked
+}

@@ -1,0 +1,146 @@
+//! Where this collector puts what comes: a directory of its own, whose captures it analyses, or an object
+//! store, where it keeps nothing and converters make the tables (`tracetee tables`).
+
+use super::indexer::{Indexer, Work};
+use super::local_store::{Incoming, LocalStore};
+#[cfg(feature = "parquet")]
+use super::objects::Objects;
+use serde_json::Value;
+use std::io;
+use std::path::PathBuf;
+#[cfg(feature = "parquet")]
+use std::sync::atomic::{AtomicU64, Ordering};
+#[cfg(feature = "parquet")]
+use tempfile::TempDir;
+#[cfg(feature = "parquet")]
+use tokio::runtime::Handle;
+use tracetee_fleet::object_keys::RawKey;
+use uuid::Uuid;
+
+/// Where captures go.
+#[derive(Debug)]
+pub(crate) enum Storage {
+    /// A directory.
+    Local { store: Box<LocalStore>, indexer: Indexer },
+    /// An object store. `incoming` is this machine's, for what is not checked yet.
+    #[cfg(feature = "parquet")]
+    Objects { objects: Objects, incoming: TempDir, next: AtomicU64 },
+}
+
+impl Storage {
+    /// A name for what is on its way.
+    pub(crate) fn incoming(&self) -> Incoming {
+        match self {
+            Self::Local { store, .. } => store.incoming(),
+            #[cfg(feature = "parquet")]
+            Self::Objects { incoming, next, .. } => {
+                // ORDERING: Relaxed; a number that nobody else has.
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                Incoming { path: incoming.path().join(number.to_string()) }
+            }
+        }
+    }
+
+    /// Whether a capture is known to be there. An object store is not asked: it says so itself when the
+    /// capture is written.
+    pub(crate) fn has(&self, key: &RawKey) -> bool {
+        match self {
+            Self::Local { store, .. } => store.has(key),
+            #[cfg(feature = "parquet")]
+            Self::Objects { .. } => false,
+        }
+    }
+
+    /// Gives a whole capture its place. `None`: another one has it. Blocks.
+    pub(crate) fn keep(
+        &self,
+        key: RawKey,
+        incoming: &Incoming,
+        meta: &Value,
+    ) -> io::Result<Option<PathBuf>> {
+        match self {
+            Self::Local { store, indexer } => {
+                let kept = store.keep(&key, incoming, meta)?;
+                if kept.is_some() {
+                    indexer.take(Work::Capture(key));
+                }
+                Ok(kept)
+            }
+            #[cfg(feature = "parquet")]
+            Self::Objects { objects, .. } => {
+                let bytes = std::fs::read(&incoming.path)?;
+                let kept =
+                    Handle::current().block_on(objects.put_new(&key.path(), bytes, Some(meta)));
+                let kept = kept.map_err(|error| io::Error::other(format!("{error:#}")))?;
+                Ok(kept.then(|| PathBuf::from(key.path())))
+            }
+        }
+    }
+
+    /// Gives a loss report its place. `false`: it is there. Blocks.
+    pub(crate) fn keep_losses(&self, id: Uuid, report: String) -> io::Result<bool> {
+        match self {
+            Self::Local { store, indexer } => {
+                let incoming = store.incoming();
+                std::fs::write(&incoming.path, report)?;
+                let kept = store.keep_losses(id, &incoming)?;
+                let is_new = kept.is_some();
+                kept.into_iter().for_each(|path| indexer.take(Work::Losses(path)));
+                Ok(is_new)
+            }
+            #[cfg(feature = "parquet")]
+            Self::Objects { objects, .. } => {
+                let path = super::local_store::losses_path(id);
+                let kept =
+                    Handle::current().block_on(objects.put_new(&path, report.into_bytes(), None));
+                kept.map_err(|error| io::Error::other(format!("{error:#}")))
+            }
+        }
+    }
+
+    /// Sets aside what was no capture, with the reason. Blocks.
+    pub(crate) fn quarantine(&self, id: Uuid, incoming: &Incoming, reason: &str, meta: &Value) {
+        match self {
+            Self::Local { store, .. } => store.quarantine(id, incoming, reason, meta),
+            #[cfg(feature = "parquet")]
+            Self::Objects { objects, .. } => {
+                // The body is of no use, and may be a bomb.
+                let _ =
+                    Handle::current().block_on(objects.quarantine(&id.to_string(), reason, meta));
+            }
+        }
+    }
+
+    /// Whether captures can be kept. Blocks.
+    pub(crate) fn probe(&self) -> io::Result<()> {
+        match self {
+            Self::Local { store, .. } => store.probe(),
+            // Asking the store would cost a request each time.
+            #[cfg(feature = "parquet")]
+            Self::Objects { .. } => Ok(()),
+        }
+    }
+
+    /// Whether it cannot follow.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.indexer().is_some_and(Indexer::is_behind)
+    }
+
+    /// What makes rows of what comes, where that is this collector's part.
+    pub(crate) const fn indexer(&self) -> Option<&Indexer> {
+        match self {
+            Self::Local { indexer, .. } => Some(indexer),
+            #[cfg(feature = "parquet")]
+            Self::Objects { .. } => None,
+        }
+    }
+
+    /// Ends what works beside it.
+    pub(crate) fn stop(self) {
+        match self {
+            Self::Local { indexer, .. } => indexer.stop(),
+            #[cfg(feature = "parquet")]
+            Self::Objects { .. } => {}
+        }
+    }
+}
