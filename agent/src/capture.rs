@@ -13,21 +13,23 @@ use crate::error::Error;
 use crate::health::{Health, Stats};
 use crate::hooks::thread_name;
 use crate::hooks::write;
+use crate::host::HOST;
 use crate::libcutils::marker_fd;
 use crate::libcutils::tag_words;
 use crate::libcutils::tags::{TagChange, Tags};
-use crate::recorder::layout::Mode;
-use crate::recorder::pool::{Pool, Shape};
-use crate::recorder::reader::PoolReader;
-use crate::recorder::{session, thread};
 use crate::section::{self, set_ready};
 use crate::text::{self, Summary};
 use crate::watch::{self, Watch};
-use crate::{clock, cost, recover};
+use crate::{cost, recover};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, TryLockError};
 use tracetee_hooks::{Later, Registry};
+use tracetee_recorder::clock;
+use tracetee_recorder::layout::Mode;
+use tracetee_recorder::pool::{Pool, Shape};
+use tracetee_recorder::reader::PoolReader;
+use tracetee_recorder::{session, thread};
 
 /// The capture of this process. Hooks are process-wide, so there is one.
 static SLOTS: [Mutex<Slot>; 4] =
@@ -359,8 +361,7 @@ pub(crate) fn process_exits() -> Result<(), Error> {
     }
     let Some(output) = capture.config.output.clone() else {
         // The file is read by whoever started us; other threads may go on until the very end.
-        let header = capture.pool.header();
-        header.stop_boot_ns.store(clock::boot_ns(), Ordering::Relaxed);
+        capture.pool.note_stop(clock::boot_ns());
         return Ok(());
     };
     let free = capture.stop();
@@ -472,7 +473,7 @@ impl Capture {
             capture.start_streaming()?;
         }
         if records {
-            session::open(&raw const *capture.pool, deadline_ns(&capture.config));
+            session::open(&raw const *capture.pool, deadline_ns(&capture.config), &HOST);
         }
         let leaves_perfetto = capture.config.pass_on == PassOnSetting::Auto;
         if let Some(left) = capture.tags.force(wanted, leaves_perfetto) {
@@ -521,10 +522,7 @@ impl Capture {
         self.tags.give_back();
         session::note_thread_names(&self.pool);
         let free = session::close(&self.pool);
-        let header = self.pool.header();
-        if header.stop_boot_ns.load(Ordering::Relaxed) == 0 {
-            header.stop_boot_ns.store(clock::boot_ns(), Ordering::Relaxed);
-        }
+        self.pool.note_stop(clock::boot_ns());
         self.note_hooks();
         self.running = false;
         free
@@ -591,7 +589,7 @@ impl Capture {
         self.health.pid = std::process::id();
         self.health.parent = std::os::unix::process::parent_id();
         self.write_meta();
-        session::open(&raw const *self.pool, session::deadline_ns());
+        session::open(&raw const *self.pool, session::deadline_ns(), &HOST);
     }
 }
 
@@ -621,7 +619,7 @@ fn new_pool(config: &Config, earlier: clock::Anchor) -> Result<Box<Pool>, Error>
         path: path.as_deref(),
         anchors,
     };
-    Pool::create(&shape).map(Box::new)
+    Ok(Box::new(Pool::create(&shape)?))
 }
 
 /// An output path with `%p` as the process id.
@@ -666,7 +664,7 @@ extern "C" fn after_fork_in_child() {
     session::forget_after_fork();
     set_ready(false);
     watch::forget_after_fork();
-    let errno = crate::errno::Saved::now();
+    let errno = tracetee_recorder::errno::Saved::now();
     let done = std::panic::catch_unwind(|| {
         crate::controller::forget_after_fork();
         let mut slot = match slot().try_lock() {

@@ -6,10 +6,10 @@
 use crate::error::Error;
 use crate::libcutils::tag_words::PassOn;
 use crate::libcutils::tags;
-use crate::recorder::layout::Mode;
 use crate::text::TextOptions;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use tracetee_recorder::layout::Mode;
 
 /// A capture's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,7 +118,7 @@ impl Default for RecorderConfig {
     }
 }
 
-/// Smallest block: must hold a record of [`crate::record::MAX_RECORD_BYTES`].
+/// Smallest block: must hold a record of [`tracetee_recorder::record::MAX_RECORD_BYTES`].
 const MIN_BLOCK_KB: u32 = 8;
 /// Largest block: beyond it leasing costs nothing and an idle thread wastes much.
 const MAX_BLOCK_KB: u32 = 1024;

@@ -5,12 +5,13 @@
 //! recorder of their own, while no capture runs. What else the app pays for a record (Java's
 //! strings, the call) is not ours to measure.
 
-use crate::clock::{self, Anchor};
 use crate::error::Error;
-use crate::recorder::layout::Mode;
-use crate::recorder::pool::{Pool, Shape};
-use crate::recorder::{session, thread, writer};
+use crate::host::HOST;
 use std::time::Instant;
+use tracetee_recorder::clock::{self, Anchor};
+use tracetee_recorder::layout::Mode;
+use tracetee_recorder::pool::{Pool, Shape};
+use tracetee_recorder::{session, thread, writer};
 
 /// Rounds, of which the median counts, and records in each: some 200 µs together.
 const ROUNDS: usize = 5;
@@ -26,7 +27,7 @@ pub(crate) fn ns_per_record(earlier: Anchor) -> Result<f64, Error> {
         anchors: clock::choose(earlier),
     };
     let pool = Box::new(Pool::create(&shape)?);
-    session::open(&raw const *pool, u64::MAX);
+    session::open(&raw const *pool, u64::MAX, &HOST);
     let mut rounds = [0.0; ROUNDS];
     if let Some(state) = thread::current() {
         // The first touches memory for the first time.

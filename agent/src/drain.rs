@@ -8,24 +8,25 @@
 //! priority and keeps to its share of the processor; when it cannot follow, records are dropped
 //! and counted.
 
-use crate::clock::{self, Anchor};
 use crate::config::Config;
 use crate::error::Error;
 use crate::own_threads::{self, Own};
-use crate::recorder::blocks::{CLOSED, Memory, PARTIAL, generation_of, state_of};
-use crate::recorder::pool::Pool;
-use crate::recorder::reader::PoolReader;
-use crate::recorder::session;
-use crate::recorder::snapshot::Snapshot;
 use crate::text::Summary;
 use crate::text::merge::Source;
-use crate::text::trace::{PoolPlace, Trace};
+use crate::text::trace::Trace;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tracetee_recorder::clock::{self, Anchor};
+use tracetee_recorder::pool::Pool;
+use tracetee_recorder::progress::Progress;
+use tracetee_recorder::reader::PoolReader;
+use tracetee_recorder::session;
+use tracetee_recorder::snapshot::Snapshot;
 
 /// How long records wait at most before they are streamed.
 const ROUND: Duration = Duration::from_secs(1);
@@ -117,10 +118,10 @@ impl Drop for Drain {
 struct Stream<'p> {
     pool: &'p Pool,
     trace: Trace,
-    /// Lease word and words taken, by block.
-    taken: Vec<(u32, u32)>,
-    /// The same for what has gone into the file.
-    written: Vec<(u32, u32)>,
+    /// Records that the trace has taken.
+    taken: Progress,
+    /// Records that the file holds.
+    written: Progress,
     anchors: Vec<Anchor>,
     round: u32,
     summary: Arc<Mutex<Summary>>,
@@ -132,8 +133,7 @@ const MAX_ANCHORS: usize = 256;
 impl<'p> Stream<'p> {
     fn new(pool: &'p Pool, mut trace: Trace, summary: Arc<Mutex<Summary>>) -> Self {
         trace.keep_places();
-        let none = vec![(0, 0); pool.memory.count() as usize];
-        let (taken, written) = (none.clone(), none);
+        let (taken, written) = (Progress::new(pool), Progress::new(pool));
         Self { pool, trace, taken, written, anchors: Vec::new(), round: 0, summary }
     }
 
@@ -147,7 +147,7 @@ impl<'p> Stream<'p> {
                     Ok(()) | Err(RecvTimeoutError::Disconnected) => return self.last_round(),
                 }
                 let used = cpu_time().saturating_sub(started.1);
-                let due = started.0.elapsed() >= ROUND || self.is_filling();
+                let due = started.0.elapsed() >= ROUND || self.pool.is_filling();
                 if due && started.0.elapsed() >= used * 100 / percent.max(1) {
                     break;
                 }
@@ -169,16 +169,6 @@ impl<'p> Stream<'p> {
                 }
             }
         }
-    }
-
-    /// Whether a quarter of the pool waits to be freed.
-    fn is_filling(&self) -> bool {
-        let memory = &self.pool.memory;
-        let waiting = (0..memory.count())
-            // ORDERING: Relaxed; an estimate.
-            .filter(|&index| state_of(memory.header(index).lease.load(Ordering::Relaxed)) == CLOSED)
-            .count();
-        waiting > memory.count() as usize / 4
     }
 
     fn last_round(mut self) -> Result<(), Error> {
@@ -203,17 +193,17 @@ impl<'p> Stream<'p> {
         session::wait_until_outside(PATIENCE);
         let snapshot = Snapshot::take_new(
             &reader,
-            |index, lease| progress(&self.taken, index, lease),
+            |block, lease| self.taken.words(block, lease),
             &self.anchors,
         );
         let sources = [Source { reader, snapshot }];
         let limit_ns = if is_last { u64::MAX } else { now.boot_ns };
         self.trace.take(&sources, limit_ns)?;
-        note(&mut self.taken, self.trace.take_taken());
-        note(&mut self.written, self.trace.take_written());
+        self.taken.note(&self.trace.take_taken());
+        self.written.note(&self.trace.take_written());
         let bytes = self.trace.flush()?;
         self.publish(bytes);
-        self.free_blocks();
+        self.pool.free_streamed(&self.written);
         *self.summary.lock().unwrap_or_else(PoisonError::into_inner) = self.trace.summary(&sources);
         Ok(())
     }
@@ -221,61 +211,9 @@ impl<'p> Stream<'p> {
     /// Notes in the pool what the file holds: first beside what is in force, then in its place.
     fn publish(&mut self, bytes: u64) {
         self.round = self.round.wrapping_add(1);
-        let half = self.round as usize & 1;
-        // ORDERING: Relaxed up to the Release of the round: a kill leaves the one or the other.
-        let header = self.pool.header();
-        for (index, &(lease, words)) in (0u32..).zip(&self.written) {
-            let block = self.pool.memory.header(index);
-            set(&block.drained_lease, half, lease);
-            set(&block.drained, half, words);
-        }
-        let entries: Vec<_> = PoolReader::of(self.pool).threads();
-        let open: std::collections::HashMap<_, _> = self.trace.open_sections().collect();
-        for (index, facts) in (0u32..).zip(&entries).skip(1) {
-            let sections = open.get(&facts.incarnation).copied().unwrap_or(0);
-            set(&self.pool.memory.entry(index).open, half, sections);
-        }
-        if let Some(place) = header.streamed_bytes.get(half) {
-            place.store(bytes, Ordering::Relaxed);
-        }
-        header.drain_round.store(self.round, Ordering::Release);
-    }
-
-    fn free_blocks(&self) {
-        let memory = &self.pool.memory;
-        for index in 0..memory.count() {
-            let header = memory.header(index);
-            // ORDERING: Acquire, pairs with the Release of `Blocks::close`: the length is final.
-            let lease = header.lease.load(Ordering::Acquire);
-            let committed = header.committed.load(Ordering::Acquire);
-            if matches!(state_of(lease), CLOSED | PARTIAL)
-                && progress(&self.written, index, lease) >= committed
-            {
-                self.pool.free(index, lease);
-            }
-        }
-    }
-}
-
-fn set(pair: &[std::sync::atomic::AtomicU32; 2], half: usize, value: u32) {
-    if let Some(place) = pair.get(half) {
-        place.store(value, Ordering::Relaxed);
-    }
-}
-
-/// Words of block `index` that are done with, if that was its present content.
-fn progress(done: &[(u32, u32)], index: u32, lease: u32) -> u32 {
-    match done.get(index as usize) {
-        Some(&(of, words)) if generation_of(of) == generation_of(lease) => words,
-        _ => 0,
-    }
-}
-
-fn note(done: &mut [(u32, u32)], places: Vec<PoolPlace>) {
-    for (index, lease, next) in places {
-        if let Some(entry) = done.get_mut(index as usize) {
-            *entry = (lease, next);
-        }
+        let open: HashMap<_, _> = self.trace.open_sections().collect();
+        let open = |incarnation| open.get(&incarnation).copied().unwrap_or(0);
+        self.pool.publish_streamed(self.round, &self.written, open, bytes);
     }
 }
 

@@ -41,21 +41,11 @@ pub enum Error {
         /// What the decoder says.
         reason: String,
     },
-    /// A recorder file cannot be read.
-    Pool {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// The recorder cannot be made, or a recorder file not be read.
+    Recorder(tracetee_recorder::Error),
 }
 
 impl Error {
-    /// From the errno that the last libc call left.
-    pub(crate) fn io(what: &'static str, path: impl Into<PathBuf>) -> Self {
-        Self::Io { what, path: path.into(), source: io::Error::last_os_error() }
-    }
-
     /// Its number in the C API, see `tracetee.h`.
     #[must_use]
     pub const fn code(&self) -> i32 {
@@ -64,7 +54,9 @@ impl Error {
             Self::State(_) => -2,
             Self::Hooks(_) => -3,
             Self::Io { .. } | Self::Frame { .. } | Self::Spool(_) => -4,
-            Self::Pool { .. } => -5,
+            Self::Recorder(tracetee_recorder::Error::Capacity) => -1,
+            Self::Recorder(tracetee_recorder::Error::Pool { .. }) => -5,
+            Self::Recorder(_) => -4,
         }
     }
 }
@@ -84,7 +76,7 @@ impl fmt::Display for Error {
             Self::Io { what, path, source } => {
                 write!(f, "cannot {what} {}: {source}", path.display())
             }
-            Self::Pool { path, reason } => write!(f, "recorder file {}: {reason}", path.display()),
+            Self::Recorder(error) => write!(f, "{error}"),
         }
     }
 }
@@ -95,6 +87,7 @@ impl std::error::Error for Error {
             Self::Json(error) => Some(error),
             Self::Hooks(error) => Some(error),
             Self::Spool(error) => Some(error),
+            Self::Recorder(error) => Some(error),
             Self::Io { source, .. } => Some(source),
             _ => None,
         }
@@ -104,6 +97,12 @@ impl std::error::Error for Error {
 impl From<tracetee_hooks::Error> for Error {
     fn from(error: tracetee_hooks::Error) -> Self {
         Self::Hooks(error)
+    }
+}
+
+impl From<tracetee_recorder::Error> for Error {
+    fn from(error: tracetee_recorder::Error) -> Self {
+        Self::Recorder(error)
     }
 }
 

@@ -18,21 +18,17 @@ compile_error!("tracetee runs on Android and Linux");
 
 mod android;
 pub mod capture;
-pub mod clock;
 mod config;
 pub mod controller;
 mod cost;
 mod drain;
-mod errno;
 mod error;
 pub mod ffi;
 mod health;
 mod hooks;
+mod host;
 pub mod libcutils;
 mod own_threads;
-mod readable;
-pub mod record;
-pub mod recorder;
 pub mod recover;
 mod section;
 mod self_test;
@@ -46,10 +42,10 @@ pub use config::{ClockSetting, Config, PassOnSetting, RecorderConfig};
 pub use controller::{Install, Report, TransportChoice, UploadTo};
 pub use error::Error;
 pub use health::{Health, Library, Stats};
-pub use recorder::layout::Mode;
 pub use section::{
     Section, begin_async, begin_section, begin_track, counter, end_async, end_section, end_track,
     instant, is_recording,
 };
 pub use self_test::self_test;
 pub use task::{TaskSection, TraceFuture, Traced, misuses, set_strict};
+pub use tracetee_recorder::layout::Mode;

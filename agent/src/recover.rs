@@ -7,8 +7,6 @@
 
 use crate::error::Error;
 use crate::health::Health;
-use crate::recorder::layout::Mode;
-use crate::recorder::reader::{PoolFile, PoolReader};
 use crate::text::merge::Source;
 use crate::text::sink::Sink;
 use crate::text::trace::Trace;
@@ -16,8 +14,9 @@ use crate::text::{self, About, Summary, TextOptions};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
+use tracetee_recorder::layout::Mode;
+use tracetee_recorder::reader::{PoolFile, PoolReader};
 
 /// What was found in a directory of recorder files.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -169,7 +168,7 @@ fn recover_one(file: &Abandoned, to: &Path, options: &TextOptions) -> Option<(Pa
             tell(format!("{}: {records} records of {shown}", path.display()));
             return Some((path, summary));
         }
-        Err(Error::Pool { reason, .. }) => {
+        Err(Error::Recorder(tracetee_recorder::Error::Pool { reason, .. })) => {
             let aside = file.path.with_added_extension(DAMAGED_EXTENSION);
             let _ = std::fs::rename(&file.path, &aside);
             tell(format!("set aside as {}: {reason}", aside.display()));
@@ -222,10 +221,7 @@ fn finish_streamed(
 ) -> Result<Option<(PathBuf, Summary)>, Error> {
     let health: Health = serde_json::from_str(&reader.meta()).unwrap_or_default();
     let Some(output) = health.streaming_to else { return Ok(None) };
-    let header = reader.pool_header();
-    // ORDERING: Relaxed; the process is gone.
-    let round = header.drain_round.load(Ordering::Relaxed) as usize & 1;
-    let bytes = header.streamed_bytes.get(round).map_or(0, |bytes| bytes.load(Ordering::Relaxed));
+    let bytes = reader.streamed_bytes();
     let Some(sink) = Sink::resume(&output, reader.pid(), bytes)? else { return Ok(None) };
     let mut trace = Trace::with(Some(sink), options)?;
     trace.keep_places();
@@ -252,12 +248,11 @@ fn files_in(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock;
-    use crate::recorder::lane::Lane;
-    use crate::recorder::layout::{Form, NAME_BYTES, Segment, record_word};
-    use crate::recorder::pool::{Pool, Shape};
     use crate::text::sink;
     use std::fs;
+    use tracetee_recorder::pool::{Pool, Shape};
+    use tracetee_recorder::session::{self, Host};
+    use tracetee_recorder::{thread, writer};
 
     /// Leaves a recorder file with one section, as a killed process does.
     fn leave(path: &Path) {
@@ -269,29 +264,13 @@ mod tests {
             anchors: None,
         };
         let pool = Pool::create(&shape).unwrap();
-        let entry = pool.memory.new_entry(1, 77);
-        let lease = pool.lease(1, 64, |_| false).unwrap();
-        let boot_ns = clock::boot_ns();
-        let segment = Segment {
-            incarnation: 1,
-            tid: 77,
-            entry,
-            sequence: 1,
-            lane: 0,
-            counter: false,
-            tick: boot_ns,
-            boot_ns,
-            name: *b"Worker\0\0\0\0\0\0\0\0\0\0",
-        };
-        assert_eq!(segment.name.len(), NAME_BYTES);
-        let lane = Lane::new();
-        lane.begin(&pool, lease, 1, segment, u64::MAX);
-        for (delta, record) in [(1_000, &b"B|77|kept"[..]), (2_000, b"E|77")] {
-            let word = record_word(delta, Form::Text, record.len());
-            // SAFETY: the slice, and a block with room.
-            unsafe { lane.append(word, &[], record.as_ptr(), record.len()) };
+        thread::prepare().unwrap();
+        session::open(&raw const pool, u64::MAX, &Host::NONE);
+        let state = thread::current().unwrap();
+        for record in [&b"B|77|kept"[..], b"E|77"] {
+            assert!(writer::record(state, record));
         }
-        lane.end(&pool, 1, false);
+        assert!(session::close(&pool));
     }
 
     #[test]

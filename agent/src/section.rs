@@ -5,11 +5,11 @@
 //! too. While nothing is recorded, a call is a load and a branch.
 
 use crate::libcutils::tag_words;
-use crate::record::{Kind, Packed};
-use crate::recorder::layout::{Form, Loss};
-use crate::recorder::{session, thread, writer};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
+use tracetee_recorder::layout::{Form, Loss};
+use tracetee_recorder::record::{Kind, Packed};
+use tracetee_recorder::{session, thread, writer};
 
 /// Bytes of a name that are kept: what libcutils keeps.
 const MAX_NAME_BYTES: usize = 1000;
@@ -194,7 +194,7 @@ fn pass_on(head: &[u64], name: &[u8]) {
     bytes.extend_from_slice(name);
     let Some(packed) = Packed::parse(&bytes) else { return };
     let text = packed.to_text(std::process::id());
-    let errno = crate::errno::Saved::now();
+    let errno = tracetee_recorder::errno::Saved::now();
     // SAFETY: `text.len()` bytes; past the hook, which would record it a second time.
     unsafe { libc::syscall(libc::SYS_write, fd, text.as_ptr(), text.len()) };
     errno.restore();

@@ -85,7 +85,7 @@ fn look(look: impl FnOnce()) {
 pub(crate) extern "C" fn before_fork() {
     // ORDERING: SeqCst; see `look`.
     FORKING.fetch_add(1, Ordering::SeqCst);
-    let errno = crate::errno::Saved::now();
+    let errno = tracetee_recorder::errno::Saved::now();
     let pause = Duration::from_micros(50);
     let mut waited = Duration::ZERO;
     while IS_LOOKING.load(Ordering::SeqCst) && waited < PATIENCE {

@@ -78,12 +78,12 @@ fn floor(bencher: Bencher<'_, '_>, clock: impl Fn() -> u64 + Sync) {
 
 #[divan::bench(sample_count = 200, sample_size = 1, threads = [1, 2])]
 fn floor_counter_and_copy(bencher: Bencher<'_, '_>) {
-    floor(bencher, tracetee::clock::counter);
+    floor(bencher, tracetee_recorder::clock::counter);
 }
 
 #[divan::bench(sample_count = 200, sample_size = 1)]
 fn floor_boot_clock_and_copy(bencher: Bencher<'_, '_>) {
-    floor(bencher, tracetee::clock::boot_ns);
+    floor(bencher, tracetee_recorder::clock::boot_ns);
 }
 
 // ---- tracetee ----
@@ -242,7 +242,7 @@ fn perfetto_sdk_begin_and_end(bencher: Bencher<'_, '_>) {
 type Message = (u64, [u8; 36]);
 
 fn message() -> Message {
-    (tracetee::clock::counter(), black_box(*BEGIN))
+    (tracetee_recorder::clock::counter(), black_box(*BEGIN))
 }
 
 #[divan::bench(sample_count = 200, sample_size = 1)]

@@ -9,17 +9,18 @@ use super::report::CaptureReport;
 use super::triggers::Triggers;
 use super::uploads;
 use super::worker::{Worker, now};
+use crate::capture;
 use crate::config::{Config, RecorderConfig};
 use crate::error::Error;
-use crate::recorder::follow::Follower;
-use crate::recorder::layout::Mode;
 use crate::text::cut::Span;
 use crate::text::redact::Redactor;
 use crate::text::{About, Summary, TextOptions};
-use crate::{capture, clock};
 use serde_json::json;
 use std::sync::Arc;
 use tracetee_protocol::notes;
+use tracetee_recorder::clock;
+use tracetee_recorder::layout::Mode;
+use tracetee_recorder::tail::Follower;
 use tracetee_uploader::{Quota, Recording};
 
 impl Worker {

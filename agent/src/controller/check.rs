@@ -3,8 +3,8 @@
 
 use super::document::{Document, Opens, Sampling, Trigger, Triggers, Window};
 use crate::libcutils::tags;
-use crate::recorder::layout::Mode;
 use crate::text::redact::{MAX_DOCUMENT_RULES, RuleSet};
+use tracetee_recorder::layout::Mode;
 
 /// The only schema there is. A document of another one is refused whole.
 pub(super) const SCHEMA: u32 = 1;

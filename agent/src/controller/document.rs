@@ -5,10 +5,10 @@
 //! [`super::policy`] turns it into what holds for this device.
 
 use crate::config::PassOnSetting;
-use crate::recorder::layout::Mode;
 use crate::text::MinSlice;
 use crate::text::redact::{Action, Rule};
 use serde::{Deserialize, Serialize};
+use tracetee_recorder::layout::Mode;
 use tracetee_uploader::{Quota, policy};
 
 /// What the fleet's owner wants. Unknown fields are named in the health report and ignored.
@@ -480,9 +480,9 @@ impl Default for CrashLoop {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Record;
     use crate::text::redact::{Redactor, RuleSet};
     use proptest::prelude::*;
+    use tracetee_recorder::record::Record;
 
     proptest! {
         #[test]

@@ -4,12 +4,12 @@
 //! The setters run on the app's threads: atomics only, but for the screen, which takes a lock that nobody
 //! holds for long.
 
-use crate::clock;
 use crate::section;
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use tracetee_recorder::clock;
 
 /// The display's refresh rate as it was said, an f64's bits; 0 until then.
 static SAID_HZ: AtomicU64 = AtomicU64::new(0);

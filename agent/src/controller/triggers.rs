@@ -1,16 +1,16 @@
 //! Triggers: looks at what is recorded for what the armed windows wait for.
 //!
-//! Runs on the agent's thread, over what [`crate::recorder::follow`] shows. Sections are followed
+//! Runs on the agent's thread, over what [`tracetee_recorder::tail`] shows. Sections are followed
 //! by thread: a frame is judged when it ends, a main thread that is blocked while it is.
 
 use super::document::{Jank, Opens, ThreadChoice, Trigger};
 use super::glob::Glob;
 use super::policy::Policy;
-use crate::record::{Packed, Record};
-use crate::recorder::follow::{Sight, Who};
-use crate::recorder::layout::Form;
 use crate::text::redact::Redactor;
 use std::collections::VecDeque;
+use tracetee_recorder::layout::Form;
+use tracetee_recorder::record::{Packed, Record};
+use tracetee_recorder::tail::{Sight, Who};
 
 /// Something that an armed window waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,6 @@ use super::install::{Install, TransportChoice};
 use super::policy::{Device, Policy};
 use super::worker::{self, Command};
 use crate::error::Error;
-use crate::recorder::thread::Excluded;
 use crossbeam_channel::Sender;
 use serde_json::Value;
 use std::path::Path;
@@ -18,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tracetee_recorder::thread::Excluded;
 use tracetee_uploader::policy::{self, Rules};
 use tracetee_uploader::{
     Conditions, NetState, Now, Pass, Quota, Spool, Status, Transport, Uploader,
@@ -206,7 +206,7 @@ impl Passer {
 
 impl Shared {
     pub(super) fn pass(&self, transport: &mut dyn Transport) -> (Pass, Status) {
-        let _excluded = Excluded::new();
+        let _excluded = Excluded::this_thread();
         let mut uploader = lock(&self.uploader);
         // ORDERING: Relaxed, both; wishes. What one was for is in the spool, or in the conditions that
         // are looked at behind it.

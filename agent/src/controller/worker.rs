@@ -19,12 +19,13 @@ use super::store::Store;
 use super::triggers::{Finding, Triggers};
 use super::uploads::Uploads;
 use crate::error::Error;
-use crate::recorder::follow::Follower;
-use crate::{capture, clock, drain, section};
+use crate::{capture, drain, section};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracetee_protocol::notes;
+use tracetee_recorder::clock;
+use tracetee_recorder::tail::Follower;
 use tracetee_uploader::{NetState, Recording, Spool};
 
 /// What somebody asks of the thread.

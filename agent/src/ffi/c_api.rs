@@ -6,13 +6,13 @@
 use crate::config::Config;
 use crate::controller::{self, Install, process_signals};
 use crate::error::Error;
-use crate::record::Kind;
 use crate::text::TextOptions;
 use crate::{capture, recover, section, self_test};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use tracetee_recorder::record::Kind;
 
 /// A panic inside tracetee.
 const ERROR_INTERNAL: c_int = -6;

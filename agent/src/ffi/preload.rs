@@ -10,11 +10,11 @@ use crate::capture;
 use crate::config::Config;
 use crate::controller::{self, Install};
 use crate::error::Error;
-use crate::recorder::session;
 use crate::recover::FAILURE_EXTENSION;
 use std::ffi::OsStr;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
+use tracetee_recorder::session;
 
 /// The variable that names the configuration file, or holds the configuration itself.
 pub const CONFIG_VARIABLE: &str = "TRACETEE_CONFIG";

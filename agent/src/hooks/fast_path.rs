@@ -1,18 +1,18 @@
 //! The fast path: records are taken where libcutils makes them, before it formats them.
 //!
 //! Libraries call `atrace_begin_body` and its kin through their PLT. The proxies put name and
-//! cookie into the block as they are ([`crate::record::Packed`]); the text is made when the trace
+//! cookie into the block as they are ([`tracetee_recorder::record::Packed`]); the text is made when the trace
 //! is written. While records are wanted by the kernel too, or nothing is recorded, they call the
 //! real function, whose `write` is teed as ever. What a caller got inlined does not pass here.
 
 use crate::hooks::write::{CHAIN, proxies};
 use crate::libcutils::tag_words;
-use crate::record::{Kind, MAX_RECORD_BYTES, Packed};
-use crate::recorder::layout::Form;
-use crate::recorder::{session, thread, writer};
 use libc::c_char;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tracetee_hooks::{Hook, Proxy};
+use tracetee_recorder::layout::Form;
+use tracetee_recorder::record::{Kind, MAX_RECORD_BYTES, Packed};
+use tracetee_recorder::{session, thread, writer};
 
 /// What libcutils can hold of a name, and room: longer ones are cut when the text is made.
 const MAX_NAME_BYTES: usize = 1024;

@@ -9,13 +9,13 @@
 //! but read, write, exit and sigreturn. (Not noticed: the same by `syscall(SYS_seccomp)`, or by
 //! instructions of the program's own.)
 
-use crate::clock;
 use crate::hooks::write::{CHAIN, proxies};
 use crate::libcutils::tag_words;
-use crate::recorder::{session, thread};
 use libc::{c_char, c_int, c_ulong, pthread_t};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tracetee_hooks::Proxy;
+use tracetee_recorder::clock;
+use tracetee_recorder::{session, thread};
 
 /// prctl is variadic; all its arguments are register-sized integers.
 type Prctl = unsafe extern "C-unwind" fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;

@@ -11,15 +11,15 @@ use crate::hooks::fast_path;
 use crate::hooks::thread_name;
 use crate::libcutils::marker_fd;
 use crate::libcutils::tag_words;
-use crate::record::{MAX_MESSAGE_BYTES, MAX_RECORD_BYTES, is_record_shaped};
-use crate::recorder::gate::Mark;
-use crate::recorder::layout::Loss;
-use crate::recorder::{session, thread, thread::ThreadState, writer};
-use crate::{errno, readable};
 use libc::{c_int, c_void, size_t, ssize_t};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tracetee_hooks::{Hook, Proxy};
+use tracetee_recorder::gate::Mark;
+use tracetee_recorder::layout::Loss;
+use tracetee_recorder::record::{MAX_MESSAGE_BYTES, MAX_RECORD_BYTES, is_record_shaped};
+use tracetee_recorder::{errno, readable};
+use tracetee_recorder::{session, thread, thread::ThreadState, writer};
 
 /// Proxies a symbol: one for the real function, the others each for one foreign hooker's.
 pub(crate) const CHAIN: usize = 4;

@@ -5,9 +5,9 @@
 //! record and goes to another descriptor than libcutils': one fstat. A descriptor is never
 //! remembered (its number may be reused at any time), only the identity of marker files is.
 
-use crate::errno;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use tracetee_recorder::errno;
 
 /// Where the kernel shows the marker.
 const PATHS: [&CStr; 2] =

@@ -11,7 +11,6 @@
 
 use crate::android::perfetto::{self, Perfetto, PerfettoReport};
 use crate::android::properties;
-use crate::clock;
 use crate::error::Error;
 use crate::libcutils::tag_words::{self, IDLE_TAGS};
 use std::fmt;
@@ -19,6 +18,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use tracetee_hooks::atrace::{Atrace, FoundBy};
 use tracetee_protocol::notes;
+use tracetee_recorder::clock;
 
 /// Tag names and their bits (`atrace --list_categories`, and `app`, which atrace sets by `-a`).
 pub const CATEGORIES: [(&str, u32); 27] = [

@@ -4,9 +4,9 @@
 //! are begun there, so that a frame that began before is whole in its depth. What comes after it
 //! is left out; the sections open then are closed as at any end.
 
-use super::trace::PoolPlace;
-use crate::record::Kind;
-use crate::recorder::layout::Form;
+use tracetee_recorder::layout::Form;
+use tracetee_recorder::progress::PoolPlace;
+use tracetee_recorder::record::Kind;
 
 /// A span of boot time, ns, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,11 +21,11 @@ pub(crate) struct Early {
     pub(crate) thread: usize,
     pub(crate) form: Form,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) place: PoolPlace,
+    pub(crate) place: Option<PoolPlace>,
 }
 
 /// How far the span's edges may be off, ns: whoever chose them saw the clock's counter through another
-/// line ([`crate::recorder::times`]) than this trace does.
+/// line ([`tracetee_recorder::clock_map`]) than this trace does.
 const MARGIN_NS: u64 = 10_000;
 
 /// Where a record lies.
@@ -126,7 +126,7 @@ mod tests {
         let mut cut = Cut::new(SPAN);
         let phase = |&(time_ns, kind): &(u64, Kind)| {
             let phase = cut.phase(time_ns, 0, Some(kind));
-            let (form, bytes, place) = (Form::Text, Vec::new(), (0, 0, 0));
+            let (form, bytes, place) = (Form::Text, Vec::new(), None);
             match phase {
                 Phase::Before => {
                     cut.look_at(Some(kind), Early { time_ns, thread: 0, form, bytes, place });

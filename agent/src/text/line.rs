@@ -2,7 +2,7 @@
 //! `%16s-%-7d(%5d) [%03d] ...1 %d.%06d: tracing_mark_write: <payload>\n`.
 
 use super::sanitize::push_name;
-use crate::record::Record;
+use tracetee_recorder::record::Record;
 
 /// The header that every viewer accepts.
 pub(crate) const HEADER: &str = "\

@@ -5,12 +5,12 @@
 //! words a stream, whatever the number of records.
 
 use super::threads::Threads;
-use crate::recorder::layout::{Form, NOTE_THREAD_END, Segment};
-use crate::recorder::reader::PoolReader;
-use crate::recorder::snapshot::{Cursor, Run, Snapshot};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use tracetee_recorder::layout::{Form, NOTE_THREAD_END, Segment};
+use tracetee_recorder::reader::PoolReader;
+use tracetee_recorder::snapshot::{Cursor, Run, Snapshot};
 
 /// A pool and what it held when it was looked at.
 #[derive(Debug)]

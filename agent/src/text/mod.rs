@@ -22,11 +22,11 @@ pub use line::Precision;
 pub use summary::{Summary, ThreadSummary};
 
 use crate::error::Error;
-use crate::recorder::reader::PoolReader;
 use merge::Source;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use trace::Trace;
+use tracetee_recorder::reader::PoolReader;
 
 /// How the text is written, and what is left out of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ impl TextOptions {
     /// [`Error::Config`] for a rule that is wrong.
     pub fn redacted(&self, name: &str) -> Result<Option<String>, Error> {
         let Some(rules) = self.rules()? else { return Ok(Some(name.to_owned())) };
-        let record = crate::record::Record::Begin { pid: 0, name: name.as_bytes() };
+        let record = tracetee_recorder::record::Record::Begin { pid: 0, name: name.as_bytes() };
         Ok(redact::Redactor::new(rules).apply(0, &record).map(|[_, changed]| {
             changed.map_or_else(|| name.to_owned(), |changed| changed.to_string())
         }))

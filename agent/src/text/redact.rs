@@ -5,11 +5,11 @@
 //! proportion to the name and to the pattern, whatever they are, and a name is at most a record long.
 //! Names repeat, so what a name became is remembered.
 
-use crate::record::Record;
 use regex_lite::{Captures, Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use tracetee_recorder::record::Record;
 
 /// One rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

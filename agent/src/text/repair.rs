@@ -5,7 +5,7 @@
 //! then, and counted. An end carries its begin's pid, or Perfetto would move the thread to another
 //! process.
 
-use crate::record::Record;
+use tracetee_recorder::record::Record;
 
 /// The open sections of each thread, by the thread's index.
 #[derive(Debug, Default)]

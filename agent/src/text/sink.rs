@@ -8,11 +8,11 @@
 //! writes a trace gives up its source afterwards (a recorder file, a block, a window's recorder),
 //! and a compressor that was built wrongly must not cost the records.
 
-use crate::clock;
 use crate::error::Error;
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use tracetee_recorder::clock;
 
 /// Text in one frame.
 const FRAME_TEXT_BYTES: usize = 256 * 1024;

@@ -1,9 +1,9 @@
 //! What a written trace holds, and what it lacks.
 
-use crate::record::Kind;
-use crate::recorder::layout::Loss;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use tracetee_recorder::layout::Loss;
+use tracetee_recorder::record::Kind;
 
 /// What a trace came to. Records = lines written + those left out by a named rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

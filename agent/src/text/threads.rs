@@ -5,8 +5,8 @@
 
 use super::line;
 use super::sanitize::thread_name;
-use crate::recorder::layout::{NAME_BYTES, Segment};
 use std::collections::HashMap;
+use tracetee_recorder::layout::{NAME_BYTES, Segment};
 
 /// What a filter may tell threads apart by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

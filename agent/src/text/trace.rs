@@ -13,21 +13,19 @@ use super::summary::{Summary, ThreadSummary};
 use super::threads::{Class, Threads};
 use super::{MinSlice, TextOptions};
 use crate::error::Error;
-use crate::record::{Kind, Packed, Record};
-use crate::recorder::layout::{Form, NAME_BYTES};
-use crate::recorder::reader::PoolReader;
 use std::path::Path;
-
-/// Where a record ends in its pool: block, lease word, the word behind it.
-pub(crate) type PoolPlace = (u32, u32, u32);
+use tracetee_recorder::layout::{Form, NAME_BYTES};
+use tracetee_recorder::progress::PoolPlace;
+use tracetee_recorder::reader::PoolReader;
+use tracetee_recorder::record::{Kind, Packed, Record};
 
 /// What happens on a thread, in its own memory: the snapshot that it came from may go.
 #[derive(Debug)]
 enum Step {
-    Record(Form, Vec<u8>, PoolPlace),
+    Record(Form, Vec<u8>, Option<PoolPlace>),
     /// The thread's name from here on, and whether records are missing before.
     Segment([u8; NAME_BYTES], bool),
-    ThreadEnd(PoolPlace),
+    ThreadEnd(Option<PoolPlace>),
     CaptureEnd,
 }
 
@@ -280,7 +278,7 @@ impl Trace {
         thread: usize,
         form: Form,
         bytes: &[u8],
-        place: PoolPlace,
+        place: Option<PoolPlace>,
     ) -> Result<(), Error> {
         let Some(known) = self.threads.all().get(thread) else { return Ok(()) };
         let class = known.class();
@@ -370,7 +368,7 @@ impl Trace {
         time_ns: u64,
         thread: usize,
         record: &Record<'_>,
-        place: PoolPlace,
+        place: Option<PoolPlace>,
     ) -> Result<(), Error> {
         self.note_written(place);
         if self.options.catapult_only && !record.kind().is_known_to_catapult() {
@@ -434,23 +432,24 @@ impl Trace {
         }
     }
 
-    fn place_of(&mut self, sources: &[Source<'_>], thread: usize, place: Place) -> PoolPlace {
+    /// `None` where no account of places is kept.
+    fn place_of(
+        &mut self,
+        sources: &[Source<'_>],
+        thread: usize,
+        place: Place,
+    ) -> Option<PoolPlace> {
         if !self.wants_places {
-            return (0, 0, 0);
+            return None;
         }
         let process = self.threads.all().get(thread).map_or(0, |thread| thread.process);
-        let held = sources.get(process).and_then(|source| source.snapshot.blocks.get(place.block));
-        let place = held.map_or((u32::MAX, 0, 0), |held| {
-            (held.index, held.lease, u32::try_from(place.next).unwrap_or(u32::MAX))
-        });
+        let place = sources.get(process)?.snapshot.place(place.block, place.next)?;
         self.taken.push(place);
-        place
+        Some(place)
     }
 
-    fn note_written(&mut self, place: PoolPlace) {
-        if self.wants_places {
-            self.written.push(place);
-        }
+    fn note_written(&mut self, place: Option<PoolPlace>) {
+        self.written.extend(place);
     }
 
     /// Writes out what is formatted, so far. Gives the bytes that the file holds then.
@@ -484,7 +483,7 @@ impl Trace {
             .collect();
         for (process, source) in sources.iter().enumerate() {
             summary.damaged_blocks += source.snapshot.damaged;
-            summary.clock_jumps += source.snapshot.map.jumps;
+            summary.clock_jumps += source.snapshot.clock_jumps();
             summary.counter_clock |= source.reader.uses_counter();
             for facts in source.reader.threads() {
                 summary.count_dropped(&facts.dropped);

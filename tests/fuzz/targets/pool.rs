@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::io::Write;
-use tracetee::recorder::reader::PoolFile;
+use tracetee_recorder::reader::PoolFile;
 use tracetee::text::{TextOptions, summarize, write_trace};
 
 fuzz_target!(|bytes: &[u8]| {

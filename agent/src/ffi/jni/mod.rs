@@ -9,7 +9,6 @@ mod env;
 use crate::android::properties;
 use crate::controller::{self, Install, process_signals};
 use crate::libcutils::tags;
-use crate::record::Kind;
 use crate::{Config, Error, capture, section};
 use env::{Env, Thrown};
 use jni_sys::{
@@ -21,6 +20,7 @@ use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use tracetee_recorder::record::Kind;
 use tracetee_uploader::{Body, Failure, NetState, Request, Response, handed};
 
 /// What is told instead of done.

@@ -1,9 +1,9 @@
 //! What a state keeps when it changes hands, when it may be taken, and what is taken from whom.
 
 use super::*;
-use crate::recorder::gate::{Gate, Inside};
-use crate::recorder::layout::Mode;
-use crate::recorder::pool::Shape;
+use crate::gate::{Gate, Inside};
+use crate::layout::Mode;
+use crate::pool::Shape;
 
 /// Not that of the process.
 fn open_gate() -> Gate {

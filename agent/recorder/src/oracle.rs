@@ -4,11 +4,11 @@
 //! one, so that Miri can follow); what the core holds and what it counts as lost must be exactly
 //! what the queue was given.
 
-use super::blocks::{Blocks, Memory};
-use super::copy::copy;
-use super::gate::{Gate, Inside, Mark};
-use super::lane::Lane;
-use super::layout::{
+use crate::block_copy::copy;
+use crate::block_lease::{Blocks, Memory};
+use crate::gate::{Gate, Inside, Mark};
+use crate::lane::Lane;
+use crate::layout::{
     BlockHeader, Form, Loss, Mode, NOTE_SEGMENT, SEGMENT_WORDS, Segment, record_word, record_words,
     split_word,
 };

@@ -5,8 +5,8 @@
 //! stays where it is until the pool goes, so writers and readers keep plain pointers into it.
 //! Growing takes no lock: it runs on the app's threads, in signal handlers too.
 
-use super::layout::Loss;
 use crate::errno;
+use crate::layout::Loss;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicPtr, Ordering};

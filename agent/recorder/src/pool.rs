@@ -4,14 +4,14 @@
 //! backs each block with disk space before it is touched, because a store to an unbacked page of a
 //! full disk would kill the app with SIGBUS; without space the record is dropped and counted.
 
-use super::blocks::{Blocks, Memory};
-use super::extents::{self, Extents};
-use super::layout::{
+use crate::Error;
+use crate::block_lease::{Blocks, Memory};
+use crate::clock::{self, Anchor};
+use crate::extents::{self, Extents};
+use crate::layout::{
     BLOCK_HEADER_WORDS, BLOCKS_OFFSET, BlockHeader, Loss, MAGIC, META_BYTES, META_OFFSET, Mode,
     NAME_BYTES, PoolHeader, THREAD_ENTRIES, THREADS_OFFSET, ThreadEntry, VERSION,
 };
-use crate::clock::{self, Anchor};
-use crate::error::Error;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
@@ -20,7 +20,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A pool and its blocks.
-pub(crate) type Pool = Blocks<Mapping>;
+#[derive(Debug)]
+pub struct Pool {
+    pub(crate) blocks: Blocks<Mapping>,
+}
 
 /// The mapped region. Unmapped when dropped, which only its creator may do once no writer is left.
 #[derive(Debug)]
@@ -46,16 +49,19 @@ unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
-/// What a pool is made of.
+/// The measures of a pool.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape<'a> {
-    pub(crate) capacity_bytes: u64,
-    pub(crate) block_bytes: u32,
-    pub(crate) mode: Mode,
-    /// In a file there, or in memory.
-    pub(crate) path: Option<&'a Path>,
-    /// What the counter clock was measured by, when it is used.
-    pub(crate) anchors: Option<[Anchor; 2]>,
+pub struct Shape<'a> {
+    /// Bytes of all blocks together.
+    pub capacity_bytes: u64,
+    /// Bytes of a block, a power of two.
+    pub block_bytes: u32,
+    /// What happens when all blocks are in use.
+    pub mode: Mode,
+    /// The file that it lies in; `None` for memory.
+    pub path: Option<&'a Path>,
+    /// The anchors that the counter was measured by, when it is used.
+    pub anchors: Option<[Anchor; 2]>,
 }
 
 impl Mapping {
@@ -69,8 +75,7 @@ impl Mapping {
             .ok()
             .and_then(|count| count.checked_mul(block_bytes)?.checked_add(BLOCKS_OFFSET));
         if is_addressable.is_none() {
-            let reason = "larger than the address space".into();
-            return Err(Error::Config { field: "recorder.capacity_kb", reason });
+            return Err(Error::Capacity);
         }
         let extents = Extents::new(block_count, block_bytes, BLOCKS_OFFSET, reuses);
         let file = shape.path.map(create_file).transpose()?;
@@ -139,7 +144,7 @@ impl Mapping {
         unsafe { &*self.base }
     }
 
-    /// All of it, for [`super::reader::PoolReader`].
+    /// All of it, for [`crate::reader::PoolReader`].
     pub(crate) fn region(&self) -> (*const PoolHeader, &Extents) {
         (self.base, &self.extents)
     }
@@ -256,55 +261,64 @@ impl Mapping {
 
 impl Pool {
     /// A pool of `shape`.
-    pub(crate) fn create(shape: &Shape<'_>) -> Result<Self, Error> {
+    pub fn create(shape: &Shape<'_>) -> Result<Self, Error> {
         let mut mapping = Mapping::create(shape)?;
         mapping.write_header(shape);
-        Ok(Self::new(mapping, shape.mode))
+        Ok(Self { blocks: Blocks::new(mapping, shape.mode) })
     }
 
     /// Its header.
     pub(crate) fn header(&self) -> &PoolHeader {
-        self.memory.pool_header()
+        self.blocks.memory.pool_header()
     }
 
     /// A second owner of the same mapping, for when the first must never unmap it.
-    pub(crate) fn alias(&self) -> Self {
-        let Mapping { base, block_bytes, block_count, .. } = self.memory;
+    pub fn alias(&self) -> Self {
+        let Mapping { base, block_bytes, block_count, .. } = self.blocks.memory;
         let alias = Mapping {
             base,
-            extents: Arc::clone(&self.memory.extents),
+            extents: Arc::clone(&self.blocks.memory.extents),
             block_bytes,
             block_count,
             file: None,
-            path: self.memory.path.clone(),
+            path: self.blocks.memory.path.clone(),
             is_backed: true,
             entries_are_backed: true,
             unmap: false,
         };
-        Self::new(alias, self.mode())
+        Self { blocks: Blocks::new(alias, self.blocks.mode()) }
     }
 
     /// Closes the file, whose lock then belongs to others that have it open; the mapping stays.
-    pub(crate) fn close_file(&mut self) {
-        self.memory.file = None;
-        self.memory.is_backed = true;
-        self.memory.entries_are_backed = true;
+    pub fn close_file(&mut self) {
+        self.blocks.memory.file = None;
+        self.blocks.memory.is_backed = true;
+        self.blocks.memory.entries_are_backed = true;
     }
 
     /// The file that it lies in.
-    pub(crate) fn path(&self) -> Option<&Path> {
-        self.memory.path.as_deref()
+    pub fn path(&self) -> Option<&Path> {
+        self.blocks.memory.path.as_deref()
+    }
+
+    /// Notes boot time `now_ns` as the end of the recording, unless it has ended before.
+    pub fn note_stop(&self, now_ns: u64) {
+        let stop = &self.header().stop_boot_ns;
+        // ORDERING: Relaxed, both; a time for readers, under the capture's lock.
+        if stop.load(Ordering::Relaxed) == 0 {
+            stop.store(now_ns, Ordering::Relaxed);
+        }
     }
 
     /// Replaces the metadata text; what is over [`META_BYTES`] is cut.
-    pub(crate) fn set_meta(&self, text: &str) {
+    pub fn set_meta(&self, text: &str) {
         let bytes = text.as_bytes();
         let len = bytes.len().min(META_BYTES);
         let header = self.header();
         // ORDERING: Relaxed and Release: a reader of the length with Acquire sees the text that
         // belongs to it, or length 0 while it changes.
         header.meta_bytes.store(0, Ordering::Relaxed);
-        let meta = self.memory.at(META_OFFSET);
+        let meta = self.blocks.memory.at(META_OFFSET);
         // SAFETY: META_BYTES follow there, and no reader looks while the length is 0.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), meta, len) };
         header.meta_bytes.store(u32::try_from(len).unwrap_or(0), Ordering::Release);
@@ -318,7 +332,7 @@ impl Pool {
 
     /// Counts several such records.
     pub(crate) fn count_losses(&self, loss: Loss, entry: u32, records: u32) {
-        if let Some(counter) = self.memory.entry(entry).dropped.get(loss as usize) {
+        if let Some(counter) = self.blocks.memory.entry(entry).dropped.get(loss as usize) {
             // ORDERING: Relaxed; a count publishes nothing.
             counter.fetch_add(records, Ordering::Relaxed);
         }

@@ -4,10 +4,10 @@
 //! a reader may be copying a block while it is taken over, and throws such a copy away) and then
 //! published by one Release store of the block's committed length.
 
-use super::blocks::{Blocks, Lease, Memory};
-use super::layout::{BlockHeader, Segment};
-use super::sync::Anchor;
-use super::sync::{AtomicU32, AtomicU64, Ordering, compiler_fence};
+use crate::block_lease::{Blocks, Lease, Memory};
+use crate::layout::{BlockHeader, Segment};
+use crate::sync::Anchor;
+use crate::sync::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 use std::cell::Cell;
 
 /// One lane.
@@ -38,7 +38,9 @@ pub(crate) struct Lane {
 const UNKNOWN: u32 = u32::MAX;
 
 impl Lane {
+    /// A lane that holds no block.
     #[cfg(not(loom))]
+    #[must_use]
     pub(crate) const fn new() -> Self {
         Self::with(AtomicU32::new(0))
     }
@@ -296,7 +298,7 @@ impl Lane {
         self.cursor.set(next);
         // SAFETY: the header of the leased block, valid while this thread is inside the recorder.
         let header = unsafe { &*self.header.get() };
-        // ORDERING: Release, pairs with the Acquire in `copy::copy`: publishes the record.
+        // ORDERING: Release, pairs with the Acquire in `block_copy::copy`: publishes the record.
         #[allow(clippy::cast_possible_truncation, reason = "a block is far smaller than 4 GiB")]
         header.committed.store((committed / size_of::<AtomicU64>()) as u32, Ordering::Release);
     }

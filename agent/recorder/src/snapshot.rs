@@ -3,27 +3,29 @@
 //! Runs on the thread that dumps. A pool whose blocks may be taken over meanwhile is copied first,
 //! which takes some milliseconds and does not hold up the writers; the others are read in place.
 
-use super::blocks::Memory;
-use super::copy::copy;
-use super::layout::{
+use crate::block_copy::copy;
+use crate::block_lease::Memory;
+use crate::clock::Anchor;
+use crate::clock_map::TimeMap;
+use crate::layout::{
     Form, Mode, NOTE_SEGMENT, Segment, anchor_from_bytes, record_words, split_word,
 };
-use super::reader::{PoolReader, ThreadFacts};
-use super::times::TimeMap;
-use crate::clock::Anchor;
+use crate::progress::PoolPlace;
+use crate::reader::{PoolReader, ThreadFacts};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 /// One segment of a block: records of one thread, one behind the other.
 #[derive(Debug, Clone)]
-pub(crate) struct Run {
+pub struct Run {
     /// Index into [`Snapshot::blocks`].
     block: usize,
     /// Words from the segment's note on, and the first that is not its any more.
     start: usize,
     end: usize,
-    pub(crate) segment: Segment,
+    /// The segment: thread, name, clock.
+    pub segment: Segment,
 }
 
 /// A block as it was, and where it lies.
@@ -38,24 +40,26 @@ pub(crate) struct Held<'a> {
 
 /// All records of a pool at one moment, by thread and lane, in the order of their segments.
 #[derive(Debug)]
-pub(crate) struct Snapshot<'a> {
+pub struct Snapshot<'a> {
+    /// Copies of the blocks.
     pub(crate) blocks: Vec<Held<'a>>,
     /// By (incarnation, lane).
-    pub(crate) lanes: BTreeMap<(u32, u8), Vec<Run>>,
+    pub lanes: BTreeMap<(u32, u8), Vec<Run>>,
+    /// From the counter to boot time.
     pub(crate) map: TimeMap,
     /// Blocks whose content makes no sense from some word on.
-    pub(crate) damaged: u64,
+    pub damaged: u64,
 }
 
 impl<'a> Snapshot<'a> {
     /// Takes one.
-    pub(crate) fn take(reader: &PoolReader<'a>) -> Self {
+    pub fn take(reader: &PoolReader<'a>) -> Self {
         Self::take_new(reader, |index, lease| reader.drained(index, lease), &[])
     }
 
     /// Takes one of what follows the words that `read` says for a block with that lease word;
     /// `known`: further anchors of the counter.
-    pub(crate) fn take_new(
+    pub fn take_new(
         reader: &PoolReader<'a>,
         read: impl Fn(u32, u32) -> u32,
         known: &[Anchor],
@@ -160,7 +164,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// A cursor before the first record of `run` that is not streamed yet.
-    pub(crate) fn cursor(&self, run: &Run) -> Cursor {
+    pub fn cursor(&self, run: &Run) -> Cursor {
         let skip = self.blocks.get(run.block).map_or(0, |held| held.skip);
         Cursor {
             block: run.block,
@@ -173,7 +177,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// The record at `cursor`: its boot time, form and bytes. Moves over notes that are no record.
-    pub(crate) fn peek(&self, cursor: &mut Cursor) -> Option<(u64, Form, &[u8])> {
+    pub fn peek(&self, cursor: &mut Cursor) -> Option<(u64, Form, &[u8])> {
         let words = &*self.blocks.get(cursor.block)?.words;
         while cursor.at < cursor.end {
             let (delta, form, bytes, next) = record_at(words, cursor.at)?;
@@ -195,8 +199,22 @@ impl<'a> Snapshot<'a> {
         None
     }
 
+    /// Times when the counter stood still or jumped.
+    #[must_use]
+    pub const fn clock_jumps(&self) -> u64 {
+        self.map.jumps
+    }
+
+    /// Where in the pool word `next` of [`Snapshot::blocks`]' block lies.
+    #[must_use]
+    pub fn place(&self, block: usize, next: usize) -> Option<PoolPlace> {
+        let held = self.blocks.get(block)?;
+        let next = u32::try_from(next).unwrap_or(u32::MAX);
+        Some(PoolPlace { block: held.index, lease: held.lease, next })
+    }
+
     /// Moves over the record that [`Snapshot::peek`] has shown.
-    pub(crate) fn advance(&self, cursor: &mut Cursor) {
+    pub fn advance(&self, cursor: &mut Cursor) {
         let words = self.blocks.get(cursor.block).map_or(&[][..], |held| &held.words);
         cursor.at = record_at(words, cursor.at).map_or(cursor.end, |(.., next)| next);
     }
@@ -204,10 +222,11 @@ impl<'a> Snapshot<'a> {
 
 /// A place in a run.
 #[derive(Debug, Clone)]
-pub(crate) struct Cursor {
-    pub(crate) block: usize,
+pub struct Cursor {
+    /// Index into [`Snapshot::blocks`].
+    pub block: usize,
     /// The word of the next record.
-    pub(crate) at: usize,
+    pub at: usize,
     skip: usize,
     end: usize,
     base: u64,

@@ -10,7 +10,7 @@ pub(crate) fn get() -> i32 {
 
 /// Sets errno.
 #[inline]
-pub(crate) fn set(value: i32) {
+pub fn set(value: i32) {
     let place = location();
     // SAFETY: as in `get`.
     unsafe { *place = value };
@@ -18,16 +18,18 @@ pub(crate) fn set(value: i32) {
 
 /// An errno kept aside while the recorder makes calls that may change it.
 #[must_use]
-pub(crate) struct Saved(i32);
+pub struct Saved(i32);
 
 impl Saved {
+    /// Keeps the present errno.
     #[inline]
-    pub(crate) fn now() -> Self {
+    pub fn now() -> Self {
         Self(get())
     }
 
+    /// Puts the kept errno back.
     #[inline]
-    pub(crate) fn restore(self) {
+    pub fn restore(self) {
         set(self.0);
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct TimeMap {
     rates: Vec<f64>,
     ns_per_tick: f64,
     /// Neighbours that disagree.
-    pub(crate) jumps: u64,
+    pub jumps: u64,
 }
 
 impl TimeMap {

@@ -8,28 +8,31 @@
 //! its beginning: a thread that was in one block then, and is in another when that is read, has
 //! nothing older there.
 
-use super::blocks::{CLOSED, Memory, PARTIAL, generation_of, state_of};
-use super::copy::copy;
-use super::layout::{Form, NOTE_SEGMENT, NOTE_THREAD_END, Segment, anchor_from_bytes};
-use super::reader::PoolReader;
-use super::session;
-use super::snapshot::record_at;
-use super::times::TimeMap;
+use crate::block_copy::copy;
+use crate::block_lease::{CLOSED, Memory, PARTIAL, generation_of, state_of};
 use crate::clock::{self, Anchor};
+use crate::clock_map::TimeMap;
+use crate::layout::{Form, NOTE_SEGMENT, NOTE_THREAD_END, Segment, anchor_from_bytes};
+use crate::reader::PoolReader;
+use crate::session;
+use crate::snapshot::record_at;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 /// Whose record it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Who {
-    pub(crate) incarnation: u32,
-    pub(crate) lane: u8,
-    pub(crate) tid: i32,
+pub struct Who {
+    /// Number of the thread, never given twice in a process.
+    pub incarnation: u32,
+    /// 0: the thread itself, 1: a signal handler that interrupted it in the recorder.
+    pub lane: u8,
+    /// Thread id.
+    pub tid: i32,
 }
 
 /// What a look sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sight<'a> {
+pub enum Sight<'a> {
     /// A record, at that boot time.
     Record(u64, Form, &'a [u8]),
     /// Records of the thread are missing here, or it ended.
@@ -76,13 +79,13 @@ impl New {
 
 /// The follower of one pool.
 #[derive(Debug, Default)]
-pub(crate) struct Follower {
+pub struct Follower {
     places: Vec<Place>,
     /// The segment that each thread was last seen in.
     sequences: HashMap<Who, u32>,
     anchors: Vec<Anchor>,
     /// Records seen so far.
-    pub(crate) records: u64,
+    pub records: u64,
     /// The room of a copy that was not kept.
     scratch: Vec<u64>,
 }
@@ -92,7 +95,7 @@ const MAX_ANCHORS: usize = 64;
 
 impl Follower {
     /// Looks at what is new. `see` is asked about the threads for which `wants` says so.
-    pub(crate) fn look(
+    pub fn look(
         &mut self,
         reader: &PoolReader<'_>,
         wants: impl Fn(Who) -> bool,
@@ -256,10 +259,9 @@ const fn who(segment: &Segment) -> Who {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorder::layout::Mode;
-    use crate::recorder::pool::{Pool, Shape};
-    use crate::recorder::{thread, writer};
-    use crate::{capture, clock};
+    use crate::layout::Mode;
+    use crate::pool::{Pool, Shape};
+    use crate::{clock, thread, writer};
     use std::sync::atomic::AtomicUsize;
 
     const THREADS: usize = 3;
@@ -271,7 +273,7 @@ mod tests {
     /// Threads record numbers while a follower looks; what it saw of each thread.
     fn follow(capacity_kb: u64) -> (Vec<Seen>, u64) {
         let earlier = clock::first_anchor();
-        capture::prepare_threads().unwrap();
+        thread::prepare().unwrap();
         let shape = Shape {
             capacity_bytes: capacity_kb * 1024,
             block_bytes: 8192,
@@ -280,7 +282,7 @@ mod tests {
             anchors: clock::choose(earlier),
         };
         let pool = Pool::create(&shape).unwrap();
-        session::open(&raw const pool, u64::MAX);
+        session::open(&raw const pool, u64::MAX, &session::Host::NONE);
         let mut follower = Follower::default();
         let mut seen: HashMap<i32, Seen> = HashMap::new();
         let running = AtomicUsize::new(THREADS);

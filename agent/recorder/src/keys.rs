@@ -1,4 +1,4 @@
-//! Whether the process has pthread keys left. Asked by [`super::thread::prepare`], on the thread that
+//! Whether the process has pthread keys left. Asked by [`crate::thread::prepare`], on the thread that
 //! starts a capture or installs the agent, before anything of the agent needs one.
 //!
 //! Where the system has no native thread-locals (Android), std makes a pthread key for each of its own and of

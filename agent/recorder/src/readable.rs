@@ -10,7 +10,7 @@ use libc::{c_int, c_void};
 ///
 /// `rt_sigprocmask` with an invalid `how` reads 8 bytes and changes nothing: EFAULT or EINVAL.
 #[cold]
-pub(crate) fn is_readable(address: usize, count: usize) -> bool {
+pub fn is_readable(address: usize, count: usize) -> bool {
     const SIGSET_BYTES: usize = 8;
     const PAGE_BYTES: usize = 4096;
     let saved = errno::Saved::now();

@@ -8,11 +8,11 @@
 //! ends by the system call itself). Such states are taken over by new threads, and freed when a
 //! session opens: the kernel says that their thread is gone.
 
-use super::gate::{Gate, LEVELS, Mark};
-use super::layout::{Loss, NAME_BYTES};
-use super::pool::Pool;
-pub(crate) use super::state::ThreadState;
-use super::{keys, session, writer};
+use crate::gate::{Gate, LEVELS, Mark};
+use crate::layout::{Loss, NAME_BYTES};
+use crate::pool::Pool;
+pub use crate::state::ThreadState;
+use crate::{keys, session, writer};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -62,7 +62,7 @@ static KEY: AtomicU32 = AtomicU32::new(0);
 
 /// Makes the pthread key, once in the life of the process. Called before recording starts. Fails with an errno,
 /// also where others' keys are almost used up (see [`keys`]).
-pub(crate) fn prepare() -> Result<(), i32> {
+pub fn prepare() -> Result<(), i32> {
     static MAKING: Mutex<()> = Mutex::new(());
     let is_made = || KEY.load(Ordering::Relaxed) != 0;
     // ORDERING: Relaxed; a key that is there is whole, and it is made under the lock.
@@ -98,7 +98,7 @@ fn key() -> libc::pthread_key_t {
 
 /// The calling thread's state; `None` when all are taken. Only after [`prepare`].
 #[inline]
-pub(crate) fn current() -> Option<&'static ThreadState> {
+pub fn current() -> Option<&'static ThreadState> {
     // SAFETY: the key was made by `prepare`, which happens before any session opens.
     let state = unsafe { libc::pthread_getspecific(key()) }.cast::<ThreadState>();
     if state.is_null() {
@@ -225,13 +225,14 @@ unsafe extern "C" fn thread_ended(state: *mut c_void) {
 /// As long as it lives, nothing that its thread records is kept: what the agent's uploads do is not
 /// the app's doing.
 #[derive(Debug)]
-pub(crate) struct Excluded {
+pub struct Excluded {
     state: Option<&'static ThreadState>,
 }
 
 impl Excluded {
-    /// The calling thread. Where it has no state, or nothing ever recorded, there is nothing to do.
-    pub(crate) fn new() -> Self {
+    /// The calling thread. Where all states are taken there is nothing to exclude.
+    #[must_use]
+    pub fn this_thread() -> Self {
         let state = prepare().ok().and_then(|()| current());
         let state = state.filter(|state| !state.is_excluded());
         if let Some(state) = state {
@@ -288,7 +289,7 @@ pub(crate) fn count_abandoned(pool: &Pool, session: u32) {
 }
 
 /// The word at an address of the stack, if it can be read.
-pub(crate) fn word_at(address: usize) -> Option<usize> {
+pub fn word_at(address: usize) -> Option<usize> {
     if !address.is_multiple_of(align_of::<usize>())
         || !crate::readable::is_readable(address, size_of::<usize>())
     {
@@ -307,7 +308,7 @@ pub(crate) fn entries_in(session: u32) -> impl Iterator<Item = (u32, i32)> {
 }
 
 /// The calling thread, or (not known which) another one, has a new name.
-pub(crate) fn renamed(own: bool) {
+pub fn renamed(own: bool) {
     if own {
         if let Some(state) = existing() {
             state.kick();

@@ -7,10 +7,11 @@
 //! past fork's handlers (by `clone` itself, as sandboxes and crash handlers do) finds no session,
 //! and writes nothing into its parent's recorder.
 
-use super::gate::Gate;
-use super::layout::Loss;
-use super::pool::Pool;
-use super::thread;
+use crate::gate::Gate;
+use crate::layout::Loss;
+use crate::pool::Pool;
+use crate::thread;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -70,7 +71,7 @@ pub(super) fn prepare() {
 
 /// Whether this process was made by `clone`, past fork's handlers, since it recorded: then nothing
 /// of what its parent recorded is its own.
-pub(crate) fn is_another_process() -> bool {
+pub fn is_another_process() -> bool {
     // ORDERING: Relaxed; set under the capture's lock.
     let process = PROCESS.load(Ordering::Relaxed);
     process != 0 && process != std::process::id()
@@ -87,9 +88,27 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// After how many looks (of 50 µs and more) it asks whether they who are inside still live.
 const LOOKS_PER_CALL: u32 = 20;
 
+/// The agent around the recorder, as far as a session needs it.
+#[derive(Debug)]
+pub struct Host {
+    /// True if the process may call `membarrier(2)`: a seccomp filter may end it for that.
+    pub may_call_membarrier: fn() -> bool,
+    /// Called once when a session's deadline has passed, on the app's thread whose record came too
+    /// late: the rules of the hot path hold.
+    pub deadline_passed: fn(),
+}
+
+impl Host {
+    /// For a process in which nothing else depends on the session.
+    pub const NONE: Self = Self { may_call_membarrier: || true, deadline_passed: || () };
+}
+
+/// The agent that opened the first session: all sessions of a process are opened by one.
+static HOST: OnceLock<&'static Host> = OnceLock::new();
+
 /// Lets threads record into `pool`, which must stay valid until [`close`] says it is free, up to
 /// boot time `deadline_ns`.
-pub(crate) fn open(pool: *const Pool, deadline_ns: u64) {
+pub fn open(pool: *const Pool, deadline_ns: u64, host: &'static Host) {
     if is_another_process() {
         thread::forget_after_clone();
     }
@@ -102,12 +121,13 @@ pub(crate) fn open(pool: *const Pool, deadline_ns: u64) {
     // sees it sees that its session is over.
     POOL.store(pool.cast_mut(), Ordering::Release);
     let session = LAST_SESSION.fetch_add(1, Ordering::Relaxed) + 1;
-    gate().open(session, !membarrier_registered());
+    let may_call = (HOST.get_or_init(|| host).may_call_membarrier)();
+    gate().open(session, !(may_call && membarrier_registered()));
 }
 
 /// The session in force, 0 for none.
 #[inline(always)]
-pub(crate) fn current() -> u32 {
+pub fn current() -> u32 {
     gate().session_hint()
 }
 
@@ -127,8 +147,10 @@ pub(crate) fn pool_of(session: u32) -> Option<&'static Pool> {
     Some(unsafe { &*pool })
 }
 
+/// The deadline of the session in force: boot time, `u64::MAX` for none.
 #[inline]
-pub(crate) fn deadline_ns() -> u64 {
+#[must_use]
+pub fn deadline_ns() -> u64 {
     // ORDERING: Relaxed; published with the session.
     DEADLINE_NS.load(Ordering::Relaxed)
 }
@@ -139,16 +161,18 @@ pub(crate) fn deadline_ns() -> u64 {
 pub(crate) fn deadline_passed(pool: &Pool) {
     pool.header().stop_boot_ns.store(deadline_ns(), Ordering::Relaxed);
     gate().close();
-    crate::libcutils::tag_words::give_words_back();
+    if let Some(host) = HOST.get() {
+        (host.deadline_passed)();
+    }
 }
 
 /// Turns recording off without waiting, from wherever: later records are not recorded.
-pub(crate) fn switch_off() {
+pub fn switch_off() {
     gate().close();
 }
 
 /// Turns recording into `pool` off and waits for the writers. `true` when it may be freed.
-pub(crate) fn close(pool: &Pool) -> bool {
+pub fn close(pool: &Pool) -> bool {
     // ORDERING: Relaxed; changes under the caller's lock alone.
     let session = LAST_SESSION.load(Ordering::Relaxed);
     thread::heal_own(pool, session);
@@ -163,7 +187,7 @@ pub(crate) fn close(pool: &Pool) -> bool {
 /// Waits until each thread that is inside the recorder has been outside, but not for ever. Who is
 /// gone is not waited for.
 #[allow(clippy::disallowed_methods, reason = "writers do not run while the device sleeps")]
-pub(crate) fn wait_until_outside(patience: Duration) -> bool {
+pub fn wait_until_outside(patience: Duration) -> bool {
     // ORDERING: Relaxed; changes under the capture's lock alone.
     let session = LAST_SESSION.load(Ordering::Relaxed);
     let deadline = Instant::now() + patience;
@@ -185,7 +209,7 @@ pub(crate) fn wait_until_outside(patience: Duration) -> bool {
 }
 
 /// Between changing what threads look at inside and asking whether one is inside.
-pub(crate) fn barrier() {
+pub fn barrier() {
     gate().barrier(|| {
         membarrier(MEMBARRIER_PRIVATE_EXPEDITED);
     });
@@ -193,7 +217,7 @@ pub(crate) fn barrier() {
 
 /// Counts a record for which there is no thread's state to use.
 #[cold]
-pub(crate) fn count_unplaced_loss(loss: Loss) {
+pub fn count_unplaced_loss(loss: Loss) {
     if current() != 0
         && let Some(count) = UNPLACED.get(loss as usize)
     {
@@ -204,7 +228,7 @@ pub(crate) fn count_unplaced_loss(loss: Loss) {
 
 /// Moves such losses to the pool of the session, as those of no thread in particular. The pool must
 /// not be freed meanwhile.
-pub(crate) fn place_losses(pool: &Pool) {
+pub fn place_losses(pool: &Pool) {
     for (loss, count) in Loss::ALL.into_iter().zip(&UNPLACED) {
         // ORDERING: Relaxed, both; counts.
         if count.load(Ordering::Relaxed) != 0 {
@@ -214,19 +238,19 @@ pub(crate) fn place_losses(pool: &Pool) {
 }
 
 /// Writes down the present names of all threads that have recorded, as the kernel has them.
-pub(crate) fn note_thread_names(pool: &Pool) {
+pub fn note_thread_names(pool: &Pool) {
     place_losses(pool);
     for (entry, tid) in thread::entries_in(current()) {
         let Ok(comm) = std::fs::read(format!("/proc/self/task/{tid}/comm")) else { continue };
-        let mut name = [0; super::layout::NAME_BYTES];
+        let mut name = [0; crate::layout::NAME_BYTES];
         let comm = comm.strip_suffix(b"\n").unwrap_or(&comm);
         name.iter_mut().zip(comm).for_each(|(to, from)| *to = *from);
-        pool.memory.name_entry(entry, &name);
+        pool.blocks.memory.name_entry(entry, &name);
     }
 }
 
 /// After a fork, in the child: the parent's session is not ours.
-pub(crate) fn forget_after_fork() {
+pub fn forget_after_fork() {
     gate().close();
     // ORDERING: Relaxed; the child has one thread.
     PROCESS.store(std::process::id(), Ordering::Relaxed);
@@ -239,10 +263,7 @@ const MEMBARRIER_REGISTER_PRIVATE_EXPEDITED: libc::c_int = 16;
 
 /// Whether `close` may rely on membarrier instead of fences in the writers.
 fn membarrier_registered() -> bool {
-    if cfg!(miri) || cfg!(target_os = "android") && !android_allows_membarrier() {
-        return false;
-    }
-    membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED)
+    !cfg!(miri) && membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED)
 }
 
 fn membarrier(command: libc::c_int) -> bool {
@@ -251,10 +272,4 @@ fn membarrier(command: libc::c_int) -> bool {
     let status = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
     errno.restore();
     status == 0
-}
-
-/// Up to Android 10 an app's seccomp filter may end the process for a call it does not list; ART
-/// itself uses membarrier from Android 11 (API 30) on.
-fn android_allows_membarrier() -> bool {
-    crate::android::properties::api_level().is_some_and(|api| api >= 30)
 }

@@ -12,7 +12,7 @@
 //! for alternate signal stacks and for coroutines' stacks as well. A mark that is still there says
 //! nothing; the entry is then taken for a live one, and the thread goes on at the next level.
 
-use super::sync::{AtomicU32, AtomicUsize, Ordering, compiler_fence, fence};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering, compiler_fence, fence};
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 
@@ -100,21 +100,31 @@ impl Inside {
 
 /// What an entry leaves in its frame, from before it enters until it has left.
 #[derive(Debug)]
-pub(crate) struct Mark(UnsafeCell<MaybeUninit<usize>>);
+pub struct Mark(UnsafeCell<MaybeUninit<usize>>);
+
+impl Default for Mark {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl Mark {
+    /// A mark that no entry has set yet.
     #[inline(always)]
-    pub(crate) const fn new() -> Self {
+    #[must_use]
+    pub const fn new() -> Self {
         Self(UnsafeCell::new(MaybeUninit::uninit()))
     }
 
+    /// Its address, which the entry notes.
     #[inline(always)]
-    pub(crate) fn address(&self) -> usize {
+    pub fn address(&self) -> usize {
         self.0.get().expose_provenance()
     }
 
+    /// Writes the token of the entry's level.
     #[inline(always)]
-    pub(crate) fn set(&self, token: usize) {
+    pub fn set(&self, token: usize) {
         // SAFETY: the mark's own word, which its thread alone touches.
         unsafe { self.0.get().write_volatile(MaybeUninit::new(token)) };
     }

@@ -1,5 +1,5 @@
 //! The recorder's memory: one flat region without pointers, in a file; in the process its blocks are
-//! mapped in pieces ([`super::extents`]), of the file or of anonymous memory.
+//! mapped in pieces ([`crate::extents`]), of the file or of anonymous memory.
 //!
 //! ```text
 //! 0        header (PoolHeader)
@@ -14,9 +14,9 @@
 //! records follow ([`Segment`]) and holds an anchor, a value of the clock's counter with the boot
 //! time of that moment; deltas count from the latest anchor. Because nothing in it is a pointer, a
 //! file that outlived its process can be read by any other; because of that it is never trusted
-//! either: see [`super::reader`].
+//! either: see [`crate::reader`].
 
-use super::sync::{AtomicU8, AtomicU32, AtomicU64};
+use crate::sync::{AtomicU8, AtomicU32, AtomicU64};
 
 /// First bytes of a pool.
 pub(crate) const MAGIC: [u8; 8] = *b"TTPOOL\0\x01";
@@ -35,7 +35,7 @@ pub(crate) const META_BYTES: usize = THREADS_OFFSET - META_OFFSET;
 /// Words before a block's first segment.
 pub(crate) const BLOCK_HEADER_WORDS: usize = 8;
 /// What a thread's name takes at most, NUL included (the kernel's TASK_COMM_LEN).
-pub(crate) const NAME_BYTES: usize = 16;
+pub const NAME_BYTES: usize = 16;
 
 #[cfg(not(loom))]
 const _: () = assert!(BLOCKS_OFFSET.is_multiple_of(16384));
@@ -49,7 +49,7 @@ pub enum Loss {
     NoSpace = 1,
     /// A signal handler interrupted a signal handler that interrupted the recorder.
     Nested = 2,
-    /// More threads record at once than [`super::thread::MAX_THREADS`].
+    /// More threads record at once than [`crate::thread::MAX_THREADS`].
     TooManyThreads = 3,
     /// The thread left the recorder in the middle: a signal handler that interrupted it jumped out,
     /// or ended the thread.
@@ -75,7 +75,7 @@ impl Loss {
 }
 
 /// What happens when all blocks are in use.
-#[cfg_attr(all(test, not(loom)), derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u32)]
@@ -161,7 +161,7 @@ const _: () = assert!(size_of::<ThreadEntry>() == 64);
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct BlockHeader {
-    /// `generation << 3 | state`, see [`super::blocks`]. 0: never used.
+    /// `generation << 3 | state`, see [`crate::block_lease`]. 0: never used.
     pub(crate) lease: AtomicU32,
     /// Words of complete records behind this header.
     pub(crate) committed: AtomicU32,
@@ -196,7 +196,7 @@ pub enum Form {
 }
 
 /// A record's first word.
-pub(crate) const fn record_word(delta: u64, form: Form, bytes: usize) -> u64 {
+pub const fn record_word(delta: u64, form: Form, bytes: usize) -> u64 {
     (delta << 16) | ((form as u64) << 13) | (bytes as u64 & 0x1fff)
 }
 
@@ -222,25 +222,28 @@ pub(crate) const NOTE_SEGMENT: u8 = 1;
 /// A later anchor of the same segment: counter, boot time (in words 1 and 2 behind the kind's).
 pub(crate) const NOTE_ANCHOR: u8 = 2;
 /// The thread ended.
-pub(crate) const NOTE_THREAD_END: u8 = 3;
+pub const NOTE_THREAD_END: u8 = 3;
 
 /// Whose records follow, and the clock's anchor for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Segment {
-    pub(crate) incarnation: u32,
-    pub(crate) tid: i32,
+pub struct Segment {
+    /// Number of the thread, never given twice in a process.
+    pub incarnation: u32,
+    /// Thread id.
+    pub tid: i32,
     /// The thread's entry in the pool.
     pub(crate) entry: u32,
     /// Counts the thread's segments in this lane; a gap shows that records are missing between.
-    pub(crate) sequence: u32,
+    pub sequence: u32,
     /// 0: the thread itself, 1: a signal handler that interrupted it in the recorder.
-    pub(crate) lane: u8,
+    pub lane: u8,
     /// The ticks are the hardware counter's; else ns of boot time.
     pub(crate) counter: bool,
     /// The clock's value that deltas count from, and the boot time then.
     pub(crate) tick: u64,
     pub(crate) boot_ns: u64,
-    pub(crate) name: [u8; NAME_BYTES],
+    /// The thread's name, padded with zeros.
+    pub name: [u8; NAME_BYTES],
 }
 
 /// Words of a segment's note, the record's first word included.

@@ -68,9 +68,11 @@ pub fn counter() -> u64 {
 
 /// The counter's value and the boot time of one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Anchor {
-    pub(crate) tick: u64,
-    pub(crate) boot_ns: u64,
+pub struct Anchor {
+    /// The counter's value; boot time where the counter is not used.
+    pub tick: u64,
+    /// Boot time, ns.
+    pub boot_ns: u64,
 }
 
 /// Whether new segments count by the counter.
@@ -81,7 +83,7 @@ static COUNTER_IS_BAD: AtomicBool = AtomicBool::new(false);
 static NS_PER_TICK: AtomicU64 = AtomicU64::new(0);
 
 /// Reads an anchor, with the counter or (both the same) without.
-pub(crate) fn anchor(by_counter: bool) -> Anchor {
+pub fn anchor(by_counter: bool) -> Anchor {
     if !by_counter {
         let boot_ns = boot_ns();
         return Anchor { tick: boot_ns, boot_ns };
@@ -107,7 +109,7 @@ const CALIBRATION_NS: u64 = 300_000;
 /// Decides at the start of a recording whether the counter is used. Gives the anchors that it was
 /// measured by; `None` when records carry boot time itself. `first` is an earlier anchor, to save
 /// waiting for the time that the measurement takes.
-pub(crate) fn choose(first: Anchor) -> Option<[Anchor; 2]> {
+pub fn choose(first: Anchor) -> Option<[Anchor; 2]> {
     USES_COUNTER.store(false, Ordering::Relaxed);
     if COUNTER_IS_BAD.load(Ordering::Relaxed) || !can_use_counter() {
         return None;
@@ -128,18 +130,18 @@ pub(crate) fn choose(first: Anchor) -> Option<[Anchor; 2]> {
 }
 
 /// Decides for boot time itself.
-pub(crate) fn choose_boot() -> Option<[Anchor; 2]> {
+pub fn choose_boot() -> Option<[Anchor; 2]> {
     USES_COUNTER.store(false, Ordering::Relaxed);
     None
 }
 
 /// An anchor for [`choose`], as early as possible.
-pub(crate) fn first_anchor() -> Anchor {
+pub fn first_anchor() -> Anchor {
     anchor(can_use_counter())
 }
 
 /// Whether new segments count by the counter.
-pub(crate) fn uses_counter() -> bool {
+pub fn uses_counter() -> bool {
     // ORDERING: Relaxed; each segment says which clock it has.
     USES_COUNTER.load(Ordering::Relaxed)
 }
@@ -151,13 +153,13 @@ pub(crate) fn leave_counter() {
 }
 
 /// The process forbids (or has forbidden, or allows anew) reading the counter: recording ends.
-pub(crate) fn forbidden() {
+pub fn forbidden() {
     leave_counter();
     FORBIDDEN.store(true, Ordering::Relaxed);
 }
 
 /// Whether [`forbidden`] ended a recording.
-pub(crate) fn was_forbidden() -> bool {
+pub fn was_forbidden() -> bool {
     FORBIDDEN.load(Ordering::Relaxed)
 }
 
@@ -217,7 +219,7 @@ fn can_use_counter() -> bool {
 }
 
 /// prctl(PR_SET_TSC) can forbid the instruction; reading then raises SIGSEGV.
-pub(crate) fn is_allowed() -> bool {
+pub fn is_allowed() -> bool {
     const PR_GET_TSC: libc::c_int = 25;
     const PR_TSC_ENABLE: libc::c_int = 1;
     let mut setting: libc::c_int = 0;

@@ -78,8 +78,10 @@ impl Kind {
         matches!(self, Self::TrackInstant | Self::TrackBegin | Self::TrackEnd)
     }
 
+    /// The kind with that letter; `None` for another letter.
     #[inline]
-    pub(crate) const fn from_letter(letter: u8) -> Option<Self> {
+    #[must_use]
+    pub const fn from_letter(letter: u8) -> Option<Self> {
         Some(match letter {
             b'B' => Self::Begin,
             b'E' => Self::End,
@@ -122,11 +124,12 @@ pub struct Packed<'a> {
 
 /// The bytes of libcutils' buffer before its NUL (ATRACE_MESSAGE_LENGTH less one). Android 6's libcutils
 /// claims more, see `hooks/write.rs`.
-pub(crate) const MAX_MESSAGE_BYTES: usize = 1023;
+pub const MAX_MESSAGE_BYTES: usize = 1023;
 
 impl<'a> Packed<'a> {
-    /// The words before the names.
-    pub(crate) fn head(kind: Kind, track_bytes: usize) -> u64 {
+    /// The word before the names.
+    #[inline]
+    pub fn head(kind: Kind, track_bytes: usize) -> u64 {
         kind as u64 | (track_bytes as u64 & 0xffff) << 16
     }
 
@@ -247,7 +250,7 @@ pub enum Record<'a> {
 
 impl<'a> Record<'a> {
     /// Its track (a counter's group) and its name, where it has them.
-    pub(crate) const fn names(&self) -> [Option<&'a [u8]>; 2] {
+    pub const fn names(&self) -> [Option<&'a [u8]>; 2] {
         match *self {
             Self::End { .. } => [None, None],
             Self::Begin { name, .. } | Self::Instant { name, .. } | Self::Async { name, .. } => {
@@ -262,7 +265,7 @@ impl<'a> Record<'a> {
     }
 
     /// The same record with other names, where some are given.
-    pub(crate) fn with_names(mut self, new_track: Option<&'a [u8]>, new: Option<&'a [u8]>) -> Self {
+    pub fn with_names(mut self, new_track: Option<&'a [u8]>, new: Option<&'a [u8]>) -> Self {
         let put = |place: &mut &'a [u8], new: Option<&'a [u8]>| *place = new.unwrap_or(place);
         match &mut self {
             Self::End { .. } => {}

@@ -2,16 +2,16 @@
 //!
 //! Runs on the thread that dumps. Only what a writer has committed is looked at, and every length
 //! is checked against the region, whatever the file says: a damaged pool yields fewer records and
-//! a count, never a wild read. What the blocks hold is [`super::snapshot`]'s.
+//! a count, never a wild read. What the blocks hold is [`crate::snapshot`]'s.
 
-use super::blocks::{Memory, RESETTING, generation_of, state_of};
-use super::extents::{Extents, FIRST_BYTES, read_nothing_ahead};
-use super::layout::{
+use crate::Error;
+use crate::block_lease::{Memory, RESETTING, generation_of, state_of};
+use crate::extents::{Extents, FIRST_BYTES, read_nothing_ahead};
+use crate::layout::{
     BLOCK_HEADER_WORDS, BLOCKS_OFFSET, BlockHeader, Loss, MAGIC, META_BYTES, META_OFFSET, Mode,
     NAME_BYTES, PoolHeader, THREAD_ENTRIES, THREADS_OFFSET, ThreadEntry, VERSION,
 };
-use super::pool::Pool;
-use crate::error::Error;
+use crate::pool::Pool;
 use std::marker::PhantomData;
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -97,20 +97,26 @@ enum Region<'a> {
 
 /// What a pool knows of a thread besides its records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct ThreadFacts {
-    /// 0 for all threads that got no entry of their own.
-    pub(crate) incarnation: u32,
-    pub(crate) tid: i32,
-    pub(crate) name: [u8; NAME_BYTES],
-    pub(crate) overwritten: u64,
-    pub(crate) dropped: [u64; Loss::ALL.len()],
+pub struct ThreadFacts {
+    /// Number of the thread; 0 for all threads that got no entry of their own.
+    pub incarnation: u32,
+    /// Thread id.
+    pub tid: i32,
+    /// Its last name, padded with zeros.
+    pub name: [u8; NAME_BYTES],
+    /// Records that newer ones took the place of.
+    pub overwritten: u64,
+    /// Records not recorded, by [`Loss`].
+    pub dropped: [u64; Loss::ALL.len()],
     /// Sections open where the streamed trace ends.
-    pub(crate) open: u32,
+    pub open: u32,
 }
 
 impl<'a> PoolReader<'a> {
-    pub(crate) fn of(pool: &'a Pool) -> Self {
-        let (base, extents) = pool.memory.region();
+    /// Reads the pool of this process.
+    #[must_use]
+    pub fn of(pool: &'a Pool) -> Self {
+        let (base, extents) = pool.blocks.memory.region();
         Self { base, blocks: Region::Live(extents), lifetime: PhantomData }
     }
 
@@ -133,6 +139,7 @@ impl<'a> PoolReader<'a> {
         Ok(())
     }
 
+    /// The header of the pool.
     pub(crate) fn pool_header(&self) -> &'a PoolHeader {
         // SAFETY: the region is at least BLOCKS_OFFSET bytes long and page-aligned; plain fields
         // are written before the pool is shared, the others are atomic.
@@ -189,7 +196,7 @@ impl<'a> PoolReader<'a> {
     }
 
     /// What is known of each thread; the first entry stands for those that got none.
-    pub(crate) fn threads(&self) -> Vec<ThreadFacts> {
+    pub fn threads(&self) -> Vec<ThreadFacts> {
         let header = self.pool_header();
         let count = (header.threads.load(Ordering::Relaxed) as usize).min(THREAD_ENTRIES);
         let round = (header.drain_round.load(Ordering::Relaxed) & 1) as usize;
@@ -223,7 +230,7 @@ impl<'a> PoolReader<'a> {
     }
 
     /// Records not recorded so far, for whatever reason.
-    pub(crate) fn dropped(&self) -> u64 {
+    pub fn dropped(&self) -> u64 {
         let count = |facts: &ThreadFacts| facts.dropped.iter().sum::<u64>();
         self.threads().iter().map(count).sum()
     }

@@ -13,12 +13,12 @@
 //! ```
 //!
 //! The generation grows whenever a block's content goes, so a reader that saw the same generation
-//! before and after copying has copied one content ([`super::copy`]). Blocks are handed out by
+//! before and after copying has copied one content ([`crate::block_copy`]). Blocks are handed out by
 //! tickets, in order; PARTIAL and freed ones are found by a bitmap first. Runs on the app's
 //! threads, once in several hundred records: no lock, no allocation, bounded.
 
-use super::layout::{BlockHeader, Form, Loss, Mode, NOTE_SEGMENT, SEGMENT_WORDS, split_word};
-use super::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::layout::{BlockHeader, Form, Loss, Mode, NOTE_SEGMENT, SEGMENT_WORDS, split_word};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 const STATE_BITS: u32 = 3;
 /// Nothing in it that may not go.
@@ -52,7 +52,7 @@ const fn lease_word(generation: u32, state: u32) -> u32 {
 
 /// Where the blocks lie, and what the memory's owner does for them.
 pub(crate) trait Memory {
-    /// How many blocks.
+    /// The number of blocks.
     fn count(&self) -> u32;
     /// Words of a block, its header left out.
     fn words_per_block(&self) -> u32;
@@ -75,6 +75,7 @@ pub(crate) trait Memory {
 /// A leased block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lease {
+    /// The block.
     pub(crate) index: u32,
     /// The block's lease word.
     pub(crate) word: u32,
@@ -85,6 +86,7 @@ pub(crate) struct Lease {
 /// The blocks of a pool.
 #[derive(Debug)]
 pub(crate) struct Blocks<M> {
+    /// The memory that they lie in.
     pub(crate) memory: M,
     mode: Mode,
     /// A bit for each block that can be had out of order: PARTIAL, or freed by the drain.
@@ -251,7 +253,7 @@ impl<M: Memory> Blocks<M> {
         if state_of(word) != FREE {
             self.count_overwritten(index, header, generation_of(word));
         }
-        // ORDERING: the fence pairs with the one in `copy::copy`: a reader that has seen any store
+        // ORDERING: the fence pairs with the one in `block_copy::copy`: a reader that has seen any store
         // below sees the new lease word when it looks again.
         fence(Ordering::Release);
         header.committed.store(0, Ordering::Relaxed);
@@ -260,7 +262,7 @@ impl<M: Memory> Blocks<M> {
         #[allow(clippy::cast_possible_truncation, reason = "the low bits suffice")]
         header.ticket.store(ticket as u32, Ordering::Relaxed);
         let leased = lease_word(generation, LEASED);
-        // ORDERING: Release, pairs with the Acquire in `copy::copy`: the block is seen empty.
+        // ORDERING: Release, pairs with the Acquire in `block_copy::copy`: the block is seen empty.
         header.lease.store(leased, Ordering::Release);
         Some(Lease { index, word: leased, used: 0 })
     }
@@ -354,7 +356,7 @@ impl<M: Memory> Blocks<M> {
             // SAFETY: below `words_per_block`.
             let word = unsafe { self.memory.words(index).add(at as usize) };
             // SAFETY: a word of the block, which stays mapped as long as `self.memory`.
-            super::lane::load_word(unsafe { &*word })
+            crate::lane::load_word(unsafe { &*word })
         };
         let (mut at, mut entry, mut records) = (0, 0, 0);
         while at < end {

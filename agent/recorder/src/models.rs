@@ -1,12 +1,10 @@
 //! One model for each thing that two threads do to one block.
 
-use crate::recorder::blocks::{Blocks, LEASED, Lease, Memory, state_of};
-use crate::recorder::copy::copy;
-use crate::recorder::gate::{Gate, Inside, Mark};
-use crate::recorder::lane::Lane;
-use crate::recorder::layout::{
-    BlockHeader, Form, Mode, SEGMENT_WORDS, Segment, record_word, split_word,
-};
+use crate::block_copy::copy;
+use crate::block_lease::{Blocks, LEASED, Lease, Memory, state_of};
+use crate::gate::{Gate, Inside, Mark};
+use crate::lane::Lane;
+use crate::layout::{BlockHeader, Form, Mode, SEGMENT_WORDS, Segment, record_word, split_word};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use loom::thread;

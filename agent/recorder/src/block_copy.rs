@@ -3,9 +3,9 @@
 //! The writer is not slowed and never waits. A copy is whole or not made: the block's generation
 //! is compared before and after.
 
-use super::blocks::{Memory, RESETTING, generation_of, state_of};
-use super::lane::load_word;
-use super::sync::{Ordering, fence};
+use crate::block_lease::{Memory, RESETTING, generation_of, state_of};
+use crate::lane::load_word;
+use crate::sync::{Ordering, fence};
 
 /// Appends the committed words of block `index` to `words`, from the word on that `from` says for
 /// the lease word. Gives the block's

@@ -1,14 +1,14 @@
 //! One thread's state: what the recorder keeps for it, and whose it is.
 //!
 //! Written by its own thread, and by signal handlers on it; other threads look at the atomics.
-//! [`super::thread`] has the table of them.
+//! [`crate::thread`] has the table of them.
 
-use super::gate::{Gate, Inside, LEVELS};
-use super::lane::Lane;
-use super::layout::Loss;
-use super::pool::Pool;
-use super::session;
-use super::thread::gettid;
+use crate::gate::{Gate, Inside, LEVELS};
+use crate::lane::Lane;
+use crate::layout::Loss;
+use crate::pool::Pool;
+use crate::session;
+use crate::thread::gettid;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
 /// The owner of a state that is changing hands.
@@ -17,13 +17,13 @@ pub(super) const CLAIMED: u32 = u32::MAX;
 /// One thread's state. What a record touches comes first.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub(crate) struct ThreadState {
+pub struct ThreadState {
     /// Where the thread is inside the recorder.
     pub(crate) inside: Inside,
     /// For the thread itself, and for a signal handler that interrupts it inside.
     pub(super) lanes: [Lane; 2],
     /// Buffer and stack address of a teed write that is being passed on; see `proxy`.
-    pub(crate) passing: [AtomicUsize; 2],
+    pub passing: [AtomicUsize; 2],
     /// Which thread of this process has it, counted from 1; 0 for none.
     pub(super) owner: AtomicU32,
     pub(super) tid: AtomicI32,
@@ -113,8 +113,10 @@ impl ThreadState {
                 // The child of a clone, see `forget_after_clone`.
                 self.tid.store(gettid(), Ordering::Relaxed);
             }
-            self.entry
-                .store(pool.memory.new_entry(self.incarnation(), self.tid()), Ordering::Relaxed);
+            self.entry.store(
+                pool.blocks.memory.new_entry(self.incarnation(), self.tid()),
+                Ordering::Relaxed,
+            );
             self.entry_session.store(session, Ordering::Relaxed);
         }
         self.entry.load(Ordering::Relaxed)
@@ -130,7 +132,7 @@ impl ThreadState {
     /// thread itself, inside the recorder with `session`.
     pub(crate) fn heal(&self, level: usize, of: u32, session: u32, pool: &Pool) {
         if let Some(lane) = self.lane(level) {
-            lane.abandon(pool, session);
+            lane.abandon(&pool.blocks, session);
         }
         if of == session {
             pool.count_loss(Loss::Abandoned, self.entry_in(session));

@@ -3,29 +3,29 @@
 //! Runs on the app's threads inside `write`. No allocation, no lock, no panic, no libc call that
 //! we hook; when there is no room the record is counted and the app goes on.
 
-use super::gate::{Gate, LEVELS, Mark};
-use super::lane::Lane;
-use super::layout::{
+use crate::clock::{self, Anchor};
+use crate::gate::{Gate, LEVELS, Mark};
+use crate::lane::Lane;
+use crate::layout::{
     ANCHOR_WORDS, Form, Loss, NOTE_THREAD_END, SEGMENT_WORDS, Segment, anchor_words, record_word,
     record_words,
 };
-use super::pool::Pool;
-use super::session::{self, gate};
-use super::thread::{self, ThreadState};
-use crate::clock::{self, Anchor};
+use crate::pool::Pool;
 use crate::record::MAX_RECORD_BYTES;
+use crate::session::{self, gate};
+use crate::thread::{self, ThreadState};
 
 /// Records `bytes` with the present time for the calling thread, whose `state` it is. `false` when
 /// recording is off.
 #[inline(always)]
-pub(crate) fn record(state: &ThreadState, bytes: &[u8]) -> bool {
+pub fn record(state: &ThreadState, bytes: &[u8]) -> bool {
     let bytes = bytes.get(..bytes.len().min(MAX_RECORD_BYTES)).unwrap_or(bytes);
     record_as(state, Form::Text, &[], bytes)
 }
 
 /// Records `head` and `bytes`, at most [`MAX_RECORD_BYTES`] together, in the given form.
 #[inline(always)]
-pub(crate) fn record_as(state: &ThreadState, form: Form, head: &[u64], bytes: &[u8]) -> bool {
+pub fn record_as(state: &ThreadState, form: Form, head: &[u64], bytes: &[u8]) -> bool {
     if state.inside.frame(0) != 0 {
         return record_within(state, form, head, bytes);
     }
@@ -127,7 +127,7 @@ fn prepare(
     // with it.
     if lane.holds(session, ANCHOR_WORDS + words)
         && lane.counts_by_counter() == by_counter
-        && !pool.is_old(lane.lease())
+        && !pool.blocks.is_old(lane.lease())
     {
         let anchor = clock::anchor(by_counter);
         let max_delta = max_delta(anchor, by_counter, pool)?;
@@ -136,10 +136,10 @@ fn prepare(
         return Some(anchor.tick);
     }
     let entry = state.make_entry(session, pool);
-    lane.end(pool, session, !lane.has_room(SEGMENT_WORDS + words));
+    lane.end(&pool.blocks, session, !lane.has_room(SEGMENT_WORDS + words));
     let need = u32::try_from(SEGMENT_WORDS + words).unwrap_or(u32::MAX);
     let number = thread::lane_number(state, level);
-    let lease = match pool.lease(number, need, |of| thread::take_from(of, session)) {
+    let lease = match pool.blocks.lease(number, need, |of| thread::take_from(of, session)) {
         Ok(lease) => lease,
         Err(loss) => {
             lane.leave_gap();
@@ -148,10 +148,10 @@ fn prepare(
         }
     };
     let name = thread::current_name();
-    pool.memory.name_entry(entry, &name);
+    pool.blocks.memory.name_entry(entry, &name);
     let anchor = clock::anchor(by_counter);
     let Some(max_delta) = max_delta(anchor, by_counter, pool) else {
-        pool.give_back(lease);
+        pool.blocks.give_back(lease);
         return None;
     };
     let segment = Segment {
@@ -165,7 +165,7 @@ fn prepare(
         boot_ns: anchor.boot_ns,
         name,
     };
-    lane.begin(pool, lease, session, segment, max_delta);
+    lane.begin(&pool.blocks, lease, session, segment, max_delta);
     Some(anchor.tick)
 }
 
@@ -204,7 +204,7 @@ pub(crate) fn thread_ends(state: &ThreadState) {
         if let Some(lane) = state.lane(0)
             && state.entry_in(session) != 0
         {
-            pool.memory.name_entry(state.entry_in(session), &thread::current_name());
+            pool.blocks.memory.name_entry(state.entry_in(session), &thread::current_name());
             let tick = now(lane);
             // Where it does not fit it is left out: the thread's sections are then closed later.
             if lane.takes(session, 2, tick) {
@@ -213,7 +213,7 @@ pub(crate) fn thread_ends(state: &ThreadState) {
             }
         }
         for lane in (0..2).filter_map(|level| state.lane(level)) {
-            lane.end(pool, session, false);
+            lane.end(&pool.blocks, session, false);
         }
     }
     (0..LEVELS).for_each(|level| Gate::leave(inside, level));

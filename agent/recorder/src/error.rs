@@ -1,0 +1,59 @@
+//! The one error type of the recorder. A full recorder is no error: its records are counted.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// A recorder could not be made, or a recorder file not be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The capacity is larger than the address space.
+    Capacity,
+    /// A file operation failed.
+    Io {
+        /// The operation, a verb.
+        what: &'static str,
+        /// The file it was tried on.
+        path: PathBuf,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+    /// A recorder file is damaged, or of another version.
+    Pool {
+        /// The file.
+        path: PathBuf,
+        /// The first thing that is wrong with it.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// From the errno that the last libc call left.
+    pub(crate) fn io(what: &'static str, path: impl Into<PathBuf>) -> Self {
+        Self::Io { what, path: path.into(), source: io::Error::last_os_error() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capacity => {
+                f.write_str("configuration: recorder.capacity_kb: larger than the address space")
+            }
+            Self::Io { what, path, source } => {
+                write!(f, "cannot {what} {}: {source}", path.display())
+            }
+            Self::Pool { path, reason } => write!(f, "recorder file {}: {reason}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            Self::Capacity | Self::Pool { .. } => None,
+        }
+    }
+}
