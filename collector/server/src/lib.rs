@@ -18,7 +18,9 @@ pub use http::connections::Limits;
 pub use http::tls::read as read_tls;
 pub use http::tokens::{Tokens, first as first_token};
 pub use server::{Options, Server, StoreLocation};
+pub use store::forget::{Forgotten, forget};
 #[cfg(feature = "parquet")]
 pub use store::parquet_tables::{TableCounts, list_keys, make_tables};
-pub use store::retention::{Forgotten, Rebuilt, Retention, forget, rebuild};
+pub use store::rebuild::{Rebuilt, rebuild};
+pub use store::retention::Retention;
 pub use store::{make_private, tables_of};

@@ -2,18 +2,23 @@
 //!
 //! [`storage`] is the one place that receives from HTTP: a [`local_store`], which keeps each capture once, or
 //! [`objects`] on an object store. [`indexer`] makes rows of what a local store receives, beside what serves, and
-//! `attempts` knows which analyses were interrupted; [`retention`] deletes by age, by size and by device, and
-//! rebuilds the tables. [`parquet_tables`] makes tables of an object store.
+//! `attempts` knows which analyses were interrupted; [`retention`] deletes by age and by size, [`forget`] by
+//! device; [`rebuild`] makes the tables anew. [`parquet_tables`] makes tables of an object store.
 
 mod attempts;
+mod files;
+pub(crate) mod forget;
 pub(crate) mod indexer;
 pub(crate) mod local_store;
 #[cfg(feature = "parquet")]
 pub(crate) mod objects;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet_tables;
+pub(crate) mod rebuild;
 pub(crate) mod retention;
 pub(crate) mod storage;
+#[cfg(test)]
+mod test_store;
 pub(crate) mod validate;
 
 use std::path::{Path, PathBuf};

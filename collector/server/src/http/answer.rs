@@ -1,0 +1,53 @@
+//! Answers: a status and its reason, for people who read logs; and how a body that was refused is read to its end.
+
+use super::headers::text;
+use super::ingest::{self, Refused};
+use axum::body::Body;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+/// A status, and why.
+pub(super) type Answer = (StatusCode, String);
+
+/// Seconds after which a client that was put off may come again.
+const RETRY_AFTER_S: &str = "30";
+/// The answer to a client that sends again what was stored.
+pub(super) const STORED: &str = "already stored";
+
+pub(super) fn answer(status: StatusCode, why: &str) -> Answer {
+    (status, format!("{why}\n"))
+}
+
+/// Answers a request whose body may not have been read.
+pub(super) async fn after_body(headers: &HeaderMap, body: &mut Body, answer: Answer) -> Response {
+    // Who asks whether to send has not sent.
+    let asks = text(headers, "expect").is_some_and(|of| of.eq_ignore_ascii_case("100-continue"));
+    if !asks {
+        let is_stranger = answer.0 == StatusCode::UNAUTHORIZED;
+        let most = if is_stranger { ingest::STRANGERS_BYTES } else { ingest::MAX_BODY_BYTES };
+        ingest::drain(body, most).await;
+    }
+    match answer {
+        busy @ (StatusCode::TOO_MANY_REQUESTS, _) => {
+            ([(header::RETRY_AFTER, RETRY_AFTER_S)], busy).into_response()
+        }
+        answer => answer.into_response(),
+    }
+}
+
+pub(super) const fn status_of(refused: &Refused) -> StatusCode {
+    match refused {
+        Refused::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+        Refused::Broken | Refused::Digest => StatusCode::BAD_REQUEST,
+        Refused::TooSlow => StatusCode::REQUEST_TIMEOUT,
+        Refused::NoCapture(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        Refused::Busy => StatusCode::TOO_MANY_REQUESTS,
+        // Ours to mend: the client keeps it.
+        Refused::Disk(_) => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+pub(super) fn disk(error: &std::io::Error) -> Answer {
+    tracing::error!("cannot store an upload: {error}");
+    answer(StatusCode::SERVICE_UNAVAILABLE, "it cannot be stored now")
+}

@@ -1,0 +1,114 @@
+//! `PUT /v1/captures/{id}`: streams a capture in, checks it, stores it once.
+
+use super::answer::{Answer, STORED, after_body, answer, disk, status_of};
+use super::headers::{checked_id, digest, meta, text};
+use super::ingest::{self, Refused};
+use super::{Collector, Shared, StoredCapture, add};
+use crate::store::local_store::key_of;
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a received capture waits to be checked.
+const IN_FLIGHT_WAIT: Duration = Duration::from_secs(60);
+/// Captures of this run that are remembered, for whoever runs the server.
+const MAX_TAKEN: usize = 1000;
+
+pub(super) async fn capture(
+    State(collector): Shared,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
+    let (parts, mut body) = request.into_parts();
+    match take_capture(&collector, &id, &parts.headers, &mut body).await {
+        Ok(answer) => answer.into_response(),
+        // What comes too slowly comes too slowly to its end, too.
+        Err(slow @ (StatusCode::REQUEST_TIMEOUT, _)) => slow.into_response(),
+        Err(answer) => after_body(&parts.headers, &mut body, answer).await,
+    }
+}
+
+async fn take_capture(
+    collector: &Arc<Collector>,
+    id: &str,
+    headers: &HeaderMap,
+    body: &mut Body,
+) -> Result<Answer, Answer> {
+    let app = collector.app(headers)?;
+    let refuse = |status, why: &str| {
+        add(&collector.counts.refused, 1);
+        answer(status, why)
+    };
+    let id = checked_id(id).map_err(|why| refuse(StatusCode::BAD_REQUEST, why))?;
+    if text(headers, "content-encoding") != Some("zstd") {
+        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Encoding is not zstd"));
+    }
+    let digest = digest(headers)
+        .ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "Content-Digest has no sha-256"))?;
+    let mut meta = meta(headers).map_err(|why| refuse(StatusCode::BAD_REQUEST, &why))?;
+    if let Some(app) = app {
+        meta.insert("app".to_owned(), json!(app));
+    }
+    let key = key_of(id, &meta);
+    let meta = Value::Object(meta);
+    let said = text(headers, "content-length").and_then(|text| text.parse::<u64>().ok());
+    if said.is_some_and(|bytes| bytes > ingest::MAX_BODY_BYTES) {
+        let refused = Refused::TooLarge(ingest::MAX_BODY_BYTES);
+        return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &refused.to_string()));
+    }
+    // Before its body is asked for: it is there.
+    if collector.storage.has(&key) {
+        add(&collector.counts.duplicates, 1);
+        return Err(answer(StatusCode::PRECONDITION_FAILED, STORED));
+    }
+    let busy = |why: &str| {
+        add(&collector.counts.busy, 1);
+        answer(StatusCode::TOO_MANY_REQUESTS, why)
+    };
+    if collector.storage.is_behind() {
+        return Err(busy("too many captures wait to be analysed"));
+    }
+    let incoming = collector.storage.incoming();
+    let bytes = match ingest::stream(body, &incoming, digest, &collector.incomings).await {
+        Ok(bytes) => bytes,
+        Err(Refused::Disk(error)) => return Err(disk(&error)),
+        Err(refused @ Refused::Busy) => return Err(busy(&refused.to_string())),
+        Err(refused) => return Err(refuse(status_of(&refused), &refused.to_string())),
+    };
+    // All of it is here: whoever sends slowly has kept nobody waiting.
+    let in_flight = timeout(IN_FLIGHT_WAIT, collector.checks.acquire()).await;
+    let Ok(Ok(_in_flight)) = in_flight else { return Err(busy("too many at once")) };
+    // Reading all of it and the disk take their time: not on the threads that serve.
+    let (shared, about) = (Arc::clone(collector), meta.clone());
+    let kept = tokio::task::spawn_blocking(move || {
+        if let Err(refused) = ingest::check(&incoming.path, bytes) {
+            add(&shared.counts.quarantined, 1);
+            let reason = refused.to_string();
+            shared.storage.quarantine(id, &incoming, &reason, &about);
+            return Err(refused);
+        }
+        shared.storage.keep(key, &incoming, &about).map_err(Refused::Disk)
+    });
+    match kept.await.unwrap_or_else(|fault| Err(Refused::Disk(std::io::Error::other(fault)))) {
+        Ok(Some(path)) => {
+            add(&collector.counts.captures, 1);
+            add(&collector.counts.capture_bytes, bytes);
+            let mut taken = collector.taken.lock().unwrap_or_else(PoisonError::into_inner);
+            if taken.len() < MAX_TAKEN {
+                taken.push(StoredCapture { path, meta });
+            }
+            Ok(answer(StatusCode::CREATED, "kept"))
+        }
+        Ok(None) => {
+            add(&collector.counts.duplicates, 1);
+            Err(answer(StatusCode::PRECONDITION_FAILED, STORED))
+        }
+        Err(Refused::Disk(error)) => Err(disk(&error)),
+        Err(refused) => Err(answer(status_of(&refused), &refused.to_string())),
+    }
+}

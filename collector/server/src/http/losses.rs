@@ -1,0 +1,72 @@
+//! `PUT /v1/losses/{id}`: stores a report of captures that a device lost.
+
+use super::answer::{Answer, STORED, after_body, answer, disk, status_of};
+use super::headers::{checked_id, digest};
+use super::ingest::{self, Refused};
+use super::{Collector, Shared, add};
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+/// Bytes of a loss report: 5,000 losses of 150 bytes each.
+const MAX_REPORT_BYTES: usize = 1 << 20;
+
+pub(super) async fn losses(
+    State(collector): Shared,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
+    let (parts, mut body) = request.into_parts();
+    match take_losses(&collector, &id, &parts.headers, &mut body).await {
+        Ok(answer) => answer.into_response(),
+        Err(slow @ (StatusCode::REQUEST_TIMEOUT, _)) => slow.into_response(),
+        Err(answer) => after_body(&parts.headers, &mut body, answer).await,
+    }
+}
+
+async fn take_losses(
+    collector: &Arc<Collector>,
+    id: &str,
+    headers: &HeaderMap,
+    body: &mut Body,
+) -> Result<Answer, Answer> {
+    let app = collector.app(headers)?;
+    let refuse = |why: &str| {
+        add(&collector.counts.refused, 1);
+        answer(StatusCode::BAD_REQUEST, why)
+    };
+    let id = checked_id(id).map_err(refuse)?;
+    let bytes = ingest::small(body, MAX_REPORT_BYTES).await;
+    let bytes = bytes.map_err(|refused| (status_of(&refused), refuse(&refused.to_string()).1))?;
+    if digest(headers).is_some_and(|digest| digest != hmac_sha256::Hash::hash(&bytes)) {
+        return Err(refuse(&Refused::Digest.to_string()));
+    }
+    let mut report: Map<String, Value> = serde_json::from_slice(&bytes)
+        .map_err(|error| refuse(&format!("no loss report: {error}")))?;
+    let is_admitted = {
+        let mut reports = collector.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        reports.admit(app.as_deref().unwrap_or_default(), bytes.len(), Instant::now())
+    };
+    if !is_admitted || collector.storage.is_behind() {
+        add(&collector.counts.loss_reports_put_off, 1);
+        return Err(answer(StatusCode::TOO_MANY_REQUESTS, "too many loss reports; come again"));
+    }
+    if let Some(app) = app {
+        report.insert("app".to_owned(), json!(app));
+    }
+    let report = Value::Object(report).to_string();
+    let shared = Arc::clone(collector);
+    let kept = tokio::task::spawn_blocking(move || shared.storage.keep_losses(id, report));
+    match kept.await.unwrap_or_else(|fault| Err(std::io::Error::other(fault))) {
+        Ok(true) => {
+            add(&collector.counts.losses, 1);
+            Ok(answer(StatusCode::CREATED, "kept"))
+        }
+        Ok(false) => Ok(answer(StatusCode::PRECONDITION_FAILED, STORED)),
+        Err(error) => Err(disk(&error)),
+    }
+}

@@ -1,0 +1,112 @@
+//! `GET /metrics` and `GET /healthz`: what the server counts, and whether it can store captures.
+
+use super::answer::{Answer, answer};
+use super::connections::Connections;
+use super::{Collector, Shared};
+use crate::store::indexer::Indexer;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a finding about the disk holds.
+const HEALTH: Duration = Duration::from_secs(2);
+
+/// Counts of what was asked and answered, since the start.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) captures: AtomicU64,
+    pub(super) capture_bytes: AtomicU64,
+    pub(super) duplicates: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) quarantined: AtomicU64,
+    pub(super) losses: AtomicU64,
+    pub(super) tickets: AtomicU64,
+    pub(super) configs: AtomicU64,
+    pub(super) configs_unchanged: AtomicU64,
+    pub(super) unauthorised: AtomicU64,
+    pub(super) busy: AtomicU64,
+    pub(super) loss_reports_put_off: AtomicU64,
+}
+
+/// ORDERING: Relaxed, wherever it is used; counts.
+pub(super) fn add(count: &AtomicU64, more: u64) {
+    count.fetch_add(more, Ordering::Relaxed);
+}
+
+/// Whether captures can be kept: a load balancer sends them elsewhere where they cannot.
+pub(super) async fn health(State(collector): Shared) -> Answer {
+    // One at a time looks; the others have what it found.
+    let mut known = collector.health.lock().await;
+    let found = match &*known {
+        Some((at, found)) if at.elapsed() < HEALTH => found.clone(),
+        _ => {
+            let shared = Arc::clone(&collector);
+            let probe = tokio::task::spawn_blocking(move || shared.storage.probe());
+            let found = probe.await.unwrap_or_else(|fault| Err(std::io::Error::other(fault)));
+            let found = found.map_err(|error| error.to_string());
+            *known = Some((Instant::now(), found.clone()));
+            found
+        }
+    };
+    match found {
+        Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
+        Err(why) => {
+            answer(StatusCode::SERVICE_UNAVAILABLE, &format!("cannot store captures: {why}"))
+        }
+    }
+}
+
+pub(super) fn metrics(collector: &Collector, connections: &Connections) -> Response {
+    let counts = &collector.counts;
+    let none = AtomicU64::new(0);
+    let indexer = collector.storage.indexer();
+    let [analysed, failed] = indexer.map_or([&none, &none], Indexer::counts);
+    let mut text = String::new();
+    for (name, help, count) in [
+        ("captures_total", "Captures taken in.", &counts.captures),
+        ("capture_bytes_total", "Their bytes.", &counts.capture_bytes),
+        ("duplicates_total", "Captures that were there.", &counts.duplicates),
+        ("refused_total", "Requests refused for what they said.", &counts.refused),
+        ("quarantined_total", "Bodies that were no capture.", &counts.quarantined),
+        ("loss_reports_total", "Loss reports taken in.", &counts.losses),
+        ("tickets_total", "Presigned addresses given out.", &counts.tickets),
+        ("config_requests_total", "Requests for the configuration.", &counts.configs),
+        ("config_unchanged_total", "Of them, those that had it.", &counts.configs_unchanged),
+        ("unauthorised_total", "Requests without a known token.", &counts.unauthorised),
+        ("busy_total", "Captures put off, too many at once.", &counts.busy),
+        (
+            "loss_reports_put_off_total",
+            "Loss reports put off, too many at once.",
+            &counts.loss_reports_put_off,
+        ),
+        (
+            "connections_hung_up_total",
+            "Silent connections closed because their place was wanted.",
+            &connections.hung_up,
+        ),
+        (
+            "connections_turned_away_total",
+            "Connections closed because there was no place.",
+            &connections.turned_away,
+        ),
+        ("analysed_total", "Captures and loss reports put into the tables.", analysed),
+        ("analysis_failures_total", "Those of which no rows could be made.", failed),
+    ] {
+        let value = count.load(Ordering::Relaxed);
+        let _ = write!(
+            text,
+            "# HELP tracetee_{name} {help}\n# TYPE tracetee_{name} counter\ntracetee_{name} {value}\n"
+        );
+    }
+    let waiting = indexer.map_or(0, Indexer::waiting);
+    let _ = write!(
+        text,
+        "# HELP tracetee_analysis_waiting Captures that wait to be analysed.\n\
+         # TYPE tracetee_analysis_waiting gauge\ntracetee_analysis_waiting {waiting}\n"
+    );
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}

@@ -1,0 +1,63 @@
+//! `POST /v1/tickets`: answers with a presigned address, for an object that is to go to S3 itself.
+
+use super::answer::answer;
+#[cfg(feature = "cloud")]
+use super::{
+    Shared, add,
+    answer::after_body,
+    headers::MAX_META_BYTES,
+    ingest::{self, MAX_BODY_BYTES},
+};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+#[cfg(feature = "cloud")]
+use axum::{
+    body::Body,
+    extract::State,
+    http::{HeaderMap, header},
+};
+#[cfg(feature = "cloud")]
+use serde_json::Value;
+
+/// A presigned address for an object that is to go to S3 itself.
+#[cfg(feature = "cloud")]
+pub(super) async fn ticket(
+    State(collector): Shared,
+    headers: HeaderMap,
+    mut body: Body,
+) -> Response {
+    let app = match collector.app(&headers) {
+        Ok(app) => app,
+        Err(answer) => return after_body(&headers, &mut body, answer).await,
+    };
+    let Some(tickets) = &collector.tickets else { return no_tickets() };
+    let refuse = |why: String| {
+        add(&collector.counts.refused, 1);
+        answer(StatusCode::BAD_REQUEST, &why).into_response()
+    };
+    let asked = match ingest::small(&mut body, MAX_META_BYTES).await {
+        Ok(bytes) => serde_json::from_slice::<Value>(&bytes).map_err(|error| error.to_string()),
+        Err(refused) => Err(refused.to_string()),
+    };
+    let given = asked.and_then(|asked| {
+        tickets.give(&asked, app.as_deref(), MAX_BODY_BYTES).map_err(|error| format!("{error:#}"))
+    });
+    match given {
+        Ok(ticket) => {
+            add(&collector.counts.tickets, 1);
+            let json = [(header::CONTENT_TYPE, "application/json")];
+            (json, ticket.to_string()).into_response()
+        }
+        Err(why) => refuse(why),
+    }
+}
+
+#[cfg(not(feature = "cloud"))]
+pub(super) async fn ticket() -> Response {
+    no_tickets()
+}
+
+fn no_tickets() -> Response {
+    let why = "no tickets are given here: the store is not on S3, or nothing says who signs";
+    answer(StatusCode::NOT_FOUND, why).into_response()
+}

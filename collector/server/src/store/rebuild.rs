@@ -1,0 +1,37 @@
+//! Rebuilds the tables of a local store from its captures, for `tracetee rebuild`.
+
+use super::indexer::Indexer;
+use super::local_store::{self, readmit};
+use super::tables_of;
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::Path;
+
+/// Result of [`rebuild`].
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Rebuilt {
+    /// Captures and loss reports in the tables now.
+    pub indexed: u64,
+    /// Captures of quarantine that were tried again.
+    pub retried: u64,
+}
+
+/// Rebuilds the tables of a local store from its captures.
+///
+/// # Errors
+/// When a collector uses the store, or the tables cannot be written.
+pub fn rebuild(root: &Path) -> Result<Rebuilt> {
+    let _lock = local_store::lock(root)?;
+    let tables = tables_of(root);
+    let retried = readmit(root)?;
+    // The new ones beside the old ones, which they then replace.
+    let building = tempfile::tempdir_in(root).context("no directory for the new tables")?;
+    let new = tables_of(building.path());
+    let indexed = Indexer::start(root, &new)?.finish();
+    for suffix in ["-wal", "-shm"] {
+        let _ = fs::remove_file(format!("{}{suffix}", tables.display()));
+    }
+    fs::rename(&new, &tables)?;
+    Ok(Rebuilt { indexed, retried })
+}

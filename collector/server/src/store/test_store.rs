@@ -1,0 +1,53 @@
+//! Stores that the tests of this directory share.
+
+use super::indexer::Indexer;
+use super::local_store::{LocalStore, key_of, sidecar_of};
+use super::tables_of;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tracetee_fleet::database::Database;
+use uuid::Uuid;
+
+/// A store of three captures of three days; their keys, the oldest first, and how large each is.
+pub(super) fn store(root: &Path) -> (Vec<String>, u64) {
+    let directory = LocalStore::open(root).unwrap();
+    let text = b"# tracer: nop\n app-5 (5) [000] ...1 1.000000: tracing_mark_write: B|5|x\n";
+    let body = zstd::bulk::compress(text, 1).unwrap();
+    let keys = (1..=3_u64).map(|day| {
+        let id = uuid::Builder::from_unix_timestamp_millis(day * 86_400_000, &[7; 10]).into_uuid();
+        let meta = json!({"app": "com.example", "install_id": format!("device {day}")});
+        let key = key_of(id, meta.as_object().unwrap());
+        let incoming = directory.incoming();
+        fs::write(&incoming.path, &body).unwrap();
+        directory.keep(&key, &incoming, &meta).unwrap().unwrap();
+        key.path()
+    });
+    let keys: Vec<String> = keys.collect();
+    assert_eq!(Indexer::start(root, &tables_of(root)).unwrap().finish(), 3);
+    let beside = sidecar_of(&root.join(&keys[0])).metadata().unwrap().len();
+    (keys, body.len() as u64 + beside)
+}
+
+pub(super) fn there(root: &Path, keys: &[String]) -> Vec<bool> {
+    let in_tables = Database::open(&tables_of(root)).unwrap().by_age().unwrap();
+    keys.iter()
+        .map(|key| {
+            let place = root.join(key);
+            let is_there = place.exists();
+            assert_eq!(sidecar_of(&place).exists(), is_there, "{key}");
+            assert_eq!(in_tables.iter().any(|(of, ..)| of == key), is_there, "{key}");
+            is_there
+        })
+        .collect()
+}
+
+pub(super) fn put(directory: &LocalStore, id: Uuid, meta: &Value, text: &str) -> Option<PathBuf> {
+    let key = key_of(id, meta.as_object().unwrap());
+    let incoming = directory.incoming();
+    fs::write(&incoming.path, zstd::bulk::compress(text.as_bytes(), 1).unwrap()).unwrap();
+    directory.keep(&key, &incoming, meta).unwrap()
+}
+
+pub(super) const TEXT: &str =
+    "# tracer: nop\n app-5 (5) [000] ...1 1.0: tracing_mark_write: B|5|x\n";
