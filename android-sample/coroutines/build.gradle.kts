@@ -16,6 +16,10 @@ android {
     testOptions.unitTests.all { it.useJUnitPlatform() }
 }
 
+kotlin {
+    explicitApi()
+}
+
 dependencies {
     api(project(":tracetee"))
     api(libs.kotlinx.coroutines.core)

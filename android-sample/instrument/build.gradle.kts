@@ -10,6 +10,7 @@ version = "0.1.0"
 
 kotlin {
     jvmToolchain(17)
+    explicitApi()
 }
 
 application {

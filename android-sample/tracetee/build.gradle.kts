@@ -19,6 +19,10 @@ android {
     testOptions.unitTests.isIncludeAndroidResources = true
 }
 
+kotlin {
+    explicitApi()
+}
+
 dependencies {
     implementation(libs.androidx.startup)
     // Only an app that calls JankHook needs it, and brings it.

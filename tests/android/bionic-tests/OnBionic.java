@@ -86,7 +86,7 @@ public final class OnBionic {
             System.setOut(console);
             String registered = said.toString(StandardCharsets.UTF_8);
             expect(registered, "RegisterNatives(dev/tracetee/Native, ");
-            expect(registered, "RegisterNative(dev/tracetee/Native, upload(Ljava/lang/String;Ldev/tracetee/Sender;)Ljava/lang/String;");
+            expect(registered, "RegisterNative(dev/tracetee/Native, upload(Ljava/lang/String;Ldev/tracetee/NativeSender;)Ljava/lang/String;");
             Module agent = loaded.getModule();
             check(emulator, agent, "{\"tags\": [\"view\", \"app\"], \"recorder\": {\"mode\": \"ring\", \"capacity_kb\": 4096}}", 0, "");
             check(emulator, agent, "{\"tags\": [\"nonsense\"]}", -1, "configuration: tags: unknown category \"nonsense\"");

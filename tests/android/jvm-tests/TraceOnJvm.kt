@@ -56,6 +56,7 @@ fun main(arguments: Array<String>) {
     check(!Tracetee.stopCapture() && !Tracetee.dump(File("/nowhere/x")) && !Tracetee.trigger("x"))
     whileCapturesBeginAndEnd()
     byConfiguration(File(out, "installed-$api"), cachedBefore)
+    FromJava.config().run { check(collectorUrl == "https://traces.example.com" && device["soc"] == "x" && !scheduleUploads) }
     println("API $api: ${file.length()} bytes")
 }
 

@@ -93,7 +93,7 @@ fn register(env: Env) -> bool {
         c"endTrack" c"(Ljava/lang/String;I)V" end_track,
         c"counter" c"(Ljava/lang/String;J)V" counter,
         c"instant" c"(Ljava/lang/String;)V" instant,
-        c"upload" c"(Ljava/lang/String;Ldev/tracetee/Sender;)Ljava/lang/String;" upload,
+        c"upload" c"(Ljava/lang/String;Ldev/tracetee/NativeSender;)Ljava/lang/String;" upload,
     ];
     let class = env.class(c"dev/tracetee/Native");
     !class.is_null() && env.register(class, &natives)
@@ -297,8 +297,8 @@ extern "system" fn upload(env: Env, _: jclass, net: jstring, sender: jobject) ->
     env.new_text(&report.to_string())
 }
 
-/// Calls `Sender.send`: null for what nothing was sent of, else {status, headers, body}; what it throws broke
-/// off.
+/// Calls `NativeSender.send`, which returns null if nothing was sent, else {status, headers, body}; an exception
+/// means that the exchange broke.
 fn hand(env: Env, sender: jobject, request: &Request<'_>) -> Result<Response, Failure> {
     let client = |what: String| format!("the app's HTTP client: {what}");
     let headers: String =

@@ -12,16 +12,16 @@ import android.os.Looper
 import android.util.Log
 
 /**
- * What the agent cannot see by itself: the screen that is shown, the display's refresh rate, little memory,
- * whether the main loop answers, and when to send. Attached once, by [Tracetee.install].
+ * Reports to the agent what it cannot observe itself: the current screen, the display's refresh rate, low
+ * memory, and whether the main loop responds. [Tracetee.install] attaches it once; it also schedules uploads.
  */
 internal object AppHooks {
     private var application: Application? = null
 
-    /** In `attachBaseContext` there is no application yet: then it is asked for on the main loop's first turn. */
+    /** Attaches to the application. In `attachBaseContext` there is none yet, so it waits for the main loop's first turn. */
     fun attach(context: Context, uploads: Boolean) = safely("attach to the app") {
         val main = Handler(Looper.getMainLooper())
-        // `Runnable`s of this one kind are posted from the agent's thread, once a second.
+        // The agent's thread posts this Runnable once a second.
         val alive = Runnable { Native.mainIsAlive() }
         Native.watchMain { main.post(alive) }
         val register = Runnable {
@@ -74,7 +74,7 @@ internal object AppHooks {
 
         override fun onConfigurationChanged(configuration: Configuration) = Unit
 
-        @Deprecated("for the platform's sake")
+        @Deprecated("Deprecated in the platform")
         override fun onLowMemory() {
             Native.lowMemory()
         }

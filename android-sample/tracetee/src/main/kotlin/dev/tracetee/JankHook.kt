@@ -4,32 +4,32 @@ import android.view.Window
 import androidx.metrics.performance.JankStats
 
 /**
- * Fires the trigger `{"custom": {"name": "jankstats"}}` when androidx.metrics' JankStats calls a frame janky.
- * The agent's own trigger `{"jank": {…}}` needs no JankStats: it judges the frames' sections. This is for apps
- * that have tuned JankStats and want the trace that belongs to its numbers.
+ * Fires the trigger `{"custom": {"name": "jankstats"}}` when JankStats of androidx.metrics reports a janky frame.
  *
- * The app brings `androidx.metrics:metrics-performance`, which is for API 23 and up.
+ * Use it in an app that has tuned JankStats and wants traces of the frames that JankStats counts. Other apps use
+ * the agent's trigger `{"jank": {…}}`, which measures frames itself.
+ *
+ * The app adds the dependency `androidx.metrics:metrics-performance`, which requires API 23.
  */
-class JankHook private constructor(private val stats: JankStats) {
-    /** Whether it listens. */
-    var isTracking: Boolean
+public class JankHook private constructor(private val stats: JankStats) {
+    /** True while it listens to frames. */
+    public var isTracking: Boolean
         get() = stats.isTrackingEnabled
         set(value) {
             stats.isTrackingEnabled = value
         }
 
-    companion object {
-        /** The trigger's name. */
-        const val TRIGGER = "jankstats"
+    public companion object {
+        /** Name of the trigger. */
+        public const val TRIGGER: String = "jankstats"
 
-        /**
-         * Listens to the frames of a window. Call it on the main thread, in `onCreate` behind `setContentView`.
-         *
-         * @param overMs only frames that took so long fire
-         */
+        /** Listens to all janky frames of [window]. Call it on the main thread, in `onCreate` after `setContentView`. */
         @JvmStatic
-        @JvmOverloads
-        fun attach(window: Window, overMs: Long = 0): JankHook {
+        public fun attach(window: Window): JankHook = attach(window, overMs = 0)
+
+        /** Like [attach], but ignores frames shorter than [overMs] milliseconds. */
+        @JvmStatic
+        public fun attach(window: Window, overMs: Long): JankHook {
             val overNs = overMs * 1_000_000
             return JankHook(
                 JankStats.createAndTrack(window) { frame ->

@@ -1,29 +1,29 @@
-// Sections, counters and instants of one's own, as the platform writes them.
+// Sections, counters and instants that an app writes.
 package dev.tracetee
 
 import android.os.Build
 import android.os.Trace
 
 /**
- * Markers that appear in tracetee's captures and in system traces alike. They need neither the agent nor a
- * capture: without either they cost a check.
+ * Writes markers: sections, asynchronous sections, counters and instants. They appear in tracetee's captures and
+ * in system traces. Without the agent, or while nothing is captured, a call costs one check.
  *
- * A name has at most 127 UTF-16 units, as the platform demands; longer ones are cut.
+ * The platform limits names to 127 UTF-16 units; longer names are cut.
  */
-object Markers {
+public object Markers {
     private const val MAX_NAME = 127
 
     /** Begins a section of the calling thread; [endSection] ends the innermost one. */
     @JvmStatic
-    fun beginSection(name: String) = Trace.beginSection(fit(name))
+    public fun beginSection(name: String): Unit = Trace.beginSection(fit(name))
 
     /** Ends the innermost section of the calling thread. */
     @JvmStatic
-    fun endSection() = Trace.endSection()
+    public fun endSection(): Unit = Trace.endSection()
 
-    /** Begins what may end on another thread; [cookie] tells those of one name apart. */
+    /** Begins an asynchronous section, which may end on another thread. [cookie] distinguishes sections of one name. */
     @JvmStatic
-    fun beginAsync(name: String, cookie: Int) {
+    public fun beginAsync(name: String, cookie: Int) {
         if (Build.VERSION.SDK_INT >= 29) {
             Trace.beginAsyncSection(fit(name), cookie)
         } else if (Native.isLoaded) {
@@ -31,9 +31,9 @@ object Markers {
         }
     }
 
-    /** Ends it. */
+    /** Ends the asynchronous section that was begun with this [name] and [cookie]. */
     @JvmStatic
-    fun endAsync(name: String, cookie: Int) {
+    public fun endAsync(name: String, cookie: Int) {
         if (Build.VERSION.SDK_INT >= 29) {
             Trace.endAsyncSection(fit(name), cookie)
         } else if (Native.isLoaded) {
@@ -42,23 +42,23 @@ object Markers {
     }
 
     /**
-     * Begins what is asynchronous on a track of its own. The platform keeps its call to itself; so this is for
-     * the agent's captures, and for a system trace while one runs. Without the agent it is [beginAsync].
+     * Begins an asynchronous section on the track [track]. The platform has no public call for tracks, so the
+     * agent writes it; without the agent this is [beginAsync].
      */
     @JvmStatic
-    fun beginTrack(track: String, name: String, cookie: Int) {
+    public fun beginTrack(track: String, name: String, cookie: Int) {
         if (Native.isLoaded) Native.beginTrack(fit(track), fit(name), cookie) else beginAsync(name, cookie)
     }
 
-    /** Ends it. */
+    /** Ends the section that was begun on [track] with this [cookie]. */
     @JvmStatic
-    fun endTrack(track: String, name: String, cookie: Int) {
+    public fun endTrack(track: String, name: String, cookie: Int) {
         if (Native.isLoaded) Native.endTrack(fit(track), cookie) else endAsync(name, cookie)
     }
 
-    /** A counter has a new value. */
+    /** Sets the counter [name] to [value]. */
     @JvmStatic
-    fun counter(name: String, value: Long) {
+    public fun counter(name: String, value: Long) {
         if (Build.VERSION.SDK_INT >= 29) {
             Trace.setCounter(fit(name), value)
         } else if (Native.isLoaded) {
@@ -66,9 +66,9 @@ object Markers {
         }
     }
 
-    /** Something happened on the calling thread. In the agent's captures only: the platform hides its call. */
+    /** Marks an instant on the calling thread. The platform has no public call for instants, so only the agent writes it. */
     @JvmStatic
-    fun instant(name: String) {
+    public fun instant(name: String) {
         if (Native.isLoaded) Native.instant(fit(name))
     }
 
@@ -76,7 +76,7 @@ object Markers {
 }
 
 /** Runs [block] in a section called [name]. */
-inline fun <T> trace(name: String, block: () -> T): T {
+public inline fun <T> trace(name: String, block: () -> T): T {
     Markers.beginSection(name)
     try {
         return block()
@@ -85,8 +85,8 @@ inline fun <T> trace(name: String, block: () -> T): T {
     }
 }
 
-/** Runs [block] in a section whose name is worth computing only where somebody looks. */
-inline fun <T> trace(name: () -> String, block: () -> T): T {
+/** Runs [block] in a section; computes its name only while a capture is recording. */
+public inline fun <T> trace(name: () -> String, block: () -> T): T {
     val recording = Tracetee.isRecording
     if (recording) Markers.beginSection(name())
     try {
@@ -96,13 +96,14 @@ inline fun <T> trace(name: () -> String, block: () -> T): T {
     }
 }
 
-/** A section of the thread that makes it, up to its [close]: for Java's `try (Section s = Section.begin("x"))`. */
-class Section private constructor() : AutoCloseable {
-    override fun close() = Markers.endSection()
+/** A section of the calling thread that [close] ends. In Java: `try (Section s = Section.begin("x")) { … }`. */
+public class Section private constructor() : AutoCloseable {
+    override fun close(): Unit = Markers.endSection()
 
-    companion object {
+    public companion object {
+        /** Begins a section called [name]. */
         @JvmStatic
-        fun begin(name: String): Section {
+        public fun begin(name: String): Section {
             Markers.beginSection(name)
             return Section()
         }

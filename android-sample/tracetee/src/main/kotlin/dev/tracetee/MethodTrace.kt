@@ -2,12 +2,13 @@ package dev.tracetee
 
 import android.os.Trace
 
-/** What the instrumenter's code calls, around each method that it has rewritten; nobody else has to. */
-object MethodTrace {
-    /** @param id the method's number in the mapping file */
+/** Begins and ends the sections of instrumented methods. The instrumenter inserts these calls; apps do not call them. */
+public object MethodTrace {
+    /** Begins the section of the method that has [id] in the mapping file. */
     @JvmStatic
-    fun begin(id: String) = Trace.beginSection(id)
+    public fun begin(id: String): Unit = Trace.beginSection(id)
 
+    /** Ends the section that [begin] opened. */
     @JvmStatic
-    fun end() = Trace.endSection()
+    public fun end(): Unit = Trace.endSection()
 }

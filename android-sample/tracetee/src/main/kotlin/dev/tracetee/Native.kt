@@ -1,27 +1,28 @@
-// The natives of libtracetee.so (agent/src/ffi/jni/mod.rs registers them; a signature that differs is a failure there).
+// The native methods of libtracetee.so. Its JNI_OnLoad registers them, and fails if a signature differs.
 package dev.tracetee
 
 /**
- * The agent. What returns a text returns the error's, and null when there was none.
+ * Native methods of the agent. A method that returns `String?` returns an error message, or null on success,
+ * unless its comment says otherwise.
  *
- * Never called before [load] has said yes.
+ * Call none of them before [load] has returned true.
  */
 internal object Native {
     @Volatile
     private var loaded: Boolean? = null
 
-    /** Why [load] said no. */
+    /** The error that made [load] return false. */
     @Volatile
     var loadError: String? = null
         private set
 
     val isLoaded: Boolean get() = loaded == true
 
-    /** Loads the library, once. No failure of it leaves here: an app without it goes on as it is. */
+    /** Loads the library once and returns whether it is there. Throws nothing: the app runs on without it. */
     @Synchronized
     fun load(): Boolean = loaded ?: try {
         System.loadLibrary("tracetee")
-        // The first native that is called tells whether they were registered.
+        // Fails with UnsatisfiedLinkError if the library has not registered the native methods.
         isRecording()
         true
     } catch (error: LinkageError) {
@@ -38,7 +39,7 @@ internal object Native {
     @JvmStatic external fun stop(): String?
     @JvmStatic external fun dump(path: String): String?
 
-    /** JSON; null where there was no capture. */
+    /** Returns the health report as JSON, or null if no capture has been started. */
     @JvmStatic external fun health(): String?
     @JvmStatic external fun offerConfig(config: ByteArray, signature: ByteArray?): String?
     @JvmStatic external fun trigger(name: String): String?
@@ -50,7 +51,7 @@ internal object Native {
     @JvmStatic external fun setRefreshRate(hz: Double)
     @JvmStatic external fun setScreen(name: String)
 
-    /** [ping] is run once a second, on the agent's thread; null ends it. */
+    /** Runs [ping] once a second on the agent's thread, until it is called with null. */
     @JvmStatic external fun watchMain(ping: Runnable?): String?
     @JvmStatic external fun mainIsAlive()
     @JvmStatic external fun isRecording(): Boolean
@@ -63,6 +64,6 @@ internal object Native {
     @JvmStatic external fun counter(name: String, value: Long)
     @JvmStatic external fun instant(name: String)
 
-    /** JSON: what was sent, or `{"error": why}`. */
-    @JvmStatic external fun upload(netJson: String?, sender: Sender): String
+    /** Uploads through [sender]. Returns a report as JSON, or `{"error": message}`. */
+    @JvmStatic external fun upload(netJson: String?, sender: NativeSender): String
 }

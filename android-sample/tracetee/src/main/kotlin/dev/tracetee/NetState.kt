@@ -11,9 +11,9 @@ import android.os.PowerManager
 import org.json.JSONObject
 
 /**
- * The network and the power as the agent's policy wants them: `{"network": "none", "metered" or "unmetered",
- * "roaming", "charging", "battery_percent", "power_save"}`. What cannot be known is left out, and then counts
- * as the costlier case.
+ * Describes network and power for the agent's upload policy, as JSON: `network` (`none`, `metered` or
+ * `unmetered`), `roaming`, `charging`, `battery_percent`, `power_save`. Omits a field that is unknown; the policy
+ * then assumes the costlier case.
  */
 internal object NetState {
     fun of(context: Context): JSONObject {
@@ -23,9 +23,9 @@ internal object NetState {
             network(app, state)
             power(app, state)
         } catch (_: SecurityException) {
-            // The app has taken ACCESS_NETWORK_STATE out of the manifest.
+            // The app's manifest removes ACCESS_NETWORK_STATE.
         } catch (_: RuntimeException) {
-            // A system service that has died answers with exceptions.
+            // A system service that has died throws.
         }
         return state
     }

@@ -6,7 +6,7 @@ import android.os.Build
 import java.io.File
 import java.io.IOException
 
-/** The name of this process: an app may have several. */
+/** Finds the name of this process; an app may have several processes. */
 internal object ProcessName {
     fun of(context: Context): String {
         if (Build.VERSION.SDK_INT >= 28) {

@@ -1,4 +1,4 @@
-// The library's front: installs the agent and speaks with it. Android's part of it is in AppHooks.kt.
+// The library's entry point: installs the agent and controls it. AppHooks.kt connects it to the app.
 package dev.tracetee
 
 import android.content.Context
@@ -8,43 +8,47 @@ import org.json.JSONObject
 import java.io.File
 
 /**
- * The agent of this process.
+ * Controls the agent of this process.
  *
- * Nothing here throws and nothing harms the app: what does not work is said in the log, in [lastError] and in
- * [health], and the app goes on untraced. All functions may be called from any thread; those that say
- * "blocking" take a lock or read files.
+ * No function throws. A function that fails returns false, logs the reason under the tag `tracetee` and keeps it
+ * in [lastError]; the app runs on untraced. All functions may be called on any thread. Those marked "blocking"
+ * take locks or access files.
  */
-object Tracetee {
+public object Tracetee {
     private const val TAG = "tracetee"
+    private const val NOT_INSTALLED = "the agent is not installed"
 
     @Volatile
     private var config: TraceteeConfig? = null
 
-    /** Why something did not happen, last. */
+    /** Message of the last failure; null if nothing has failed. */
     @Volatile
     @JvmStatic
-    var lastError: String? = null
+    public var lastError: String? = null
         private set
 
-    /** Whether the agent is in this process and has been installed. */
+    /** True after [install] has succeeded, until [uninstall]. */
     @JvmStatic
-    val isInstalled: Boolean get() = config != null
+    public val isInstalled: Boolean get() = config != null
 
-    /** Whether a capture is recording now: what is worth computing a name for. Costs one native call. */
+    /** True while a capture is recording. Costs one native call; use it to skip the computation of names. */
     @JvmStatic
-    val isRecording: Boolean get() = Native.isLoaded && Native.isRecording()
+    public val isRecording: Boolean get() = Native.isLoaded && Native.isRecording()
+
+    /** Installs the agent with default settings. See the other overload. */
+    @JvmStatic
+    public fun install(context: Context): Boolean = install(context, TraceteeConfig.Builder().build())
 
     /**
-     * Installs the agent: from here on the remote configuration opens and closes captures. Call it in
-     * `Application.attachBaseContext`, so that the app's start can be captured; it takes some milliseconds. A
-     * second call does nothing, which is why this and the initializer of androidx.startup do not quarrel.
+     * Installs the agent. From then on the remote configuration starts and ends captures. Call it in
+     * `Application.attachBaseContext`, so that the app's start can be captured; it takes a few milliseconds. A
+     * second call does nothing and returns true.
      *
-     * @return whether the agent is installed; [lastError] says why not
+     * @return true if the agent is installed; otherwise [lastError] has the reason
      */
     @JvmStatic
-    @JvmOverloads
     @Synchronized
-    fun install(context: Context, config: TraceteeConfig = TraceteeConfig()): Boolean {
+    public fun install(context: Context, config: TraceteeConfig): Boolean {
         if (isInstalled) return true
         if (!Native.load()) return failed("load libtracetee.so", Native.loadError)
         val done = try {
@@ -56,90 +60,93 @@ object Tracetee {
         } catch (error: Exception) {
             failed("install", error.toString())
         }
-        if (done) AppHooks.attach(context, uploads = config.uploads && config.collectorUrl != null)
+        if (done) AppHooks.attach(context, uploads = config.scheduleUploads && config.collectorUrl != null)
         return done
     }
 
-    /** Ends it: what is open is kept as a capture, tags and hooks are given back. Blocking. */
+    /** Uninstalls the agent: keeps an open capture, restores the tags and removes the hooks. Blocking. */
     @JvmStatic
     @Synchronized
-    fun uninstall(): Boolean {
-        if (!isInstalled) return failed("uninstall", "it is not installed")
+    public fun uninstall(): Boolean {
+        if (!isInstalled) return failed("uninstall", NOT_INSTALLED)
         config = null
         AppHooks.detach()
         return done("uninstall", Native.uninstall())
     }
 
-    // ---- by configuration ----
+    // ---- captures by remote configuration ----
 
-    /** Offers a configuration that the app has fetched itself, with its detached signature. */
+    /** Passes a remote configuration that the app has fetched, as JSON, with its detached signature if it is signed. */
     @JvmStatic
-    fun offerConfig(json: ByteArray, signature: ByteArray?): Boolean =
+    public fun offerConfig(json: ByteArray, signature: ByteArray?): Boolean =
         ask("offer a configuration") { Native.offerConfig(json, signature) }
 
-    /** Fires the triggers `{"custom": {"name": name}}`. */
+    /** Fires the triggers `{"custom": {"name": name}}` of the configuration. */
     @JvmStatic
-    fun trigger(name: String): Boolean = ask("fire a trigger") { Native.trigger(name) }
+    public fun trigger(name: String): Boolean = ask("fire a trigger") { Native.trigger(name) }
 
-    /** Opens the window of that id, which `"opens": "manual"`. */
+    /** Opens the window [id]; its configuration says `"opens": "manual"`. */
     @JvmStatic
-    fun openWindow(id: String): Boolean = ask("open a window") { Native.open(id) }
+    public fun openWindow(id: String): Boolean = ask("open a window") { Native.open(id) }
 
-    /** Closes it. */
+    /** Closes the window [id], which [openWindow] opened. */
     @JvmStatic
-    fun closeWindow(id: String): Boolean = ask("close a window") { Native.close(id) }
+    public fun closeWindow(id: String): Boolean = ask("close a window") { Native.close(id) }
 
-    /** The user consents, or does not any more: then what waits is deleted and nothing is recorded. It stays. */
+    /**
+     * Sets the user's consent, which the agent remembers. If [given] is false, the agent stops recording and
+     * deletes the captures that wait on the device.
+     */
     @JvmStatic
-    fun setConsent(given: Boolean): Boolean = ask("set consent") { Native.setConsent(given) }
+    public fun setConsent(given: Boolean): Boolean = ask("set consent") { Native.setConsent(given) }
 
-    /** The app shows this screen now. Activities are told by themselves; this is for screens inside them. */
+    /** Sets the name of the current screen. The library reports activities itself; call this for screens within one. */
     @JvmStatic
-    fun setScreen(name: String) {
+    public fun setScreen(name: String) {
         if (isInstalled) Native.setScreen(name)
     }
 
-    // ---- by hand ----
+    // ---- manual captures ----
 
-    /**
-     * Starts a capture by hand, without [install]. Blocking.
-     *
-     * @param options as `tracetee_start` takes (agent/include/tracetee.h), as JSON
-     */
+    /** Starts a manual capture with default options. Needs no [install]. Blocking. */
     @JvmStatic
-    @JvmOverloads
-    fun startCapture(options: String = "{}"): Boolean {
+    public fun startCapture(): Boolean = startCapture("{}")
+
+    /** Starts a manual capture with [options], the JSON of `tracetee_start` (agent/include/tracetee.h). Blocking. */
+    @JvmStatic
+    public fun startCapture(options: String): Boolean {
         if (!Native.load()) return failed("load libtracetee.so", Native.loadError)
         return done("start a capture", Native.start(options))
     }
 
-    /** Stops it; what it recorded stays for [dump]. Blocking. */
+    /** Stops the manual capture; its records stay for [dump]. Blocking. */
     @JvmStatic
-    fun stopCapture(): Boolean = ask("stop a capture") { Native.stop() }
+    public fun stopCapture(): Boolean = ask("stop a capture") { Native.stop() }
 
-    /** Writes what the capture recorded as ftrace text, packed by zstd where the name ends so. Blocking. */
+    /** Writes the manual capture to [file] as ftrace text, compressed with zstd if the name ends in `.zst`. Blocking. */
     @JvmStatic
-    fun dump(file: File): Boolean = ask("write a trace") { Native.dump(file.path) }
+    public fun dump(file: File): Boolean = ask("write a trace") { Native.dump(file.path) }
 
-    /** The health report, JSON: why a trace is empty is the first question that it answers. Blocking. */
+    /** Returns the health report as JSON, which explains empty traces and lost captures; null without one. Blocking. */
     @JvmStatic
-    fun health(): String? = if (Native.isLoaded) Native.health() else null
+    public fun health(): String? = if (Native.isLoaded) Native.health() else null
 
     // ---- uploads ----
 
     /**
-     * Sends what may be sent now, on this thread, which it may keep for minutes. Only where
-     * [TraceteeConfig.uploads] is false has an app to call it: from a `Worker` with a network constraint, say.
+     * Uploads the captures that the policy allows now. Blocks the calling thread, possibly for minutes. Only an app
+     * that has called [TraceteeConfig.Builder.setScheduleUploads] with false needs this, for example in a `Worker`
+     * with a network constraint.
      *
-     * @return the agent's report as JSON: `delivered`, `held`, `again_s`, `status`; or `error`
+     * @return a report as JSON: `delivered`, `held`, `again_s`, `status`; or `error`
      */
     @JvmStatic
-    fun upload(context: Context): String {
-        val sender = config?.sender ?: return JSONObject().put("error", "it is not installed").toString()
-        return Native.upload(NetState.of(context).toString(), sender)
+    public fun upload(context: Context): String {
+        val sender = config?.sender ?: return JSONObject().put("error", NOT_INSTALLED).toString()
+        return Native.upload(NetState.of(context).toString(), NativeSender(sender))
     }
 
-    // ---- inside ----
+    // ---- internals ----
 
     internal fun settings(context: Context, config: TraceteeConfig): JSONObject {
         val app = context.packageName
@@ -151,7 +158,7 @@ object Tracetee {
             info.versionCode.toLong()
         }
         val process = ProcessName.of(context)
-        // Processes of one app share budgets and the spool, so they share the directory.
+        // The processes of an app share budgets and the spool, so they share this directory.
         val directory = File(context.filesDir, "tracetee")
         val device = JSONObject().put("model", Build.MODEL).put("brand", Build.MANUFACTURER)
         config.device.forEach { (name, value) -> device.put(name, value) }
@@ -175,7 +182,7 @@ object Tracetee {
     }
 
     private inline fun ask(what: String, call: () -> String?): Boolean =
-        if (Native.isLoaded) done(what, call()) else failed(what, Native.loadError ?: "it is not installed")
+        if (Native.isLoaded) done(what, call()) else failed(what, Native.loadError ?: NOT_INSTALLED)
 
     private fun done(what: String, error: String?): Boolean = error == null || failed(what, error)
 

@@ -1,31 +1,114 @@
 package dev.tracetee
 
 /**
- * What an app says once, at its start. All of it is optional: without [collectorUrl] and [remoteConfig] the
- * agent waits for [Tracetee.startCapture] and [Tracetee.offerConfig].
+ * Settings that an app passes to [Tracetee.install]. All of them are optional.
  *
- * @property collectorUrl where captures go and the configuration comes from, `https://host[:port][/path]`
- * @property token what identifies the app there
- * @property remoteConfig a configuration of the app's own, as JSON (`agent/schema/remote-config.schema.json`),
- *   offered at the start; one that the collector has sent since stays in force when its `seq` is higher
- * @property publicKey the Ed25519 key, 64 hexadecimal digits, that must have signed configurations
- * @property consent whether the user consents; null: what was said last, at first yes
- * @property installId what decides whether this device is sampled; null: a random one that stays
- * @property device what else the collector is to know of the device; up to 512 bytes as JSON
- * @property sender the app's HTTP client
- * @property uploads whether the library schedules uploads itself, by JobScheduler; false: the app calls
- *   [Tracetee.upload]
- * @property tickets the collector is asked for each capture's address first (presigned ones of S3)
+ * ```
+ * TraceteeConfig.Builder()
+ *     .setCollectorUrl("https://traces.example.com")
+ *     .setToken(token)
+ *     .build()
+ * ```
+ *
+ * With neither [collectorUrl] nor [remoteConfig] the agent records nothing until the app calls
+ * [Tracetee.startCapture] or [Tracetee.offerConfig].
  */
-class TraceteeConfig(
-    val collectorUrl: String? = null,
-    val token: String? = null,
-    val remoteConfig: String? = null,
-    val publicKey: String? = null,
-    val consent: Boolean? = null,
-    val installId: String? = null,
-    val device: Map<String, String> = emptyMap(),
-    val sender: Sender = HttpSender,
-    val uploads: Boolean = true,
-    val tickets: Boolean = false,
-)
+public class TraceteeConfig private constructor(builder: Builder) {
+    /** See [Builder.setCollectorUrl]. */
+    public val collectorUrl: String? = builder.collectorUrl
+
+    /** See [Builder.setToken]. */
+    public val token: String? = builder.token
+
+    /** See [Builder.setRemoteConfig]. */
+    public val remoteConfig: String? = builder.remoteConfig
+
+    /** See [Builder.setPublicKey]. */
+    public val publicKey: String? = builder.publicKey
+
+    /** See [Builder.setConsent]. */
+    public val consent: Boolean? = builder.consent
+
+    /** See [Builder.setInstallId]. */
+    public val installId: String? = builder.installId
+
+    /** See [Builder.setDevice]. */
+    public val device: Map<String, String> = builder.device
+
+    /** See [Builder.setSender]. */
+    public val sender: Sender = builder.sender
+
+    /** See [Builder.setScheduleUploads]. */
+    public val scheduleUploads: Boolean = builder.scheduleUploads
+
+    /** See [Builder.setTickets]. */
+    public val tickets: Boolean = builder.tickets
+
+    /** Builds a [TraceteeConfig]. Each setter returns this builder. */
+    public class Builder {
+        internal var collectorUrl: String? = null
+        internal var token: String? = null
+        internal var remoteConfig: String? = null
+        internal var publicKey: String? = null
+        internal var consent: Boolean? = null
+        internal var installId: String? = null
+        internal var device: Map<String, String> = emptyMap()
+        internal var sender: Sender = HttpSender
+        internal var scheduleUploads: Boolean = true
+        internal var tickets: Boolean = false
+
+        /**
+         * Sets the collector, `https://host[:port][/path]`: the agent fetches its configuration there and sends
+         * captures there. Default: none.
+         */
+        public fun setCollectorUrl(url: String?): Builder = apply { collectorUrl = url }
+
+        /** Sets the token that identifies the app at the collector. Default: none. */
+        public fun setToken(token: String?): Builder = apply { this.token = token }
+
+        /**
+         * Sets a remote configuration that the app ships, as JSON (`agent/schema/remote-config.schema.json`). The
+         * agent ignores it if it already has one with a higher `seq`. Default: none.
+         */
+        public fun setRemoteConfig(json: String?): Builder = apply { remoteConfig = json }
+
+        /**
+         * Sets the Ed25519 public key, 64 hexadecimal digits. The agent then accepts signed configurations only.
+         * Default: none.
+         */
+        public fun setPublicKey(hex: String?): Builder = apply { publicKey = hex }
+
+        /** Sets the user's consent. Default, and null: the value of the last run; on the first run the user consents. */
+        public fun setConsent(given: Boolean?): Builder = apply { consent = given }
+
+        /**
+         * Sets the identifier from which the agent decides whether this device is sampled. Default, and null: a
+         * random identifier that the agent keeps.
+         */
+        public fun setInstallId(id: String?): Builder = apply { installId = id }
+
+        /**
+         * Sets properties of the device for the collector, besides model and brand: at most 512 bytes as JSON.
+         * Default: none.
+         */
+        public fun setDevice(properties: Map<String, String>): Builder = apply { device = properties.toMap() }
+
+        /** Sets the HTTP client. Default: [HttpSender]. */
+        public fun setSender(sender: Sender): Builder = apply { this.sender = sender }
+
+        /**
+         * Sets whether the library schedules uploads with JobScheduler. An app that sets false calls
+         * [Tracetee.upload] itself. Default: true.
+         */
+        public fun setScheduleUploads(schedule: Boolean): Builder = apply { scheduleUploads = schedule }
+
+        /**
+         * Sets whether the agent asks the collector for a presigned address (S3) before it sends a capture.
+         * Default: false.
+         */
+        public fun setTickets(tickets: Boolean): Builder = apply { this.tickets = tickets }
+
+        /** Builds the settings. [Tracetee.install] validates them. */
+        public fun build(): TraceteeConfig = TraceteeConfig(this)
+    }
+}

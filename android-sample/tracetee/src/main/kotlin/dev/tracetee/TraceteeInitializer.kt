@@ -6,26 +6,26 @@ import android.os.Build
 import androidx.startup.Initializer
 
 /**
- * The zero-code way: androidx.startup runs it before the app's own code, with what the manifest's
- * `<application>` says in `<meta-data>`:
+ * Installs the agent without code in the app. androidx.startup runs it before `Application.onCreate`. It reads
+ * `<meta-data>` of the manifest's `<application>`:
  *
- * - `dev.tracetee.COLLECTOR_URL`, `dev.tracetee.TOKEN`, `dev.tracetee.PUBLIC_KEY`: as in [TraceteeConfig]
- * - `dev.tracetee.ENABLED`, `false`: the app calls [Tracetee.install] itself, or not at all
+ * - `dev.tracetee.COLLECTOR_URL`, `dev.tracetee.TOKEN`, `dev.tracetee.PUBLIC_KEY`: as in [TraceteeConfig.Builder]
+ * - `dev.tracetee.ENABLED`: `false` disables this initializer
  *
- * Without a collector's address it does nothing.
+ * Without a collector URL it does nothing.
  */
-class TraceteeInitializer : Initializer<Boolean> {
+public class TraceteeInitializer : Initializer<Boolean> {
     override fun create(context: Context): Boolean {
         val data = metaData(context) ?: return false
         val url = data.getString("dev.tracetee.COLLECTOR_URL")
         if (url == null || !data.getBoolean("dev.tracetee.ENABLED", true)) return false
         return Tracetee.install(
             context,
-            TraceteeConfig(
-                collectorUrl = url,
-                token = data.getString("dev.tracetee.TOKEN"),
-                publicKey = data.getString("dev.tracetee.PUBLIC_KEY"),
-            ),
+            TraceteeConfig.Builder()
+                .setCollectorUrl(url)
+                .setToken(data.getString("dev.tracetee.TOKEN"))
+                .setPublicKey(data.getString("dev.tracetee.PUBLIC_KEY"))
+                .build(),
         )
     }
 

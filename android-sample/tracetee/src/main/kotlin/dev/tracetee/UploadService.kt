@@ -10,12 +10,13 @@ import android.util.Log
 import java.util.concurrent.Executors
 
 /**
- * Sends captures when the device has a network: the platform's JobScheduler, on which WorkManager stands too,
- * so that an app need not bring that. What the network may cost is the agent's own policy.
+ * Uploads captures as a job of the platform's JobScheduler, once an hour, when the device has a network. The
+ * library declares it in its manifest and schedules it; apps do not call it. The remote configuration decides
+ * which networks the agent uses.
  */
-class UploadService : JobService() {
+public class UploadService : JobService() {
     override fun onStartJob(parameters: JobParameters): Boolean {
-        // In a process that was started for this job the app has installed the agent in attachBaseContext.
+        // A process that the system starts for this job has run attachBaseContext, so the app has had its chance to install.
         if (!Tracetee.isInstalled) return false
         worker.execute {
             val report = Tracetee.upload(this)
@@ -25,18 +26,18 @@ class UploadService : JobService() {
         return true
     }
 
-    /** The agent goes on with the request under way, up to its timeout; what was not sent stays. */
+    /** Asks for another run. The request under way continues up to its timeout; unsent captures stay in the spool. */
     override fun onStopJob(parameters: JobParameters): Boolean = true
 
-    companion object {
-        /** Any app's own jobs have other numbers. */
+    internal companion object {
+        /** Job id, unlikely to be one of the app's own ("trce"). */
         private const val JOB = 0x7472_6365
         private const val EVERY_MS = 60 * 60 * 1000L
         private val worker = Executors.newSingleThreadExecutor { task -> Thread(task, "tracetee-upload") }
 
-        internal fun schedule(context: Context) {
+        fun schedule(context: Context) {
             val scheduler = context.getSystemService(Context.JOB_SCHEDULER_SERVICE) as? JobScheduler ?: return
-            // Scheduling it anew would begin its hour anew, with each start of the app.
+            // Scheduling the job again would restart its hour at each start of the app.
             if (scheduler.allPendingJobs.any { it.id == JOB }) return
             val job = JobInfo.Builder(JOB, ComponentName(context, UploadService::class.java))
                 .setRequiredNetworkType(JobInfo.NETWORK_TYPE_ANY)
@@ -45,7 +46,7 @@ class UploadService : JobService() {
             scheduler.schedule(job)
         }
 
-        internal fun cancel(context: Context) {
+        fun cancel(context: Context) {
             (context.getSystemService(Context.JOB_SCHEDULER_SERVICE) as? JobScheduler)?.cancel(JOB)
         }
     }

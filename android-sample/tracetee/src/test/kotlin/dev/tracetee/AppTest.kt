@@ -56,7 +56,7 @@ class AppTest {
         val store = File.createTempFile("store", "").apply { delete(); mkdirs() }
         val url = collect(store, CONFIG)
         network(metered = false)
-        assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig(collectorUrl = url, token = null)))
+        assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig.Builder().setCollectorUrl(url).build()))
         assertTrue("a second install changes nothing", Tracetee.install(app))
         val scheduler = app.getSystemService(Context.JOB_SCHEDULER_SERVICE) as JobScheduler
         val job = scheduler.allPendingJobs.single()
@@ -89,7 +89,7 @@ class AppTest {
     @Test
     fun withoutConsentNothingIsRecorded() {
         assumeTrue("skipped: no libtracetee.so", Native.load())
-        assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig(remoteConfig = CONFIG)))
+        assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig.Builder().setRemoteConfig(CONFIG).build()))
         await("the configuration") { "\"seq\":7" in Tracetee.health()!! }
         assertTrue(Tracetee.setConsent(false))
         await("its effect") { Tracetee.openWindow("hand"); Thread.sleep(100); "consent" in Tracetee.health()!! }
@@ -117,10 +117,10 @@ class AppTest {
     @Test
     fun wrongSettingsAreToldAndTheAppGoesOn() {
         assumeTrue("skipped: no libtracetee.so", Native.load())
-        assertFalse(Tracetee.install(app, TraceteeConfig(publicKey = "abc")))
+        assertFalse(Tracetee.install(app, TraceteeConfig.Builder().setPublicKey("abc").build()))
         assertTrue(Tracetee.lastError, "public_key" in Tracetee.lastError!!)
         assertFalse(Tracetee.isInstalled)
-        assertFalse(Tracetee.install(app, TraceteeConfig(collectorUrl = "http://elsewhere.example.com")))
+        assertFalse(Tracetee.install(app, TraceteeConfig.Builder().setCollectorUrl("http://elsewhere.example.com").build()))
         assertTrue(Tracetee.lastError, "http" in Tracetee.lastError!!)
         assertTrue("error" in JSONObject(Tracetee.upload(app)).keys().asSequence().toList())
         assertFalse(Tracetee.uninstall())
@@ -131,7 +131,7 @@ class AppTest {
         assumeTrue("skipped: no libtracetee.so", Native.load())
         val config = """{"schema": 1, "seq": 9, "windows": [{"id": "blocked", "opens": {"triggers":
             {"any": [{"blocked": {"over_s": 2}}], "before_s": 1, "after_s": 1}}}]}"""
-        assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig(remoteConfig = config)))
+        assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig.Builder().setRemoteConfig(config).build()))
         await("the flight recorder") { Tracetee.isRecording }
         // It answers, here and there.
         val end = System.nanoTime() + 4_000_000_000
@@ -151,7 +151,7 @@ class AppTest {
         assumeTrue("skipped: no libtracetee.so", Native.load())
         val config = """{"schema": 1, "seq": 8, "windows": [{"id": "jank", "opens": {"triggers":
             {"any": [{"custom": {"name": "jankstats"}}], "before_s": 1, "after_s": 1}}}]}"""
-        assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig(remoteConfig = config)))
+        assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig.Builder().setRemoteConfig(config).build()))
         await("the flight recorder") { Tracetee.isRecording }
         val window = Robolectric.buildActivity(Checkout::class.java).setup().get().window
         val hook = JankHook.attach(window, overMs = 100)

@@ -21,7 +21,7 @@ class WithoutAgentTest {
     fun theAppGoesOn() {
         assumeFalse("skipped: libtracetee.so is here", Native.load())
         val app = RuntimeEnvironment.getApplication()
-        assertFalse(Tracetee.install(app, TraceteeConfig(collectorUrl = "https://traces.example.com")))
+        assertFalse(Tracetee.install(app, TraceteeConfig.Builder().setCollectorUrl("https://traces.example.com").build()))
         assertTrue(Tracetee.lastError, "libtracetee.so" in Tracetee.lastError!!)
         assertFalse(Tracetee.isInstalled || Tracetee.isRecording)
         assertFalse(Tracetee.startCapture() || Tracetee.stopCapture() || Tracetee.trigger("x") || Tracetee.uninstall())

@@ -11,11 +11,11 @@ class SampleApp : Application() {
     override fun attachBaseContext(base: Context) {
         super.attachBaseContext(base)
         CoroutineTracing.isEnabled = true
-        Tracetee.install(base, TraceteeConfig(remoteConfig = CONFIG))
+        Tracetee.install(base, TraceteeConfig.Builder().setRemoteConfig(CONFIG).build())
     }
 
     private companion object {
-        /** The app's start, every time; the five seconds before a janky frame; and by hand, from the screen. */
+        /** Captures each start of the app, the five seconds before a janky frame, and manually from the screen. */
         const val CONFIG = """{
             "schema": 1, "seq": 1,
             "budget": {"captures_per_hour": 30, "captures_per_day": 200},

@@ -1,4 +1,4 @@
-// kotlinx.coroutines' builders, with a name: what they run is a section.
+// The builders of kotlinx.coroutines with a name: each runs its block in a section.
 package dev.tracetee.coroutines
 
 import kotlin.contracts.ExperimentalContracts
@@ -17,25 +17,25 @@ import kotlinx.coroutines.launch as plainLaunch
 import kotlinx.coroutines.runBlocking as plainRunBlocking
 import kotlinx.coroutines.withContext as plainWithContext
 
-/** `launch`, as a section called [name]. Its coroutine traces, whether or not its scope does. */
-fun CoroutineScope.launch(
+/** Launches a coroutine that runs [block] in a section called [name]. It traces even if its scope does not. */
+public fun CoroutineScope.launch(
     name: String,
     context: CoroutineContext = EmptyCoroutineContext,
     start: CoroutineStart = CoroutineStart.DEFAULT,
     block: suspend CoroutineScope.() -> Unit,
 ): Job = plainLaunch(coroutineContext.withTracing(context), start) { traceCoroutine(name) { block() } }
 
-/** `async`, as a section called [name]. Its coroutine traces, whether or not its scope does. */
-fun <T> CoroutineScope.async(
+/** Starts an `async` coroutine that runs [block] in a section called [name]. It traces even if its scope does not. */
+public fun <T> CoroutineScope.async(
     name: String,
     context: CoroutineContext = EmptyCoroutineContext,
     start: CoroutineStart = CoroutineStart.DEFAULT,
     block: suspend CoroutineScope.() -> T,
 ): Deferred<T> = plainAsync(coroutineContext.withTracing(context), start) { traceCoroutine(name) { block() } }
 
-/** `runBlocking`, as a section called [name]. Its coroutine traces. */
+/** Runs [block] in a section called [name] with `runBlocking`. Its coroutine traces. */
 @OptIn(ExperimentalContracts::class)
-fun <T> runBlocking(
+public fun <T> runBlocking(
     name: String,
     context: CoroutineContext = EmptyCoroutineContext,
     block: suspend CoroutineScope.() -> T,
@@ -44,9 +44,9 @@ fun <T> runBlocking(
     return plainRunBlocking(EmptyCoroutineContext.withTracing(context)) { traceCoroutine(name) { block() } }
 }
 
-/** `withContext`, as a section called [name] where it runs. */
+/** Runs [block] in a section called [name] with `withContext`, on the thread that [context] selects. */
 @OptIn(ExperimentalContracts::class)
-suspend fun <T> withContext(
+public suspend fun <T> withContext(
     name: String,
     context: CoroutineContext,
     block: suspend CoroutineScope.() -> T,
@@ -55,9 +55,9 @@ suspend fun <T> withContext(
     return plainWithContext(coroutineContext.withTracing(context)) { traceCoroutine(name) { block() } }
 }
 
-/** `coroutineScope`, as a section called [name]. */
+/** Runs [block] in a section called [name] with `coroutineScope`. */
 @OptIn(ExperimentalContracts::class)
-suspend fun <T> coroutineScope(name: String, block: suspend CoroutineScope.() -> T): T {
+public suspend fun <T> coroutineScope(name: String, block: suspend CoroutineScope.() -> T): T {
     contract { callsInPlace(block, InvocationKind.EXACTLY_ONCE) }
     return plainCoroutineScope { traceCoroutine(name) { block() } }
 }

@@ -5,31 +5,31 @@ import kotlin.coroutines.CoroutineContext
 import kotlin.coroutines.EmptyCoroutineContext
 
 /** Settings of coroutine tracing, for the whole process. */
-object CoroutineTracing {
+public object CoroutineTracing {
     /**
-     * Whether [tracing] gives a context that traces. Off by default: then [tracing] is the empty context, names
-     * are not computed, and the wrappers do what the functions do that they wrap. Set it once, at the start:
-     * coroutines that have begun stay as they are.
+     * Enables coroutine tracing; false by default. While it is false, [tracing] returns the empty context, names
+     * are not computed, and the named builders behave like those that they wrap. Set it once, when the app starts:
+     * it does not affect running coroutines.
      */
     @Volatile
     @JvmStatic
-    var isEnabled: Boolean = false
+    public var isEnabled: Boolean = false
 
     /**
-     * Misuse throws [IllegalStateException] instead of being counted: an end where nothing is open, or on a
-     * thread on which its coroutine does not run. For debug builds and tests.
+     * Makes misuse throw [IllegalStateException] instead of counting it. Misuse is the end of a section that is not
+     * open, or on a thread on which its coroutine does not run. For debug builds and tests.
      */
     @Volatile
     @JvmStatic
-    var isStrict: Boolean = false
+    public var isStrict: Boolean = false
 
-    /** How many misuses there were, where they do not throw. */
+    /** Number of misuses that did not throw. */
     @JvmStatic
-    val misuses: Long get() = misuse.get()
+    public val misuses: Long get() = misuse.get()
 
-    /** Where sections go. A test may put its own here. */
+    /** Receives all sections. A test can set its own. */
     @Volatile
-    var sink: TraceSink = PlatformSink
+    public var sink: TraceSink = PlatformSink
 
     internal val misuse = java.util.concurrent.atomic.AtomicLong()
 
@@ -39,15 +39,22 @@ object CoroutineTracing {
     }
 }
 
-/** Takes the begins and ends of sections, on the thread that they belong to. */
-interface TraceSink {
-    fun begin(name: String)
-    fun end()
-    fun beginTrack(track: String, name: String, cookie: Int)
-    fun endTrack(track: String, name: String, cookie: Int)
+/** Receives the begins and ends of sections, each on its own thread. */
+public interface TraceSink {
+    /** Begins a section of the calling thread. */
+    public fun begin(name: String)
+
+    /** Ends the innermost section of the calling thread. */
+    public fun end()
+
+    /** Begins an asynchronous section on [track]. */
+    public fun beginTrack(track: String, name: String, cookie: Int)
+
+    /** Ends the asynchronous section that was begun on [track] with this [cookie]. */
+    public fun endTrack(track: String, name: String, cookie: Int)
 }
 
-/** `android.os.Trace` and the agent. */
+/** Writes to `android.os.Trace` and the agent. */
 private object PlatformSink : TraceSink {
     override fun begin(name: String) = Markers.beginSection(name)
     override fun end() = Markers.endSection()
@@ -56,17 +63,17 @@ private object PlatformSink : TraceSink {
 }
 
 /**
- * A context whose coroutines keep their sections over suspensions. Put it into a scope once; all coroutines
- * below inherit it, each with a stack of its own:
+ * Returns a context whose coroutines keep their sections across suspensions. Add it to a scope once; all its
+ * coroutines inherit it, each with its own stack:
  *
  * ```
  * val scope = CoroutineScope(Dispatchers.Main + tracing())
  * ```
  */
-fun tracing(): CoroutineContext =
+public fun tracing(): CoroutineContext =
     if (CoroutineTracing.isEnabled) TraceElement(CoroutineSections(null)) else EmptyCoroutineContext
 
-/** What a named wrapper adds: a stack for its coroutine, if it would have none. */
+/** Returns [context] with a stack for the new coroutine, if it would have none. */
 internal fun CoroutineContext.withTracing(context: CoroutineContext): CoroutineContext =
     if (CoroutineTracing.isEnabled && this[TraceElement] == null && context[TraceElement] == null) {
         context + TraceElement(CoroutineSections(null))

@@ -1,4 +1,4 @@
-// Sections of coroutines.
+// Functions that run code in a section of the current coroutine.
 package dev.tracetee.coroutines
 
 import kotlin.contracts.ExperimentalContracts
@@ -7,14 +7,14 @@ import kotlin.contracts.contract
 import kotlin.random.Random
 
 /**
- * Runs [block] in a section called [name]. Where the coroutine suspends, the section ends; where it goes on,
- * on whatever thread, it begins again, and so do those around it.
+ * Runs [block] in a section called [name]. When the coroutine suspends, the section and those around it end; when
+ * it resumes, on any thread, they begin again.
  *
- * In code whose context has no [tracing], and outside of coroutines, it is a plain section of the thread: then
- * [block] must not suspend.
+ * Without [tracing] in the context, and outside coroutines, this is a plain section of the thread, and [block]
+ * must not suspend.
  */
 @OptIn(ExperimentalContracts::class)
-inline fun <T> traceCoroutine(name: String, block: () -> T): T {
+public inline fun <T> traceCoroutine(name: String, block: () -> T): T {
     contract { callsInPlace(block, InvocationKind.EXACTLY_ONCE) }
     val handle = beginCoroutineSection { name }
     try {
@@ -24,9 +24,9 @@ inline fun <T> traceCoroutine(name: String, block: () -> T): T {
     }
 }
 
-/** The same, with a name that is computed only where tracing is enabled. */
+/** Runs [block] like the other overload; computes the name only while tracing is enabled. */
 @OptIn(ExperimentalContracts::class)
-inline fun <T> traceCoroutine(name: () -> String, block: () -> T): T {
+public inline fun <T> traceCoroutine(name: () -> String, block: () -> T): T {
     contract { callsInPlace(block, InvocationKind.EXACTLY_ONCE) }
     val handle = beginCoroutineSection(name)
     try {
@@ -36,13 +36,13 @@ inline fun <T> traceCoroutine(name: () -> String, block: () -> T): T {
     }
 }
 
-/** Runs [block] in an asynchronous section on the track [TRACK]: one bar, suspensions included. */
+/** Runs [block] in an asynchronous section on the track [TRACK]: one slice, including suspensions. */
 @OptIn(ExperimentalContracts::class)
-inline fun <T> traceAsync(name: String, block: () -> T): T = traceAsync(TRACK, name, block)
+public inline fun <T> traceAsync(name: String, block: () -> T): T = traceAsync(TRACK, name, block)
 
-/** The same on a track of the caller's own. */
+/** Runs [block] in an asynchronous section on [track]: one slice, including suspensions. */
 @OptIn(ExperimentalContracts::class)
-inline fun <T> traceAsync(track: String, name: String, block: () -> T): T {
+public inline fun <T> traceAsync(track: String, name: String, block: () -> T): T {
     contract { callsInPlace(block, InvocationKind.EXACTLY_ONCE) }
     if (!CoroutineTracing.isEnabled) return block()
     val cookie = Random.nextInt()
@@ -54,12 +54,12 @@ inline fun <T> traceAsync(track: String, name: String, block: () -> T): T {
     }
 }
 
-/** The track of [traceAsync]. */
-const val TRACK = "AsyncTraces"
+/** Default track of [traceAsync]. */
+public const val TRACK: String = "AsyncTraces"
 
-/** Opaque: whose section it is. */
+/** Marks a section that belongs to its thread, not to a coroutine. */
 @PublishedApi
-internal val PLAIN = Any()
+internal val PLAIN: Any = Any()
 
 @PublishedApi
 internal inline fun beginCoroutineSection(name: () -> String): Any? =

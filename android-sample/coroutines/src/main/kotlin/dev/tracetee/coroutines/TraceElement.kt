@@ -1,4 +1,4 @@
-// A coroutine's open sections, and how they come to the threads that it runs on.
+// The open sections of a coroutine, and the context element that moves them between threads.
 package dev.tracetee.coroutines
 
 import kotlin.coroutines.CoroutineContext
@@ -6,14 +6,14 @@ import kotlinx.coroutines.CopyableThreadContextElement
 import kotlinx.coroutines.DelicateCoroutinesApi
 import kotlinx.coroutines.ExperimentalCoroutinesApi
 
-/** An open section and those around it, outermost last. Never changed, so that copies share it. */
+/** An open section, linked to the section around it. Immutable, so that copies share it. */
 internal class OpenSection(val name: String, val outer: OpenSection?)
 
 /**
- * The open sections of one coroutine: its coroutine-local stack.
+ * The stack of open sections of one coroutine.
  *
- * It changes only on the thread that the coroutine runs on; the coroutine machinery orders what one thread did
- * before a suspension before what the next one does behind it.
+ * Only the thread that runs the coroutine changes it. Suspension and resumption order those changes between
+ * threads.
  */
 internal class CoroutineSections(@Volatile var innermost: OpenSection?) {
     fun begin(name: String, thread: ThreadSections) {
@@ -34,11 +34,11 @@ internal class CoroutineSections(@Volatile var innermost: OpenSection?) {
 }
 
 /**
- * What is open on one thread. The count is the thread's: a coroutine's suspension on one thread may run after
- * its resumption on another, so its own stack cannot tell how many ends the first thread owes.
+ * The open sections of one thread. The thread keeps its own count: a coroutine's suspension on one thread may run
+ * after its resumption on another, so the coroutine's stack cannot say how many sections the first thread must end.
  */
 internal class ThreadSections {
-    /** Whose coroutine runs here, if it traces. */
+    /** Sections of the coroutine that runs on this thread; null if none that traces. */
     var owner: CoroutineSections? = null
     private val open = ArrayList<OpenSection>()
 
@@ -49,7 +49,7 @@ internal class ThreadSections {
         CoroutineTracing.sink.begin(section.name)
     }
 
-    /** Ends the thread's innermost section, which is that one, unless it was misused. */
+    /** Ends [section], which is the thread's innermost one unless the caller misused it. */
     fun close(section: OpenSection) {
         if (open.lastOrNull() !== section) {
             CoroutineTracing.misused("the section \"${section.name}\" ends on a thread on which it is not open")
@@ -59,14 +59,14 @@ internal class ThreadSections {
         CoroutineTracing.sink.end()
     }
 
-    /** Opens those of [section] and around it that are not open here, outermost first. */
+    /** Opens [section] and those around it that are not open on this thread, outermost first. */
     fun openAll(section: OpenSection?) {
         if (section == null || isOpen(section)) return
         openAll(section.outer)
         open(section)
     }
 
-    /** Ends all but the outermost [size]. */
+    /** Ends all sections but the outermost [size]. */
     fun closeTo(size: Int) {
         while (open.size > size) {
             open.removeAt(open.size - 1)
@@ -74,7 +74,7 @@ internal class ThreadSections {
         }
     }
 
-    // By identity: another coroutine's section may have the same name.
+    // Compares identity: another coroutine's section may have the same name.
     private fun isOpen(section: OpenSection): Boolean {
         for (i in open.indices.reversed()) if (open[i] === section) return true
         return false
@@ -89,12 +89,12 @@ internal class ThreadSections {
     }
 }
 
-/** What the thread had before a coroutine came to it. Null stands for "the coroutine was there already". */
+/** State of a thread before a coroutine resumed on it. Null if the coroutine was already there. */
 internal class Before(val owner: CoroutineSections?, val size: Int)
 
 /**
- * Carries [CoroutineSections] to the threads that the coroutine runs on. Each child gets a stack of its own,
- * which begins with what is open around it where it is made.
+ * Moves [CoroutineSections] to the threads that the coroutine runs on. Each child gets its own stack, which starts
+ * with the sections that are open where the child is created.
  */
 @OptIn(DelicateCoroutinesApi::class, ExperimentalCoroutinesApi::class)
 internal class TraceElement(private val sections: CoroutineSections) : CopyableThreadContextElement<Before?> {
@@ -117,7 +117,7 @@ internal class TraceElement(private val sections: CoroutineSections) : CopyableT
     }
 
     override fun copyForChild(): TraceElement {
-        // Another thread's launch into this scope is not inside what this coroutine does just now.
+        // A launch into this scope from another thread is not inside this coroutine's open sections.
         val isInside = ThreadSections.current().owner === sections
         return TraceElement(CoroutineSections(if (isInside) sections.innermost else null))
     }

@@ -1,4 +1,4 @@
-// The front for apps: a Gradle plugin over the Android Gradle plugin's class visitors.
+// The Gradle plugin. It hands class visitors to the Android Gradle plugin.
 package dev.tracetee.instrument
 
 import com.android.build.api.artifact.ScopedArtifact
@@ -30,36 +30,41 @@ import org.objectweb.asm.ClassVisitor
 import org.objectweb.asm.Opcodes
 
 /**
- * `plugins { id("dev.tracetee.instrument") }`, and:
+ * Settings of the plugin `dev.tracetee.instrument`:
  *
  * ```
  * tracetee {
  *     include.add("com.example.**")
  *     exclude.add("com.example.generated.**")
- *     libraries = true        // not only the project's own classes
+ *     libraries = true        // also classes of libraries
  *     variants.add("benchmark")
  * }
  * ```
  *
  * The task `traceteeMapping<Variant>` writes `build/outputs/tracetee/<variant>/mapping.txt`.
  */
-abstract class TraceteeExtension {
-    /** Patterns of [Rules]. */
-    abstract val include: ListProperty<String>
-    abstract val exclude: ListProperty<String>
+public abstract class TraceteeExtension {
+    /**
+     * Patterns of the classes and methods to instrument, such as `com.example.**` or `com.example.Main#on*`. `*`
+     * matches part of a name without dots, `**` one with dots. Default: all classes.
+     */
+    public abstract val include: ListProperty<String>
 
-    /** Getters and setters are left alone. Default true. */
-    abstract val skipTrivial: Property<Boolean>
+    /** Patterns of the classes and methods to leave alone, even if [include] matches them. */
+    public abstract val exclude: ListProperty<String>
 
-    /** Classes of libraries too. Default false. */
-    abstract val libraries: Property<Boolean>
+    /** Leaves getters, setters and other trivial methods alone. Default: true. */
+    public abstract val skipTrivial: Property<Boolean>
 
-    /** The names of the variants; none: all. */
-    abstract val variants: ListProperty<String>
+    /** Instruments classes of libraries too. Default: false. */
+    public abstract val libraries: Property<Boolean>
+
+    /** Names of the variants to instrument. Default: all variants. */
+    public abstract val variants: ListProperty<String>
 }
 
-/** The plugin. */
-class InstrumentPlugin : Plugin<Project> {
+/** The Gradle plugin `dev.tracetee.instrument`. */
+public class InstrumentPlugin : Plugin<Project> {
     override fun apply(project: Project) {
         val settings = project.extensions.create("tracetee", TraceteeExtension::class.java)
         settings.skipTrivial.convention(true)
@@ -79,11 +84,11 @@ class InstrumentPlugin : Plugin<Project> {
                 parameters.exclude.set(settings.exclude)
                 parameters.skipTrivial.set(settings.skipTrivial)
             }
-            // The handler's frames are written as they have to be; nothing is to be computed.
+            // The instrumenter writes the frames of its handlers itself.
             variant.instrumentation.setAsmFramesComputationMode(FramesComputationMode.COPY_FRAMES)
             val name = "traceteeMapping" + variant.name.replaceFirstChar(Char::uppercase)
             val mapping = project.tasks.register(name, MappingTask::class.java) { task ->
-                task.description = "Writes which id is which method of ${variant.name}."
+                task.description = "Writes the mapping from ids to methods of ${variant.name}."
                 task.group = "tracetee"
                 task.include.set(settings.include)
                 task.exclude.set(settings.exclude)
@@ -97,13 +102,16 @@ class InstrumentPlugin : Plugin<Project> {
     }
 }
 
-/** Makes the visitor of a class, in whatever worker of Gradle's. */
-abstract class VisitorFactory : AsmClassVisitorFactory<VisitorFactory.Parameters> {
-    /** What goes to the workers. */
-    interface Parameters : InstrumentationParameters {
-        @get:Input val include: ListProperty<String>
-        @get:Input val exclude: ListProperty<String>
-        @get:Input val skipTrivial: Property<Boolean>
+/** Creates the visitor of a class, in a Gradle worker. Gradle instantiates it. */
+public abstract class VisitorFactory : AsmClassVisitorFactory<VisitorFactory.Parameters> {
+    /** Settings that Gradle passes to its workers. */
+    public interface Parameters : InstrumentationParameters {
+        /** See [TraceteeExtension.include]. */
+        @get:Input public val include: ListProperty<String>
+        /** See [TraceteeExtension.exclude]. */
+        @get:Input public val exclude: ListProperty<String>
+        /** See [TraceteeExtension.skipTrivial]. */
+        @get:Input public val skipTrivial: Property<Boolean>
     }
 
     private fun rules() = parameters.get().run { Rules(include.get(), exclude.get(), skipTrivial.get()) }
@@ -115,26 +123,38 @@ abstract class VisitorFactory : AsmClassVisitorFactory<VisitorFactory.Parameters
 }
 
 /**
- * Writes the mapping of a variant's classes, whether they come to it before they are instrumented or behind: an
- * id is made from its method alone.
+ * Writes the mapping file of a variant. Works on classes before and after instrumentation, because an id depends on
+ * its method alone.
  */
 @CacheableTask
-abstract class MappingTask : DefaultTask() {
-    @get:Classpath abstract val jars: ListProperty<RegularFile>
-    @get:Classpath abstract val directories: ListProperty<Directory>
-    @get:Input abstract val include: ListProperty<String>
-    @get:Input abstract val exclude: ListProperty<String>
-    @get:Input abstract val skipTrivial: Property<Boolean>
-    @get:OutputFile abstract val mapping: RegularFileProperty
+public abstract class MappingTask : DefaultTask() {
+    /** Jars with the variant's classes. */
+    @get:Classpath public abstract val jars: ListProperty<RegularFile>
 
+    /** Directories with the variant's classes. */
+    @get:Classpath public abstract val directories: ListProperty<Directory>
+
+    /** See [TraceteeExtension.include]. */
+    @get:Input public abstract val include: ListProperty<String>
+
+    /** See [TraceteeExtension.exclude]. */
+    @get:Input public abstract val exclude: ListProperty<String>
+
+    /** See [TraceteeExtension.skipTrivial]. */
+    @get:Input public abstract val skipTrivial: Property<Boolean>
+
+    /** The mapping file. */
+    @get:OutputFile public abstract val mapping: RegularFileProperty
+
+    /** Writes the mapping file. */
     @TaskAction
-    fun write() {
+    public fun write() {
         val classes = directories.get().asSequence().flatMap { it.asFile.walk() }.filter { it.extension == "class" }
             .map(File::readBytes) + jars.get().asSequence().flatMap { jar -> classesOf(jar.asFile) }
         val transformer = Transformer(Rules(include.get(), exclude.get(), skipTrivial.get()), HashedIds)
         val methods = classes.flatMap { InstrumentedMethods.orWouldBe(it, transformer) }.toList()
         val shared = methods.groupBy { it.id }.values.filter { it.size > 1 }
-        shared.forEach { same -> logger.warn("tracetee: one id for ${same.joinToString { it.line() }}") }
+        shared.forEach { same -> logger.warn("tracetee: these methods share an id: ${same.joinToString { it.line() }}") }
         mapping.get().asFile.writeText(methods.sortedBy { it.line() }.joinToString("") { it.line() + "\n" })
     }
 
@@ -147,9 +167,9 @@ abstract class MappingTask : DefaultTask() {
     }
 }
 
-/** The methods of a class that have a section. */
+/** Finds the methods of a class that have a section. */
 internal object InstrumentedMethods {
-    /** Those of an instrumented class; of another one those that would have a section. */
+    /** Returns the methods that have a section; in a class that is not instrumented, those that would have one. */
     fun orWouldBe(classFile: ByteArray, transformer: Transformer): List<Method> =
         of(classFile, Target.LIBRARY.owner).ifEmpty { transformer.transform(classFile).methods }
 

@@ -6,23 +6,27 @@ import java.util.zip.ZipEntry
 import java.util.zip.ZipFile
 import java.util.zip.ZipOutputStream
 
-/** What was done to a jar. */
-class JarReport {
+/** Result of the instrumentation of a jar. */
+internal class JarReport {
     var classes = 0
     var changed = 0
     val methods = ArrayList<Method>()
     val skipped = ArrayList<Pair<Method, Skipped>>()
 
-    /** Classes that could not be read, which are as they were. */
+    /** Classes that could not be read; they are copied unchanged. */
     val unread = ArrayList<String>()
 
-    /** Signatures, which would no longer fit. */
+    /** Signature files, left out because they no longer match. */
     val dropped = ArrayList<String>()
 }
 
-/** From jar to jar: entries in their order, with their times; resources as they are. */
-class Jars(private val transformer: Transformer) {
-    /** @throws IOException where a file cannot be read or written; then [to] is not there */
+/** Instruments a jar. Keeps the order and the times of its entries, and copies resources unchanged. */
+internal class Jars(private val transformer: Transformer) {
+    /**
+     * Writes the instrumented classes of [from] to [to].
+     *
+     * @throws IOException if a file cannot be read or written; [to] is not created then
+     */
     fun transform(from: File, to: File): JarReport {
         val report = JarReport()
         val part = File(to.absoluteFile.parentFile, "${to.name}.part")
@@ -38,7 +42,7 @@ class Jars(private val transformer: Transformer) {
                     }
                 }
             }
-            if (!part.renameTo(to)) throw IOException("$to cannot be written")
+            if (!part.renameTo(to)) throw IOException("cannot write $to")
         } finally {
             part.delete()
         }
@@ -58,7 +62,7 @@ class Jars(private val transformer: Transformer) {
                 report.methods.addAll(done.methods)
                 report.skipped.addAll(done.skipped)
             } catch (error: RuntimeException) {
-                // A class file of a version to come, or a broken one: ASM throws several kinds.
+                // A class file of a newer version, or a broken one: ASM throws several exceptions.
                 report.unread.add("${entry.name}: ${error.message ?: error}")
             }
         }

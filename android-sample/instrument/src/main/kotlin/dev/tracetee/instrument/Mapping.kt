@@ -1,21 +1,21 @@
 package dev.tracetee.instrument
 
-/** A method, as the mapping file says it. */
-data class Method(val id: Long, val access: Int, val owner: String, val name: String, val descriptor: String) {
-    /** As Matrix writes it: `id,access,class method desc`, dots for slashes. */
+/** A method in the mapping file. */
+internal data class Method(val id: Long, val access: Int, val owner: String, val name: String, val descriptor: String) {
+    /** Formats the line of the mapping file, as Matrix does: `id,access,class method desc`, with dots for slashes. */
     fun line(): String = "$id,$access,${owner.replace('/', '.')} $name ${descriptor.replace('/', '.')}"
 }
 
-/** Gives methods their ids. May be called from several threads. */
-fun interface Ids {
+/** Assigns ids to methods. Thread-safe. */
+internal fun interface Ids {
     fun of(owner: String, name: String, descriptor: String): Long
 }
 
 /**
- * Small numbers from 1 on, which make small records; a method that [known] has keeps its own, so that the
- * traces of two releases can be compared.
+ * Counts ids from 1, because small numbers make small records. Methods in [known] keep their ids, so that traces of
+ * two releases can be compared.
  */
-class CountedIds(known: Map<String, Long> = emptyMap()) : Ids {
+internal class CountedIds(known: Map<String, Long> = emptyMap()) : Ids {
     private val ids = HashMap(known)
     private var last = known.values.maxOrNull() ?: 0
 
@@ -27,7 +27,7 @@ class CountedIds(known: Map<String, Long> = emptyMap()) : Ids {
         private fun key(owner: String, name: String, descriptor: String) =
             "${owner.replace('/', '.')} $name ${descriptor.replace('/', '.')}"
 
-        /** From an earlier mapping file. */
+        /** Reads an earlier mapping file. */
         fun parse(text: String, source: String): CountedIds {
             val known = HashMap<String, Long>()
             text.lineSequence().forEachIndexed { index, line ->
@@ -35,7 +35,7 @@ class CountedIds(known: Map<String, Long> = emptyMap()) : Ids {
                     val fields = line.trim().split(',', limit = 3)
                     val id = fields[0].toLongOrNull()
                     require(id != null && fields.size == 3) {
-                        "$source, line ${index + 1}: \"$line\" is not id,access,class method desc"
+                        "$source, line ${index + 1}: \"$line\" is not of the form id,access,class method desc"
                     }
                     known[fields[2]] = id
                 }
@@ -46,10 +46,10 @@ class CountedIds(known: Map<String, Long> = emptyMap()) : Ids {
 }
 
 /**
- * 48 bits of a hash of the method's name: the same in each build and each worker, without anything in common.
- * That two of 200,000 methods share one has a chance of 1 in 14,000.
+ * Hashes the method's name to 48 bits, so that builds and workers agree on ids without shared state. The chance
+ * that two of 200,000 methods share an id is 1 in 14,000.
  */
-object HashedIds : Ids {
+internal object HashedIds : Ids {
     override fun of(owner: String, name: String, descriptor: String): Long {
         // FNV-1a, 64 bits, folded.
         var hash = -0x340d631b7bdddcdbL

@@ -1,26 +1,26 @@
 package dev.tracetee.instrument
 
 /**
- * Which methods get a section.
+ * Decides which methods get a section.
  *
- * A pattern names classes, or, behind a `#`, methods of them: `com.example.**`, `com.example.Main#on*`. `*`
- * stands for a piece of a name without dots, `**` for one with them. What is excluded is left alone, whatever
- * includes it. Without an include everything is included.
+ * A pattern names classes, or methods after a `#`: `com.example.**`, `com.example.Main#on*`. `*` matches part of a
+ * name without dots, `**` one with dots. An exclude pattern takes precedence over an include pattern. Without an
+ * include pattern everything is included.
  */
-class Rules(
+internal class Rules(
     include: List<String> = emptyList(),
     exclude: List<String> = emptyList(),
-    /** Leaves alone what does nothing worth a section: getters, setters, constants, empty methods. */
+    /** Leaves trivial methods alone: getters, setters, constants, empty methods. */
     val skipTrivial: Boolean = true,
 ) {
     private val includes = include.map(::Pattern)
     private val excludes = (exclude + ALWAYS_EXCLUDED).map(::Pattern)
 
-    /** Whether any method of the class may be meant. [name] with dots. */
+    /** True if the rules may include a method of class [name] (with dots). */
     fun mayInclude(name: String): Boolean =
         excludes.none { it.method == null && it.isClass(name) } && (includes.isEmpty() || includes.any { it.isClass(name) })
 
-    /** Whether the method is meant. */
+    /** True if the rules include the method. */
     fun includes(className: String, method: String): Boolean =
         excludes.none { it.matches(className, method) } && (includes.isEmpty() || includes.any { it.matches(className, method) })
 
@@ -48,10 +48,10 @@ class Rules(
     }
 
     companion object {
-        // What a section calls would call itself.
+        // A section in the code that sections call would call itself.
         private val ALWAYS_EXCLUDED = listOf("dev.tracetee.*", "dev.tracetee.coroutines.*", "android.os.Trace")
 
-        /** Reads lines `include PATTERN`, `exclude PATTERN`, `trivial`; `#` at a line's start is a comment. */
+        /** Reads lines `include PATTERN`, `exclude PATTERN`, `trivial`; a line that starts with `#` is a comment. */
         fun parse(text: String, source: String): Rules {
             val include = ArrayList<String>()
             val exclude = ArrayList<String>()
@@ -64,7 +64,7 @@ class Rules(
                     words.size == 2 && words[0] == "exclude" -> exclude.add(words[1])
                     words == listOf("trivial") -> skipTrivial = false
                     else -> throw IllegalArgumentException(
-                        "$source, line ${index + 1}: \"$line\" is none of: include PATTERN, exclude PATTERN, trivial",
+                        "$source, line ${index + 1}: \"$line\" is not one of: include PATTERN, exclude PATTERN, trivial",
                     )
                 }
             }

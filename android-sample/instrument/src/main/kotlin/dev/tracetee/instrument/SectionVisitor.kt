@@ -7,11 +7,11 @@ import org.objectweb.asm.Opcodes
 import org.objectweb.asm.commons.AdviceAdapter
 
 /**
- * Writes a method with its section: the begin where it begins (in a constructor, behind the call of the other
- * one), an end before each return, and a handler of whatever leaves it otherwise, which ends and throws on.
+ * Writes a method with its section: a begin at its start (in a constructor, after the call of the other
+ * constructor), an end before each return, and an exception handler that ends the section and rethrows.
  *
- * The handler's frame knows no local variables, so that it fits wherever something is thrown; no frame of the
- * method changes, and nothing about other classes has to be known.
+ * The handler's frame has no local variables, so that it is valid wherever an exception is thrown. No frame of the
+ * method changes, and the visitor needs no knowledge of other classes.
  */
 internal class SectionVisitor private constructor(
     private val out: Noticing,
@@ -22,7 +22,7 @@ internal class SectionVisitor private constructor(
     constructor(next: MethodVisitor, method: Method, target: Target, hasFrames: Boolean) :
         this(Noticing(next), method, target, hasFrames)
 
-    /** How often the method begins: once, if it can be traced at all. */
+    /** Number of begins written; a method that can be instrumented has exactly one. */
     var beginnings = 0
         private set
     private val ranges = ArrayList<Pair<Label, Label>>()
@@ -36,7 +36,7 @@ internal class SectionVisitor private constructor(
     }
 
     override fun onMethodExit(opcode: Int) {
-        // What is thrown here goes to the handler, like what callees throw.
+        // An exception thrown here reaches the handler, like those of callees.
         if (opcode == ATHROW || beginnings == 0) return
         close()
         call(target.end, "()V")
@@ -51,14 +51,14 @@ internal class SectionVisitor private constructor(
         close()
         if (ranges.isNotEmpty()) {
             val handler = Label()
-            // The last in the table: the method's own handlers come first.
+            // Last in the table, so that the method's own handlers come first.
             for ((from, to) in ranges) out.visitTryCatchBlock(from, to, handler, null)
             out.visitLabel(handler)
             if (hasFrames) out.visitFrame(Opcodes.F_NEW, 0, emptyArray(), 1, arrayOf("java/lang/Throwable"))
             call(target.end, "()V")
             out.visitInsn(ATHROW)
         }
-        // The id, on top of whatever is there; the Android Gradle plugin's writer takes what is said here.
+        // Adds the id on top of the stack. The Android Gradle plugin's writer does not compute this value itself.
         super.visitMaxs(maxStack + 1, maxLocals)
     }
 
@@ -76,7 +76,7 @@ internal class SectionVisitor private constructor(
         if (out.hasInstructions) ranges.add(from to Label().also(out::visitLabel))
     }
 
-    /** Notices instructions. */
+    /** Notes whether an instruction was written. */
     private class Noticing(next: MethodVisitor) : MethodVisitor(TracingVisitor.API, next) {
         var hasInstructions = false
 

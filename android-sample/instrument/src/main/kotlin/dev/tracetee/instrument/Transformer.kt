@@ -9,36 +9,35 @@ import org.objectweb.asm.Opcodes
 import org.objectweb.asm.commons.CodeSizeEvaluator
 import org.objectweb.asm.tree.MethodNode
 
-/** Why a method that the rules mean has no section. */
-enum class Skipped(val why: String) {
-    TOO_LARGE("it would be larger than a method may be (64 KB)"),
-    SEVERAL_BEGINNINGS("a constructor that calls another one in several places"),
+/** Reason why a method that the rules include has no section. */
+internal enum class Skipped(val why: String) {
+    TOO_LARGE("with a section it would exceed the limit of 64 KB"),
+    SEVERAL_BEGINNINGS("it is a constructor that calls another constructor in several places"),
 }
 
-/** What came of a class. */
-class Transformed(
-    /** Null: the class stays as it is. */
+/** Result of the instrumentation of a class. */
+internal class Transformed(
+    /** The instrumented class file; null if the class stays unchanged. */
     val bytes: ByteArray?,
     val methods: List<Method>,
     val skipped: List<Pair<Method, Skipped>>,
 )
 
-/** Where sections go: two static methods, `begin(Ljava/lang/String;)V` and `end()V`. */
-data class Target(val owner: String, val begin: String, val end: String) {
+/** The static methods that sections call: `begin(Ljava/lang/String;)V` and `end()V` of [owner]. */
+internal data class Target(val owner: String, val begin: String, val end: String) {
     companion object {
-        /** The library's. */
+        /** The methods of the library. */
         val LIBRARY = Target("dev/tracetee/MethodTrace", "begin", "end")
     }
 }
 
 /**
- * Puts a section around each method that the rules mean: its name is the method's id. Thread-safe where its
- * [Ids] are.
+ * Puts a section around each method that the rules include. The section's name is the method's id. Thread-safe.
  *
- * Left alone without a word: abstract and native methods, which have no code; bridges, which call what has a
- * section; what is trivial, if the rules say so.
+ * It leaves abstract and native methods alone, which have no code, bridge methods, whose target has a section, and
+ * trivial methods if the rules say so.
  */
-class Transformer(
+internal class Transformer(
     private val rules: Rules,
     private val ids: Ids,
     private val target: Target = Target.LIBRARY,
@@ -49,7 +48,7 @@ class Transformer(
         val skipped = ArrayList<Pair<Method, Skipped>>()
         val tooLarge = HashSet<String>()
         while (true) {
-            // Frames and constants of methods that stay are copied as they are.
+            // Copies frames and constants of unchanged methods.
             val writer = ClassWriter(reader, ClassWriter.COMPUTE_MAXS)
             val visitor = TracingVisitor(writer, rules, ids, target, tooLarge, isSizeJudged = false)
             reader.accept(visitor, ClassReader.EXPAND_FRAMES)
@@ -58,7 +57,7 @@ class Transformer(
                 return Transformed(bytes, visitor.methods, visitor.skipped + skipped)
             } catch (error: MethodTooLargeException) {
                 val key = error.methodName + error.descriptor
-                // The original itself is no larger than may be.
+                // The original method is within the limit, so this happens once for each method.
                 check(tooLarge.add(key)) { "${reader.className}.$key: $error" }
                 skipped.add(visitor.methods.first { it.name + it.descriptor == key } to Skipped.TOO_LARGE)
             }
@@ -66,15 +65,16 @@ class Transformer(
     }
 
     /**
-     * For those who drive ASM themselves, as the Android Gradle plugin does. They need `EXPAND_FRAMES`, and no
-     * computing. They get no second try, so a method that may be too large is left alone at once.
+     * Returns a visitor for callers that drive ASM themselves, as the Android Gradle plugin does. They read with
+     * `EXPAND_FRAMES` and compute no frames. The visitor has no second attempt, so it skips a method that may
+     * become too large.
      */
     fun visitor(next: ClassVisitor): TracingVisitor =
         TracingVisitor(next, rules, ids, target, leaveAlone = emptySet(), isSizeJudged = true)
 }
 
-/** One class on its way. */
-class TracingVisitor internal constructor(
+/** Instruments one class. */
+internal class TracingVisitor internal constructor(
     next: ClassVisitor,
     private val rules: Rules,
     private val ids: Ids,
@@ -134,10 +134,10 @@ class TracingVisitor internal constructor(
         return size.maxSize > MAX_CODE_BYTES
     }
 
-    internal companion object {
+    companion object {
         const val API = Opcodes.ASM9
 
-        /** What a class file's format lets a method have. */
+        /** Limit of the class file format. */
         const val MAX_CODE_BYTES = 65_535
     }
 }

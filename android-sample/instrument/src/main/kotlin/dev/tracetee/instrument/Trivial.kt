@@ -4,7 +4,7 @@ import org.objectweb.asm.Opcodes
 import org.objectweb.asm.tree.MethodInsnNode
 import org.objectweb.asm.tree.MethodNode
 
-/** What does nothing worth a section: getters, setters, constants, empty methods and constructors. */
+/** Recognizes trivial methods: getters, setters, constants, empty methods and constructors. */
 internal object Trivial {
     private const val MAX_INSTRUCTIONS = 12
 
@@ -21,7 +21,7 @@ internal object Trivial {
                 in Opcodes.POP..Opcodes.SWAP, in Opcodes.I2L..Opcodes.I2S -> Unit
                 in Opcodes.IRETURN..Opcodes.RETURN, in Opcodes.GETSTATIC..Opcodes.PUTFIELD -> Unit
                 Opcodes.CHECKCAST -> Unit
-                // A constructor's call of Object's.
+                // A constructor that calls Object's.
                 Opcodes.INVOKESPECIAL -> {
                     val call = instruction as MethodInsnNode
                     if (method.name != "<init>" || call.owner != "java/lang/Object" || ++calls > 1) return false

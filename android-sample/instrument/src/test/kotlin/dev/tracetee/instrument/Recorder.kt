@@ -1,7 +1,7 @@
 package dev.tracetee.instrument
 
 /** What the tests' classes call instead of the library: keeps the ids, of each thread. */
-object Recorder {
+internal object Recorder {
     private val events = ThreadLocal.withInitial { ArrayList<String>() }
 
     @JvmStatic
