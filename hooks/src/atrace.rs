@@ -1,10 +1,10 @@
-//! Finds what libcutils exports for tracing: the tag word, the marker descriptor, the functions
-//! that initialise them, wherever this process has them.
+//! Finds the variables and functions that libcutils exports for tracing: the tag word, the marker
+//! descriptor, and the functions that initialise them.
 //!
-//! Three ways, in this order: `dlsym` through the main program's handle (which works across
-//! linker namespaces on Android 7 and later), through the libraries by name if they are loaded
-//! already, and by the symbol tables of every loaded library, which also finds second copies that
-//! the vendor's namespace loaded. Called at the start of a capture, never from a proxy.
+//! It tries in this order: `dlsym` on the main program's handle (which works across linker
+//! namespaces on Android 7 and later), `dlsym` on the libraries by name if they are loaded, and the
+//! symbol tables of all loaded libraries, which also finds second copies in the vendor's namespace.
+//! Called at the start of a capture, never from a proxy.
 
 use crate::error::Error;
 use crate::loaded::for_each_module;
@@ -13,31 +13,31 @@ use libc::c_void;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicI32, AtomicU64};
 
-/// Names of the tag word: from API 18 on, and before.
+/// Names of the tag word: from API 18, and before.
 const TAGS: [&str; 2] = ["atrace_enabled_tags", "_ZN7android6Tracer12sEnabledTagsE"];
-/// Names of the marker descriptor, likewise.
+/// Names of the marker descriptor: from API 18, and before.
 const MARKER_FD: [&str; 2] = ["atrace_marker_fd", "_ZN7android6Tracer8sTraceFDE"];
-/// The libraries that define them; the second is Debian's name of libcutils.
+/// Libraries that define the tracing state; the second is Debian's name of libcutils.
 const LIBRARIES: [&str; 3] = ["libcutils.so", "libcutils.so.0", "libutils.so"];
 
-/// One copy of libcutils' (or, before API 18, libutils') tracing state.
+/// A copy of the tracing state of libcutils (libutils before API 18).
 #[derive(Debug, Clone, Copy)]
 pub struct Atrace {
     /// `atrace_enabled_tags`.
     pub tags: &'static AtomicU64,
-    /// `atrace_marker_fd`: −1 until it is initialised and where there is no marker.
+    /// `atrace_marker_fd`: −1 until it is initialised, and if the system has no marker.
     pub marker_fd: &'static AtomicI32,
-    /// `atrace_setup()`: initialises the two.
+    /// `atrace_setup()`: initialises tag word and descriptor.
     pub setup: Option<unsafe extern "C" fn()>,
-    /// `atrace_get_enabled_tags()`: initialises them and, from API 30, re-reads a changed property.
+    /// `atrace_get_enabled_tags()`: initialises both and, from API 30, re-reads a changed property.
     pub get_enabled_tags: Option<unsafe extern "C" fn() -> u64>,
     /// `atrace_update_tags()`: sets the tags from the system's property.
     pub update_tags: Option<unsafe extern "C" fn()>,
-    /// How it was found, for the health report.
+    /// The way this copy was found, for the health report.
     pub found_by: FoundBy,
 }
 
-/// The way a copy was found.
+/// A way to find a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FoundBy {
     /// `dlsym` on the main program's handle.
@@ -48,11 +48,11 @@ pub enum FoundBy {
     SymbolTable,
 }
 
-/// Every copy of the tracing state in this process, the default one first.
+/// Finds every copy of the tracing state in this process, the default one first.
 ///
 /// # Errors
-/// [`Error::SymbolNotFound`], with all places that were searched, when there is none (plain
-/// Linux: a capture then lives on marker descriptors alone).
+/// [`Error::SymbolNotFound`], with the places that were searched, if there is no copy. This is so on
+/// plain Linux, where a capture recognizes records by marker descriptors alone.
 pub fn find() -> Result<Vec<Atrace>, Error> {
     let mut found = Vec::new();
     let mut searched = Vec::new();
@@ -99,8 +99,7 @@ pub fn find_symbol(symbol: &str, library: &str) -> Option<usize> {
         .or_else(|| Scope::of_loaded_library(library).and_then(address))
 }
 
-/// A dlopen handle. Never closed: the library stays loaded for as long as pointers into it may be
-/// used.
+/// A dlopen handle. Never closed, so that pointers into the library stay valid.
 struct Scope(*mut c_void);
 
 impl Scope {
@@ -109,8 +108,8 @@ impl Scope {
         Self::new(unsafe { libc::dlopen(std::ptr::null(), libc::RTLD_NOW) })
     }
 
-    /// RTLD_NOLOAD: a process that has no libcutils is not given one. (dlopen2 is not used for
-    /// this: a refusal leaves no dlerror, whose null it would read.)
+    /// Opens a library that is loaded already (RTLD_NOLOAD); loads none. (dlopen2 cannot do this: a
+    /// refusal leaves dlerror null, which that crate dereferences.)
     fn of_loaded_library(name: &str) -> Option<Self> {
         let name = CString::new(name).ok()?;
         // SAFETY: a C string; nothing is loaded, so no code runs.

@@ -1,40 +1,40 @@
-//! The one error type of this crate, and the reasons for which a module or a slot is left alone.
+//! The error type of this crate.
 //!
-//! Nothing here ends a process: a malformed library becomes a skipped module with a reason, a
-//! refused `mprotect` a slot report with an errno.
+//! No error ends the process: a malformed library becomes a skipped module with a reason, a
+//! refused `mprotect` becomes a slot report with an errno.
 
 use std::fmt;
 
-/// What went wrong, with the place or the errno in it.
+/// An error, with its place or its errno.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// An ELF structure reaches outside the loaded segments, or contradicts itself.
     Malformed {
-        /// Which structure, in the words of the ELF specification.
+        /// The structure, in the words of the ELF specification.
         what: &'static str,
         /// The virtual address (or file offset, for a header) where it was read.
         at: u64,
     },
     /// An ELF file of a class, byte order or machine that no Android ABI uses.
     Unsupported {
-        /// Which property.
+        /// The unsupported property.
         what: &'static str,
-        /// Its value.
+        /// The value of the property.
         value: u64,
     },
-    /// A symbol was found nowhere.
+    /// No loaded library has the symbol.
     SymbolNotFound {
-        /// The names that were tried.
+        /// The names of the symbol that were tried.
         symbol: String,
-        /// Where they were looked for, in that order.
+        /// The places that were searched, in this order.
         searched: Vec<String>,
     },
     /// A system call failed.
     System {
-        /// The call and what it was for.
+        /// The call and its purpose.
         call: &'static str,
-        /// Its errno.
+        /// The errno of the call.
         errno: i32,
     },
 }
@@ -58,7 +58,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The errno that the last failed libc call of this thread left.
+/// Returns the errno of this thread's last failed libc call.
 pub(crate) fn last_errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }

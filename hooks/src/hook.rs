@@ -1,12 +1,12 @@
-//! What is hooked: a symbol and the functions that stand in for it.
+//! A hook: a symbol and the functions that replace it.
 
 use std::sync::atomic::AtomicUsize;
 
-/// One replacement function, and where it finds the function to pass on to.
+/// A replacement function, and the variable that holds the function it calls on.
 ///
-/// A hook brings several: a slot may have held another hooker's function, and each distinct
-/// predecessor needs a proxy of its own to be called back (there is no trampoline that could
-/// carry it, as those take writable and executable memory).
+/// A hook has several: a slot may have held another hooker's function, and each distinct
+/// predecessor needs its own proxy. (A trampoline could carry the predecessor instead, but needs
+/// memory that is both writable and executable.)
 #[derive(Debug)]
 pub struct Proxy {
     pub(crate) entry: *const (),
@@ -19,8 +19,10 @@ unsafe impl Sync for Proxy {}
 unsafe impl Send for Proxy {}
 
 impl Proxy {
+    /// Makes a proxy of the function `entry`.
+    ///
     /// # Safety
-    /// `entry` is a function with the signature of the symbol that it will stand in for; it passes
+    /// `entry` is a function with the signature of the symbol that it replaces; it passes
     /// calls on to the function whose address `previous` holds (0 until the first install).
     #[must_use]
     pub const unsafe fn new(entry: *const (), previous: &'static AtomicUsize) -> Self {
@@ -28,11 +30,11 @@ impl Proxy {
     }
 }
 
-/// A symbol and the proxies that replace it. The first proxy passes on to the symbol's own
-/// definition, each further one to one foreign hooker's function.
+/// A symbol and the proxies that replace it. The first proxy calls the symbol's own definition,
+/// each further one the function of one other hooker.
 #[derive(Debug, Clone, Copy)]
 pub struct Hook {
-    /// The symbol's name, without version.
+    /// The name of the symbol, without version.
     pub symbol: &'static str,
     /// At least one proxy.
     pub proxies: &'static [Proxy],

@@ -1,14 +1,14 @@
 //! Hooks functions by the PLT and GOT slots of the libraries that import them.
 //!
 //! A call from one library to another goes through a slot in the caller's memory. [`Registry`]
-//! finds each loaded library ([`loaded`]), reads its relocation tables ([`elf`]), finds every
-//! slot of the wanted symbols, and writes a proxy's address there (`slots`, `patch`), with the
-//! page's true protection ([`maps`]) given back. Libraries that come later are hooked when they
-//! are loaded (`loader`). [`atrace`] finds the variables of
-//! libcutils that switch Android's own tracing on.
+//! lists the loaded libraries ([`loaded`]), reads their relocation tables ([`elf`]), finds every
+//! slot of the wanted symbols, and writes a proxy's address into it (`slots`, `patch`). It then
+//! restores the page's original protection ([`maps`]). Libraries that are loaded later are hooked
+//! at that moment (`loader`). [`atrace`] finds the variables of libcutils that switch Android's
+//! own tracing on.
 //!
-//! It takes no writable and executable memory, installs no signal handler, and changes no
-//! library's code. What cannot be hooked is reported with its reason and left as it was.
+//! The crate maps no memory that is both writable and executable, installs no signal handler, and
+//! changes no code. It reports each slot that it cannot hook, with the reason, and leaves it alone.
 
 pub mod atrace;
 pub mod elf;

@@ -15,18 +15,18 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What identifies a loaded library. A bias alone is reused after a dlclose.
+/// Identity of a loaded library. The bias alone is not enough: a dlclose frees it for reuse.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleKey {
     /// Load bias: address = bias + virtual address.
     pub bias: usize,
-    /// Address of its program headers.
+    /// Address of the program headers.
     pub headers: usize,
-    /// Its path as the linker has it; empty for the main program on glibc.
+    /// Path as the linker has it; empty for the main program on glibc.
     pub path: String,
 }
 
-/// How often the linker has added and removed libraries, where it says so.
+/// Numbers of libraries that the linker has added and removed, if it counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LoadCounters {
     /// `dlpi_adds`.
@@ -40,17 +40,17 @@ pub struct LoadCounters {
 pub(crate) enum ListState {
     /// The linker counts: glibc, musl, bionic from Android 11 on.
     Counted(LoadCounters),
-    /// It does not: a hash of the list. A library that is loaded again in the place that it had
-    /// leaves the hash as it was.
+    /// The linker does not count: a hash of its list. A library that is unloaded and loaded again at
+    /// the same address does not change the hash.
     Hashed(u64),
 }
 
-/// The counters when the watchers last had seen everything.
+/// The counters when the watchers had last examined all libraries.
 static SEEN: [AtomicU64; 2] = [const { AtomicU64::new(u64::MAX) }; 2];
 
 impl ListState {
-    /// Takes the present state, without allocating. A linker with counters is asked for them
-    /// alone; without them every entry of its list is read.
+    /// Reads the current state, without allocating: the linker's counters, or every entry of its
+    /// list if it has none.
     pub(crate) fn now() -> Self {
         let mut counters = None;
         walk(|info, size| {
@@ -79,7 +79,7 @@ impl ListState {
         Self::Hashed(hash)
     }
 
-    /// Notes that the watchers have looked at every library of this moment.
+    /// Notes that the watchers have examined all libraries of this state.
     pub(crate) fn mark_seen(self) {
         let Self::Counted(counters) = self else { return };
         // ORDERING: Relaxed; a stale pair makes one look too many, or is put right by the next
@@ -88,8 +88,8 @@ impl ListState {
         SEEN[1].store(counters.subs, Ordering::Relaxed);
     }
 
-    /// Whether nothing was loaded or unloaded since. Never true of a hash, which may be the same
-    /// for another load.
+    /// True if nothing was loaded or unloaded since. Always false for a hash, which another load may
+    /// leave unchanged.
     pub(crate) fn is_seen(self) -> bool {
         let Self::Counted(counters) = self else { return false };
         let [adds, subs] = &SEEN;
@@ -98,11 +98,11 @@ impl ListState {
     }
 }
 
-/// The libraries that were loaded whole at one moment.
+/// The libraries that were completely loaded at one moment.
 ///
 /// glibc lists a library before it has relocated it and taken write permission from its RELRO
 /// part, without holding the lock of `dl_iterate_phdr`: another thread's `dlopen` may be half
-/// done. Patching then would race with both. bionic and musl hold one lock all the while.
+/// done, and patching would race with it. bionic and musl hold one lock throughout.
 #[derive(Debug)]
 pub(crate) struct Settled {
     #[cfg(target_env = "gnu")]
@@ -135,7 +135,7 @@ impl Settled {
         Self {}
     }
 
-    /// Whether a library that is listed now was whole then.
+    /// True if a library that is listed now was completely loaded then.
     #[cfg(target_env = "gnu")]
     pub(crate) fn contains(&self, module: &Module<'_>) -> bool {
         // After an unload another library may stand in the same place under the same name.
@@ -149,7 +149,7 @@ impl Settled {
     }
 }
 
-/// Calls `body` under the lock that [`for_each_module`] holds. (It is recursive, in every linker.)
+/// Calls `body` under the lock that [`for_each_module`] holds. The lock is recursive in every linker.
 pub(crate) fn with_linker_lock<T>(body: impl FnOnce() -> T) -> T {
     let (mut body, mut result) = (Some(body), None);
     for_each_module(|_| {
@@ -164,12 +164,12 @@ pub(crate) fn with_linker_lock<T>(body: impl FnOnce() -> T) -> T {
     }
 }
 
-/// A loaded library, valid within the callback that it was given to.
+/// A loaded library, valid within the callback that receives it.
 #[derive(Debug)]
 pub struct Module<'a> {
-    /// Its identity.
+    /// Identity of the library.
     pub key: ModuleKey,
-    /// The counters at this moment; `None` from a linker that has none.
+    /// The linker's counters now; `None` if it has none.
     pub counters: Option<LoadCounters>,
     headers: &'a [ProgramHeader],
 }
@@ -182,18 +182,18 @@ type ProgramHeader = libc::Elf32_Phdr;
 /// Program header flag: the segment is readable. (The libc crate has it for some targets only.)
 const PF_R: u32 = 4;
 
-/// Segments that must not be claimed larger than this; a broken header would wrap around.
+/// Maximum size of a segment; a larger one in a broken header would make addresses wrap around.
 const MAX_SEGMENT_BYTES: u64 = 1 << 40;
 
 impl Module<'_> {
-    /// Whether `address` lies in one of its PT_LOAD segments.
+    /// True if `address` lies in one of the library's PT_LOAD segments.
     #[must_use]
     pub fn contains(&self, address: usize) -> bool {
         let vaddr = address.wrapping_sub(self.key.bias) as u64;
         self.loads().any(|(start, end, _)| (start..end).contains(&vaddr))
     }
 
-    /// A reader of its ELF structures. `Ok(None)` without a dynamic section.
+    /// Returns a reader of the library's ELF structures; `Ok(None)` if it has no dynamic section.
     ///
     /// # Errors
     /// [`Error::Malformed`] for a dynamic section that contradicts itself.

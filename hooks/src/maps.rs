@@ -1,12 +1,12 @@
-//! The process's memory map with its true protections, from `/proc/self/maps`.
+//! The process's memory map with its actual protections, from `/proc/self/maps`.
 //!
-//! Read once a patching pass (and again when a library turned up that the reading lacks). It is
-//! what a slot's page is given back, and what decides whether a segment may be read at all.
+//! A patching pass reads it once, and again if it finds a library that the map lacks. The map says
+//! which protection to restore on a slot's page, and whether a segment is readable.
 
 use crate::error::Error;
 use libc::{PROT_EXEC, PROT_READ, PROT_WRITE, c_int};
 
-/// One mapping.
+/// A mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mapping {
     /// First address.
@@ -24,10 +24,10 @@ pub struct Maps {
 }
 
 impl Maps {
-    /// Reads the running process's map.
+    /// Reads the map of the running process.
     ///
     /// # Errors
-    /// [`Error::System`] when `/proc` is not readable.
+    /// [`Error::System`] if `/proc` is not readable.
     pub fn read() -> Result<Self, Error> {
         let text = std::fs::read("/proc/self/maps").map_err(|error| Error::System {
             call: "read /proc/self/maps",
@@ -40,7 +40,7 @@ impl Maps {
         Self { mappings: text.split(|&byte| byte == b'\n').filter_map(parse_line).collect() }
     }
 
-    /// The mapping that holds `address`.
+    /// Finds the mapping that contains `address`.
     #[must_use]
     pub fn at(&self, address: usize) -> Option<Mapping> {
         let after = self.mappings.partition_point(|mapping| mapping.start <= address);
@@ -48,7 +48,7 @@ impl Maps {
         (address < mapping.end).then_some(mapping)
     }
 
-    /// Whether every byte of `start..end` is mapped readable.
+    /// True if every byte of `start..end` is mapped readable.
     #[must_use]
     pub fn readable(&self, start: usize, end: usize) -> bool {
         let mut at = start;

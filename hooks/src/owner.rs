@@ -1,4 +1,4 @@
-//! The hooks of one owner: which libraries its passes have looked at, and which slots are its own.
+//! The hooks of one owner: the libraries that its passes have examined, and its slots.
 //!
 //! Called by [`crate::registry`] alone, under its lock and inside the `dl_iterate_phdr` callback.
 
@@ -12,26 +12,26 @@ use crate::report::{ModuleReport, Outcome, Report};
 use crate::slots::{OwnedSlot, Wanted, hook_module, restore};
 use std::collections::HashMap;
 
-/// What is hooked for one owner.
+/// The hooks of one owner.
 pub(crate) struct Owner {
     hooks: Vec<Wanted>,
     filter: Filter,
     later: Later,
     known: HashMap<ModuleKey, Known>,
-    /// The linker's list when the last pass saw every library of it whole.
+    /// The linker's list at the last pass that found every library completely loaded.
     seen: Option<ListState>,
-    /// How the list is looked at: [`ListState::now`].
+    /// Reads the list: [`ListState::now`], which a test replaces.
     list: fn() -> ListState,
 }
 
-/// A library that a pass has looked at.
+/// A library that a pass has examined.
 struct Known {
     slots: Vec<OwnedSlot>,
     report: ModuleReport,
 }
 
 impl Known {
-    /// Whether the library was unloaded and loaded again in the same place.
+    /// True if the library was unloaded and loaded again at the same address.
     fn is_reloaded(&self) -> bool {
         !self.slots.is_empty() && self.slots.iter().all(OwnedSlot::is_fresh)
     }
@@ -47,12 +47,12 @@ impl Owner {
         self.later == Later::Watch
     }
 
-    /// Whether the last pass saw every library whole.
+    /// True if the last pass found every library completely loaded.
     pub(crate) fn is_complete(&self) -> bool {
         self.seen.is_some()
     }
 
-    /// Whether every library of `list` is one that the last pass has seen.
+    /// True if the last pass has seen every library of `list`.
     fn has_seen(&self, list: ListState) -> bool {
         self.seen == Some(list)
             && match list {

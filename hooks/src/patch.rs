@@ -1,22 +1,22 @@
 //! Writes into GOT slots: the only code of the project that changes another library's memory.
 //!
 //! Called by [`crate::registry`] alone, under its lock and inside the `dl_iterate_phdr` callback.
-//! A page gets PROT_WRITE *added* to what it has (other threads may be executing from it where
-//! text and RELRO share a mapping) and exactly its former protection back.
+//! It adds PROT_WRITE to a page's protection (other threads may execute from the page if text and
+//! RELRO share a mapping), and restores exactly the former protection afterwards.
 
 use crate::error::last_errno;
 use crate::maps::Maps;
 use libc::{PROT_WRITE, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What came of writing one slot.
+/// Result of a write to a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written {
     /// The slot holds the new value.
     Done,
-    /// It no longer held the expected value; it was left alone. Holds what it has now.
+    /// The slot did not hold the expected value and was left alone. Holds its current value.
     Changed(usize),
-    /// The page could not be made writable: errno of mprotect, or 0 when it is not mapped.
+    /// The page could not be made writable: errno of mprotect, or 0 if it is not mapped.
     Refused(c_int),
 }
 
@@ -32,13 +32,13 @@ pub(crate) unsafe fn load(slot: usize) -> usize {
     word.load(Ordering::Relaxed)
 }
 
-/// A run of pages opened for writing; closes when dropped.
+/// A run of pages that is writable until this is dropped.
 pub(crate) struct Unlocked<'a> {
     maps: &'a Maps,
     page_bytes: usize,
-    /// The page range that is open now, with the protection to give back.
+    /// The page range that is writable now, with the protection to restore.
     open: Option<(usize, usize, c_int)>,
-    /// mprotect calls so far.
+    /// Number of mprotect calls so far.
     protect_calls: u32,
 }
 
@@ -67,13 +67,13 @@ impl<'a> Unlocked<'a> {
         }
     }
 
-    /// Gives the last pages back; returns how many mprotect calls all of it took.
+    /// Restores the last pages; returns the number of mprotect calls.
     pub(crate) fn finish(mut self) -> u32 {
         self.close();
         self.protect_calls
     }
 
-    /// Makes the page of `slot` writable. Slots come sorted, so those of one page share a call.
+    /// Makes the page of `slot` writable. Slots are sorted, so those of one page share a call.
     fn open_page_of(&mut self, slot: usize) -> Result<(), c_int> {
         let page = slot & !(self.page_bytes - 1);
         if self.open.is_some_and(|(start, end, _)| (start..end).contains(&page)) {

@@ -1,13 +1,13 @@
-//! Which slots of which libraries are ours: install, refresh, report, uninstall.
+//! Installs, refreshes, reports and uninstalls the hooks of an owner.
 //!
-//! An owner has one [`Registry`]; it calls from whatever thread starts or stops it, never from a
-//! proxy. Everything happens under one process-wide lock and inside the `dl_iterate_phdr`
-//! callback. A slot that somebody else changed since is left alone and reported.
+//! An owner has one [`Registry`] and calls it on any thread, but never from a proxy. Everything runs
+//! under one process-wide lock and inside the `dl_iterate_phdr` callback. A slot that another hooker
+//! has changed since is left alone and reported.
 //!
-//! Locks: the dynamic linker's comes first, ours second, for everybody; a library's constructor,
-//! which runs under the linker's, may so start a capture. The `dlopen` proxies
-//! ([`crate::loader`]) call [`libraries_changed`] on the app's threads; they do not wait for our
-//! lock, but leave a note, and its holder looks again.
+//! Locks: always the dynamic linker's first, ours second, so that a library's constructor, which runs
+//! under the linker's lock, may start a capture. The `dlopen` proxies ([`crate::loader`]) call
+//! [`libraries_changed`] on the app's threads; they do not wait for our lock, but leave a note for its
+//! holder, who then examines the list again.
 
 use crate::error::Error;
 use crate::hook::{Filter, Hook};
@@ -22,28 +22,28 @@ use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
 
-/// Whether libraries that are loaded later are hooked too.
+/// When to hook libraries that are loaded later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Later {
-    /// As soon as they are loaded: the loading functions are hooked for it.
+    /// When they are loaded. This hooks the loading functions.
     Watch,
     /// When [`Registry::refresh`] is called.
     OnRefresh,
 }
 
-/// The hooks of one owner. They are taken out when it is dropped.
+/// The hooks of one owner. Dropping it removes them.
 #[derive(Debug)]
 pub struct Registry {
     id: u64,
 }
 
 impl Registry {
-    /// Hooks every loaded library that `filter` lets through.
+    /// Hooks every loaded library that `filter` accepts.
     ///
     /// # Errors
-    /// [`Error::SymbolNotFound`] when no hook's symbol is defined anywhere (one that is absent
-    /// alone, as `__write_chk` before Android 7, hooks nothing until a library brings it),
-    /// [`Error::System`] when the memory map cannot be read. Nothing is patched then.
+    /// [`Error::SymbolNotFound`] if no loaded library defines any of the symbols (a single missing
+    /// one, such as `__write_chk` before Android 7, hooks nothing until a library brings it),
+    /// [`Error::System`] if the memory map cannot be read. Nothing is patched then.
     pub fn install(hooks: &[Hook], filter: Filter, later: Later) -> Result<(Self, Report), Error> {
         let hooks: Vec<_> = hooks.iter().map(wanted).collect();
         if !hooks.iter().any(|wanted| wanted.is_global) {
@@ -77,13 +77,13 @@ impl Registry {
         Ok((registry, report))
     }
 
-    /// Hooks what was loaded since. When nothing was, it reads the linker's counters (where there
-    /// are none, its list and the hooked slots) and ends.
+    /// Hooks the libraries that were loaded since. If there are none, it only reads the linker's
+    /// counters; a linker without counters costs a read of its list and the hooked slots.
     ///
-    /// Waits for a `dlopen` under way on another thread.
+    /// Waits for a `dlopen` in progress on another thread.
     ///
     /// # Errors
-    /// [`Error::System`] when the memory map cannot be read.
+    /// [`Error::System`] if the memory map cannot be read.
     pub fn refresh(&self) -> Result<Report, Error> {
         let mut all = Report::default();
         for _ in 0..MAX_PASSES {
@@ -100,11 +100,11 @@ impl Registry {
         Ok(all)
     }
 
-    /// Gives every slot back that still holds our pointer.
+    /// Restores every slot that still holds our pointer.
     ///
     /// # Errors
-    /// [`Error::System`] when the memory map cannot be read; the proxies stay in place then, and
-    /// pass everything on.
+    /// [`Error::System`] if the memory map cannot be read; the proxies then stay and pass all calls
+    /// on.
     pub fn uninstall(&self) -> Result<Report, Error> {
         State::with(|state, settled| {
             let Some(mut owner) = state.owners.remove(&self.id) else {
@@ -116,8 +116,8 @@ impl Registry {
         })
     }
 
-    /// Reports what was found in each library that is loaded, whenever it was loaded: at the
-    /// installation, by a refresh, by a watched `dlopen`.
+    /// Reports on all loaded libraries: those found at installation, by a refresh, and by a watched
+    /// `dlopen`.
     #[must_use]
     pub fn report(&self) -> Report {
         let modules = State::with(|state, _| {
@@ -126,7 +126,7 @@ impl Registry {
         Report { modules, protect_calls: 0 }
     }
 
-    /// Every slot that is ours, library by library.
+    /// Lists every slot that is ours, library by library.
     #[must_use]
     pub fn hooked(&self) -> Vec<ModuleReport> {
         State::with(|state, _| state.owners.get(&self.id).map(Owner::hooked).unwrap_or_default())
@@ -140,18 +140,18 @@ impl Drop for Registry {
     }
 }
 
-/// Whether later libraries are not looked for: see [`ignore_later_libraries`].
+/// Set by [`ignore_later_libraries`].
 static IGNORES_LATER: AtomicBool = AtomicBool::new(false);
 
-/// For a forked child that records nothing: its calls of `dlsym` and `dlopen` look for no new library
-/// any more, until something is installed anew. A look takes the dynamic linker's lock, which another
-/// thread of the parent may have held when it forked: the child would wait for ever.
+/// Stops the search for new libraries until the next installation. A forked child that records nothing
+/// calls it: the search takes the dynamic linker's lock, which another thread of the parent may have
+/// held at the fork, and then the child would wait forever.
 pub fn ignore_later_libraries() {
     // ORDERING: Relaxed; the child has one thread.
     IGNORES_LATER.store(true, Ordering::Relaxed);
 }
 
-/// A library was loaded or unloaded: hooks what is new. Called by the `dlopen` proxies.
+/// Hooks new libraries. The `dlopen` proxies call it when a library was loaded or unloaded.
 pub(crate) fn libraries_changed() {
     // ORDERING: Relaxed; see above.
     if IGNORES_LATER.load(Ordering::Relaxed) {
@@ -192,25 +192,25 @@ pub(crate) fn libraries_changed() {
     }
 }
 
-/// How often a pass is repeated because libraries were being loaded meanwhile. They are hooked
-/// at the end of their own `dlopen` besides.
+/// Maximum number of repetitions of a pass during which libraries were loaded. The end of their own
+/// `dlopen` hooks them as well.
 const MAX_PASSES: u32 = 8;
 
-/// The one lock around patching, and everything that is hooked.
+/// The lock around patching, and the state of all hooks.
 static STATE: Mutex<State> =
     Mutex::new(State { owners: BTreeMap::new(), last_id: 0, loader: None });
-/// A library was loaded while the lock was held.
+/// True if a library was loaded while the lock was held.
 static NOTED: AtomicBool = AtomicBool::new(false);
 
 struct State {
     owners: BTreeMap<u64, Owner>,
     last_id: u64,
-    /// The hooks on `dlopen`, while an owner watches.
+    /// The hooks on `dlopen`, while an owner watches loads.
     loader: Option<Owner>,
 }
 
 impl State {
-    /// Calls `body` with the state locked, then looks after what was noted meanwhile.
+    /// Calls `body` with the state locked, then handles loads that were noted meanwhile.
     fn with<T>(body: impl FnOnce(&mut Self, &Settled) -> T) -> T {
         let settled = Settled::now();
         let result = with_linker_lock(|| {
@@ -224,7 +224,7 @@ impl State {
         result
     }
 
-    /// Hooks the loading functions with `hooks` while an owner wants to know of later libraries.
+    /// Hooks the loading functions with `hooks` while an owner watches loads.
     fn watch_if_wanted(&mut self, settled: &Settled, hooks: Vec<Wanted>) {
         let wanted = self.owners.values().any(Owner::watches);
         match &mut self.loader {
@@ -242,7 +242,7 @@ impl State {
     }
 }
 
-/// Gives the hook's first proxy the symbol's own definition, where the global scope has one.
+/// Gives the hook's first proxy the symbol's own definition, if the global scope has one.
 fn wanted(hook: &Hook) -> Wanted {
     let definition = definition_of(hook.symbol);
     if let (Some(first), Some(definition)) = (hook.proxies.first(), definition) {
@@ -253,7 +253,7 @@ fn wanted(hook: &Hook) -> Wanted {
     Wanted { hook: *hook, is_global: definition.is_some() }
 }
 
-/// The symbol's definition behind us in search order.
+/// Finds the symbol's definition after ours in search order.
 ///
 /// RTLD_NEXT first: in a program that is not position independent RTLD_DEFAULT may name the
 /// program's own PLT stub, which jumps through a slot that is about to be ours.

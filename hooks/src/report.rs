@@ -1,28 +1,28 @@
-//! What a patching pass did: library by library, slot by slot.
+//! The report of a patching pass: one entry for each library and each slot.
 
 use crate::elf::relocation::{SlotKind, Table};
 use crate::error::Error;
 
-/// What was done with one slot.
+/// The result for one slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// Ours now.
+    /// The slot holds our proxy now.
     Hooked,
-    /// Given back.
+    /// The slot holds its former value again.
     Restored,
-    /// Not ours any more: somebody changed it after us. Left alone; holds its value.
+    /// Another hooker changed the slot after us, so it was left alone. Holds the slot's value.
     ChangedByOther(usize),
-    /// It names another hooker's function and all proxies have a predecessor already.
+    /// The slot holds another hooker's function, and every proxy has a predecessor already.
     ChainFull,
-    /// It holds null: an unresolved weak symbol.
+    /// The slot holds null: its weak symbol is unresolved.
     Unresolved,
-    /// It is bound by its first call, and where that would lead is not known: the global scope
-    /// lacks the symbol, and not exactly one loaded library exports it.
+    /// The first call binds the slot, and its target is unknown: the global scope lacks the
+    /// symbol, and none or several of the loaded libraries export it.
     NoDefinition,
-    /// It is not an aligned word of a mapped segment.
+    /// The slot is not an aligned word in a mapped segment.
     Unreadable,
-    /// mprotect refused with this errno (0: the page is not mapped).
+    /// mprotect failed with this errno (0: the page is not mapped).
     Refused(i32),
 }
 
@@ -31,15 +31,15 @@ pub enum Outcome {
 pub struct SlotReport {
     /// The symbol.
     pub symbol: &'static str,
-    /// The relocation table that names the slot.
+    /// The relocation table that lists the slot.
     pub table: Table,
     /// PLT slot, GOT slot or function pointer.
     pub kind: SlotKind,
-    /// Its address.
+    /// The address of the slot.
     pub address: usize,
-    /// What it held before us.
+    /// The value of the slot before it was hooked.
     pub old: usize,
-    /// What was done.
+    /// The result.
     pub outcome: Outcome,
 }
 
@@ -48,49 +48,49 @@ pub struct SlotReport {
 pub struct ModuleReport {
     /// Path as the linker has it; empty for the main program on glibc.
     pub path: String,
-    /// Its slots for the hooked symbols.
+    /// The library's slots for the hooked symbols.
     pub slots: Vec<SlotReport>,
-    /// Why it was not looked at, if so.
+    /// The reason why the library was skipped; `None` if it was not.
     pub skipped: Option<Skipped>,
 }
 
-/// Why a library was left out.
+/// The reason why a library was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Skipped {
-    /// The filter said no.
+    /// The filter refused the library.
     Filtered,
-    /// It is the library that holds the proxies.
+    /// The library contains the proxies.
     Own,
-    /// It has no dynamic section.
+    /// The library has no dynamic section.
     NoDynamicSection,
-    /// Its structures are broken.
+    /// The library's ELF structures are malformed.
     Broken(Error),
 }
 
-/// What one pass did.
+/// The report of one pass.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The libraries that were looked at in this pass.
+    /// The libraries that this pass examined.
     pub modules: Vec<ModuleReport>,
-    /// Calls of mprotect.
+    /// Number of mprotect calls.
     pub protect_calls: u32,
 }
 
 impl Report {
-    /// Adds a later pass.
+    /// Appends the report of a later pass.
     pub(crate) fn append(&mut self, mut later: Self) {
         self.modules.append(&mut later.modules);
         self.protect_calls += later.protect_calls;
     }
 
-    /// How many slots came to `outcome`.
+    /// Counts the slots with result `outcome`.
     #[must_use]
     pub fn count(&self, outcome: Outcome) -> usize {
         self.slots().filter(|(_, slot)| slot.outcome == outcome).count()
     }
 
-    /// Every slot with the path of its library.
+    /// Iterates over all slots, each with the path of its library.
     pub fn slots(&self) -> impl Iterator<Item = (&str, &SlotReport)> {
         self.modules
             .iter()

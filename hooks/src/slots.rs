@@ -1,4 +1,4 @@
-//! Hooks the slots of one library, and gives them back.
+//! Hooks the slots of one library, and restores them.
 //!
 //! Called by [`crate::registry`] alone, under its lock and inside the `dl_iterate_phdr` callback.
 
@@ -11,7 +11,7 @@ use crate::patch::{Unlocked, Written, load};
 use crate::report::{ModuleReport, Outcome, Skipped, SlotReport};
 use std::sync::atomic::Ordering;
 
-/// A slot that holds a proxy of ours.
+/// A slot that holds one of our proxies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OwnedSlot {
     address: usize,
@@ -30,25 +30,25 @@ impl OwnedSlot {
 }
 
 impl OwnedSlot {
-    /// Whether its library was unloaded and loaded again at the same address: the slot is as its
-    /// linker made it. (Another hooker leaves another value.)
+    /// True if the library was unloaded and loaded again at the same address: the slot has the value
+    /// that the linker gave it. (Another hooker leaves another value.)
     pub(crate) fn is_fresh(&self) -> bool {
         // SAFETY: the library with this key is loaded right now, and had this slot before.
         unsafe { load(self.address) == self.old }
     }
 }
 
-/// A hook, and where the functions that its slots lead to are found.
+/// A hook, with the way to find the functions that its slots lead to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) hook: Hook,
-    /// `dlsym` finds the symbol in the global scope, and the first proxy passes on to it. Else its
-    /// callers have it from their own dependencies, as every app has libcutils on Android 7 and
-    /// later: each slot's value tells.
+    /// True if `dlsym` finds the symbol in the global scope; the first proxy then calls that.
+    /// Otherwise callers have it from their own dependencies, as apps have libcutils on Android 7 and
+    /// later, and the value of each slot tells the function.
     pub(crate) is_global: bool,
 }
 
-/// Hooks the slots of one library; gives what is ours now.
+/// Hooks the slots of one library; returns the slots that are ours now.
 pub(crate) fn hook_module(
     module: &Module<'_>,
     hooks: &[Wanted],
@@ -117,8 +117,8 @@ pub(crate) fn hook_module(
     (ModuleReport { path, slots: reports, skipped: None }, owned)
 }
 
-/// Whether a slot's value is the PLT's code that binds it on the first call. Calling that would bind
-/// the slot, past us; so the proxy passes on to the symbol's own definition instead.
+/// True if a slot's value is the PLT code that binds it on the first call. Calling that code would
+/// bind the slot and remove our hook, so the proxy calls the symbol's own definition instead.
 fn is_lazy_stub(module: &Module<'_>, image: &Image<LoadedMemory<'_>>, address: usize) -> bool {
     if !module.contains(address) {
         return false;
@@ -152,8 +152,8 @@ fn is_main_program(module: &Module<'_>) -> bool {
     usize::try_from(headers).is_ok_and(|headers| headers == module.key.headers)
 }
 
-/// The symbol's definition for a slot that is not bound yet and whose symbol the global scope
-/// lacks: the one that a loaded library exports. Which of several the linker would take is not known.
+/// Finds the symbol's definition for an unbound slot whose symbol the global scope lacks: the only one
+/// that a loaded library exports. With several, the linker's choice is unknown.
 fn sole_definition(symbol: &str, maps: &Maps) -> Option<usize> {
     let (mut found, mut several) = (None, false);
     for_each_definition(&[symbol], maps, |address| {
@@ -164,7 +164,7 @@ fn sole_definition(symbol: &str, maps: &Maps) -> Option<usize> {
     found.filter(|_| !several)
 }
 
-/// Whether a loaded library exports one of `symbols`.
+/// True if a loaded library exports one of `symbols`.
 pub(crate) fn is_defined_somewhere(symbols: &[&str], maps: &Maps) -> bool {
     let mut found = false;
     for_each_definition(symbols, maps, |_| {
@@ -188,13 +188,13 @@ fn for_each_definition(symbols: &[&str], maps: &Maps, mut visit: impl FnMut(usiz
     });
 }
 
-/// Where the function that a slot leads to is found.
+/// The function that a slot leads to.
 enum Previous {
     /// The slot is bound: its value is the function.
     InSlot,
-    /// It is not bound yet; the first proxy has the definition of the global scope.
+    /// The slot is unbound; the first proxy has the definition of the global scope.
     Global,
-    /// It is not bound yet; this is the only definition that is loaded, if there is one.
+    /// The slot is unbound; this is the only loaded definition, if there is one.
     Found(Option<usize>),
 }
 
@@ -234,7 +234,7 @@ fn replace(
     }
 }
 
-/// The proxy that passes on to `function`. Under the patching lock.
+/// Finds or assigns the proxy that calls `function`. Call it under the patching lock.
 fn proxy_for(hook: &Hook, function: usize) -> Option<&'static Proxy> {
     // ORDERING: Relaxed; `previous` is written under the patching lock only.
     hook.proxies.iter().find(|proxy| match proxy.previous.load(Ordering::Relaxed) {
@@ -248,7 +248,7 @@ fn proxy_for(hook: &Hook, function: usize) -> Option<&'static Proxy> {
     })
 }
 
-/// Gives one slot back.
+/// Restores one slot.
 pub(crate) fn restore(unlocked: &mut Unlocked<'_>, slot: &OwnedSlot) -> Outcome {
     // SAFETY: the library with this slot's key is loaded.
     let now = unsafe { load(slot.address) };

@@ -1,23 +1,23 @@
-//! The dynamic section: which tables an image has, where, and how large.
+//! The dynamic section: the tables of an image, with their addresses and sizes.
 //!
-//! Read once for each image, by [`super::Image::new`]. Sizes are taken as they are claimed; each
-//! later read of a table checks them against the segments.
+//! [`super::Image::new`] reads it once for each image. It does not check sizes; each later read of a
+//! table checks them against the segments.
 
 use super::{Class, Memory, word_at};
 use crate::error::Error;
 
-/// One relocation table.
+/// A relocation table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableRange {
-    /// Virtual address of its first byte.
+    /// Virtual address of the table.
     pub vaddr: u64,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub bytes: u64,
-    /// Entries carry an addend (RELA) or not (REL).
+    /// True if entries have an addend (RELA), false if not (REL).
     pub addends: bool,
 }
 
-/// What the dynamic section says.
+/// The parsed dynamic section.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dynamic {
     /// DT_JMPREL, in the format that DT_PLTREL names.
@@ -30,7 +30,7 @@ pub struct Dynamic {
     pub android_rel: Option<TableRange>,
     /// DT_ANDROID_RELA (APS2).
     pub android_rela: Option<TableRange>,
-    /// DT_RELR or DT_ANDROID_RELR is there. They hold RELATIVE entries only: nothing to hook.
+    /// True if DT_RELR or DT_ANDROID_RELR is present. They hold RELATIVE entries only: nothing to hook.
     pub has_relr: bool,
     /// DT_SYMTAB.
     pub symtab: Option<u64>,
@@ -42,7 +42,7 @@ pub struct Dynamic {
     pub gnu_hash: Option<u64>,
     /// DT_SONAME, an offset into the string table.
     pub soname: Option<u64>,
-    /// DT_RPATH or DT_RUNPATH is there: the dynamic linker looks at who calls dlopen.
+    /// True if DT_RPATH or DT_RUNPATH is present: dlopen's result then depends on its caller.
     pub has_run_path: bool,
     /// DT_TEXTREL, or DF_TEXTREL in DT_FLAGS.
     pub has_text_relocations: bool,
@@ -75,7 +75,7 @@ const DT_ANDROID_RELR: u64 = 0x6fff_e000;
 const DT_GNU_HASH: u64 = 0x6fff_fef5;
 const DF_TEXTREL: u64 = 4;
 
-/// A dynamic section of more entries than this is broken (real ones have about 40).
+/// Maximum number of entries; a larger dynamic section is broken (real ones have about 40).
 const MAX_ENTRIES: u64 = 4096;
 
 impl Dynamic {

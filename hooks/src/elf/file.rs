@@ -1,4 +1,4 @@
-//! An ELF image read from a file's bytes: for tools and tests, of any class and machine.
+//! Reads an ELF image of any class and machine from a file's bytes, for tools and tests.
 
 use super::{Class, Image, Machine, Memory, u16_at, u32_at, u64_at, word_at};
 use crate::error::Error;
@@ -13,7 +13,7 @@ struct Segment {
     file_bytes: u64,
 }
 
-/// A file's bytes, addressed as its PT_LOAD segments say.
+/// The bytes of a file, addressed by its PT_LOAD segments.
 #[derive(Debug)]
 pub struct FileMemory<'a> {
     bytes: &'a [u8],
@@ -22,7 +22,7 @@ pub struct FileMemory<'a> {
 }
 
 impl FileMemory<'_> {
-    /// The virtual address that the file's first byte is (or would be) loaded at.
+    /// Returns the virtual address of the file's first byte.
     #[must_use]
     pub fn vaddr_of_file_start(&self) -> u64 {
         let first = self.segments.iter().min_by_key(|segment| segment.offset);
@@ -52,7 +52,7 @@ impl<'a> Image<FileMemory<'a>> {
     /// dynamic section (a static program).
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for what is no little-endian ELF file of a known machine,
+    /// [`Error::Unsupported`] unless it is a little-endian ELF file of a known machine,
     /// [`Error::Malformed`] for headers that reach outside the file.
     pub fn from_file(bytes: &'a [u8]) -> Result<Option<Self>, Error> {
         let magic = u32_at(bytes, 0).unwrap_or(0);

@@ -1,10 +1,10 @@
 //! A bounds-checked reader of ELF images: of libraries loaded into this process, and of files.
 //!
-//! The journey: [`Memory`] answers "these bytes at that virtual address, if they lie in a
-//! PT_LOAD segment"; [`Image`] reads the dynamic section through it ([`dynamic`]), walks the
-//! relocation tables ([`relocation`]) and looks symbols up ([`symbol`]). Every read goes through
-//! [`Memory::bytes`], so a broken library yields an [`Error::Malformed`], never a wild read.
-//! Nothing here writes, and nothing here keeps a pointer beyond the borrow of its memory.
+//! [`Memory`] returns bytes at a virtual address if they lie in a PT_LOAD segment. Through it,
+//! [`Image`] reads the dynamic section ([`dynamic`]), walks the relocation tables ([`relocation`])
+//! and looks up symbols ([`symbol`]). Every read goes through [`Memory::bytes`], so a broken library
+//! yields an [`Error::Malformed`], never a wild read. The module writes nothing and keeps no pointer
+//! beyond the borrow of its memory.
 
 pub mod dynamic;
 pub mod file;
@@ -24,7 +24,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Bytes in an address, and in a GOT slot.
+    /// Returns the size of an address, and of a GOT slot, in bytes.
     #[must_use]
     pub const fn word_bytes(self) -> u64 {
         match self {
@@ -33,7 +33,7 @@ impl Class {
         }
     }
 
-    /// Bytes of one `Elf_Sym`.
+    /// Returns the size of an `Elf_Sym` in bytes.
     #[must_use]
     pub const fn symbol_bytes(self) -> u64 {
         match self {
@@ -42,7 +42,7 @@ impl Class {
         }
     }
 
-    /// The class of the running process.
+    /// Returns the class of the running process.
     pub const NATIVE: Self =
         if cfg!(target_pointer_width = "64") { Self::Elf64 } else { Self::Elf32 };
 }
@@ -58,7 +58,7 @@ const _: () = assert!(size_of::<native::DynEntry>() as u64 == 2 * Class::NATIVE.
 const _: () = assert!(size_of::<native::DynRel>() as u64 == 2 * Class::NATIVE.word_bytes());
 const _: () = assert!(size_of::<native::DynRela>() as u64 == 3 * Class::NATIVE.word_bytes());
 
-/// The instruction sets of Android's ABIs (and riscv64, which is coming).
+/// Instruction set: those of Android's ABIs, and riscv64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Machine {
     /// EM_386.
@@ -74,7 +74,7 @@ pub enum Machine {
 }
 
 impl Machine {
-    /// The machine of the running process.
+    /// Returns the machine of the running process.
     pub const NATIVE: Self = {
         #[cfg(target_arch = "x86")]
         {
@@ -98,7 +98,7 @@ impl Machine {
         }
     };
 
-    /// From `e_machine` and the class.
+    /// Reads `e_machine`, given the class.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for any other machine.
@@ -114,17 +114,17 @@ impl Machine {
     }
 }
 
-/// Bytes of an image by virtual address (before relocation by the load bias).
+/// The bytes of an image, by virtual address (before relocation by the load bias).
 pub trait Memory {
-    /// `len` bytes at `vaddr`, when all of them lie in one readable PT_LOAD segment.
+    /// Returns `len` bytes at `vaddr` if all of them lie in one readable PT_LOAD segment.
     fn bytes(&self, vaddr: u64, len: u64) -> Option<&[u8]>;
 
-    /// The virtual address that a `d_ptr` names. Loaders may have relocated it in place.
+    /// Returns the virtual address of a `d_ptr`, which loaders may have relocated in place.
     fn vaddr_of(&self, d_ptr: u64) -> u64 {
         d_ptr
     }
 
-    /// One past the highest virtual address, for sanity limits on counts.
+    /// Returns one past the highest virtual address, a limit for plausible counts.
     fn end_vaddr(&self) -> u64;
 }
 
@@ -141,7 +141,7 @@ impl<M: Memory> Image<M> {
     /// Reads the dynamic section of `dynamic_bytes` bytes at `dynamic_vaddr`.
     ///
     /// # Errors
-    /// [`Error::Malformed`] when it lies outside the segments or its tables contradict each other.
+    /// [`Error::Malformed`] if it lies outside the segments or its tables contradict each other.
     pub fn new(
         memory: M,
         class: Class,
@@ -153,32 +153,32 @@ impl<M: Memory> Image<M> {
         Ok(Self { memory, class, machine, dynamic })
     }
 
-    /// Word size.
+    /// Returns the word size.
     pub const fn class(&self) -> Class {
         self.class
     }
 
-    /// Instruction set.
+    /// Returns the instruction set.
     pub const fn machine(&self) -> Machine {
         self.machine
     }
 
-    /// The parsed dynamic section.
+    /// Returns the parsed dynamic section.
     pub const fn dynamic(&self) -> &Dynamic {
         &self.dynamic
     }
 
-    /// The bytes behind it.
+    /// Returns the bytes of the image.
     pub const fn memory(&self) -> &M {
         &self.memory
     }
 
-    /// DT_SONAME, when there is one.
+    /// Returns DT_SONAME, if there is one.
     pub fn soname(&self) -> Option<&[u8]> {
         self.string(self.dynamic.soname?)
     }
 
-    /// The NUL-terminated string at `offset` of the dynamic string table.
+    /// Returns the NUL-terminated string at `offset` of the dynamic string table.
     pub(crate) fn string(&self, offset: u64) -> Option<&[u8]> {
         let (vaddr, bytes) = self.dynamic.strtab?;
         let rest = bytes.checked_sub(offset)?;
@@ -187,7 +187,7 @@ impl<M: Memory> Image<M> {
         tail.get(..end)
     }
 
-    /// Whether the string at `offset` is `wanted`, without walking to its end.
+    /// True if the string at `offset` is `wanted`. Does not search for its end.
     pub(crate) fn string_is(&self, offset: u64, wanted: &[u8]) -> bool {
         let Some((vaddr, bytes)) = self.dynamic.strtab else { return false };
         let len = wanted.len() as u64;
@@ -203,22 +203,22 @@ impl<M: Memory> Image<M> {
     }
 }
 
-/// Little-endian `u16` at `at` of `bytes`.
+/// Reads the little-endian `u16` at `at` of `bytes`.
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?))
 }
 
-/// Little-endian `u32` at `at` of `bytes`.
+/// Reads the little-endian `u32` at `at` of `bytes`.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }
 
-/// Little-endian `u64` at `at` of `bytes`.
+/// Reads the little-endian `u64` at `at` of `bytes`.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
 }
 
-/// An address-sized word of `class` at `at` of `bytes`.
+/// Reads an address-sized word of `class` at `at` of `bytes`.
 pub(crate) fn word_at(bytes: &[u8], at: usize, class: Class) -> Option<u64> {
     match class {
         Class::Elf32 => u32_at(bytes, at).map(u64::from),

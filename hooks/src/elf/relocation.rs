@@ -8,7 +8,7 @@ use super::dynamic::TableRange;
 use super::{Class, Image, Machine, Memory, u32_at, word_at};
 use crate::error::Error;
 
-/// The table that a slot was found in.
+/// The table that lists a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Table {
     /// DT_JMPREL.
@@ -24,7 +24,7 @@ pub enum Table {
 }
 
 impl Table {
-    /// The name of its dynamic tag.
+    /// Returns the name of the table's dynamic tag.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Table {
     }
 }
 
-/// What kind of slot a relocation fills.
+/// The kind of slot that a relocation fills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SlotKind {
     /// A PLT slot.
@@ -49,7 +49,7 @@ pub enum SlotKind {
 }
 
 impl SlotKind {
-    /// The usual name of the relocation type, without the machine's prefix.
+    /// Returns the usual name of the relocation type, without the machine's prefix.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -59,8 +59,8 @@ impl SlotKind {
         }
     }
 
-    /// The kind that relocation type `kind` of `machine` fills, if it fills one with a symbol's
-    /// bare address.
+    /// Returns the kind of slot for relocation type `kind` of `machine`; `None` unless the type
+    /// stores a symbol's bare address.
     #[must_use]
     pub const fn of(machine: Machine, kind: u32) -> Option<Self> {
         match (machine, kind) {
@@ -79,40 +79,40 @@ impl SlotKind {
     }
 }
 
-/// One relocation, whatever its table's format.
+/// A relocation, from a table of any format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Relocation {
     /// The table.
     pub table: Table,
-    /// Virtual address of the word that it fills.
+    /// Virtual address of the word that the relocation fills.
     pub vaddr: u64,
     /// Machine-specific type.
     pub kind: u32,
     /// Index into the dynamic symbol table, 0 for none.
     pub symbol: u32,
-    /// Addend, 0 where the table has none.
+    /// Addend; 0 if the table has none.
     pub addend: i64,
 }
 
-/// A slot that holds the address of one of the symbols asked for.
+/// A slot that holds the address of a wanted symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot {
-    /// Position of its symbol in the names asked for.
+    /// Index of the symbol in the wanted names.
     pub name_index: usize,
     /// The table.
     pub table: Table,
-    /// What kind of slot.
+    /// The kind of slot.
     pub kind: SlotKind,
     /// Virtual address of the slot.
     pub vaddr: u64,
 }
 
 impl<M: Memory> Image<M> {
-    /// Every slot for one of the undefined or defined dynamic symbols `names`.
+    /// Finds all slots of the dynamic symbols `names`, defined or undefined.
     ///
     /// # Errors
-    /// [`Error::Malformed`] when a table reaches outside the segments. The slots of a broken image
-    /// are not reported in part: a library is hooked whole or skipped.
+    /// [`Error::Malformed`] if a table reaches outside the segments. A broken image reports no slots
+    /// at all: a library is hooked completely or skipped.
     pub fn slots(&self, names: &[&[u8]]) -> Result<Vec<Slot>, Error> {
         let mut slots = Vec::new();
         self.for_each_relocation(|relocation| {
@@ -200,7 +200,7 @@ impl<M: Memory> Image<M> {
     }
 }
 
-/// `(symbol, type)` of an `r_info`.
+/// Splits an `r_info` into `(symbol, type)`.
 fn split_info(info: u64, class: Class) -> (u32, u32) {
     let [b0, b1, b2, b3, b4, b5, b6, b7] = info.to_le_bytes();
     match class {
@@ -224,7 +224,7 @@ const GROUPED_BY_ADDEND: i64 = 4;
 const GROUP_HAS_ADDEND: i64 = 8;
 
 /// Decodes the body of an APS2 table (after its magic): `visit(offset, info, addend)` for each
-/// entry. `None` when the bytes end early or the count is over `max_count`.
+/// entry. Returns `None` if the bytes end early or the count exceeds `max_count`.
 pub fn unpack(
     bytes: &[u8],
     class: Class,

@@ -1,7 +1,7 @@
 //! Dynamic symbols: the name of an index, and the address of a defined name by hash lookup.
 //!
-//! Used to find `atrace_enabled_tags` in every loaded copy of libcutils, whatever namespace the
-//! dynamic linker keeps it in. GNU hash first, SysV hash for the libraries that have only that.
+//! Finds `atrace_enabled_tags` in every loaded copy of libcutils, in any linker namespace. Uses the GNU
+//! hash table, or the SysV one in libraries that have no other.
 
 use super::{Class, Image, Memory, u16_at, u32_at, word_at};
 
@@ -10,25 +10,25 @@ use super::{Class, Image, Memory, u16_at, u32_at, word_at};
 pub struct Definition {
     /// Virtual address.
     pub vaddr: u64,
-    /// Size in bytes, 0 when unstated.
+    /// Size in bytes; 0 if unknown.
     pub bytes: u64,
 }
 
-/// A chain of more symbols than this in one bucket is a broken (or cyclic) table.
+/// Maximum length of a bucket's chain; a longer one means a broken or cyclic table.
 const MAX_CHAIN: u32 = 1 << 16;
 
 impl<M: Memory> Image<M> {
-    /// The definition of dynamic symbol `name`, when this image exports it.
+    /// Finds the definition of dynamic symbol `name`, if this image exports it.
     pub fn definition(&self, name: &[u8]) -> Option<Definition> {
         self.by_gnu_hash(name).or_else(|| self.by_sysv_hash(name))
     }
 
-    /// Offset of symbol `index`'s name in the string table.
+    /// Returns the offset of the name of symbol `index` in the string table.
     pub(super) fn symbol_name_offset(&self, index: u32) -> Option<u64> {
         u32_at(self.symbol(index)?, 0).map(u64::from)
     }
 
-    /// The name of dynamic symbol `index`.
+    /// Returns the name of dynamic symbol `index`.
     pub fn symbol_name(&self, index: u32) -> Option<&[u8]> {
         self.string(self.symbol_name_offset(index)?)
     }

@@ -1,5 +1,5 @@
-//! Notices loads on Android: by libdl's way into the linker, which names the caller, or by `dlopen`
-//! itself where there are no namespaces yet. Runs on the app's threads, inside their `dlopen`.
+//! Watches loads on Android: hooks libdl's call into the linker, which names the caller, or `dlopen`
+//! itself on versions without namespaces. Runs on the app's threads, inside their `dlopen`.
 
 use crate::hook::{Hook, Proxy};
 use crate::registry::libraries_changed;

@@ -1,6 +1,6 @@
-//! Notices loads on glibc: `dlopen` and `dlsym`, with the caller left in place where it matters.
-//! Runs on the app's threads, inside their calls; the proxies are assembly, as only a jump leaves the
-//! return address as it was.
+//! Watches loads on glibc: hooks `dlopen` and `dlsym`, and keeps their caller visible if it matters.
+//! Runs on the app's threads, inside their calls. The proxies are assembly, because only a jump keeps
+//! the return address.
 
 use crate::hook::{Hook, Proxy};
 use crate::loaded::for_each_module;
@@ -130,12 +130,12 @@ unsafe extern "C-unwind" fn dlopen_and_look(name: *const c_char, flags: c_int) -
     handle
 }
 
-/// Hooks what is new; never unwinds into the app.
+/// Hooks new libraries; never unwinds into the app.
 extern "C" fn look() {
     let _ = std::panic::catch_unwind(libraries_changed);
 }
 
-/// Whether dlopen's result may depend on the library that `caller` lies in.
+/// True if dlopen's result may depend on the library that contains `caller`.
 extern "C" fn caller_matters(name: *const c_char, _flags: c_int, caller: usize) -> bool {
     if name.is_null() {
         return false;
@@ -149,8 +149,8 @@ extern "C" fn caller_matters(name: *const c_char, _flags: c_int, caller: usize) 
     std::panic::catch_unwind(|| has_run_path(caller)).unwrap_or(true)
 }
 
-/// Whether the library at `address` has an RPATH or RUNPATH; yes for an address in none that
-/// is listed, such as code of another link-map namespace.
+/// True if the library at `address` has an RPATH or RUNPATH, or if no listed library contains
+/// `address`, as with code of another link-map namespace.
 fn has_run_path(address: usize) -> bool {
     let Ok(maps) = Maps::read() else { return true };
     let mut answer = true;

@@ -1,21 +1,21 @@
-//! Notices that libraries are loaded: hooks on the functions that load them.
+//! Watches for loaded libraries: hooks the functions that load them.
 //!
-//! The difficulty is that dynamic linkers look at who calls. glibc's `dlopen` searches the
-//! caller's RUNPATH, bionic's takes the caller's namespace: a proxy that calls on in its own name
-//! would change what is found, and break the app.
+//! The difficulty is that dynamic linkers consider the caller. glibc's `dlopen` searches the
+//! caller's RUNPATH, bionic's uses the caller's namespace: a proxy that calls on under its own address
+//! would change the result, and break the app.
 //!
 //! - Android 8 and later: libdl's `dlopen` passes its caller on as an argument of `__loader_dlopen`.
 //!   Those slots are hooked, the argument is passed through.
 //! - Android up to 6: there are no namespaces; `dlopen` itself is hooked.
-//! - Android 7: neither holds. Later libraries are found at the next [`crate::Registry::refresh`],
-//!   which the agent calls at each window's opening and on its looks.
+//! - Android 7: neither works. Later libraries are found at the next [`crate::Registry::refresh`],
+//!   which the agent calls when a window opens and at regular intervals.
 //! - glibc, where the proxies are written in assembly (x86-64, AArch64): when the caller's library
 //!   has no RPATH or RUNPATH, or the name has a slash, the caller does not matter, and the proxy
-//!   calls on. Else it jumps on, leaving the caller in place; then the library is found by the
-//!   hook on `dlsym`, without which its code can hardly be reached.
+//!   calls on. Otherwise it jumps on, which keeps the caller; the hook on `dlsym` then finds the
+//!   library, because an app needs `dlsym` to reach its code.
 //!
-//! All of this runs on the app's threads, inside calls that load libraries: locks and memory are
-//! in order there, waiting for our own lock is not (see [`crate::registry`]).
+//! All of this runs on the app's threads, inside calls that load libraries. It may allocate and take
+//! locks there, but must not wait for our own lock (see [`crate::registry`]).
 
 use crate::hook::Hook;
 
@@ -28,7 +28,7 @@ mod glibc;
 #[cfg(all(not(target_os = "android"), any(target_arch = "x86_64", target_arch = "aarch64")))]
 use glibc as system;
 
-/// The hooks that fit this system.
+/// The hooks for this system.
 pub(crate) fn hooks() -> &'static [Hook] {
     system::hooks()
 }
