@@ -26,8 +26,9 @@ class NativeSenderTest {
         val request = seen!!
         assertEquals(listOf("PUT", "https://x/y", 5L, 6L), request.run { listOf(method, url, timeoutMs, maxResponseBytes) })
         assertEquals(mapOf("A" to "1", "B" to "two: parts"), request.headers)
-        assertEquals(2L, request.body!!.length)
-        repeat(2) { assertArrayEquals(byteArrayOf(1, 2), request.body!!.open().use { it.readBytes() }) }
+        val content = request.body!!
+        assertEquals(2L, content.length)
+        repeat(2) { assertArrayEquals(byteArrayOf(1, 2), content.open().use { it.readBytes() }) }
         assertEquals("412", status)
         assertEquals("ETag: a\nVia: b\nVia: c\n", headers)
         assertArrayEquals(byteArrayOf(7), body as ByteArray)
@@ -37,8 +38,9 @@ class NativeSenderTest {
     fun aBodyIsAFileOrThereIsNone() {
         val file = File.createTempFile("body", "").apply { writeText("abc") }
         send(recording, path = file.path)
-        assertEquals(3L, seen!!.body!!.length)
-        assertEquals("abc", seen!!.body!!.open().bufferedReader().use { it.readText() })
+        val content = seen!!.body!!
+        assertEquals(3L, content.length)
+        assertEquals("abc", content.open().bufferedReader().use { it.readText() })
         file.delete()
         send(recording)
         assertNull(seen!!.body)
