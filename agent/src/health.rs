@@ -1,6 +1,6 @@
 //! The health report: what the agent found in this process, and what has come of it.
 //!
-//! Made on whatever thread asks ([`crate::capture::stats`]); a part of it travels in recorder files.
+//! Made on whatever thread asks ([`crate::stats`]); a part of it travels in recorder files.
 
 use crate::android::perfetto::PerfettoReport;
 use crate::hooks::fast_path;

@@ -4,7 +4,7 @@
 //! `write` comes to [`hooks`](self), which recognises it ([`record`], `libcutils`) and gives
 //! it to the [`recorder`], where it lies in its thread's block with the time ([`clock`]). The
 //! write goes on to the kernel or is spared. A dump merges all threads by time, repairs what is
-//! unbalanced and writes [`text`], compressed. [`capture`] starts and stops all that: it finds
+//! unbalanced and writes [`text`], compressed. `capture` starts and stops all that: it finds
 //! libcutils' variables, hooks `write` everywhere, and forces the [`libcutils::tags`] on.
 //!
 //! Above it, [`controller`] opens and closes captures by remote configuration and by what happens in
@@ -17,13 +17,15 @@
 compile_error!("tracetee runs on Android and Linux");
 
 mod android;
-pub mod capture;
+mod api;
+mod capture;
 mod config;
 pub mod controller;
 mod cost;
 mod drain;
 mod error;
 pub mod ffi;
+mod fork;
 mod health;
 mod hooks;
 mod host;
@@ -34,11 +36,11 @@ mod section;
 mod self_test;
 mod task;
 pub mod text;
-mod watch;
 
 pub use android::perfetto::PerfettoReport;
-pub use capture::{dump, start, stats, stop};
+pub use api::{dump, install, start, stop};
 pub use config::{ClockSetting, Config, PassOnSetting, RecorderConfig};
+pub use controller::stats;
 pub use controller::{Install, Report, TransportChoice, UploadTo};
 pub use error::Error;
 pub use health::{Health, Library, Stats};

@@ -9,7 +9,7 @@ use super::report::CaptureReport;
 use super::triggers::Triggers;
 use super::uploads;
 use super::worker::{Worker, now};
-use crate::capture;
+use crate::capture::{self, Owner};
 use crate::config::{Config, RecorderConfig};
 use crate::error::Error;
 use crate::text::cut::Span;
@@ -39,7 +39,7 @@ impl Worker {
         }
         let config = self.config(&all, flight)?;
         let redactor = config.text.rules()?.map(Redactor::new);
-        capture::start_driven(&config)?;
+        capture::start(Owner::Controller, &config)?;
         self.screen = process_signals::screen_at(u64::MAX);
         let now = now();
         if self.hooked_ms == 0 {
@@ -138,7 +138,7 @@ impl Worker {
         let span = kept.span_ns.map(|(from_ns, to_ns)| Span { from_ns, to_ns: to_ns.min(now_ns) });
         let about = About { recovered: false, span, comments: &comments };
         let path = recording.path().to_owned();
-        let written = capture::dump_driven(&path, &options, &about).and_then(|summary| {
+        let written = capture::write(&path, &options, &about).and_then(|summary| {
             // A stream that broke off has left none.
             let found = path.metadata().map(|_| summary);
             found.map_err(|source| Error::Io { what: "find", path, source })

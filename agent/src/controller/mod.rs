@@ -11,6 +11,7 @@
 
 mod capture_writer;
 mod check;
+pub(crate) mod control_socket;
 mod crash_recovery;
 pub mod document;
 mod glob;
@@ -26,6 +27,7 @@ pub(crate) mod process_signals;
 mod report;
 mod source;
 mod starts;
+mod stats;
 mod status;
 mod store;
 mod triggers;
@@ -39,14 +41,16 @@ pub use install::{Install, TransportChoice, UploadTo};
 pub use report::{
     CaptureReport, ConfigReport, LostReport, OverheadReport, Report, SpentReport, WindowReport,
 };
+pub use stats::stats;
 
+use crate::capture::{self, Owner};
 use crate::drain::lower_priority;
 use crate::error::Error;
-use crate::ffi::control_socket::Socket;
 use crate::own_threads::{self, Own};
+use control_socket::Socket;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -60,8 +64,6 @@ const MAX_COMMANDS: usize = 64;
 
 static WORKER: Mutex<Option<Worker>> = Mutex::new(None);
 static THREAD: Mutex<Option<Thread>> = Mutex::new(None);
-/// Whether captures are driven from here.
-static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
 
 /// The agent's thread.
 struct Thread {
@@ -85,14 +87,8 @@ pub fn install(install: &Install) -> Result<(), Error> {
     if thread.is_some() {
         return Err(Error::State("it is installed already"));
     }
-    if crate::capture::is_running() {
-        return Err(Error::State("a capture is running; stop it first"));
-    }
-    crate::capture::prepare_threads()?;
-    // Whether or not it ever records: a child must not ask for locks that a thread held.
-    crate::capture::watch_forks();
-    // ORDERING: Relaxed, here and below: a flag, what it stands for is behind a lock.
-    IS_INSTALLED.store(true, Ordering::Relaxed);
+    capture::prepare_threads()?;
+    capture::hand_over(Owner::Controller)?;
     let start = || {
         let worker = Worker::new(install)?;
         *lock(&WORKER) = Some(worker);
@@ -124,11 +120,11 @@ pub fn install(install: &Install) -> Result<(), Error> {
         Some(mut worker) => worker.exit(),
         None => {
             // What was begun before it failed.
-            let _ = crate::capture::stop_driven();
-            crate::capture::release_driven(true);
+            let _ = capture::stop(Owner::Controller);
+            capture::release(true);
         }
     }
-    IS_INSTALLED.store(false, Ordering::Relaxed);
+    let _ = capture::hand_over(Owner::Manual);
     Err(failed)
 }
 
@@ -160,8 +156,7 @@ pub fn uninstall() -> Result<(), Error> {
     if let Some(mut worker) = lock(&WORKER).take() {
         worker.exit();
     }
-    IS_INSTALLED.store(false, Ordering::Relaxed);
-    Ok(())
+    capture::hand_over(Owner::Manual)
 }
 
 /// The process exits in order: what is open is kept.
@@ -185,15 +180,15 @@ pub fn trigger(name: &str) -> Result<(), Error> {
 ///
 /// # Errors
 /// [`Error::State`] when it is not installed.
-pub fn open(id: &str) -> Result<(), Error> {
+pub fn open_window(id: &str) -> Result<(), Error> {
     send(Command::Open(id.to_owned()))
 }
 
-/// Closes it again.
+/// Closes the manual window of that id.
 ///
 /// # Errors
 /// [`Error::State`] when it is not installed.
-pub fn close(id: &str) -> Result<(), Error> {
+pub fn close_window(id: &str) -> Result<(), Error> {
     send(Command::Close(id.to_owned()))
 }
 
@@ -272,18 +267,11 @@ pub fn report() -> Option<Report> {
 }
 
 pub(crate) fn is_installed() -> bool {
-    IS_INSTALLED.load(Ordering::Relaxed)
+    capture::owner() == Owner::Controller
 }
 
-/// In a forked child: its parent's thread is not there, and its captures are not the child's.
-pub(crate) fn forget_after_fork() {
-    if !IS_INSTALLED.swap(false, Ordering::Relaxed) {
-        return;
-    }
-    tracetee_hooks::ignore_later_libraries();
-    process_signals::forget_after_fork();
-    own_threads::forget_after_fork();
-    crate::ffi::control_socket::forget_after_fork();
+/// In a forked child: forgets the parent's thread and its state.
+pub(crate) fn reset_after_fork() {
     // A lock that was held when the parent forked is held for ever: nobody asks for it any more.
     if let Ok(mut worker) = WORKER.try_lock()
         && let Some(worker) = worker.take()
@@ -343,7 +331,7 @@ fn run(commands: &Receiver<Command>) {
         }
         // Without the worker's lock: it waits where the app is loading a library. A fault of ours
         // here leaves that library unhooked.
-        let _ = catch_unwind(crate::capture::hook_later_libraries);
+        let _ = catch_unwind(capture::hook_later_libraries);
     }
 }
 
@@ -358,7 +346,7 @@ fn last_of_process(commands: &Receiver<Command>) {
             worker.exit();
         }));
     }
-    IS_INSTALLED.store(false, Ordering::Relaxed);
+    let _ = capture::hand_over(Owner::Manual);
     // Ends the socket's thread.
     drop(thread);
 }

@@ -1,4 +1,4 @@
-//! A capture that somebody at this device asks for, over the [socket](crate::ffi::control_socket): `tracetee atrace`.
+//! A capture that somebody at this device asks for, over the [socket](super::control_socket): `tracetee atrace`.
 //!
 //! One at a time, in memory, beside no window: a flight recorder pauses for it, a window that is being kept
 //! goes first. What is switched off, or what the user does not consent to, is not recorded for anybody; the
@@ -7,7 +7,7 @@
 use super::ledger::Now;
 use super::machine::{Input, State};
 use super::worker::{Worker, now};
-use crate::capture;
+use crate::capture::{self, Owner};
 use crate::config::{Config, RecorderConfig};
 use crate::error::Error;
 use crate::text::About;
@@ -101,7 +101,7 @@ impl Worker {
             text: self.text_options(&self.machine.policy, None),
             ..Config::default()
         };
-        capture::start_driven(&config)?;
+        capture::start(Owner::Controller, &config)?;
         let until_boot_ms = options.duration_ms.map(|ms| now.boot_ms.saturating_add(ms));
         self.local = Some(Local { config, until_boot_ms, number: 0 });
         Ok(())
@@ -111,12 +111,12 @@ impl Worker {
         let Some(mut local) = self.local.take() else {
             return Err(Error::State("no capture was asked for; start one first"));
         };
-        capture::stop_driven()?;
+        capture::stop(Owner::Controller)?;
         local.number += 1;
         let path = self.store.momentary(local.number);
-        let written = capture::dump_driven(&path, &local.config.text, &About::default());
-        capture::release_driven(false);
-        if goes_on && capture::start_driven(&local.config).is_ok() {
+        let written = capture::write(&path, &local.config.text, &About::default());
+        capture::release(false);
+        if goes_on && capture::start(Owner::Controller, &local.config).is_ok() {
             self.local = Some(local);
         }
         written.map(|_| path)
@@ -134,8 +134,8 @@ impl Worker {
 
     pub(super) fn end_local(&mut self) {
         if self.local.take().is_some() {
-            let _ = capture::stop_driven();
-            capture::release_driven(false);
+            let _ = capture::stop(Owner::Controller);
+            capture::release(false);
         }
     }
 

@@ -117,8 +117,8 @@ pub(crate) fn silent_ns(now_ns: u64) -> u64 {
     }
 }
 
-/// After a fork, in the child: its main loop is another.
-pub(crate) fn forget_after_fork() {
+/// In a forked child: forgets the parent's main loop.
+pub(crate) fn reset_after_fork() {
     watch_main(None, std::ptr::null_mut());
 }
 

@@ -43,7 +43,7 @@ impl Worker {
             },
             tag_resets: self.tag_resets,
             upload: self.upload_status(),
-            socket_refused: crate::ffi::control_socket::refused(),
+            socket_refused: super::control_socket::refused(),
             trouble: self.trouble.clone(),
         }
     }

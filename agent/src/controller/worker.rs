@@ -18,8 +18,9 @@ use super::starts::Starts;
 use super::store::Store;
 use super::triggers::{Finding, Triggers};
 use super::uploads::Uploads;
+use crate::capture::{self, Owner};
 use crate::error::Error;
-use crate::{capture, drain, section};
+use crate::{drain, section};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -254,7 +255,7 @@ impl Worker {
         self.end_local();
         self.take(now(), Input::Exit);
         self.uploads = None;
-        capture::release_driven(true);
+        capture::release(true);
         self.starts.survived(&self.store);
     }
 
@@ -263,8 +264,8 @@ impl Worker {
         self.uploads = None;
         self.end_local();
         self.machine.give_up();
-        let _ = capture::stop_driven();
-        capture::release_driven(true);
+        let _ = capture::stop(Owner::Controller);
+        capture::release(true);
         self.starts.survived(&self.store);
     }
 
@@ -390,7 +391,7 @@ impl Worker {
         if matches!(self.machine.state, State::Off(_)) {
             self.triggers = None;
             let forbidden = self.machine.policy.off_at(now).is_some();
-            capture::release_driven(forbidden);
+            capture::release(forbidden);
             if forbidden && self.hooked_ms > 0 {
                 self.hooked_ms = 0;
                 self.starts.survived(&self.store);
@@ -414,7 +415,7 @@ impl Worker {
                 }
             }
             Action::Stop => {
-                let stopped = capture::stop_driven();
+                let stopped = capture::stop(Owner::Controller);
                 self.note_trouble(stopped.err().map(|error| error.to_string()));
             }
             Action::Keep(kept) => inputs.extend(self.keep(&kept)),

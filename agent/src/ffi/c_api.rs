@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::controller::{self, Install, process_signals};
 use crate::error::Error;
 use crate::text::TextOptions;
-use crate::{capture, recover, section, self_test};
+use crate::{api, capture, recover, section, self_test};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn tracetee_start(config_json: *const c_char) -> c_int {
             None if config_json.is_null() => Config::default(),
             None => return Ok(fail(ERROR_ARGUMENT, "config_json is not UTF-8")),
         };
-        capture::start(&config).map(|()| 0)
+        api::start(&config).map(|()| 0)
     })
 }
 
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn tracetee_check_config(config_json: *const c_char) -> c_
 /// Stops the running capture. See `tracetee.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tracetee_stop() -> c_int {
-    guarded(|| capture::stop().map(|()| 0))
+    guarded(|| api::stop().map(|()| 0))
 }
 
 /// Writes the trace. See `tracetee.h`.
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn tracetee_dump(path: *const c_char) -> c_int {
     // SAFETY: as the caller promises.
     let path = unsafe { text(path) };
     guarded(|| match path {
-        Some(path) => capture::dump(Path::new(path)).map(|_| 0),
+        Some(path) => api::dump(Path::new(path)).map(|_| 0),
         None => Ok(fail(ERROR_ARGUMENT, "path is null or not UTF-8")),
     })
 }
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn tracetee_dump(path: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tracetee_stats(buffer: *mut c_char, size: usize) -> c_int {
     guarded(|| {
-        let stats = capture::stats().ok_or(Error::State("there was no capture"))?;
+        let stats = controller::stats().ok_or(Error::State("there was no capture"))?;
         let json = serde_json::to_string(&stats)?;
         // SAFETY: as the caller promises.
         Ok(unsafe { give_text(&json, buffer, size) })
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn tracetee_install(install_json: *const c_char) -> c_int 
     // SAFETY: as the caller promises.
     let install = unsafe { text(install_json) };
     guarded(|| match install {
-        Some(json) => controller::install(&Install::from_json(json)?).map(|()| 0),
+        Some(json) => api::install(&Install::from_json(json)?).map(|()| 0),
         None => Ok(fail(ERROR_ARGUMENT, "install_json is null or not UTF-8")),
     })
 }
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn tracetee_trigger(name: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tracetee_open_window(window: *const c_char) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { with_name(window, controller::open) }
+    unsafe { with_name(window, controller::open_window) }
 }
 
 /// Closes a manual window. See `tracetee.h`.
@@ -189,7 +189,7 @@ pub unsafe extern "C" fn tracetee_open_window(window: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tracetee_close_window(window: *const c_char) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { with_name(window, controller::close) }
+    unsafe { with_name(window, controller::close_window) }
 }
 
 /// Reports that memory is low. See `tracetee.h`.

@@ -6,6 +6,7 @@
 //! Runs in the dynamic linker's call of the library's constructor, on the main thread. Whatever
 //! goes wrong, the program runs on; the reason goes to the recorder's directory, or to stderr.
 
+use crate::api;
 use crate::capture;
 use crate::config::Config;
 use crate::controller::{self, Install};
@@ -50,7 +51,7 @@ fn start(value: &OsStr, directory: &mut Option<PathBuf>) -> Result<(), Error> {
     if directory.as_ref().is_some_and(|directory| !directory.exists()) {
         return Ok(());
     }
-    capture::start(&config)?;
+    api::start(&config)?;
     // SAFETY: a function of the right type. Registered before the program's own handlers, it runs
     // after them. Without memory for it, thread names are those of their last block.
     unsafe { libc::atexit(process_exits) };
@@ -58,7 +59,7 @@ fn start(value: &OsStr, directory: &mut Option<PathBuf>) -> Result<(), Error> {
 }
 
 fn install(value: &OsStr) -> Result<(), Error> {
-    controller::install(&Install::from_json(&text_of(value)?)?)?;
+    api::install(&Install::from_json(&text_of(value)?)?)?;
     // SAFETY: as in `start`. Without memory for it, what is open at the exit is lost.
     unsafe { libc::atexit(process_exits) };
     Ok(())

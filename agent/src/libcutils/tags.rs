@@ -6,7 +6,7 @@
 //! may be another one than at the start.
 //!
 //! Called under the capture's lock: at its start and end, and four times a second in between (on
-//! the agent's thread, or that of [`crate::watch`]), since the system resets the tags whenever a
+//! the agent's thread, or that of `capture::tag_watch`), since the system resets the tags whenever a
 //! trace begins or ends.
 
 use crate::android::perfetto::{self, Perfetto, PerfettoReport};

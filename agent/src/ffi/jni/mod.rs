@@ -9,7 +9,7 @@ mod env;
 use crate::android::properties;
 use crate::controller::{self, Install, process_signals};
 use crate::libcutils::tags;
-use crate::{Config, Error, capture, section};
+use crate::{Config, Error, api, section};
 use env::{Env, Thrown};
 use jni_sys::{
     JNI_VERSION_1_6, JNINativeMethod, JavaVM, jboolean, jbyteArray, jclass, jdouble, jint, jlong,
@@ -102,7 +102,7 @@ fn register(env: Env) -> bool {
 // ---- captures ----
 
 extern "system" fn install(env: Env, _: jclass, json: jstring) -> jstring {
-    told(env, || Ok(controller::install(&Install::from_json(&text(env, json)?)?)?))
+    told(env, || Ok(api::install(&Install::from_json(&text(env, json)?)?)?))
 }
 
 extern "system" fn uninstall(env: Env, _: jclass) -> jstring {
@@ -110,20 +110,20 @@ extern "system" fn uninstall(env: Env, _: jclass) -> jstring {
 }
 
 extern "system" fn start(env: Env, _: jclass, json: jstring) -> jstring {
-    told(env, || Ok(capture::start(&Config::from_json(&text(env, json)?)?)?))
+    told(env, || Ok(api::start(&Config::from_json(&text(env, json)?)?)?))
 }
 
 extern "system" fn stop(env: Env, _: jclass) -> jstring {
-    told(env, || Ok(capture::stop()?))
+    told(env, || Ok(api::stop()?))
 }
 
 extern "system" fn dump(env: Env, _: jclass, path: jstring) -> jstring {
-    told(env, || Ok(capture::dump(Path::new(&text(env, path)?)).map(|_| ())?))
+    told(env, || Ok(api::dump(Path::new(&text(env, path)?)).map(|_| ())?))
 }
 
 /// The health report as JSON; null where there was no capture.
 extern "system" fn health(env: Env, _: jclass) -> jstring {
-    given(env, || Ok(capture::stats().map(|stats| serde_json::to_string(&stats)).transpose()?))
+    given(env, || Ok(controller::stats().map(|stats| serde_json::to_string(&stats)).transpose()?))
 }
 
 // ---- by configuration ----
@@ -145,11 +145,11 @@ extern "system" fn trigger(env: Env, _: jclass, name: jstring) -> jstring {
 }
 
 extern "system" fn open(env: Env, _: jclass, window: jstring) -> jstring {
-    told(env, || Ok(controller::open(&text(env, window)?)?))
+    told(env, || Ok(controller::open_window(&text(env, window)?)?))
 }
 
 extern "system" fn close(env: Env, _: jclass, window: jstring) -> jstring {
-    told(env, || Ok(controller::close(&text(env, window)?)?))
+    told(env, || Ok(controller::close_window(&text(env, window)?)?))
 }
 
 extern "system" fn low_memory(env: Env, _: jclass) -> jstring {

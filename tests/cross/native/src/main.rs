@@ -13,7 +13,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracetee::{Install, control};
+use tracetee::{Install, controller};
 use tracetee_uploader::Spool;
 
 /// How long something may take that is due in some milliseconds.
@@ -28,7 +28,7 @@ fn main() {
     step("install", || install(&agent, &directory.join("remote.json")));
     step("health on the socket", health);
     step("a capture", || capture(&agent));
-    control::uninstall().expect("uninstall");
+    controller::uninstall().expect("uninstall");
     println!("{}: all of it works", std::env::consts::OS);
 }
 
@@ -53,7 +53,7 @@ fn install(agent: &Path, config_file: &Path) {
     let config = r#"{"schema":1,"seq":1,"windows":[{"id":"w","opens":"manual","cool_down_s":0}]}"#;
     std::fs::write(config_file, config).expect("write the configuration");
     let (directory, config_file) = (agent.to_owned(), Some(config_file.to_owned()));
-    control::install(&Install { directory, config_file, ..Install::default() }).expect("install");
+    tracetee::install(&Install { directory, config_file, ..Install::default() }).expect("install");
 }
 
 fn health() {
@@ -68,15 +68,15 @@ fn health() {
 }
 
 fn capture(agent: &Path) {
-    control::open("w").expect("open the window");
+    controller::open_window("w").expect("open the window");
     wait("the recording", || tracetee::stats().is_some_and(|stats| stats.recording));
     for number in 0..5_000 {
         tracetee::begin_section(&format!("section {number}"));
         tracetee::end_section();
     }
-    control::close("w").expect("close the window");
+    controller::close_window("w").expect("close the window");
     wait("the capture", || {
-        let report = control::report().expect("it is installed");
+        let report = controller::report().expect("it is installed");
         assert_eq!(report.captures_lost, 0, "{report:#?}");
         report.captures == 1
     });
@@ -101,5 +101,5 @@ fn wait(what: &str, done: impl Fn() -> bool) {
         }
         std::thread::sleep(STEP);
     }
-    panic!("{what} did not come: {:#?}", control::report());
+    panic!("{what} did not come: {:#?}", controller::report());
 }

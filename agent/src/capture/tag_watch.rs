@@ -1,13 +1,12 @@
-//! The thread that watches the tags of a capture by hand (`tracetee_start`): the system resets them
+//! The thread that looks after a capture by hand (`tracetee_start`): the system resets the tags
 //! whenever a trace of its own begins or ends, and then no record comes that could notice it. The
 //! thread also hooks libraries that no watched `dlopen` has loaded (Android 7).
 //!
 //! It lives from the capture's start to its stop, and only in a process that has a libcutils. (A
-//! capture by configuration has the agent's own thread, [`crate::controller`], which does the same.) It
-//! sleeps a quarter of a second at a time, takes no signal that is meant for the program, and does
-//! not keep a process alive whose last thread of its own has ended.
+//! capture by configuration is looked after by the controller's thread.) It sleeps a quarter of a
+//! second at a time, takes no signal that is meant for the program, and does not keep a process
+//! alive whose last thread of its own has ended.
 
-use crate::capture;
 use crate::drain::lower_priority;
 use crate::own_threads::{self, Own};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
@@ -21,46 +20,42 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Below the app's threads.
 const NICE: i32 = 10;
 
-/// The thread. Dropped, it ends by itself.
+/// The running thread. Dropped without [`TagWatch::end`], it ends by itself.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(super) struct TagWatch {
     stop: Sender<()>,
     thread: JoinHandle<()>,
 }
 
-impl Watch {
-    /// Starts it.
-    pub(crate) fn start() -> io::Result<Self> {
+impl TagWatch {
+    /// Starts the thread, which calls `turn` four times a second.
+    pub(super) fn start(turn: fn()) -> io::Result<Self> {
         let (stop, stopped) = crossbeam_channel::bounded(1);
         let builder = std::thread::Builder::new().name("tracetee".to_owned());
-        let thread = without_signals(|| builder.spawn(move || run(&stopped)))?;
+        let thread = without_signals(|| builder.spawn(move || run(&stopped, turn)))?;
         Ok(Self { stop, thread })
     }
 
-    /// Ends it. Not under the capture's lock, which it takes for its looks.
-    pub(crate) fn end(self) {
+    /// Ends the thread and waits for it. Never called under the capture's lock, which `turn` takes.
+    pub(super) fn end(self) {
         drop(self.stop);
-        // Where it failed by a fault of ours, it has ended.
+        // A thread that panicked has ended, too.
         let _ = self.thread.join();
     }
 }
 
-fn run(stopped: &Receiver<()>) {
+fn run(stopped: &Receiver<()>, turn: fn()) {
     let _own = Own::register();
     lower_priority(NICE);
     while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
         if own_threads::is_all_that_is_left() {
             return;
         }
-        look(capture::try_watch_tags);
-        let mut registry = None;
-        look(|| registry = capture::try_registry());
-        // Holding no lock: it waits where the program is loading a library.
-        capture::hook_later_libraries_of(registry);
+        turn();
     }
 }
 
-/// The thread looks at the tags, under the capture's lock.
+/// The thread holds the capture's lock, for a look.
 static IS_LOOKING: AtomicBool = AtomicBool::new(false);
 /// Threads that are about to fork: a child of one that forked during a look would find the
 /// capture's lock held by nobody, and go on unrecorded.
@@ -69,8 +64,8 @@ static FORKING: AtomicU32 = AtomicU32::new(0);
 /// Java's copy of the tags is refreshed.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Looks, unless a thread is about to fork.
-fn look(look: impl FnOnce()) {
+/// Calls `look`, which takes the capture's lock for a moment, unless a thread is about to fork.
+pub(super) fn look(look: impl FnOnce()) {
     // ORDERING: SeqCst, here and in `before_fork`: each side stores its own word and then loads the
     // other's. With anything less both could load the old value, and the fork fall into the look.
     IS_LOOKING.store(true, Ordering::SeqCst);
@@ -101,9 +96,9 @@ pub(crate) extern "C" fn after_fork_in_parent() {
     FORKING.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// Forgets the parent's thread, in a forked child, which has one thread.
-pub(crate) fn forget_after_fork() {
-    // ORDERING: Relaxed, both; see above.
+/// Forgets the parent's thread, in a forked child.
+pub(crate) fn reset_after_fork() {
+    // ORDERING: Relaxed, both; the child has one thread.
     FORKING.store(0, Ordering::Relaxed);
     IS_LOOKING.store(false, Ordering::Relaxed);
 }

@@ -1,12 +1,10 @@
-//! The agent's socket: tells who may know what this process's agent is doing.
+//! The agent's socket: answers tools on the device about this process.
 //!
-//! An abstract unix socket `@tracetee-PID`, on a thread of its own that waits in `poll`. Only the
-//! same user, root and Android's shell are answered; others are hung up on. A request is a line: `health`,
-//! or `atrace` and JSON (`{"start": {…}}`, `"dump"`, `"stop"`). The answer is JSON, for dump and stop a line
-//! of it and then the text.
+//! An abstract unix socket `@tracetee-PID`, on a thread of its own that waits in `poll`. It answers the
+//! same user, root and Android's shell, and hangs up on others. A request is a line: `health`, or
+//! `atrace` and JSON (`{"start": {…}}`, `"dump"`, `"stop"`). The answer is JSON; for dump and stop a
+//! line of JSON and then the text.
 
-use crate::capture;
-use crate::controller;
 use crate::own_threads::Own;
 use std::io::{ErrorKind, Read, Write};
 #[cfg(target_os = "android")]
@@ -40,7 +38,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Opens it. A process that cannot have it goes on without.
+    /// Opens the socket. A process that gets none goes on without.
     pub(crate) fn open() -> Option<Self> {
         let name = control_socket::name(std::process::id());
         let address = SocketAddr::from_abstract_name(name).ok()?;
@@ -54,7 +52,7 @@ impl Socket {
             let _own = Own::register();
             tracetee_os::block_write_signals();
             while let Some(stream) = next_client(&listener) {
-                // A client that hangs up is its own affair; a fault of ours ends the answer.
+                // A client that hangs up is no error of ours; a panic ends the answer.
                 let _ = std::panic::catch_unwind(|| answer(&stream));
             }
         };
@@ -66,14 +64,14 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         LISTENING.store(-1, Ordering::Relaxed);
-        // SAFETY: the listener is open until its thread ends, which this brings about.
+        // SAFETY: the listener is open until its thread ends, and this shutdown ends it.
         unsafe { libc::shutdown(self.fd, libc::SHUT_RDWR) };
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// In a forked child: the name is the parent's.
-pub(crate) fn forget_after_fork() {
+/// In a forked child: closes its copy of the socket, whose name is the parent's.
+pub(crate) fn reset_after_fork() {
     let fd = LISTENING.swap(-1, Ordering::Relaxed);
     if fd >= 0 {
         // SAFETY: the child's copy of the listener, which no thread of the child uses.
@@ -81,7 +79,7 @@ pub(crate) fn forget_after_fork() {
     }
 }
 
-/// Clients that could not be accepted, for the health report.
+/// Counts the clients that could not be accepted, for the health report.
 pub(crate) fn refused() -> u64 {
     // ORDERING: Relaxed; a number for the report.
     REFUSED.load(Ordering::Relaxed)
@@ -125,7 +123,7 @@ fn answer(mut stream: &UnixStream) -> std::io::Result<()> {
         return atrace(stream, request);
     }
     let text = if request == control_socket::HEALTH.as_bytes() {
-        serde_json::to_string(&capture::stats())?
+        serde_json::to_string(&super::stats())?
     } else {
         let request = String::from_utf8_lossy(&request);
         error(&format!("unknown request {request:?}; known: health, atrace"))
@@ -137,15 +135,15 @@ fn error(why: &str) -> String {
     serde_json::json!({ "error": why }).to_string()
 }
 
-/// A capture for who asks: begins, or gives its text.
+/// Starts a capture for the client, or sends the text of one.
 fn atrace(mut stream: &UnixStream, request: &[u8]) -> std::io::Result<()> {
     let asked = serde_json::from_slice(request).map_err(|wrong| wrong.to_string());
-    match asked.and_then(controller::local) {
+    match asked.and_then(super::local) {
         Err(why) => stream.write_all(error(&why).as_bytes()),
         Ok(None) => stream.write_all(b"{\"ok\":true}\n"),
         Ok(Some(path)) => {
             let text = tracetee_os::open(&path);
-            // Nobody else is to read it, and nothing stays.
+            // The client alone reads it: the file goes at once.
             let _ = std::fs::remove_file(&path);
             stream.write_all(b"{\"ok\":true}\n")?;
             copy(&mut text?, stream)
@@ -163,7 +161,7 @@ fn copy(from: &mut std::fs::File, mut to: &UnixStream) -> std::io::Result<()> {
     }
 }
 
-/// Whether the other side is the same user, root, or the shell.
+/// Returns true if the client is the same user, root, or the shell.
 fn is_trusted(stream: &UnixStream) -> bool {
     let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut bytes = libc::socklen_t::try_from(size_of_val(&peer)).unwrap_or(0);

@@ -1,0 +1,52 @@
+//! The verbs of the crate, which Rust programs call and the foreign interfaces of `ffi` convert to.
+//!
+//! They lie above the controller and the capture, and make sure that forks are watched before either
+//! is set to work.
+
+use crate::capture::{self, Owner};
+use crate::config::Config;
+use crate::controller::{self, Install};
+use crate::error::Error;
+use crate::fork;
+use crate::text::Summary;
+use std::path::Path;
+
+/// Starts a capture by hand.
+///
+/// # Errors
+/// [`Error::Config`] for a field outside its limits, [`Error::State`] when a capture is running or
+/// the agent is installed, [`Error::Io`] when the recorder gets no memory or file, [`Error::Hooks`]
+/// when nothing can be hooked. Nothing is recorded then.
+pub fn start(config: &Config) -> Result<(), Error> {
+    fork::watch();
+    capture::start(Owner::Manual, config)
+}
+
+/// Stops the running capture: gives the tags back, waits for the writers, unhooks.
+///
+/// # Errors
+/// [`Error::State`] when no capture is running or the configuration started it, [`Error::Io`] when a
+/// streamed trace could not be completed.
+pub fn stop() -> Result<(), Error> {
+    capture::stop(Owner::Manual)
+}
+
+/// Writes the records of the running or last capture as ftrace text to `path`, compressed when it
+/// ends in `.zst`. Takes a while: keep it off an app's main thread.
+///
+/// # Errors
+/// [`Error::State`] when there was no capture, [`Error::Io`] when the file cannot be written.
+pub fn dump(path: &Path) -> Result<Summary, Error> {
+    capture::dump(path)
+}
+
+/// Installs the agent: from now on the remote configuration opens and closes captures. It begins with
+/// the configuration of the last run; a window that opens with the app is open when this returns.
+///
+/// # Errors
+/// [`Error::State`] when the agent is installed already or a capture is running, [`Error::Config`]
+/// for a wrong field, [`Error::Io`] when the directory cannot be used or no thread can be started.
+pub fn install(install: &Install) -> Result<(), Error> {
+    fork::watch();
+    controller::install(install)
+}

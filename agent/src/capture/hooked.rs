@@ -1,0 +1,73 @@
+//! The hooks of a capture: put in place, kept between captures, reported.
+//!
+//! Called under the capture's lock, except [`Hooks::registry`]'s users, which hold none.
+
+use crate::android::pinned;
+use crate::error::Error;
+use crate::health::Health;
+use crate::hooks::write;
+use std::sync::Arc;
+use tracetee_hooks::{Later, Registry};
+
+/// Hooks in place.
+#[derive(Debug)]
+pub(super) struct Hooks {
+    registry: Arc<Registry>,
+    with_fast_path: bool,
+    /// Why libraries that were loaded since the last pass are not hooked.
+    trouble: Option<String>,
+    /// The process that the hooks were put in place in. A forked child asks nothing of them: another
+    /// thread may have held the linker's lock at the fork, and nobody releases it there.
+    pid: u32,
+}
+
+impl Hooks {
+    /// Puts hooks in place. `kept` are those of an earlier capture: they stay if they are the ones
+    /// that are needed, and libraries that were loaded since are hooked too.
+    pub(super) fn install(kept: Option<Self>, with_fast_path: bool) -> Result<Self, Error> {
+        if let Some(mut kept) = kept {
+            if kept.with_fast_path == with_fast_path {
+                kept.trouble = kept.registry.refresh().err().map(|error| error.to_string());
+                return Ok(kept);
+            }
+            kept.registry.uninstall()?;
+        }
+        pinned::stay_loaded();
+        let hooks = write::hooks(with_fast_path);
+        let (registry, _) = Registry::install(hooks, Box::new(|_| true), Later::Watch)?;
+        let registry = Arc::new(registry);
+        Ok(Self { registry, with_fast_path, trouble: None, pid: std::process::id() })
+    }
+
+    /// Takes the hooks out. On an error the proxies stay, and pass everything on.
+    pub(super) fn uninstall(self, health: &mut Health) {
+        if let Err(error) = self.registry.uninstall() {
+            health.not_hooked.push(format!("uninstall: {error}"));
+        }
+    }
+
+    /// The registry, in the process that put the hooks in place.
+    pub(super) fn registry(&self) -> Option<Arc<Registry>> {
+        self.are_own().then(|| Arc::clone(&self.registry))
+    }
+
+    /// Notes why later libraries are not hooked.
+    pub(super) fn note_trouble(&mut self, trouble: String) {
+        self.trouble = Some(trouble);
+    }
+
+    /// Puts the libraries that are hooked now into `health`.
+    pub(super) fn report_to(&self, health: &mut Health) {
+        if !self.are_own() {
+            return;
+        }
+        health.take_hooks(&self.registry.report(), self.with_fast_path);
+        if let Some(trouble) = &self.trouble {
+            health.not_hooked.push(format!("libraries loaded since the last look: {trouble}"));
+        }
+    }
+
+    fn are_own(&self) -> bool {
+        self.pid == std::process::id()
+    }
+}

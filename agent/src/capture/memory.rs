@@ -1,0 +1,49 @@
+//! The memory that a capture needs before it starts: the recorder's pool, and the threads' keys.
+
+use crate::config::{ClockSetting, Config};
+use crate::error::Error;
+use std::path::{Path, PathBuf};
+use tracetee_recorder::pool::{Pool, Shape};
+use tracetee_recorder::{clock, thread};
+
+/// Makes what threads need to record. Fails where the process has too few pthread keys left.
+pub(crate) fn prepare_threads() -> Result<(), Error> {
+    thread::prepare().map_err(|errno| Error::Io {
+        what: "have enough",
+        path: PathBuf::from("pthread keys"),
+        source: std::io::Error::from_raw_os_error(errno),
+    })
+}
+
+/// Creates the recorder's memory. `earlier`: an anchor of the clock from some time ago.
+pub(super) fn new_pool(config: &Config, earlier: clock::Anchor) -> Result<Box<Pool>, Error> {
+    let recorder = &config.recorder;
+    let path = recorder.directory.as_ref().map(|directory| {
+        directory.join(format!("{}-{}.pool", std::process::id(), clock::boot_ns()))
+    });
+    let anchors = match recorder.clock {
+        ClockSetting::Auto => clock::choose(earlier),
+        ClockSetting::Boot => clock::choose_boot(),
+    };
+    let shape = Shape {
+        capacity_bytes: recorder.capacity_kb.saturating_mul(1024),
+        block_bytes: recorder.block_kb * 1024,
+        mode: recorder.mode,
+        path: path.as_deref(),
+        anchors,
+    };
+    Ok(Box::new(Pool::create(&shape)?))
+}
+
+/// Replaces `%p` in an output path with the process id.
+pub(super) fn expand(path: &Path) -> PathBuf {
+    PathBuf::from(path.to_string_lossy().replace("%p", &std::process::id().to_string()))
+}
+
+/// The boot time at which a capture that starts now ends.
+pub(super) fn deadline_ns(config: &Config) -> u64 {
+    match config.duration_ms {
+        Some(ms) => clock::boot_ns().saturating_add(ms.saturating_mul(1_000_000)),
+        None => u64::MAX,
+    }
+}

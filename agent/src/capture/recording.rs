@@ -1,0 +1,324 @@
+//! A capture from its start to its stop: recorder, hooks, tags and streaming.
+//!
+//! Called under the lock of [`super::slot`]; decides nothing about who may start or stop it.
+
+use super::Owner;
+use super::hooked::Hooks;
+use super::memory::{deadline_ns, expand, new_pool, prepare_threads};
+use crate::config::{Config, PassOnSetting};
+use crate::drain::Drain;
+use crate::error::Error;
+use crate::health::Health;
+use crate::host::HOST;
+use crate::libcutils::tags::{TagChange, Tags};
+use crate::libcutils::{marker_fd, tag_words};
+use crate::recover;
+use crate::section::{self, set_ready};
+use crate::text::{self, About, Summary, TextOptions};
+use std::path::Path;
+use std::sync::Arc;
+use tracetee_hooks::Registry;
+use tracetee_recorder::layout::Mode;
+use tracetee_recorder::pool::Pool;
+use tracetee_recorder::reader::PoolReader;
+use tracetee_recorder::{clock, session};
+
+/// A capture, running or stopped.
+#[derive(Debug)]
+pub(super) struct Capture {
+    config: Config,
+    owner: Owner,
+    pool: Box<Pool>,
+    hooks: Option<Hooks>,
+    drain: Option<Drain>,
+    tags: Tags,
+    health: Health,
+    running: bool,
+}
+
+impl Capture {
+    /// Starts recording. `kept`: hooks that an earlier capture left in place.
+    pub(super) fn start(config: Config, kept: Option<Hooks>, owner: Owner) -> Result<Self, Error> {
+        if !clock::is_allowed() {
+            return Err(Error::State("the process forbids reading the clock (prctl PR_SET_TSC)"));
+        }
+        let earlier = clock::first_anchor();
+        prepare_threads()?;
+        marker_fd::learn();
+
+        set_ready(false);
+        let mut health = Health::of_this_process();
+        let tags = Tags::find().unwrap_or_else(|error| {
+            health.atrace_missing = Some(error.to_string());
+            Tags::none()
+        });
+        tag_words::set_passing(config.pass_on.into(), tags.of_the_system());
+
+        // Mode systrace hooks nothing: the records go where libcutils writes them.
+        let records = config.recorder.mode != Mode::Systrace;
+        let hooks = if records { Some(Hooks::install(kept, config.fast_path)?) } else { kept };
+
+        let wanted = config.tag_word()?;
+        let pool = new_pool(&config, earlier)?;
+        health.recorder_mode = config.recorder.mode;
+        health.counter_clock = clock::uses_counter();
+        let (drain, running) = (None, true);
+        let mut capture = Self { config, owner, pool, hooks, drain, tags, health, running };
+        if capture.config.recorder.mode == Mode::Endless {
+            capture.start_streaming()?;
+        }
+        if records {
+            session::open(&raw const *capture.pool, deadline_ns(&capture.config), &HOST);
+        }
+        let leaves_perfetto = capture.config.pass_on == PassOnSetting::Auto;
+        if let Some(left) = capture.tags.force(wanted, leaves_perfetto) {
+            section::note(&left.to_string());
+        }
+        set_ready(true);
+        capture.note_hooks();
+        capture.health = capture.health.with_tags(&capture.tags);
+        capture.write_meta();
+        if let (Some(directory), Some(to)) =
+            (&capture.config.recorder.directory, &capture.config.recorder.recover_to)
+        {
+            recover::in_background(directory, to, &capture.config.text);
+        }
+        Ok(capture)
+    }
+
+    /// Returns true where the process has tags that the system could reset.
+    pub(super) fn has_tags(&self) -> bool {
+        self.tags.has_copies()
+    }
+
+    /// Notes why nobody watches the tags.
+    pub(super) fn note_unwatched(&mut self, why: &std::io::Error) {
+        self.health.tags_unwatched = Some(why.to_string());
+    }
+
+    /// Stops recording and waits for the writers; a controller's hooks are returned, others go.
+    ///
+    /// Fails where the rest of a streamed trace could not be written; the capture has stopped then.
+    pub(super) fn stop(&mut self) -> (Option<Hooks>, Result<(), Error>) {
+        let is_free = self.end_session();
+        let hooks = match self.owner {
+            Owner::Controller => self.hooks.take(),
+            Owner::Manual => {
+                if let Some(hooks) = self.hooks.take() {
+                    hooks.uninstall(&mut self.health);
+                }
+                None
+            }
+        };
+        let streamed = self.finish_streaming();
+        self.keep_if_used(is_free);
+        (hooks, streamed)
+    }
+
+    /// At the exit of a preloaded process: notes names, and writes the trace if there is an output.
+    pub(super) fn exit(&mut self) -> Result<(), Error> {
+        session::note_thread_names(&self.pool);
+        let is_endless = self.config.recorder.mode == Mode::Endless;
+        let output = self.config.output.as_deref().map(expand);
+        if output.is_none() && !is_endless {
+            // `tracetee run` reads the file; other threads may go on until the very end.
+            self.pool.note_stop(clock::boot_ns());
+            return Ok(());
+        }
+        let is_free = self.end_session();
+        let result = match output {
+            Some(path) if !is_endless => {
+                let pools = [PoolReader::of(&self.pool)];
+                text::write_trace(&pools, &self.config.text, &path).map(drop)
+            }
+            _ => self.finish_streaming(),
+        };
+        self.keep_if_used(is_free);
+        result
+    }
+
+    /// Writes the trace by its own configuration.
+    pub(super) fn dump(&self, path: &Path) -> Result<Summary, Error> {
+        match self.config.recorder.mode {
+            Mode::Systrace => return Err(Error::State("mode systrace records nothing")),
+            Mode::Endless => {
+                return Err(Error::State(
+                    "mode endless streams to its output; it is whole after stop",
+                ));
+            }
+            Mode::Startup | Mode::Ring => {}
+        }
+        self.write(path, &self.config.text, &About::default())
+    }
+
+    /// Writes the trace by `options`. One that was streamed is there already.
+    pub(super) fn write(
+        &self,
+        path: &Path,
+        options: &TextOptions,
+        about: &About<'_>,
+    ) -> Result<Summary, Error> {
+        if let Some(drain) = &self.drain {
+            return Ok(drain.summary());
+        }
+        if self.running {
+            session::note_thread_names(&self.pool);
+        }
+        text::write(&[PoolReader::of(&self.pool)], options, path, about)
+    }
+
+    /// Counts what has been recorded so far.
+    pub(super) fn summary(&self) -> Summary {
+        match &self.drain {
+            Some(drain) => drain.summary(),
+            None => text::summarize(&[PoolReader::of(&self.pool)], &self.config.text),
+        }
+    }
+
+    /// Counts the losses of threads that had no place to count them in.
+    pub(super) fn place_losses(&self) {
+        session::place_losses(&self.pool);
+    }
+
+    /// Reads the pool.
+    pub(super) fn look(&self, look: impl FnOnce(&PoolReader<'_>)) {
+        self.place_losses();
+        look(&PoolReader::of(&self.pool));
+    }
+
+    /// Checks the tags, and forces them again where the system has reset them; each reset becomes a
+    /// note in the trace. Returns how many there were.
+    pub(super) fn watch_tags(&mut self) -> u64 {
+        if self.config.recorder.mode != Mode::Systrace && session::current() == 0 {
+            // The capture has reached its time limit, or the process has forbidden the clock.
+            self.tags.note_given_back();
+            return 0;
+        }
+        let changes = self.tags.watch();
+        for change in &changes {
+            section::note(&change.to_string());
+        }
+        let is_reset = |change: &&TagChange| matches!(change, TagChange::Reset { .. });
+        let resets = u64::try_from(changes.iter().filter(is_reset).count()).unwrap_or(u64::MAX);
+        self.health.tag_resets += resets;
+        resets
+    }
+
+    /// The health report, with hooks and tags as they are now.
+    pub(super) fn health(&mut self) -> Health {
+        self.note_hooks();
+        self.health.with_tags(&self.tags)
+    }
+
+    /// The registry of the running capture's hooks, where they are this process's own.
+    pub(super) fn registry(&self) -> Option<Arc<Registry>> {
+        self.hooks.as_ref().filter(|_| self.running)?.registry()
+    }
+
+    pub(super) fn note_hook_trouble(&mut self, trouble: String) {
+        if let Some(hooks) = &mut self.hooks {
+            hooks.note_trouble(trouble);
+        }
+    }
+
+    /// Ends a stopped capture. The controller has written what its file held, so the file goes.
+    pub(super) fn close(self) -> (Health, Tags) {
+        if self.owner == Owner::Controller
+            && let Some(path) = self.pool.path()
+        {
+            let _ = std::fs::remove_file(path);
+        }
+        (self.health, self.tags)
+    }
+
+    pub(super) const fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    pub(super) const fn is_running(&self) -> bool {
+        self.running
+    }
+
+    /// In a forked child: records go on into a file of the child's own, or stop.
+    pub(super) fn continue_in_child(&mut self) {
+        let goes_on = self.running
+            && self.owner == Owner::Manual
+            && self.config.recorder.mode != Mode::Endless
+            && self.config.recorder.directory.is_some();
+        let pool = if goes_on { new_pool(&self.config, clock::first_anchor()).ok() } else { None };
+        // The thread is the parent's, and so is the lock on the file.
+        std::mem::forget(self.drain.take());
+        self.pool.close_file();
+        let Some(pool) = pool else {
+            tag_words::give_words_back();
+            self.running = false;
+            return;
+        };
+        self.pool = pool;
+        set_ready(true);
+        self.health.pid = std::process::id();
+        self.health.parent = std::os::unix::process::parent_id();
+        self.write_meta();
+        session::open(&raw const *self.pool, session::deadline_ns(), &HOST);
+    }
+
+    /// Ends the session and gives the tags back. Returns `true` when no writer is left inside.
+    fn end_session(&mut self) -> bool {
+        set_ready(false);
+        self.tags.give_back();
+        session::note_thread_names(&self.pool);
+        let is_free = session::close(&self.pool);
+        self.pool.note_stop(clock::boot_ns());
+        self.note_hooks();
+        self.running = false;
+        is_free
+    }
+
+    /// Puts the libraries that are hooked now into the health report.
+    fn note_hooks(&mut self) {
+        let records = self.config.recorder.mode != Mode::Systrace;
+        if let Some(hooks) = self.hooks.as_ref().filter(|_| records) {
+            hooks.report_to(&mut self.health);
+        }
+    }
+
+    /// Mode endless: starts the thread that streams.
+    fn start_streaming(&mut self) -> Result<(), Error> {
+        let Some(output) = &self.config.output else { return Ok(()) };
+        let path = expand(output);
+        self.health.streaming_to = Some(path.clone());
+        // Recovery reads this after a SIGKILL.
+        self.write_meta();
+        self.drain = Some(Drain::start(&self.pool, &path, &self.config)?);
+        Ok(())
+    }
+
+    /// Mode endless, after the last writer: streams the rest and gives the trace its name.
+    fn finish_streaming(&mut self) -> Result<(), Error> {
+        let Some(drain) = &mut self.drain else { return Ok(()) };
+        drain.finish()?;
+        // The trace has every record.
+        if let Some(path) = self.pool.path() {
+            let _ = std::fs::remove_file(path);
+        }
+        Ok(())
+    }
+
+    /// Where a writer is stuck inside (its thread is stopped, say): keeps the pool mapped for the
+    /// rest of the process, and goes on reading from it.
+    fn keep_if_used(&mut self, is_free: bool) {
+        if !is_free {
+            let alias = Box::new(self.pool.alias());
+            std::mem::forget(std::mem::replace(&mut self.pool, alias));
+        }
+    }
+
+    /// Writes the health report into the pool, without the libraries: its room there is small, and a
+    /// reader needs it whole.
+    fn write_meta(&self) {
+        let health = Health { libraries: Vec::new(), ..self.health.clone() };
+        if let Ok(text) = serde_json::to_string(&health) {
+            self.pool.set_meta(&text);
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! The one capture of this process, and the verbs that the app or the controller says to it.
+//!
+//! Hooks are process-wide, so there is one capture. All verbs take its lock.
+
+use super::Owner;
+use super::hooked::Hooks;
+use super::memory::prepare_threads;
+use super::recording::Capture;
+use super::tag_watch::{self, TagWatch};
+use crate::config::Config;
+use crate::error::Error;
+use crate::health::Health;
+use crate::hooks::thread_name;
+use crate::libcutils::tag_words;
+use crate::libcutils::tags::Tags;
+use crate::section::{self, set_ready};
+use crate::text::{About, Summary, TextOptions};
+use crate::{cost, recover};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use tracetee_hooks::Registry;
+use tracetee_recorder::reader::PoolReader;
+use tracetee_recorder::{clock, session};
+
+const CONTROLLED: &str = "captures are opened and closed by the configuration (tracetee_install)";
+const NO_CAPTURE: &str = "there was no capture";
+const CLONED: &str =
+    "this process was made by clone(2), past fork's handlers; the recording is its parent's";
+
+static SLOTS: [Mutex<Slot>; 4] = [const { Mutex::new(Slot::empty()) }; 4];
+/// The index of the slot in use. A child that was forked while another thread held the lock goes on
+/// with the next slot, because nobody releases that lock in the child.
+static SLOT: AtomicUsize = AtomicUsize::new(0);
+/// The controller owns the captures of this process.
+static IS_CONTROLLED: AtomicBool = AtomicBool::new(false);
+
+#[derive(Debug)]
+struct Slot {
+    capture: Option<Capture>,
+    /// Looks after a capture by hand, where there are tags.
+    watch: Option<TagWatch>,
+    /// Hooks that stay in place between the controller's captures.
+    hooks: Option<Hooks>,
+    /// The report of the controller's last capture, and the tags that it had forced.
+    ended: Option<(Health, Tags)>,
+}
+
+/// The state of the running or last capture, for the health report.
+#[derive(Debug)]
+pub(crate) struct Inspection {
+    /// There is a capture, running or stopped.
+    pub(crate) has_capture: bool,
+    pub(crate) recording: bool,
+    /// Why recording has ended before the capture's stop.
+    pub(crate) ended_early: Vec<String>,
+    pub(crate) health: Health,
+    pub(crate) summary: Summary,
+}
+
+/// Makes `owner` the one who starts and stops captures. Fails for the controller while a capture
+/// runs.
+pub(crate) fn hand_over(to: Owner) -> Result<(), Error> {
+    if to == Owner::Controller && lock().is_running() {
+        return Err(Error::State("a capture is running; stop it first"));
+    }
+    // ORDERING: Relaxed, here and below: a flag; what it stands for is behind a lock.
+    IS_CONTROLLED.store(to == Owner::Controller, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Who starts and stops captures now.
+pub(crate) fn owner() -> Owner {
+    if IS_CONTROLLED.load(Ordering::Relaxed) { Owner::Controller } else { Owner::Manual }
+}
+
+/// Starts a capture for `by`. On an error nothing is changed in the process.
+pub(crate) fn start(by: Owner, config: &Config) -> Result<(), Error> {
+    if by != owner() {
+        return Err(Error::State(CONTROLLED));
+    }
+    config.validate()?;
+    let mut slot = lock();
+    if slot.is_running() {
+        return Err(Error::State("a capture is running; stop it first"));
+    }
+    slot.close_capture();
+    let kept = slot.hooks.take();
+    let mut capture = Capture::start(config.clone(), kept, by)?;
+    if by == Owner::Manual && capture.has_tags() {
+        match TagWatch::start(look_after) {
+            Ok(watch) => slot.watch = Some(watch),
+            Err(error) => capture.note_unwatched(&error),
+        }
+    }
+    slot.capture = Some(capture);
+    Ok(())
+}
+
+/// Stops the running capture of `by`: gives the tags back and waits for the writers. The hooks of a
+/// capture by hand are taken out; the controller's stay until [`release`]. The records are there for
+/// [`dump`] and [`write()`].
+///
+/// Fails where the capture is somebody else's, where the app has none, and where the rest of a
+/// streamed trace could not be written.
+pub(crate) fn stop(by: Owner) -> Result<(), Error> {
+    if session::is_another_process() {
+        return Err(Error::State(CLONED));
+    }
+    let mut slot = lock();
+    let Some(capture) = slot.running() else {
+        return match by {
+            Owner::Manual => Err(Error::State("no capture is running")),
+            Owner::Controller => Ok(()),
+        };
+    };
+    if capture.owner() != by {
+        return Err(Error::State(CONTROLLED));
+    }
+    let (hooks, streamed) = capture.stop();
+    slot.hooks = hooks;
+    let watch = slot.watch.take();
+    drop(slot);
+    if let Some(watch) = watch {
+        watch.end();
+    }
+    streamed
+}
+
+/// Writes the running or last capture to `path` by its own configuration.
+pub(crate) fn dump(path: &Path) -> Result<Summary, Error> {
+    lock().capture.as_ref().ok_or(Error::State(NO_CAPTURE))?.dump(path)
+}
+
+/// Writes the running or last capture to `path` by `options`.
+pub(crate) fn write(
+    path: &Path,
+    options: &TextOptions,
+    about: &About<'_>,
+) -> Result<Summary, Error> {
+    lock().capture.as_ref().ok_or(Error::State(NO_CAPTURE))?.write(path, options, about)
+}
+
+/// Frees the memory and the file of a stopped capture; with `hooks`, takes out the hooks as well.
+pub(crate) fn release(hooks: bool) {
+    let mut slot = lock();
+    if slot.is_running() {
+        return;
+    }
+    slot.close_capture();
+    if hooks && let Some(hooks) = slot.hooks.take() {
+        let mut unheard = Health::default();
+        let health = slot.ended.as_mut().map_or(&mut unheard, |(health, _)| health);
+        hooks.uninstall(health);
+    }
+}
+
+/// Measures what a record costs here, ns; before the first capture.
+pub(crate) fn measure_cost() -> Result<f64, Error> {
+    let slot = lock();
+    if slot.is_running() {
+        return Err(Error::State("a capture is running"));
+    }
+    // The app's own records would go into the recorder of the measurement, and be lost with it.
+    set_ready(false);
+    let earlier = clock::first_anchor();
+    prepare_threads()?;
+    cost::ns_per_record(earlier)
+}
+
+/// Returns true while records are taken: an app may have ended that by a system call of its own.
+pub(crate) fn is_open() -> bool {
+    session::current() != 0
+}
+
+/// Reads the pool of the running capture.
+pub(crate) fn look(look: impl FnOnce(&PoolReader<'_>)) {
+    if let Some(capture) = lock().running() {
+        capture.look(look);
+    }
+}
+
+/// Checks the tags of the running capture, and forces them again where the system has reset them.
+/// Returns how often it had.
+pub(crate) fn watch_tags() -> u64 {
+    lock().running().map(Capture::watch_tags).unwrap_or_default()
+}
+
+/// Hooks what was loaded since the hooks went in and no watched `dlopen` has seen. Reads a counter or
+/// the linker's list where nothing was loaded, and waits while a library is being loaded: the agent's
+/// thread calls it four times a second during a recording, holding no lock.
+pub(crate) fn hook_later_libraries() {
+    let registry = lock().registry();
+    refresh(registry);
+}
+
+/// Looks after a capture by hand, on the thread of [`TagWatch`]. A look is left out while the capture
+/// is being started, stopped or dumped.
+fn look_after() {
+    tag_watch::look(|| {
+        if let Ok(mut slot) = slot().try_lock()
+            && let Some(capture) = slot.running()
+        {
+            capture.watch_tags();
+        }
+    });
+    let mut registry = None;
+    tag_watch::look(|| registry = slot().try_lock().ok().and_then(|slot| slot.registry()));
+    refresh(registry);
+}
+
+/// Hooks what was loaded since `registry`'s hooks went in. Called without any lock: it waits where
+/// the program is loading a library.
+fn refresh(registry: Option<Arc<Registry>>) {
+    // A registry that was uninstalled meanwhile finds nothing to do.
+    let trouble = registry.and_then(|registry| registry.refresh().err());
+    if let Some(trouble) = trouble
+        && let Some(capture) = &mut lock().capture
+    {
+        capture.note_hook_trouble(trouble.to_string());
+    }
+}
+
+/// Reports on the running or last capture.
+pub(crate) fn inspect() -> Inspection {
+    let mut slot = lock();
+    let Slot { capture, hooks, ended, .. } = &mut *slot;
+    let Some(capture) = capture else {
+        let mut health = match ended {
+            Some((health, tags)) => health.with_tags(tags),
+            None => Health::of_this_process(),
+        };
+        if let Some(hooks) = hooks {
+            hooks.report_to(&mut health);
+        }
+        health.recovered = recover::outcomes();
+        return Inspection {
+            has_capture: false,
+            recording: false,
+            ended_early: Vec::new(),
+            health,
+            summary: Summary::default(),
+        };
+    };
+    let mut health = capture.health();
+    health.recovered = recover::outcomes();
+    let recording = section::is_recording();
+    let is_clone = capture.is_running() && session::is_another_process();
+    let reasons = [
+        (clock::was_forbidden(), "prctl PR_SET_TSC forbade the clock"),
+        (thread_name::is_strict(), "prctl PR_SET_SECCOMP, strict mode"),
+        (is_clone, CLONED),
+    ];
+    let ended = reasons.into_iter().filter(|(has_ended, _)| *has_ended);
+    let ended_early: Vec<_> =
+        ended.map(|(_, reason)| format!("recording ended: {reason}")).collect();
+    health.not_hooked.extend_from_slice(&ended_early);
+    if capture.is_running() && !is_clone {
+        capture.place_losses();
+    }
+    let summary = capture.summary();
+    Inspection { has_capture: true, recording, ended_early, health, summary }
+}
+
+/// At the exit of a preloaded process: notes thread names, and writes the trace if one was asked for.
+pub(crate) fn process_exits() -> Result<(), Error> {
+    if session::is_another_process() {
+        return Ok(());
+    }
+    let mut slot = lock();
+    match slot.running().filter(|capture| capture.owner() == Owner::Manual) {
+        Some(capture) => capture.exit(),
+        None => Ok(()),
+    }
+}
+
+/// In a forked child: a capture by hand goes on in a file of the child's own, or stops. The
+/// controller's captures are the parent's.
+pub(crate) fn reset_after_fork() {
+    IS_CONTROLLED.store(false, Ordering::Relaxed);
+    let mut slot = match slot().try_lock() {
+        Ok(slot) => slot,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        // Another thread was starting or stopping a capture when this one forked: stay off.
+        Err(TryLockError::WouldBlock) => {
+            SLOT.fetch_add(1, Ordering::Relaxed);
+            return tag_words::give_words_back();
+        }
+    };
+    std::mem::forget(slot.watch.take());
+    if let Some(capture) = slot.capture.as_mut() {
+        capture.continue_in_child();
+    }
+}
+
+impl Slot {
+    const fn empty() -> Self {
+        Self { capture: None, watch: None, hooks: None, ended: None }
+    }
+
+    fn running(&mut self) -> Option<&mut Capture> {
+        self.capture.as_mut().filter(|capture| capture.is_running())
+    }
+
+    fn is_running(&self) -> bool {
+        self.capture.as_ref().is_some_and(Capture::is_running)
+    }
+
+    /// Frees the stopped capture.
+    fn close_capture(&mut self) {
+        if let Some(capture) = self.capture.take() {
+            let owner = capture.owner();
+            let ended = capture.close();
+            if owner == Owner::Controller {
+                self.ended = Some(ended);
+            }
+        }
+    }
+
+    /// The registry of the running capture's hooks, where they are this process's own.
+    fn registry(&self) -> Option<Arc<Registry>> {
+        self.capture.as_ref()?.registry()
+    }
+}
+
+fn slot() -> &'static Mutex<Slot> {
+    // ORDERING: Relaxed; changes only in a forked child, which has one thread then.
+    let index = SLOT.load(Ordering::Relaxed);
+    &SLOTS[index.min(SLOTS.len() - 1)]
+}
+
+fn lock() -> MutexGuard<'static, Slot> {
+    slot().lock().unwrap_or_else(PoisonError::into_inner)
+}
