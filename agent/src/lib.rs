@@ -1,17 +1,20 @@
 //! The agent inside the app: tees atrace records into a recorder, and writes them as ftrace text.
 //!
-//! The journey of a record. A library writes `B|pid|name` to the trace marker; its call of
-//! `write` comes to [`hooks`](self), which recognises it ([`record`], `libcutils`) and gives
-//! it to the [`recorder`], where it lies in its thread's block with the time ([`clock`]). The
+//! The journey of a record. A library writes `B|pid|name` to the trace marker; its call of `write`
+//! reaches the proxy in `hooks`. The proxy recognises the record (`libcutils` knows the descriptor)
+//! and stores it, with the time, in the block that its thread has in [`tracetee_recorder`]. Then the
 //! write goes on to the kernel or is spared. A dump merges all threads by time, repairs what is
-//! unbalanced and writes [`text`], compressed. `capture` starts and stops all that: it finds
-//! libcutils' variables, hooks `write` everywhere, and forces the [`libcutils::tags`] on.
+//! unbalanced and writes [`text`], compressed.
 //!
-//! Above it, [`controller`] opens and closes captures by remote configuration and by what happens in
-//! the app. `section` is for records of one's own, `task` for those of futures.
+//! `capture` starts and stops that: it finds libcutils' variables, hooks `write` everywhere, and
+//! forces the [`libcutils::tags`] on. Above it, [`controller`] opens and closes captures by remote
+//! configuration and by what happens in the app. `section` is your own instrumentation, `task` that
+//! of futures. [`recover`] reads what a killed process left behind.
 //!
-//! Ways in: this Rust API, the C API (`include/tracetee.h`), and `LD_PRELOAD` with a
-//! configuration file ([`ffi::preload`]). [`recover`] reads what a killed process left behind.
+//! The ways in: this Rust API (`api`), and in [`ffi`] the C API (`include/tracetee.h`), JNI and
+//! `LD_PRELOAD` with a configuration file. Modules import downward only: `ffi`, `api`, `fork`,
+//! `controller`, `capture`, then `hooks` and `libcutils`, then the recorder and the text
+//! (`tests/imports` fails otherwise).
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 compile_error!("tracetee runs on Android and Linux");
