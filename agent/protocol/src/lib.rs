@@ -6,12 +6,29 @@
 
 #![forbid(unsafe_code)]
 
+pub mod capture_meta;
+mod control_report;
 pub mod control_socket;
+pub mod health;
 pub mod http;
 pub mod json;
+pub mod loss_report;
 pub mod notes;
 pub mod record;
 pub mod schema;
+mod summary;
+pub mod ticket;
+pub mod upload_status;
+
+pub use capture_meta::CaptureMeta;
+pub use control_report::{
+    CaptureReport, ConfigReport, ControlReport, LostReport, OverheadReport, SpentReport,
+    WindowReport,
+};
+pub use health::{Health, HealthReport};
+pub use loss_report::LossReport;
+pub use summary::{Summary, ThreadSummary};
+pub use upload_status::UploadStatus;
 
 /// The version of everything that this crate describes. Raised when a reader of the previous version
 /// would misread a document of the new one; a field that may be missing needs no new version.

@@ -49,6 +49,7 @@
 
 mod limits;
 mod macros;
+mod maps;
 mod types;
 
 #[cfg(test)]
@@ -56,6 +57,7 @@ mod tests;
 
 pub use limits::{Path, Ranged, check_count, check_with};
 pub use macros::{choice_of, read_fields, read_word, word};
+pub use maps::Key;
 
 use crate::json::{Error, Limits, Tree, Value, Writer};
 use crate::schema::Schema;

@@ -1,0 +1,225 @@
+//! Metadata of a capture: what its header says, what goes with its upload, what lies beside it in a store.
+//!
+//! The agent writes it as a comment at the start of the text, the uploader adds what the spool knows
+//! and sends it in [`crate::http::META`], the collector stores it, and analyses read it. Every field
+//! may be missing. Members that are no field (`device` of `tracetee_install`, other tools' metadata)
+//! are kept as they are.
+
+use crate::json::{Kind, Limits, Tree, Value, Writer};
+use crate::record::{self, to_json};
+use std::collections::BTreeMap;
+
+/// Bounds of metadata: other tools put whole descriptions of machines there.
+const LIMITS: Limits = Limits { bytes: 1 << 20, depth: 64, nodes: 1 << 16 };
+
+macro_rules! capture_meta {
+    ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
+        /// Metadata of a capture.
+        #[derive(Debug, Clone, Default, PartialEq)]
+        pub struct CaptureMeta {
+            $($(#[$doc])* pub $field: Option<$type>,)*
+            /// Other members, each with its JSON.
+            pub other: BTreeMap<String, String>,
+        }
+
+        impl CaptureMeta {
+            /// Takes a member, in place of an earlier one.
+            pub(crate) fn set(&mut self, key: &str, value: Value<'_>) {
+                match key {
+                    // A value of another kind is as good as none.
+                    $(stringify!($field) => self.$field = record::read(value).unwrap_or_default(),)*
+                    _ => {
+                        self.other.insert(key.to_owned(), value.raw().to_owned());
+                    }
+                }
+            }
+
+            /// Takes what `newer` has, in place of what is there.
+            pub fn merge(&mut self, newer: Self) {
+                $(if newer.$field.is_some() {
+                    self.$field = newer.$field;
+                })*
+                self.other.extend(newer.other);
+            }
+
+            /// The members that are there, each with its JSON, in the order of their names.
+            pub(crate) fn members(&self) -> BTreeMap<&str, String> {
+                let mut members: BTreeMap<&str, String> =
+                    self.other.iter().map(|(name, json)| (&**name, json.clone())).collect();
+                $(if let Some(value) = &self.$field {
+                    members.insert(stringify!($field), to_json(value));
+                })*
+                members
+            }
+        }
+    };
+}
+
+capture_meta! {
+    /// Id of the capture, a UUID.
+    id: String,
+    /// Id of the window.
+    window: String,
+    /// Reason for the capture, for people.
+    why: String,
+    /// Other reasons that came while it was recorded.
+    also: Vec<String>,
+    /// What opens the window: `schedule`, `app_start`, `section`, `triggers` or `manual`.
+    opens: String,
+    /// Range that the text was cut to: boot time of its ends, ns.
+    span_ns: (u64, u64),
+    /// Sequence number of the configuration.
+    config_seq: u64,
+    /// Process id.
+    pid: u32,
+    /// Name of the process: an app may have several.
+    process: String,
+    /// How often the system reset the tags during the recording.
+    tag_resets: u64,
+    /// Share of one processor that recording took, percent.
+    overhead_percent: f64,
+    /// Records that were lost.
+    dropped: u64,
+    /// Refresh rate of the display.
+    refresh_hz: f64,
+    /// Name of the screen at the beginning.
+    screen: String,
+    /// Id of the app (`com.example.app`).
+    app: String,
+    /// Version of the app as people read it.
+    version_name: String,
+    /// Version code of the app.
+    version_code: u64,
+    /// Id of the installation, which says nothing about the user.
+    install_id: String,
+    /// Model of the device.
+    model: String,
+    /// Android's API level.
+    api: u64,
+    /// `android` or `linux`.
+    os: String,
+    /// Architecture of the process.
+    arch: String,
+    /// Version of the agent.
+    agent: String,
+    /// Captures of a lower priority go first when the spool is full.
+    priority: u32,
+    /// Unix time at which the capture was made, ms.
+    made_ms: u64,
+    /// True where the process was killed before it ended the capture.
+    recovered: bool,
+    /// Bytes that the capture had before it was cut for its size.
+    cut_from_bytes: u64,
+    /// True where members were left out because a header has little room.
+    shortened: bool,
+}
+
+/// The member that says that others were left out.
+const SHORTENED: &str = "shortened";
+
+impl CaptureMeta {
+    /// Reads metadata; `None` for what is no JSON object, or larger than any metadata.
+    #[must_use]
+    pub fn from_json(text: &[u8]) -> Option<Self> {
+        let tree = Tree::parse(text, LIMITS).ok()?;
+        let root = tree.root();
+        let mut meta = Self::default();
+        root.members().for_each(|(key, value)| meta.set(&key, value));
+        (root.kind() == Kind::Object).then_some(meta)
+    }
+
+    /// Writes the metadata, its members in the order of their names.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        object(&self.members())
+    }
+
+    /// Writes the metadata in at most `max_bytes` of JSON (at least 18): the longest members are left out first,
+    /// and `shortened` says so. The body of the capture has them all the same.
+    #[must_use]
+    pub fn to_short_json(&self, max_bytes: usize) -> String {
+        let mut members = self.members();
+        let mut json = object(&members);
+        while json.len() > max_bytes {
+            let others = members.iter().filter(|(name, _)| **name != SHORTENED);
+            let longest = others.max_by_key(|(_, json)| json.len()).map(|(name, _)| *name);
+            let Some(longest) = longest else { break };
+            members.remove(longest);
+            members.insert(SHORTENED, "true".to_owned());
+            json = object(&members);
+        }
+        json
+    }
+
+    /// True where nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Version of the app as reports call it: its name, else its code.
+    #[must_use]
+    pub fn version(&self) -> Option<String> {
+        let name = self.version_name.clone().filter(|name| !name.is_empty());
+        name.or_else(|| self.version_code.map(|code| code.to_string()))
+    }
+}
+
+fn object(members: &BTreeMap<&str, String>) -> String {
+    let mut out = Writer::new();
+    out.begin_object();
+    for (name, json) in members {
+        out.key(name).raw(json);
+    }
+    out.end_object();
+    out.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_read_as_it_was_written_with_members_of_others() {
+        let text = r#"{"also":["x"],"app":"a","custom":{"n":[1, 2]},"overhead_percent":0.25,"recovered":true,"span_ns":[1,2],"version_code":7}"#;
+        let meta = CaptureMeta::from_json(text.as_bytes()).unwrap();
+        assert_eq!(meta.span_ns, Some((1, 2)));
+        assert_eq!(meta.other["custom"], r#"{"n":[1, 2]}"#);
+        assert_eq!(meta.version().as_deref(), Some("7"));
+        assert_eq!(meta.to_json(), text);
+    }
+
+    #[test]
+    fn what_is_no_metadata_is_none_and_fields_of_another_kind_are_absent() {
+        for wrong in ["", "[]", "1", "{\"app\":", "{} {}"] {
+            assert_eq!(CaptureMeta::from_json(wrong.as_bytes()), None, "{wrong}");
+        }
+        let odd = br#"{"app": 7, "pid": "x", "span_ns": [1], "seq": null, "api": 34}"#;
+        let meta = CaptureMeta::from_json(odd).unwrap();
+        assert_eq!((meta.app, meta.pid, meta.span_ns, meta.api), (None, None, None, Some(34)));
+        let deep = format!("{{\"x\": {}{}}}", "[".repeat(100), "]".repeat(100));
+        assert_eq!(CaptureMeta::from_json(deep.as_bytes()), None, "bounded");
+    }
+
+    #[test]
+    fn newer_members_replace_earlier_ones() {
+        let read = |text: &str| CaptureMeta::from_json(text.as_bytes()).unwrap();
+        let mut meta = read(r#"{"app": "a", "window": "w", "x": 1, "y": 2}"#);
+        meta.merge(read(r#"{"app": "b", "x": 3, "window": null}"#));
+        assert_eq!(meta.to_json(), r#"{"app":"b","window":"w","x":3,"y":2}"#);
+    }
+
+    #[test]
+    fn the_longest_members_are_left_out_first() {
+        let meta = CaptureMeta {
+            app: Some("com.example".to_owned()),
+            why: Some("w".repeat(500)),
+            other: [("more".to_owned(), format!("\"{}\"", "m".repeat(400)))].into(),
+            ..CaptureMeta::default()
+        };
+        assert!(!meta.to_short_json(1_000).contains("shortened"));
+        assert!(meta.to_short_json(600).starts_with(r#"{"app":"com.example","more":"mm"#));
+        assert_eq!(meta.to_short_json(100), r#"{"app":"com.example","shortened":true}"#);
+        assert_eq!(meta.to_short_json(0), r#"{"shortened":true}"#);
+    }
+}

@@ -1,0 +1,112 @@
+//! The part of the health report on the remote configuration: what drives captures in a process, and
+//! why the last one did or did not run.
+
+use crate::record;
+use crate::summary::Summary;
+use crate::upload_status::UploadStatus;
+use std::path::PathBuf;
+
+record! {
+    /// State of the controller.
+    pub struct ControlReport {
+        /// `off`, `armed` (the flight recorder runs), `fired` (its content is about to be kept) or
+        /// `open` (a window is recorded).
+        pub state: String = String::new(),
+        /// Why, for people.
+        pub reason: String = String::new(),
+        /// The configuration in force.
+        pub config: Option<ConfigReport> = None,
+        /// Why the last configuration that was offered is not in force.
+        pub config_refused: Option<String> = None,
+        /// Each window of the configuration.
+        pub windows: Vec<WindowReport> = Vec::new(),
+        /// Why the last window that was due, or requested, was not opened.
+        pub last_refused: Option<String> = None,
+        /// The last capture of this process.
+        pub last_capture: Option<CaptureReport> = None,
+        /// Captures that this process kept.
+        pub captures: u64 = 0,
+        /// Captures that this process lost: no disk, over the day's bytes.
+        pub captures_lost: u64 = 0,
+        /// The last of those.
+        pub last_lost: Option<LostReport> = None; omit(Option::is_none),
+        /// Captures of the app in the last hour and day, and their bytes, all processes together.
+        pub spent: SpentReport = SpentReport::default(),
+        /// Cost of recording.
+        pub overhead: OverheadReport = OverheadReport::default(),
+        /// How often the system has reset the tags during a recording.
+        pub tag_resets: u64 = 0,
+        /// State of uploads.
+        pub upload: UploadStatus = UploadStatus::default(),
+        /// How often a client of the control socket could not be accepted, for want of a descriptor.
+        pub socket_refused: u64 = 0,
+        /// The last thing that went wrong in the agent's own directory.
+        pub trouble: Option<String> = None,
+    }
+
+    /// The configuration in force.
+    #[derive(Eq)]
+    pub struct ConfigReport {
+        /// Sequence number.
+        pub seq: u64 = 0,
+        /// When it expires, Unix time.
+        pub not_after: Option<u64> = None,
+        /// Fields of it that this agent does not know.
+        pub warnings: Vec<String> = Vec::new(),
+    }
+
+    /// One window.
+    #[derive(Eq)]
+    pub struct WindowReport {
+        /// Id of the window.
+        pub id: String = String::new(),
+        /// State of the window, or why it does not open.
+        pub status: String = String::new(),
+    }
+
+    /// One capture.
+    #[derive(Eq)]
+    pub struct CaptureReport {
+        /// Id of the window.
+        pub window: String = String::new(),
+        /// Reason for the capture.
+        pub why: String = String::new(),
+        /// The trace; `None` when it was not kept.
+        pub path: Option<PathBuf> = None,
+        /// Why it was not kept.
+        pub error: Option<String> = None,
+        /// What the trace contains, and what it lacks.
+        pub summary: Summary = Summary::default(),
+    }
+
+    /// A capture that was lost.
+    #[derive(Eq)]
+    pub struct LostReport {
+        /// Id of the window.
+        pub window: String = String::new(),
+        /// Reason for the capture.
+        pub why: String = String::new(),
+        /// Why it was not kept.
+        pub reason: String = String::new(),
+    }
+
+    /// Captures and bytes of the last hour and day.
+    #[derive(Copy, Eq)]
+    pub struct SpentReport {
+        /// Captures begun in the last 60 minutes.
+        pub captures_in_hour: u64 = 0,
+        /// Captures begun in the last 24 hours.
+        pub captures_in_day: u64 = 0,
+        /// Bytes of files written in the last 24 hours.
+        pub bytes_in_day: u64 = 0,
+    }
+
+    /// Cost of recording.
+    #[derive(Copy)]
+    pub struct OverheadReport {
+        /// Cost of one record for the app, formatting included, as measured here, ns.
+        pub ns_per_record: f64 = 0.0,
+        /// Share of one processor that the present recording has taken of late, percent.
+        pub percent: Option<f64> = None,
+    }
+}

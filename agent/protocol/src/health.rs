@@ -1,0 +1,157 @@
+//! The health report: what the agent found in a process, and what it does there.
+//!
+//! The agent writes it (`tracetee_stats`, the control socket, recorder files); `tracetee doctor` and
+//! `tracetee run` read it.
+
+use crate::PROTOCOL_VERSION;
+use crate::control_report::ControlReport;
+use crate::json::Limits;
+use crate::record;
+use crate::record::to_json;
+use crate::summary::Summary;
+use std::path::PathBuf;
+
+record! {
+    /// The health report of a process, and what has been recorded there so far.
+    pub struct HealthReport {
+        /// [`PROTOCOL_VERSION`] of the agent.
+        pub protocol: u32 = PROTOCOL_VERSION,
+        /// The first thing to read: why a capture was lost, why nothing is recorded now. `None` while
+        /// all is well, and for a capture by hand that was stopped.
+        pub headline: Option<String> = None,
+        /// Result of the remote configuration; `None` without `tracetee_install`.
+        pub control: Option<ControlReport> = None,
+        /// True while a capture is recording.
+        pub recording: bool = false,
+        /// What the agent found in the process.
+        pub health: Health = Health::default(),
+        /// What the recorder contains.
+        pub summary: Summary = Summary::default(),
+    }
+}
+
+impl HealthReport {
+    /// Writes the report.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        to_json(self)
+    }
+}
+
+record! {
+    /// What the agent found in a process, for "why is my trace empty?".
+    pub struct Health {
+        /// Version of the agent.
+        pub version: String = String::new(),
+        /// Process id.
+        pub pid: u32 = 0,
+        /// Process id of the parent.
+        pub parent: u32 = 0,
+        /// Path of the program.
+        pub program: String = String::new(),
+        /// Each libcutils.
+        pub atrace: Vec<TagReport> = Vec::new(),
+        /// Why there is no libcutils, with the places searched.
+        pub atrace_missing: Option<String> = None,
+        /// How often the system reset the tags during this capture because a trace of its own began
+        /// or ended; the agent forced them again.
+        pub tag_resets: u64 = 0,
+        /// Why the tags are not forced again after the system resets them (a capture by hand without a
+        /// thread for it).
+        pub tags_unwatched: Option<String> = None; omit(Option::is_none),
+        /// Sessions of Perfetto's SDK; `None` where forced tags take nothing from them.
+        pub perfetto: Option<PerfettoReport> = None; omit(Option::is_none),
+        /// Libraries with at least one hooked slot of `write` or `__write_chk`.
+        pub hooked_libraries: u64 = 0,
+        /// Hooked slots of those two functions.
+        pub hooked_slots: u64 = 0,
+        /// Slots of libcutils' own functions that `fast_path` hooked.
+        pub fast_path_slots: u64 = 0,
+        /// Recorder mode (`startup`, `ring`, `endless`, `systrace`).
+        pub recorder_mode: String = String::new(),
+        /// True where records are stamped with the processor's counter, not by a system call.
+        pub counter_clock: bool = false,
+        /// Mode `endless`: the trace that is being streamed.
+        pub streaming_to: Option<PathBuf> = None,
+        /// Result of recovering each file that a killed process left; see `recorder.recover_to`.
+        pub recovered: Vec<String> = Vec::new(),
+        /// Every library that was searched for slots; left out of recorder files.
+        pub libraries: Vec<Library> = Vec::new(); omit(Vec::is_empty),
+        /// Slots and libraries that could not be hooked, with the reason; at most 16.
+        pub not_hooked: Vec<String> = Vec::new(),
+    }
+}
+
+impl Health {
+    /// Reads the part of a report that travels in a recorder file; the default where there is none.
+    #[must_use]
+    pub fn from_json(text: &str) -> Self {
+        record::parse(text.as_bytes(), Limits::DEFAULT).unwrap_or_default()
+    }
+
+    /// Writes the part of a report that travels in a recorder file.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        to_json(self)
+    }
+}
+
+record! {
+    /// A library that was searched for slots of `write` and `__write_chk`.
+    #[derive(Eq)]
+    pub struct Library {
+        /// Path of the library as the linker has it; empty for the main program on glibc.
+        pub path: String = String::new(),
+        /// Hooked slots of the library.
+        pub slots: u64 = 0,
+        /// Why it has none, where it is not that the library calls neither.
+        pub reason: Option<String> = None; omit(Option::is_none),
+    }
+
+    /// One libcutils. Tag words are hexadecimal texts.
+    #[derive(Eq)]
+    pub struct TagReport {
+        /// Where the variables of libcutils were found.
+        pub found_by: String = String::new(),
+        /// The tag word before it was forced.
+        pub tags_before: String = String::new(),
+        /// The word that the agent forced; 0x0 while it forces none.
+        pub tags_forced: String = String::new(),
+        /// The tag word at the time of the report.
+        pub tags_now: String = String::new(),
+        /// Descriptor of the marker in libcutils, −1 where it could not open it.
+        pub marker_fd: i32 = 0,
+    }
+
+    /// Sessions of Perfetto's SDK. Tag words are hexadecimal texts.
+    #[derive(Eq)]
+    pub struct PerfettoReport {
+        /// Tags of the capture that are left to a session of the SDK.
+        pub tags_left: String = String::new(),
+        /// `debug.atrace.prefer_sdk`: tags whose events go to the SDK even where the tag is on.
+        pub prefer_sdk: String = String::new(),
+    }
+
+    /// What was found in a directory of recorder files: all processes of one run.
+    pub struct Recovered {
+        /// All processes together. `file_bytes` is 0 when no record was found: no trace is written
+        /// then.
+        pub summary: Summary = Summary::default(),
+        /// What the agent found in each process.
+        pub processes: Vec<Health> = Vec::new(),
+        /// Processes that did not end their capture themselves.
+        pub unfinished: u64 = 0,
+        /// Files that could not be read, with the reason.
+        pub unreadable: Vec<String> = Vec::new(),
+        /// What the agent could not do in a process that left no recorder file.
+        pub failures: Vec<String> = Vec::new(),
+    }
+}
+
+impl Recovered {
+    /// Writes the findings.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        to_json(self)
+    }
+}
