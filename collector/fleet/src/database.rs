@@ -6,35 +6,27 @@
 
 use crate::error::Error;
 use crate::rows::{Rows, Value};
-use crate::schema::{CAPTURES, Kind, Source, TABLES, Table, VERSION};
-use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, ToSql};
-use std::fmt::Write;
+use crate::schema::{CAPTURES, TABLES, Table, TableRow, VERSION};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction};
 use std::path::Path;
 use std::time::Duration;
+use tables::NUMBER;
+
+mod answer;
+mod tables;
+
+pub use answer::{Answer, Row};
 
 /// How long one waits for the other.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often the log is tried to be emptied, a tenth of a second apart, after each has waited as long.
 const LOG_TRIES: u32 = 10;
-/// The column by which the other tables name a capture inside; the views do not show it.
-const NUMBER: &str = "capture_number";
 
 /// The tables.
 #[derive(Debug)]
 pub struct Database {
     connection: Connection,
-}
-
-impl ToSql for Value {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self {
-            Self::Null => ValueRef::Null,
-            Self::Int(value) => ValueRef::Integer(*value),
-            Self::Real(value) => ValueRef::Real(*value),
-            Self::Text(value) => ValueRef::Text(value.as_bytes()),
-        }))
-    }
 }
 
 impl Database {
@@ -55,7 +47,7 @@ impl Database {
         match database.version()? {
             0 => database.connection.execute_batch(&format!(
                 "BEGIN IMMEDIATE;{}PRAGMA user_version={VERSION};COMMIT;",
-                definitions()
+                tables::definitions()
             ))?,
             VERSION => {}
             found => return Err(Error::Version { path: path.to_owned(), found }),
@@ -90,35 +82,24 @@ impl Database {
         Ok(self.connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
     }
 
-    /// Puts captures and loss reports in, in one transaction. What is there already stays as it is.
+    /// Inserts captures and loss reports in one transaction, and skips those that are already there.
     ///
     /// # Errors
-    /// [`Error::Sqlite`]: nothing of it was put in.
+    /// [`Error::Sqlite`]: nothing of it was inserted.
     pub fn insert(&mut self, all: &[Rows]) -> Result<(), Error> {
         let transaction = self.connection.transaction()?;
         for rows in all {
-            let mut number = Value::Null;
-            if let Some(capture) = rows.for_table(&CAPTURES).first() {
-                let changed = transaction
-                    .prepare_cached(&insertion(&CAPTURES))?
-                    .execute(rusqlite::params_from_iter(capture))?;
-                if changed == 0 {
+            let mut number = None;
+            if let Some(capture) = &rows.capture {
+                if insert(&transaction, None, std::slice::from_ref(capture))? == 0 {
                     continue;
                 }
-                number = Value::Int(transaction.last_insert_rowid());
+                number = Some(transaction.last_insert_rowid());
             }
-            for table in TABLES.iter().filter(|table| table.name != CAPTURES.name) {
-                let mut statement = transaction.prepare_cached(&insertion(table))?;
-                for row in rows.for_table(table) {
-                    let own = row
-                        .iter()
-                        .zip(table.columns)
-                        .filter(|(_, column)| column.source == Source::Own)
-                        .map(|(value, _)| value);
-                    let first = is_of_capture(table).then_some(&number);
-                    statement.execute(rusqlite::params_from_iter(first.into_iter().chain(own)))?;
-                }
-            }
+            insert(&transaction, number, &rows.frames)?;
+            insert(&transaction, number, &rows.frame_slices)?;
+            insert(&transaction, number, &rows.stacks)?;
+            insert(&transaction, None, &rows.losses)?;
         }
         transaction.commit()?;
         Ok(())
@@ -169,10 +150,10 @@ impl Database {
     pub fn delete(&mut self, raw_keys: &[String]) -> Result<(), Error> {
         let transaction = self.connection.transaction()?;
         for key in raw_keys {
-            for table in TABLES.iter().filter(|table| is_of_capture(table)) {
+            for table in TABLES.iter().filter(|table| table.belongs_to_captures()) {
                 let sql = format!(
                     "DELETE FROM {} WHERE {NUMBER} = (SELECT {NUMBER} FROM captures_rows WHERE raw_key = ?)",
-                    rows_of(table)
+                    tables::rows_name(table)
                 );
                 transaction.prepare_cached(&sql)?.execute([key])?;
             }
@@ -305,145 +286,18 @@ impl std::fmt::Debug for Interrupter {
     }
 }
 
-/// What a query answered.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer {
-    /// The columns' names.
-    pub columns: Vec<String>,
-    /// The rows.
-    pub rows: Vec<Vec<Value>>,
-}
-
-impl Answer {
-    /// Each row, whose values are asked for by name.
-    pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
-        self.rows.iter().map(|values| Row { columns: &self.columns, values })
+/// Inserts rows, those of a capture with its number. Returns how many were inserted.
+fn insert<R: TableRow>(
+    transaction: &Transaction<'_>,
+    capture: Option<i64>,
+    rows: &[R],
+) -> Result<usize, Error> {
+    let mut statement = transaction.prepare_cached(&tables::insertion(&R::TABLE))?;
+    let mut inserted = 0;
+    for row in rows {
+        let number = capture.map(Value::Int);
+        inserted += statement
+            .execute(rusqlite::params_from_iter(number.into_iter().chain(row.values())))?;
     }
-}
-
-/// A row of an answer.
-#[derive(Debug, Clone, Copy)]
-pub struct Row<'a> {
-    columns: &'a [String],
-    values: &'a [Value],
-}
-
-impl Row<'_> {
-    fn get(&self, column: &str) -> Option<&Value> {
-        let place = self.columns.iter().position(|of| of == column)?;
-        self.values.get(place)
-    }
-
-    /// Whether the answer has the column.
-    #[must_use]
-    pub fn has(&self, column: &str) -> bool {
-        self.columns.iter().any(|of| of == column)
-    }
-
-    /// A text; empty where there is none.
-    #[must_use]
-    pub fn text(&self, column: &str) -> String {
-        match self.get(column) {
-            Some(Value::Text(text)) => text.clone(),
-            Some(Value::Int(value)) => value.to_string(),
-            _ => String::new(),
-        }
-    }
-
-    /// A count; 0 where there is none.
-    #[must_use]
-    pub fn count(&self, column: &str) -> u64 {
-        match self.get(column) {
-            Some(Value::Int(value)) => u64::try_from(*value).unwrap_or(0),
-            _ => 0,
-        }
-    }
-
-    /// A number, if there is one.
-    #[must_use]
-    pub fn real(&self, column: &str) -> Option<f64> {
-        match self.get(column)? {
-            Value::Real(value) => Some(*value),
-            #[allow(clippy::cast_precision_loss, reason = "for people")]
-            Value::Int(value) => Some(*value as f64),
-            _ => None,
-        }
-    }
-}
-
-fn is_of_capture(table: &Table) -> bool {
-    table.columns.iter().any(|column| column.source == Source::Capture)
-}
-
-fn rows_of(table: &Table) -> String {
-    format!("{}_rows", table.name)
-}
-
-fn insertion(table: &Table) -> String {
-    let mut names: Vec<&str> = table
-        .columns
-        .iter()
-        .filter(|column| column.source == Source::Own)
-        .map(|column| column.name)
-        .collect();
-    if is_of_capture(table) {
-        names.insert(0, NUMBER);
-    }
-    let marks = vec!["?"; names.len()].join(",");
-    format!("INSERT OR IGNORE INTO {} ({}) VALUES ({marks})", rows_of(table), quoted(&names))
-}
-
-fn quoted(names: &[&str]) -> String {
-    names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(",")
-}
-
-/// The tables, and the views that the world sees.
-fn definitions() -> String {
-    let mut sql = String::new();
-    for table in &TABLES {
-        let rows = rows_of(table);
-        let mut columns = Vec::new();
-        if table.name == CAPTURES.name {
-            columns.push(format!("{NUMBER} INTEGER PRIMARY KEY"));
-        } else if is_of_capture(table) {
-            columns.push(format!("{NUMBER} INTEGER NOT NULL"));
-        }
-        for column in table.columns.iter().filter(|column| column.source == Source::Own) {
-            let kind = match column.kind {
-                Kind::Text => "TEXT",
-                Kind::Int => "INTEGER",
-                Kind::Real => "REAL",
-            };
-            let null = if column.nullable { "" } else { " NOT NULL" };
-            columns.push(format!("\"{}\" {kind}{null}", column.name));
-        }
-        let _ = writeln!(sql, "CREATE TABLE {rows} ({});", columns.join(", "));
-        let seen: Vec<String> = table
-            .columns
-            .iter()
-            .map(|column| match column.source {
-                Source::Own => format!("own.\"{0}\" AS \"{0}\"", column.name),
-                Source::Capture => format!("capture.\"{0}\" AS \"{0}\"", column.name),
-            })
-            .collect();
-        let join = if is_of_capture(table) {
-            let _ = writeln!(sql, "CREATE INDEX {rows}_by_capture ON {rows} ({NUMBER});");
-            format!(" JOIN captures_rows AS capture ON capture.{NUMBER} = own.{NUMBER}")
-        } else {
-            String::new()
-        };
-        let _ = writeln!(
-            sql,
-            "CREATE VIEW {} AS SELECT {} FROM {rows} AS own{join};",
-            table.name,
-            seen.join(", ")
-        );
-    }
-    sql.push_str(
-        "CREATE UNIQUE INDEX capture_by_id ON captures_rows (capture_id);\
-         CREATE INDEX capture_by_key ON captures_rows (raw_key);\
-         CREATE INDEX capture_by_device ON captures_rows (device);\
-         CREATE UNIQUE INDEX loss_by_id ON losses_rows (report_id, capture_id, reason);",
-    );
-    sql
+    Ok(inserted)
 }

@@ -20,5 +20,6 @@ pub mod schema;
 pub mod significance;
 pub mod simulate;
 pub mod sql;
+mod table;
 
 pub use error::Error;

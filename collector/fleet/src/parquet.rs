@@ -8,7 +8,7 @@
 use crate::error::Error;
 use crate::object_keys::encode;
 use crate::rows::{Rows, Value};
-use crate::schema::{CAPTURES, Column, Kind, LOSSES, TABLES, Table, VERSION};
+use crate::schema::{CAPTURES, Column, Kind, Source, TABLES, Table, TableRow, VERSION};
 use hmac_sha256::Hash;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
@@ -44,58 +44,88 @@ pub fn directory(table: &Table) -> String {
     format!("tables/v{VERSION}/{}", table.name)
 }
 
-/// The parts of these captures and loss reports, in the order in which they are to be written: captures
+/// Makes the parts of these captures and loss reports, in the order in which they are to be written: captures
 /// last, so that whoever sees a capture's row finds all others.
 ///
 /// # Errors
 /// [`Error::Parquet`].
 pub fn parts(all: &[Rows]) -> Result<Vec<Part>, Error> {
-    let mut groups: BTreeMap<(String, String, String), Vec<&Rows>> = BTreeMap::new();
+    let mut groups: BTreeMap<Partition<'_>, Vec<&Rows>> = BTreeMap::new();
     for rows in all {
-        let (table, row) =
-            match (rows.for_table(&CAPTURES).first(), rows.for_table(&LOSSES).first()) {
-                (Some(row), _) => (&CAPTURES, row),
-                (None, Some(row)) => (&LOSSES, row),
-                (None, None) => continue,
-            };
-        let of = |column| text(table, row, column);
-        groups.entry((of("app"), of("dt"), of("ver"))).or_default().push(rows);
+        let partition = match (&rows.capture, rows.losses.first()) {
+            (Some(row), _) => Partition { app: &row.app, day: &row.dt, ver: &row.ver },
+            (None, Some(row)) => Partition { app: &row.app, day: &row.dt, ver: "" },
+            (None, None) => continue,
+        };
+        groups.entry(partition).or_default().push(rows);
     }
     let mut parts = Vec::new();
-    for ((app, dt, ver), mut group) in groups {
-        group.sort_by_cached_key(|rows| id(rows));
+    for (partition, mut group) in groups {
+        group.sort_by_key(|rows| id(rows));
         group.dedup_by_key(|rows| id(rows));
-        let name = name(&group);
-        for table in TABLES.iter().rev() {
-            let place = table.place("part");
-            let rows: Vec<Vec<Value>> = group
-                .iter()
-                .flat_map(|rows| rows.for_table(table))
-                .map(|row| {
-                    let mut row = row.clone();
-                    if let Some(part) = place.and_then(|place| row.get_mut(place)) {
-                        *part = Value::Text(name.clone());
-                    }
-                    row
-                })
-                .collect();
-            if rows.is_empty() {
-                continue;
-            }
-            let version = if table.place("ver").is_some() {
-                format!("/ver={}", encode(&ver))
-            } else {
-                String::new()
-            };
-            let path = format!(
-                "{}/app={}/dt={dt}{version}/{name}.parquet",
-                directory(table),
-                encode(&app)
-            );
-            parts.push(Part { path, bytes: bytes(table, &rows)? });
-        }
+        let group = Group { name: name(&group), partition, rows: group };
+        parts.extend(group.part(|rows| &rows.losses)?);
+        parts.extend(group.part(|rows| &rows.stacks)?);
+        parts.extend(group.part(|rows| &rows.frame_slices)?);
+        parts.extend(group.part(|rows| &rows.frames)?);
+        parts.extend(group.part(|rows| rows.capture.as_slice())?);
     }
     Ok(parts)
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Partition<'a> {
+    app: &'a str,
+    day: &'a str,
+    ver: &'a str,
+}
+
+/// Captures, or loss reports, whose rows go into the same parts.
+struct Group<'a> {
+    name: String,
+    partition: Partition<'a>,
+    rows: Vec<&'a Rows>,
+}
+
+impl Group<'_> {
+    /// Makes the part of one table; `None` if the group has no rows of it.
+    fn part<R: TableRow>(&self, rows_of: fn(&Rows) -> &[R]) -> Result<Option<Part>, Error> {
+        let table = R::TABLE;
+        let mut all = Vec::new();
+        for rows in &self.rows {
+            let capture = rows.capture.as_ref().map(TableRow::values).unwrap_or_default();
+            for row in rows_of(rows) {
+                all.push(full_row(&table, &capture, row.values(), &self.name));
+            }
+        }
+        if all.is_empty() {
+            return Ok(None);
+        }
+        let Partition { app, day, ver } = self.partition;
+        let version = match table.place("ver") {
+            Some(_) => format!("/ver={}", encode(ver)),
+            None => String::new(),
+        };
+        let directory = directory(&table);
+        let path =
+            format!("{directory}/app={}/dt={day}{version}/{}.parquet", encode(app), self.name);
+        Ok(Some(Part { path, bytes: bytes(&table, &all)? }))
+    }
+}
+
+/// Merges a row's own values with those of its capture, and fills in the part's name.
+fn full_row(table: &Table, capture: &[Value], own: Vec<Value>, part: &str) -> Vec<Value> {
+    let mut own = own.into_iter();
+    let value = |column: &Column| {
+        let value = match column.source {
+            Source::Own => own.next(),
+            Source::Capture => {
+                CAPTURES.place(column.name).and_then(|place| capture.get(place)).cloned()
+            }
+        };
+        if column.name == "part" { Some(Value::Text(part.to_owned())) } else { value }
+    };
+    table.columns.iter().map(value).map(|value| value.unwrap_or(Value::Null)).collect()
 }
 
 /// A file without rows for each table: an engine that finds no file at all does not know the columns.
@@ -110,19 +140,12 @@ pub fn empty() -> Result<Vec<Part>, Error> {
     TABLES.iter().map(of).collect()
 }
 
-fn text(table: &Table, row: &[Value], column: &str) -> String {
-    match table.place(column).and_then(|place| row.get(place)) {
-        Some(Value::Text(text)) => text.clone(),
-        _ => String::new(),
-    }
-}
-
-/// What a capture, or a loss report, is known by.
-fn id(rows: &Rows) -> String {
-    match (rows.for_table(&CAPTURES).first(), rows.for_table(&LOSSES).first()) {
-        (Some(row), _) => text(&CAPTURES, row, "capture_id"),
-        (None, Some(row)) => text(&LOSSES, row, "report_id"),
-        (None, None) => String::new(),
+/// Returns the id of a capture, or of a loss report.
+fn id(rows: &Rows) -> &str {
+    match (&rows.capture, rows.losses.first()) {
+        (Some(row), _) => &row.capture_id,
+        (None, Some(row)) => &row.report_id,
+        (None, None) => "",
     }
 }
 
@@ -221,6 +244,7 @@ fn write_column(
 mod tests {
     use super::*;
     use crate::rows::from_loss_report;
+    use crate::schema::LOSSES;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::RowAccessor;
 

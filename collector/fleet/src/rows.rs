@@ -1,106 +1,68 @@
-//! Rows of the tables, and how an analysed capture becomes them.
+//! Fills the rows of an analyzed capture, or of a loss report.
 
-use crate::schema::Table;
+use crate::schema::{CaptureRow, FrameRow, FrameSliceRow, LossRow, StackRow};
 use serde_json::{Map, Value as Json};
-use tracetee_jank::Analysis;
+use std::sync::Arc;
+use tracetee_jank::{Analysis, Frame, Part, Stack};
 use tracetee_trace::Trace;
 
-/// A value of a row.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Value {
-    /// Empty.
-    Null,
-    /// An integer, or a boolean as 0 and 1.
-    Int(i64),
-    /// A number.
-    Real(f64),
-    /// A text.
-    Text(String),
-}
+pub use crate::table::Value;
 
-impl From<u64> for Value {
-    fn from(value: u64) -> Self {
-        Self::Int(i64::try_from(value).unwrap_or(i64::MAX))
-    }
-}
-
-impl From<bool> for Value {
-    fn from(value: bool) -> Self {
-        Self::Int(value.into())
-    }
-}
-
-impl From<&str> for Value {
-    fn from(value: &str) -> Self {
-        Self::Text(value.to_owned())
-    }
-}
-
-impl<T: Into<Value>> From<Option<T>> for Value {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Self::Null, Into::into)
-    }
-}
-
-impl From<i64> for Value {
-    fn from(value: i64) -> Self {
-        Self::Int(value)
-    }
-}
-
-impl From<f64> for Value {
-    fn from(value: f64) -> Self {
-        Self::Real(value)
-    }
-}
-
-/// The rows of one capture, or of one loss report; those of the tables that it has none of are empty.
+/// The rows of one capture, or of one loss report.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rows {
-    /// In the order of [`crate::schema::TABLES`].
-    pub tables: [Vec<Vec<Value>>; 5],
+    /// The capture's own row; a loss report has none.
+    pub capture: Option<CaptureRow>,
+    /// Its frames.
+    pub frames: Vec<FrameRow>,
+    /// The parts of its janky frames.
+    pub frame_slices: Vec<FrameSliceRow>,
+    /// The stacks of its janky frames.
+    pub stacks: Vec<StackRow>,
+    /// The loss report's rows; a capture has none.
+    pub losses: Vec<LossRow>,
 }
 
 impl Rows {
-    /// Those of a table.
+    /// The number of rows in all tables.
     #[must_use]
-    pub fn for_table(&self, table: &Table) -> &[Vec<Value>] {
-        let place = crate::schema::TABLES.iter().position(|of| of.name == table.name);
-        place.and_then(|place| self.tables.get(place)).map_or(&[], Vec::as_slice)
+    pub fn count(&self) -> usize {
+        let Self { capture, frames, frame_slices, stacks, losses } = self;
+        capture.iter().len() + frames.len() + frame_slices.len() + stacks.len() + losses.len()
     }
 }
 
-/// What is known of a capture besides its text.
+/// Facts about a capture that its text does not contain.
 #[derive(Debug, Clone, Default)]
 pub struct About {
-    /// Its id.
+    /// The capture's id.
     pub capture_id: String,
-    /// Whose it is, as the store says: a token's app is truer than what a device says.
+    /// The app according to the store: the app of a token takes precedence over the device's statement.
     pub app: Option<String>,
-    /// The day of its id, YYYY-MM-DD.
+    /// The day of the capture's id, UTC, YYYY-MM-DD.
     pub day: String,
-    /// The metadata that came with it, over which what it says of itself goes.
+    /// The metadata that was uploaded with the capture; the capture's own header takes precedence.
     pub meta: Map<String, Json>,
-    /// Its bytes in the store.
+    /// The size of the stored capture.
     pub bytes: u64,
-    /// Where it is in the store.
+    /// The key of the stored capture.
     pub raw_key: String,
 }
 
-/// Bytes of a text that a capture or a report says of itself: it stands in each of its rows.
+/// Limit for texts from a capture or a report, which are repeated in each of its rows.
 const MAX_TEXT_BYTES: usize = 256;
 
-/// Losses of a report: as many as a device keeps.
+/// Limit for the losses of a report: as many as a device keeps.
 const MAX_LOSSES: usize = 5_000;
 
 fn cut(text: &str) -> &str {
     text.get(..text.floor_char_boundary(MAX_TEXT_BYTES)).unwrap_or(text)
 }
 
-/// What stands where the app, the device or the version is not known.
+/// Placeholder for an unknown app, device or version.
 pub const UNKNOWN: &str = "unknown";
 
-/// An app's version as reports call it: its name, else its code.
+/// Returns the version as reports name it: the version's name, else its code.
 #[must_use]
 pub fn version_of(meta: &Map<String, Json>) -> String {
     let name = meta.get("version_name").and_then(Json::as_str).filter(|name| !name.is_empty());
@@ -108,8 +70,8 @@ pub fn version_of(meta: &Map<String, Json>) -> String {
     name.map(|name| cut(name).to_owned()).or_else(code).unwrap_or_else(|| UNKNOWN.to_owned())
 }
 
-/// What made a capture be taken, as the agent says it (`opens`). Only what time alone decides is
-/// unbiased: a capture that jank has triggered must not feed rates.
+/// Returns why the capture was taken, by the header's `opens`. Only captures by schedule are unbiased: rates must
+/// not count a capture that jank has triggered.
 fn cohort(meta: &Map<String, Json>) -> &'static str {
     match meta.get("opens").and_then(Json::as_str) {
         Some("schedule") => "time",
@@ -120,166 +82,175 @@ fn cohort(meta: &Map<String, Json>) -> &'static str {
     }
 }
 
-/// The instant that the agent leaves when recording costs too much.
+/// The instant that the agent writes when recording costs too much.
 const OVER_BUDGET: &str = "tracetee: over budget";
+/// The instant that the agent writes into a capture that it recovered after a crash.
+const RECOVERED: &str = "tracetee: recovered";
 
-/// The rows of a capture.
+/// Makes the rows of a capture.
 #[must_use]
 pub fn from_capture(about: &About, trace: &Trace, analysis: &Analysis) -> Rows {
-    let mut meta = about.meta.clone();
-    meta.extend(trace.about.clone());
-    let text =
-        |name: &str| meta.get(name).and_then(Json::as_str).filter(|text| !text.is_empty()).map(cut);
-    let number = |name: &str| meta.get(name).and_then(Json::as_u64);
-    let app = about.app.as_deref().or_else(|| text("app")).unwrap_or(UNKNOWN).to_owned();
-    let (ver, device) = (version_of(&meta), text("install_id").unwrap_or(UNKNOWN).to_owned());
-    let says = |what: &str| {
-        trace.instants.iter().any(|instant| trace.names.text(instant.name).starts_with(what))
-    };
-    let over_budget = says(OVER_BUDGET);
-    let recovered = meta.get("recovered").and_then(Json::as_bool).unwrap_or(false)
-        || says("tracetee: recovered");
-    let cohort = cohort(&meta);
-    let counted = cohort == "time" && !over_budget && !recovered;
-    let totals = &analysis.totals;
-    let (first_ns, last_ns) = trace.span_ns.unwrap_or((0, 0));
-    let made_ms = number("made_ms").or_else(|| trace.realtime.map(|(_, ms)| ms)).unwrap_or(0);
-    let anrs = analysis.long_slices.iter().filter(|long| long.anr).count() as u64;
-    let lost = number("dropped").unwrap_or(0);
-    let head = |counted_too: bool| {
-        let mut head: Vec<Value> = vec![
-            (&*app).into(),
-            (&*about.day).into(),
-            (&*ver).into(),
-            (&*about.capture_id).into(),
-            "".into(),
-            (&*device).into(),
-        ];
-        if counted_too {
-            head.push(counted.into());
-        }
-        head
-    };
-    let capture = [
-        cohort.into(),
-        counted.into(),
-        number("version_code").into(),
-        text("window").unwrap_or_default().into(),
-        text("why").unwrap_or_default().into(),
-        text("model").into(),
-        number("api").into(),
-        made_ms.into(),
-        (last_ns - first_ns).into(),
-        analysis.frame_budget.ns.into(),
-        analysis.frame_budget.source.name().into(),
-        totals.frames.into(),
-        totals.slow.into(),
-        totals.janky.into(),
-        totals.frozen.into(),
-        totals.dropped.into(),
-        totals.jank_ns.into(),
-        totals.frame_ns.into(),
-        analysis.startup_ns.into(),
-        anrs.into(),
-        totals.slow_session_20fps.into(),
-        totals.slow_session_30fps.into(),
-        meta.get("overhead_percent").and_then(Json::as_f64).into(),
-        over_budget.into(),
-        recovered.into(),
-        lost.into(),
-        about.bytes.into(),
-        (&*about.raw_key).into(),
-    ];
-    let mut rows = Rows::default();
-    let [captures, frames, slices, stacks, _] = &mut rows.tables;
-    captures.push(head(false).into_iter().chain(capture).collect());
-    let screen = |of: &Option<std::sync::Arc<str>>| Value::from(of.as_deref().unwrap_or_default());
-    for (number, frame) in (0_u64..).zip(&analysis.frames) {
-        let (cause, key) = match &frame.cause {
-            Some((cause, key)) => (cause.name(), &**key),
-            None => ("", ""),
-        };
-        let own = [
-            number.into(),
-            frame.vsync_id.into(),
-            screen(&frame.screen),
-            frame.start_ns.into(),
-            frame.ui_ns.into(),
-            frame.render_ns.into(),
-            frame.dur_ns.into(),
-            frame.dur_ns.div_ceil(100_000).into(),
-            frame.dropped.into(),
-            frame.level.name().into(),
-            frame.slow.into(),
-            frame.janky.into(),
-            frame.frozen.into(),
-            frame.jank_ns.into(),
-            cause.into(),
-            key.into(),
-        ];
-        frames.push(head(true).into_iter().chain(own).collect());
+    let frame_of = |part: &Part| analysis.frames.get(part.frame);
+    Rows {
+        capture: Some(capture_row(about, trace, analysis)),
+        frames: (0_u64..).zip(&analysis.frames).map(|(n, frame)| frame_row(n, frame)).collect(),
+        frame_slices: analysis
+            .parts
+            .iter()
+            .map(|part| frame_slice_row(part, frame_of(part)))
+            .collect(),
+        stacks: analysis.stacks.iter().map(stack_row).collect(),
+        losses: Vec::new(),
     }
-    for part in &analysis.parts {
-        let of = analysis.frames.get(part.frame);
-        let own = [
-            (part.frame as u64).into(),
-            of.map_or(0, |frame| frame.dur_ns).into(),
-            of.map_or_else(|| "".into(), |frame| screen(&frame.screen)),
-            part.thread.name().into(),
-            part.cause.name().into(),
-            (&*part.key).into(),
-            (&*part.name).into(),
-            part.self_ns.into(),
-            part.count.into(),
-            part.contention.as_ref().map_or("", |contention| &contention.owner).into(),
-        ];
-        slices.push(head(true).into_iter().chain(own).collect());
-    }
-    for stack in &analysis.stacks {
-        let own = [
-            screen(&stack.screen),
-            (&*stack.stack).into(),
-            stack.self_ns.into(),
-            stack.count.into(),
-        ];
-        stacks.push(head(false).into_iter().chain(own).collect());
-    }
-    rows
 }
 
-/// The rows of a loss report (`PUT /v1/losses/ID`).
+fn capture_row(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow {
+    let mut meta = about.meta.clone();
+    meta.extend(trace.about.clone());
+    let text = |name: &str| {
+        let text = meta.get(name).and_then(Json::as_str).filter(|text| !text.is_empty());
+        text.map(|text| cut(text).to_owned())
+    };
+    let number = |name: &str| meta.get(name).and_then(Json::as_u64);
+    let has_instant = |prefix: &str| {
+        trace.instants.iter().any(|instant| trace.names.text(instant.name).starts_with(prefix))
+    };
+    let over_budget = has_instant(OVER_BUDGET);
+    let is_recovered = meta.get("recovered").and_then(Json::as_bool).unwrap_or(false);
+    let recovered = is_recovered || has_instant(RECOVERED);
+    let cohort = cohort(&meta);
+    let totals = &analysis.totals;
+    let (first_ns, last_ns) = trace.span_ns.unwrap_or((0, 0));
+    let realtime_ms = trace.realtime.map(|(_, ms)| ms);
+    CaptureRow {
+        app: about.app.clone().or_else(|| text("app")).unwrap_or_else(|| UNKNOWN.to_owned()),
+        dt: about.day.clone(),
+        ver: version_of(&meta),
+        capture_id: about.capture_id.clone(),
+        part: String::new(),
+        device: text("install_id").unwrap_or_else(|| UNKNOWN.to_owned()),
+        cohort: cohort.to_owned(),
+        counted: cohort == "time" && !over_budget && !recovered,
+        version_code: number("version_code"),
+        window_id: text("window").unwrap_or_default(),
+        why: text("why").unwrap_or_default(),
+        model: text("model"),
+        api: number("api"),
+        made_ms: number("made_ms").or(realtime_ms).unwrap_or(0),
+        span_ns: last_ns - first_ns,
+        period_ns: analysis.frame_budget.ns,
+        period_source: analysis.frame_budget.source.name().to_owned(),
+        frames: totals.frames,
+        slow: totals.slow,
+        janky: totals.janky,
+        frozen: totals.frozen,
+        dropped_vsyncs: totals.dropped,
+        jank_ns: totals.jank_ns,
+        frame_ns: totals.frame_ns,
+        startup_ns: analysis.startup_ns,
+        anrs: analysis.long_slices.iter().filter(|long| long.anr).count() as u64,
+        slow_session_20fps: totals.slow_session_20fps,
+        slow_session_30fps: totals.slow_session_30fps,
+        overhead_percent: meta.get("overhead_percent").and_then(Json::as_f64),
+        over_budget,
+        recovered,
+        lost_records: number("dropped").unwrap_or(0),
+        bytes: about.bytes,
+        raw_key: about.raw_key.clone(),
+    }
+}
+
+fn screen(screen: Option<&Arc<str>>) -> String {
+    screen.map(|screen| screen.as_ref().to_owned()).unwrap_or_default()
+}
+
+fn frame_row(number: u64, frame: &Frame) -> FrameRow {
+    let (cause, cause_key) = match &frame.cause {
+        Some((cause, key)) => (cause.name(), &**key),
+        None => ("", ""),
+    };
+    FrameRow {
+        frame: number,
+        vsync_id: frame.vsync_id,
+        screen: screen(frame.screen.as_ref()),
+        start_ns: frame.start_ns,
+        ui_ns: frame.ui_ns,
+        render_ns: frame.render_ns,
+        dur_ns: frame.dur_ns,
+        dur_100us: frame.dur_ns.div_ceil(100_000),
+        dropped_vsyncs: frame.dropped,
+        level: frame.level.name().to_owned(),
+        slow: frame.slow,
+        janky: frame.janky,
+        frozen: frame.frozen,
+        jank_ns: frame.jank_ns,
+        cause: cause.to_owned(),
+        cause_key: cause_key.to_owned(),
+    }
+}
+
+fn frame_slice_row(part: &Part, frame: Option<&Frame>) -> FrameSliceRow {
+    let owner = part.contention.as_ref().map(|contention| contention.owner.clone());
+    FrameSliceRow {
+        frame: part.frame as u64,
+        frame_ns: frame.map_or(0, |frame| frame.dur_ns),
+        screen: screen(frame.and_then(|frame| frame.screen.as_ref())),
+        thread: part.thread.name().to_owned(),
+        cause: part.cause.name().to_owned(),
+        cause_key: part.key.as_ref().to_owned(),
+        name: part.name.as_ref().to_owned(),
+        self_ns: part.self_ns,
+        slices: part.count,
+        owner: owner.unwrap_or_default(),
+    }
+}
+
+fn stack_row(stack: &Stack) -> StackRow {
+    StackRow {
+        screen: screen(stack.screen.as_ref()),
+        stack: stack.stack.clone(),
+        self_ns: stack.self_ns,
+        slices: stack.count,
+    }
+}
+
+/// Makes the rows of a loss report (`PUT /v1/losses/ID`).
 #[must_use]
 pub fn from_loss_report(report_id: &str, day: &str, app: Option<&str>, report: &Json) -> Rows {
     let text = |of: &Json, name: &str| {
         cut(of.get(name).and_then(Json::as_str).unwrap_or_default()).to_owned()
     };
-    let said = text(report, "app");
-    let app = app.unwrap_or(if said.is_empty() { UNKNOWN } else { &said });
-    let device = text(report, "install_id");
-    let device = if device.is_empty() { UNKNOWN } else { &device };
-    let mut rows = Rows::default();
-    let [.., losses] = &mut rows.tables;
-    let mut push = |id: &str, window: &str, reason: &str, unconfirmed: bool, captures: u64| {
-        losses.push(vec![
-            app.into(),
-            day.into(),
-            "".into(),
-            report_id.into(),
-            device.into(),
-            id.into(),
-            window.into(),
-            reason.into(),
-            unconfirmed.into(),
-            captures.into(),
-        ]);
+    let or_unknown = |text: String| if text.is_empty() { UNKNOWN.to_owned() } else { text };
+    let row = LossRow {
+        app: app.map_or_else(|| or_unknown(text(report, "app")), str::to_owned),
+        dt: day.to_owned(),
+        part: String::new(),
+        report_id: report_id.to_owned(),
+        device: or_unknown(text(report, "install_id")),
+        capture_id: String::new(),
+        window_id: String::new(),
+        reason: String::new(),
+        unconfirmed: false,
+        captures: 1,
     };
-    for lost in report.get("lost").and_then(Json::as_array).into_iter().flatten().take(MAX_LOSSES) {
-        let unconfirmed = lost.get("unconfirmed").and_then(Json::as_bool).unwrap_or(false);
-        push(&text(lost, "id"), &text(lost, "label"), &text(lost, "reason"), unconfirmed, 1);
-    }
+    let lost = report.get("lost").and_then(Json::as_array).into_iter().flatten();
+    let mut losses: Vec<LossRow> = lost
+        .take(MAX_LOSSES)
+        .map(|lost| LossRow {
+            capture_id: text(lost, "id"),
+            window_id: text(lost, "label"),
+            reason: text(lost, "reason"),
+            unconfirmed: lost.get("unconfirmed").and_then(Json::as_bool).unwrap_or(false),
+            ..row.clone()
+        })
+        .collect();
     let older = report.get("by_reason").and_then(|by| by.get("older")).and_then(Json::as_u64);
     if let Some(older) = older {
-        push("", "", "older", false, older);
+        losses.push(LossRow { reason: "older".to_owned(), captures: older, ..row });
     }
-    rows
+    Rows { losses, ..Rows::default() }
 }
+
+#[cfg(test)]
+#[path = "rows_tests.rs"]
+mod tests;

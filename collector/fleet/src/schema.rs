@@ -1,213 +1,224 @@
-//! The five tables: what stands in which column. The same in every engine.
+//! The five tables: one struct each, whose fields are the columns. The same in every engine.
 //!
-//! Each row carries what reports group by (app, version, day, device, cohort), so that a query over
-//! frames needs no join. In Parquet that costs next to nothing (dictionaries); SQLite keeps it once for a
-//! capture ([`Source::Capture`]) and joins by number.
+//! Each row carries the columns that reports group by (app, version, day, device, counted), so that a query over
+//! frames needs no join. In Parquet that costs next to nothing (dictionaries); SQLite stores them once for each
+//! capture ([`Source::Capture`]) and joins by number. `sql/COLUMNS.md` is printed from this file:
+//! `TRACETEE_BLESS=1 cargo test -p tracetee-fleet --lib columns`.
 
-/// The version of the tables. One more when a column changes; older ones are rebuilt.
+pub use crate::table::{Cell, Column, Kind, Source, Table, TableRow};
+
+use crate::table::{Value, shared, tables};
+
+/// The version of the tables: raised by one when a column changes. Older tables are rebuilt.
 pub const VERSION: i64 = 1;
 
-/// What a column holds. Booleans are 0 and 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// UTF-8.
-    Text,
-    /// 64 bits.
-    Int,
-    /// 64 bits.
-    Real,
+tables! {
+    /// One row per capture.
+    CAPTURES = "captures": CaptureRow {
+        /// Package name of the app, or `unknown`.
+        app: String,
+        /// Day of the capture's id, UTC, YYYY-MM-DD.
+        dt: String,
+        /// Name of the app's version; its code if it has no name, or `unknown`.
+        ver: String,
+        /// Id of the capture.
+        capture_id: String,
+        /// Parquet file that contains the row; always empty in SQLite.
+        part: String,
+        /// Install id of the device, or `unknown`.
+        device: String,
+        /// Reason for the capture: `time`, `start`, `section`, `manual` or `trigger`.
+        cohort: String,
+        /// 1 if rates count the capture: taken by schedule, not recovered and not over its overhead budget.
+        counted: bool,
+        /// Code of the app's version.
+        version_code: Option<u64>,
+        /// Id of the window in the remote configuration.
+        window_id: String,
+        /// Event that opened the window.
+        why: String,
+        /// Model of the device.
+        model: Option<String>,
+        /// Android API level of the device.
+        api: Option<u64>,
+        /// Time of the capture, Unix time in ms.
+        made_ms: u64,
+        /// Time from the first event to the last, ns.
+        span_ns: u64,
+        /// Refresh period of the display, ns.
+        period_ns: u64,
+        /// Origin of `period_ns`: `said`, `vsync`, `spacing` or `assumed`.
+        period_source: String,
+        /// Frames.
+        frames: u64,
+        /// Frames longer than one period.
+        slow: u64,
+        /// Frames longer than two periods.
+        janky: u64,
+        /// Frames longer than 700 ms.
+        frozen: u64,
+        /// Missed vsyncs of all frames.
+        dropped_vsyncs: u64,
+        /// Time of all frames beyond one period, ns.
+        jank_ns: u64,
+        /// Duration of all frames, ns.
+        frame_ns: u64,
+        /// Time from `bindApplication` to the end of the first drawn frame, ns.
+        startup_ns: Option<u64>,
+        /// Slices of the main thread of 5 s and more.
+        anrs: u64,
+        /// 1 if more than a quarter of the frames take longer than 50 ms.
+        slow_session_20fps: bool,
+        /// 1 if more than a quarter of the frames take longer than 33.3 ms.
+        slow_session_30fps: bool,
+        /// Share of a processor that recording took, percent.
+        overhead_percent: Option<f64>,
+        /// 1 if the agent ended the recording because it cost too much.
+        over_budget: bool,
+        /// 1 if the capture was recovered after the app died.
+        recovered: bool,
+        /// Records that the agent dropped.
+        lost_records: u64,
+        /// Size of the stored capture, bytes.
+        bytes: u64,
+        /// Key of the stored capture.
+        raw_key: String,
+    }
+
+    /// One row per frame.
+    FRAMES = "frames": FrameRow {
+        shared { app, dt, ver, capture_id, part, device, counted }
+        /// Number of the frame in its capture, from 0.
+        frame: u64,
+        /// Id of the vsync, since Android 12.
+        vsync_id: Option<i64>,
+        /// Screen that was shown, or empty.
+        screen: String,
+        /// Begin of the frame on the main thread, ns of the capture's clock.
+        start_ns: u64,
+        /// Time on the main thread, ns.
+        ui_ns: u64,
+        /// Time on the render thread, ns.
+        render_ns: Option<u64>,
+        /// Time from the begin on the main thread to the end of both threads' work, ns.
+        dur_ns: u64,
+        /// `dur_ns` in tenths of a millisecond, rounded up: the unit of percentiles over a fleet.
+        dur_100us: u64,
+        /// Missed vsyncs.
+        dropped_vsyncs: u64,
+        /// Level by missed vsyncs: `best` (0 to 2), `normal` (3 to 8), `middle` (9 to 23), `high` (24 to 41) or `frozen`.
+        level: String,
+        /// 1 if longer than one period.
+        slow: bool,
+        /// 1 if longer than two periods.
+        janky: bool,
+        /// 1 if longer than 700 ms.
+        frozen: bool,
+        /// Time beyond one period, ns.
+        jank_ns: u64,
+        /// Cause that took most of a janky frame; empty for other frames.
+        cause: String,
+        /// Key of the cause: the slice, lock or method.
+        cause_key: String,
+    }
+
+    /// One row per janky frame, thread, cause and slice name: where the time of the frame went.
+    FRAME_SLICES = "frame_slices": FrameSliceRow {
+        shared { app, dt, ver, capture_id, part, device, counted }
+        /// Number of the frame in its capture.
+        frame: u64,
+        /// Duration of the frame, ns.
+        frame_ns: u64,
+        /// Screen that was shown, or empty.
+        screen: String,
+        /// Thread: `main` or `render`.
+        thread: String,
+        /// Cause to which the time is attributed.
+        cause: String,
+        /// Key of the cause: the slice, lock or method.
+        cause_key: String,
+        /// Innermost slice.
+        name: String,
+        /// Time in which that slice was the innermost one, ns.
+        self_ns: u64,
+        /// Number of slices.
+        slices: u64,
+        /// Thread that held the lock, or empty.
+        owner: String,
+    }
+
+    /// One row per capture, screen and stack: the time of janky frames by stack.
+    STACKS = "stacks": StackRow {
+        shared { app, dt, ver, capture_id, part, device }
+        /// Screen that was shown, or empty.
+        screen: String,
+        /// Names of the slices from the thread inwards, separated by semicolons.
+        stack: String,
+        /// Time in the innermost slice, ns.
+        self_ns: u64,
+        /// Number of slices.
+        slices: u64,
+    }
+
+    /// One row per capture that a device reports as lost, or per number of them.
+    LOSSES = "losses": LossRow {
+        /// Package name of the app, or `unknown`.
+        app: String,
+        /// Day of the report's id, UTC, YYYY-MM-DD.
+        dt: String,
+        /// Parquet file that contains the row; always empty in SQLite.
+        part: String,
+        /// Id of the loss report.
+        report_id: String,
+        /// Install id of the device, or `unknown`.
+        device: String,
+        /// Id of the lost capture; empty if the row stands for several.
+        capture_id: String,
+        /// Id of the window in the remote configuration.
+        window_id: String,
+        /// Reason for the loss.
+        reason: String,
+        /// 1 if the capture may have arrived all the same.
+        unconfirmed: bool,
+        /// Number of captures.
+        captures: u64,
+    }
 }
 
-/// Where a column's value is from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// The table's own.
-    Own,
-    /// That of its capture.
-    Capture,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write;
+    use std::path::Path;
 
-/// A column.
-#[derive(Debug, Clone, Copy)]
-pub struct Column {
-    /// Its name.
-    pub name: &'static str,
-    /// What it holds.
-    pub kind: Kind,
-    /// Whether it may be empty.
-    pub nullable: bool,
-    /// Whose it is.
-    pub source: Source,
-}
+    /// `sql/COLUMNS.md` as it must be.
+    fn columns() -> String {
+        let mut text =
+            "# Tables and columns\n\nPrinted from [`schema.rs`](../src/schema.rs), see there.\n"
+                .to_owned();
+        for table in TABLES {
+            let _ = write!(text, "\n## `{}`\n\n{}\n\n", table.name, table.doc.trim());
+            text.push_str("| column | type | |\n|---|---|---|\n");
+            for column in table.columns {
+                let kind = match column.kind {
+                    Kind::Text => "text",
+                    Kind::Int => "integer",
+                    Kind::Real => "double",
+                };
+                let null = if column.nullable { ", nullable" } else { "" };
+                let _ =
+                    writeln!(text, "| `{}` | {kind}{null} | {} |", column.name, column.doc.trim());
+            }
+        }
+        text
+    }
 
-/// A table.
-#[derive(Debug, Clone, Copy)]
-pub struct Table {
-    /// Its name.
-    pub name: &'static str,
-    /// Its columns, in their order.
-    pub columns: &'static [Column],
-}
-
-const fn own(name: &'static str, kind: Kind) -> Column {
-    Column { name, kind, nullable: false, source: Source::Own }
-}
-
-const fn maybe(name: &'static str, kind: Kind) -> Column {
-    Column { name, kind, nullable: true, source: Source::Own }
-}
-
-const fn of_capture(name: &'static str, kind: Kind) -> Column {
-    Column { name, kind, nullable: false, source: Source::Capture }
-}
-
-use Kind::{Int, Real, Text};
-
-/// One row a capture.
-pub const CAPTURES: Table = Table {
-    name: "captures",
-    columns: &[
-        own("app", Text),
-        // UTC, YYYY-MM-DD, of the capture's id.
-        own("dt", Text),
-        // The version's name, its code where it has none.
-        own("ver", Text),
-        own("capture_id", Text),
-        // The file of the table that the row came in; in SQLite always empty.
-        own("part", Text),
-        own("device", Text),
-        // What made it be captured: time, start, section, manual, trigger.
-        own("cohort", Text),
-        // Whether it counts for rates: by time, whole, and recording cost no more than is allowed.
-        own("counted", Int),
-        maybe("version_code", Int),
-        own("window_id", Text),
-        own("why", Text),
-        maybe("model", Text),
-        maybe("api", Int),
-        own("made_ms", Int),
-        own("span_ns", Int),
-        own("period_ns", Int),
-        own("period_source", Text),
-        own("frames", Int),
-        own("slow", Int),
-        own("janky", Int),
-        own("frozen", Int),
-        own("dropped_vsyncs", Int),
-        own("jank_ns", Int),
-        own("frame_ns", Int),
-        maybe("startup_ns", Int),
-        own("anrs", Int),
-        own("slow_session_20fps", Int),
-        own("slow_session_30fps", Int),
-        maybe("overhead_percent", Real),
-        own("over_budget", Int),
-        own("recovered", Int),
-        own("lost_records", Int),
-        own("bytes", Int),
-        own("raw_key", Text),
-    ],
-};
-
-/// One row a frame.
-pub const FRAMES: Table = Table {
-    name: "frames",
-    columns: &[
-        of_capture("app", Text),
-        of_capture("dt", Text),
-        of_capture("ver", Text),
-        of_capture("capture_id", Text),
-        of_capture("part", Text),
-        of_capture("device", Text),
-        of_capture("counted", Int),
-        own("frame", Int),
-        maybe("vsync_id", Int),
-        own("screen", Text),
-        own("start_ns", Int),
-        own("ui_ns", Int),
-        maybe("render_ns", Int),
-        own("dur_ns", Int),
-        // Rounded up: percentiles over a fleet count these.
-        own("dur_100us", Int),
-        own("dropped_vsyncs", Int),
-        own("level", Text),
-        own("slow", Int),
-        own("janky", Int),
-        own("frozen", Int),
-        own("jank_ns", Int),
-        // Of a janky frame; else empty.
-        own("cause", Text),
-        own("cause_key", Text),
-    ],
-};
-
-/// Where the time of janky frames went: one row a frame, thread, cause and name.
-pub const FRAME_SLICES: Table = Table {
-    name: "frame_slices",
-    columns: &[
-        of_capture("app", Text),
-        of_capture("dt", Text),
-        of_capture("ver", Text),
-        of_capture("capture_id", Text),
-        of_capture("part", Text),
-        of_capture("device", Text),
-        of_capture("counted", Int),
-        own("frame", Int),
-        // How long the frame took.
-        own("frame_ns", Int),
-        own("screen", Text),
-        own("thread", Text),
-        own("cause", Text),
-        own("cause_key", Text),
-        own("name", Text),
-        own("self_ns", Int),
-        own("slices", Int),
-        // Who held the lock.
-        own("owner", Text),
-    ],
-};
-
-/// The same by stack: one row a capture, screen and stack.
-pub const STACKS: Table = Table {
-    name: "stacks",
-    columns: &[
-        of_capture("app", Text),
-        of_capture("dt", Text),
-        of_capture("ver", Text),
-        of_capture("capture_id", Text),
-        of_capture("part", Text),
-        of_capture("device", Text),
-        own("screen", Text),
-        own("stack", Text),
-        own("self_ns", Int),
-        own("slices", Int),
-    ],
-};
-
-/// Captures that devices say they lost: one row a capture, or a number of them.
-pub const LOSSES: Table = Table {
-    name: "losses",
-    columns: &[
-        own("app", Text),
-        own("dt", Text),
-        own("part", Text),
-        own("report_id", Text),
-        own("device", Text),
-        own("capture_id", Text),
-        own("window_id", Text),
-        own("reason", Text),
-        own("unconfirmed", Int),
-        own("captures", Int),
-    ],
-};
-
-/// All of them.
-pub const TABLES: [Table; 5] = [CAPTURES, FRAMES, FRAME_SLICES, STACKS, LOSSES];
-
-impl Table {
-    /// The place of a column.
-    #[must_use]
-    pub fn place(&self, column: &str) -> Option<usize> {
-        self.columns.iter().position(|of| of.name == column)
+    #[test]
+    fn the_page_of_columns_is_the_schema() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/COLUMNS.md");
+        if std::env::var_os("TRACETEE_BLESS").is_some() {
+            std::fs::write(&path, columns()).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap(), columns());
     }
 }

@@ -19,6 +19,9 @@ const VSYNC_US: u64 = 16_667;
 /// What the analyser takes a frame's budget to be.
 const PERIOD_NS: u64 = 16_666_667;
 
+/// Time that a slow frame takes more than others, which take 2.2 to 4.5 ms: in all one to two periods.
+const SLOW_US: std::ops::Range<u64> = 15_000..28_000;
+
 /// What is planted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,6 +36,9 @@ pub struct Plan {
     pub causes: Vec<PlannedCause>,
     /// Frames of a capture.
     pub frames: u64,
+    /// Frames in ten thousand that have no cause and take between one and two periods: slow, but not janky.
+    #[serde(default)]
+    pub slow_in_10000: u64,
     /// Of so many devices in a hundred jank has triggered a capture besides.
     pub triggered_percent: u64,
     /// The captures are of so many days, from this Unix time on.
@@ -114,6 +120,7 @@ impl Default for Plan {
                 cause("Feed.bind", "section", 250, 100, &["Feed"], &["2.1"]),
             ],
             frames: 120,
+            slow_in_10000: 400,
             triggered_percent: 10,
             days: 7,
             from_s: 1_790_000_000,
@@ -235,6 +242,9 @@ impl Plan {
         if self.causes.iter().any(is_long) {
             return Some("causes: ms is over 100,000, or in_10000 over 10,000");
         }
+        if self.slow_in_10000 > 10_000 {
+            return Some("slow_in_10000: over 10,000");
+        }
         None
     }
 
@@ -312,7 +322,10 @@ impl Plan {
                 is_here && rng.u64(0..10_000) < cause.in_10000
             });
             let cause_us = planted.map_or(0, |cause| cause.ms * 500 + rng.u64(0..=cause.ms * 1000));
-            let end = text.frame(rng, at, frame, planted.map(|cause| (&*cause.slice, cause_us)));
+            let is_slow = planted.is_none() && rng.u64(0..10_000) < self.slow_in_10000;
+            let slow_us = if is_slow { rng.u64(SLOW_US) } else { 0 };
+            let planted_slice = planted.map(|cause| (&*cause.slice, cause_us));
+            let end = text.frame(rng, at, frame, planted_slice, slow_us);
             let dur_ns = (end - at) * 1000;
             let is_janky = dur_ns > 2 * PERIOD_NS;
             if is_counted {
@@ -369,7 +382,14 @@ impl Text {
     }
 
     /// A frame that begins at a time. Gives when it ends.
-    fn frame(&mut self, rng: &mut Rng, from: u64, vsync: u64, planted: Option<(&str, u64)>) -> u64 {
+    fn frame(
+        &mut self,
+        rng: &mut Rng,
+        from: u64,
+        vsync: u64,
+        planted: Option<(&str, u64)>,
+        slow_us: u64,
+    ) -> u64 {
         let mut at = from;
         self.main(at, &format!("B|4000|Choreographer#doFrame {vsync}"));
         for (name, least) in [("input", 60), ("animation", 300)] {
@@ -378,6 +398,7 @@ impl Text {
             self.main(at, "E|4000");
         }
         self.main(at, "B|4000|traversal");
+        at += slow_us;
         if let Some((slice, us)) = planted {
             self.main(at, &format!("B|4000|{slice}"));
             at += us;

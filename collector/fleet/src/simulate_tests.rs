@@ -69,6 +69,7 @@ fn the_report_says_what_was_planted_in_its_order_to_the_last_nanosecond() {
         };
         assert_eq!(found, *expected, "{}", version.ver);
         assert_eq!(version.devices, expected.devices.len() as u64);
+        assert!(expected.slow > expected.janky && expected.janky > expected.frozen, "{expected:?}");
     }
 
     // The planted causes first, by devices times time.

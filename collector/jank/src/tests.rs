@@ -127,7 +127,7 @@ fn the_period_is_the_one_that_is_said_else_the_vsyncs_else_the_spacing() {
         .map(|n| ((MAIN), n * 8_333, if n % 2 == 0 { "C VSYNC-app|1" } else { "C VSYNC-app|0" }));
     let period = |about: &str, lines: Vec<_>| {
         let analysis = analyze(&trace(about, &lines), &Options::default()).unwrap();
-        (analysis.budget.ns, analysis.frame_budget.source)
+        (analysis.frame_budget.ns, analysis.frame_budget.source)
     };
     let of_90_hz: Vec<_> = frames(11_100).collect();
     assert_eq!(period("{}", of_90_hz.clone()), (11_111_111, BudgetSource::Spacing));

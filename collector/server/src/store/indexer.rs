@@ -86,10 +86,6 @@ impl Shared {
     }
 }
 
-fn count_of(rows: &Rows) -> usize {
-    rows.tables.iter().map(Vec::len).sum()
-}
-
 /// Processor time of this thread.
 fn thread_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -287,7 +283,7 @@ fn analyse(root: &Path, work: Work, rows: &Sender<Rows>, shared: &Shared, attemp
     });
     match made {
         Ok(Some(made)) => {
-            shared.make_room(count_of(&made));
+            shared.make_room(made.count());
             if rows.send(made).is_ok() {
                 return;
             }
@@ -347,7 +343,7 @@ impl Writer {
                 tracing::error!("cannot write the tables: {error}; run `tracetee rebuild`");
                 self.shared.missed.store(true, Ordering::Relaxed);
             }
-            self.shared.give_room(batch.iter().map(count_of).sum());
+            self.shared.give_room(batch.iter().map(Rows::count).sum());
             let count = batch.len() as u64;
             self.shared.analysed.fetch_add(count, Ordering::Relaxed);
             self.shared.waiting.fetch_sub(count, Ordering::Relaxed);
