@@ -1,4 +1,4 @@
--- By app and version: what there is, and what of it counts for rates.
+-- Captures by app and version, and how many of them count for rates.
 SELECT
   c.app AS app,
   c.ver AS ver,

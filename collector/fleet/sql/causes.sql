@@ -1,5 +1,6 @@
--- By app: what takes the time of janky frames, ranked by
--- devices x time. p50, p90 and p99 are of its time in a frame (nearest rank).
+-- Rendered from templates/causes.sql.
+-- Causes of jank by app, ranked by devices times time. p50, p90 and p99: the cause's time in a frame,
+-- nearest rank.
 WITH of_frames AS (
   SELECT
     s.app AS app,

@@ -1,5 +1,6 @@
--- By app and version: what takes the time of janky frames, ranked by
--- devices x time. p50, p90 and p99 are of its time in a frame (nearest rank).
+-- Rendered from templates/causes.sql.
+-- Causes of jank by app and version, ranked by devices times time. p50, p90 and p99: the cause's time in a frame,
+-- nearest rank.
 WITH of_frames AS (
   SELECT
     s.app AS app,
@@ -18,7 +19,8 @@ WITH of_frames AS (
 ),
 placed AS (
   SELECT
-    app, ver,
+    app,
+    ver,
     cause,
     cause_key,
     device,
@@ -29,7 +31,8 @@ placed AS (
   FROM of_frames
 )
 SELECT
-  app, ver,
+  app,
+  ver,
   cause,
   cause_key,
   COUNT(DISTINCT device) AS devices,

@@ -1,7 +1,7 @@
--- By version, what a test of significance needs: a device is one observation, its milliseconds of jank
--- (or of a cause, in janky frames of which it took a tenth or more: what every frame does is no cause) in a
--- thousand frames. Of captures that count for rates alone. A device
--- that has no time of a cause is an observation of 0 that stands in no row of it: `devices` has them all.
+-- Samples for a test of significance, by version: total jank, and each cause. One device is one observation: its
+-- milliseconds of jank (or of the cause) per thousand frames. A cause counts in janky frames of which it took a
+-- tenth or more; work that every frame does is no cause. Only captures that count for rates (`counted`). A device
+-- without time of a cause is an observation of 0 and has no row of it: `devices` counts all devices.
 WITH of_devices AS (
   SELECT
     f.app AS app,

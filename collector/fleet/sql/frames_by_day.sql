@@ -1,4 +1,5 @@
--- By app, day and version: how smooth it is. Of captures that count for rates alone.
+-- Rendered from templates/frames.sql.
+-- Smoothness by app, day and version. Only captures that count for rates (`counted`).
 SELECT
   f.app AS app,
   f.dt AS dt,

@@ -1,4 +1,5 @@
--- By app, screen and version: how smooth it is. Of captures that count for rates alone.
+-- Rendered from templates/frames.sql.
+-- Smoothness by app, screen and version. Only captures that count for rates (`counted`).
 SELECT
   f.app AS app,
   f.screen AS screen,

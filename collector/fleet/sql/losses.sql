@@ -1,4 +1,4 @@
--- What devices say they could not send, and why. Unconfirmed: it may have arrived all the same.
+-- Captures that devices report as lost, by reason and window. Unconfirmed: the capture may have arrived.
 SELECT
   l.app AS app,
   l.reason AS reason,

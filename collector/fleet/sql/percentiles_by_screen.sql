@@ -1,5 +1,6 @@
--- By app, screen and version: half, nine tenths and 99 of 100 frames take no longer (nearest rank, in
--- tenths of a millisecond). Of captures that count for rates alone.
+-- Rendered from templates/percentiles.sql.
+-- Percentiles of frame durations by app, screen and version, nearest rank, in tenths of a millisecond. Only captures that
+-- count for rates (`counted`).
 WITH steps AS (
   SELECT
     f.app AS app,
@@ -16,7 +17,9 @@ WITH steps AS (
 ),
 running AS (
   SELECT
-    app, screen, ver,
+    app,
+    screen,
+    ver,
     dur_100us,
     SUM(frames) OVER (PARTITION BY app, screen, ver ORDER BY dur_100us) AS so_far,
     SUM(frames) OVER (PARTITION BY app, screen, ver) AS total

@@ -1,5 +1,6 @@
--- By app and version: half, nine tenths and 99 of 100 frames take no longer (nearest rank, in
--- tenths of a millisecond). Of captures that count for rates alone.
+-- Rendered from templates/percentiles.sql.
+-- Percentiles of frame durations by app and version, nearest rank, in tenths of a millisecond. Only captures that
+-- count for rates (`counted`).
 WITH steps AS (
   SELECT
     f.app AS app,
@@ -15,7 +16,8 @@ WITH steps AS (
 ),
 running AS (
   SELECT
-    app, ver,
+    app,
+    ver,
     dur_100us,
     SUM(frames) OVER (PARTITION BY app, ver ORDER BY dur_100us) AS so_far,
     SUM(frames) OVER (PARTITION BY app, ver) AS total

@@ -1,4 +1,4 @@
--- Where the time of janky frames went, by stack: what flame graphs are drawn of.
+-- Time of janky frames by stack: the input of flame graphs.
 SELECT
   s.app AS app,
   s.stack AS stack,

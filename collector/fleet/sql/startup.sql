@@ -1,4 +1,4 @@
--- By app and version: how long the app takes to its first drawn frame (nearest rank).
+-- Time from the start of the app to its first drawn frame, by app and version, nearest rank.
 WITH placed AS (
   SELECT
     c.app AS app,

@@ -1,5 +1,5 @@
--- The relations, of what lies in files (`stored_captures` and its kin, which the dialect makes). A capture
--- that several converters made rows of is in several parts: the first by name counts, for all tables.
+-- Views over Parquet files. The engine's own views `stored_captures`, `stored_frames` … must exist. If several
+-- converters made rows of the same capture, the part that is first by name counts, in all tables.
 CREATE TEMPORARY VIEW kept AS
   SELECT capture_id, MIN(part) AS part FROM stored_captures GROUP BY capture_id;
 CREATE TEMPORARY VIEW captures AS
