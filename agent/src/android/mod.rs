@@ -1,5 +1,6 @@
-//! What the agent asks of the Android system it runs on: properties, the loader, Perfetto.
+//! The Android system that the agent runs on: properties, quirks of releases, the loader, Perfetto.
 
 pub(crate) mod perfetto;
 pub(crate) mod pinned;
 pub(crate) mod properties;
+pub(crate) mod quirks;

@@ -9,7 +9,8 @@
 //!
 //! Called under the capture's lock. Loads nothing.
 
-use crate::android::properties;
+use super::properties;
+use super::quirks::PERFETTO_PREFERS_ATRACE;
 use tracetee_hooks::atrace::find_symbol;
 
 const LIBRARY: &str = "libtracing_perfetto.so";
@@ -33,8 +34,6 @@ const TO_CATEGORY: &str = mangled!("_ZN16tracing_perfetto8internal18toPerfettoCa
 /// or the tag is on.
 const IS_TAG_ENABLED: &str = mangled!("_ZN16tracing_perfetto12isTagEnabledE");
 
-/// The release whose library prefers atrace, if the library does not show it.
-const FIRST_API: u32 = 36;
 /// The categories that every version of the library knows are those of these tags. (An early one
 /// follows a null pointer when it is asked about others.)
 const KNOWN: u64 = (1 << 28) - 1;
@@ -63,8 +62,8 @@ pub struct PerfettoReport {
 impl Perfetto {
     /// Finds the library's functions; `None` where it is not loaded, or prefers the SDK.
     pub(crate) fn find() -> Option<Self> {
-        let prefers_atrace = find_symbol(PREFERS_ATRACE, LIBRARY).is_some()
-            || properties::api_level().is_some_and(|api| api >= FIRST_API);
+        let prefers_atrace =
+            find_symbol(PREFERS_ATRACE, LIBRARY).is_some() || PERFETTO_PREFERS_ATRACE.applies();
         if !prefers_atrace {
             return None;
         }

@@ -5,6 +5,7 @@
 //! is written. While records are wanted by the kernel too, or nothing is recorded, they call the
 //! real function, whose `write` is teed as ever. What a caller got inlined does not pass here.
 
+use crate::android::quirks::{TRACK_END_HAS_NAME, TRACK_END_HAS_NO_NAME};
 use crate::hooks::write::{CHAIN, proxies};
 use crate::libcutils::tag_words;
 use libc::c_char;
@@ -45,12 +46,11 @@ macro_rules! fast_paths {
         /// The symbols, in an order that does not change.
         pub(crate) fn hooks() -> Vec<Hook> {
             let mut hooks = vec![$(Hook { symbol: $symbol, proxies: &$module::PROXIES }),*];
-            // Its arguments changed with API 34; where the release is not known it is left alone.
-            match crate::android::properties::api_level() {
-                Some(33) => hooks.retain(|hook| !std::ptr::eq(hook.proxies, &track_end::PROXIES)),
-                Some(34..) => hooks.retain(|hook| !std::ptr::eq(hook.proxies, &track_end_33::PROXIES)),
-                _ => hooks.retain(|hook| hook.symbol != "atrace_async_for_track_end_body"),
-            }
+            // Of the two proxies of one symbol, the one whose arguments this release passes; neither
+            // where the release is unknown.
+            let (has_name, has_none) = (TRACK_END_HAS_NAME.applies(), TRACK_END_HAS_NO_NAME.applies());
+            hooks.retain(|hook| has_none || !std::ptr::eq(hook.proxies, &track_end::PROXIES));
+            hooks.retain(|hook| has_name || !std::ptr::eq(hook.proxies, &track_end_33::PROXIES));
             hooks
         }
     };

@@ -6,7 +6,7 @@
 
 mod env;
 
-use crate::android::properties;
+use crate::android::quirks::JAVA_CACHES_TAGS;
 use crate::controller::{self, Install, process_signals};
 use crate::libcutils::tags;
 use crate::{Config, Error, api, section};
@@ -351,10 +351,9 @@ fn hand(env: Env, sender: jobject, request: &Request<'_>) -> Result<Response, Fa
 
 // ---- Java's copy of the tags ----
 
-/// Up to API 29 `android.os.Trace` keeps the tags in a field of its own: it gets the value that libcutils'
-/// word has now. Where there is no such field, nothing is lost.
+/// Gives the field of `android.os.Trace` that caches the tags the value that libcutils' word has now.
 fn refresh_java_tags(tags: u64) {
-    if properties::api_level().is_none_or(|api| api >= 30) {
+    if !JAVA_CACHES_TAGS.applies() {
         return;
     }
     let _ = caught(|| {
