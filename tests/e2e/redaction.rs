@@ -52,7 +52,7 @@ fn rules_drop_a_section_with_its_end_and_hash_the_same_to_the_same() {
             {"pattern": "[a-z]+@[a-z.]+", "action": "hash"},
         ]},
     }));
-    device.run("begin outer begin {secret plan} section inside 1 end end section {user a@b.c} 1 section {user d@e.f} 1 section {user a@b.c} 1 instant {secret instant} sleep 2500");
+    device.run("begin outer begin {secret plan} section inside 1 end end section {user a@b.c} 1 section {user d@e.f} 1 section {user a@b.c} 1 instant {secret instant} await \"captures\":1");
     let capture = device.capture();
     let names: Vec<_> = sections(&capture, "script").into_iter().map(|(name, ..)| name).collect();
     assert_eq!(names[..2], ["inside", "outer"]);

@@ -117,7 +117,7 @@ fn after_a_window_the_health_report_has_the_tags_that_the_system_has() {
     let device = Device::new(34);
     device.configure(json!({"seq": 1, "windows": [
         {"id": "w", "opens": "app_start", "max_s": 0.2, "tags": ["view", "app"]}]}));
-    let ran = device.run("section x 1 sleep 800 section y 1 health");
+    let ran = device.run("section x 1 await \"captures\":1 section y 1 health");
     assert_eq!(ran.health["recording"], false);
     let atrace = &ran.health["health"]["atrace"][0];
     assert_eq!((&atrace["tags_forced"], &atrace["tags_now"]), (&json!("0x0"), &json!("0x1")));

@@ -17,7 +17,7 @@ fn flight(triggers: Value) -> Value {
 fn a_frame_over_the_limit_is_captured_whole_with_the_time_before_it() {
     let device = Device::new(34);
     device.configure(flight(json!([{"jank": {"over_ms": 80}}])));
-    let ran = device.run("frames 100 5 frames 1 120 frames 100 5 sleep 500 health");
+    let ran = device.run("frames 100 5 frames 1 120 frames 100 5 await \"captures\":1 health");
     let capture = device.capture();
     let why = about(&capture)["why"].as_str().unwrap().to_owned();
     assert!(why.starts_with("jank: 12") && why.ends_with(" ms, over 80.0 ms"), "{why}");
@@ -47,7 +47,7 @@ fn a_frame_over_the_limit_is_captured_whole_with_the_time_before_it() {
 fn a_capture_says_what_reports_ask_for() {
     let device = Device::new(34);
     device.configure(flight(json!([{"jank": {"over_ms": 80}}])));
-    device.run("refresh 120 screen Feed frames 100 5 screen Detail frames 1 120 sleep 500");
+    device.run("refresh 120 screen Feed frames 100 5 screen Detail frames 1 120 await \"captures\":1");
     let capture = device.capture();
     let about = about(&capture);
     assert_eq!(about["opens"], "triggers");
@@ -75,7 +75,7 @@ fn the_limit_in_refresh_periods_follows_the_display() {
     // 3 periods: 300 ms at 10 Hz, 50 ms at 60 Hz.
     device.run("refresh 10 frames 3 100 sleep 500");
     assert_eq!(device.captures().len(), 0);
-    device.run("frames 3 100 sleep 500");
+    device.run("frames 3 100 await \"captures\":1");
     assert!(!device.captures().is_empty());
 }
 
@@ -83,7 +83,7 @@ fn the_limit_in_refresh_periods_follows_the_display() {
 fn a_main_thread_that_is_blocked_is_captured_while_it_is() {
     let device = Device::new(34);
     device.configure(flight(json!([{"blocked": {"over_s": 1}}])));
-    device.run("frames 20 5 section {stuck in binder} 2500 sleep 100");
+    device.run("frames 20 5 section {stuck in binder} 2500 await \"captures\":1");
     let capture = device.capture();
     let why = about(&capture)["why"].as_str().unwrap().to_owned();
     assert!(why.starts_with("main thread blocked for 1"), "{why}");
@@ -122,7 +122,7 @@ fn the_app_fires_by_name_and_so_do_a_section_and_low_memory() {
         let mut document = flight(json!([trigger]));
         document["seq"] = json!(seq);
         device.configure(document);
-        device.run(&format!("frames 30 5 trigger nothing {script} frames 30 5 sleep 600"));
+        device.run(&format!("frames 30 5 trigger nothing {script} frames 30 5 await \"captures\":1"));
         let captures = device.captures();
         assert_eq!(captures.len() as u64, seq, "{why}");
         let capture = captures.last().unwrap();
@@ -138,7 +138,7 @@ fn several_janks_together_and_what_fired_meanwhile() {
     device.configure(flight(json!([jank, {"custom": {"name": "x"}}])));
     device.run("frames 2 60 sleep 400");
     assert_eq!(device.captures().len(), 0);
-    device.run("frames 3 60 trigger x sleep 600");
+    device.run("frames 3 60 trigger x await \"captures\":1");
     let said = about(&device.capture());
     // Which of the two was seen first is a matter of milliseconds.
     let all = format!("{} {}", said["why"], said["also"]);
@@ -149,7 +149,7 @@ fn several_janks_together_and_what_fired_meanwhile() {
 fn what_is_open_when_the_capture_begins_is_begun_there() {
     let device = Device::new(34);
     device.configure(flight(json!([{"custom": {"name": "x"}}])));
-    device.run("begin outer sleep 900 section inner 5 trigger x sleep 500 end");
+    device.run("begin outer sleep 900 section inner 5 trigger x await \"captures\":1 end");
     let sections = sections(&device.capture(), "script");
     let outer = sections.iter().find(|section| section.0 == "outer").unwrap();
     let inner = sections.iter().find(|section| section.0 == "inner").unwrap();

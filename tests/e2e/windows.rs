@@ -19,7 +19,7 @@ fn with_windows(windows: Value) -> Value {
 fn the_start_window_holds_the_first_record_made_in_main_and_closes_by_itself() {
     let device = Device::new(34);
     device.configure(with_windows(json!([{"id": "start", "opens": "app_start", "max_s": 0.5}])));
-    let ran = device.run("section {first in main} 1 sleep 800 section late 1 health");
+    let ran = device.run("section {first in main} 1 await \"captures\":1 section late 1 health");
     let capture = device.capture();
     assert_eq!(names(&capture), ["first in main"]);
     let said = about(&capture);
@@ -51,7 +51,7 @@ fn the_next_run_starts_with_the_configuration_of_the_last() {
 fn a_manual_window_holds_what_happens_between_its_opening_and_its_closing() {
     let device = Device::new(34);
     device.configure(with_windows(json!([{"id": "checkout", "opens": "manual"}])));
-    let ran = device.run("section before 1 open checkout sleep 200 section during 1 close checkout sleep 300 section after 1 open checkout open nothing sleep 100 health");
+    let ran = device.run("section before 1 open checkout await \"state\":\"open\" section during 1 close checkout await \"captures\":1 section after 1 open checkout open nothing await {\"last_refused\":\"nothing} health");
     assert_eq!(names(&device.capture()), ["during"]);
     let refused = ran.health["control"]["last_refused"].as_str().unwrap();
     assert_eq!(refused, "nothing: no manual window of that id takes part here");
@@ -62,7 +62,7 @@ fn a_window_goes_from_one_section_to_another() {
     let device = Device::new(34);
     let span = json!({"section": {"from": "activityStart", "until": "reportFullyDrawn"}});
     device.configure(with_windows(json!([{"id": "launch", "opens": span, "max_s": 10}])));
-    device.run("section before 5 section activityStart 20 section inflate 20 section reportFullyDrawn 5 section after 5 sleep 600");
+    device.run("section before 5 section activityStart 20 section inflate 20 section reportFullyDrawn 5 section after 5 await \"captures\":1");
     let capture = device.capture();
     assert_eq!(names(&capture), ["activityStart", "inflate", "reportFullyDrawn"]);
     assert_eq!(about(&capture)["why"], "section activityStart");
@@ -89,7 +89,7 @@ fn an_endless_window_is_streamed_to_its_capture() {
         {"id": "all", "opens": "app_start", "max_s": 1,
          "recorder": {"mode": "endless", "capacity_kb": 1024}}
     ])));
-    device.run("section first 1 burst x 1000 sleep 1500");
+    device.run("section first 1 burst x 1000 await \"captures\":1");
     let names = names(&device.capture());
     assert_eq!((names.len(), names[0].as_str()), (1001, "first"));
 }
@@ -189,7 +189,7 @@ fn a_capture_over_the_bytes_of_the_day_is_not_kept() {
         "seq": 1, "budget": {"bytes_per_day": 100},
         "windows": [{"id": "w", "opens": "app_start", "max_s": 0.1}],
     }));
-    let ran = device.run("section x 1 sleep 400 health");
+    let ran = device.run("section x 1 await {not kept} health");
     assert_eq!(device.captures().len(), 0);
     let error = &ran.health["control"]["last_capture"]["error"];
     assert_eq!(error, "not kept: over the 100 bytes of a day");
@@ -288,7 +288,7 @@ fn killed_in_a_crash_proof_window_the_next_start_recovers_it() {
     ])));
     assert!(!device.run_any("frames 5 3 kill").output.status.success());
     assert_eq!(device.captures().len(), 0);
-    let ran = device.run("sleep 500 health");
+    let ran = device.run("await \"window\":\"recovered\" health");
     let capture = device.capture();
     assert!(names(&capture).iter().any(|name| name == "traversal"));
     assert!(trace::text(&capture).contains("# tracetee: recovered"));
