@@ -47,7 +47,9 @@ fn a_frame_over_the_limit_is_captured_whole_with_the_time_before_it() {
 fn a_capture_says_what_reports_ask_for() {
     let device = Device::new(34);
     device.configure(flight(json!([{"jank": {"over_ms": 80}}])));
-    device.run("refresh 120 screen Feed frames 100 5 screen Detail frames 1 120 await \"captures\":1");
+    device.run(
+        "refresh 120 screen Feed frames 100 5 screen Detail frames 1 120 await \"captures\":1",
+    );
     let capture = device.capture();
     let about = about(&capture);
     assert_eq!(about["opens"], "triggers");
@@ -122,7 +124,8 @@ fn the_app_fires_by_name_and_so_do_a_section_and_low_memory() {
         let mut document = flight(json!([trigger]));
         document["seq"] = json!(seq);
         device.configure(document);
-        device.run(&format!("frames 30 5 trigger nothing {script} frames 30 5 await \"captures\":1"));
+        device
+            .run(&format!("frames 30 5 trigger nothing {script} frames 30 5 await \"captures\":1"));
         let captures = device.captures();
         assert_eq!(captures.len() as u64, seq, "{why}");
         let capture = captures.last().unwrap();

@@ -1,11 +1,11 @@
 //! The worker's hands: starts a recorder for windows, writes what is kept of it into the spool.
 
 use super::document::Window;
-use super::machine::{Input, Kept, State};
 use super::overhead::Overhead;
 use super::policy::Policy;
 use super::process_signals;
 use super::report::CaptureReport;
+use super::state_machine::{Input, Kept, State};
 use super::triggers::Triggers;
 use super::uploads;
 use super::worker::{Worker, now};
@@ -105,7 +105,7 @@ impl Worker {
 
     /// Writes a capture. The machine learns its bytes; what it says of them decides.
     pub(super) fn keep(&mut self, kept: &Kept) -> Option<Input> {
-        let window = kept.of().map(|window| window.id.clone()).unwrap_or_default();
+        let window = kept.window().map(|window| window.id.clone()).unwrap_or_default();
         let mut report =
             CaptureReport { window, why: kept.why.clone(), ..CaptureReport::default() };
         match self.write(kept, &report.window) {
@@ -132,7 +132,7 @@ impl Worker {
             Some(recording) => recording,
             None => self.begin(kept)?,
         };
-        let options = self.text_options(&kept.policy, kept.of());
+        let options = self.text_options(&kept.policy, kept.window());
         let comments = [format!("{}{}", notes::PREFIX, self.about(kept, window, &recording.id()))];
         let now_ns = clock::boot_ns();
         let span = kept.span_ns.map(|(from_ns, to_ns)| Span { from_ns, to_ns: to_ns.min(now_ns) });
@@ -157,7 +157,8 @@ impl Worker {
     }
 
     fn begin(&mut self, kept: &Kept) -> Result<Recording, Error> {
-        let (id, priority) = kept.of().map_or(("window", 0), |known| (&known.id, known.priority));
+        let (id, priority) =
+            kept.window().map_or(("window", 0), |known| (&known.id, known.priority));
         let begun = self.spool.begin(id, priority, uploads::time());
         Ok(begun.inspect_err(|_| self.spool.note_loss(id, "not_written", uploads::time()))?)
     }
@@ -201,13 +202,13 @@ impl Worker {
             None => self.screen.clone(),
         };
         // As the text has it, where it is an instant.
-        let text = self.text_options(&kept.policy, kept.of());
+        let text = self.text_options(&kept.policy, kept.window());
         let screen = screen.and_then(|screen| {
             let written = text.redacted(&format!("screen:{screen}")).ok().flatten()?;
             Some(written.strip_prefix("screen:").unwrap_or(&written).to_owned())
         });
         for (name, value) in [
-            ("opens", kept.of().map(|window| json!(window.opens.kind()))),
+            ("opens", kept.window().map(|window| json!(window.opens.kind()))),
             ("refresh_hz", process_signals::refresh_hz().map(|hz| json!(hz))),
             ("screen", screen.map(|screen| json!(screen))),
         ] {

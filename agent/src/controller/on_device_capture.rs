@@ -5,7 +5,7 @@
 //! rules of redaction hold.
 
 use super::ledger::Now;
-use super::machine::{Input, State};
+use super::state_machine::{Input, State};
 use super::worker::{Worker, now};
 use crate::capture::{self, Owner};
 use crate::config::{Config, RecorderConfig};

@@ -2,9 +2,9 @@
 
 use super::document::{Opens, Window};
 use super::ledger::Now;
-use super::machine::State;
 use super::overhead::Overhead;
 use super::report::{ConfigReport, OverheadReport, Report, WindowReport};
+use super::state_machine::State;
 use super::uploads::{self, Uploads};
 use super::worker::{Worker, now};
 use tracetee_uploader::Status;

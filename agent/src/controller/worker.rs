@@ -7,7 +7,6 @@
 use super::capture_writer::Written;
 use super::install::Install;
 use super::ledger::Now;
-use super::machine::{Action, Input, Machine, State};
 use super::on_device_capture::{Ask, Local};
 use super::overhead::Overhead;
 use super::policy::{Device, Policy};
@@ -15,6 +14,7 @@ use super::process_signals;
 use super::report::{CaptureReport, LostReport};
 use super::source::Source;
 use super::starts::Starts;
+use super::state_machine::{Action, Input, State, StateMachine};
 use super::store::Store;
 use super::triggers::{Finding, Triggers};
 use super::uploads::Uploads;
@@ -69,7 +69,7 @@ pub(crate) struct Worker {
     pub(super) written: Option<Written>,
     pub(super) uploads: Option<Uploads>,
     pub(super) source: Source,
-    pub(super) machine: Machine,
+    pub(super) machine: StateMachine,
     pub(super) starts: Starts,
     /// Boot time at which the hooks were installed, ms; 0 while they are not.
     pub(super) hooked_ms: u64,
@@ -128,7 +128,7 @@ impl Worker {
             written: None,
             uploads,
             source,
-            machine: Machine::new(ledger),
+            machine: StateMachine::new(ledger),
             starts: Starts::default(),
             hooked_ms: 0,
             follower: Follower::default(),

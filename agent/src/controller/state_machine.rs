@@ -1,19 +1,19 @@
 //! The state machine: what is recorded when, and what is kept of it.
 //!
-//! Pure: it is given what has happened and the time, and answers with what is to be done
-//! ([`Action`]); [`super::worker`] does it. Every transition goes through [`Machine::step`], which
-//! ends by settling what the state should be: so a change of the configuration, a trigger, a
-//! refused budget or the end of a window need no rules about each other.
+//! Pure: each input comes with the time, and is answered with the actions to take ([`Action`]), which
+//! [`super::worker`] carries out. Every transition goes through [`StateMachine::step`], which ends by
+//! settling the state. So a change of the configuration, a trigger, a refused budget and the end of
+//! a window need no rules about each other.
 //!
 //! ```text
 //!            nothing may or need be recorded
 //!   Off  <------------------------------------------+
 //!    |  a window with triggers or sections          |
 //!    +----> Armed -- something fired --> Fired -----+--> back to what is due
-//!    |        ^                            | its seconds after are over: kept
+//!    |        ^                            | the seconds after it are over: kept
 //!    |        +----------------------------+
 //!    +----> Open  -- its time is over, or it is closed: stopped and kept
-//!       a window that is due: at start, by schedule, by hand
+//!       a window is due: at the start, by schedule, by hand
 //! ```
 
 use super::document::{Opens, Window};
@@ -22,18 +22,17 @@ use super::policy::Policy;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// After a window went over the budget of processor time, or could not be recorded, nothing is for
-/// as long.
+/// The pause after a window that exceeded the budget of processor time, or could not be recorded, ms.
 pub(crate) const PAUSE_MS: u64 = 600_000;
 
-/// What is going on.
+/// The state of recording.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum State {
-    /// Nothing is recorded, for that reason.
+    /// Nothing is recorded, for this reason.
     Off(String),
     /// The flight recorder runs for these windows.
     Armed(Vec<usize>),
-    /// It runs on, and is kept when the time has come.
+    /// A trigger fired: the flight recorder runs on until the capture is kept.
     Fired(Vec<usize>, Kept),
     /// A window is recorded.
     Open(Kept),
@@ -42,32 +41,32 @@ pub(crate) enum State {
 /// A capture that is kept, or will be.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Kept {
-    /// The configuration that it was begun under: another may be in force when it is written.
+    /// The configuration under which it began; another may be in force when it is written.
     pub(crate) policy: Arc<Policy>,
     pub(crate) window: usize,
     /// Its number in the ledger.
     pub(crate) number: u64,
-    /// What made it.
+    /// The trigger or the request that caused it.
     pub(crate) why: String,
-    /// What fired while it was waited for.
+    /// Triggers that fired later, before it was written.
     pub(crate) also: Vec<String>,
-    /// What it is cut to, boot time in ns; the whole recorder for a plain window.
+    /// The span that it is cut to, boot time in ns; `None` for the whole recorder (a plain window).
     pub(crate) span_ns: Option<(u64, u64)>,
-    /// When it is over at the latest.
+    /// The latest end of its recording.
     pub(crate) until_boot_ms: u64,
 }
 
 impl Kept {
-    /// The window.
-    pub(crate) fn of(&self) -> Option<&Window> {
+    /// Returns the window that it belongs to.
+    pub(crate) fn window(&self) -> Option<&Window> {
         self.policy.document.windows.get(self.window)
     }
 }
 
-/// What has happened.
+/// An event that may change the state.
 #[derive(Debug, Clone)]
 pub(crate) enum Input {
-    /// Time goes by.
+    /// Time has passed.
     Tick,
     /// Another configuration is in force.
     Policy(Arc<Policy>),
@@ -75,58 +74,58 @@ pub(crate) enum Input {
     Fired { window: usize, why: String, from_ns: u64, to_ns: u64 },
     /// The section that closes the window ended, at that boot time in ns.
     Ended { window: usize, at_ns: u64 },
-    /// Somebody asks for a manual window.
+    /// A manual window is to be opened.
     Open(String),
-    /// And that it be closed.
+    /// A manual window is to be closed.
     Close(String),
-    /// A capture was written, or could not be.
+    /// A capture was written.
     Written { number: u64, bytes: u64 },
     /// Recording could not be started.
     Failed(String),
-    /// Recording must pause, for that reason: it takes more of a processor than is allowed, say.
+    /// Recording must pause, for this reason: it uses more processor time than allowed, for example.
     Abort(String),
     /// The process exits in order.
     Exit,
 }
 
-/// What is to be done, in order.
+/// A step that the controller carries out; steps come in order.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Action {
-    /// The ledger is to lie on the disk before anything else is done.
+    /// Write the ledger to the disk before any later step.
     Save,
     /// Start recording for these windows; `flight`: as a flight recorder.
     Record { windows: Vec<usize>, flight: bool },
     /// Stop recording, and give the tags back.
     Stop,
-    /// Write this capture of what is, or was last, recorded.
+    /// Write this capture from the running or last recording.
     Keep(Kept),
-    /// Delete the capture: it does not fit into the day's bytes.
+    /// Delete the capture with this number: it exceeds the day's bytes.
     Discard(u64),
     /// Delete all captures.
     Purge,
 }
 
-/// The machine.
+/// Decides what is recorded and kept.
 #[derive(Debug)]
-pub(crate) struct Machine {
+pub(crate) struct StateMachine {
     pub(crate) policy: Arc<Policy>,
     pub(crate) ledger: Ledger,
     pub(crate) state: State,
-    /// The first step has not been made: `app_start` windows are due.
+    /// No step was made yet: `app_start` windows are due.
     is_fresh: bool,
-    /// Why nothing is recorded any more in this process.
+    /// Why this process records nothing any more.
     gone: Option<&'static str>,
     /// Manual windows that were asked for.
     asked: BTreeSet<String>,
-    /// Until then nothing is recorded, for that reason.
+    /// The boot time, ms, until which nothing is recorded, and why.
     paused: Option<(u64, String)>,
-    /// The ledger is not known to be that of all processes: no capture may begin.
+    /// The ledger may lack captures of other processes: no capture may begin.
     pub(crate) is_ledger_stale: bool,
     /// Why the last window that was due was not opened.
     pub(crate) refused: Option<String>,
 }
 
-impl Machine {
+impl StateMachine {
     pub(crate) fn new(ledger: Ledger) -> Self {
         Self {
             policy: Arc::new(Policy::none()),
@@ -141,7 +140,7 @@ impl Machine {
         }
     }
 
-    /// Takes what has happened; answers with what is to be done.
+    /// Takes an input and returns the actions that follow from it.
     pub(crate) fn step(&mut self, now: Now, input: Input) -> Vec<Action> {
         let mut actions = Vec::new();
         match input {
@@ -152,7 +151,7 @@ impl Machine {
                     actions.push(Action::Purge);
                 }
                 self.policy = policy;
-                // What was paused or asked for was so under another configuration.
+                // The pause belonged to the old configuration.
                 self.paused = None;
             }
             Input::Fired { window, why, from_ns, to_ns } => {
@@ -198,13 +197,13 @@ impl Machine {
         actions
     }
 
-    /// The worker could not do what it was told, by a fault of its own: nothing more is asked of it.
+    /// Ends everything after a panic: no further action is returned.
     pub(crate) fn give_up(&mut self) {
         self.gone = Some("the agent failed by a fault of its own");
         self.state = State::Off("the agent failed by a fault of its own".to_owned());
     }
 
-    /// Whether that may begin a capture: what other processes have had must be known then.
+    /// Returns true if `input` may start a capture, so that the shared ledger must be reloaded first.
     pub(crate) fn may_enter(&self, now: Now, input: &Input) -> bool {
         match input {
             Input::Fired { .. } | Input::Open(_) | Input::Policy(_) | Input::Written { .. } => true,
@@ -221,7 +220,7 @@ impl Machine {
         }
     }
 
-    /// Whether the period of a window's schedule is without a capture.
+    /// Returns true if the window has had no capture in the present period of its schedule.
     fn is_due(&self, window: &Window, now: Now) -> bool {
         let Opens::Schedule(schedule) = &window.opens else { return false };
         let (every_s, offset_s) = (schedule.every_s, schedule.offset_s);
@@ -239,8 +238,8 @@ impl Machine {
         }
     }
 
-    /// Windows are known by their index: what runs under a policy ends with it. `keep`: the next
-    /// one allows that anything is recorded.
+    /// Ends what runs under the old policy, because windows are known by their index in it. `keep`:
+    /// the next policy allows recording.
     fn leave_old_policy(&mut self, keep: bool, actions: &mut Vec<Action>) {
         match std::mem::replace(&mut self.state, State::Off(String::new())) {
             State::Off(reason) => self.state = State::Off(reason),
@@ -266,7 +265,7 @@ impl Machine {
             State::Fired(_, kept) if kept.also.len() < 16 => return kept.also.push(why),
             _ => return,
         };
-        // The ledger may say otherwise than when it was armed: another process took the last one.
+        // Another process may have used up the budget since the window was armed.
         if let Some(reason) = self.refusal_now(window, now) {
             self.refused = Some(reason);
             self.state = State::Armed(armed);
@@ -277,14 +276,14 @@ impl Machine {
         self.state = State::Fired(armed, kept);
     }
 
-    /// What is waited for is over now.
+    /// Ends the recording of the capture that is waited for.
     fn end_what_is_kept(&mut self, now: Now) {
         if let State::Fired(_, kept) | State::Open(kept) = &mut self.state {
             kept.until_boot_ms = kept.until_boot_ms.min(now.boot_ms);
         }
     }
 
-    /// Enters a capture that begins now, of the whole recorder until told otherwise.
+    /// Enters a capture that begins now into the ledger. It covers the whole recorder.
     fn enter(
         &mut self,
         now: Now,
@@ -300,7 +299,7 @@ impl Machine {
         Kept { policy, window, number, why, also: Vec::new(), span_ns: None, until_boot_ms }
     }
 
-    /// Why a window may not have a capture now.
+    /// Returns why the ledger refuses a capture of the window.
     fn refusal(&self, window: usize, now: Now) -> Option<String> {
         let window = self.policy.window(window)?;
         self.ledger
@@ -308,7 +307,7 @@ impl Machine {
             .map(|reason| format!("{}: {reason}", window.id))
     }
 
-    /// Why none may begin at this moment.
+    /// Returns why no capture of the window may begin at this moment.
     fn refusal_now(&self, window: usize, now: Now) -> Option<String> {
         let stale = || {
             let id = &self.policy.window(window)?.id;
@@ -318,8 +317,8 @@ impl Machine {
         self.refusal(window, now).or_else(stale)
     }
 
-    /// Why nothing may be recorded now.
-    fn off(&mut self, now: Now) -> Option<String> {
+    /// Returns why nothing may be recorded now; forgets a pause that is over.
+    fn off_reason_expiring_pause(&mut self, now: Now) -> Option<String> {
         if let Some(reason) = self.gone {
             return Some(reason.to_owned());
         }
@@ -330,10 +329,10 @@ impl Machine {
         self.policy.off_at(now).or_else(paused)
     }
 
-    /// Makes the state what it should be.
+    /// Moves to the state that follows from policy, ledger, requests and time.
     fn settle(&mut self, now: Now, actions: &mut Vec<Action>) {
-        let off = self.off(now);
-        // What may not be recorded under this policy at all is not kept either.
+        let off = self.off_reason_expiring_pause(now);
+        // A recording that the policy forbids is not kept either.
         let forbidden = self.policy.off_at(now).is_some();
         match &mut self.state {
             State::Open(kept) if off.is_some() || kept.until_boot_ms <= now.boot_ms => {
@@ -356,7 +355,7 @@ impl Machine {
             return;
         }
         if let Some(reason) = off {
-            // Who asked is told now; it does not open by itself later.
+            // A refused request is reported; the window does not open later.
             if let Some(id) = self.asked.pop_last() {
                 self.refused = Some(format!("{id}: {reason}"));
             }
@@ -379,7 +378,7 @@ impl Machine {
         }
     }
 
-    /// A plain window that is to be opened now, and why.
+    /// Returns a plain window that is to be opened now, and why.
     fn due(&mut self, now: Now) -> Option<(usize, String)> {
         let mut refused = None;
         let mut due = None;
@@ -427,7 +426,7 @@ impl Machine {
             && armed.iter().all(|window| present.contains(window))
             && !armed.is_empty()
         {
-            // What it holds of the past stays.
+            // The recorder runs on and keeps its past.
             *present = armed;
             return;
         }
@@ -442,7 +441,7 @@ impl Machine {
     }
 }
 
-/// Seconds as milliseconds.
+/// Converts seconds to milliseconds.
 #[allow(clippy::cast_possible_truncation, reason = "limited by the document's checks")]
 #[allow(clippy::cast_sign_loss, reason = "never negative")]
 pub(crate) fn millis(seconds: f64) -> u64 {
@@ -450,5 +449,5 @@ pub(crate) fn millis(seconds: f64) -> u64 {
 }
 
 #[cfg(test)]
-#[path = "machine_tests.rs"]
+#[path = "state_machine_tests.rs"]
 mod tests;

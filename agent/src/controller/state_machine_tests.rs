@@ -32,8 +32,8 @@ const fn at(s: u64) -> Now {
 }
 
 /// A machine under that configuration since second 0, and what it did first.
-fn machine(windows: Vec<Window>) -> (Machine, Vec<Action>) {
-    let mut machine = Machine::new(Ledger::default().of("a", 1));
+fn machine(windows: Vec<Window>) -> (StateMachine, Vec<Action>) {
+    let mut machine = StateMachine::new(Ledger::default().of("a", 1));
     let actions = machine.step(at(0), policy(document(windows)));
     (machine, actions)
 }
@@ -57,7 +57,7 @@ fn kept(actions: &[Action]) -> Vec<usize> {
 
 #[test]
 fn without_a_configuration_it_is_off() {
-    let mut machine = Machine::new(Ledger::default());
+    let mut machine = StateMachine::new(Ledger::default());
     assert_eq!(machine.step(at(0), Input::Tick), []);
     assert_eq!(machine.state, State::Off("there is no configuration yet".into()));
 }
@@ -72,7 +72,7 @@ fn a_start_window_opens_with_the_first_step_only_and_closes_by_itself() {
     assert!(matches!(machine.state, State::Off(_)));
     assert_eq!(machine.step(at(1000), Input::Tick), []);
 
-    let mut late = Machine::new(Ledger::default());
+    let mut late = StateMachine::new(Ledger::default());
     late.step(at(0), Input::Tick);
     assert_eq!(late.step(at(1), policy(document(vec![window("w", Opens::AppStart)]))), []);
 }
@@ -171,7 +171,7 @@ fn another_configuration_keeps_what_the_old_one_had_open() {
 
 #[test]
 fn a_configuration_that_expires_ends_what_it_had_open() {
-    let mut machine = Machine::new(Ledger::default());
+    let mut machine = StateMachine::new(Ledger::default());
     let not_after = Some(at(5).real_ms / 1000);
     let document = Document { not_after, ..document(vec![window("w", Opens::AppStart)]) };
     machine.step(at(0), policy(document));
@@ -303,7 +303,7 @@ fn documents() -> [Document; 4] {
 
 /// The world around the machine: does what it is told, and looks whether it may be.
 struct World {
-    machine: Machine,
+    machine: StateMachine,
     now: Now,
     boot: u32,
     is_recording: bool,
@@ -320,7 +320,7 @@ impl World {
     fn new() -> Self {
         let now = Now { boot_ms: 1_000_000, real_ms: 1_000_000_000 };
         Self {
-            machine: Machine::new(Ledger::default().of("0", 1)),
+            machine: StateMachine::new(Ledger::default().of("0", 1)),
             now,
             boot: 0,
             is_recording: false,
@@ -437,7 +437,7 @@ impl World {
                     self.bytes.clear();
                 }
                 self.saved = self.saved.clone().of(&self.boot.to_string(), 1);
-                self.machine = Machine::new(self.saved.clone());
+                self.machine = StateMachine::new(self.saved.clone());
                 self.step(Input::Tick);
             }
             Event::Exit => self.step(Input::Exit),
