@@ -1,0 +1,44 @@
+//! Settings that the configuration of one capture and the remote configuration have in common.
+
+use crate::{record, words};
+
+/// The longest section that a filter may leave out, microseconds: the records after its begin are
+/// held back as long.
+pub const MAX_MIN_SLICE_US: u64 = 10_000_000;
+
+words! {
+    /// What happens when all blocks of the recorder are in use.
+    pub enum Mode {
+        /// The first records stay, later ones are dropped.
+        Startup = "startup",
+        /// The oldest block is overwritten: a flight recorder.
+        Ring = "ring",
+        /// A thread of the agent streams the records to the trace and frees their blocks.
+        Endless = "endless",
+        /// The agent records nothing; records go on to the kernel.
+        Systrace = "systrace",
+    }
+
+    /// Whether records go on to the kernel's trace buffer.
+    pub enum PassOnSetting {
+        /// While a system trace has set tags of its own.
+        Auto = "auto",
+        /// Always.
+        Always = "always",
+        /// Never, not even during a system trace.
+        Never = "never",
+    }
+}
+
+record! {
+    /// The shortest section that is kept, in microseconds, by class of thread.
+    #[derive(Copy, Eq)]
+    pub struct MinSlice {
+        /// The first thread of the process.
+        pub main: u64 = 0; within(0..=MAX_MIN_SLICE_US),
+        /// Threads called `RenderThread`.
+        pub render: u64 = 0; within(0..=MAX_MIN_SLICE_US),
+        /// All other threads.
+        pub other: u64 = 0; within(0..=MAX_MIN_SLICE_US),
+    }
+}

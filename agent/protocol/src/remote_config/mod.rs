@@ -1,0 +1,185 @@
+//! The remote configuration: one JSON document, with type, default, limits and description of each
+//! field.
+//!
+//! The tables here and in [`window`] are the whole of it: the reader, the limits and
+//! `agent/schema/remote-config.schema.json` are made from them (a test compares the file).
+//! [`limits`] says why each limit is where it is.
+
+mod limits;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+pub use window::*;
+
+use crate::json::{Error, Limits, Tree};
+use crate::record;
+use crate::redaction::Redaction;
+use crate::words;
+use limits::*;
+
+record! {
+    /// What the owner of a fleet wants its devices to do. Devices ignore unknown fields and name
+    /// them in the health report.
+    pub struct Document {
+        /// The format of the document: 1. Required.
+        pub schema: u32 = 0; check(is_known_schema),
+        /// The number of the document. A device refuses a lower one than the one in force. Required.
+        pub seq: u64 = 0,
+        /// Unix time in seconds at which the document expires: from then on tracing is off. Without
+        /// it the document does not expire.
+        pub not_after: Option<u64> = None,
+        /// The kill switch.
+        pub kill: Kill = Kill::default(),
+        /// The share of all devices that takes part at all. Its salt is "" by default.
+        pub sampling: Sampling = Sampling::default(),
+        /// What captures may cost, all windows together.
+        pub budget: Budget = Budget::default(),
+        /// When something is captured, and what. The first window that is due is captured.
+        pub windows: Vec<Window> = Vec::new(); count(0..=MAX_WINDOWS),
+        /// Keeps private data out of names before they leave the recorder's memory.
+        pub redaction: Redaction = Redaction::default(),
+        /// When captures may be sent.
+        pub upload: Upload = Upload::default(),
+        /// When the agent stays off after crashes.
+        pub crash_loop: CrashLoop = CrashLoop::default(),
+    }
+
+    /// The kill switch.
+    #[derive(Copy, Eq)]
+    pub struct Kill {
+        /// Records nothing and hooks no library.
+        pub on: bool = false,
+        /// With `on`: deletes the captures that wait on the device.
+        pub purge: bool = false,
+    }
+
+    /// A share of the devices, always the same ones: those whose bucket, computed from the device's
+    /// install id and the salt, lies below it.
+    pub struct Sampling {
+        /// The share.
+        pub percent: f64 = 100.0; within(0.0..=100.0),
+        /// Another salt selects other devices. Default: "" for the document, its id for a window.
+        pub salt: Option<String> = None,
+    }
+
+    /// What captures may cost. All limits hold across restarts of the process, and for all processes
+    /// of the app together.
+    pub struct Budget {
+        /// Captures begun in any 60 minutes.
+        pub captures_per_hour: u32 = 6; within(CAPTURES),
+        /// Captures begun in any 24 hours.
+        pub captures_per_day: u32 = 24; within(CAPTURES),
+        /// Bytes of compressed captures in any 24 hours.
+        pub bytes_per_day: u64 = 20_000_000; within(BYTES_PER_DAY),
+        /// Bytes of captures that wait on the device. Above it the agent deletes those of the lowest
+        /// priority, the oldest first.
+        pub bytes_kept: u64 = 50_000_000; within(BYTES_KEPT),
+        /// Captures that wait on the device, limited like `bytes_kept`.
+        pub captures_kept: usize = 100; within(CAPTURES_KEPT),
+        /// Bytes of one capture. A larger one is truncated there, and says so.
+        pub bytes_per_capture: u64 = 20_000_000; within(BYTES_PER_CAPTURE),
+        /// The share of one processor that recording may take over ten seconds: the number of records
+        /// times the cost of one on this device, and the time of the agent's thread. Above it the
+        /// agent closes the window, and opens none for ten minutes.
+        pub cpu_percent: f64 = 2.0; within(CPU_PERCENT),
+    }
+
+    /// When captures may be sent.
+    #[derive(Eq)]
+    pub struct Upload {
+        /// The networks that may be used.
+        pub network: Network = Network::Unmetered,
+        /// Sends only while the device charges.
+        pub charging: bool = false,
+        /// Bytes sent in 24 hours over unmetered networks.
+        pub bytes_per_day: u64 = 20_000_000; within(BYTES_SENT),
+        /// Bytes sent in 24 hours over metered networks when `network` is `any`.
+        pub metered_bytes_per_day: u64 = 0; within(BYTES_SENT),
+        /// Seconds after which a capture that was not sent is deleted.
+        pub max_age_s: u64 = 7 * 24 * 3600; within(MAX_AGE_S),
+        /// Seconds between two requests for the configuration.
+        pub poll_s: u64 = 3600; within(POLL_S),
+    }
+
+    /// When the agent stays off after crashes.
+    #[derive(Copy, Eq)]
+    pub struct CrashLoop {
+        /// When two processes in a row die within this many seconds after the installation of the
+        /// hooks, the agent stays off until the next document or app version. 0: never.
+        pub within_s: u64 = 10; within(CRASH_LOOP_S),
+    }
+}
+
+words! {
+    /// Networks that may be used.
+    pub enum Network {
+        /// Unmetered networks.
+        Unmetered = "unmetered",
+        /// All networks.
+        Any = "any",
+        /// No network: captures stay on the device.
+        Never = "never",
+    }
+}
+
+/// A document that may be used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parsed {
+    /// The document.
+    pub document: Document,
+    /// `windows[0].colour: unknown, ignored`, …, at most 16.
+    pub warnings: Vec<String>,
+}
+
+/// Reads a document and checks its limits. Nothing of one that is wrong anywhere is used.
+///
+/// # Errors
+/// [`Error`] with the first field that is wrong; `document` where it is the whole.
+pub fn parse(bytes: &[u8]) -> Result<Parsed, Error> {
+    parse_fields(bytes).map_err(|mut error| {
+        if error.path.is_empty() {
+            error.path.push_str("document");
+        }
+        error
+    })
+}
+
+fn parse_fields(bytes: &[u8]) -> Result<Parsed, Error> {
+    let tree = Tree::parse(bytes, Limits { bytes: MAX_DOCUMENT_BYTES, ..Limits::DEFAULT })?;
+    let document = record::read::<Document>(tree.root())?;
+    for required in ["schema", "seq"] {
+        if tree.root().get(required).is_none() {
+            return Err(Error::new(required, "is missing"));
+        }
+    }
+    document.check_limits()?;
+    let warnings = tree.unknown();
+    let warnings = warnings.into_iter().map(|path| path + ": unknown, ignored").collect();
+    Ok(Parsed { document, warnings })
+}
+
+impl Document {
+    /// Checks all limits that need nothing but the document: the agent also compiles the rules of
+    /// the redaction and looks up the names of tags.
+    ///
+    /// # Errors
+    /// [`Error`] with the first field that is wrong.
+    pub fn check_limits(&self) -> Result<(), Error> {
+        record::check(self)?;
+        for (index, window) in self.windows.iter().enumerate() {
+            if self.windows.iter().take(index).any(|other| other.id == window.id) {
+                let reason = format!("{:?} is taken", window.id);
+                return Err(Error::new(format!("windows[{index}].id"), reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The JSON schema of the document.
+#[must_use]
+pub fn schema() -> String {
+    crate::schema::document::<Document>("tracetee remote configuration")
+}

@@ -1,0 +1,124 @@
+//! Documents that are taken, and what is said about those that are not.
+
+use super::*;
+
+fn wrong(text: &str) -> String {
+    parse(text.as_bytes()).unwrap_err().to_string()
+}
+
+#[test]
+fn an_empty_document_is_the_default_and_needs_no_more_than_its_number() {
+    let parsed = parse(br#"{"schema": 1, "seq": 3}"#).unwrap();
+    assert_eq!(parsed.document, Document { schema: 1, seq: 3, ..Document::default() });
+    assert!(parsed.warnings.is_empty());
+}
+
+#[test]
+fn unknown_fields_are_named_and_ignored() {
+    let text = r#"{"schema": 1, "seq": 3, "colour": 1, "windows": [{"id": "a", "shape": 2,
+        "opens": {"triggers": {"any": [{"jank": {"size": 3}}], "sound": 4}}}]}"#;
+    let warnings = parse(text.as_bytes()).unwrap().warnings;
+    let names = [
+        "colour",
+        "windows[0].shape",
+        "windows[0].opens.triggers.any[0].jank.size",
+        "windows[0].opens.triggers.sound",
+    ];
+    assert_eq!(warnings, names.map(|name| format!("{name}: unknown, ignored")));
+}
+
+#[test]
+fn what_is_wrong_is_named_by_its_path() {
+    let in_window = |fields: &str| {
+        format!(r#"{{"schema": 1, "seq": 1, "windows": [{{"id": "a", {fields}}}]}}"#)
+    };
+    for (text, expected) in [
+        ("[]".to_owned(), "document: must be an object, not an array"),
+        (r#"{"schema": 1"#.to_owned(), "schema: the text ends too early (line 1, column 13)"),
+        ("{} x".to_owned(), "document: JSON ends here"),
+        (r#"{"schema": 1}"#.to_owned(), "seq: is missing"),
+        (r#"{"seq": 1}"#.to_owned(), "schema: is missing"),
+        (r#"{"schema": 1, "seq": 4, "": 1, "seq": 4}"#.to_owned(), "seq: is there twice"),
+        (
+            r#"{"schema": 1, "seq": 4, "kill": {"on": true, "x": 1, "on": true}}"#.to_owned(),
+            "kill.on: is there twice (line 1, column 60)",
+        ),
+        (r#"{"schema": 2, "seq": 1}"#.to_owned(), "schema: 2 is not 1"),
+        (r#"{"schema": 1, "seq": -1}"#.to_owned(), "seq: must be a whole number from 0 to 18"),
+        (
+            r#"{"schema": 1, "seq": 1, "kill": {"on": 1}}"#.to_owned(),
+            "kill.on: must be true or false, not 1",
+        ),
+        (in_window(r#""max_s": 0"#), "windows[0].max_s: must be more than 0"),
+        (in_window(r#""max_s": 3601"#), "windows[0].max_s: 3601 is not from 0 to 3600"),
+        (in_window(r#""max_s": "x""#), "windows[0].max_s: must be a number, not \"x\""),
+        (
+            in_window(r#""opens": "now""#),
+            "windows[0].opens: must be one of manual, app_start, schedule, section, triggers, not \"now\"",
+        ),
+        (
+            in_window(r#""opens": {"schedule": {"every_s": 5}}"#),
+            "windows[0].opens.schedule.every_s: 5 is not from 60",
+        ),
+        (in_window(r#""opens": {"section": {}}"#), "windows[0].opens.section.from: must have"),
+        (
+            in_window(r#""opens": {"section": {"from": "a", "until": ""}}"#),
+            "windows[0].opens.section.until: must have",
+        ),
+        (
+            in_window(r#""opens": {"triggers": {}}"#),
+            "windows[0].opens.triggers.any: has 0 entries, must have from 1 to 16",
+        ),
+        (
+            in_window(r#""opens": {"triggers": {"any": [{"blocked": {"over_s": 0}}]}}"#),
+            "windows[0].opens.triggers.any[0].blocked.over_s: 0 is not from 0.1",
+        ),
+        (
+            in_window(r#""opens": {"triggers": {"any": [{"custom": {}}]}}"#),
+            "windows[0].opens.triggers.any[0].custom.name: \"\" is not",
+        ),
+        (in_window(r#""id": "a""#), "windows[0].id: is there twice"),
+        (in_window(r#""recorder": {"mode": "systrace"}"#), "windows[0].recorder: mode systrace"),
+        (in_window(r#""recorder": {"capacity_kb": 255}"#), "windows[0].recorder.capacity_kb: 255"),
+        (
+            in_window(r#""min_slice_us": {"main": 10000001}"#),
+            "windows[0].min_slice_us.main: 10000001 is not from 0 to 10000000",
+        ),
+        (
+            r#"{"schema": 1, "seq": 1, "windows": [{"id": "../x"}]}"#.to_owned(),
+            "windows[0].id: \"../x\" is not",
+        ),
+        (
+            r#"{"schema": 1, "seq": 1, "windows": [{"id": "a"}, {"id": "a"}]}"#.to_owned(),
+            "windows[1].id: \"a\" is taken",
+        ),
+        (
+            r#"{"schema": 1, "seq": 1, "sampling": {"percent": 101}}"#.to_owned(),
+            "sampling.percent: 101 is not from 0 to 100",
+        ),
+        (
+            r#"{"schema": 1, "seq": 1, "redaction": {"rules": [{}]}}"#.to_owned(),
+            "redaction.rules[0].pattern: must not be empty",
+        ),
+    ] {
+        let said = wrong(&text);
+        assert!(said.starts_with(expected), "{text}\n{said}\n{expected}");
+    }
+}
+
+#[test]
+fn a_document_that_is_too_long_is_refused_unread() {
+    let said = wrong(&" ".repeat(MAX_DOCUMENT_BYTES + 1));
+    assert_eq!(said, "document: has 262145 bytes, at most 262144");
+}
+
+#[test]
+fn the_schema_that_is_checked_in_is_that_of_the_tables() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../schema/remote-config.schema.json");
+    let text = schema();
+    if std::env::var_os("TRACETEE_BLESS").is_some() {
+        std::fs::write(path, &text).unwrap();
+    }
+    let checked_in = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(text == checked_in, "{path} is stale: run the test with TRACETEE_BLESS=1");
+}

@@ -1,0 +1,181 @@
+//! Windows: when the agent captures, for how long, and what.
+
+use super::limits::*;
+use crate::recording::{MinSlice, Mode, PassOnSetting};
+use crate::remote_config::Sampling;
+use crate::{choice, record, words};
+
+record! {
+    /// A window: when it opens, for how long, and what is recorded.
+    pub struct Window {
+        /// The name of the window in file names and reports: 1 to 64 of a-z, A-Z, 0-9, `.`, `_`, `-`.
+        /// Required.
+        pub id: String = String::new(); check(is_id),
+        /// The share of the devices that has this window.
+        pub sampling: Sampling = Sampling::default(),
+        /// Other conditions that a device must meet to have this window.
+        pub matches["match"]: Match = Match::default(),
+        /// When the window opens. Required.
+        pub opens: Opens = Opens::Manual,
+        /// The longest time that the window is open, seconds. With triggers: the capture ends at the
+        /// latest `before_s` and this after the first one that fires.
+        pub max_s: f64 = 30.0; within(0.0..=MAX_WINDOW_S); check(is_some_time),
+        /// Seconds between one capture of this window and the next.
+        pub cool_down_s: u64 = 60; within(0..=MAX_PERIOD_S),
+        /// Tag categories (`view`, `gfx` …), or `all`.
+        pub tags: Vec<String> = vec!["all".to_owned()],
+        /// The recorder's memory.
+        pub recorder: WindowRecorder = WindowRecorder::default(); check(is_kept),
+        /// Whether records also go on to the kernel. `auto`: while a system trace wants them.
+        pub pass_on: PassOnSetting = PassOnSetting::Auto,
+        /// Leaves out sections shorter than this, microseconds by class of thread.
+        pub min_slice_us: MinSlice = MinSlice::default(),
+        /// Leaves out all threads but the first.
+        pub main_thread_only: bool = false,
+        /// When not all captures can be kept, those of a lower priority are deleted first.
+        pub priority: u32 = 0,
+    }
+
+    /// The devices that have a window. Without any field: all.
+    #[derive(Copy, Eq)]
+    pub struct Match {
+        /// The app's version code: the first and the last one that match.
+        pub version_code: Option<(u64, u64)> = None,
+        /// Android's API level: the first and the last one that match. No device without Android
+        /// matches.
+        pub api: Option<(u32, u32)> = None,
+    }
+
+    /// The recorder of a window. With triggers and sections it is always a flight recorder.
+    #[derive(Copy, Eq)]
+    pub struct WindowRecorder {
+        /// What happens when the recorder is full: `startup`, `ring` or `endless`.
+        pub mode: Mode = Mode::Startup,
+        /// The size of the recorder in KiB.
+        pub capacity_kb: u64 = 4096; within(CAPACITY_KB),
+        /// The recorder lies in a file, so that its records survive a kill. Names in it are not
+        /// redacted until it is recovered; `redaction.strict` forbids it.
+        pub crash_proof: bool = false,
+        /// Takes records where they are made (`atrace_begin_body` …), which is cheaper.
+        pub fast_path: bool = false,
+    }
+
+    /// Once in each period of wall-clock time.
+    #[derive(Copy, Eq)]
+    pub struct Schedule {
+        /// The period, seconds. Required.
+        pub every_s: u64 = 0; within(60..=MAX_PERIOD_S),
+        /// The Unix time from which periods are counted.
+        pub offset_s: u64 = 0,
+    }
+
+    /// From one section to another.
+    #[derive(Eq)]
+    pub struct SectionSpan {
+        /// The section or instant whose begin opens the window; `*` matches any text. Required.
+        pub from: String = String::new(); check(is_pattern),
+        /// The section whose end closes the window, or the instant that does. Without it the window
+        /// closes after `max_s`.
+        pub until: Option<String> = None; check(is_pattern_or_none),
+        /// The threads whose sections count.
+        pub thread: ThreadChoice = ThreadChoice::Main,
+    }
+
+    /// A capture around the moment at which one of the triggers fires.
+    pub struct Triggers {
+        /// The triggers. Required.
+        pub any: Vec<Trigger> = Vec::new(); count(1..=MAX_TRIGGERS),
+        /// Seconds before that moment.
+        pub before_s: f64 = 5.0; within(AROUND_S),
+        /// Seconds after that moment.
+        pub after_s: f64 = 2.0; within(AROUND_S),
+    }
+
+    /// Sections that take too long.
+    pub struct Jank {
+        /// The section; `*` matches any text.
+        pub section: String = "Choreographer#doFrame*".to_owned(); check(is_pattern),
+        /// Longer than this, milliseconds. Without it `over_periods` holds.
+        pub over_ms: Option<f64> = None; within(0.0..=60_000.0),
+        /// Longer than this many refresh periods of the display (`tracetee_set_refresh_rate`; 60 Hz
+        /// until the app calls it).
+        pub over_periods: f64 = 3.0; within(0.0..=1000.0),
+        /// The number of such sections that fires.
+        pub count: u32 = 1; within(1..=1000),
+        /// For `count` above 1: all of them within this many seconds.
+        pub within_s: f64 = 10.0; within(0.0..=600.0),
+    }
+
+    /// The main thread does not respond.
+    #[derive(Copy)]
+    pub struct Blocked {
+        /// Seconds for which one section is open, or the main loop does not answer
+        /// (`tracetee_watch_main`). The system's own limit is 5.
+        pub over_s: f64 = 4.0; within(0.1..=60.0),
+    }
+
+    /// A name.
+    #[derive(Eq)]
+    pub struct Named {
+        /// The name. Required.
+        pub name: String = String::new(); check(is_id),
+    }
+
+    /// The name of a section.
+    #[derive(Eq)]
+    pub struct SectionName {
+        /// The name; `*` matches any text. Required.
+        pub name: String = String::new(); check(is_pattern),
+        /// The threads whose sections count.
+        pub thread: ThreadChoice = ThreadChoice::Main,
+    }
+
+    /// Little memory is available.
+    #[derive(Copy)]
+    pub struct LowMemory {
+        /// Less than this share of the memory is available (`MemAvailable` in /proc/meminfo),
+        /// percent. 0: only `tracetee_low_memory` fires.
+        pub available_percent: f64 = 5.0; within(0.0..=50.0),
+    }
+}
+
+words! {
+    /// Threads that a trigger looks at.
+    pub enum ThreadChoice {
+        /// The first thread of the process.
+        Main = "main",
+        /// All threads.
+        Any = "any",
+    }
+}
+
+choice! {
+    /// When a window opens.
+    pub enum Opens {
+        /// When the app calls `tracetee_open_window` with the window's id, until
+        /// `tracetee_close_window`.
+        Manual = "manual",
+        /// With the process, from the agent's first instruction.
+        AppStart = "app_start",
+        /// Once in each period in which the app runs.
+        Schedule(Schedule) = "schedule",
+        /// From the begin of one section to the end of another.
+        Section(SectionSpan) = "section",
+        /// Around moments at which something goes wrong.
+        Triggers(Triggers) = "triggers",
+    }
+
+    /// Something that goes wrong.
+    pub enum Trigger {
+        /// One or several sections of the main thread take too long.
+        Jank(Jank) = "jank",
+        /// The main thread does nothing else for too long.
+        Blocked(Blocked) = "blocked",
+        /// The app calls `tracetee_trigger` with this name.
+        Custom(Named) = "custom",
+        /// A section or instant begins.
+        Section(SectionName) = "section",
+        /// The system runs out of memory.
+        LowMemory(LowMemory) = "low_memory",
+    }
+}
