@@ -1,64 +1,73 @@
-//! The configuration: one JSON document, its defaults and its limits.
+//! The configuration of one capture: one JSON document, with type, default, limits and description
+//! of each field.
 //!
-//! Read by `tracetee_start` and, under LD_PRELOAD, from the file that TRACETEE_CONFIG names.
-//! Missing fields take their defaults, unknown ones are ignored, wrong ones refuse the whole.
+//! `tracetee_start` reads it and, under LD_PRELOAD, the agent reads it from the file that
+//! TRACETEE_CONFIG names. Missing fields have their defaults, unknown ones are ignored; a wrong one
+//! refuses the whole document.
 
 use crate::error::Error;
 use crate::libcutils::tag_words::PassOn;
 use crate::libcutils::tags;
 use crate::text::TextOptions;
-use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use tracetee_recorder::layout::Mode;
+use tracetee_protocol::json::Limits;
+use tracetee_protocol::recording::{Mode, PassOnSetting};
+use tracetee_protocol::{record, words};
 
-/// A capture's configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Config {
-    /// Tag categories by name (`view`, `gfx`, …), or `all`.
-    pub tags: Vec<String>,
-    /// Whether records go on to the kernel.
-    pub pass_on: PassOnSetting,
+record! {
+    /// The configuration of a capture.
+    #[derive(Eq)]
+    pub struct Config {
+        /// Tag categories by name (`view`, `gfx`, …), or `all`.
+        pub tags: Vec<String> = vec!["all".to_owned()],
+        /// Whether records go on to the kernel.
+        pub pass_on: PassOnSetting = PassOnSetting::Auto,
+        /// The recorder's memory.
+        pub recorder: RecorderConfig = RecorderConfig::default(),
+        /// Milliseconds after which the capture ends by itself.
+        pub duration_ms: Option<u64> = None; check(is_duration),
+        /// How the trace is written.
+        pub text: TextOptions = TextOptions::default(),
+        /// In recorder mode `endless`: the path of the trace that is streamed. In the other modes, under
+        /// LD_PRELOAD: the path of the trace that is written when the process exits. `%p` stands for
+        /// the process id.
+        pub output: Option<PathBuf> = None,
+        /// Takes records where they are made (`atrace_begin_body` …), before they are formatted, and
+        /// also where they are written.
+        pub fast_path: bool = false,
+    }
+
     /// The recorder's memory.
-    pub recorder: RecorderConfig,
-    /// The capture ends by itself after this many milliseconds.
-    pub duration_ms: Option<u64>,
-    /// How the trace is written.
-    pub text: TextOptions,
-    /// Recorder mode `endless`: the trace that is streamed. Else, under LD_PRELOAD: the trace that is
-    /// written when the process exits. `%p` stands for the process id.
-    pub output: Option<PathBuf>,
-    /// Take records where they are made (`atrace_begin_body` …), before they are formatted, besides
-    /// where they are written.
-    pub fast_path: bool,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            tags: vec!["all".to_owned()],
-            pass_on: PassOnSetting::Auto,
-            recorder: RecorderConfig::default(),
-            duration_ms: None,
-            text: TextOptions::default(),
-            output: None,
-            fast_path: false,
-        }
+    #[derive(Eq)]
+    pub struct RecorderConfig {
+        /// What happens when all blocks are in use.
+        pub mode: Mode = Mode::Startup,
+        /// The size of all blocks together. Untouched pages cost nothing.
+        pub capacity_kb: u64 = 16 * 1024,
+        /// The size of one block; each recording thread holds one.
+        pub block_kb: u32 = 16; check(is_block_size),
+        /// The directory of the recorder's files, one for each process. Without it the memory is
+        /// anonymous, and lost with the process.
+        pub directory: Option<PathBuf> = None,
+        /// At the start, files that killed processes left in `directory` become traces in this
+        /// directory, on a thread of low priority.
+        pub recover_to: Option<PathBuf> = None,
+        /// The clock that stamps the records.
+        pub clock: ClockSetting = ClockSetting::Auto,
+        /// In mode `endless`: the largest share of one processor that the streaming thread takes.
+        pub drain_cpu_percent: u32 = 20; within(1..=100),
     }
 }
 
-/// Whether records go on to the kernel's trace buffer.
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PassOnSetting {
-    /// While a system trace has tags of its own set.
-    #[default]
-    Auto,
-    /// Always.
-    Always,
-    /// Never, not even during a system trace.
-    Never,
+words! {
+    /// The clock that stamps the records; their times are boot time either way.
+    pub enum ClockSetting {
+        /// The processor's counter where it is known to be right.
+        Auto = "auto",
+        /// Always the system call.
+        Boot = "boot",
+    }
 }
 
 impl From<PassOnSetting> for PassOn {
@@ -71,73 +80,41 @@ impl From<PassOnSetting> for PassOn {
     }
 }
 
-/// The recorder's memory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RecorderConfig {
-    /// What happens when all blocks are in use.
-    pub mode: Mode,
-    /// All blocks together. Untouched pages cost nothing.
-    pub capacity_kb: u64,
-    /// One block; each recording thread holds one.
-    pub block_kb: u32,
-    /// Where the recorder's file lies, one a process. Without it the memory is anonymous, and lost
-    /// with the process.
-    pub directory: Option<PathBuf>,
-    /// At the start, files that killed processes left in `directory` become traces here, on a
-    /// thread of low priority.
-    pub recover_to: Option<PathBuf>,
-    /// Which clock the records are stamped with.
-    pub clock: ClockSetting,
-    /// Mode `endless`: the most that the streaming thread takes of one processor.
-    pub drain_cpu_percent: u32,
-}
-
-/// Which clock the records are stamped with; their times are boot time either way.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ClockSetting {
-    /// The processor's counter where it is known to be right.
-    #[default]
-    Auto,
-    /// Always the system call's.
-    Boot,
-}
-
-impl Default for RecorderConfig {
-    fn default() -> Self {
-        Self {
-            mode: Mode::Startup,
-            capacity_kb: 16 * 1024,
-            block_kb: 16,
-            directory: None,
-            recover_to: None,
-            clock: ClockSetting::Auto,
-            drain_cpu_percent: 20,
-        }
-    }
-}
-
-/// Smallest block: must hold a record of [`tracetee_recorder::record::MAX_RECORD_BYTES`].
-const MIN_BLOCK_KB: u32 = 8;
-/// Largest block: beyond it leasing costs nothing and an idle thread wastes much.
-const MAX_BLOCK_KB: u32 = 1024;
+/// KiB of a block. A smaller one cannot hold a record of [`tracetee_recorder::record::MAX_RECORD_BYTES`]; beyond
+/// the largest, leasing costs nothing and an idle thread wastes much.
+const BLOCK_KB: RangeInclusive<u32> = 8..=1024;
 /// Largest capacity, 1 TiB: a file of that size is still sparse.
 const MAX_CAPACITY_KB: u64 = 1 << 30;
-/// Blocks that are used again and again: one being written, one being read, and some past.
+/// Blocks that are reused: one being written, one being read, and some that are past.
 const MIN_REUSED_BLOCKS: u64 = 4;
-/// Longest section that a filter may leave out: what follows it is held back as long.
-pub(crate) const MAX_MIN_SLICE_US: u64 = 10_000_000;
-/// Longest capture that may be asked for, a day.
+/// Longest capture, a day.
 const MAX_DURATION_MS: u64 = 24 * 3600 * 1000;
+
+fn is_block_size(block_kb: &u32) -> Result<(), String> {
+    if block_kb.is_power_of_two() && BLOCK_KB.contains(block_kb) {
+        return Ok(());
+    }
+    let (from, to) = (BLOCK_KB.start(), BLOCK_KB.end());
+    Err(format!("{block_kb} is no power of two from {from} to {to}"))
+}
+
+fn is_duration(duration_ms: &Option<u64>) -> Result<(), String> {
+    match duration_ms {
+        Some(0) => Err("0 records nothing; leave it out for no limit".into()),
+        Some(ms) if *ms > MAX_DURATION_MS => {
+            Err(format!("{ms} is more than a day ({MAX_DURATION_MS})"))
+        }
+        _ => Ok(()),
+    }
+}
 
 impl Config {
     /// Reads and checks a JSON document.
     ///
     /// # Errors
-    /// [`Error::Json`] with line and column, [`Error::Config`] with the field and the limit.
+    /// [`Error::Json`] and [`Error::Config`] with the field and the limit.
     pub fn from_json(text: &str) -> Result<Self, Error> {
-        let config: Self = serde_json::from_str(text)?;
+        let config: Self = record::parse(text.as_bytes(), Limits::DEFAULT)?;
         config.validate()?;
         Ok(config)
     }
@@ -145,16 +122,12 @@ impl Config {
     /// Checks every limit.
     ///
     /// # Errors
-    /// [`Error::Config`] with the field and the limit.
+    /// [`Error::Json`] and [`Error::Config`] with the field and the limit.
     pub fn validate(&self) -> Result<(), Error> {
         self.tag_word()?;
+        record::check(self)?;
         let RecorderConfig { capacity_kb, block_kb, .. } = self.recorder;
         let refuse = |field, reason: String| Err(Error::Config { field, reason });
-        if !block_kb.is_power_of_two() || !(MIN_BLOCK_KB..=MAX_BLOCK_KB).contains(&block_kb) {
-            let reason =
-                format!("{block_kb} is no power of two from {MIN_BLOCK_KB} to {MAX_BLOCK_KB}");
-            return refuse("recorder.block_kb", reason);
-        }
         if !(u64::from(block_kb)..=MAX_CAPACITY_KB).contains(&capacity_kb) {
             let reason =
                 format!("{capacity_kb} is not from {block_kb} (one block) to {MAX_CAPACITY_KB}");
@@ -167,31 +140,15 @@ impl Config {
             );
             return refuse("recorder.capacity_kb", reason);
         }
-        if !(1..=100).contains(&self.recorder.drain_cpu_percent) {
-            let reason = format!("{} is not from 1 to 100", self.recorder.drain_cpu_percent);
-            return refuse("recorder.drain_cpu_percent", reason);
-        }
         if self.recorder.mode == Mode::Endless && self.output.is_none() {
-            return refuse("output", "mode endless streams to it; it is missing".into());
+            return refuse("output", "is missing; mode endless streams to it".into());
         }
         if self.recorder.recover_to.is_some() && self.recorder.directory.is_none() {
-            return refuse(
-                "recorder.recover_to",
-                "there is no recorder.directory to look in".into(),
-            );
-        }
-        let slices = self.text.min_slice_us;
-        if [slices.main, slices.render, slices.other].iter().any(|&us| us > MAX_MIN_SLICE_US) {
-            return refuse("text.min_slice_us", format!("over {MAX_MIN_SLICE_US} (ten seconds)"));
+            let reason = "needs recorder.directory, the directory to look in";
+            return refuse("recorder.recover_to", reason.into());
         }
         self.text.rules()?;
-        match self.duration_ms {
-            Some(0) => refuse("duration_ms", "0 records nothing; leave it out for no limit".into()),
-            Some(ms) if ms > MAX_DURATION_MS => {
-                refuse("duration_ms", format!("{ms} is more than a day ({MAX_DURATION_MS})"))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// The tag word that the categories stand for.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use tracetee_protocol::json;
 
 /// What went wrong.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub enum Error {
         reason: String,
     },
     /// The configuration is no JSON of the expected shape.
-    Json(serde_json::Error),
+    Json(json::Error),
     /// The operation does not fit the agent's state.
     State(&'static str),
     /// Hooking failed as a whole.
@@ -112,8 +113,14 @@ impl From<tracetee_uploader::Error> for Error {
     }
 }
 
+impl From<json::Error> for Error {
+    fn from(error: json::Error) -> Self {
+        Self::Json(error)
+    }
+}
+
 impl From<serde_json::Error> for Error {
     fn from(error: serde_json::Error) -> Self {
-        Self::Json(error)
+        Self::Json(json::Error::new("", error.to_string()))
     }
 }

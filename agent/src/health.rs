@@ -44,6 +44,7 @@ pub struct Health {
     /// Slots of libcutils' own functions that `fast_path` has hooked.
     pub fast_path_slots: usize,
     /// What happens when the recorder is full.
+    #[serde(with = "mode_text")]
     pub recorder_mode: Mode,
     /// Records are stamped with the processor's counter, not by a call.
     pub counter_clock: bool,
@@ -150,5 +151,24 @@ impl Health {
         (self.hooked_slots, self.hooked_libraries) = (hooked_slots, hooked_libraries);
         (self.fast_path_slots, self.libraries, self.not_hooked) =
             (fast_path_slots, libraries, not_hooked);
+    }
+}
+
+/// The JSON of [`Mode`].
+mod mode_text {
+    use super::Mode;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use tracetee_protocol::json::{Limits, Writer};
+    use tracetee_protocol::record;
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+    pub(super) fn serialize<S: Serializer>(mode: &Mode, to: S) -> Result<S::Ok, S::Error> {
+        mode.as_str().serialize(to)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Mode, D::Error> {
+        let mut out = Writer::new();
+        out.text(&String::deserialize(from)?);
+        record::parse(out.finish().as_bytes(), Limits::DEFAULT).map_err(serde::de::Error::custom)
     }
 }

@@ -42,7 +42,7 @@ pub mod text;
 
 pub use android::perfetto::PerfettoReport;
 pub use api::{dump, install, start, stop};
-pub use config::{ClockSetting, Config, PassOnSetting, RecorderConfig};
+pub use config::{ClockSetting, Config, RecorderConfig};
 pub use controller::stats;
 pub use controller::{Install, Report, TransportChoice, UploadTo};
 pub use error::Error;
@@ -53,4 +53,4 @@ pub use section::{
 };
 pub use self_test::self_test;
 pub use task::{TaskSection, TraceFuture, Traced, misuses, set_strict};
-pub use tracetee_recorder::layout::Mode;
+pub use tracetee_protocol::recording::{Mode, PassOnSetting};

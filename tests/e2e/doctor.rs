@@ -63,7 +63,7 @@ fn of_a_process_in_which_the_agent_is_installed_it_says_what_it_does_and_why() {
     device.configure(json!({"seq": 8, "kill": {"on": true}}));
     wait_for(&app, "nothing is recorded now: the kill switch is on");
     device.configure(json!({"seq": 9, "windows": 3}));
-    wait_for(&app, "refused       windows: invalid type: integer `3`, expected a sequence");
+    wait_for(&app, "refused       windows: must be an array, not 3 (");
 
     let (ok, text) = doctor(&["--json", &app.id().to_string()]);
     let stats: Value = serde_json::from_str(&text).unwrap();

@@ -17,6 +17,7 @@
 //! either: see [`crate::reader`].
 
 use crate::sync::{AtomicU8, AtomicU32, AtomicU64};
+pub use tracetee_protocol::recording::Mode;
 
 /// First bytes of a pool.
 pub(crate) const MAGIC: [u8; 8] = *b"TTPOOL\0\x01";
@@ -74,34 +75,15 @@ impl Loss {
     }
 }
 
-/// What happens when all blocks are in use.
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[repr(u32)]
-pub enum Mode {
-    /// The first records stay, later ones are dropped.
-    #[default]
-    Startup = 0,
-    /// The oldest block goes: a flight recorder.
-    Ring = 1,
-    /// A thread of the agent's streams the records to the trace and frees their blocks.
-    Endless = 2,
-    /// Nothing is recorded; records go on to the kernel.
-    Systrace = 3,
-}
-
-impl Mode {
-    /// From [`PoolHeader::mode`].
-    pub(crate) const fn from_number(number: u32) -> Option<Self> {
-        Some(match number {
-            0 => Self::Startup,
-            1 => Self::Ring,
-            2 => Self::Endless,
-            3 => Self::Systrace,
-            _ => return None,
-        })
-    }
+/// The mode of a number in [`PoolHeader::mode`].
+pub(crate) const fn mode_from_number(number: u32) -> Option<Mode> {
+    Some(match number {
+        0 => Mode::Startup,
+        1 => Mode::Ring,
+        2 => Mode::Endless,
+        3 => Mode::Systrace,
+        _ => return None,
+    })
 }
 
 /// The start of a pool.
@@ -348,5 +330,16 @@ mod tests {
             [record_words(0), record_words(1), record_words(8), record_words(9)],
             [1, 2, 2, 3]
         );
+    }
+
+    #[test]
+    fn the_number_of_a_mode_is_that_of_earlier_pools() {
+        for (number, mode) in
+            [(0, Mode::Startup), (1, Mode::Ring), (2, Mode::Endless), (3, Mode::Systrace)]
+        {
+            assert_eq!(mode as u32, number);
+            assert_eq!(mode_from_number(number), Some(mode));
+        }
+        assert_eq!(mode_from_number(4), None);
     }
 }

@@ -9,7 +9,7 @@ use crate::block_lease::{Memory, RESETTING, generation_of, state_of};
 use crate::extents::{Extents, FIRST_BYTES, read_nothing_ahead};
 use crate::layout::{
     BLOCK_HEADER_WORDS, BLOCKS_OFFSET, BlockHeader, Loss, MAGIC, META_BYTES, META_OFFSET, Mode,
-    NAME_BYTES, PoolHeader, THREAD_ENTRIES, THREADS_OFFSET, ThreadEntry, VERSION,
+    NAME_BYTES, PoolHeader, THREAD_ENTRIES, THREADS_OFFSET, ThreadEntry, VERSION, mode_from_number,
 };
 use crate::pool::Pool;
 use std::marker::PhantomData;
@@ -133,7 +133,7 @@ impl<'a> PoolReader<'a> {
         if !block_bytes.is_power_of_two() || !(4096..=1 << 20).contains(&block_bytes) {
             return Err(format!("claims blocks of {block_bytes} bytes"));
         }
-        if Mode::from_number(header.mode).is_none() {
+        if mode_from_number(header.mode).is_none() {
             return Err(format!("claims mode {}", header.mode));
         }
         Ok(())
@@ -155,7 +155,7 @@ impl<'a> PoolReader<'a> {
     /// What happened when it was full.
     #[must_use]
     pub fn mode(&self) -> Mode {
-        Mode::from_number(self.pool_header().mode).unwrap_or_default()
+        mode_from_number(self.pool_header().mode).unwrap_or_default()
     }
 
     /// Boot time at the start, ns.

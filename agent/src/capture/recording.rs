@@ -5,7 +5,7 @@
 use super::Owner;
 use super::hooked::Hooks;
 use super::memory::{deadline_ns, expand, new_pool, prepare_threads};
-use crate::config::{Config, PassOnSetting};
+use crate::config::Config;
 use crate::drain::Drain;
 use crate::error::Error;
 use crate::health::Health;
@@ -18,6 +18,7 @@ use crate::text::{self, About, Summary, TextOptions};
 use std::path::Path;
 use std::sync::Arc;
 use tracetee_hooks::Registry;
+use tracetee_protocol::recording::PassOnSetting;
 use tracetee_recorder::layout::Mode;
 use tracetee_recorder::pool::Pool;
 use tracetee_recorder::reader::PoolReader;

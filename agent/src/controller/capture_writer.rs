@@ -1,6 +1,5 @@
 //! The worker's hands: starts a recorder for windows, writes what is kept of it into the spool.
 
-use super::document::Window;
 use super::overhead::Overhead;
 use super::policy::Policy;
 use super::process_signals;
@@ -18,6 +17,7 @@ use crate::text::{About, Summary, TextOptions};
 use serde_json::json;
 use std::sync::Arc;
 use tracetee_protocol::notes;
+use tracetee_protocol::remote_config::Window;
 use tracetee_recorder::clock;
 use tracetee_recorder::layout::Mode;
 use tracetee_recorder::tail::Follower;
@@ -208,7 +208,7 @@ impl Worker {
             Some(written.strip_prefix("screen:").unwrap_or(&written).to_owned())
         });
         for (name, value) in [
-            ("opens", kept.window().map(|window| json!(window.opens.kind()))),
+            ("opens", kept.window().map(|window| json!(window.opens.as_str()))),
             ("refresh_hz", process_signals::refresh_hz().map(|hz| json!(hz))),
             ("screen", screen.map(|screen| json!(screen))),
         ] {

@@ -1,7 +1,7 @@
 //! What killed processes have left: crash-proof recorders become captures, half written ones go on as
 //! far as they are whole. The agent's thread does it once, behind its first look.
 
-use super::ledger::Now;
+use super::budget_ledger::Now;
 use super::report::CaptureReport;
 use super::uploads;
 use super::worker::Worker;
@@ -38,7 +38,7 @@ impl Worker {
             let (ledger, budget) = (&mut self.machine.ledger, self.machine.policy.budget());
             let may = ledger.refuses(RECOVERED, 0, budget, now).is_none() && {
                 let number = ledger.enter(RECOVERED, now);
-                ledger.fits(number, bytes, budget, now)
+                ledger.try_record_bytes(number, bytes, budget, now)
             };
             if may {
                 let saved = self.store.save_ledger(&self.machine.ledger);

@@ -1,42 +1,39 @@
 //! What is captured, when, and how much: by remote configuration and by what happens in the app.
 //!
-//! The journey: the app calls [`install()`]. A [`source`](self) takes configurations in
-//! ([`document`] is what they may say, `parse` reads them); `policy` is what one comes to on this
-//! device. The state `machine` decides, by the `ledger` of what captures have cost, what is
-//! recorded and what is kept; the `worker` does it, and looks for what `triggers` wait for. The
-//! [`Report`] says what it came to. `store` is the directory that outlives the process, `starts`
-//! keeps the agent off after crashes.
+//! The journey: the app calls [`install()`]. A `config_source` takes configurations in, which
+//! `remote_config` reads and checks; `policy` is what one comes to on this device. The state
+//! `machine` decides, by the `budget_ledger` of what captures have cost, what is recorded and what is
+//! kept; the `worker` does it, and looks for what `triggers` wait for. The [`Report`] says what it
+//! came to. `state_dir` is the directory that outlives the process, `crash_loop` keeps the agent off
+//! after crashes.
 //!
 //! Functions that an app calls on its own threads leave a note for the agent's thread, and return.
 
+mod budget_ledger;
 mod capture_writer;
-mod check;
+mod config_source;
 pub(crate) mod control_socket;
+mod crash_loop;
 mod crash_recovery;
-pub mod document;
 mod glob;
 mod install;
-mod ledger;
-mod locate;
+
 mod on_device_capture;
 mod overhead;
-mod parse;
 mod policy;
 pub(crate) mod process_signals;
+mod remote_config;
 mod report;
-mod source;
-mod starts;
+mod state_dir;
 mod state_machine;
 mod stats;
 mod status;
-mod store;
 mod triggers;
 mod uploads;
 #[cfg(feature = "http")]
 mod uploads_thread;
 mod worker;
 
-pub use check::Wrong;
 pub use install::{Install, TransportChoice, UploadTo};
 pub use report::{
     CaptureReport, ConfigReport, LostReport, OverheadReport, Report, SpentReport, WindowReport,
@@ -128,12 +125,12 @@ pub fn install(install: &Install) -> Result<(), Error> {
     Err(failed)
 }
 
-/// Checks a configuration as [`install()`] and what it is offered do; gives the warnings.
+/// Checks a remote configuration as the agent does before it uses one, and returns the warnings.
 ///
 /// # Errors
-/// The path of the field that is wrong, and why.
-pub fn check_config(bytes: &[u8]) -> Result<Vec<String>, check::Wrong> {
-    parse::parse(bytes).map(|parsed| parsed.warnings)
+/// The field that is wrong, and the reason.
+pub fn check_config(bytes: &[u8]) -> Result<Vec<String>, tracetee_protocol::json::Error> {
+    remote_config::parse(bytes).map(|parsed| parsed.warnings)
 }
 
 /// Ends it: what is open is kept, hooks and tags are given back, the thread ends.

@@ -4,7 +4,7 @@
 //! goes first. What is switched off, or what the user does not consent to, is not recorded for anybody; the
 //! rules of redaction hold.
 
-use super::ledger::Now;
+use super::budget_ledger::Now;
 use super::state_machine::{Input, State};
 use super::worker::{Worker, now};
 use crate::capture::{self, Owner};

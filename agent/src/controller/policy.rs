@@ -1,7 +1,7 @@
 //! What a document comes to on this device: which windows take part, and why others do not.
 
-use super::document::{Budget, Document, Match, Opens, Sampling, Window};
-use super::ledger::Now;
+use super::budget_ledger::Now;
+use tracetee_protocol::remote_config::{Budget, Document, Match, Sampling, Window};
 
 /// What the rules of a document look at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,13 +68,6 @@ impl Policy {
 
     pub(crate) const fn budget(&self) -> &Budget {
         &self.document.budget
-    }
-}
-
-impl Window {
-    /// A flight recorder runs until something happens that it looks for.
-    pub(crate) const fn is_flight(&self) -> bool {
-        matches!(self.opens, Opens::Section(_) | Opens::Triggers(_))
     }
 }
 

@@ -16,11 +16,11 @@
 //!       a window is due: at the start, by schedule, by hand
 //! ```
 
-use super::document::{Opens, Window};
-use super::ledger::{Ledger, Now};
+use super::budget_ledger::{Ledger, Now};
 use super::policy::Policy;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tracetee_protocol::remote_config::{Opens, Window};
 
 /// The pause after a window that exceeded the budget of processor time, or could not be recorded, ms.
 pub(crate) const PAUSE_MS: u64 = 600_000;
@@ -176,7 +176,8 @@ impl StateMachine {
                 }
             }
             Input::Written { number, bytes } => {
-                let fits = self.ledger.fits(number, bytes, &self.policy.document.budget, now);
+                let fits =
+                    self.ledger.try_record_bytes(number, bytes, &self.policy.document.budget, now);
                 actions.push(if fits { Action::Save } else { Action::Discard(number) });
             }
             Input::Failed(reason) => {

@@ -2,10 +2,10 @@
 //! always hold.
 
 use super::*;
-use crate::controller::document::{Budget, Jank, Schedule};
-use crate::controller::document::{Document, Kill, SectionSpan, Trigger, Triggers, Window};
 use crate::controller::policy::Device;
 use proptest::prelude::*;
+use tracetee_protocol::remote_config::{Budget, Jank, Schedule};
+use tracetee_protocol::remote_config::{Document, Kill, SectionSpan, Trigger, Triggers, Window};
 
 fn window(id: &str, opens: Opens) -> Window {
     Window { id: id.to_owned(), opens, max_s: 10.0, cool_down_s: 60, ..Window::default() }
@@ -33,7 +33,7 @@ const fn at(s: u64) -> Now {
 
 /// A machine under that configuration since second 0, and what it did first.
 fn machine(windows: Vec<Window>) -> (StateMachine, Vec<Action>) {
-    let mut machine = StateMachine::new(Ledger::default().of("a", 1));
+    let mut machine = StateMachine::new(Ledger::default().for_boot("a", 1));
     let actions = machine.step(at(0), policy(document(windows)));
     (machine, actions)
 }
@@ -320,11 +320,11 @@ impl World {
     fn new() -> Self {
         let now = Now { boot_ms: 1_000_000, real_ms: 1_000_000_000 };
         Self {
-            machine: StateMachine::new(Ledger::default().of("0", 1)),
+            machine: StateMachine::new(Ledger::default().for_boot("0", 1)),
             now,
             boot: 0,
             is_recording: false,
-            saved: Ledger::default().of("0", 1),
+            saved: Ledger::default().for_boot("0", 1),
             next_record_fails: false,
             begun_ms: Vec::new(),
             bytes: Vec::new(),
@@ -436,7 +436,7 @@ impl World {
                     self.begun_ms.clear();
                     self.bytes.clear();
                 }
-                self.saved = self.saved.clone().of(&self.boot.to_string(), 1);
+                self.saved = self.saved.clone().for_boot(&self.boot.to_string(), 1);
                 self.machine = StateMachine::new(self.saved.clone());
                 self.step(Input::Tick);
             }

@@ -1,12 +1,12 @@
 //! The worker's part of the health report.
 
-use super::document::{Opens, Window};
-use super::ledger::Now;
+use super::budget_ledger::Now;
 use super::overhead::Overhead;
 use super::report::{ConfigReport, OverheadReport, Report, WindowReport};
 use super::state_machine::State;
 use super::uploads::{self, Uploads};
 use super::worker::{Worker, now};
+use tracetee_protocol::remote_config::{Opens, Window};
 use tracetee_uploader::Status;
 
 impl Worker {

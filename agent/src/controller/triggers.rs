@@ -3,11 +3,11 @@
 //! Runs on the agent's thread, over what [`tracetee_recorder::tail`] shows. Sections are followed
 //! by thread: a frame is judged when it ends, a main thread that is blocked while it is.
 
-use super::document::{Jank, Opens, ThreadChoice, Trigger};
 use super::glob::Glob;
 use super::policy::Policy;
 use crate::text::redact::Redactor;
 use std::collections::VecDeque;
+use tracetee_protocol::remote_config::{Jank, Opens, ThreadChoice, Trigger};
 use tracetee_recorder::layout::Form;
 use tracetee_recorder::record::{Packed, Record};
 use tracetee_recorder::tail::{Sight, Who};

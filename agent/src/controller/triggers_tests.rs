@@ -1,9 +1,11 @@
 //! Each trigger, on records as a phone makes them.
 
 use super::*;
-use crate::controller::document::{Blocked, Document, LowMemory, Named, SectionName, SectionSpan};
-use crate::controller::document::{Triggers as Around, Window};
 use crate::controller::policy::Device;
+use tracetee_protocol::remote_config::{
+    Blocked, Document, LowMemory, Named, SectionName, SectionSpan,
+};
+use tracetee_protocol::remote_config::{Triggers as Around, Window};
 
 const MAIN: Who = Who { incarnation: 1, lane: 0, tid: 100 };
 const OTHER: Who = Who { incarnation: 2, lane: 0, tid: 101 };

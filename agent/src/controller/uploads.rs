@@ -5,7 +5,6 @@
 //! recorded, and only one makes a pass at a time. The worker's thread tells what the configuration
 //! allows ([`Allowance`]) and is handed the configurations that the server sends.
 
-use super::document::{Document, Network as Allowed};
 use super::install::{Install, TransportChoice};
 use super::policy::{Device, Policy};
 use super::worker::{self, Command};
@@ -17,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tracetee_protocol::remote_config::{Document, Network as Allowed};
 use tracetee_recorder::thread::Excluded;
 use tracetee_uploader::policy::{self, Rules};
 use tracetee_uploader::{

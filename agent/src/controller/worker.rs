@@ -4,18 +4,18 @@
 //! configuration's file, at what is new in the recorder (for triggers), at the tags, at what it all
 //! costs. Nothing of it runs on the app's threads; what they ask for comes as a [`Command`].
 
+use super::budget_ledger::Now;
 use super::capture_writer::Written;
+use super::config_source::ConfigSource;
+use super::crash_loop::CrashGuard;
 use super::install::Install;
-use super::ledger::Now;
 use super::on_device_capture::{Ask, Local};
 use super::overhead::Overhead;
 use super::policy::{Device, Policy};
 use super::process_signals;
 use super::report::{CaptureReport, LostReport};
-use super::source::Source;
-use super::starts::Starts;
+use super::state_dir::StateDir;
 use super::state_machine::{Action, Input, State, StateMachine};
-use super::store::Store;
 use super::triggers::{Finding, Triggers};
 use super::uploads::Uploads;
 use crate::capture::{self, Owner};
@@ -61,16 +61,16 @@ pub(crate) struct Worker {
     pub(super) device: Device,
     /// What goes with each capture.
     pub(super) facts: Map<String, Value>,
-    pub(super) store: Store,
+    pub(super) store: StateDir,
     pub(super) spool: Spool,
     /// Where the capture goes that is being streamed.
     pub(super) streaming: Option<Recording>,
     /// The capture that is written and not decided on yet.
     pub(super) written: Option<Written>,
     pub(super) uploads: Option<Uploads>,
-    pub(super) source: Source,
+    pub(super) source: ConfigSource,
     pub(super) machine: StateMachine,
-    pub(super) starts: Starts,
+    pub(super) starts: CrashGuard,
     /// Boot time at which the hooks were installed, ms; 0 while they are not.
     pub(super) hooked_ms: u64,
     pub(super) follower: Follower,
@@ -101,8 +101,8 @@ impl Worker {
     /// Starts with the configuration of the last run, on the calling thread: a window that opens
     /// with the app is open when this returns.
     pub(crate) fn new(install: &Install) -> Result<Self, Error> {
-        let mut source = Source::new(install)?;
-        let store = Store::open(&install.directory)?;
+        let mut source = ConfigSource::new(install)?;
+        let store = StateDir::open(&install.directory)?;
         let spool = Spool::open(&store.spool())?;
         // Before anything else: what the user wants.
         match install.consent {
@@ -117,7 +117,7 @@ impl Worker {
         let uploads = Uploads::new(install, &device, &store.spool())?;
         let now = now();
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let ledger = store.ledger().of(boot.trim(), std::process::id());
+        let ledger = store.ledger().for_boot(boot.trim(), std::process::id());
         let has_config = source.load(&store, now) | source.look(&store, now);
         let mut worker = Self {
             facts: install.facts(&device),
@@ -129,7 +129,7 @@ impl Worker {
             uploads,
             source,
             machine: StateMachine::new(ledger),
-            starts: Starts::default(),
+            starts: CrashGuard::default(),
             hooked_ms: 0,
             follower: Follower::default(),
             triggers: None,
@@ -282,7 +282,7 @@ impl Worker {
         let (seq, crash_loop) = (document.seq, document.crash_loop.within_s);
         let mut policy = Policy::new(document, &self.device);
         if policy.off.is_none() && crash_loop > 0 {
-            policy.off = Starts::refuse(&self.store, seq, self.device.version_code);
+            policy.off = CrashGuard::refuse(&self.store, seq, self.device.version_code);
         }
         if self.spool.is_off() {
             policy.off = Some("the user does not consent".to_owned());

@@ -12,6 +12,8 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use tracetee_protocol::json::Limits;
+use tracetee_protocol::record;
 use tracetee_recorder::record::Kind;
 
 /// A panic inside tracetee.
@@ -116,7 +118,8 @@ pub unsafe extern "C" fn tracetee_recover(
             return Ok(fail(ERROR_ARGUMENT, "directory or path is null or not UTF-8"));
         };
         capture::prepare_threads()?;
-        let options: TextOptions = serde_json::from_str(options.unwrap_or("{}"))?;
+        let options = options.unwrap_or("{}");
+        let options: TextOptions = record::parse(options.as_bytes(), Limits::DEFAULT)?;
         let recovered = recover::recover(Path::new(directory), &options, Path::new(path))?;
         let json = serde_json::to_string(&recovered)?;
         // SAFETY: as the caller promises.

@@ -2,6 +2,7 @@
 //! `%16s-%-7d(%5d) [%03d] ...1 %d.%06d: tracing_mark_write: <payload>\n`.
 
 use super::sanitize::push_name;
+use tracetee_protocol::words;
 use tracetee_recorder::record::Record;
 
 /// The header that every viewer accepts.
@@ -15,15 +16,14 @@ pub(crate) const HEADER: &str = "\
 /// What stands for an empty name.
 const NO_NAME: &[u8] = b"(no name)";
 
-/// Decimals of a second in a line.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Precision {
-    /// Six, as the kernel writes.
-    #[default]
-    Us,
-    /// Nine.
-    Ns,
+words! {
+    /// Decimals of a second in a line.
+    pub enum Precision {
+        /// Six, as the kernel writes.
+        Us = "us",
+        /// Nine.
+        Ns = "ns",
+    }
 }
 
 /// What every line of one thread begins with. The processor is always 000: an app cannot know it

@@ -23,27 +23,29 @@ pub use summary::{Summary, ThreadSummary};
 
 use crate::error::Error;
 use merge::Source;
-use serde::{Deserialize, Serialize};
 use std::path::Path;
 use trace::Trace;
+use tracetee_protocol::record;
+pub use tracetee_protocol::recording::MinSlice;
 use tracetee_recorder::reader::PoolReader;
 
-/// How the text is written, and what is left out of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TextOptions {
-    /// Leave out the kinds that catapult does not know: I, N, G and H.
-    pub catapult_only: bool,
-    /// Decimals of the timestamps.
-    pub precision: Precision,
-    /// Leave out sections shorter than this. 0 keeps all.
-    pub min_slice_us: MinSlice,
-    /// Leave out all threads but each process's first.
-    pub main_thread_only: bool,
-    /// What is kept out of names, one rule after the other.
-    pub redaction: Vec<redact::Rule>,
-    /// What the rules' hashes are keyed with; 0: with a number of this process's own.
-    pub redaction_key: u64,
+record! {
+    /// How the text is written, and what is left out of it.
+    #[derive(Eq)]
+    pub struct TextOptions {
+        /// Leaves out the kinds of records that catapult does not know: I, N, G and H.
+        pub catapult_only: bool = false,
+        /// Decimals of the timestamps.
+        pub precision: Precision = Precision::Us,
+        /// Leaves out sections shorter than this. 0 keeps all.
+        pub min_slice_us: MinSlice = MinSlice::default(),
+        /// Leaves out all threads but the first one of each process.
+        pub main_thread_only: bool = false,
+        /// Rules that keep private data out of names, applied one after the other.
+        pub redaction: Vec<redact::Rule> = Vec::new(),
+        /// The key of the hashes in the rules; 0: a number of this process's own.
+        pub redaction_key: u64 = 0,
+    }
 }
 
 impl TextOptions {
@@ -81,19 +83,6 @@ fn process_key() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     static KEY: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
     *KEY.get_or_init(|| RandomState::new().hash_one(0))
-}
-
-/// The shortest section that is kept, in microseconds, by class of thread.
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct MinSlice {
-    /// The process's first thread.
-    pub main: u64,
-    /// Threads called `RenderThread`.
-    pub render: u64,
-    /// All others.
-    pub other: u64,
 }
 
 /// Counts what is in `pools` without writing anything. Of `options` the redaction holds, for the

@@ -6,56 +6,15 @@
 //! Names repeat, so what a name became is remembered.
 
 use regex_lite::{Captures, Regex, RegexBuilder};
-use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use tracetee_protocol::redaction;
+pub(crate) use tracetee_protocol::redaction::{Action, Replacement, Rule};
 use tracetee_recorder::record::Record;
-
-/// One rule.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Rule {
-    /// What it is for, in reports.
-    #[serde(default)]
-    pub name: String,
-    /// A regular expression (syntax of the regex-lite crate, ASCII classes), searched in the name.
-    pub pattern: String,
-    /// What happens with what it matches.
-    #[serde(default)]
-    pub action: Action,
-    /// Names that this expression matches are left as they are.
-    #[serde(default)]
-    pub except: Option<String>,
-}
-
-/// What happens with a match.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Action {
-    /// The whole record is left out; of a section, its end too.
-    Drop,
-    /// The match becomes this text. It is taken as it is, `$1` too.
-    Replace {
-        /// The text.
-        with: String,
-    },
-    /// The match becomes `#` and eight hexadecimal digits: the same on one device for the same
-    /// text, another on the next.
-    Hash,
-}
-
-impl Default for Action {
-    fn default() -> Self {
-        Self::Replace { with: "<redacted>".to_owned() }
-    }
-}
 
 /// How many rules there may be: each is tried on each new name. Twice a document's, as those of two
 /// may hold at once.
-const MAX_RULES: usize = 2 * MAX_DOCUMENT_RULES;
-/// How many a configuration may have.
-pub(crate) const MAX_DOCUMENT_RULES: usize = 64;
+const MAX_RULES: usize = 2 * redaction::MAX_RULES;
 /// Bytes of one compiled expression.
 const MAX_COMPILED_BYTES: usize = 256 * 1024;
 /// How many names are remembered.
@@ -111,7 +70,7 @@ impl RuleSet {
             }
             let replaced = match &rule.action {
                 Action::Drop => return Outcome::Dropped,
-                Action::Replace { with } => {
+                Action::Replace(Replacement { with }) => {
                     rule.pattern.replace_all(&name, regex_lite::NoExpand(with)).into_owned()
                 }
                 Action::Hash => {
@@ -266,7 +225,7 @@ mod tests {
 
     #[test]
     fn rules_work_one_after_the_other_on_what_the_last_has_left() {
-        let with = |with: &str| Action::Replace { with: with.to_owned() };
+        let with = |with: &str| Action::Replace(Replacement { with: with.to_owned() });
         let mut redactor = redactor(&[rule("a+", with("b")), rule("bb", with("$0"))], 0);
         assert_eq!(redactor.thread_name("xaab".to_owned()), "x$0");
         assert_eq!(redactor.thread_name("nothing".to_owned()), "nothing");

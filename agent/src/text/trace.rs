@@ -69,7 +69,7 @@ impl Trace {
     }
 
     pub(crate) fn with(sink: Option<Sink>, options: &TextOptions) -> Result<Self, Error> {
-        let longest_ns = options.min_slice_us.longest_ns();
+        let longest_ns = longest_min_slice_ns(&options.min_slice_us);
         Ok(Self {
             sink,
             options: options.clone(),
@@ -303,7 +303,7 @@ impl Trace {
             _ => Role::Other,
         };
         let step = Step::Record(form, bytes.to_vec(), place);
-        shorts.push(time_ns, thread, step, role, self.options.min_slice_us.of(class));
+        shorts.push(time_ns, thread, step, role, min_slice_ns(&self.options.min_slice_us, class));
         self.let_go(time_ns)
     }
 
@@ -543,18 +543,17 @@ impl Trace {
     }
 }
 
-impl MinSlice {
-    fn of(&self, class: Class) -> u64 {
-        1000 * match class {
-            Class::Main => self.main,
-            Class::Render => self.render,
-            Class::Other => self.other,
-        }
+/// The shortest section of a class of threads that is kept.
+const fn min_slice_ns(slices: &MinSlice, class: Class) -> u64 {
+    1000 * match class {
+        Class::Main => slices.main,
+        Class::Render => slices.render,
+        Class::Other => slices.other,
     }
+}
 
-    fn longest_ns(&self) -> u64 {
-        1000 * self.main.max(self.render).max(self.other)
-    }
+fn longest_min_slice_ns(slices: &MinSlice) -> u64 {
+    1000 * slices.main.max(slices.render).max(slices.other)
 }
 
 fn parse<'a>(

@@ -3,15 +3,18 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracetee::controller::{check_config, document::Document};
+use tracetee::controller::check_config;
+use tracetee_protocol::json::Limits;
+use tracetee_protocol::record;
+use tracetee_protocol::remote_config::Document;
 
 fuzz_target!(|bytes: &[u8]| match check_config(bytes) {
     Ok(_) => {
-        let document: Document = serde_json::from_slice(bytes).unwrap();
-        document.check().unwrap();
+        let document: Document = record::parse(bytes, Limits::DEFAULT).unwrap();
+        document.check_limits().unwrap();
         // What was taken is taken again as it is written here.
-        let text = serde_json::to_vec(&document).unwrap();
-        assert_eq!(check_config(&text), Ok(Vec::new()));
+        let text = record::to_json(&document);
+        assert_eq!(check_config(text.as_bytes()), Ok(Vec::new()));
     }
     Err(wrong) => assert!(!wrong.path.is_empty() && !wrong.reason.is_empty()),
 });

@@ -179,3 +179,12 @@ choice! {
         LowMemory(LowMemory) = "low_memory",
     }
 }
+
+impl Window {
+    /// True for a window that is a flight recorder: it records until a section or trigger that it
+    /// looks for, and keeps what was before it.
+    #[must_use]
+    pub const fn is_flight(&self) -> bool {
+        matches!(self.opens, Opens::Section(_) | Opens::Triggers(_))
+    }
+}

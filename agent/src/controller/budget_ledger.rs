@@ -1,15 +1,16 @@
-//! What captures have cost: the account that budgets and cool-downs are kept by, over restarts of
-//! the process.
+//! The ledger of captures: budgets and cool-downs are computed from it, across restarts of the
+//! process.
 //!
-//! Times are kept by both clocks. Within one boot the boot clock tells the age of a capture, which
-//! nobody can set; across boots the wall clock does, and where that was set back, a capture counts
-//! as one of now.
+//! Times are kept by both clocks. Within one boot the boot clock, which nobody can set, gives the
+//! age of a capture; across boots the wall clock does, and a capture from its future counts as one
+//! of now. [`super::state_dir`] stores the ledger as JSON.
 
-use super::document::Budget;
 use super::report::SpentReport;
-use serde::{Deserialize, Serialize};
+use tracetee_protocol::json::Limits;
+use tracetee_protocol::record;
+use tracetee_protocol::remote_config::Budget;
 
-/// The time by both clocks.
+/// The time, by both clocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Now {
     /// Since the device's start, ms.
@@ -20,39 +21,51 @@ pub(crate) struct Now {
 
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
-/// Captures are remembered as long as the longest cool-down or period.
+/// Age up to which captures are remembered: the longest cool-down or period.
 const KEPT_MS: u64 = 30 * DAY_MS;
-/// And no more than these: more than any budget allows in a day.
+/// Captures that are remembered: more than any budget allows in a day.
 const MAX_ENTRIES: usize = 2048;
 
-/// One capture.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Entry {
-    pub(crate) window: String,
-    /// Its number on this device: wall-clock ms and process id.
-    pub(crate) number: u64,
-    begun: Stamp,
-    /// Bytes of its file, and when it was written.
-    file: Option<(Stamp, u64)>,
-}
+record! {
+    /// One capture.
+    #[derive(Eq)]
+    pub(crate) struct Entry {
+        /// The id of its window.
+        pub(crate) window: String = String::new(),
+        /// Its number on this device: wall-clock ms and process id.
+        pub(crate) number: u64 = 0,
+        /// When it began.
+        begun: Stamp = Stamp::default(),
+        /// When its file was written, and the bytes of the file.
+        file: Option<(Stamp, u64)> = None,
+    }
 
-/// A time that can be told from that of another boot.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Stamp {
-    boot: String,
-    boot_ms: u64,
-    real_ms: u64,
+    /// A time that can be told from that of another boot.
+    #[derive(Eq)]
+    struct Stamp {
+        /// The id of the boot.
+        boot: String = String::new(),
+        /// Since that boot, ms.
+        boot_ms: u64 = 0,
+        /// Since the epoch, ms.
+        real_ms: u64 = 0,
+    }
+
+    /// The file of the ledger.
+    #[derive(Eq)]
+    struct LedgerFile {
+        /// The captures, the oldest first.
+        entries: Vec<Entry> = Vec::new(),
+    }
 }
 
 /// All captures of the last days.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Ledger {
-    entries: Vec<Entry>,
-    /// Which boot of the device this is, and which process; not kept.
-    #[serde(skip)]
+    kept: LedgerFile,
+    /// The id of the present boot of the device.
     boot: String,
-    #[serde(skip)]
+    /// The id of this process.
     pid: u32,
 }
 
@@ -60,8 +73,19 @@ pub(crate) struct Ledger {
 const PID_BITS: u32 = 22;
 
 impl Ledger {
-    /// For the boot of that id, and that process.
-    pub(crate) fn of(mut self, boot: &str, pid: u32) -> Self {
+    /// The ledger that [`Ledger::to_json`] has written; an empty one for a damaged file.
+    pub(crate) fn from_json(json: &[u8]) -> Self {
+        let kept = record::parse(json, Limits::DEFAULT).unwrap_or_default();
+        Self { kept, ..Self::default() }
+    }
+
+    /// The content of its file.
+    pub(crate) fn to_json(&self) -> String {
+        record::to_json(&self.kept)
+    }
+
+    /// The same captures, seen in the boot of that id by that process.
+    pub(crate) fn for_boot(mut self, boot: &str, pid: u32) -> Self {
         boot.clone_into(&mut self.boot);
         self.pid = pid;
         self
@@ -71,7 +95,7 @@ impl Ledger {
         Stamp { boot: self.boot.clone(), boot_ms: now.boot_ms, real_ms: now.real_ms }
     }
 
-    /// How long ago that was, ms.
+    /// The age of `stamp`, ms.
     fn age_ms(&self, stamp: &Stamp, now: Now) -> u64 {
         if stamp.boot == self.boot {
             now.boot_ms.saturating_sub(stamp.boot_ms)
@@ -80,33 +104,34 @@ impl Ledger {
         }
     }
 
-    /// Forgets what is too old to matter, and what claims to come from the future.
+    /// Forgets captures that are too old to matter, and moves those from the future to now.
     fn tidy(&mut self, now: Now) {
-        for entry in &mut self.entries {
-            // The clock was set back: it ages from now on.
+        for entry in &mut self.kept.entries {
+            // Where the clock was set back, a capture ages from now on.
             entry.begun.real_ms = entry.begun.real_ms.min(now.real_ms);
             if let Some((written, _)) = &mut entry.file {
                 written.real_ms = written.real_ms.min(now.real_ms);
             }
         }
-        let mut entries = std::mem::take(&mut self.entries);
+        let mut entries = std::mem::take(&mut self.kept.entries);
         entries.retain(|entry| self.age_ms(&entry.begun, now) < KEPT_MS);
         let over = entries.len().saturating_sub(MAX_ENTRIES);
         entries.drain(..over);
-        self.entries = entries;
+        self.kept.entries = entries;
     }
 
     fn begun_within(&self, now: Now, ms: u64) -> u64 {
         let is_in = |entry: &&Entry| self.age_ms(&entry.begun, now) < ms;
-        self.entries.iter().filter(is_in).count() as u64
+        self.kept.entries.iter().filter(is_in).count() as u64
     }
 
-    /// Captures begun in the last hour and day, and the bytes of the day.
+    /// Counts the captures begun in the last hour and day, and the bytes of the day.
     pub(crate) fn spent(&self, now: Now) -> SpentReport {
         SpentReport {
             captures_in_hour: self.begun_within(now, HOUR_MS),
             captures_in_day: self.begun_within(now, DAY_MS),
             bytes_in_day: self
+                .kept
                 .entries
                 .iter()
                 .filter_map(|entry| entry.file.as_ref())
@@ -116,7 +141,7 @@ impl Ledger {
         }
     }
 
-    /// Why no capture of `window` may begin now; `None` when one may.
+    /// The reason for which no capture of `window` may begin now; `None` when one may.
     pub(crate) fn refuses(
         &self,
         window: &str,
@@ -134,14 +159,14 @@ impl Ledger {
             })
             .or_else(|| full(spent.bytes_in_day, budget.bytes_per_day, "bytes a day"))
             .or_else(|| {
-                let of_window = self.entries.iter().filter(|entry| entry.window == window);
+                let of_window = self.kept.entries.iter().filter(|entry| entry.window == window);
                 let age_ms = of_window.map(|entry| self.age_ms(&entry.begun, now)).min()?;
                 let left_ms = (cool_down_s.saturating_mul(1000)).checked_sub(age_ms)?;
                 (left_ms > 0).then(|| format!("cool-down: {} s more", left_ms.div_ceil(1000)))
             })
     }
 
-    /// Whether `window` has had a capture in the present period.
+    /// True if `window` has had a capture in the present period.
     pub(crate) fn had_one_in_period(
         &self,
         window: &str,
@@ -150,19 +175,19 @@ impl Ledger {
         now: Now,
     ) -> bool {
         let period = |real_ms: u64| (real_ms / 1000).saturating_sub(offset_s) / every_s.max(1);
-        self.entries.iter().any(|entry| {
+        self.kept.entries.iter().any(|entry| {
             entry.window == window && period(entry.begun.real_ms) == period(now.real_ms)
         })
     }
 
-    /// Enters a capture that begins now; gives its number.
+    /// Enters a capture that begins now, and returns its number.
     pub(crate) fn enter(&mut self, window: &str, now: Now) -> u64 {
         self.tidy(now);
         let mut number = now.real_ms << PID_BITS | u64::from(self.pid);
-        while self.entries.iter().any(|entry| entry.number == number) {
+        while self.kept.entries.iter().any(|entry| entry.number == number) {
             number += 1 << PID_BITS;
         }
-        self.entries.push(Entry {
+        self.kept.entries.push(Entry {
             window: window.to_owned(),
             number,
             begun: self.stamp(now),
@@ -171,34 +196,40 @@ impl Ledger {
         number
     }
 
-    /// Enters what a capture's file has come to. `false` when it does not fit into the day's
-    /// bytes: it must not be kept, and counts nothing.
-    pub(crate) fn fits(&mut self, number: u64, bytes: u64, budget: &Budget, now: Now) -> bool {
+    /// Enters the bytes of a capture's file. `false` when they exceed the bytes of the day: then the
+    /// file must not be kept, and nothing is entered.
+    pub(crate) fn try_record_bytes(
+        &mut self,
+        number: u64,
+        bytes: u64,
+        budget: &Budget,
+        now: Now,
+    ) -> bool {
         if self.spent(now).bytes_in_day.saturating_add(bytes) > budget.bytes_per_day {
             return false;
         }
         let stamp = self.stamp(now);
-        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.number == number) {
+        if let Some(entry) = self.kept.entries.iter_mut().find(|entry| entry.number == number) {
             entry.file = Some((stamp, bytes));
         }
         true
     }
 
-    /// The capture that was entered last.
+    /// Returns the capture that was entered last.
     #[cfg(test)]
     pub(crate) fn newest(&self) -> Option<&Entry> {
-        self.entries.last()
+        self.kept.entries.last()
     }
 
-    /// Takes what other processes of the app have entered since.
+    /// Adds the captures that other processes of the app have entered since.
     pub(crate) fn merge(&mut self, other: Self) {
-        for entry in other.entries {
-            match self.entries.iter_mut().find(|known| known.number == entry.number) {
+        for entry in other.kept.entries {
+            match self.kept.entries.iter_mut().find(|known| known.number == entry.number) {
                 Some(known) => known.file = known.file.take().or(entry.file),
-                None => self.entries.push(entry),
+                None => self.kept.entries.push(entry),
             }
         }
-        self.entries.sort_by_key(|entry| entry.number);
+        self.kept.entries.sort_by_key(|entry| entry.number);
     }
 }
 
@@ -221,7 +252,7 @@ mod tests {
 
     #[test]
     fn captures_are_refused_by_hour_by_day_by_bytes_and_by_cool_down() {
-        let mut ledger = Ledger::default().of("a", 1);
+        let mut ledger = Ledger::default().for_boot("a", 1);
         assert_eq!(ledger.refuses("w", 60, &budget(), at(0, 1000)), None);
         let first = ledger.enter("w", at(0, 1000));
         let said = |ledger: &Ledger, window: &str, now| {
@@ -235,15 +266,15 @@ mod tests {
         assert_eq!(said(&ledger, "w", at(3600, 4600)), "");
         ledger.enter("w", at(3600, 4600));
         assert_eq!(said(&ledger, "w", at(9000, 9999)), "budget: 3 of 3 captures a day are used");
-        assert!(!ledger.fits(first, 101, &budget(), at(9000, 9999)));
-        assert!(ledger.fits(first, 100, &budget(), at(9000, 9999)));
+        assert!(!ledger.try_record_bytes(first, 101, &budget(), at(9000, 9999)));
+        assert!(ledger.try_record_bytes(first, 100, &budget(), at(9000, 9999)));
         assert!(said(&ledger, "w", at(86_400, 87_400)).starts_with("budget: 100 of 100 bytes"));
         assert_eq!(said(&ledger, "w", at(95_400, 96_400)), "");
     }
 
     #[test]
     fn setting_the_clock_neither_frees_nor_blocks_captures_within_a_boot() {
-        let mut ledger = Ledger::default().of("a", 1);
+        let mut ledger = Ledger::default().for_boot("a", 1);
         ledger.enter("w", at(100, 1_000_000));
         for real_s in [0, 1_000_000_000] {
             assert!(ledger.refuses("w", 60, &budget(), at(110, real_s)).is_some(), "{real_s}");
@@ -253,9 +284,9 @@ mod tests {
 
     #[test]
     fn after_a_restart_of_the_device_the_wall_clock_counts_and_the_future_is_now() {
-        let mut ledger = Ledger::default().of("a", 1);
+        let mut ledger = Ledger::default().for_boot("a", 1);
         ledger.enter("w", at(100, 1_000_000));
-        let mut ledger = ledger.of("b", 1);
+        let mut ledger = ledger.for_boot("b", 1);
         assert!(ledger.refuses("w", 60, &budget(), at(5, 1_000_030)).is_some());
         assert!(ledger.refuses("w", 60, &budget(), at(5, 1_000_060)).is_none());
         // Set back by days: it counts from now, not until that day comes again.
@@ -268,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_schedule_has_one_capture_a_period() {
-        let mut ledger = Ledger::default().of("a", 1);
+        let mut ledger = Ledger::default().for_boot("a", 1);
         let had = |ledger: &Ledger, real_s| ledger.had_one_in_period("w", 3600, 100, at(0, real_s));
         assert!(!had(&ledger, 3700));
         ledger.enter("w", at(0, 3700));
@@ -278,8 +309,8 @@ mod tests {
 
     #[test]
     fn what_another_process_entered_is_taken_over() {
-        let mut mine = Ledger::default().of("a", 1);
-        let mut theirs = Ledger::default().of("a", 2);
+        let mut mine = Ledger::default().for_boot("a", 1);
+        let mut theirs = Ledger::default().for_boot("a", 2);
         mine.enter("w", at(1, 1));
         theirs.enter("v", at(1, 1));
         mine.merge(theirs.clone());
@@ -288,5 +319,19 @@ mod tests {
         assert_eq!(theirs.spent(at(1, 1)).captures_in_hour, 2);
         // Twice in one moment is two.
         assert_ne!(mine.enter("x", at(1, 1)), mine.enter("x", at(1, 1)));
+    }
+
+    #[test]
+    fn a_ledger_is_read_as_it_was_written_and_a_damaged_one_is_empty() {
+        let mut ledger = Ledger::default().for_boot("a", 1);
+        let number = ledger.enter("w\"1", at(1, 2));
+        ledger.enter("v", at(2, 3));
+        assert!(ledger.try_record_bytes(number, 7, &budget(), at(3, 4)));
+        let json = ledger.to_json();
+        assert_eq!(Ledger::from_json(json.as_bytes()).for_boot("a", 1), ledger);
+        // Ledgers on devices have this form.
+        let kept = r#"{"entries":[{"window":"w","number":5,"begun":{"boot":"a","boot_ms":1,"real_ms":2},"file":[{"boot":"a","boot_ms":3,"real_ms":4},7]}]}"#;
+        assert_eq!(Ledger::from_json(kept.as_bytes()).to_json(), kept);
+        assert_eq!(Ledger::from_json(json.get(..30).unwrap().as_bytes()), Ledger::default());
     }
 }

@@ -1,62 +1,67 @@
-//! Crash-loop safety: who dies soon after the hooks were installed, twice in a row, runs without
-//! them until the configuration or the app is another one.
+//! Protection from crash loops: when two processes in a row die soon after the installation of the
+//! hooks, the agent stays off until the configuration or the app changes.
 //!
-//! A process that installs hooks leaves a file under `starts/` and holds its lock. It removes the
-//! file when it has lived long enough, or exits in order. A file whose lock is free was left by a
-//! process that did neither. The verdict lies in `starts.json`.
+//! A process that installs hooks puts a file under `starts/` and holds its lock. It removes the file
+//! when it has lived long enough, or exits normally. A file whose lock is free is that of a process
+//! that did neither. `starts.json` has the count.
 
-use super::store::Store;
+use super::state_dir::StateDir;
 use crate::error::Error;
-use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
+use tracetee_protocol::json::Limits;
+use tracetee_protocol::record;
 
-/// How many early deaths in a row are too many.
+/// Early deaths in a row that switch the agent off.
 const TOO_MANY: u32 = 2;
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-struct Record {
-    early_deaths: u32,
-    /// The configuration's and the app's number under which they happened.
-    of: Option<(u64, Option<u64>)>,
+record! {
+    /// The count of early deaths.
+    #[derive(Copy, Eq)]
+    struct EarlyDeaths {
+        /// Processes in a row that died early.
+        count["early_deaths"]: u32 = 0,
+        /// The number of the configuration and the version of the app under which they died.
+        under["of"]: Option<(u64, Option<u64>)> = None,
+    }
 }
 
-/// The present process's part.
+/// The probation of the present process.
 #[derive(Debug, Default)]
-pub(crate) struct Starts {
-    /// Its file and the lock on it, while it is on probation.
+pub(crate) struct CrashGuard {
+    /// The process's file and the lock on it, while it is on probation.
     marker: Option<(PathBuf, File)>,
 }
 
-impl Starts {
-    /// Why hooks must not be installed under that configuration and version; `None` when they may.
-    pub(crate) fn refuse(store: &Store, seq: u64, version: Option<u64>) -> Option<String> {
+impl CrashGuard {
+    /// The reason for which hooks must not be installed under that configuration and version; `None`
+    /// when they may.
+    pub(crate) fn refuse(store: &StateDir, seq: u64, version: Option<u64>) -> Option<String> {
         let mut record = read(store);
-        let before = record.clone();
-        if record.of != Some((seq, version)) {
-            record = Record { early_deaths: 0, of: Some((seq, version)) };
+        let before = record;
+        if record.under != Some((seq, version)) {
+            record = EarlyDeaths { count: 0, under: Some((seq, version)) };
         }
-        // Whoever died did so under what is in force now, or before: then it does not count.
+        // Deaths under an earlier configuration or version do not count.
         let deaths = take_abandoned(store);
-        if before.of == record.of {
-            record.early_deaths = record.early_deaths.saturating_add(deaths);
+        if before.under == record.under {
+            record.count = record.count.saturating_add(deaths);
         }
         if record != before {
             let _ = write(store, &record);
         }
-        (record.early_deaths >= TOO_MANY).then(|| {
+        (record.count >= TOO_MANY).then(|| {
             format!(
                 "crash loop: {} processes in a row died soon after the hooks were installed; off \
                  until the next configuration or app version",
-                record.early_deaths
+                record.count
             )
         })
     }
 
-    /// Hooks are about to be installed.
-    pub(crate) fn begin(&mut self, store: &Store) -> Result<(), Error> {
+    /// Begins the probation: hooks are about to be installed.
+    pub(crate) fn begin(&mut self, store: &StateDir) -> Result<(), Error> {
         if self.marker.is_some() {
             return Ok(());
         }
@@ -66,7 +71,7 @@ impl Starts {
         options.write(true).create(true).truncate(true).mode(0o600);
         let file = tracetee_os::open_with(&options, &path).map_err(io)?;
         let lock = |source| Error::Io { what: "lock", path: path.clone(), source };
-        // The lock goes with the process.
+        // The system frees the lock when the process ends.
         if !tracetee_os::try_lock(&file).map_err(lock)? {
             return Err(lock(std::io::ErrorKind::WouldBlock.into()));
         }
@@ -74,37 +79,37 @@ impl Starts {
         Ok(())
     }
 
-    /// The process has lived long enough, or exits in order.
-    pub(crate) fn survived(&mut self, store: &Store) {
+    /// Ends the probation: the process has lived long enough, or exits normally.
+    pub(crate) fn survived(&mut self, store: &StateDir) {
         let Some((path, _)) = self.marker.take() else { return };
         let _ = std::fs::remove_file(path);
         let record = read(store);
-        if record.early_deaths > 0 {
-            let _ = write(store, &Record { early_deaths: 0, ..record });
+        if record.count > 0 {
+            let _ = write(store, &EarlyDeaths { count: 0, ..record });
         }
     }
 
-    /// Whether [`Starts::survived`] is still to come.
+    /// True until [`CrashGuard::survived`].
     pub(crate) const fn is_on_probation(&self) -> bool {
         self.marker.is_some()
     }
 }
 
-fn own_path(store: &Store) -> PathBuf {
+fn own_path(store: &StateDir) -> PathBuf {
     store.starts().join(format!("{}.start", std::process::id()))
 }
 
-fn read(store: &Store) -> Record {
-    let text = store.read("starts.json");
-    text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+fn read(store: &StateDir) -> EarlyDeaths {
+    let json = store.read("starts.json");
+    json.and_then(|json| record::parse(&json, Limits::DEFAULT).ok()).unwrap_or_default()
 }
 
-fn write(store: &Store, record: &Record) -> Result<(), Error> {
-    store.write("starts.json", &serde_json::to_vec(record)?)
+fn write(store: &StateDir, record: &EarlyDeaths) -> Result<(), Error> {
+    store.write("starts.json", record::to_json(record).as_bytes())
 }
 
-/// Removes the files of dead processes; how many there were.
-fn take_abandoned(store: &Store) -> u32 {
+/// Removes the files of dead processes, and counts them.
+fn take_abandoned(store: &StateDir) -> u32 {
     let mut deaths = 0;
     for entry in std::fs::read_dir(store.starts()).into_iter().flatten().flatten() {
         if entry.path() == own_path(store) {
@@ -127,10 +132,10 @@ mod tests {
     #[test]
     fn two_early_deaths_in_a_row_keep_it_off_until_something_is_new() {
         let directory = tempfile::tempdir().unwrap();
-        let store = Store::open(directory.path()).unwrap();
-        let refuse = |seq, version| Starts::refuse(&store, seq, version);
+        let store = StateDir::open(directory.path()).unwrap();
+        let refuse = |seq, version| CrashGuard::refuse(&store, seq, version);
         let die = || {
-            let mut starts = Starts::default();
+            let mut starts = CrashGuard::default();
             starts.begin(&store).unwrap();
             // The lock goes with the process, the file stays; that of another process here.
             drop(starts);
@@ -141,7 +146,7 @@ mod tests {
         die();
         assert_eq!(refuse(1, Some(7)), None);
         // One that lives long enough is no crash loop.
-        let mut starts = Starts::default();
+        let mut starts = CrashGuard::default();
         starts.begin(&store).unwrap();
         assert_eq!(refuse(1, Some(7)), None, "it lives");
         starts.survived(&store);
@@ -155,7 +160,7 @@ mod tests {
         assert_eq!(refuse(2, Some(8)), None);
         // An exec is no death, however often: the next program in this process finds its own file.
         for _ in 0..3 {
-            Starts::default().begin(&store).unwrap();
+            CrashGuard::default().begin(&store).unwrap();
             assert_eq!(refuse(2, Some(8)), None);
         }
     }

@@ -1,18 +1,20 @@
-//! Where configurations come from, and which are let in force.
+//! The sources of configurations, and the conditions under which one comes into force.
 //!
-//! A configuration is offered with its signature: by the file that is watched, by the app, or by
-//! what lies in the agent's directory from the last run. It is in force when it is signed (where a
-//! key is given), right in every field, not expired, and not older than the one in force. What is
-//! refused is said in the health report; the one in force stays.
+//! A configuration arrives with its signature: from the watched file, from the app, or from the
+//! agent's directory, where the last run left it. It comes into force when it is signed (where a key
+//! is given), right in every field, not expired, and not older than the one in force. The health
+//! report gives the reason for a refusal; the configuration in force stays.
 
-use super::document::Document;
+use super::budget_ledger::Now;
 use super::install::{Install, from_hex};
-use super::ledger::Now;
-use super::parse::parse;
-use super::store::Store;
+use super::remote_config::parse;
+use super::state_dir::StateDir;
 use crate::error::Error;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use tracetee_protocol::json::Limits;
+use tracetee_protocol::record;
+use tracetee_protocol::remote_config::Document;
 
 /// A configuration in force.
 #[derive(Debug, Clone)]
@@ -22,47 +24,51 @@ pub(crate) struct InForce {
     bytes: Vec<u8>,
 }
 
-/// The gate that configurations come through.
+/// The gate through which configurations come into force.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct ConfigSource {
     key: Option<[u8; 32]>,
     watched: Option<Watched>,
     pub(crate) in_force: Option<InForce>,
-    /// The newest that was ever in force, by what is on the disk too.
+    /// The newest one that was ever in force, according to the disk too.
     highest: Option<Highest>,
-    /// Why the last one that was offered is not in force.
+    /// The reason for which the last one that was offered is not in force.
     pub(crate) refused: Option<String>,
 }
 
-/// The newest configuration that was ever in force.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-struct Highest {
-    seq: u64,
-    /// SHA-256 of the document, hexadecimal: the same one may come back, another with its number may not.
-    sha256: String,
+record! {
+    /// The newest configuration that was ever in force.
+    #[derive(Eq)]
+    struct Highest {
+        /// The number of the document.
+        seq: u64 = 0,
+        /// SHA-256 of the document, hexadecimal: the same one may come back, a different one with its
+        /// number may not.
+        sha256: String = String::new(),
+    }
 }
 
 impl Highest {
-    fn of(seq: u64, bytes: &[u8]) -> Self {
+    fn from_document(seq: u64, bytes: &[u8]) -> Self {
         let digest = hmac_sha256::Hash::hash(bytes);
         Self { seq, sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect() }
     }
 }
 
-/// The file it is kept in.
+/// The file of [`Highest`].
 const HIGHEST: &str = "highest.json";
 
 #[derive(Debug)]
 struct Watched {
     path: PathBuf,
-    /// What the file and its signature looked like when they were last read.
+    /// The file and its signature as they were when they were last read.
     seen: Option<[Look; 2]>,
 }
 
-/// Device, inode, length, time of change in ns; none when the file is not there.
+/// Device, inode, length, time of change in ns; `None` when the file is missing.
 type Look = Option<(u64, u64, u64, i64)>;
 
-impl Source {
+impl ConfigSource {
     pub(crate) fn new(install: &Install) -> Result<Self, Error> {
         let watched = |path: &PathBuf| Watched { path: path.clone(), seen: None };
         Ok(Self {
@@ -74,8 +80,8 @@ impl Source {
         })
     }
 
-    /// Takes what the last run left. `true`: it is in force.
-    pub(crate) fn load(&mut self, store: &Store, now: Now) -> bool {
+    /// Takes the configuration of the last run. `true`: it is in force.
+    pub(crate) fn load(&mut self, store: &StateDir, now: Now) -> bool {
         self.read_highest(store);
         let Some(bytes) = store.read("config.json") else { return false };
         let signature = store.read("config.sig").unwrap_or_default();
@@ -84,7 +90,7 @@ impl Source {
                 // Of an agent that did not keep the number yet.
                 let seq = in_force.document.seq;
                 if self.highest.as_ref().is_none_or(|highest| highest.seq < seq) {
-                    let _ = self.keep_highest(store, Highest::of(seq, &bytes));
+                    let _ = self.keep_highest(store, Highest::from_document(seq, &bytes));
                 }
                 self.in_force = Some(in_force);
                 true
@@ -96,8 +102,8 @@ impl Source {
         }
     }
 
-    /// Looks whether the watched file has changed. `true`: another one is in force.
-    pub(crate) fn look(&mut self, store: &Store, now: Now) -> bool {
+    /// Reads the watched file if it has changed. `true`: another configuration is in force.
+    pub(crate) fn look(&mut self, store: &StateDir, now: Now) -> bool {
         let Some(watched) = &mut self.watched else { return false };
         let signature = watched.path.with_added_extension("sig");
         let looks = [look_at(&watched.path), look_at(&signature)];
@@ -118,12 +124,12 @@ impl Source {
         }
     }
 
-    /// Takes a configuration, if it may be in force. `true`: it is another one than before.
+    /// Puts a configuration in force if it may be. `true`: it is another one than before.
     pub(crate) fn offer(
         &mut self,
         bytes: &[u8],
         signature: &[u8],
-        store: &Store,
+        store: &StateDir,
         now: Now,
     ) -> bool {
         if self.in_force.as_ref().is_some_and(|present| present.bytes == bytes) {
@@ -135,7 +141,7 @@ impl Source {
         match self.admit(bytes, signature, now) {
             Ok(in_force) => {
                 self.refused = None;
-                let highest = Highest::of(in_force.document.seq, bytes);
+                let highest = Highest::from_document(in_force.document.seq, bytes);
                 // The signature first: a configuration without its own is refused at the next
                 // start, which is the safe side.
                 let kept = self
@@ -155,34 +161,36 @@ impl Source {
         }
     }
 
-    /// SHA-256 of the one in force.
+    /// SHA-256 of the configuration in force.
     pub(crate) fn digest(&self) -> Option<[u8; 32]> {
         self.in_force.as_ref().map(|present| hmac_sha256::Hash::hash(&present.bytes))
     }
 
-    /// Looks which was the newest. A file that is damaged counts as not there; who can write there can
-    /// delete it.
-    fn read_highest(&mut self, store: &Store) {
-        let kept = store.read(HIGHEST).and_then(|json| serde_json::from_slice(&json).ok());
+    /// Reads which was the newest. A damaged file counts as missing: whoever can damage it can delete
+    /// it.
+    fn read_highest(&mut self, store: &StateDir) {
+        let kept = store.read(HIGHEST);
+        let kept = kept.and_then(|json| record::parse(&json, Limits::DEFAULT).ok());
         let kept = kept.filter(|kept: &Highest| {
-            self.highest.as_ref().is_none_or(|highest| highest.seq <= kept.seq)
+            !kept.sha256.is_empty()
+                && self.highest.as_ref().is_none_or(|highest| highest.seq <= kept.seq)
         });
         if kept.is_some() {
             self.highest = kept;
         }
     }
 
-    fn keep_highest(&mut self, store: &Store, highest: Highest) -> Result<(), Error> {
-        let json = serde_json::to_vec(&highest)?;
+    fn keep_highest(&mut self, store: &StateDir, highest: Highest) -> Result<(), Error> {
+        let json = record::to_json(&highest);
         self.highest = Some(highest);
-        store.write(HIGHEST, &json)
+        store.write(HIGHEST, json.as_bytes())
     }
 
     fn admit(&self, bytes: &[u8], signature: &[u8], now: Now) -> Result<InForce, String> {
         if let Some(key) = self.key {
             check_signature(key, bytes, signature)?;
         }
-        let parsed = parse(bytes).map_err(|wrong| format!("{}: {}", wrong.path, wrong.reason))?;
+        let parsed = parse(bytes).map_err(|error| error.to_string())?;
         let document = parsed.document;
         if let Some(Highest { seq: highest, sha256 }) = &self.highest {
             let seq = document.seq;
@@ -192,7 +200,7 @@ impl Source {
             if seq < *highest {
                 return Err(format!("seq: {seq} is older than {highest}, which {which}"));
             }
-            if seq == *highest && *sha256 != Highest::of(seq, bytes).sha256 {
+            if seq == *highest && *sha256 != Highest::from_document(seq, bytes).sha256 {
                 return Err(format!("seq: {seq} {which} with another content"));
             }
         }
@@ -235,8 +243,8 @@ mod tests {
 
     struct Setup {
         directory: tempfile::TempDir,
-        store: Store,
-        source: Source,
+        store: StateDir,
+        source: ConfigSource,
     }
 
     const NOW: Now = Now { boot_ms: 0, real_ms: 1_000_000 };
@@ -245,8 +253,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let config_file = Some(directory.path().join("remote.json"));
         let install = Install { config_file, public_key, ..Install::default() };
-        let store = Store::open(&directory.path().join("agent")).unwrap();
-        Setup { source: Source::new(&install).unwrap(), store, directory }
+        let store = StateDir::open(&directory.path().join("agent")).unwrap();
+        Setup { source: ConfigSource::new(&install).unwrap(), store, directory }
     }
 
     fn text(seq: u64) -> Vec<u8> {
@@ -281,14 +289,14 @@ mod tests {
         assert!(!setup.put(br#"{"schema": 1, "seq": 5, "kill": {"on": true}}"#));
         assert_eq!(setup.refused(), "seq: 5 is in force with another content");
         assert!(!setup.put(br#"{"schema": 1, "seq": 6, "windows": 7}"#));
-        assert!(setup.refused().starts_with("windows: invalid type"), "{}", setup.refused());
+        assert!(setup.refused().starts_with("windows: must be an array, not 7"));
         assert!(!setup.put(br#"{"schema": 1, "seq": 6, "not_after": 999}"#));
         assert_eq!(setup.refused(), "not_after: it expired at Unix time 999");
         assert_eq!(setup.seq(), Some(5));
         assert!(setup.put(&text(7)));
         assert_eq!((setup.seq(), setup.refused()), (Some(7), ""));
 
-        let mut next = Source::new(&Install::default()).unwrap();
+        let mut next = ConfigSource::new(&Install::default()).unwrap();
         assert!(next.load(&setup.store, NOW));
         assert_eq!(next.in_force.unwrap().document.seq, 7);
     }
@@ -325,7 +333,7 @@ mod tests {
         let expires = br#"{"schema": 1, "seq": 5, "not_after": 2000}"#;
         assert!(setup.put(expires));
         let later = Now { boot_ms: 0, real_ms: 3_000_000 };
-        let mut next = Source::new(&Install::default()).unwrap();
+        let mut next = ConfigSource::new(&Install::default()).unwrap();
         assert!(!next.load(&setup.store, later), "it has expired");
         let mut offer = |bytes: &[u8]| {
             let is_new = next.offer(bytes, b"", &setup.store, later);
@@ -345,7 +353,7 @@ mod tests {
     fn what_another_process_has_had_in_force_counts() {
         let mut setup = setup(None);
         assert!(setup.put(&text(5)));
-        let mut other = Source::new(&Install::default()).unwrap();
+        let mut other = ConfigSource::new(&Install::default()).unwrap();
         assert!(other.load(&setup.store, NOW));
         assert!(setup.put(&text(9)));
         assert!(!other.offer(&text(7), b"", &setup.store, NOW));

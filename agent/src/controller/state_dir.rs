@@ -1,13 +1,13 @@
-//! The agent's directory: what outlives the process.
+//! The agent's directory: the state that outlives the process.
 //!
-//! `install_id`, `config.json` with `config.sig` (the last configuration that was good), `highest.json` (the
-//! highest number that one ever had),
-//! `ledger.json` (under the lock of `ledger.lock`, as an app may have several processes),
-//! `starts/`, `pools/` (crash-proof recorders), `recovered/` (traces of them, on their way into the
-//! spool), `spool/` (captures; the uploader's). All of it is private to the app. A file is replaced
-//! by renaming a whole new one; one that cannot be read counts as not there.
+//! `install_id`, `config.json` with `config.sig` (the last good configuration), `highest.json` (the
+//! highest number that a configuration ever had), `ledger.json` (under the lock of `ledger.lock`, as
+//! an app may have several processes), `starts.json` and `starts/` (see [`super::crash_loop`]),
+//! `pools/` (crash-proof recorders), `recovered/` (traces of them, on their way into the spool),
+//! `spool/` (captures; the uploader's). All of it is private to the app. A file is replaced by
+//! renaming a complete new one; one that cannot be read counts as missing.
 
-use super::ledger::Ledger;
+use super::budget_ledger::Ledger;
 use crate::error::Error;
 use std::fs::{self, File, Permissions};
 use std::io::{ErrorKind, Write};
@@ -15,20 +15,20 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often a lock is tried for, a millisecond apart.
+/// Attempts to take a lock, a millisecond apart.
 const LOCK_TRIES: u32 = 200;
 
-/// What the names of files begin with that are there for a moment.
+/// Prefix of the names of files that exist for a moment.
 const MOMENTARY: &str = "momentary-";
 
-/// The directory.
+/// The agent's directory.
 #[derive(Debug)]
-pub(crate) struct Store {
+pub(crate) struct StateDir {
     root: PathBuf,
 }
 
-impl Store {
-    /// Opens it, makes it if need be.
+impl StateDir {
+    /// Opens the directory, and makes it where it is missing.
     pub(crate) fn open(root: &Path) -> Result<Self, Error> {
         let store = Self { root: root.to_owned() };
         for directory in [root.to_owned(), store.recovered(), store.pools(), store.starts()] {
@@ -46,12 +46,12 @@ impl Store {
         self.root.join("spool")
     }
 
-    /// A file that is there for a moment, of this process.
+    /// The path of a file of this process that exists for a moment.
     pub(crate) fn momentary(&self, number: u64) -> PathBuf {
         self.root.join(format!("{MOMENTARY}{}-{number}.ftrace", std::process::id()))
     }
 
-    /// Deletes those that killed processes have left.
+    /// Deletes momentary files of killed processes.
     fn sweep(&self) {
         for entry in std::fs::read_dir(&self.root).into_iter().flatten().flatten() {
             let name = entry.file_name();
@@ -75,12 +75,12 @@ impl Store {
         self.root.join("starts")
     }
 
-    /// A file's content; `None` when it is not there.
+    /// The content of a file; `None` when it is missing.
     pub(crate) fn read(&self, name: &str) -> Option<Vec<u8>> {
         fs::read(self.root.join(name)).ok()
     }
 
-    /// Replaces a file whole: after a crash it is the old or the new one.
+    /// Replaces a file as a whole: after a crash it is the old or the new one.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let path = self.root.join(name);
         let temporary = self.root.join(format!("{name}.{}.tmp", std::process::id()));
@@ -95,7 +95,7 @@ impl Store {
         write().map_err(|source| Error::Io { what: "write", path: path.clone(), source })
     }
 
-    /// The installation's id: the app's, or a random one that stays.
+    /// The id of the installation: the app's, or a random one that is kept.
     pub(crate) fn install_id(&self, given: Option<&str>) -> Result<String, Error> {
         if let Some(id) = given {
             return Ok(id.to_owned());
@@ -114,19 +114,19 @@ impl Store {
         Ok(id)
     }
 
-    /// The ledger as it lies there.
+    /// Reads the ledger.
     pub(crate) fn ledger(&self) -> Ledger {
-        let text = self.read("ledger.json");
-        text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+        self.read("ledger.json").map_or_else(Ledger::default, |json| Ledger::from_json(&json))
     }
 
-    /// Puts the ledger there. Under [`Store::lock_ledger`].
+    /// Writes the ledger. The caller holds [`StateDir::lock_ledger`].
     pub(crate) fn save_ledger(&self, ledger: &Ledger) -> Result<(), Error> {
-        self.write("ledger.json", &serde_json::to_vec(ledger)?)
+        self.write("ledger.json", ledger.to_json().as_bytes())
     }
 
-    /// Holds the ledger's lock among the app's processes until it is dropped. It is held for some
-    /// milliseconds; a process that the system froze with it must not hold up this one.
+    /// Holds the lock of the ledger among the app's processes until the file is dropped: for some
+    /// milliseconds. A process that the system froze while it held the lock must not block this one,
+    /// so the attempts end.
     pub(crate) fn lock_ledger(&self) -> Result<File, Error> {
         let path = self.root.join("ledger.lock");
         let io = |source| Error::Io { what: "lock", path: path.clone(), source };
@@ -142,7 +142,7 @@ impl Store {
         Err(io(ErrorKind::WouldBlock.into()))
     }
 
-    /// Deletes what killed processes have left. Captures that wait are the spool's.
+    /// Deletes recorders and traces of killed processes. Captures that wait belong to the spool.
     pub(crate) fn purge(&self) {
         for directory in [self.recovered(), self.pools()] {
             for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -157,7 +157,7 @@ fn make_private(directory: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    // As it should be already, but for what others made: the disk may be read-only.
+    // It is private already unless somebody else made it; the disk may be read-only.
     if fs::metadata(directory)?.permissions().mode() & 0o777 == 0o700 {
         return Ok(());
     }

@@ -1,0 +1,79 @@
+//! Remote configurations as this agent can use them.
+//!
+//! The protocol crate reads a document and checks its limits; here are the checks that need the
+//! agent: the expressions of the redaction compile, and the names of tags are known.
+
+use crate::error::Error;
+use crate::libcutils::tags;
+use crate::text::redact::RuleSet;
+use tracetee_protocol::json;
+use tracetee_protocol::remote_config::{self, Document, Parsed};
+
+/// Reads a document and checks all of it.
+pub(super) fn parse(bytes: &[u8]) -> Result<Parsed, json::Error> {
+    let parsed = remote_config::parse(bytes)?;
+    check(&parsed.document)?;
+    Ok(parsed)
+}
+
+fn check(document: &Document) -> Result<(), json::Error> {
+    if let Err((index, reason)) = RuleSet::new(&document.redaction.rules, 0) {
+        return Err(json::Error::new(format!("redaction.rules[{index}]"), reason));
+    }
+    for (index, window) in document.windows.iter().enumerate() {
+        if let Err(error) = tags::from_names(window.tags.iter().map(String::as_str)) {
+            let reason = match error {
+                Error::Config { reason, .. } => reason,
+                other => other.to_string(),
+            };
+            return Err(json::Error::new(format!("windows[{index}].tags"), reason));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::redact::Redactor;
+    use proptest::prelude::*;
+    use tracetee_protocol::redaction::Redaction;
+    use tracetee_protocol::remote_config::{Budget, Upload};
+    use tracetee_recorder::record::Record;
+    use tracetee_uploader::{Quota, policy};
+
+    #[test]
+    fn expressions_and_tags_that_are_wrong_are_named_by_their_path() {
+        for (fields, expected) in [
+            (r#""redaction": {"rules": [{"pattern": "("}]}"#, "redaction.rules[0]: pattern \"(\""),
+            (
+                r#""windows": [{"id": "a"}, {"id": "b", "tags": ["veiw"]}]"#,
+                "windows[1].tags: unknown category \"veiw\"; known are all, ",
+            ),
+        ] {
+            let text = format!(r#"{{"schema": 1, "seq": 1, {fields}}}"#);
+            let said = parse(text.as_bytes()).unwrap_err().to_string();
+            assert!(said.starts_with(expected), "{said}");
+        }
+        assert!(parse(br#"{"schema": 1, "seq": 1, "windows": [{"id": "a"}]}"#).is_ok());
+    }
+
+    #[test]
+    fn a_document_without_limits_of_its_own_has_those_of_the_uploader() {
+        let (budget, upload, quota) = (Budget::default(), Upload::default(), Quota::default());
+        assert_eq!(budget.bytes_kept, quota.bytes);
+        assert_eq!(budget.captures_kept, quota.captures);
+        assert_eq!(budget.bytes_per_capture, quota.capture_bytes);
+        assert_eq!(upload.max_age_s, quota.age.as_secs());
+        assert_eq!(upload.bytes_per_day, policy::BYTES_PER_DAY);
+        assert_eq!(upload.poll_s, policy::POLL.as_secs());
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_brings_the_default_rules_down(name: Vec<u8>) {
+            let rules = RuleSet::new(&Redaction::default().rules, 0).unwrap();
+            let _ = Redactor::new(rules).apply(0, &Record::Begin { pid: 1, name: &name });
+        }
+    }
+}
