@@ -30,6 +30,15 @@ impl Proxy {
     }
 }
 
+/// When to hook libraries that are loaded later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Later {
+    /// When they are loaded. This hooks the loading functions.
+    Watch,
+    /// When [`Registry::refresh`] is called.
+    OnRefresh,
+}
+
 /// A symbol and the proxies that replace it. The first proxy calls the symbol's own definition,
 /// each further one the function of one other hooker.
 #[derive(Debug, Clone, Copy)]

@@ -24,6 +24,6 @@ mod report;
 mod slots;
 
 pub use error::Error;
-pub use hook::{Filter, Hook, Proxy};
-pub use registry::{Later, Registry, ignore_later_libraries};
+pub use hook::{Filter, Hook, Later, Proxy};
+pub use registry::{Registry, ignore_later_libraries};
 pub use report::{ModuleReport, Outcome, Report, Skipped, SlotReport};

@@ -3,11 +3,10 @@
 //! Called by [`crate::registry`] alone, under its lock and inside the `dl_iterate_phdr` callback.
 
 use crate::error::Error;
-use crate::hook::Filter;
+use crate::hook::{Filter, Later};
 use crate::loaded::{ListState, ModuleKey, Settled, for_each_module};
 use crate::maps::Maps;
 use crate::patch::Unlocked;
-use crate::registry::Later;
 use crate::report::{ModuleReport, Outcome, Report};
 use crate::slots::{OwnedSlot, Wanted, hook_module, restore};
 use std::collections::HashMap;

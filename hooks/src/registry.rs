@@ -6,11 +6,11 @@
 //!
 //! Locks: always the dynamic linker's first, ours second, so that a library's constructor, which runs
 //! under the linker's lock, may start a capture. The `dlopen` proxies ([`crate::loader`]) call
-//! [`libraries_changed`] on the app's threads; they do not wait for our lock, but leave a note for its
+//! `libraries_changed` on the app's threads; they do not wait for our lock, but leave a note for its
 //! holder, who then examines the list again.
 
 use crate::error::Error;
-use crate::hook::{Filter, Hook};
+use crate::hook::{Filter, Hook, Later};
 use crate::loaded::{ListState, Settled, with_linker_lock};
 use crate::loader;
 use crate::maps::Maps;
@@ -21,15 +21,6 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
-
-/// When to hook libraries that are loaded later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Later {
-    /// When they are loaded. This hooks the loading functions.
-    Watch,
-    /// When [`Registry::refresh`] is called.
-    OnRefresh,
-}
 
 /// The hooks of one owner. Dropping it removes them.
 #[derive(Debug)]
@@ -61,6 +52,7 @@ impl Registry {
         }
         // ORDERING: Relaxed; what a forked child had set for itself.
         IGNORES_LATER.store(false, Ordering::Relaxed);
+        loader::on_change(libraries_changed);
         // dlsym takes another lock of glibc's linker, which comes before the one that `with` takes.
         // The linker's own `__loader_` functions may be hidden from dlsym: their slots tell.
         let loader_hooks = loader::hooks().iter().map(wanted).collect();
@@ -152,7 +144,7 @@ pub fn ignore_later_libraries() {
 }
 
 /// Hooks new libraries. The `dlopen` proxies call it when a library was loaded or unloaded.
-pub(crate) fn libraries_changed() {
+fn libraries_changed() {
     // ORDERING: Relaxed; see above.
     if IGNORES_LATER.load(Ordering::Relaxed) {
         return;

@@ -11,14 +11,11 @@
 
 #![forbid(unsafe_code)]
 
-mod config_fetch;
 mod error;
 mod frames;
 #[cfg(feature = "http")]
 pub mod http;
 mod id;
-mod locks;
-mod loss_report;
 mod network;
 pub mod policy;
 mod quota;
@@ -36,14 +33,12 @@ mod uploader;
 mod uploader_tests;
 mod writer_lock;
 
-pub use config_fetch::Config;
 pub use error::Error;
-pub use locks::Recovery;
 pub use network::{NetState, Network};
 pub use quota::Quota;
 pub use request::Endpoint;
-pub use spool::{Recording, Spool, Waiting};
+pub use spool::{Recording, Recovery, Spool, Waiting};
 pub use status::{LastUpload, Status};
 pub use timestamp::Now;
 pub use transport::{Body, Failure, Handed, Request, Response, Transport, handed};
-pub use uploader::{Conditions, Pass, Uploader};
+pub use uploader::{Conditions, Config, Pass, Uploader};

@@ -10,9 +10,9 @@ use crate::contention::Contention;
 use crate::frames::{Frame, FrameSlices};
 use crate::name_index::NameIndex;
 use crate::process::{Error, Process};
-use crate::stacks::{Kin, Lineage, Stack, Stacks};
+use crate::stacks::{Kin, Lineage, OTHER, Stack, Stacks};
+use crate::thread_role::ThreadRole;
 use crate::watch::Watch;
-use serde::Serialize;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -22,30 +22,6 @@ use tracetee_trace::{NO_PARENT, Thread, Trace};
 /// some dozens.
 const MAX_PARTS_OF_FRAME: usize = 500;
 const MAX_PARTS: usize = 100_000;
-/// The name of all others.
-pub(crate) const OTHER: &str = "(other)";
-
-/// Which of an app's threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ThreadRole {
-    /// The main thread.
-    Main,
-    /// The render thread, behind the main thread's part.
-    Render,
-}
-
-impl ThreadRole {
-    /// As it is written in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Main => "main",
-            Self::Render => "render",
-        }
-    }
-}
-
 /// A part of a janky frame's time: all slices of a name, under one cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {

@@ -3,7 +3,6 @@
 //! Best said by the app ([`BudgetSource::Said`]); a system trace shows the vsyncs; an app's own trace
 //! shows how far apart its frames begin. Otherwise it is 60 Hz.
 
-use crate::frames::FrameSlices;
 use serde::Serialize;
 use tracetee_trace::Trace;
 
@@ -56,7 +55,8 @@ impl FrameBudget {
         Self { ns: (1_000_000_000 + hz / 2) / hz, source }
     }
 
-    pub(crate) fn find(trace: &Trace, frames: &FrameSlices) -> Self {
+    /// Finds the budget of a trace's frames, which start at `frame_starts_ns`.
+    pub(crate) fn find(trace: &Trace, frame_starts_ns: impl Iterator<Item = u64>) -> Self {
         let said = trace.about.get("refresh_hz").and_then(serde_json::Value::as_f64);
         if let Some(hz) = said.filter(|hz| (1.0..=1000.0).contains(hz)) {
             #[allow(
@@ -75,7 +75,7 @@ impl FrameBudget {
         if let Some(hz) = rate(vsyncs) {
             return Self::from_rate(hz, BudgetSource::Vsync);
         }
-        match rate(frames.found.iter().map(|found| found.ui.start_ns)) {
+        match rate(frame_starts_ns) {
             Some(hz) => Self::from_rate(hz, BudgetSource::Spacing),
             None => Self::from_rate(60, BudgetSource::Assumed),
         }

@@ -162,6 +162,11 @@ impl FrameSlices {
         Self { found, has_render_thread: !process.render_tids.is_empty(), draws }
     }
 
+    /// When each frame starts.
+    pub(crate) fn starts_ns(&self) -> impl Iterator<Item = u64> {
+        self.found.iter().map(|found| found.ui.start_ns)
+    }
+
     pub(crate) fn frames(&self, budget: FrameBudget, screens: &Screens) -> Vec<Frame> {
         self.found.iter().map(|found| self.frame(found, budget, screens)).collect()
     }

@@ -21,10 +21,11 @@ mod process;
 mod screens;
 mod stacks;
 mod startup;
+mod thread_role;
 mod totals;
 mod watch;
 
-pub use attribute::{Part, ThreadRole};
+pub use attribute::Part;
 pub use cause::Cause;
 pub use contention::Contention;
 pub use frame_budget::{BudgetSource, FrameBudget};
@@ -33,6 +34,7 @@ pub use long_slices::LongSlice;
 pub use normalize::normalize;
 pub use process::{Error, Process};
 pub use stacks::Stack;
+pub use thread_role::ThreadRole;
 pub use totals::Totals;
 pub use watch::{Stopped, Watch};
 
@@ -80,7 +82,7 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let process = Process::find(trace, options.pid)?;
     let names = NameIndex::new(&trace.names, options.mapping);
     let frame_slices = frames::FrameSlices::find(trace, &process);
-    let frame_budget = FrameBudget::find(trace, &frame_slices);
+    let frame_budget = FrameBudget::find(trace, frame_slices.starts_ns());
     let screens = screens::Screens::find(trace, &process, &names);
     let mut frames = frame_slices.frames(frame_budget, &screens);
     let attributed =

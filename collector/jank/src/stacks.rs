@@ -3,15 +3,17 @@
 //! They are the nodes of a tree, so that a slice's stack costs as much as its own name however deep it
 //! lies; a stack becomes a text at the end, and only those that took longest do. `attribute` calls this.
 
-use crate::attribute::{OTHER, ThreadRole};
 use crate::name_index::NameIndex;
 use crate::process::Error;
+use crate::thread_role::ThreadRole;
 use crate::watch::Watch;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tracetee_trace::{NO_PARENT, Thread};
 
+/// The name of all parts that are not kept apart.
+pub(crate) const OTHER: &str = "(other)";
 /// Slices in one another that are told apart: what is deeper belongs to the one at this depth.
 const MAX_DEPTH: u32 = 256;
 /// Stacks of a trace that are told apart: a real app has some hundreds.

@@ -1,8 +1,8 @@
 //! Watches loads on Android: hooks libdl's call into the linker, which names the caller, or `dlopen`
 //! itself on versions without namespaces. Runs on the app's threads, inside their `dlopen`.
 
+use super::changed;
 use crate::hook::{Hook, Proxy};
-use crate::registry::libraries_changed;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -27,7 +27,7 @@ unsafe extern "C-unwind" fn loader_dlopen(
     let previous = unsafe { std::mem::transmute::<usize, LoaderDlopen>(address) };
     // SAFETY: the caller's own arguments.
     let handle = unsafe { previous(name, flags, caller) };
-    libraries_changed();
+    changed();
     handle
 }
 
@@ -42,7 +42,7 @@ unsafe extern "C-unwind" fn loader_dlopen_ext(
     let previous = unsafe { std::mem::transmute::<usize, LoaderDlopenExt>(address) };
     // SAFETY: the caller's own arguments.
     let handle = unsafe { previous(name, flags, info, caller) };
-    libraries_changed();
+    changed();
     handle
 }
 
@@ -52,7 +52,7 @@ unsafe extern "C-unwind" fn dlopen(name: *const c_char, flags: c_int) -> *mut c_
     let previous = unsafe { std::mem::transmute::<usize, Dlopen>(address) };
     // SAFETY: the caller's own arguments.
     let handle = unsafe { previous(name, flags) };
-    libraries_changed();
+    changed();
     handle
 }
 
@@ -66,7 +66,7 @@ unsafe extern "C-unwind" fn dlopen_ext(
     let previous = unsafe { std::mem::transmute::<usize, DlopenExt>(address) };
     // SAFETY: the caller's own arguments.
     let handle = unsafe { previous(name, flags, info) };
-    libraries_changed();
+    changed();
     handle
 }
 

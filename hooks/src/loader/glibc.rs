@@ -2,10 +2,10 @@
 //! Runs on the app's threads, inside their calls. The proxies are assembly, because only a jump keeps
 //! the return address.
 
+use super::changed;
 use crate::hook::{Hook, Proxy};
 use crate::loaded::for_each_module;
 use crate::maps::Maps;
-use crate::registry::libraries_changed;
 use std::arch::naked_asm;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -132,7 +132,7 @@ unsafe extern "C-unwind" fn dlopen_and_look(name: *const c_char, flags: c_int) -
 
 /// Hooks new libraries; never unwinds into the app.
 extern "C" fn look() {
-    let _ = std::panic::catch_unwind(libraries_changed);
+    let _ = std::panic::catch_unwind(changed);
 }
 
 /// True if dlopen's result may depend on the library that contains `caller`.

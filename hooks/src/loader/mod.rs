@@ -15,9 +15,10 @@
 //!   library, because an app needs `dlsym` to reach its code.
 //!
 //! All of this runs on the app's threads, inside calls that load libraries. It may allocate and take
-//! locks there, but must not wait for our own lock (see [`crate::registry`]).
+//! locks there, but must not wait for our own lock (see [`crate::Registry`]).
 
 use crate::hook::Hook;
+use std::sync::OnceLock;
 
 #[cfg(target_os = "android")]
 mod android;
@@ -27,6 +28,23 @@ use android as system;
 mod glibc;
 #[cfg(all(not(target_os = "android"), any(target_arch = "x86_64", target_arch = "aarch64")))]
 use glibc as system;
+
+/// The registry's function that looks for new libraries.
+static ON_CHANGE: OnceLock<fn()> = OnceLock::new();
+
+/// Makes the hooks call `call` after each load and unload, on the thread that loads.
+pub(crate) fn on_change(call: fn()) {
+    // The same function each time.
+    let _ = ON_CHANGE.set(call);
+}
+
+/// Tells the registry that libraries were loaded or unloaded.
+#[cfg(any(target_os = "android", target_arch = "x86_64", target_arch = "aarch64"))]
+fn changed() {
+    if let Some(call) = ON_CHANGE.get() {
+        call();
+    }
+}
 
 /// The hooks for this system.
 pub(crate) fn hooks() -> &'static [Hook] {

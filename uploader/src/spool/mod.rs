@@ -18,11 +18,15 @@
 //! processes of an app share one spool. Nothing here runs on an app's threads, but for opening it and
 //! the user's consent when the agent is installed.
 
+mod locks;
+mod loss_report;
+
+pub use locks::Recovery;
+use loss_report::Losses;
+
 use crate::error::Error;
 use crate::frames;
 use crate::id::{digest, new_id, random};
-use crate::locks::Recovery;
-use crate::loss_report::Losses;
 use crate::quota::{Held, Quota, Room, room};
 use crate::spool_name::{self, CaptureName, LostName, RecordingName};
 use crate::status::Status;

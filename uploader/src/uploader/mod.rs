@@ -6,7 +6,10 @@
 //! sleeps here; the caller comes again after [`Pass::again`]. Runs on a thread that is the uploader's
 //! for that time, never on one of the app's that matter.
 
-use crate::config_fetch::Config;
+mod config_fetch;
+
+pub use config_fetch::Config;
+
 use crate::error::Error;
 use crate::id::random;
 use crate::network::{NetState, Network};
