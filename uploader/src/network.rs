@@ -1,38 +1,38 @@
-//! What the device says of its network and its power. The app knows; the uploader is told.
+//! The state of the device's network and power, as the app reports it.
 
-use serde::{Deserialize, Serialize};
+use tracetee_protocol::{record, words};
 
-/// The network that is there.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Network {
-    /// None.
-    None,
-    /// One that may cost somebody money. What is not known is taken for it.
-    #[default]
-    Metered,
-    /// One that costs nothing.
-    Unmetered,
+words! {
+    /// The kind of a network.
+    pub enum Network {
+        /// A network that may cost the user money. One of unknown kind counts as metered.
+        Metered = "metered",
+        /// A network that costs nothing.
+        Unmetered = "unmetered",
+        /// There is no network.
+        None = "none",
+    }
 }
 
-/// The state of the device, at the moment of the pass.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct NetState {
-    /// The network.
-    pub network: Network,
-    /// It is a foreign one.
-    pub roaming: bool,
-    /// The device charges.
-    pub charging: bool,
-    /// The battery's charge, percent; `None`: it is not known, or there is none.
-    pub battery_percent: Option<u8>,
-    /// The user saves power.
-    pub power_save: bool,
+record! {
+    /// The state of the device at the moment of a pass.
+    #[derive(Copy, Eq)]
+    pub struct NetState {
+        /// The network.
+        pub network: Network = Network::Metered,
+        /// True for a foreign network.
+        pub roaming: bool = false,
+        /// True while the device charges.
+        pub charging: bool = false,
+        /// The charge of the battery, percent; `None` where it is unknown, or there is no battery.
+        pub battery_percent: Option<u8> = None,
+        /// True while the user saves power.
+        pub power_save: bool = false,
+    }
 }
 
 impl NetState {
-    /// A machine in a rack or on a desk.
+    /// The state of a machine in a rack or on a desk.
     pub const MAINS: Self = Self {
         network: Network::Unmetered,
         roaming: false,

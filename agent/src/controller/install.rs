@@ -4,74 +4,78 @@
 use super::policy::Device;
 use crate::android::properties;
 use crate::error::Error;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use tracetee_protocol::json::Limits;
+use tracetee_protocol::record::RawJson;
+use tracetee_protocol::{record, words};
 use tracetee_uploader::{Endpoint, NetState};
 
-/// The arguments of `tracetee_install`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Install {
-    /// A directory of the agent's own, in the app's private files. Made if need be. Required.
-    pub directory: PathBuf,
-    /// Stays as it is for the life of the installation and says nothing about the user. Without
-    /// it, a random one is made and kept in `directory`.
-    pub install_id: Option<String>,
-    /// The app's version code.
-    pub version_code: Option<u64>,
-    /// The process's name, for the collector: an app may have several.
-    pub process: Option<String>,
-    /// Android's API level. Default: the property `ro.build.version.sdk`.
-    pub api: Option<u32>,
-    /// A file with the configuration, looked at once a second; its detached signature, if one is
-    /// asked for, lies beside it with `.sig` added.
-    pub config_file: Option<PathBuf>,
-    /// The Ed25519 key, 64 hexadecimal digits, that must have signed every configuration.
-    pub public_key: Option<String>,
-    /// Whether the user consents. What was said last holds over restarts; at first, yes.
-    pub consent: Option<bool>,
-    /// The app's id (`com.example.app`), for the collector.
-    pub app: Option<String>,
-    /// The app's version as people read it, for the collector.
-    pub version_name: Option<String>,
-    /// What else the collector is to know of the device (`model` …): at most 512 bytes of JSON.
-    pub device: Map<String, Value>,
-    /// Where captures go. Without it they stay on the device.
-    pub upload: Option<UploadTo>,
+record! {
+    /// The arguments of `tracetee_install`.
+    #[derive(Eq)]
+    pub struct Install {
+        /// A directory of the agent's own, in the app's private files; made where it is missing.
+        /// Required.
+        pub directory: PathBuf = PathBuf::new(),
+        /// An id that stays for the life of the installation and says nothing about the user. Without
+        /// it, the agent makes a random one and keeps it in `directory`.
+        pub install_id: Option<String> = None,
+        /// The app's version code.
+        pub version_code: Option<u64> = None,
+        /// The name of the process, for the collector: an app may have several.
+        pub process: Option<String> = None,
+        /// Android's API level. Default: the property `ro.build.version.sdk`.
+        pub api: Option<u32> = None,
+        /// A file with the remote configuration, which the agent looks at once a second. Its detached
+        /// signature, where one is required, lies beside it with `.sig` added.
+        pub config_file: Option<PathBuf> = None,
+        /// The Ed25519 key, 64 hexadecimal digits, that must have signed every configuration.
+        pub public_key: Option<String> = None,
+        /// The user's consent. The last answer holds across restarts; without any, yes.
+        pub consent: Option<bool> = None,
+        /// The app's id (`com.example.app`), for the collector.
+        pub app: Option<String> = None,
+        /// The app's version as people read it, for the collector.
+        pub version_name: Option<String> = None,
+        /// Other facts about the device for the collector (`model` …): at most 512 bytes of JSON.
+        pub device: BTreeMap<String, RawJson> = BTreeMap::new(),
+        /// The destination of captures. Without it they stay on the device.
+        pub upload: Option<UploadTo> = None,
+    }
+
+    /// The destination of captures, and the way to it.
+    #[derive(Eq)]
+    pub struct UploadTo {
+        /// The collector's address, `https://host[:port][/path]`. Required.
+        pub url: String = String::new(),
+        /// The token that identifies the app there.
+        pub token: Option<String> = None,
+        /// Asks the collector for the address of each capture: presigned ones of S3.
+        pub tickets: bool = false,
+        /// Allows `http://` to other machines.
+        pub cleartext: bool = false,
+        /// The sender. Default: the agent where it is built with HTTP, else the app.
+        pub transport: Option<TransportChoice> = None,
+        /// The certificates, in PEM, that must have signed the server's. Default: Mozilla's.
+        pub ca_file: Option<PathBuf> = None,
+        /// The device's network and power, until `tracetee_set_network` changes it. Default: off
+        /// Android mains and a network that costs nothing, on Android a metered network.
+        pub net: Option<NetState> = None,
+        /// Asks the collector for the remote configuration. Default true.
+        pub config: Option<bool> = None,
+    }
 }
 
-/// Where captures go, and how.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct UploadTo {
-    /// The collector's address, `https://host[:port][/path]`. Required.
-    pub url: String,
-    /// What identifies the app there.
-    pub token: Option<String>,
-    /// Each capture's address is asked for at the collector: presigned ones of S3. Default false.
-    pub tickets: bool,
-    /// `http://` to other machines is allowed. Default false.
-    pub cleartext: bool,
-    /// Who sends. Default: the agent where it is built with HTTP, else the app.
-    pub transport: Option<TransportChoice>,
-    /// The certificates, in PEM, that the server's must be signed by. Default: Mozilla's.
-    pub ca_file: Option<PathBuf>,
-    /// The device's network and power, until `tracetee_set_network` says otherwise. Default: off
-    /// Android mains and a network that costs nothing, on Android a metered network.
-    pub net: Option<NetState>,
-    /// The configuration is asked for there. Default true.
-    pub config: Option<bool>,
-}
-
-/// Who sends requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TransportChoice {
-    /// The agent, on a thread of its own.
-    Http,
-    /// The app, when it calls `tracetee_upload`.
-    App,
+words! {
+    /// The sender of requests.
+    pub enum TransportChoice {
+        /// The agent, on a thread of its own.
+        Http = "http",
+        /// The app, when it calls `tracetee_upload`.
+        App = "app",
+    }
 }
 
 /// Bytes of `device` as JSON: it goes into a header of each upload.
@@ -83,7 +87,7 @@ impl Install {
     /// # Errors
     /// [`Error::Json`], or [`Error::Config`] with the field.
     pub fn from_json(text: &str) -> Result<Self, Error> {
-        let install: Self = serde_json::from_str(text)?;
+        let install: Self = record::parse(text.as_bytes(), Limits::DEFAULT)?;
         let refuse = |field, reason: &str| Err(Error::Config { field, reason: reason.to_owned() });
         if !install.directory.is_absolute() {
             return refuse("directory", "must be an absolute path");
@@ -93,7 +97,7 @@ impl Install {
         }
         install.key()?;
         install.endpoint()?;
-        if serde_json::to_string(&install.device)?.len() > MAX_DEVICE_BYTES {
+        if record::to_json(&install.device).len() > MAX_DEVICE_BYTES {
             return refuse("device", "has more than 512 bytes");
         }
         Ok(install)
@@ -144,7 +148,8 @@ impl Install {
 
     /// What goes with each capture.
     pub(crate) fn facts(&self, device: &Device) -> Map<String, Value> {
-        let mut facts = self.device.clone();
+        let own = record::to_json(&self.device);
+        let mut facts: Map<String, Value> = serde_json::from_str(&own).unwrap_or_default();
         let os = if cfg!(target_os = "android") { "android" } else { "linux" };
         for (name, value) in [
             ("install_id", json!(device.install_id)),

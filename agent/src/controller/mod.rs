@@ -17,7 +17,6 @@ mod crash_loop;
 mod crash_recovery;
 mod glob;
 mod install;
-
 mod on_device_capture;
 mod overhead;
 mod policy;

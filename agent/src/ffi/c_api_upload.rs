@@ -6,6 +6,8 @@ use crate::controller;
 use crate::ffi::c_api::{ERROR_ARGUMENT, bytes, fail, give_text, guarded, text};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use tracetee_protocol::json::Limits;
+use tracetee_protocol::record;
 use tracetee_uploader::{Body, Failure, NetState, Request, Response, handed};
 
 /// One request to the app's HTTP client. See `tracetee.h`.
@@ -47,7 +49,9 @@ pub unsafe extern "C" fn tracetee_set_network(net_json: *const c_char) -> c_int 
     // SAFETY: as the caller promises.
     let net = unsafe { text(net_json) };
     guarded(|| match net {
-        Some(json) => controller::set_network(serde_json::from_str(json)?).map(|()| 0),
+        Some(json) => {
+            controller::set_network(record::parse(json.as_bytes(), Limits::DEFAULT)?).map(|()| 0)
+        }
         None => Ok(fail(ERROR_ARGUMENT, "net_json is null or not UTF-8")),
     })
 }
@@ -70,7 +74,7 @@ pub unsafe extern "C" fn tracetee_upload(
     guarded(|| {
         let Some(send) = send else { return Ok(fail(ERROR_ARGUMENT, "send is null")) };
         let net: Option<NetState> = match net {
-            Some(json) => Some(serde_json::from_str(json)?),
+            Some(json) => Some(record::parse(json.as_bytes(), Limits::DEFAULT)?),
             None if net_json.is_null() => None,
             None => return Ok(fail(ERROR_ARGUMENT, "net_json is not UTF-8")),
         };

@@ -59,6 +59,8 @@ pub use limits::{Path, Ranged, check_count, check_with};
 pub use macros::{choice_of, read_fields, read_word, word};
 pub use maps::Key;
 
+pub use types::RawJson;
+
 use crate::json::{Error, Limits, Tree, Value, Writer};
 use crate::schema::Schema;
 

@@ -203,6 +203,39 @@ impl<T: Json + Default> Json for Vec<T> {
     }
 }
 
+/// A value that is kept as its JSON text, whatever it is; `null` by default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawJson(String);
+
+impl RawJson {
+    /// The JSON.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for RawJson {
+    fn default() -> Self {
+        Self("null".to_owned())
+    }
+}
+
+impl Json for RawJson {
+    fn read(&mut self, value: Value<'_>) -> Result<(), Error> {
+        value.raw().clone_into(&mut self.0);
+        Ok(())
+    }
+
+    fn write(&self, out: &mut Writer) {
+        out.raw(&self.0);
+    }
+
+    fn schema(_: &mut Schema) -> String {
+        r#""type":["object","array","string","number","boolean","null"]"#.to_owned()
+    }
+}
+
 /// A pair is an array of two.
 impl<A: Json + Default, B: Json + Default> Json for (A, B) {
     fn read(&mut self, value: Value<'_>) -> Result<(), Error> {

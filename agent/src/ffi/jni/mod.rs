@@ -20,6 +20,8 @@ use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use tracetee_protocol::json::{self as protocol_json, Limits};
+use tracetee_protocol::record;
 use tracetee_recorder::record::Kind;
 use tracetee_uploader::{Body, Failure, NetState, Request, Response, handed};
 
@@ -28,6 +30,12 @@ struct Refusal(String);
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<protocol_json::Error> for Refusal {
+    fn from(error: protocol_json::Error) -> Self {
         Self(error.to_string())
     }
 }
@@ -161,7 +169,9 @@ extern "system" fn set_consent(env: Env, _: jclass, given: jboolean) -> jstring 
 }
 
 extern "system" fn set_network(env: Env, _: jclass, json: jstring) -> jstring {
-    told(env, || Ok(controller::set_network(serde_json::from_str(&text(env, json)?)?)?))
+    told(env, || {
+        Ok(controller::set_network(record::parse(text(env, json)?.as_bytes(), Limits::DEFAULT)?)?)
+    })
 }
 
 extern "system" fn set_refresh_rate(_: Env, _: jclass, hz: jdouble) {
@@ -277,8 +287,10 @@ extern "system" fn upload(env: Env, _: jclass, net: jstring, sender: jobject) ->
         if sender.is_null() {
             return Err(is_null());
         }
-        let net: Option<NetState> =
-            env.text(net).map(|json| serde_json::from_str(&json)).transpose()?;
+        let net: Option<NetState> = env
+            .text(net)
+            .map(|json| record::parse(json.as_bytes(), Limits::DEFAULT))
+            .transpose()?;
         let mut transport = handed(|request: &Request<'_>| {
             // A long pass makes many requests: what each refers to goes behind it.
             env.in_frame(|| hand(env, sender, request))
