@@ -1,32 +1,32 @@
-//! The one error type of the crate: what was tried, with which file, and why it failed.
+//! The error type of the crate: the failed operation, its file, and the reason.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What went wrong.
+/// An error of the spool or the uploader.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// A file operation failed.
     Io {
-        /// What was tried, a verb.
+        /// The operation, a verb.
         what: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// A capture is lost; the loss report will say so.
+    /// A capture is lost and will be in the loss report.
     NotKept {
         /// The reason, as in the loss report.
         reason: &'static str,
     },
     /// An argument was refused.
     Config {
-        /// Which.
+        /// The argument.
         field: &'static str,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

@@ -1,7 +1,7 @@
-//! The body of a capture: independent zstd frames of at most 256 KiB of text, the first of which
-//! says in a comment line what the capture is.
+//! The body of a capture: independent zstd frames of at most 256 KiB of text. A comment line in the first
+//! frame holds the capture's metadata.
 //!
-//! Reads a frame at a time, so memory stays flat whatever the capture's size.
+//! Reads one frame at a time, so memory does not grow with the capture.
 
 use crate::error::Error;
 use crate::id::random;
@@ -11,15 +11,15 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use tracetee_protocol::notes::{COMMENT, CUT_HERE};
 
-/// Text in one frame, at most; the agent's sink keeps to it.
+/// Maximum text in one frame, as the agent's sink writes it.
 const FRAME_TEXT_BYTES: usize = 256 * 1024;
-/// Bytes of one frame, at most: text that does not compress, and room for its head.
+/// Maximum size of one frame: text that does not compress, and its header.
 const FRAME_BYTES: usize = FRAME_TEXT_BYTES + 64 * 1024;
-/// Bytes of the line that says that a capture was cut, compressed.
+/// Maximum compressed size of the note that a capture was cut.
 const CUT_LINE_BYTES: u64 = 256;
 
-/// Cuts a capture that is larger than `most` at a frame's end, and says so in its last line. Gives
-/// the bytes that it had; `None` when it was not larger, an error when not even a frame fits.
+/// Truncates a capture that is larger than `most` at the end of a frame, and appends a note that says so.
+/// Returns its former size; `None` if it was not larger; an error if not even one frame fits.
 pub(crate) fn cut(path: &Path, most: u64) -> Result<Option<u64>, Error> {
     let mut file = tracetee_os::open_with(File::options().read(true).write(true), path)
         .map_err(Error::io("open", path))?;
@@ -48,8 +48,8 @@ pub(crate) fn cut(path: &Path, most: u64) -> Result<Option<u64>, Error> {
     Ok(Some(had))
 }
 
-/// Cuts off what is behind the last whole frame: Perfetto rejects a broken one. Gives the bytes that
-/// are left.
+/// Truncates a capture after its last complete frame, because Perfetto rejects an incomplete one. Returns
+/// the new size.
 pub(crate) fn trim(path: &Path) -> Result<u64, Error> {
     let mut file = tracetee_os::open_with(File::options().read(true).write(true), path)
         .map_err(Error::io("open", path))?;
@@ -63,8 +63,7 @@ pub(crate) fn trim(path: &Path) -> Result<u64, Error> {
     Ok(kept)
 }
 
-/// Decodes the first frame and one chosen by chance. `false`: the body is no text any more, and
-/// no server could read it.
+/// Decodes the first frame and a random one. Returns false if one fails: no server could read the capture.
 pub(crate) fn is_readable(path: &Path) -> Result<bool, Error> {
     let mut file = tracetee_os::open(path).map_err(Error::io("open", path))?;
     let mut ends = vec![0];
@@ -90,7 +89,7 @@ pub(crate) fn is_readable(path: &Path) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Reports where each whole frame ends, until `more` says no.
+/// Calls `more` with the end of each complete frame, until it returns false.
 fn whole_frames(file: &mut File, mut more: impl FnMut(u64) -> bool) -> std::io::Result<()> {
     let mut buffer = Vec::new();
     let mut end = 0;
@@ -109,7 +108,7 @@ fn whole_frames(file: &mut File, mut more: impl FnMut(u64) -> bool) -> std::io::
     }
 }
 
-/// What the capture says of itself in its first frame; `None` where it says nothing.
+/// Reads the metadata in the capture's first frame; `None` if there is none.
 pub(crate) fn about(path: &Path) -> Option<Value> {
     let mut head = Vec::new();
     tracetee_os::open(path).ok()?.take(FRAME_BYTES as u64).read_to_end(&mut head).ok()?;

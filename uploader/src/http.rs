@@ -1,8 +1,7 @@
-//! A transport of our own, for programs without a platform that has one: `ureq`, with rustls where the
-//! feature `https` is on.
+//! The HTTP transport of native programs: `ureq`, with rustls if the feature `https` is on.
 //!
-//! Roots: Mozilla's, as built in, or those of a file (a company's own authority, or the system's
-//! bundle). The system's verifier is not asked: on Android it panics unless Java has set it up.
+//! Root certificates: Mozilla's, compiled in, or those of a file (a company's own authority, or the system's
+//! bundle). It does not use the system's verifier, which on Android panics unless Java has set it up.
 
 use crate::error::Error;
 use crate::policy::REQUEST_TIMEOUT;
@@ -12,17 +11,17 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use ureq::SendBody;
 
-/// The transport.
+/// The HTTP transport.
 #[derive(Debug)]
 pub struct Http {
     agent: ureq::Agent,
 }
 
 impl Http {
-    /// With the roots of a PEM file, or Mozilla's.
+    /// Makes a transport with the root certificates of a PEM file, or with Mozilla's.
     ///
     /// # Errors
-    /// [`Error::Io`] when the file cannot be read, [`Error::Config`] when it holds no certificate.
+    /// [`Error::Io`] if the file cannot be read, [`Error::Config`] if it has no certificate.
     pub fn new(ca_file: Option<&Path>) -> Result<Self, Error> {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
@@ -126,7 +125,7 @@ impl Transport for Http {
     }
 }
 
-/// Reads a body until it is told to stop.
+/// A body that can be stopped while it is read.
 struct Stoppable<'a> {
     inner: &'a mut dyn Read,
     stop: &'a AtomicBool,
@@ -144,7 +143,8 @@ impl Read for Stoppable<'_> {
     }
 }
 
-/// Scheme and host: the path of a presigned address holds its signature.
+/// Returns scheme and host of a URL. The path of a presigned URL contains its signature, so no message
+/// may show it.
 fn host(url: &str) -> &str {
     let from = url.find("://").map_or(0, |at| at + 3);
     let to = url.get(from..).and_then(|rest| rest.find('/')).map_or(url.len(), |at| from + at);

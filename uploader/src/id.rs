@@ -1,4 +1,4 @@
-//! What tells captures and their content apart: ids, digests, and the chance that both need.
+//! Identifies captures and their content: ids, digests, random numbers.
 
 use crate::timestamp::Now;
 use hmac_sha256::Hash;
@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::Path;
 use uuid::Uuid;
 
-/// A number that nobody can guess, from the kernel where it has one.
+/// Returns an unpredictable number, from the kernel if possible.
 pub(crate) fn random() -> u64 {
     let mut bytes = [0; 8];
     let read = tracetee_os::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
@@ -17,14 +17,14 @@ pub(crate) fn random() -> u64 {
     }
 }
 
-/// A UUIDv7: the time in ms, then chance.
+/// Makes a UUIDv7: the time in ms, then random bits.
 pub(crate) fn new_id(now: Now) -> Uuid {
     let chance = [random().to_ne_bytes(), random().to_ne_bytes()].concat();
     let chance = chance.first_chunk().copied().unwrap_or_default();
     uuid::Builder::from_unix_timestamp_millis(now.real_ms, &chance).into_uuid()
 }
 
-/// SHA-256 of a file, a piece at a time.
+/// Computes the SHA-256 of a file, reading it in pieces.
 pub(crate) fn digest(path: &Path) -> std::io::Result<[u8; 32]> {
     let mut file = tracetee_os::open(path)?;
     let mut hash = Hash::new();

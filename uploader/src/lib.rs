@@ -1,13 +1,13 @@
-//! From the recorder to the server: at most once counted, never in the app's way.
+//! Brings captures from a device to the server, each at most once, without disturbing the app.
 //!
-//! The journey of a capture. The agent writes it where [`Spool::begin`] says and seals it: it is in
-//! the [`Spool`], whose whole state is file names (`spool_name`, `state`), within its [`Quota`]. A
-//! thread that is ours for the moment calls [`Uploader::pass`]: by the rules of [`policy`] and the
-//! device's [`NetState`], captures are shaped into requests (`request`) and go out by a
-//! [`Transport`]: the app's own HTTP client ([`handed`]), or ours ([`http`]). What cannot be delivered
-//! is in the loss report (`loss_report`), and nothing is in both.
+//! The journey of a capture: the agent writes it to the path from [`Spool::begin`] and seals it. The
+//! [`Spool`] keeps it within its [`Quota`]; file names are the spool's whole state (`spool_name`, `state`).
+//! A background thread calls [`Uploader::pass`], which follows [`policy`] and the device's [`NetState`]. It
+//! makes requests of captures (`request`) and sends them through a [`Transport`]: the app's HTTP client
+//! ([`handed`]) or our own ([`http`]). Captures that cannot be delivered are listed in the loss report
+//! (`loss_report`); no capture is both delivered and reported.
 //!
-//! The crate knows neither the recorder nor the agent; it takes time, network and power as it is told.
+//! The crate knows neither the recorder nor the agent. Its callers pass in time, network and power.
 
 #![forbid(unsafe_code)]
 

@@ -1,55 +1,54 @@
-//! When something is sent, and when it is given up: every limit with its reason.
+//! Decides when captures are sent and when they are given up; has every limit with its reason.
 //!
-//! Pure functions of what is known; [`crate::uploader`] asks them.
+//! Pure functions, called by [`crate::uploader`].
 
 use crate::network::{NetState, Network};
 use crate::transport::Response;
 use std::time::{Duration, SystemTime};
 use tracetee_protocol::http;
 
-/// The most of the first wait. Shorter ones only drain the battery: what failed a second ago fails.
+/// Upper limit of the first back-off. A shorter one would only drain the battery: a request that failed a
+/// second ago fails again.
 pub const FIRST_BACKOFF: Duration = Duration::from_secs(30);
-/// The most of any wait of our own: a phone that is on at night only shall not miss the night.
+/// Upper limit of any back-off, so that a phone that is on only at night does not miss the night.
 pub const MAX_BACKOFF: Duration = Duration::from_secs(6 * 3600);
-/// The most that a server may ask for: one that says "in a year" has a bug, and the fleet would be
-/// silent for good.
+/// Upper limit of `Retry-After`. A server that asks for a year has a bug, which would silence the fleet.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
-/// Failures of the server with one capture before it is given up. With the waits above it takes the
-/// server half a day; no network does not count.
+/// Number of failures after which a capture is given up. With the back-off above, a failing server has half a
+/// day to recover. A missing network does not count.
 pub const MAX_TRIES: u32 = 12;
-/// Below it, percent, a phone that does not charge has other uses for its battery.
+/// Battery charge in percent below which nothing is sent, unless the device charges.
 pub const BATTERY_FLOOR: u8 = 10;
-/// Bytes that may be sent by day where nothing else is said: a few captures.
+/// Default limit of bytes a day: a few captures.
 pub const BYTES_PER_DAY: u64 = 20_000_000;
-/// Longest time for one request, without its body: to connect and to be answered.
+/// Time limit of a request without its body: to connect and to receive the answer.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// A body may take as long as it does at this rate (a bad 2G network) before it is given up.
+/// Slowest acceptable rate for a body: a bad 2G network.
 pub const SLOWEST_BYTES_PER_S: u64 = 4_000;
-/// Bytes of an answer that are looked at, but for a configuration's.
+/// Size limit of an answer, except for a configuration.
 pub const MAX_ANSWER_BYTES: usize = 64 * 1024;
-/// How often the configuration is asked for where nothing else is said.
+/// Default interval between requests for the configuration.
 pub const POLL: Duration = Duration::from_secs(3600);
 
-/// What an upload came to.
+/// The result of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The server has it.
+    /// The server has the capture.
     Delivered,
-    /// The server may take it later. `counts`: it failed with this capture, so it may be the
-    /// capture's fault. `after`: not before that time.
+    /// The server may accept the capture later.
     Retry {
-        /// Whether it is one of [`MAX_TRIES`].
+        /// True if the failure may be the capture's fault and counts towards [`MAX_TRIES`].
         counts: bool,
-        /// What the server asks for.
+        /// The delay that the server asks for.
         after: Option<Duration>,
-        /// Why, for people.
+        /// The reason, for people.
         why: String,
     },
-    /// The server will never take it: the reason for the loss report.
+    /// The server will never accept the capture. Holds the reason, for the loss report.
     Discard(String),
 }
 
-/// What an answer context.
+/// Returns the meaning of an answer.
 #[must_use]
 pub fn classify(response: &Response, now: SystemTime) -> Outcome {
     let status = response.status;
@@ -83,7 +82,7 @@ fn is_page(response: &Response) -> bool {
     response.header("content-type").is_some_and(|kind| kind.starts_with("text/html"))
 }
 
-/// `Retry-After`: seconds, or a date. At most [`MAX_RETRY_AFTER`]; `None` for what is neither.
+/// Parses `Retry-After`: seconds, or a date. At most [`MAX_RETRY_AFTER`]; `None` if it is neither.
 #[must_use]
 pub fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
@@ -97,8 +96,8 @@ pub fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     Some(asked.min(MAX_RETRY_AFTER))
 }
 
-/// How long to wait after so many failures in a row: anything up to a limit that doubles ("full
-/// jitter"), so that a fleet which failed together does not come back together.
+/// Returns the back-off after this many failures in a row: random, up to a limit that doubles ("full
+/// jitter"), so that devices that failed together do not retry together.
 #[must_use]
 pub fn backoff(failures: u32, random: u64) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
@@ -107,28 +106,28 @@ pub fn backoff(failures: u32, random: u64) -> Duration {
     Duration::from_millis(random % most_ms.max(1) + 1)
 }
 
-/// How long to wait after a failure: what the server asks for, or our own backoff if it is longer.
+/// Returns the delay after a failure: the server's, or our own back-off if that is longer.
 #[must_use]
 pub fn wait(failures: u32, after: Option<Duration>, random: u64) -> Duration {
     backoff(failures, random).max(after.unwrap_or_default())
 }
 
-/// Longest time for a request with a body of so many bytes.
+/// Returns the time limit of a request with a body of this size.
 #[must_use]
 pub fn timeout(body_bytes: u64) -> Duration {
     REQUEST_TIMEOUT + Duration::from_secs(body_bytes / SLOWEST_BYTES_PER_S)
 }
 
-/// What the fleet's owner allows.
+/// Rules of the remote configuration for uploads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// Over which networks.
+    /// Networks that uploads may use.
     pub network: Allowed,
-    /// Only while the device charges.
+    /// True to send only while the device charges.
     pub charging: bool,
-    /// Bytes in 24 hours over networks that cost nothing.
+    /// Bytes per 24 h over unmetered networks.
     pub bytes_per_day: u64,
-    /// Bytes in 24 hours over metered ones.
+    /// Bytes per 24 h over metered networks.
     pub metered_bytes_per_day: u64,
 }
 
@@ -143,27 +142,27 @@ impl Default for Rules {
     }
 }
 
-/// Networks that may be used.
+/// Networks that uploads may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
-    /// Those that cost nothing.
+    /// Unmetered networks.
     Unmetered,
-    /// All.
+    /// All networks.
     Any,
-    /// None: captures stay on the device.
+    /// No network: captures stay on the device.
     Never,
 }
 
-/// What was sent in the present 24 hours.
+/// Bytes sent in the current 24 hours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Over networks that cost nothing, bytes.
+    /// Bytes over unmetered networks.
     pub unmetered: u64,
-    /// Over metered ones, bytes.
+    /// Bytes over metered networks.
     pub metered: u64,
 }
 
-/// Why a capture of so many bytes may not be sent now; `None`: it may.
+/// Returns the reason why a capture of this size may not be sent now; `None` if it may.
 #[must_use]
 pub fn refuses(rules: &Rules, net: &NetState, spent: Spent, bytes: u64) -> Option<String> {
     if rules.network == Allowed::Never {
@@ -191,7 +190,7 @@ pub fn refuses(rules: &Rules, net: &NetState, spent: Spent, bytes: u64) -> Optio
     None
 }
 
-/// What speaks against any request at all.
+/// Returns the reason why no request may be sent now; `None` if requests may.
 #[must_use]
 pub fn device_refuses(net: &NetState) -> Option<&'static str> {
     if net.network == Network::None {

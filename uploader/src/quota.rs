@@ -1,17 +1,17 @@
-//! Which captures make room for others: the lowest priority first, and of one priority the oldest.
+//! Selects captures to delete when the spool is full: lowest priority first, then oldest.
 
 use std::time::Duration;
 
-/// What the spool may hold.
+/// Limits of the spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
     /// Bytes of all captures.
     pub bytes: u64,
-    /// Their number.
+    /// Number of captures.
     pub captures: usize,
-    /// Bytes of one: a larger one is cut.
+    /// Bytes of one capture; a larger one is truncated.
     pub capture_bytes: u64,
-    /// How old one may become.
+    /// Maximum age of a capture.
     pub age: Duration,
 }
 
@@ -26,7 +26,7 @@ impl Default for Quota {
     }
 }
 
-/// One capture, as far as it matters here.
+/// The properties of a capture that quotas consider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) priority: u32,
@@ -34,17 +34,17 @@ pub(crate) struct Held {
     pub(crate) bytes: u64,
 }
 
-/// What a quota comes to.
+/// The decision of a quota.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Room {
-    /// These (their places in the list, with the reason) have to go.
+    /// The new capture fits after these are deleted: index in the list, and reason.
     After(Vec<(usize, &'static str)>),
-    /// The new one has to.
+    /// The new capture does not fit. Holds the reason.
     None(&'static str),
 }
 
-/// What has to go so that `held`, what is being sent (`others`: captures, bytes) and the `new` one
-/// are within the quota.
+/// Decides what to delete so that the `held` captures, those being sent (`others`: number, bytes) and the
+/// `new` one are within the quota.
 pub(crate) fn room(
     held: &[Held],
     others: (usize, u64),
@@ -91,8 +91,8 @@ mod tests {
         Quota { bytes, captures, ..Quota::default() }
     }
 
-    /// The rule, said naively: throw out the least of all, the new one included, until it fits; if
-    /// the new one is thrown out, nothing else had to be.
+    /// The naive rule: delete the lowest capture, the new one included, until the rest fits; if the new
+    /// one is deleted, keep all others.
     fn naive(
         held: &[Held],
         others: (usize, u64),

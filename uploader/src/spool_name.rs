@@ -1,36 +1,36 @@
-//! The names of the spool's files, which are all the state it has.
+//! The names of the spool's files, which are its whole state.
 //!
 //! `ready/` and `sending/`: `ID~LABEL~PRIORITY~TRIES~FLAGS~MADE~DIGEST.ftrace.zst`; `rec/`:
-//! `OWNER~ID~LABEL~PRIORITY~MADE.ftrace.zst`; `lost/`: `ID~LABEL~REASON`, with `~u` added for what
-//! may have arrived all the same. A name that does not read back is no file of ours.
+//! `OWNER~ID~LABEL~PRIORITY~MADE.ftrace.zst`; `lost/`: `ID~LABEL~REASON`, with `~u` appended if
+//! the capture may have arrived. A file whose name does not parse is not ours.
 
 use crate::timestamp::Timestamp;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use uuid::Uuid;
 
-/// Between the fields of a name; in none of them.
+/// Separator of a name's fields; no field contains it.
 const BETWEEN: char = '~';
 /// Extension of captures.
 pub(crate) const EXTENSION: &str = ".ftrace.zst";
-/// Characters of a label.
+/// Maximum length of a label in characters.
 const MAX_LABEL_CHARS: usize = 64;
 
-/// A capture that waits.
+/// Name of a capture that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CaptureName {
     pub(crate) id: Uuid,
-    /// Of which window it is.
+    /// Window of the capture.
     pub(crate) label: String,
-    /// Lower ones go first when there is no room.
+    /// Priority; lower ones are deleted first when there is no room.
     pub(crate) priority: u32,
-    /// How often the server has failed with it.
+    /// Number of failed uploads.
     pub(crate) tries: u32,
-    /// Its process was killed before it ended it.
+    /// True if the process was killed before it completed the capture.
     pub(crate) recovered: bool,
-    /// It was sent, and no answer told what became of it.
+    /// True if the capture was sent and no answer came.
     pub(crate) unconfirmed: bool,
-    /// It was too large; so many bytes it had.
+    /// Original size of a truncated capture in bytes.
     pub(crate) cut_from: Option<u64>,
     pub(crate) made: Timestamp,
     /// SHA-256 of the file.
@@ -82,10 +82,10 @@ fn take(text: &str, flag: char) -> (bool, &str) {
     text.strip_prefix(flag).map_or((false, text), |rest| (true, rest))
 }
 
-/// A capture that is being written.
+/// Name of a capture that is being written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordingName {
-    /// Which process writes it: the name of its lock.
+    /// Name of the lock of the process that writes it.
     pub(crate) owner: String,
     pub(crate) id: Uuid,
     pub(crate) label: String,
@@ -99,7 +99,7 @@ impl RecordingName {
         format!("{owner}~{id}~{label}~{priority}~{}{EXTENSION}", made.to_text())
     }
 
-    /// Also of what has something added to it: writers do while they write.
+    /// Parses a name. Ignores a suffix, which writers append while they write.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (fields, _) = text.split_once(EXTENSION)?;
         let mut fields = fields.split(BETWEEN);
@@ -112,13 +112,13 @@ impl RecordingName {
     }
 }
 
-/// A capture that is lost.
+/// Name of a lost capture.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LostName {
     pub(crate) id: Uuid,
     pub(crate) label: String,
     pub(crate) reason: String,
-    /// It may have arrived all the same.
+    /// True if the capture may have arrived.
     pub(crate) unconfirmed: bool,
 }
 
@@ -143,7 +143,7 @@ impl LostName {
     }
 }
 
-/// A label as it may stand in a name.
+/// Makes a label safe for a name.
 pub(crate) fn label(text: &str) -> String {
     let safe = |char: char| match char {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '_' | '-' => char,

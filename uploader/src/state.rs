@@ -1,7 +1,7 @@
-//! What the uploader knows of earlier passes, each fact the name of an empty file: `WHAT~VALUE`.
+//! State that outlives a pass. Each value is the name of an empty file: `WHAT~VALUE`.
 //!
-//! A name changes whole or not at all, and no file can be half written. Where the disk takes no
-//! change, the fact holds as long as the process.
+//! A rename is atomic, so no value can be half written. If the disk refuses a change, the value holds
+//! until the process ends.
 
 use crate::error::Error;
 use crate::policy::{MAX_RETRY_AFTER, Spent};
@@ -13,26 +13,26 @@ use std::time::Duration;
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
-/// The facts.
+/// The stored values.
 #[derive(Debug)]
 pub(crate) struct State {
     directory: PathBuf,
-    /// What the disk did not take.
+    /// Values that the disk refused.
     kept: HashMap<&'static str, String>,
 }
 
-/// Failures in a row, and the wait after the last.
+/// Failures in a row, and the delay after the last one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Wait {
     pub(crate) failures: u32,
     pub(crate) wait_ms: u64,
-    /// The server has asked for it.
+    /// True if the server asked for the delay.
     pub(crate) demanded: bool,
     pub(crate) since: Timestamp,
 }
 
 impl Wait {
-    /// How long it still takes, ms.
+    /// Returns the remaining delay in ms.
     pub(crate) fn left_ms(&self, now: Now) -> u64 {
         let most_ms = u64::try_from(MAX_RETRY_AFTER.as_millis()).unwrap_or(DAY_MS);
         self.wait_ms.min(most_ms).saturating_sub(self.since.age_ms(now))
@@ -44,7 +44,7 @@ impl State {
         Self { directory, kept: HashMap::new() }
     }
 
-    /// Failures in a row; none after a success.
+    /// Returns the current delay; none after a success.
     pub(crate) fn wait(&self) -> Wait {
         let parse = |text: &str| {
             let mut fields = text.split('~');
@@ -68,13 +68,13 @@ impl State {
         }
     }
 
-    /// What was sent in the present 24 hours.
+    /// Returns the bytes sent in the current 24 hours.
     pub(crate) fn spent(&self, now: Now) -> Spent {
         self.day(now).map(|(spent, _)| spent).unwrap_or_default()
     }
 
-    /// Enters bytes before they are sent: a process that is killed meanwhile has spent them. An
-    /// error: they must not be sent.
+    /// Enters bytes before they are sent, so that a killed process has spent them. After an error they must
+    /// not be sent.
     pub(crate) fn spend(&mut self, more: Spent, now: Now) -> Result<(), Error> {
         let (spent, since) = self.day(now).unwrap_or((Spent::default(), Timestamp(now)));
         let unmetered = spent.unmetered.saturating_add(more.unmetered);
@@ -91,7 +91,7 @@ impl State {
         (since.age_ms(now) < DAY_MS).then_some((Spent { unmetered, metered }, since))
     }
 
-    /// How long ago the configuration was asked for, ms; `None`: never.
+    /// Returns the time since the last request for the configuration in ms; `None` if there was none.
     pub(crate) fn asked_ms_ago(&self, now: Now) -> Option<u64> {
         let mark = Timestamp::parse(&self.get("asked")?)?;
         Some(mark.age_ms(now))
@@ -105,7 +105,7 @@ impl State {
         self.kept.get(what).cloned().or_else(|| self.files(what).pop().map(|(_, value)| value))
     }
 
-    /// All files of a fact: one, but for what others left there.
+    /// Lists the files of a value: one, unless something else left more.
     fn files(&self, what: &str) -> Vec<(PathBuf, String)> {
         let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let mut found: Vec<_> = entries
@@ -119,7 +119,7 @@ impl State {
         found
     }
 
-    /// As [`State::set`]; where the disk does not take it, it holds for this process.
+    /// Sets a value like [`State::set`]; if the disk refuses, the value holds for this process.
     fn hold(&mut self, what: &'static str, value: String) {
         match self.set(what, value.clone()) {
             Ok(()) => self.kept.remove(what),

@@ -1,13 +1,13 @@
-//! Moments that outlive a process, a boot, and a clock that is set.
+//! Timestamps that stay valid after a process, a boot, or a change of the wall clock.
 //!
-//! The wall clock of a phone is set by the network, by the user, and is 1970 after an empty battery.
-//! A wait, a day's budget and a capture's age are measured from a [`Timestamp`], which holds a moment
-//! by both clocks: within one boot the boot clock alone counts.
+//! The network and the user set a phone's wall clock, and an empty battery resets it to 1970. A
+//! [`Timestamp`] holds a moment by both clocks: within one boot, only the boot clock counts. Delays, daily
+//! budgets and ages of captures are measured from it.
 
-/// The time by both clocks, as the caller reads it.
+/// The current time by both clocks, as the caller has read it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Now {
-    /// Tells one boot of the device from another; 0 where it cannot be known.
+    /// Identifies the boot of the device; 0 if unknown.
     pub boot: u32,
     /// CLOCK_BOOTTIME, ms.
     pub boot_ms: u64,
@@ -16,7 +16,7 @@ pub struct Now {
 }
 
 impl Now {
-    /// From the clocks' values; the boot is told by the kernel's boot id, where it may be read.
+    /// Makes it from the clocks' values, and the kernel's boot id if that is readable.
     #[must_use]
     pub fn of(boot_ms: u64, real_ms: u64) -> Self {
         let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -25,12 +25,12 @@ impl Now {
     }
 }
 
-/// A moment in the past.
+/// A past moment by both clocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Timestamp(pub(crate) Now);
 
 impl Timestamp {
-    /// How long ago it was, in ms, as well as the clocks can tell.
+    /// Returns the age in ms, as well as the clocks can tell.
     pub(crate) fn age_ms(self, now: Now) -> u64 {
         if self.0.boot == now.boot
             && let Some(age_ms) = now.boot_ms.checked_sub(self.0.boot_ms)
@@ -41,7 +41,7 @@ impl Timestamp {
         now.boot_ms.max(now.real_ms.saturating_sub(self.0.real_ms))
     }
 
-    /// As it stands in a file's name.
+    /// Formats it for a file's name.
     pub(crate) fn to_text(self) -> String {
         format!("{:x}-{:x}-{:x}", self.0.boot, self.0.boot_ms, self.0.real_ms)
     }

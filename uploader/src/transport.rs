@@ -1,46 +1,46 @@
-//! How a request gets to a server: the contract, and nothing of how.
+//! The contract of a transport, which carries a request to a server.
 //!
-//! There are three. In an Android app the platform does it ([`handed`]: `HttpURLConnection` or OkHttp
-//! within WorkManager), so that the system's trust store, proxies, pinning and constraints apply.
-//! A native program uses [`crate::http`]. Either sends what [`crate::request`] shapes: a PUT to
-//! the collector, or a presigned one to S3.
+//! In an Android app the platform's client carries requests ([`handed`]: `HttpURLConnection` or OkHttp in a
+//! Worker), so that the system's trust store, proxies, pinning and constraints apply. A native program
+//! uses [`crate::http`]. Both send what [`crate::request`] makes: a PUT to the collector, or a presigned
+//! one to S3.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// One request. All of it is to be sent as it is: no header left out, none added but for `Host`,
-/// `Connection`, `User-Agent` and `Accept`.
+/// A request. A transport sends it unchanged: it omits no header, and adds none but `Host`, `Connection`,
+/// `User-Agent` and `Accept`.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// `GET`, `PUT` or `POST`.
     pub method: &'static str,
-    /// Absolute.
+    /// Absolute URL.
     pub url: String,
-    /// Names and values; `Content-Length` is among them where there is a body.
+    /// Names and values; includes `Content-Length` if there is a body.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Body<'a>,
-    /// From the first byte of the connection to the last one of the answer.
+    /// Time limit from the first byte of the connection to the last one of the answer.
     pub timeout: Duration,
-    /// An answer with a larger body is a broken one.
+    /// Size limit of the answer's body; a larger answer counts as broken.
     pub max_answer_bytes: usize,
-    /// Set while the request is under way: it is to be broken off.
+    /// Set to true to cancel the request in progress.
     pub stop: &'a AtomicBool,
 }
 
-/// A request's body.
+/// The body of a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Body<'a> {
-    /// None.
+    /// No body.
     None,
     /// These bytes.
     Bytes(&'a [u8]),
-    /// A file. It stays as it is, and in its place, until the request has ended.
+    /// A file, which nobody changes or moves until the request has ended.
     File {
-        /// Where it is.
+        /// Path of the file.
         path: &'a Path,
-        /// Its bytes.
+        /// Size in bytes.
         bytes: u64,
     },
 }
@@ -55,19 +55,19 @@ impl Body<'_> {
     }
 }
 
-/// An answer: whole, whatever its status.
+/// A complete answer, with any status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Response {
-    /// 100 to 999.
+    /// HTTP status, 100 to 999.
     pub status: u16,
-    /// Names, in any case, and values.
+    /// Names, in any letter case, and values.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
 }
 
 impl Response {
-    /// The first header of that name.
+    /// Returns the first header of this name.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -75,22 +75,21 @@ impl Response {
     }
 }
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// Nothing of the request was sent: no network, no such host, nobody listens, a certificate that
-    /// is not trusted.
+    /// No byte of the request was sent: no network, unknown host, connection refused, untrusted
+    /// certificate.
     Unreachable(String),
-    /// It broke off behind that: the server may have the request, or not.
+    /// The exchange broke later: the server may have the request or not.
     Broken(String),
 }
 
-/// What sends requests.
+/// Sends requests.
 ///
-/// Called by one thread at a time, from [`crate::Uploader::pass`]'s own thread, and may block it
-/// for the request's timeout. It sends each request once: it follows no redirect (that would take
-/// the token elsewhere), tries nothing again, and keeps nothing for later: all of that is decided
-/// above it.
+/// One thread at a time calls it, that of [`crate::Uploader::pass`], and it may block for the request's
+/// timeout. It sends each request once. It follows no redirect (which would send the token elsewhere),
+/// does not retry and keeps nothing for later; its callers decide that.
 pub trait Transport {
     /// Sends a request and waits for its answer.
     ///
@@ -99,10 +98,10 @@ pub trait Transport {
     fn send(&mut self, request: &Request<'_>) -> Result<Response, Failure>;
 }
 
-/// A transport that is somebody else's: the app's HTTP client, behind a function.
+/// A transport through another HTTP client, such as the app's, called by a function.
 pub struct Handed<F>(F);
 
-/// The transport of that function.
+/// Makes a transport of a function.
 pub const fn handed<F>(send: F) -> Handed<F>
 where
     F: FnMut(&Request<'_>) -> Result<Response, Failure>,

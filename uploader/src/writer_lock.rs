@@ -1,27 +1,25 @@
-//! Which process of the app writes a capture: a locked file for each, so that the others can tell
-//! when it has died.
+//! A locked file for each process that writes captures, by which the other processes see that it has died.
 //!
-//! The kernel lets go of the lock with the process, whatever way it ends. A process that was frozen
-//! still holds it.
+//! The kernel releases the lock when the process ends in any way. A frozen process still holds it.
 
 use crate::error::Error;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// No process takes longer to lock a file that it has made, but one that is frozen.
+/// Maximum time between creating and locking a file; only a frozen process takes longer.
 const BEING_MADE: Duration = Duration::from_secs(3600);
 
-/// A process's own lock, held until it is dropped.
+/// The lock of this process, held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct WriterLock {
     path: PathBuf,
-    /// `None`: it is another process's.
+    /// `None` if the lock belongs to another process.
     lock: Option<File>,
 }
 
 impl WriterLock {
-    /// Takes a name that nobody has.
+    /// Creates a lock under an unused name.
     pub(crate) fn new(directory: &Path, random: u64) -> Result<Self, Error> {
         let name = format!("{:x}-{random:x}", std::process::id());
         let path = directory.join(name);
@@ -36,7 +34,7 @@ impl WriterLock {
         Ok(Self { path, lock: Some(lock) })
     }
 
-    /// In a forked child: the lock is the parent's, who keeps it.
+    /// Drops the lock in a forked child without releasing it: the parent keeps it.
     pub(crate) fn leave(mut self) {
         self.lock = None;
     }
@@ -54,7 +52,7 @@ impl Drop for WriterLock {
     }
 }
 
-/// Whether the process of that name has ended.
+/// True if the process with this lock name has ended.
 pub(crate) fn is_dead(directory: &Path, name: &str) -> bool {
     match tracetee_os::open(directory.join(name)) {
         Ok(lock) => matches!(tracetee_os::try_lock(&lock), Ok(true)),
@@ -62,7 +60,7 @@ pub(crate) fn is_dead(directory: &Path, name: &str) -> bool {
     }
 }
 
-/// Removes the files of processes that have ended.
+/// Removes the lock files of dead processes.
 pub(crate) fn remove_dead(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -1,36 +1,35 @@
-//! Which process of the app may do what in the spool: locks on files, which the kernel takes back when a
-//! process ends, whatever way.
+//! File locks that divide work on the spool between the processes of an app. The kernel releases a lock
+//! when its process ends in any way.
 
 use crate::error::Error;
 use crate::spool::Spool;
 use std::fs::File;
 use std::time::Duration;
 
-/// How often the spool's lock is tried for, a millisecond apart. It is held for some milliseconds;
-/// a process that the system froze with it must not hold up this one: without it a quota may be
-/// exceeded for a moment.
+/// Number of attempts to take the spool's lock, a millisecond apart. Processes hold it for some
+/// milliseconds. One that the system froze with the lock must not block this one: without the lock, a
+/// quota may be exceeded for a moment.
 const LOCK_TRIES: u32 = 200;
 
-/// The role of the one that recovers, until it is dropped.
+/// The lock of the process that recovers captures; held until it is dropped.
 #[derive(Debug)]
 pub struct Recovery {
     _lock: File,
 }
 
 impl Spool {
-    /// The role of the one that recovers what others left, here and elsewhere; `None`: another
-    /// process has it.
+    /// Takes the recovery lock; `None` if another process holds it.
     #[must_use]
     pub fn lock_recovery(&self) -> Option<Recovery> {
         self.try_lock("recovery").map(|lock| Recovery { _lock: lock })
     }
 
-    /// The role of the one that sends; `None`: another process has it.
+    /// Takes the sender's lock; `None` if another process holds it.
     pub(crate) fn lock_sender(&self) -> Result<Option<File>, Error> {
         self.open_lock("sender")
     }
 
-    /// Held for a change of what waits.
+    /// Takes the lock for changes of the waiting captures.
     pub(crate) fn lock(&self) -> Option<File> {
         for _ in 0..LOCK_TRIES {
             if let Some(file) = self.try_lock("lock") {

@@ -1,22 +1,21 @@
-//! The spool: one directory in which captures wait, all of its state in file names.
+//! The spool: a directory in which captures wait. File names are its whole state.
 //!
 //! | | |
 //! |---|---|
-//! | `rec/` | captures that are being written, each by the process that its name tells |
-//! | `ready/` | whole ones that wait |
-//! | `sending/` | the one that is being sent |
-//! | `lost/` | empty files: what was lost and why, not reported yet |
-//! | `report/` | the same, of the loss report that is on its way |
+//! | `rec/` | captures being written, each by the process in its name |
+//! | `ready/` | complete captures that wait |
+//! | `sending/` | the capture being sent |
+//! | `lost/` | empty files whose names say which capture was lost and why, not reported yet |
+//! | `report/` | the same, for the loss report in transit |
 //! | `owners/` | a locked file for each process that writes |
 //! | `state/` | see [`crate::state`] |
-//! | `lock`, `sender`, `recovery` | who may change what waits, who sends, who recovers |
-//! | `off` | is there when nothing may come in or go out: the user does not consent |
+//! | `lock`, `sender`, `recovery` | file locks: for changes, sending, recovery |
+//! | `off` | exists while the user does not consent; the spool then accepts and sends nothing |
 //!
-//! A capture moves by rename, so it is in one place whatever moment its process is killed at. Its
-//! data is synced before it is `ready`; names are not, so after a loss of power a capture may be
-//! in its former place: it is then sent again, which the server knows by its id. Several
-//! processes of an app share one spool. Nothing here runs on an app's threads, but for opening it and
-//! the user's consent when the agent is installed.
+//! A capture moves by rename, so it is in exactly one place if its process is killed. Its data is
+//! synced before it is `ready`. Names are not synced, so after a power loss a capture may be in its
+//! previous directory and is sent again; the server recognizes its id. The processes of an app share
+//! one spool. The app's own threads only open it and set the user's consent, during installation.
 
 mod locks;
 mod loss_report;
@@ -37,7 +36,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// The directory.
+/// The spool directory.
 #[derive(Debug)]
 pub struct Spool {
     root: PathBuf,
@@ -52,37 +51,37 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Where its writer puts it. It may have something added to its name while it is not whole.
+    /// Returns the path to write the capture to. Writers may append to its name until it is complete.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its id, UUIDv7 as text.
+    /// Returns the capture's id, a UUIDv7 as text.
     #[must_use]
     pub fn id(&self) -> String {
         self.name.id.to_string()
     }
 }
 
-/// A capture that waits.
+/// A capture that waits for its upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     /// The file.
     pub path: PathBuf,
-    /// Its bytes.
+    /// Size in bytes.
     pub bytes: u64,
     pub(crate) name: CaptureName,
 }
 
 impl Waiting {
-    /// Its id, UUIDv7 as text.
+    /// Returns the capture's id, a UUIDv7 as text.
     #[must_use]
     pub fn id(&self) -> String {
         self.name.id.to_string()
     }
 
-    /// Of which window it is.
+    /// Returns the window of the capture.
     #[must_use]
     pub fn label(&self) -> &str {
         &self.name.label
@@ -90,10 +89,10 @@ impl Waiting {
 }
 
 impl Spool {
-    /// Opens the spool in `root`, makes it if need be.
+    /// Opens the spool in `root`; creates it if it does not exist.
     ///
     /// # Errors
-    /// [`Error::Io`] when a directory cannot be made.
+    /// [`Error::Io`] if a directory cannot be created.
     pub fn open(root: &Path) -> Result<Self, Error> {
         let spool = Self { root: root.to_owned(), owner: None };
         spool.make()?;
@@ -113,23 +112,23 @@ impl Spool {
         Ok(())
     }
 
-    /// In a forked child: what is the parent's stays the parent's.
+    /// Drops this spool in a forked child, without touching the parent's locks and captures.
     pub fn leave(mut self) {
         if let Some(owner) = self.owner.take() {
             owner.leave();
         }
     }
 
-    /// Its directory.
+    /// Returns the spool's directory.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Begins a capture. `label` says of which window it is.
+    /// Begins a capture of the window `label`.
     ///
     /// # Errors
-    /// [`Error::Io`] when the process's lock cannot be made.
+    /// [`Error::Io`] if the process's lock cannot be created.
     pub fn begin(&mut self, label: &str, priority: u32, now: Now) -> Result<Recording, Error> {
         let owners = self.root.join("owners");
         // Somebody may have deleted all of it under our feet.
@@ -147,29 +146,29 @@ impl Spool {
         Ok(Recording { name, path })
     }
 
-    /// The capture is whole: it waits from now on. Others may have to go for it.
+    /// Moves a complete capture to those that wait. May delete others to make room.
     ///
     /// # Errors
-    /// [`Error::NotKept`] when it is lost: the loss report will say so. [`Error::Io`] when it could
-    /// not be moved; it is tried again by [`Spool::recover`] of the next process.
+    /// [`Error::NotKept`] if the capture is lost; the loss report will list it. [`Error::Io`] if it
+    /// cannot be moved; [`Spool::recover`] of the next process tries again.
     pub fn seal(&self, recording: Recording, quota: &Quota, now: Now) -> Result<Waiting, Error> {
         let Recording { name, path } = recording;
         self.enter(&path, &name, false, quota, now)
     }
 
-    /// The capture is not to be: what is there of it goes, and the loss report says why.
+    /// Deletes an incomplete capture and enters it in the loss report.
     pub fn abandon(&self, recording: Recording, reason: &'static str) {
         let _ = fs::remove_file(&recording.path);
         let RecordingName { id, label, .. } = recording.name;
         self.losses().note(&LostName { id, label, reason: reason.to_owned(), unconfirmed: false });
     }
 
-    /// The capture is not wanted any more: nothing of it stays.
+    /// Deletes an incomplete capture that is no longer wanted. The loss report does not list it.
     pub fn drop_unwanted(&self, recording: Recording) {
         let _ = fs::remove_file(&recording.path);
     }
 
-    /// Takes in a trace that was made elsewhere on the same file system.
+    /// Moves a trace from elsewhere on the same file system into the spool.
     ///
     /// # Errors
     /// As [`Spool::seal`].
@@ -186,7 +185,7 @@ impl Spool {
         self.enter(&recording.path, &recording.name, recovered, quota, now)
     }
 
-    /// Takes in what processes that died have left in `rec/`: its whole frames.
+    /// Recovers the captures that dead processes have left in `rec/`, up to their last complete frames.
     pub fn recover(
         &self,
         _recovery: &Recovery,
@@ -218,8 +217,8 @@ impl Spool {
         taken
     }
 
-    /// The captures that wait, the next to be sent first: those that failed least, then the highest
-    /// priority, then the oldest.
+    /// Lists the captures that wait, in the order of sending: fewest failures, then highest priority, then
+    /// oldest.
     #[must_use]
     pub fn waiting(&self, now: Now) -> Vec<Waiting> {
         let files = self.files("ready").into_iter();
@@ -237,10 +236,10 @@ impl Spool {
         waiting
     }
 
-    /// Throws out what is too old, what is too much, and what is no capture.
+    /// Deletes captures that are too old or exceed the quota, and files that are not captures.
     ///
     /// # Errors
-    /// [`Error::Io`] when something cannot be moved.
+    /// [`Error::Io`] if a file cannot be moved.
     pub fn trim(&self, quota: &Quota, now: Now) -> Result<(), Error> {
         for path in self.files("ready") {
             if CaptureName::parse(&file_name(&path)).is_none() {
@@ -259,7 +258,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Deletes all captures and all that is known of lost ones.
+    /// Deletes all captures and all entries of lost ones.
     pub fn purge(&self) {
         for directory in ["rec", "ready", "sending", "lost", "report"] {
             for path in self.files(directory) {
@@ -268,16 +267,16 @@ impl Spool {
         }
     }
 
-    /// Whether nothing may come in or go out.
+    /// True while the user does not consent: the spool accepts and sends nothing.
     #[must_use]
     pub fn is_off(&self) -> bool {
         self.root.join("off").exists()
     }
 
-    /// The user's consent is withdrawn: all goes, and until it is given nothing comes in.
+    /// Withdraws the user's consent: deletes all captures, and accepts none until [`Spool::consent`].
     ///
     /// # Errors
-    /// [`Error::Io`] when it cannot be noted; what is there is deleted all the same.
+    /// [`Error::Io`] if the withdrawal cannot be stored; captures are deleted anyway.
     pub fn withdraw(&self) -> Result<(), Error> {
         let path = self.root.join("off");
         let noted = self.make().and_then(|()| {
@@ -288,10 +287,10 @@ impl Spool {
         noted
     }
 
-    /// The user consents.
+    /// Stores that the user consents.
     ///
     /// # Errors
-    /// [`Error::Io`] when it cannot be noted.
+    /// [`Error::Io`] if it cannot be stored.
     pub fn consent(&self) -> Result<(), Error> {
         let path = self.root.join("off");
         match fs::remove_file(&path) {
@@ -302,23 +301,23 @@ impl Spool {
         }
     }
 
-    /// Gives up a capture that waits.
+    /// Gives up a capture that waits, and enters it in the loss report.
     ///
     /// # Errors
-    /// [`Error::Io`] when it cannot be moved.
+    /// [`Error::Io`] if it cannot be moved.
     pub fn lose(&self, waiting: &Waiting, reason: &str) -> Result<(), Error> {
         let CaptureName { id, label, unconfirmed, .. } = waiting.name.clone();
         let lost = LostName { id, label, reason: reason.to_owned(), unconfirmed };
         self.losses().lose(&waiting.path, &lost)
     }
 
-    /// Notes a capture that was lost before it had a file.
+    /// Enters a capture in the loss report that was lost before it had a file.
     pub fn note_loss(&self, label: &str, reason: &str, now: Now) {
         let (id, label) = (new_id(now), spool_name::label(label));
         self.losses().note(&LostName { id, label, reason: reason.to_owned(), unconfirmed: false });
     }
 
-    /// What waits and what was lost, for the health report.
+    /// Reports waiting and lost captures, for the health report.
     #[must_use]
     pub fn status(&self, now: Now) -> Status {
         let waiting = self.waiting(now);
@@ -333,22 +332,22 @@ impl Spool {
 
     // ---- for the uploader ----
 
-    /// Whole and of its digest?
+    /// True if the capture's file is complete and matches its digest.
     pub(crate) fn is_intact(waiting: &Waiting) -> bool {
         digest(&waiting.path).is_ok_and(|digest| digest == waiting.name.digest)
     }
 
-    /// Moves a capture that waits to where it is while it is sent.
+    /// Moves a capture to `sending/`.
     pub(crate) fn take_out(&self, waiting: &Waiting) -> Result<Waiting, Error> {
         self.move_to("sending", waiting, waiting.name.clone())
     }
 
-    /// Moves it back, with what is known now.
+    /// Moves a capture back to `ready/`, under its updated name.
     pub(crate) fn put_back(&self, sending: &Waiting, name: CaptureName) -> Result<Waiting, Error> {
         self.move_to("ready", sending, name)
     }
 
-    /// What a killed sender has left: sent, or not. For the one that sends.
+    /// Lists the captures that a killed sender has left, sent or not. Requires the sender's lock.
     pub(crate) fn sending(&self) -> Vec<Waiting> {
         let files = self.files("sending").into_iter();
         let one = |path: PathBuf| {
@@ -368,7 +367,7 @@ impl Spool {
         Losses::new(&self.root)
     }
 
-    /// From `rec/` to `ready/`.
+    /// Moves a capture from `rec/` to `ready/`.
     fn enter(
         &self,
         path: &Path,
@@ -420,7 +419,7 @@ impl Spool {
         Ok(Waiting { path: to, bytes, name })
     }
 
-    /// Throws out what has to go. Gives the reason if it is the new one.
+    /// Deletes captures to make room. Returns the reason if the new one does not fit.
     fn make_room(
         &self,
         new: Option<(u32, u64)>,

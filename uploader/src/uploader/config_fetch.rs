@@ -1,6 +1,6 @@
-//! The configuration: asked for when it is due, and handed on untouched.
+//! Fetches the configuration when it is due, and hands it on unchanged.
 //!
-//! A part of a pass. Whose signature counts, and whether it may be in force, is for the agent to say.
+//! A step of a pass. The agent checks the signature and decides whether to apply the configuration.
 
 use crate::network::{NetState, Network};
 use crate::policy::{self, Outcome};
@@ -11,15 +11,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tracetee_protocol::http;
 
-/// By then the agent has taken a configuration, or refused it.
+/// Time within which the agent accepts or refuses a configuration.
 const DECIDED: Duration = Duration::from_secs(1);
 
-/// A configuration as the server gave it.
+/// A configuration, as received from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Its exact bytes.
+    /// The exact bytes of the document.
     pub bytes: Vec<u8>,
-    /// The value of [`http::SIGNATURE`], untouched; empty where there is none.
+    /// The value of [`http::SIGNATURE`], unchanged; empty if there is none.
     pub signature: Vec<u8>,
 }
 
@@ -79,7 +79,7 @@ impl Uploader {
         self.spool.root().join("state").join("etag")
     }
 
-    /// The ETag of the configuration in force, if the server's last one was that.
+    /// Returns the ETag of the configuration in force, if that came last from the server.
     fn etag_of(&self, digest: Option<[u8; 32]>) -> Option<String> {
         let text = fs::read_to_string(self.etag_file()).ok()?;
         let (of, etag) = text.split_once('\n')?;

@@ -1,10 +1,9 @@
-//! One pass: what waits is sent, as far as policy and the server let it.
+//! A pass: sends the waiting captures, as far as policy and server allow.
 //!
-//! In this order: is anything allowed at all, what a killed sender has left, quotas, the wait after
-//! failures, the configuration (another one ends the pass: it decides first), captures one after the
-//! other, the loss report. The first failure ends the pass: what failed a second ago fails. Nothing
-//! sleeps here; the caller comes again after [`Pass::again`]. Runs on a thread that is the uploader's
-//! for that time, never on one of the app's that matter.
+//! Order: check whether anything may be sent, recover the captures of a killed sender, apply quotas, respect
+//! the back-off, fetch the configuration (a new one ends the pass, because it decides about the rest), send
+//! captures one by one, send the loss report. The first failure ends the pass. Nothing sleeps; the caller
+//! calls again after [`Pass::again`]. Runs on a background thread, never on an important thread of the app.
 
 mod config_fetch;
 
@@ -27,28 +26,26 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long a pass that had nothing to do lets the next wait.
+/// Delay after a pass that had nothing to do.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// What holds during a pass.
+/// Conditions of a pass.
 #[derive(Debug, Clone)]
 pub struct Conditions {
-    /// The device's state.
+    /// Network and power of the device.
     pub net: NetState,
-    /// What the fleet's owner allows.
+    /// Rules of the remote configuration.
     pub rules: Rules,
-    /// What the spool may hold.
+    /// Limits of the spool.
     pub quota: Quota,
-    /// The kill switch is on, or no configuration was ever in force: nothing but the configuration is
-    /// asked for.
+    /// True if the kill switch is on, or no configuration was ever in force. The pass then only fetches
+    /// the configuration.
     pub killed: bool,
-    /// How often the configuration is asked for; `None`: never.
+    /// Interval between requests for the configuration; `None` to make none.
     pub poll: Option<Duration>,
-    /// SHA-256 of the configuration in force: only if the server's last one was that is it asked for
-    /// by its ETag.
+    /// SHA-256 of the configuration in force. The pass sends the last ETag only if it belongs to this one.
     pub config_digest: Option<[u8; 32]>,
-    /// Somebody waits for it: a wait of our own after failures is not kept. One that the server
-    /// has asked for is.
+    /// True if a user waits: the pass skips our own back-off, but honours Retry-After.
     pub urgent: bool,
 }
 
@@ -66,26 +63,26 @@ impl Default for Conditions {
     }
 }
 
-/// What a pass came to.
+/// The result of a pass.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pass {
-    /// Captures that the server has now: their ids.
+    /// Ids of the captures that the server has now.
     pub delivered: Vec<String>,
-    /// A configuration that is not the one in force.
+    /// A configuration other than the one in force.
     pub config: Option<Config>,
-    /// Why it ended where it did; `None`: nothing is left to be sent.
+    /// Reason why the pass ended early; `None` if nothing is left to send.
     pub held: Option<String>,
-    /// When the next makes sense.
+    /// Time until the next pass makes sense.
     pub again: Duration,
 }
 
-/// Sends what the spool holds.
+/// Sends the captures of a spool.
 #[derive(Debug)]
 pub struct Uploader {
     pub(crate) spool: Spool,
     pub(crate) state: State,
     pub(crate) endpoint: Endpoint,
-    /// What is known of the device, for the metadata of each capture.
+    /// Properties of the device, for the metadata of each capture.
     device: Map<String, Value>,
     last: Option<LastUpload>,
     held: Option<String>,
@@ -93,7 +90,7 @@ pub struct Uploader {
     trouble: Option<String>,
 }
 
-/// The pass is over, for this reason.
+/// Reason why a pass ends.
 pub(crate) struct StopReason(pub(crate) String);
 
 impl From<Error> for StopReason {
@@ -102,7 +99,7 @@ impl From<Error> for StopReason {
     }
 }
 
-/// All that one pass has at hand.
+/// Context of a pass.
 pub(crate) struct PassContext<'a> {
     pub(crate) transport: &'a mut dyn Transport,
     pub(crate) conditions: &'a Conditions,
@@ -111,7 +108,7 @@ pub(crate) struct PassContext<'a> {
 }
 
 impl Uploader {
-    /// Of that spool, to that endpoint. `device`: a JSON object with what is known of the device
+    /// Makes an uploader from a spool to an endpoint. `device`: a JSON object with properties of the device
     /// (install id, app, version …).
     #[must_use]
     pub fn new(spool: Spool, endpoint: Endpoint, device: Value) -> Self {
@@ -124,8 +121,8 @@ impl Uploader {
         Self { spool, state, endpoint, device, last, held, delivered: 0, trouble }
     }
 
-    /// Sends what may be sent. `clock` is read whenever the time matters; `stop` may be set at any
-    /// time by anybody.
+    /// Sends what may be sent now. Reads `clock` whenever the time matters; any thread may set `stop` at any
+    /// time.
     pub fn pass(
         &mut self,
         transport: &mut dyn Transport,
@@ -146,7 +143,7 @@ impl Uploader {
         pass
     }
 
-    /// What waits, what was lost, what became of the last one.
+    /// Reports waiting and lost captures, and the last upload.
     #[must_use]
     pub fn status(&self, now: Now) -> Status {
         let wait = self.state.wait();
@@ -204,7 +201,7 @@ impl Uploader {
         self.report_losses(context)
     }
 
-    /// What a killed sender was sending: the server may have it.
+    /// Takes back the captures that a killed sender was sending. The server may have them.
     fn take_back(&self) -> Result<(), StopReason> {
         for sending in self.spool.sending() {
             let name = CaptureName {
@@ -217,7 +214,7 @@ impl Uploader {
         Ok(())
     }
 
-    /// The next one that is due and may be sent.
+    /// Returns the next capture that is due and may be sent.
     fn next(
         &mut self,
         context: &PassContext<'_>,
@@ -249,7 +246,7 @@ impl Uploader {
         Ok(None)
     }
 
-    /// Sends one. `true`: the server has it.
+    /// Sends a capture. Returns true if the server has it.
     fn send(
         &mut self,
         waiting: Waiting,
@@ -325,7 +322,7 @@ impl Uploader {
         }
     }
 
-    /// Puts one back to those that wait, or gives it up.
+    /// Returns a capture to those that wait, or gives it up.
     fn back(&self, sending: &Waiting, name: CaptureName) -> Result<(), StopReason> {
         let given_up = name.tries >= MAX_TRIES;
         // Deleted under our feet: a purge, or somebody else.
@@ -343,7 +340,7 @@ impl Uploader {
         Ok(())
     }
 
-    /// One more failure in a row.
+    /// Counts one more failure in a row.
     pub(crate) fn failed(&mut self, after: Option<Duration>, why: String, now: Now) -> StopReason {
         let failures = self.state.wait().failures.saturating_add(1);
         let wait = policy::wait(failures, after, random());
@@ -351,7 +348,7 @@ impl Uploader {
         StopReason(why)
     }
 
-    /// Last, so that a server that takes no reports has the captures all the same.
+    /// Sends the loss report: last, so that a server that refuses reports still gets the captures.
     fn report_losses(&mut self, context: &mut PassContext<'_>) -> Result<(), StopReason> {
         let now = (context.clock)();
         if let Some(why) = policy::device_refuses(&context.conditions.net) {
@@ -390,7 +387,7 @@ impl Uploader {
         }
     }
 
-    /// Asks where an object goes, and sends it there.
+    /// Requests a ticket for an object, and sends the object to its address.
     fn by_ticket(
         &self,
         content: &[u8],
@@ -429,7 +426,7 @@ enum Verdict {
     Broken(String),
 }
 
-/// What an answer means, and how it is said.
+/// Returns the meaning of an answer, with its text.
 fn judge(answer: Result<Response, Failure>, now: Now) -> (String, Verdict) {
     match answer {
         Ok(response) => {
