@@ -18,9 +18,9 @@ import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicBoolean
 import java.util.concurrent.atomic.AtomicInteger
 import kotlinx.coroutines.asCoroutineDispatcher
-import kotlinx.coroutines.delay
 import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.withContext
+import kotlinx.coroutines.yield
 import org.json.JSONObject
 
 const val THREADS = 4
@@ -148,8 +148,9 @@ private fun coroutines() {
         launch("load") {
             traceAsync("request") {
                 traceCoroutine("parse") {
-                    delay(20)
-                    withContext(second) { trace("elsewhere") { Thread.sleep(2) } }
+                    yield()
+                    // Returns when the first thread has left the coroutine, so that its sections there have ended.
+                    withContext(second) { trace("elsewhere") { pools[0].submit { }.get() } }
                 }
             }
         }
