@@ -8,8 +8,8 @@ use crate::config::Config;
 use crate::controller::{self, Install};
 use crate::error::Error;
 use crate::fork;
-use crate::text::Summary;
 use std::path::Path;
+use tracetee_text::Summary;
 
 /// Starts a capture by hand.
 ///

@@ -8,12 +8,12 @@
 use crate::error::Error;
 use crate::libcutils::tag_words::PassOn;
 use crate::libcutils::tags;
-use crate::text::TextOptions;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use tracetee_protocol::json::Limits;
 use tracetee_protocol::recording::{Mode, PassOnSetting};
 use tracetee_protocol::{record, words};
+use tracetee_text::TextOptions;
 
 record! {
     /// The configuration of a capture.

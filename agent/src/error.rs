@@ -33,17 +33,10 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// A trace was compressed to what does not decode.
-    Frame {
-        /// Which trace.
-        path: PathBuf,
-        /// Which of its frames.
-        number: u64,
-        /// What the decoder says.
-        reason: String,
-    },
     /// The recorder cannot be made, or a recorder file not be read.
     Recorder(tracetee_recorder::Error),
+    /// A trace cannot be written, or a redaction rule is wrong.
+    Text(tracetee_text::Error),
 }
 
 impl Error {
@@ -54,10 +47,16 @@ impl Error {
             Self::Config { .. } | Self::Json(_) => -1,
             Self::State(_) => -2,
             Self::Hooks(_) => -3,
-            Self::Io { .. } | Self::Frame { .. } | Self::Spool(_) => -4,
-            Self::Recorder(tracetee_recorder::Error::Capacity) => -1,
-            Self::Recorder(tracetee_recorder::Error::Pool { .. }) => -5,
-            Self::Recorder(_) => -4,
+            Self::Io { .. } | Self::Spool(_) => -4,
+            Self::Text(tracetee_text::Error::Rule { .. }) => -1,
+            Self::Recorder(error) | Self::Text(tracetee_text::Error::Recorder(error)) => {
+                match error {
+                    tracetee_recorder::Error::Capacity => -1,
+                    tracetee_recorder::Error::Pool { .. } => -5,
+                    _ => -4,
+                }
+            }
+            Self::Text(_) => -4,
         }
     }
 }
@@ -68,16 +67,13 @@ impl fmt::Display for Error {
             Self::Config { field, reason } => write!(f, "configuration: {field}: {reason}"),
             Self::Json(error) => write!(f, "configuration: {error}"),
             Self::State(reason) => f.write_str(reason),
-            Self::Frame { path, number, reason } => {
-                let path = path.display();
-                write!(f, "frame {number} of {path} does not decode after compression: {reason}")
-            }
             Self::Hooks(error) => write!(f, "hooks: {error}"),
             Self::Spool(error) => write!(f, "{error}"),
             Self::Io { what, path, source } => {
                 write!(f, "cannot {what} {}: {source}", path.display())
             }
             Self::Recorder(error) => write!(f, "{error}"),
+            Self::Text(error) => write!(f, "{error}"),
         }
     }
 }
@@ -89,6 +85,7 @@ impl std::error::Error for Error {
             Self::Hooks(error) => Some(error),
             Self::Spool(error) => Some(error),
             Self::Recorder(error) => Some(error),
+            Self::Text(error) => Some(error),
             Self::Io { source, .. } => Some(source),
             _ => None,
         }
@@ -104,6 +101,12 @@ impl From<tracetee_hooks::Error> for Error {
 impl From<tracetee_recorder::Error> for Error {
     fn from(error: tracetee_recorder::Error) -> Self {
         Self::Recorder(error)
+    }
+}
+
+impl From<tracetee_text::Error> for Error {
+    fn from(error: tracetee_text::Error) -> Self {
+        Self::Text(error)
     }
 }
 

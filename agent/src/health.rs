@@ -6,11 +6,11 @@ use crate::android::perfetto::PerfettoReport;
 use crate::hooks::fast_path;
 use crate::hooks::write;
 use crate::libcutils::tags::{TagReport, Tags};
-use crate::text::Summary;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use tracetee_hooks::{Outcome, Report, Skipped};
 use tracetee_recorder::layout::Mode;
+use tracetee_text::Summary;
 
 /// What the agent found in this process, for "why is my trace empty?".
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

@@ -5,12 +5,12 @@
 //! the running capture or the installed agent's spool.
 
 use crate::error::Error;
-use crate::text::sink::Sink;
 use std::fs::{self, File};
 use std::io;
 use std::panic::{catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use tracetee_text::sink::Sink;
 use zstd::zstd_safe::find_frame_compressed_size;
 
 /// Several frames: the sink ends one after 256 KiB of text.

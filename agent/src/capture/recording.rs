@@ -6,7 +6,6 @@ use super::Owner;
 use super::hooked::Hooks;
 use super::memory::{deadline_ns, expand, new_pool, prepare_threads};
 use crate::config::Config;
-use crate::drain::Drain;
 use crate::error::Error;
 use crate::health::Health;
 use crate::host::HOST;
@@ -14,7 +13,7 @@ use crate::libcutils::tags::{TagChange, Tags};
 use crate::libcutils::{marker_fd, tag_words};
 use crate::recover;
 use crate::section::{self, set_ready};
-use crate::text::{self, About, Summary, TextOptions};
+use crate::streaming::Drain;
 use std::path::Path;
 use std::sync::Arc;
 use tracetee_hooks::Registry;
@@ -23,6 +22,7 @@ use tracetee_recorder::layout::Mode;
 use tracetee_recorder::pool::Pool;
 use tracetee_recorder::reader::PoolReader;
 use tracetee_recorder::{clock, session};
+use tracetee_text::{self as text, About, Summary, TextOptions};
 
 /// A capture, running or stopped.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl Capture {
         let result = match output {
             Some(path) if !is_endless => {
                 let pools = [PoolReader::of(&self.pool)];
-                text::write_trace(&pools, &self.config.text, &path).map(drop)
+                text::write_trace(&pools, &self.config.text, &path).map(drop).map_err(Error::from)
             }
             _ => self.finish_streaming(),
         };
@@ -165,7 +165,7 @@ impl Capture {
         if self.running {
             session::note_thread_names(&self.pool);
         }
-        text::write(&[PoolReader::of(&self.pool)], options, path, about)
+        Ok(text::write(&[PoolReader::of(&self.pool)], options, path, about)?)
     }
 
     /// Counts what has been recorded so far.

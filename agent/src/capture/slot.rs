@@ -14,7 +14,6 @@ use crate::hooks::thread_name;
 use crate::libcutils::tag_words;
 use crate::libcutils::tags::Tags;
 use crate::section::{self, set_ready};
-use crate::text::{About, Summary, TextOptions};
 use crate::{cost, recover};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use tracetee_hooks::Registry;
 use tracetee_recorder::reader::PoolReader;
 use tracetee_recorder::{clock, session};
+use tracetee_text::{About, Summary, TextOptions};
 
 const CONTROLLED: &str = "captures are opened and closed by the configuration (tracetee_install)";
 const NO_CAPTURE: &str = "there was no capture";

@@ -7,8 +7,8 @@
 //! second at a time, takes no signal that is meant for the program, and does not keep a process
 //! alive whose last thread of its own has ended.
 
-use crate::drain::lower_priority;
 use crate::own_threads::{self, Own};
+use crate::streaming::lower_priority;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

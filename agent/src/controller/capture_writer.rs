@@ -11,9 +11,6 @@ use super::worker::{Worker, now};
 use crate::capture::{self, Owner};
 use crate::config::{Config, RecorderConfig};
 use crate::error::Error;
-use crate::text::cut::Span;
-use crate::text::redact::Redactor;
-use crate::text::{About, Summary, TextOptions};
 use serde_json::json;
 use std::sync::Arc;
 use tracetee_protocol::notes;
@@ -21,6 +18,9 @@ use tracetee_protocol::remote_config::Window;
 use tracetee_recorder::clock;
 use tracetee_recorder::layout::Mode;
 use tracetee_recorder::tail::Follower;
+use tracetee_text::redact::Redactor;
+use tracetee_text::time_window::Span;
+use tracetee_text::{About, Summary, TextOptions};
 use tracetee_uploader::{Quota, Recording};
 
 impl Worker {
@@ -147,7 +147,7 @@ impl Worker {
             Ok(summary) => Ok((recording, summary)),
             Err(error) => {
                 let reason = match error {
-                    Error::Frame { .. } => "broken_frame",
+                    Error::Text(tracetee_text::Error::Frame { .. }) => "broken_frame",
                     _ => "not_written",
                 };
                 self.spool.abandon(recording, reason);

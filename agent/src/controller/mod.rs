@@ -40,9 +40,9 @@ pub use report::{
 pub use stats::stats;
 
 use crate::capture::{self, Owner};
-use crate::drain::lower_priority;
 use crate::error::Error;
 use crate::own_threads::{self, Own};
+use crate::streaming::lower_priority;
 use control_socket::Socket;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -10,12 +10,12 @@ use super::worker::{Worker, now};
 use crate::capture::{self, Owner};
 use crate::config::{Config, RecorderConfig};
 use crate::error::Error;
-use crate::text::About;
 use crossbeam_channel::Sender;
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
 use tracetee_recorder::layout::Mode;
+use tracetee_text::About;
 
 /// How long a dump may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

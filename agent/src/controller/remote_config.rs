@@ -5,9 +5,9 @@
 
 use crate::error::Error;
 use crate::libcutils::tags;
-use crate::text::redact::RuleSet;
 use tracetee_protocol::json;
 use tracetee_protocol::remote_config::{self, Document, Parsed};
+use tracetee_text::redact::RuleSet;
 
 /// Reads a document and checks all of it.
 pub(super) fn parse(bytes: &[u8]) -> Result<Parsed, json::Error> {
@@ -35,11 +35,11 @@ fn check(document: &Document) -> Result<(), json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::redact::Redactor;
     use proptest::prelude::*;
     use tracetee_protocol::redaction::Redaction;
     use tracetee_protocol::remote_config::{Budget, Upload};
     use tracetee_recorder::record::Record;
+    use tracetee_text::redact::Redactor;
     use tracetee_uploader::{Quota, policy};
 
     #[test]

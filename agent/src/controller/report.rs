@@ -1,8 +1,8 @@
 //! What the remote configuration has come to in this process: a part of the health report.
 
-use crate::text::Summary;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use tracetee_text::Summary;
 use tracetee_uploader::Status;
 
 /// What drives captures here, and why the last one did or did not run.

@@ -5,12 +5,12 @@
 
 use super::glob::Glob;
 use super::policy::Policy;
-use crate::text::redact::Redactor;
 use std::collections::VecDeque;
 use tracetee_protocol::remote_config::{Jank, Opens, ThreadChoice, Trigger};
 use tracetee_recorder::layout::Form;
 use tracetee_recorder::record::{Packed, Record};
 use tracetee_recorder::tail::{Sight, Who};
+use tracetee_text::redact::Redactor;
 
 /// Something that an armed window waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,9 +4,9 @@
 
 use super::install::Install;
 use super::uploads::{Shared, Thread};
-use crate::drain::{LOWEST_PRIORITY, lower_priority};
 use crate::error::Error;
 use crate::own_threads::Own;
+use crate::streaming::{LOWEST_PRIORITY, lower_priority};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

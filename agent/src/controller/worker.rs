@@ -20,7 +20,7 @@ use super::triggers::{Finding, Triggers};
 use super::uploads::Uploads;
 use crate::capture::{self, Owner};
 use crate::error::Error;
-use crate::{drain, section};
+use crate::{section, streaming};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -314,7 +314,8 @@ impl Worker {
                 },
             );
         });
-        let our_ns = u64::try_from(drain::cpu_time().as_nanos()).unwrap_or(0) + drain::used_ns();
+        let our_ns =
+            u64::try_from(streaming::cpu_time().as_nanos()).unwrap_or(0) + streaming::used_ns();
         if let Some(overhead) = &mut self.overhead {
             overhead.note(now.boot_ms, self.follower.records, dropped, our_ns);
         }

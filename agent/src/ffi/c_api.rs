@@ -6,7 +6,6 @@
 use crate::config::Config;
 use crate::controller::{self, Install, process_signals};
 use crate::error::Error;
-use crate::text::TextOptions;
 use crate::{api, capture, recover, section, self_test};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use tracetee_protocol::json::Limits;
 use tracetee_protocol::record;
 use tracetee_recorder::record::Kind;
+use tracetee_text::TextOptions;
 
 /// A panic inside tracetee.
 const ERROR_INTERNAL: c_int = -6;
@@ -120,8 +120,9 @@ pub unsafe extern "C" fn tracetee_recover(
         capture::prepare_threads()?;
         let options = options.unwrap_or("{}");
         let options: TextOptions = record::parse(options.as_bytes(), Limits::DEFAULT)?;
-        let recovered = recover::recover(Path::new(directory), &options, Path::new(path))?;
-        let json = serde_json::to_string(&recovered)?;
+        let recovered =
+            tracetee_text::recover::recover(Path::new(directory), &options, Path::new(path))?;
+        let json = recover::to_json(&recovered)?;
         // SAFETY: as the caller promises.
         Ok(unsafe { give_text(&json, buffer, size) })
     })

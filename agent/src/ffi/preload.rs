@@ -11,11 +11,11 @@ use crate::capture;
 use crate::config::Config;
 use crate::controller::{self, Install};
 use crate::error::Error;
-use crate::recover::FAILURE_EXTENSION;
 use std::ffi::OsStr;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use tracetee_recorder::session;
+use tracetee_text::recover::FAILURE_EXTENSION;
 
 /// The variable that names the configuration file, or holds the configuration itself.
 pub const CONFIG_VARIABLE: &str = "TRACETEE_CONFIG";

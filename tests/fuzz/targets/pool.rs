@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::io::Write;
-use tracetee::text::{TextOptions, summarize, write_trace};
+use tracetee_text::{TextOptions, summarize, write_trace};
 use tracetee_recorder::reader::PoolFile;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,5 +1,7 @@
 //! What a written trace holds, and what it lacks.
 
+use crate::merge::Source;
+use crate::threads::{Threads, name_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tracetee_recorder::layout::Loss;
@@ -104,6 +106,20 @@ impl Summary {
         }
     }
 
+    /// Adds what the pools say of themselves and of losses.
+    pub(crate) fn add_sources(&mut self, sources: &[Source<'_>]) {
+        self.processes = sources.len() as u64;
+        for source in sources {
+            self.damaged_blocks += source.snapshot.damaged;
+            self.clock_jumps += source.snapshot.clock_jumps();
+            self.counter_clock |= source.reader.uses_counter();
+            for facts in source.reader.threads() {
+                self.count_dropped(&facts.dropped);
+                self.overwritten += facts.overwritten;
+            }
+        }
+    }
+
     pub(crate) fn set_records(&mut self, by_kind: &[u64; Kind::ALL.len()]) {
         self.records = Kind::ALL
             .iter()
@@ -112,4 +128,51 @@ impl Summary {
             .map(|(kind, &count)| (kind.letter(), count))
             .collect();
     }
+}
+
+/// All threads that recorded or lost records; `records` counts by the index of the thread.
+pub(crate) fn thread_summaries(
+    known: &Threads,
+    records: &[u64],
+    sources: &[Source<'_>],
+) -> Vec<ThreadSummary> {
+    let known = known.all();
+    let mut threads: Vec<ThreadSummary> = known
+        .iter()
+        .enumerate()
+        .map(|(index, thread)| ThreadSummary {
+            pid: thread.pid,
+            tid: thread.tid,
+            name: thread.name(),
+            records: records.get(index).copied().unwrap_or(0),
+            ..ThreadSummary::default()
+        })
+        .collect();
+    for (process, source) in sources.iter().enumerate() {
+        for facts in source.reader.threads() {
+            let dropped: u64 = facts.dropped.iter().sum();
+            if dropped + facts.overwritten == 0 {
+                continue;
+            }
+            let index = known.iter().position(|thread| {
+                thread.process == process && thread.incarnation == facts.incarnation
+            });
+            match index.and_then(|index| threads.get_mut(index)) {
+                Some(thread) => {
+                    thread.dropped += dropped;
+                    thread.overwritten += facts.overwritten;
+                }
+                None => threads.push(ThreadSummary {
+                    pid: source.reader.pid(),
+                    tid: facts.tid,
+                    name: name_of(&facts.name, facts.tid),
+                    records: 0,
+                    overwritten: facts.overwritten,
+                    dropped,
+                }),
+            }
+        }
+    }
+    threads.retain(|thread| thread.records + thread.dropped + thread.overwritten > 0);
+    threads
 }

@@ -1,27 +1,37 @@
-//! From pools to ftrace text: merge by time, filter, repair, format, compress.
+//! From pools to ftrace text: merge by time, filter, redact, balance, format, compress.
 //!
 //! Runs on the thread that dumps, never on one that records. [`write_trace`] is the whole journey:
-//! [`merge`] gives the records of all threads in order, [`trace`] takes them: [`shorts`] leaves out
-//! what is too short, [`cut`] what is outside a span, [`redact`] what must not leave, [`repair`] keeps sections balanced, [`mod@line`] writes them with the names
-//! that [`threads`] knows and [`sanitize`] made safe, [`sink`] puts them into the file. The
-//! [`Summary`] says what it came to.
+//! [`merge`] gives the records of all threads in order, and [`trace`] takes them. `min_duration`
+//! leaves out sections that are too short, [`time_window`] all that is outside a span. `writer`
+//! redacts ([`redact`]), keeps each thread's sections balanced (`balance`) and writes lines
+//! (`line`) with the names that `threads` knows and `sanitize` made safe; [`sink`] puts them into the
+//! file, in zstd frames. The [`Summary`] counts what was written and what was not.
+//!
+//! [`trace::Trace`] is for a trace that is written in parts, as the streaming thread does;
+//! `positions` keeps its account. [`recover`] and [`abandoned`] read the files of processes that
+//! have ended.
 
-pub(crate) mod cut;
+pub mod abandoned;
+mod balance;
+mod error;
 mod line;
-pub(crate) mod merge;
-pub(crate) mod redact;
-mod repair;
+pub mod merge;
+mod min_duration;
+mod positions;
+pub mod recover;
+pub mod redact;
 mod sanitize;
-mod shorts;
-pub(crate) mod sink;
+pub mod sink;
 mod summary;
 mod threads;
-pub(crate) mod trace;
+pub mod time_window;
+pub mod trace;
+mod writer;
 
+pub use error::Error;
 pub use line::Precision;
 pub use summary::{Summary, ThreadSummary};
 
-use crate::error::Error;
 use merge::Source;
 use std::path::Path;
 use trace::Trace;
@@ -50,7 +60,10 @@ record! {
 
 impl TextOptions {
     /// The rules, ready for use; `None` where there are none.
-    pub(crate) fn rules(&self) -> Result<Option<redact::RuleSet>, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Rule`] for a rule that is wrong.
+    pub fn rules(&self) -> Result<Option<redact::RuleSet>, Error> {
         if self.redaction.is_empty() {
             return Ok(None);
         }
@@ -58,9 +71,9 @@ impl TextOptions {
             0 => process_key(),
             key => key,
         };
-        redact::RuleSet::new(&self.redaction, key).map(Some).map_err(|(index, reason)| {
-            Error::Config { field: "text.redaction", reason: format!("rule {index}: {reason}") }
-        })
+        redact::RuleSet::new(&self.redaction, key)
+            .map(Some)
+            .map_err(|(index, reason)| Error::Rule { index, reason })
     }
 }
 
@@ -68,7 +81,7 @@ impl TextOptions {
     /// A section's name as it would be written; `None` when its record would be left out.
     ///
     /// # Errors
-    /// [`Error::Config`] for a rule that is wrong.
+    /// [`Error::Rule`] for a rule that is wrong.
     pub fn redacted(&self, name: &str) -> Result<Option<String>, Error> {
         let Some(rules) = self.rules()? else { return Ok(Some(name.to_owned())) };
         let record = tracetee_recorder::record::Record::Begin { pid: 0, name: name.as_bytes() };
@@ -115,19 +128,22 @@ pub fn write_trace(
     write(pools, options, path, &About::default())
 }
 
-/// What else a trace may be.
+/// Further properties of a trace.
 #[derive(Debug, Default)]
-pub(crate) struct About<'a> {
+pub struct About<'a> {
     /// Its process did not end it: the trace says so.
-    pub(crate) recovered: bool,
-    /// It holds this span only.
-    pub(crate) span: Option<cut::Span>,
+    pub recovered: bool,
+    /// Only what lies in this span is written.
+    pub span: Option<time_window::Span>,
     /// Lines of its header.
-    pub(crate) comments: &'a [String],
+    pub comments: &'a [String],
 }
 
-/// As [`write_trace`], with what else there is to say.
-pub(crate) fn write(
+/// As [`write_trace`], for a trace with further properties.
+///
+/// # Errors
+/// As [`write_trace`].
+pub fn write(
     pools: &[PoolReader<'_>],
     options: &TextOptions,
     path: &Path,

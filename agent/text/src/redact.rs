@@ -22,7 +22,7 @@ const MAX_REMEMBERED: usize = 8192;
 
 /// Rules, ready for use. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct RuleSet {
+pub struct RuleSet {
     rules: Arc<[Compiled]>,
     /// What hashes are keyed with.
     key: u64,
@@ -36,9 +36,11 @@ struct Compiled {
 }
 
 impl RuleSet {
-    /// Compiles rules; `key` is the device's, for hashes.
-    /// The error: the index of the rule that is wrong, and why.
-    pub(crate) fn new(rules: &[Rule], key: u64) -> Result<Self, (usize, String)> {
+    /// Compiles rules; `key` is the key of the hashes.
+    ///
+    /// # Errors
+    /// The index of the rule that is wrong, and the reason.
+    pub fn new(rules: &[Rule], key: u64) -> Result<Self, (usize, String)> {
         if rules.len() > MAX_RULES {
             return Err((MAX_RULES, format!("{} rules, at most {MAX_RULES}", rules.len())));
         }
@@ -108,7 +110,7 @@ pub(crate) enum Outcome {
 
 /// The rules at work on one trace.
 #[derive(Debug)]
-pub(crate) struct Redactor {
+pub struct Redactor {
     rules: RuleSet,
     known: HashMap<Box<[u8]>, Outcome>,
     /// By thread, whether its open sections were left out.
@@ -126,7 +128,9 @@ pub(crate) struct Redactor {
 pub(crate) type Names = [Option<Arc<str>>; 2];
 
 impl Redactor {
-    pub(crate) fn new(rules: RuleSet) -> Self {
+    /// A redactor that has seen no name yet.
+    #[must_use]
+    pub fn new(rules: RuleSet) -> Self {
         Self {
             rules,
             known: HashMap::new(),
@@ -138,7 +142,7 @@ impl Redactor {
     }
 
     /// The names with which a thread's record may be written; `None`: it is left out.
-    pub(crate) fn apply(&mut self, thread: usize, record: &Record<'_>) -> Option<Names> {
+    pub fn apply(&mut self, thread: usize, record: &Record<'_>) -> Option<Names> {
         let [track, name] = record.names().map(|name| name.map(|name| self.redact(name)));
         let is_dropped = [&track, &name].contains(&&Some(Outcome::Dropped));
         let is_dropped = match *record {
@@ -184,7 +188,7 @@ impl Redactor {
     }
 
     /// A thread's name as it may be written.
-    pub(crate) fn thread_name(&mut self, name: String) -> String {
+    pub fn thread_name(&mut self, name: String) -> String {
         match self.redact(name.as_bytes()) {
             Outcome::Kept => name,
             Outcome::Changed(name) => name.to_string(),

@@ -10,9 +10,11 @@ use tracetee_recorder::record::Kind;
 
 /// A span of boot time, ns, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) from_ns: u64,
-    pub(crate) to_ns: u64,
+pub struct Span {
+    /// Boot time of its begin.
+    pub from_ns: u64,
+    /// Boot time of its end.
+    pub to_ns: u64,
 }
 
 /// A begin whose end has not come before the span.
@@ -36,8 +38,8 @@ pub(crate) enum Phase {
     After,
 }
 
-/// The cut at work.
-pub(crate) struct Cut {
+/// The filter at work.
+pub(crate) struct TimeWindow {
     pub(crate) span: Span,
     /// By thread.
     threads: Vec<Thread>,
@@ -52,7 +54,7 @@ struct Thread {
     left_out: usize,
 }
 
-impl Cut {
+impl TimeWindow {
     pub(crate) const fn new(span: Span) -> Self {
         Self { span, threads: Vec::new(), has_begun: false }
     }
@@ -123,15 +125,15 @@ mod tests {
     const SPAN: Span = Span { from_ns: 1_000_000, to_ns: 2_000_000 };
 
     fn phases(records: &[(u64, Kind)]) -> Vec<Phase> {
-        let mut cut = Cut::new(SPAN);
+        let mut window = TimeWindow::new(SPAN);
         let phase = |&(time_ns, kind): &(u64, Kind)| {
-            let phase = cut.phase(time_ns, 0, Some(kind));
+            let phase = window.phase(time_ns, 0, Some(kind));
             let (form, bytes, place) = (Form::Text, Vec::new(), None);
             match phase {
                 Phase::Before => {
-                    cut.look_at(Some(kind), Early { time_ns, thread: 0, form, bytes, place });
+                    window.look_at(Some(kind), Early { time_ns, thread: 0, form, bytes, place });
                 }
-                Phase::Inside => drop(cut.begin()),
+                Phase::Inside => drop(window.begin()),
                 Phase::After => {}
             }
             phase

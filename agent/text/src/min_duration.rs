@@ -4,6 +4,8 @@
 //! it (names and ends of threads too), so at most what happens in the longest minimum is held. A section is judged by its own
 //! length: what is inside a short one is shorter still, and instants and counters stay.
 
+use crate::MinSlice;
+use crate::threads::Class;
 use std::collections::VecDeque;
 
 /// Something that happened on a thread, as it is held back.
@@ -26,7 +28,7 @@ pub(crate) enum Role {
 
 /// The queue.
 #[derive(Debug)]
-pub(crate) struct Shorts<T> {
+pub(crate) struct MinDuration<T> {
     queue: VecDeque<Waiting<T>>,
     /// Number of the queue's first record, counted from the start.
     first: u64,
@@ -36,7 +38,7 @@ pub(crate) struct Shorts<T> {
     longest_ns: u64,
 }
 
-impl<T> Shorts<T> {
+impl<T> MinDuration<T> {
     /// `longest_ns`: the longest minimum that any record will be pushed with.
     pub(crate) const fn new(longest_ns: u64) -> Self {
         Self { queue: VecDeque::new(), first: 0, open: Vec::new(), longest_ns }
@@ -90,6 +92,20 @@ impl<T> Shorts<T> {
     }
 }
 
+/// The shortest section of a class of threads that is kept, ns.
+pub(crate) const fn min_ns(slices: &MinSlice, class: Class) -> u64 {
+    1000 * match class {
+        Class::Main => slices.main,
+        Class::Render => slices.render,
+        Class::Other => slices.other,
+    }
+}
+
+/// The longest of these minima, ns.
+pub(crate) fn longest_ns(slices: &MinSlice) -> u64 {
+    1000 * slices.main.max(slices.render).max(slices.other)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,7 +120,7 @@ mod tests {
         ) {
             let mut expected: Vec<bool> = Vec::new();
             let mut stacks: [Vec<(usize, u64)>; 3] = Default::default();
-            let (mut shorts, mut got) = (Shorts::new(min_ns), Vec::new());
+            let (mut min_duration, mut got) = (MinDuration::new(min_ns), Vec::new());
             let mut now = 0;
             for (index, &(role, thread, pause)) in steps.iter().enumerate() {
                 now += pause;
@@ -122,12 +138,12 @@ mod tests {
                     }
                     Role::Other => {}
                 }
-                shorts.push(now, thread, index, role, min_ns);
-                while let Some(record) = shorts.pop(now) {
+                min_duration.push(now, thread, index, role, min_ns);
+                while let Some(record) = min_duration.pop(now) {
                     got.push((record.what, record.is_short));
                 }
             }
-            while let Some(record) = shorts.pop(u64::MAX) {
+            while let Some(record) = min_duration.pop(u64::MAX) {
                 got.push((record.what, record.is_short));
             }
             let expected: Vec<_> = expected.into_iter().enumerate().collect();

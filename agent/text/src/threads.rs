@@ -3,8 +3,8 @@
 //! A thread's lines carry the name that it had at that time. Thread ids are reused within one
 //! capture; a thread here is an incarnation, so two threads of one id stay two.
 
-use super::line;
-use super::sanitize::thread_name;
+use crate::line;
+use crate::sanitize::thread_name;
 use std::collections::HashMap;
 use tracetee_recorder::layout::{NAME_BYTES, Segment};
 

@@ -1,7 +1,7 @@
 //! One line of ftrace text, to the byte as the facts' `ftrace-text.md` gives it:
 //! `%16s-%-7d(%5d) [%03d] ...1 %d.%06d: tracing_mark_write: <payload>\n`.
 
-use super::sanitize::push_name;
+use crate::sanitize::push_name;
 use tracetee_protocol::words;
 use tracetee_recorder::record::Record;
 

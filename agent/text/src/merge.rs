@@ -4,7 +4,7 @@
 //! On equal times the order of streams decides and a stream's own order is kept. Memory: a few
 //! words a stream, whatever the number of records.
 
-use super::threads::Threads;
+use crate::threads::Threads;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
@@ -14,9 +14,11 @@ use tracetee_recorder::snapshot::{Cursor, Run, Snapshot};
 
 /// A pool and what it held when it was looked at.
 #[derive(Debug)]
-pub(crate) struct Source<'a> {
-    pub(crate) reader: PoolReader<'a>,
-    pub(crate) snapshot: Snapshot<'a>,
+pub struct Source<'a> {
+    /// The pool.
+    pub reader: PoolReader<'a>,
+    /// Its records.
+    pub snapshot: Snapshot<'a>,
 }
 
 impl<'a> Source<'a> {

@@ -11,9 +11,6 @@
 use crate::config::Config;
 use crate::error::Error;
 use crate::own_threads::{self, Own};
-use crate::text::Summary;
-use crate::text::merge::Source;
-use crate::text::trace::Trace;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::collections::HashMap;
 use std::path::Path;
@@ -27,6 +24,9 @@ use tracetee_recorder::progress::Progress;
 use tracetee_recorder::reader::PoolReader;
 use tracetee_recorder::session;
 use tracetee_recorder::snapshot::Snapshot;
+use tracetee_text::Summary;
+use tracetee_text::merge::Source;
+use tracetee_text::trace::Trace;
 
 /// How long records wait at most before they are streamed.
 const ROUND: Duration = Duration::from_secs(1);

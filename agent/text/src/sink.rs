@@ -8,7 +8,7 @@
 //! writes a trace gives up its source afterwards (a recorder file, a block, a window's recorder),
 //! and a compressor that was built wrongly must not cost the records.
 
-use crate::error::Error;
+use crate::Error;
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ const LEVEL: i32 = 1;
 const CHECKED_FRAMES: u64 = 16;
 
 /// A trace file being written.
-pub(crate) struct Sink {
+pub struct Sink {
     path: PathBuf,
     temporary: PathBuf,
     file: File,
@@ -43,7 +43,7 @@ pub(crate) struct Sink {
 
 impl Sink {
     /// Starts a trace at `path`; compressed when it ends in `.zst`.
-    pub(crate) fn create(path: &Path) -> Result<Self, Error> {
+    pub fn create(path: &Path) -> Result<Self, Error> {
         let temporary = temporary_of(path, std::process::id().cast_signed());
         let file = tracetee_os::create(&temporary).map_err(|source| Error::Io {
             what: "create",
@@ -100,12 +100,12 @@ impl Sink {
     }
 
     /// The buffer to append whole lines to; call [`Sink::line_done`] after each.
-    pub(crate) const fn buffer(&mut self) -> &mut Vec<u8> {
+    pub const fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
     /// Writes the buffer out when another line may not fit.
-    pub(crate) fn line_done(&mut self) -> Result<(), Error> {
+    pub fn line_done(&mut self) -> Result<(), Error> {
         // A line is at most a record and its prefix long, far below this reserve.
         if self.buffer.len() > FRAME_TEXT_BYTES - 16 * 1024 { self.flush() } else { Ok(()) }
     }
@@ -152,7 +152,7 @@ impl Sink {
     }
 
     /// Writes the rest and gives the file its name. Returns (bytes of text, bytes of the file).
-    pub(crate) fn finish(mut self) -> Result<(u64, u64), Error> {
+    pub fn finish(mut self) -> Result<(u64, u64), Error> {
         self.flush()?;
         fs::rename(&self.temporary, &self.path).map_err(|source| Error::Io {
             what: "rename the finished trace to",

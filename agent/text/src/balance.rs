@@ -9,7 +9,7 @@ use tracetee_recorder::record::Record;
 
 /// The open sections of each thread, by the thread's index.
 #[derive(Debug, Default)]
-pub(crate) struct Repair {
+pub(crate) struct Balance {
     open: Vec<Vec<u32>>,
     /// Ends that had no begin.
     pub(crate) stray_ends: u64,
@@ -26,7 +26,7 @@ pub(crate) enum Fate {
     Stray,
 }
 
-impl Repair {
+impl Balance {
     fn of(&mut self, thread: usize) -> Option<&mut Vec<u32>> {
         if self.open.len() <= thread {
             self.open.resize_with(thread + 1, Vec::new);
@@ -83,7 +83,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_sequence_comes_out_balanced_and_is_counted(ends: Vec<bool>, reopened in 0u32..5) {
-            let mut repair = Repair::default();
+            let mut repair = Balance::default();
             repair.reopen(0, reopened, 7);
             let (mut depth, mut strays) = (u64::from(reopened), 0u64);
             for &is_end in &ends {

@@ -1,0 +1,201 @@
+//! Recorder files whose processes are gone, each made a trace of its own.
+//!
+//! The next start of an app calls this: a file becomes a trace, marked as recovered, or is set aside
+//! under another name when it cannot be read. It is never lost: it goes when its trace is there.
+
+use crate::merge::Source;
+use crate::recover::{POOL_EXTENSION, files_in};
+use crate::sink::Sink;
+use crate::trace::Trace;
+use crate::{About, Error, Summary, TextOptions, write};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use tracetee_recorder::layout::Mode;
+use tracetee_recorder::reader::{PoolFile, PoolReader};
+
+/// Added to the name of a recorder file that cannot be read.
+const DAMAGED_EXTENSION: &str = "damaged";
+
+/// A recorder file that no process holds any more, locked by us.
+#[derive(Debug)]
+pub struct Abandoned {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// What became of an abandoned file.
+#[derive(Debug)]
+pub enum Outcome {
+    /// A trace; the file is gone.
+    Trace(PathBuf, Summary),
+    /// It held no record, and is gone.
+    Empty,
+    /// It cannot be read, and has this name now.
+    SetAside(PathBuf, String),
+    /// It is still there, for another attempt: the disk is full, say, or the text did not compress.
+    Failed(Error),
+}
+
+/// The abandoned files of a directory.
+#[must_use]
+pub fn abandoned_in(directory: &Path) -> Vec<Abandoned> {
+    let files = files_in(directory).unwrap_or_default().into_iter();
+    files
+        .filter(|path| path.extension().unwrap_or_default() == POOL_EXTENSION)
+        .filter_map(|path| {
+            let file = tracetee_os::open(&path).ok()?;
+            // Its process holds the lock as long as it lives.
+            let is_ours = matches!(tracetee_os::try_lock(&file), Ok(true));
+            is_ours.then_some(Abandoned { path, _lock: file })
+        })
+        .collect()
+}
+
+impl Abandoned {
+    /// Where it lies.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Deletes it.
+    pub fn delete(&self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+
+    /// Makes it a trace in the directory `to`. `streaming_to` reads from the file's metadata the
+    /// path of a trace that was streamed, which then goes on.
+    #[must_use]
+    pub fn recover(
+        &self,
+        to: &Path,
+        options: &TextOptions,
+        streaming_to: fn(&str) -> Option<PathBuf>,
+    ) -> Outcome {
+        match write_recovered(&self.path, to, options, streaming_to) {
+            Ok(done) => {
+                self.delete();
+                done.map_or(Outcome::Empty, |(path, summary)| Outcome::Trace(path, summary))
+            }
+            Err(Error::Recorder(tracetee_recorder::Error::Pool { reason, .. })) => {
+                let aside = self.path.with_added_extension(DAMAGED_EXTENSION);
+                let _ = std::fs::rename(&self.path, &aside);
+                Outcome::SetAside(aside, reason)
+            }
+            Err(error) => Outcome::Failed(error),
+        }
+    }
+}
+
+/// Writes what a file holds as a trace in `to`; nothing for a file without records.
+fn write_recovered(
+    path: &Path,
+    to: &Path,
+    options: &TextOptions,
+    streaming_to: fn(&str) -> Option<PathBuf>,
+) -> Result<Option<(PathBuf, Summary)>, Error> {
+    let pool = PoolFile::open(path)?;
+    let reader = pool.reader();
+    if reader.mode() == Mode::Endless
+        && let Some(output) = streaming_to(&reader.meta())
+        && let Some(done) = finish_streamed(&reader, options, &output)?
+    {
+        return Ok(Some(done));
+    }
+    if reader.blocks() == 0 {
+        return Ok(None);
+    }
+    std::fs::create_dir_all(to).map_err(|source| Error::Io {
+        what: "create",
+        path: to.to_owned(),
+        source,
+    })?;
+    let name =
+        format!("recovered-{}-{}.ftrace.zst", reader.pid(), reader.start_real_ns() / 1_000_000);
+    let output = to.join(name);
+    let summary =
+        write(&[reader], options, &output, &About { recovered: true, ..About::default() })?;
+    if summary.recorded() == 0 {
+        // Killed before its first record.
+        let _ = std::fs::remove_file(&output);
+        return Ok(None);
+    }
+    Ok(Some((output, summary)))
+}
+
+/// A process that streamed was killed: its trace is cut to what is known to be whole, and goes on
+/// with what the recorder still holds.
+fn finish_streamed(
+    reader: &PoolReader<'_>,
+    options: &TextOptions,
+    output: &Path,
+) -> Result<Option<(PathBuf, Summary)>, Error> {
+    let bytes = reader.streamed_bytes();
+    let Some(sink) = Sink::resume(output, reader.pid(), bytes)? else { return Ok(None) };
+    let mut trace = Trace::with(Some(sink), options)?;
+    trace.keep_places();
+    trace.mark_recovered();
+    if bytes > 0 {
+        trace.go_on_behind(reader);
+    }
+    let sources = [Source::of(*reader)];
+    trace.take(&sources, u64::MAX)?;
+    let summary = trace.finish_with(&sources)?;
+    Ok(Some((output.to_owned(), summary)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink;
+    use std::fs;
+    use tracetee_recorder::pool::{Pool, Shape};
+    use tracetee_recorder::session::{self, Host};
+    use tracetee_recorder::{thread, writer};
+
+    /// Leaves a recorder file with one section, as a killed process does.
+    fn leave(path: &Path) {
+        let shape = Shape {
+            capacity_bytes: 64 * 1024,
+            block_bytes: 8192,
+            mode: Mode::Startup,
+            path: Some(path),
+            anchors: None,
+        };
+        let pool = Pool::create(&shape).unwrap();
+        thread::prepare().unwrap();
+        session::open(&raw const pool, u64::MAX, &Host::NONE);
+        let state = thread::current().unwrap();
+        for record in [&b"B|77|kept"[..], b"E|77"] {
+            assert!(writer::record(state, record));
+        }
+        assert!(session::close(&pool));
+    }
+
+    #[test]
+    fn a_recorder_file_stays_until_its_text_has_been_decoded() {
+        let directory = tempfile::tempdir().unwrap();
+        let pool = directory.path().join("1.pool");
+        let to = directory.path().join("traces");
+        leave(&pool);
+        let options = TextOptions::default();
+        let recover = || {
+            let [file] = &abandoned_in(directory.path())[..] else { panic!("one file") };
+            file.recover(&to, &options, |_| None)
+        };
+        sink::tests::DAMAGES.set(true);
+        let outcome = recover();
+        sink::tests::DAMAGES.set(false);
+        assert!(matches!(outcome, Outcome::Failed(Error::Frame { .. })), "{outcome:?}");
+        assert!(pool.exists(), "the records are in no other place");
+        assert_eq!(fs::read_dir(&to).unwrap().count(), 0);
+
+        let outcome = recover();
+        let Outcome::Trace(trace, summary) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(summary.recorded(), 2);
+        assert!(!pool.exists());
+        let text = zstd::stream::decode_all(File::open(trace).unwrap()).unwrap();
+        assert!(String::from_utf8(text).unwrap().contains("B|77|kept"));
+        assert!(abandoned_in(directory.path()).is_empty());
+    }
+}

@@ -1,0 +1,76 @@
+//! One trace of all recorder files that processes left in a directory.
+//!
+//! `tracetee run` calls [`recover`] when its program has ended, however it ended, and so does the C
+//! API. Files stay where they are.
+
+use crate::{Error, Summary, TextOptions, write_trace};
+use std::path::{Path, PathBuf};
+use tracetee_recorder::reader::{PoolFile, PoolReader};
+
+/// What was found in a directory of recorder files.
+#[derive(Debug, Clone, Default)]
+pub struct Recovered {
+    /// All processes together. `file_bytes` is 0 when no record was found: no trace is written
+    /// then.
+    pub summary: Summary,
+    /// The metadata that each process's agent left in its file.
+    pub processes: Vec<String>,
+    /// Processes that did not end their capture themselves.
+    pub unfinished: u64,
+    /// Files that could not be read, with the reason.
+    pub unreadable: Vec<String>,
+    /// Messages of processes whose agent could not record and left no recorder file.
+    pub failures: Vec<String>,
+}
+
+/// Extension of recorder files.
+pub(crate) const POOL_EXTENSION: &str = "pool";
+/// Extension of the files in which a process says why it did not record.
+pub const FAILURE_EXTENSION: &str = "failed";
+
+/// Writes the records of all recorder files in `directory` to `output`.
+///
+/// # Errors
+/// [`Error::Io`] when the directory cannot be read or the trace not be written. A file that is no
+/// recorder file, or of another version, is listed as unreadable.
+pub fn recover(directory: &Path, options: &TextOptions, output: &Path) -> Result<Recovered, Error> {
+    let mut recovered = Recovered::default();
+    let mut pools = Vec::new();
+    for path in files_in(directory)? {
+        let extension = path.extension().unwrap_or_default();
+        if extension == POOL_EXTENSION {
+            match PoolFile::open(&path) {
+                Ok(pool) => pools.push(pool),
+                Err(error) => recovered.unreadable.push(error.to_string()),
+            }
+        } else if extension == FAILURE_EXTENSION {
+            let text = std::fs::read(&path).unwrap_or_default();
+            recovered.failures.push(String::from_utf8_lossy(&text).trim().to_owned());
+        }
+    }
+    let mut readers: Vec<_> = pools.iter().map(PoolFile::reader).collect();
+    readers.sort_by_key(PoolReader::start_boot_ns);
+    for reader in &readers {
+        recovered.processes.push(reader.meta());
+        recovered.unfinished += u64::from(reader.stop_boot_ns().is_none());
+    }
+    // Processes without records are many (every shell of a script): they do not take part.
+    readers.retain(|reader| reader.blocks() > 0);
+    recovered.summary = if readers.is_empty() {
+        Summary::default()
+    } else {
+        write_trace(&readers, options, output)?
+    };
+    Ok(recovered)
+}
+
+/// All files of a directory, by name.
+pub(crate) fn files_in(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let io = |source| Error::Io { what: "read directory", path: directory.to_owned(), source };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(io)? {
+        files.push(entry.map_err(io)?.path());
+    }
+    files.sort();
+    Ok(files)
+}

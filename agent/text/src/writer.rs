@@ -1,0 +1,151 @@
+//! The end of a record's way: redacts it, keeps its thread's sections balanced, writes its line.
+//!
+//! Used by [`crate::trace`], which decides what comes here and in which order.
+
+use crate::balance::{Balance, Fate};
+use crate::line::{self, Precision};
+use crate::redact::Redactor;
+use crate::sink::Sink;
+use crate::threads::Thread;
+use crate::{Error, TextOptions};
+use tracetee_recorder::record::Record;
+
+/// The writer.
+pub(crate) struct Writer {
+    /// `None`: nothing is written, only counted.
+    pub(crate) sink: Option<Sink>,
+    pub(crate) balance: Balance,
+    pub(crate) redactor: Option<Redactor>,
+    /// Lines that are records or closing ends.
+    pub(crate) lines: u64,
+    /// Records left out because catapult does not know their kind.
+    pub(crate) left_out: u64,
+    catapult_only: bool,
+    precision: Precision,
+    has_header: bool,
+}
+
+impl Writer {
+    pub(crate) fn new(sink: Option<Sink>, options: &TextOptions) -> Result<Self, Error> {
+        Ok(Self {
+            sink,
+            balance: Balance::default(),
+            redactor: options.rules()?.map(Redactor::new),
+            lines: 0,
+            left_out: 0,
+            catapult_only: options.catapult_only,
+            precision: options.precision,
+            has_header: false,
+        })
+    }
+
+    /// The file has its header: this writer goes on after a streamed part.
+    pub(crate) const fn goes_on(&mut self) {
+        self.has_header = true;
+    }
+
+    /// Writes the header, once: `comments` are whole lines.
+    pub(crate) fn header(
+        &mut self,
+        pid: i32,
+        (boot_ns, real_ns): (u64, u64),
+        comments: &[String],
+        is_recovered: bool,
+    ) {
+        if std::mem::replace(&mut self.has_header, true) {
+            return;
+        }
+        let Some(sink) = &mut self.sink else { return };
+        sink.buffer().extend_from_slice(line::HEADER.as_bytes());
+        let prefix = line::prefix("tracetee", pid, pid);
+        let mut payloads = vec![
+            "trace_event_clock_sync: parent_ts=0".to_owned(),
+            format!("trace_event_clock_sync: realtime_ts={}", real_ns / 1_000_000),
+        ];
+        for comment in comments {
+            sink.buffer().extend_from_slice(comment.as_bytes());
+        }
+        if is_recovered {
+            sink.buffer().extend_from_slice(
+                b"# tracetee: recovered, the process did not stop its capture\n",
+            );
+            if !self.catapult_only {
+                payloads.push(format!("I|{pid}|tracetee: recovered"));
+            }
+        }
+        for payload in payloads {
+            let push = |out: &mut Vec<u8>| out.extend_from_slice(payload.as_bytes());
+            line::push_line(sink.buffer(), &prefix, boot_ns, self.precision, push);
+        }
+    }
+
+    /// Writes a record of thread number `index`.
+    pub(crate) fn record(
+        &mut self,
+        time_ns: u64,
+        index: usize,
+        thread: Option<&Thread>,
+        record: &Record<'_>,
+    ) -> Result<(), Error> {
+        if self.catapult_only && !record.kind().is_known_to_catapult() {
+            self.left_out += 1;
+            return Ok(());
+        }
+        let names = match &mut self.redactor {
+            Some(redactor) => match redactor.apply(index, record) {
+                Some(names) => names,
+                None => return Ok(()),
+            },
+            None => [None, None],
+        };
+        let [track, name] = names.each_ref().map(|name| name.as_deref().map(str::as_bytes));
+        let record = &record.with_names(track, name);
+        let Fate::Write(pid) = self.balance.apply(index, record) else { return Ok(()) };
+        self.lines += 1;
+        let Some(sink) = &mut self.sink else { return Ok(()) };
+        let prefix = thread.map_or(&[][..], Thread::prefix);
+        line::push_line(sink.buffer(), prefix, time_ns, self.precision, |out| {
+            line::push_record(out, record, pid);
+        });
+        sink.line_done()
+    }
+
+    /// Writes the ends that a thread did not, and an instant that says so.
+    pub(crate) fn close(
+        &mut self,
+        time_ns: u64,
+        index: usize,
+        thread: Option<&Thread>,
+        when: &str,
+    ) -> Result<(), Error> {
+        if let Some(redactor) = &mut self.redactor {
+            redactor.close(index);
+        }
+        let pids = self.balance.close(index);
+        self.lines += pids.len() as u64;
+        let (Some(sink), Some(&pid)) = (&mut self.sink, pids.first()) else { return Ok(()) };
+        let prefix = thread.map_or(&[][..], Thread::prefix);
+        let out = sink.buffer();
+        if !self.catapult_only {
+            let name = format!("tracetee: {} open {when}", pids.len());
+            let record = Record::Instant { pid, name: name.as_bytes() };
+            line::push_line(out, prefix, time_ns, self.precision, |out| {
+                line::push_record(out, &record, pid);
+            });
+        }
+        for pid in pids {
+            line::push_line(out, prefix, time_ns, self.precision, |out| {
+                line::push_record(out, &Record::End { pid: None }, pid);
+            });
+        }
+        sink.line_done()
+    }
+
+    /// A thread's name, as the rules leave it.
+    pub(crate) fn thread_name(&mut self, name: String) -> String {
+        match &mut self.redactor {
+            Some(redactor) => redactor.thread_name(name),
+            None => name,
+        }
+    }
+}
