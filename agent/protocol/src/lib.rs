@@ -18,7 +18,6 @@ pub mod record;
 pub mod recording;
 pub mod redaction;
 pub mod remote_config;
-pub mod schema;
 mod summary;
 pub mod ticket;
 pub mod upload_status;

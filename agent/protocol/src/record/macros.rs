@@ -92,7 +92,7 @@ macro_rules! record {
                 Ok(())
             }
 
-            fn schema(schema: &mut $crate::schema::Schema) -> String {
+            fn schema(schema: &mut $crate::record::schema::Schema) -> String {
                 let about = concat!($($about, "\n"),*);
                 schema.object(stringify!($name), about, |fields| {
                     let default = Self::default();
@@ -179,7 +179,7 @@ macro_rules! words {
                 out.text(self.as_str());
             }
 
-            fn schema(schema: &mut $crate::schema::Schema) -> String {
+            fn schema(schema: &mut $crate::record::schema::Schema) -> String {
                 schema.one_of(stringify!($name), concat!($($about, "\n"),*), |choices| {
                     choices.word($first_word, concat!($($first_doc, "\n"),*));
                     $(choices.word($word, concat!($($doc, "\n"),*));)*
@@ -266,7 +266,7 @@ macro_rules! choice {
                 Ok(())
             }
 
-            fn schema(schema: &mut $crate::schema::Schema) -> String {
+            fn schema(schema: &mut $crate::record::schema::Schema) -> String {
                 schema.one_of(stringify!($name), concat!($($about, "\n"),*), |choices| {
                     $($crate::choice!(
                         @describe choices, $word, concat!($($doc, "\n"),*) $(, $payload)?

@@ -2,7 +2,7 @@
 
 use super::{Json, read};
 use crate::json::{Error, Kind, Value, Writer};
-use crate::schema::Schema;
+use crate::record::schema::Schema;
 use std::collections::BTreeMap;
 
 /// A key of such an object.

@@ -47,6 +47,8 @@
 //!
 //! `omit(FUNCTION)`, `fn(&T) -> bool`, leaves a field out of the JSON.
 
+pub mod schema;
+
 mod limits;
 mod macros;
 mod maps;
@@ -58,11 +60,10 @@ mod tests;
 pub use limits::{Path, Ranged, check_count, check_with};
 pub use macros::{choice_of, read_fields, read_word, word};
 pub use maps::Key;
-
 pub use types::RawJson;
 
 use crate::json::{Error, Limits, Tree, Value, Writer};
-use crate::schema::Schema;
+use schema::Schema;
 
 /// A type with one JSON form.
 pub trait Json {

@@ -2,7 +2,7 @@
 
 use super::{Json, Path};
 use crate::json::{Error, Kind, Value, Writer};
-use crate::schema::Schema;
+use crate::record::schema::Schema;
 use std::path::PathBuf;
 
 macro_rules! unsigned {

@@ -181,5 +181,5 @@ impl Document {
 /// The JSON schema of the document.
 #[must_use]
 pub fn schema() -> String {
-    crate::schema::document::<Document>("tracetee remote configuration")
+    crate::record::schema::document::<Document>("tracetee remote configuration")
 }
