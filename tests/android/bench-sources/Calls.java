@@ -16,7 +16,7 @@ import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
 import org.openjdk.jmh.annotations.Warmup;
 
-/** What a section costs a call: of a method as it is, as the instrumenter rewrote it, and by hand. */
+/** Measures the cost of a section: a method without one, one that the instrumenter rewrote, one with a section by hand. */
 @State(Scope.Thread)
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)

@@ -1,5 +1,5 @@
-// Runs AOSP's real android.os.Trace of one API level on a JVM, with the agent: everything that it writes is in
-// the trace, by the threads that wrote it. One process for each level: tests/android/run jvm.
+// Runs AOSP's real android.os.Trace of one API level on a JVM with the agent: the trace contains everything that it
+// writes, by thread. One process for each level: tests/android/run jvm.
 @file:JvmName("TraceOnJvm")
 
 import android.os.Build
@@ -51,7 +51,7 @@ fun main(arguments: Array<String>) {
     check(JSONObject(Tracetee.health()!!).getJSONObject("health").getInt("pid") > 0)
     judge(file.readLines())
 
-    // Errors are told, and nothing is thrown.
+    // Errors are reported, and nothing is thrown.
     check(!Tracetee.startCapture("""{"tags": ["nonsense"]}""") && "nonsense" in Tracetee.lastError!!)
     check(!Tracetee.stopCapture() && !Tracetee.dump(File("/nowhere/x")) && !Tracetee.trigger("x"))
     whileCapturesBeginAndEnd()
@@ -60,7 +60,7 @@ fun main(arguments: Array<String>) {
     println("API $api: ${file.length()} bytes")
 }
 
-/** Whenever another thread reads that a capture is recording, Java's copy of the tags is refreshed. */
+/** Checks that Java's copy of the tags is current whenever another thread sees that a capture is recording. */
 private fun whileCapturesBeginAndEnd() {
     if (Build.VERSION.SDK_INT > 29) return
     // Odd while a capture begins, runs or ends.
@@ -89,7 +89,7 @@ private fun whileCapturesBeginAndEnd() {
     check(seen.get() > 0 && wrong.get() == 0) { "recording ${seen.get()} times, ${wrong.get()} of them without tags" }
 }
 
-/** A window of a configuration opens and closes on the agent's own thread, which has to reach Java's tags. */
+/** Opens and closes a window by configuration, on the agent's own thread, which has to update Java's tags. */
 private fun byConfiguration(directory: File, cachedBefore: Long?) {
     directory.deleteRecursively()
     directory.mkdirs()
@@ -97,7 +97,7 @@ private fun byConfiguration(directory: File, cachedBefore: Long?) {
     config.writeText(
         """{"schema": 1, "seq": 1, "windows": [{"id": "hand", "opens": "manual", "tags": ["app"], "max_s": 60}]}""",
     )
-    // What Tracetee.install does where there is a Context.
+    // As Tracetee.install does with a Context.
     val settings = JSONObject().put("directory", File(directory, "agent").path).put("config_file", config.path)
     val native = Class.forName("dev.tracetee.Native")
     val error = native.getMethod("install", String::class.java).invoke(null, settings.toString())
@@ -160,7 +160,7 @@ private fun coroutines() {
     check(pools.all { it.awaitTermination(1, TimeUnit.MINUTES) })
 }
 
-/** `Trace.sEnabledTags`, where there is one. */
+/** Reads `Trace.sEnabledTags`; null if this level has none. */
 private fun cachedTags(): Long? = cachedField?.getLong(null)
 
 private val cachedField = try {
@@ -173,7 +173,7 @@ private fun expect(done: Boolean) = check(done) { Tracetee.lastError!! }
 
 private val LINE = Regex("""^\s*(.+)-(\d+)\s+\(\s*(\d+)\)\s\[\d+] \S{4,5}\s+\d+\.\d{6}: tracing_mark_write: (.*)$""")
 
-/** Every record, of the thread that wrote it, in its order. */
+/** Checks every record of each thread, in order. */
 private fun judge(lines: List<String>) {
     val pid = ProcessHandle.current().pid()
     val byThread = HashMap<String, MutableList<String>>()

@@ -33,9 +33,9 @@ import org.robolectric.shadows.FrameMetricsBuilder
 import org.robolectric.shadows.ShadowNetworkCapabilities
 
 /**
- * The library in an app, with the real agent and the real collector; Android is Robolectric's. It needs
- * `libtracetee.so` for this machine on `java.library.path` and the program in `TRACETEE`: without them it is
- * skipped (tests/android/run has them).
+ * Tests the library in an app, with the real agent and a real collector, on Robolectric's Android. It needs
+ * `libtracetee.so` for this machine on `java.library.path` and the path of the program in `TRACETEE`; without them
+ * its tests are skipped. tests/android/run provides both.
  */
 @RunWith(RobolectricTestRunner::class)
 @Config(sdk = [34], manifest = Config.NONE)
@@ -67,7 +67,7 @@ class AppTest {
         val first = JSONObject(Tracetee.upload(app))
         assertFalse("$first", first.has("error"))
         await("a configuration") { control().optLong("seq", -1) == 7L || "\"seq\":7" in Tracetee.health()!! }
-        // The app's screens, and the main loop's answers.
+        // Screens, and responses of the main loop.
         val activity = Robolectric.buildActivity(Checkout::class.java)
         assertTrue(Tracetee.openWindow("hand"))
         await("a capture") { Tracetee.isRecording }
@@ -115,7 +115,7 @@ class AppTest {
     }
 
     @Test
-    fun wrongSettingsAreToldAndTheAppGoesOn() {
+    fun wrongSettingsAreReportedAndTheAppRunsOn() {
         assumeTrue("skipped: no libtracetee.so", Native.load())
         assertFalse(Tracetee.install(app, TraceteeConfig.Builder().setPublicKey("abc").build()))
         assertTrue(Tracetee.lastError, "public_key" in Tracetee.lastError!!)
@@ -133,11 +133,11 @@ class AppTest {
             {"any": [{"blocked": {"over_s": 2}}], "before_s": 1, "after_s": 1}}}]}"""
         assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig.Builder().setRemoteConfig(config).build()))
         await("the flight recorder") { Tracetee.isRecording }
-        // It answers, here and there.
+        // The main loop responds now and then.
         val end = System.nanoTime() + 4_000_000_000
         await("four seconds") { System.nanoTime() > end }
         assertTrue(Tracetee.health(), control().isNull("last_capture"))
-        // It does not: nobody idles it.
+        // The main loop does not respond: nothing idles it.
         val patience = System.nanoTime() + 30_000_000_000
         while (control().isNull("last_capture")) {
             assertTrue("no capture: ${Tracetee.health()}", System.nanoTime() < patience)
@@ -177,7 +177,7 @@ class AppTest {
     }
 
     @Test
-    fun theNetworkIsTold() {
+    fun theNetworkIsReported() {
         network(metered = true)
         assertEquals("metered", NetState.of(app).getString("network"))
         assertFalse(NetState.of(app).getBoolean("roaming"))
@@ -215,7 +215,7 @@ class AppTest {
         app.sendStickyBroadcast(battery)
     }
 
-    /** A collector of one's own; its address. */
+    /** Starts a collector and returns its URL. */
     private fun collect(store: File, config: String): String {
         val port = ServerSocket(0).use { it.localPort }
         val file = File(store, "remote.json").apply { writeText(config) }
@@ -234,7 +234,7 @@ class AppTest {
 
     private fun control(): JSONObject = Tracetee.health()?.let { JSONObject(it).optJSONObject("control") } ?: JSONObject()
 
-    /** The agent's thread looks four times a second; the main loop runs when it is told to. */
+    /** Waits for a condition. The agent's thread runs four times a second; Robolectric's main loop runs only when idled. */
     private fun await(what: String, isThere: () -> Boolean) {
         val end = System.nanoTime() + 30_000_000_000
         while (!isThere()) {

@@ -13,12 +13,12 @@ import org.robolectric.RobolectricTestRunner
 import org.robolectric.RuntimeEnvironment
 import org.robolectric.annotation.Config
 
-/** An app whose APK lacks the library for its processor: nothing throws, and the reason is told. */
+/** Tests an app whose APK lacks the library for its processor: nothing throws, and the reason is reported. */
 @RunWith(RobolectricTestRunner::class)
 @Config(sdk = [34], manifest = Config.NONE)
 class WithoutAgentTest {
     @Test
-    fun theAppGoesOn() {
+    fun theAppRunsOn() {
         assumeFalse("skipped: libtracetee.so is here", Native.load())
         val app = RuntimeEnvironment.getApplication()
         assertFalse(Tracetee.install(app, TraceteeConfig.Builder().setCollectorUrl("https://traces.example.com").build()))

@@ -17,10 +17,10 @@ class RecordingSink : TraceSink {
         events.add(Event(threadName(), text))
     }
 
-    /** What one thread did, `, ` between. */
+    /** Returns the events of one thread, separated by `, `. */
     fun of(thread: String): String = events.filter { it.thread == thread }.joinToString { it.text }
 
-    /** What all did. */
+    /** Returns the events of all threads. */
     fun all(): String = events.joinToString { it.text }
 
     fun threads(): Map<String, List<String>> = events.groupBy({ it.thread }, { it.text })

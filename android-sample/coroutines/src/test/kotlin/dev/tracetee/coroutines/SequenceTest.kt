@@ -52,7 +52,7 @@ class SequenceTest {
 
     private fun on1(block: suspend CoroutineScope.() -> Unit) = plainRunBlocking(one + tracing(), block)
 
-    /** What a thread did, when it has done all: its last end may come behind another thread's begin. */
+    /** Waits until a thread is done, because its last end may come after another thread's begin; returns its events. */
     private fun of(thread: String): String {
         for (pool in pools) {
             pool.shutdown()

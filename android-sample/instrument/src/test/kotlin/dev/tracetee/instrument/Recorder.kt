@@ -1,6 +1,6 @@
 package dev.tracetee.instrument
 
-/** What the tests' classes call instead of the library: keeps the ids, of each thread. */
+/** Records the ids of each thread. The tests' classes call it instead of the library. */
 internal object Recorder {
     private val events = ThreadLocal.withInitial { ArrayList<String>() }
 
@@ -14,7 +14,7 @@ internal object Recorder {
         events.get().add("E")
     }
 
-    /** What this thread's calls were, and begins anew. */
+    /** Returns this thread's calls and forgets them. */
     fun take(): List<String> = events.get().toList().also { events.get().clear() }
 
     val TARGET = Target("dev/tracetee/instrument/Recorder", "begin", "end")

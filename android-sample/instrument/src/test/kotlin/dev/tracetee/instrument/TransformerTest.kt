@@ -15,14 +15,14 @@ import org.objectweb.asm.Label
 import org.objectweb.asm.MethodVisitor
 import org.objectweb.asm.Opcodes
 
-/** Rewritten classes run in the JVM, whose verifier has looked at them, and their sections are what they were. */
+/** Rewritten classes pass the JVM's verifier, behave as before, and write the expected sections. */
 class TransformerTest {
     @BeforeEach
     fun forget() {
         Recorder.take()
     }
 
-    /** Defines classes as they were rewritten. */
+    /** Loads the rewritten classes. */
     private class Loader(parent: ClassLoader, val classes: Map<String, ByteArray>) : ClassLoader(parent) {
         override fun loadClass(name: String, resolve: Boolean): Class<*> = synchronized(getClassLoadingLock(name)) {
             if (name !in classes && !name.startsWith("com.example.")) return super.loadClass(name, resolve)
@@ -33,7 +33,7 @@ class TransformerTest {
 
     private val methods = HashMap<String, String>()
 
-    /** The rewritten class, ids by the methods' names. */
+    /** Rewrites classes; an id stands for a method's name. */
     private fun rewritten(vararg files: Pair<String, ByteArray>, rules: Rules = Rules()): Loader {
         // An id is a method's name and nothing else, so that sequences can be read.
         val transformer = Transformer(rules, CountedIds(), Recorder.TARGET)
