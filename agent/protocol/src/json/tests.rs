@@ -252,3 +252,40 @@ fn numbers_are_whole_or_floats() {
     assert_eq!(numbers("1e99999999999999999999").2, None);
     assert_eq!(numbers("0e99999999999999999999").2, Some(0.0));
 }
+
+#[test]
+fn each_character_is_escaped_where_it_must_be_and_refused_where_it_was_not() {
+    for char in (0..0x300).filter_map(char::from_u32) {
+        let text = format!("a{char}b");
+        let mut out = Writer::new();
+        out.text(&text);
+        let json = out.finish();
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text, "{json}");
+        assert_eq!(parse(&json).unwrap().root().text().unwrap(), text, "{json}");
+        let bare = format!("\"{text}\"");
+        let escaped = format!("\"a\\{char}\"");
+        for json in [&bare, &escaped] {
+            let oracle = serde_json::from_str::<String>(json).ok();
+            let read = parse(json).ok().map(|tree| tree.root().text().unwrap().into_owned());
+            assert_eq!(read, oracle, "{json}");
+        }
+    }
+}
+
+#[test]
+fn half_a_surrogate_pair_is_no_character() {
+    for escapes in [
+        r"\ud83d",
+        r"\ud83dx",
+        r"\ud83d\n",
+        r"\ud83d\u0041",
+        r"\ud83d\ud83d",
+        r"\ud83d\ue000",
+        r"\udc00",
+    ] {
+        let json = format!("\"{escapes}\"");
+        assert!(serde_json::from_str::<String>(&json).is_err(), "{json}");
+        assert!(parse(&json).is_err(), "{json}");
+    }
+    assert_eq!(parse(r#""\ud83d\uDE00""#).unwrap().root().text().unwrap(), "\u{1f600}");
+}
