@@ -121,9 +121,3 @@ impl From<json::Error> for Error {
         Self::Json(error)
     }
 }
-
-impl From<serde_json::Error> for Error {
-    fn from(error: serde_json::Error) -> Self {
-        Self::Json(json::Error::new("", error.to_string()))
-    }
-}

@@ -39,17 +39,16 @@ mod self_test;
 mod streaming;
 mod task;
 
-pub use android::perfetto::PerfettoReport;
 pub use api::{dump, install, start, stop};
 pub use config::{ClockSetting, Config, RecorderConfig};
 pub use controller::stats;
-pub use controller::{Install, Report, TransportChoice, UploadTo};
+pub use controller::{Install, TransportChoice, UploadTo};
 pub use error::Error;
-pub use health::{Health, Library, Stats};
 pub use section::{
     Section, begin_async, begin_section, begin_track, counter, end_async, end_section, end_track,
     instant, is_recording,
 };
 pub use self_test::self_test;
 pub use task::{TaskSection, TraceFuture, Traced, misuses, set_strict};
+pub use tracetee_protocol::health::{Health, HealthReport, Library, PerfettoReport, TagReport};
 pub use tracetee_protocol::recording::{Mode, PassOnSetting};

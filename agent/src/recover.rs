@@ -1,13 +1,10 @@
 //! The traces of this app's killed predecessors, made at its next start from the recorder files that
 //! they left ([`tracetee_text::abandoned`]), and what became of each file, for the health report.
 
-use crate::error::Error;
-use crate::health::Health;
-use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use tracetee_protocol::health::Health;
 use tracetee_text::abandoned::{Abandoned, Outcome, abandoned_in};
-use tracetee_text::recover::Recovered;
 use tracetee_text::{Summary, TextOptions};
 
 /// What became of abandoned files so far, for the health report.
@@ -89,19 +86,5 @@ fn recover_one(file: &Abandoned, to: &Path, options: &TextOptions) -> Option<(Pa
 
 /// Where a process streamed its trace to, by the report that it left in its recorder file.
 fn streaming_to(meta: &str) -> Option<PathBuf> {
-    serde_json::from_str::<Health>(meta).unwrap_or_default().streaming_to
-}
-
-/// The answer of `tracetee_recover`: see `tracetee.h`.
-pub(crate) fn to_json(recovered: &Recovered) -> Result<String, Error> {
-    let health = |meta: &String| serde_json::from_str(meta).unwrap_or_default();
-    let processes: Vec<Health> = recovered.processes.iter().map(health).collect();
-    let json = json!({
-        "summary": recovered.summary,
-        "processes": processes,
-        "unfinished": recovered.unfinished,
-        "unreadable": recovered.unreadable,
-        "failures": recovered.failures,
-    });
-    Ok(json.to_string())
+    Health::from_json(meta).streaming_to
 }

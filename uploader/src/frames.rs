@@ -5,10 +5,10 @@
 
 use crate::error::Error;
 use crate::id::random;
-use serde_json::Value;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use tracetee_protocol::CaptureMeta;
 use tracetee_protocol::notes::{COMMENT, CUT_HERE};
 
 /// Maximum text in one frame, as the agent's sink writes it.
@@ -109,7 +109,7 @@ fn whole_frames(file: &mut File, mut more: impl FnMut(u64) -> bool) -> std::io::
 }
 
 /// Reads the metadata in the capture's first frame; `None` if there is none.
-pub(crate) fn about(path: &Path) -> Option<Value> {
+pub(crate) fn about(path: &Path) -> Option<CaptureMeta> {
     let mut head = Vec::new();
     tracetee_os::open(path).ok()?.take(FRAME_BYTES as u64).read_to_end(&mut head).ok()?;
     let bytes = zstd::zstd_safe::find_frame_compressed_size(&head).ok()?;
@@ -118,7 +118,7 @@ pub(crate) fn about(path: &Path) -> Option<Value> {
     let mut comments = text.lines().take_while(|line| line.starts_with('#'));
     let json =
         comments.find_map(|line| line.strip_prefix(COMMENT).filter(|text| text.starts_with('{')));
-    serde_json::from_str(json?).ok()
+    CaptureMeta::from_json(json?.as_bytes())
 }
 
 #[cfg(test)]
@@ -176,7 +176,7 @@ mod tests {
     fn what_it_says_of_itself_is_found_in_its_header_only() {
         let head = "# tracer: nop\n# tracetee: {\"window\":\"jank\",\"seq\":3}\n";
         let (good, _) = file(&[&format!("{head} a-1 line\n"), "more\n"]);
-        assert_eq!(about(good.path()).unwrap()["window"], "jank");
+        assert_eq!(about(good.path()).unwrap().window.as_deref(), Some("jank"));
         let (late, _) = file(&["# tracer: nop\n a-1 line\n# tracetee: {\"window\":\"x\"}\n"]);
         assert_eq!(about(late.path()), None);
         std::fs::write(late.path(), "no frame").unwrap();

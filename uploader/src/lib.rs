@@ -25,7 +25,6 @@ mod spool_name;
 #[cfg(test)]
 mod spool_tests;
 mod state;
-mod status;
 mod timestamp;
 mod transport;
 mod uploader;
@@ -38,7 +37,7 @@ pub use network::{NetState, Network};
 pub use quota::Quota;
 pub use request::Endpoint;
 pub use spool::{Recording, Recovery, Spool, Waiting};
-pub use status::{LastUpload, Status};
 pub use timestamp::Now;
+pub use tracetee_protocol::upload_status::{LastUpload, UploadStatus};
 pub use transport::{Body, Failure, Handed, Request, Response, Transport, handed};
 pub use uploader::{Conditions, Config, Pass, Uploader};

@@ -8,10 +8,10 @@ use crate::spool_name::CaptureName;
 use crate::transport::{Body, Request, Response};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use tracetee_protocol::http;
+use tracetee_protocol::ticket::Ticket;
+use tracetee_protocol::{CaptureMeta, http};
 
 /// Bytes of a configuration that are read; the agent's own limit, behind which it is refused.
 const MAX_CONFIG_BYTES: usize = 256 * 1024;
@@ -186,20 +186,6 @@ fn content_digest(digest: &[u8; 32]) -> String {
     format!("{prefix}{}{suffix}", STANDARD.encode(digest))
 }
 
-/// What a ticket is asked for with. The one who signs has all that goes into the headers.
-pub(crate) fn ticket_content(
-    kind: &str,
-    id: &str,
-    bytes: u64,
-    digest: &[u8; 32],
-    meta: &str,
-) -> Vec<u8> {
-    let sha256 = STANDARD.encode(digest);
-    json!({"kind": kind, "id": id, "bytes": bytes, "sha256": sha256, "meta": meta})
-        .to_string()
-        .into_bytes()
-}
-
 /// The presigned PUT that a ticket comes to: its address and its headers, all of which it signs, and
 /// no token of ours. `None` for an answer that is no ticket, or one that would send unprotected what the
 /// collector is sent over TLS.
@@ -209,12 +195,7 @@ pub(crate) fn by_ticket<'a>(
     body: Body<'a>,
     stop: &'a AtomicBool,
 ) -> Option<Request<'a>> {
-    let ticket: Value = serde_json::from_slice(&ticket.body).ok()?;
-    let url = ticket.get("url")?.as_str()?.to_owned();
-    let mut headers = Vec::new();
-    for (name, value) in ticket.get("headers").and_then(Value::as_object).into_iter().flatten() {
-        add(&mut headers, name, value.as_str()?);
-    }
+    let Ticket { url, mut headers } = Ticket::from_json(&ticket.body)?;
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(http::CONTENT_LENGTH)) {
         add(&mut headers, http::CONTENT_LENGTH, &body.bytes().to_string());
     }
@@ -249,38 +230,30 @@ pub(crate) fn by_ticket<'a>(
 
 /// The metadata of a capture for its header: what it says of itself, what is known of the device, and
 /// what the spool knows.
-pub(crate) fn meta(name: &CaptureName, path: &Path, device: &Map<String, Value>) -> String {
+pub(crate) fn meta(name: &CaptureName, path: &Path, device: &CaptureMeta) -> String {
     let mut meta = device.clone();
-    if let Some(Value::Object(about)) = crate::frames::about(path) {
+    if let Some(about) = crate::frames::about(path) {
         // What held when it was made is truer than what holds now.
-        meta.extend(about);
+        meta.merge(about);
     }
-    meta.insert("id".to_owned(), json!(name.id.to_string()));
-    meta.insert("window".to_owned(), json!(name.label));
-    meta.insert("priority".to_owned(), json!(name.priority));
-    meta.insert("made_ms".to_owned(), json!(name.made.0.real_ms));
-    if name.recovered {
-        meta.insert("recovered".to_owned(), json!(true));
-    }
-    if let Some(bytes) = name.cut_from {
-        meta.insert("cut_from_bytes".to_owned(), json!(bytes));
-    }
-    let mut text = Value::Object(meta.clone()).to_string();
-    while text.len() > MAX_META_BYTES {
-        // The longest goes: the body has it all the same.
-        let longest = meta.iter().max_by_key(|(_, value)| value.to_string().len());
-        let Some(longest) = longest.map(|(name, _)| name.clone()) else { break };
-        meta.remove(&longest);
-        meta.insert("shortened".to_owned(), json!(true));
-        text = Value::Object(meta.clone()).to_string();
-    }
-    URL_SAFE_NO_PAD.encode(text)
+    meta.merge(CaptureMeta {
+        id: Some(name.id.to_string()),
+        window: Some(name.label.clone()),
+        priority: Some(name.priority),
+        made_ms: Some(name.made.0.real_ms),
+        recovered: name.recovered.then_some(true),
+        cut_from_bytes: name.cut_from,
+        ..CaptureMeta::default()
+    });
+    // The body has what is left out.
+    URL_SAFE_NO_PAD.encode(meta.to_short_json(MAX_META_BYTES))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::timestamp::Timestamp;
+    use serde_json::{Value, json};
     use uuid::Uuid;
 
     #[test]
@@ -356,8 +329,9 @@ mod tests {
         let text = format!("# tracer: nop\n# tracetee: {about}\n");
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), zstd::bulk::compress(text.as_bytes(), 3).unwrap()).unwrap();
-        let device = json!({"install_id": "i", "app": "com.example"});
-        let header = meta(&name(), file.path(), device.as_object().unwrap());
+        let device =
+            CaptureMeta::from_json(br#"{"install_id": "i", "app": "com.example"}"#).unwrap();
+        let header = meta(&name(), file.path(), &device);
         assert!(header.len() + http::S3_META.len() <= 2048, "{}", header.len());
         let meta: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).unwrap()).unwrap();
         let expected = json!({

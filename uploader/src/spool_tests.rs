@@ -210,15 +210,18 @@ fn losses_are_told_in_one_report_until_it_is_there() {
     spool.note_loss("a", "disk", at(1));
     spool.note_loss("b", "age", at(2));
     let first = spool.losses().report(at(3)).unwrap();
-    assert_eq!(first.content["by_reason"], serde_json::json!({"age": 1, "disk": 1}));
-    assert_eq!(first.content["lost"][0]["label"], "a");
+    assert_eq!(
+        serde_json::json!(first.content.by_reason),
+        serde_json::json!({"age": 1, "disk": 1})
+    );
+    assert_eq!(first.content.lost[0].label, "a");
     // A later loss is for the next one; this one stays as it is, over a restart too.
     spool.note_loss("c", "disk", at(4));
     let again = Spool::open(spool.root()).unwrap();
     assert_eq!(again.losses().report(at(5)), Some(first.clone()));
     again.losses().reported(&first.losses);
     let second = again.losses().report(at(6)).unwrap();
-    assert_eq!(second.content["by_reason"], serde_json::json!({"disk": 1}));
+    assert_eq!(serde_json::json!(second.content.by_reason), serde_json::json!({"disk": 1}));
     assert_ne!(second.id, first.id);
     again.losses().reported(&second.losses);
     assert_eq!((again.losses().report(at(7)), lost(&again)), (None, vec![]));
@@ -236,7 +239,10 @@ fn losses_that_nobody_hears_of_are_counted_in_the_end() {
     spool.note_loss("w", "age", at(6_000));
     spool.losses().bound();
     let report = spool.losses().report(at(6_000)).unwrap();
-    assert_eq!(report.content["by_reason"], serde_json::json!({"age": 5_000, "older": 11}));
+    assert_eq!(
+        serde_json::json!(report.content.by_reason),
+        serde_json::json!({"age": 5_000, "older": 11})
+    );
     // The oldest were those that are only counted.
     let first = report.losses[0].id.get_timestamp().unwrap().to_unix();
     assert_eq!(first.0, at(11).real_ms / 1000);

@@ -14,6 +14,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
+use tracetee_protocol::CaptureMeta;
 
 /// A device with a spool, and the uploader on it.
 struct Device {
@@ -36,7 +37,11 @@ impl Device {
         let (directory, spool) = spool();
         let same = Spool::open(spool.root()).unwrap();
         Self {
-            uploader: Uploader::new(same, endpoint, json!({"install_id": "i"})),
+            uploader: Uploader::new(
+                same,
+                endpoint,
+                CaptureMeta { install_id: Some("i".to_owned()), ..CaptureMeta::default() },
+            ),
             spool,
             _directory: directory,
             conditions: Conditions { net: NetState::MAINS, poll: None, ..Conditions::default() },
@@ -129,7 +134,7 @@ fn the_first_failure_ends_the_pass_and_the_next_one_waits() {
     assert!((1..=30).contains(&wait), "{wait}");
     let same = Spool::open(device.spool.root()).unwrap();
     let endpoint = Endpoint::new(URL, None, false, false).unwrap();
-    device.uploader = Uploader::new(same, endpoint, json!({}));
+    device.uploader = Uploader::new(same, endpoint, CaptureMeta::default());
     let (pass, asked) = device.pass(|_| status(201));
     assert!(asked.is_empty() && pass.held.unwrap().starts_with("it waits for "));
     // Somebody who asks for it does not wait for our own backoff.

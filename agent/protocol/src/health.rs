@@ -5,9 +5,10 @@
 
 use crate::PROTOCOL_VERSION;
 use crate::control_report::ControlReport;
-use crate::json::Limits;
+use crate::json::{self, Limits};
 use crate::record;
 use crate::record::to_json;
+use crate::recording::Mode;
 use crate::summary::Summary;
 use std::path::PathBuf;
 
@@ -67,8 +68,8 @@ record! {
         pub hooked_slots: u64 = 0,
         /// Slots of libcutils' own functions that `fast_path` hooked.
         pub fast_path_slots: u64 = 0,
-        /// Recorder mode (`startup`, `ring`, `endless`, `systrace`).
-        pub recorder_mode: String = String::new(),
+        /// What happens when the recorder is full.
+        pub recorder_mode: Mode = Mode::Startup,
         /// True where records are stamped with the processor's counter, not by a system call.
         pub counter_clock: bool = false,
         /// Mode `endless`: the trace that is being streamed.
@@ -149,6 +150,14 @@ record! {
 }
 
 impl Recovered {
+    /// Reads what the agent's library of this program wrote.
+    ///
+    /// # Errors
+    /// [`json::Error`] for a field of another kind.
+    pub fn from_json(text: &[u8]) -> Result<Self, json::Error> {
+        record::parse(text, Limits::DEFAULT)
+    }
+
     /// Writes the findings.
     #[must_use]
     pub fn to_json(&self) -> String {

@@ -1,5 +1,6 @@
 //! The loss report: captures that a device lost, sent by the uploader and stored by the collector.
 
+use crate::PROTOCOL_VERSION;
 use crate::capture_meta::CaptureMeta;
 use crate::json::{Kind, Limits, Tree, Writer};
 use crate::record;
@@ -29,6 +30,8 @@ record! {
 /// What a device lost since its last report.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LossReport {
+    /// Id of the report, a UUID.
+    pub id: String,
     /// What is known of the device.
     pub device: CaptureMeta,
     /// The losses, at most [`MAX_LOSSES`].
@@ -46,6 +49,9 @@ impl LossReport {
         let mut report = Self::default();
         for (key, value) in root.members() {
             match &*key {
+                "id" => report.id = record::read(value).unwrap_or_default(),
+                // Written for readers of later versions.
+                "protocol" => {}
                 "lost" => {
                     let losses = value.items().take(MAX_LOSSES);
                     report.lost = losses.filter_map(|loss| record::read(loss).ok()).collect();
@@ -62,6 +68,8 @@ impl LossReport {
     pub fn to_json(&self) -> String {
         let mut out = Writer::new();
         out.begin_object();
+        out.key("protocol").u64(u64::from(PROTOCOL_VERSION));
+        out.key("id").text(&self.id);
         for (name, json) in self.device.members() {
             out.key(name).raw(&json);
         }
@@ -85,11 +93,12 @@ mod tests {
             unconfirmed: true,
         };
         let report = LossReport {
+            id: "9".to_owned(),
             device: CaptureMeta { app: Some("a".to_owned()), ..CaptureMeta::default() },
             lost: vec![loss],
             by_reason: [("age".to_owned(), 1), (OLDER.to_owned(), 9)].into(),
         };
-        let text = r#"{"app":"a","by_reason":{"age":1,"older":9},"lost":[{"id":"7","label":"jank","reason":"age","unconfirmed":true}]}"#;
+        let text = r#"{"protocol":1,"id":"9","app":"a","by_reason":{"age":1,"older":9},"lost":[{"id":"7","label":"jank","reason":"age","unconfirmed":true}]}"#;
         assert_eq!(report.to_json(), text);
         assert_eq!(LossReport::from_json(text.as_bytes()), Some(report));
     }

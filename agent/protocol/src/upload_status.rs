@@ -1,5 +1,6 @@
 //! State of uploads: a part of the health report, and the result of one upload pass.
 
+use crate::json::Writer;
 use crate::record;
 use crate::record::to_json;
 use std::collections::BTreeMap;
@@ -65,6 +66,14 @@ record! {
 }
 
 impl PassReport {
+    /// Writes why no pass was made.
+    #[must_use]
+    pub fn refuse(why: &str) -> String {
+        let mut out = Writer::new();
+        out.begin_object().key("error").text(why).end_object();
+        out.finish()
+    }
+
     /// Writes the result.
     #[must_use]
     pub fn to_json(&self) -> String {

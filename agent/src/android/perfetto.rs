@@ -50,15 +50,6 @@ enum Ask {
     Tag(unsafe extern "C" fn(u64) -> bool),
 }
 
-/// What the health report says of sessions of Perfetto's SDK. Tag words are hexadecimal texts.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct PerfettoReport {
-    /// The tags of the capture that are left to a session of the SDK.
-    pub tags_left: String,
-    /// `debug.atrace.prefer_sdk`: tags whose events go to the SDK even where the tag is on.
-    pub prefer_sdk: String,
-}
-
 impl Perfetto {
     /// Finds the library's functions; `None` where it is not loaded, or prefers the SDK.
     pub(crate) fn find() -> Option<Self> {

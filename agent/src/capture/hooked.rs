@@ -4,10 +4,11 @@
 
 use crate::android::pinned;
 use crate::error::Error;
-use crate::health::Health;
+use crate::health;
 use crate::hooks::write;
 use std::sync::Arc;
 use tracetee_hooks::{Later, Registry};
+use tracetee_protocol::health::Health;
 
 /// Hooks in place.
 #[derive(Debug)]
@@ -61,7 +62,7 @@ impl Hooks {
         if !self.are_own() {
             return;
         }
-        health.take_hooks(&self.registry.report(), self.with_fast_path);
+        health::take_hooks(health, &self.registry.report(), self.with_fast_path);
         if let Some(trouble) = &self.trouble {
             health.not_hooked.push(format!("libraries loaded since the last look: {trouble}"));
         }

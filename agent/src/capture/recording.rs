@@ -7,7 +7,7 @@ use super::hooked::Hooks;
 use super::memory::{deadline_ns, expand, new_pool, prepare_threads};
 use crate::config::Config;
 use crate::error::Error;
-use crate::health::Health;
+use crate::health;
 use crate::host::HOST;
 use crate::libcutils::tags::{TagChange, Tags};
 use crate::libcutils::{marker_fd, tag_words};
@@ -17,6 +17,7 @@ use crate::streaming::Drain;
 use std::path::Path;
 use std::sync::Arc;
 use tracetee_hooks::Registry;
+use tracetee_protocol::health::Health;
 use tracetee_protocol::recording::PassOnSetting;
 use tracetee_recorder::layout::Mode;
 use tracetee_recorder::pool::Pool;
@@ -48,7 +49,7 @@ impl Capture {
         marker_fd::learn();
 
         set_ready(false);
-        let mut health = Health::of_this_process();
+        let mut health = health::of_this_process();
         let tags = Tags::find().unwrap_or_else(|error| {
             health.atrace_missing = Some(error.to_string());
             Tags::none()
@@ -77,7 +78,7 @@ impl Capture {
         }
         set_ready(true);
         capture.note_hooks();
-        capture.health = capture.health.with_tags(&capture.tags);
+        capture.health = health::with_tags(&capture.health, &capture.tags);
         capture.write_meta();
         if let (Some(directory), Some(to)) =
             (&capture.config.recorder.directory, &capture.config.recorder.recover_to)
@@ -208,7 +209,7 @@ impl Capture {
     /// The health report, with hooks and tags as they are now.
     pub(super) fn health(&mut self) -> Health {
         self.note_hooks();
-        self.health.with_tags(&self.tags)
+        health::with_tags(&self.health, &self.tags)
     }
 
     /// The registry of the running capture's hooks, where they are this process's own.
@@ -318,8 +319,6 @@ impl Capture {
     /// reader needs it whole.
     fn write_meta(&self) {
         let health = Health { libraries: Vec::new(), ..self.health.clone() };
-        if let Ok(text) = serde_json::to_string(&health) {
-            self.pool.set_meta(&text);
-        }
+        self.pool.set_meta(&health.to_json());
     }
 }

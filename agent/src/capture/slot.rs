@@ -9,7 +9,7 @@ use super::recording::Capture;
 use super::tag_watch::{self, TagWatch};
 use crate::config::Config;
 use crate::error::Error;
-use crate::health::Health;
+use crate::health;
 use crate::hooks::thread_name;
 use crate::libcutils::tag_words;
 use crate::libcutils::tags::Tags;
@@ -19,6 +19,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use tracetee_hooks::Registry;
+use tracetee_protocol::health::Health;
 use tracetee_recorder::reader::PoolReader;
 use tracetee_recorder::{clock, session};
 use tracetee_text::{About, Summary, TextOptions};
@@ -227,8 +228,8 @@ pub(crate) fn inspect() -> Inspection {
     let Slot { capture, hooks, ended, .. } = &mut *slot;
     let Some(capture) = capture else {
         let mut health = match ended {
-            Some((health, tags)) => health.with_tags(tags),
-            None => Health::of_this_process(),
+            Some((health, tags)) => health::with_tags(health, tags),
+            None => health::of_this_process(),
         };
         if let Some(hooks) = hooks {
             hooks.report_to(&mut health);

@@ -5,7 +5,7 @@
 //! age of a capture; across boots the wall clock does, and a capture from its future counts as one
 //! of now. [`super::state_dir`] stores the ledger as JSON.
 
-use super::report::SpentReport;
+use tracetee_protocol::SpentReport;
 use tracetee_protocol::json::Limits;
 use tracetee_protocol::record;
 use tracetee_protocol::remote_config::Budget;

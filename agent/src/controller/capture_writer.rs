@@ -3,7 +3,6 @@
 use super::overhead::Overhead;
 use super::policy::Policy;
 use super::process_signals;
-use super::report::CaptureReport;
 use super::state_machine::{Input, Kept, State};
 use super::triggers::Triggers;
 use super::uploads;
@@ -11,10 +10,10 @@ use super::worker::{Worker, now};
 use crate::capture::{self, Owner};
 use crate::config::{Config, RecorderConfig};
 use crate::error::Error;
-use serde_json::json;
 use std::sync::Arc;
 use tracetee_protocol::notes;
 use tracetee_protocol::remote_config::Window;
+use tracetee_protocol::{CaptureMeta, CaptureReport};
 use tracetee_recorder::clock;
 use tracetee_recorder::layout::Mode;
 use tracetee_recorder::tail::Follower;
@@ -133,7 +132,8 @@ impl Worker {
             None => self.begin(kept)?,
         };
         let options = self.text_options(&kept.policy, kept.window());
-        let comments = [format!("{}{}", notes::PREFIX, self.about(kept, window, &recording.id()))];
+        let comments =
+            [format!("{}{}", notes::PREFIX, self.about(kept, window, &recording.id()).to_json())];
         let now_ns = clock::boot_ns();
         let span = kept.span_ns.map(|(from_ns, to_ns)| Span { from_ns, to_ns: to_ns.min(now_ns) });
         let about = About { recovered: false, span, comments: &comments };
@@ -184,19 +184,8 @@ impl Worker {
         self.last_capture = Some(report);
     }
 
-    /// What stands in the capture's header.
-    fn about(&self, kept: &Kept, window: &str, id: &str) -> serde_json::Value {
-        let mut about = serde_json::json!({
-            "id": id,
-            "window": window,
-            "why": kept.why,
-            "also": kept.also,
-            "span_ns": kept.span_ns,
-            "config_seq": kept.policy.document.seq,
-            "pid": std::process::id(),
-            "tag_resets": self.tag_resets,
-            "overhead_percent": self.overhead.as_ref().and_then(Overhead::percent),
-        });
+    /// The metadata in the capture's header.
+    fn about(&self, kept: &Kept, window: &str, id: &str) -> CaptureMeta {
         let screen = match kept.span_ns {
             Some((from_ns, _)) => process_signals::screen_at(from_ns),
             None => self.screen.clone(),
@@ -207,19 +196,23 @@ impl Worker {
             let written = text.redacted(&format!("screen:{screen}")).ok().flatten()?;
             Some(written.strip_prefix("screen:").unwrap_or(&written).to_owned())
         });
-        for (name, value) in [
-            ("opens", kept.window().map(|window| json!(window.opens.as_str()))),
-            ("refresh_hz", process_signals::refresh_hz().map(|hz| json!(hz))),
-            ("screen", screen.map(|screen| json!(screen))),
-        ] {
-            if let (Some(about), Some(value)) = (about.as_object_mut(), value) {
-                about.insert(name.to_owned(), value);
-            }
-        }
+        let mut about = CaptureMeta {
+            id: Some(id.to_owned()),
+            window: Some(window.to_owned()),
+            why: Some(kept.why.clone()),
+            also: Some(kept.also.clone()),
+            opens: kept.window().map(|window| window.opens.as_str().to_owned()),
+            span_ns: kept.span_ns,
+            config_seq: Some(kept.policy.document.seq),
+            pid: Some(std::process::id()),
+            tag_resets: Some(self.tag_resets),
+            overhead_percent: self.overhead.as_ref().and_then(Overhead::percent),
+            refresh_hz: process_signals::refresh_hz(),
+            screen,
+            ..CaptureMeta::default()
+        };
         // As it is now: by the time that it is sent the app may be another version.
-        if let Some(about) = about.as_object_mut() {
-            about.extend(self.facts.clone());
-        }
+        about.merge(self.facts.clone());
         about
     }
 

@@ -16,7 +16,7 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tracetee_protocol::control_socket;
+use tracetee_protocol::control_socket::{self, AtraceRequest, Reply};
 
 /// Android's shell user.
 const SHELL_UID: u32 = 2000;
@@ -123,29 +123,33 @@ fn answer(mut stream: &UnixStream) -> std::io::Result<()> {
         return atrace(stream, request);
     }
     let text = if request == control_socket::HEALTH.as_bytes() {
-        serde_json::to_string(&super::stats())?
+        match super::stats() {
+            Some(report) => report.to_json(),
+            None => refuse("nothing is known yet"),
+        }
     } else {
         let request = String::from_utf8_lossy(&request);
-        error(&format!("unknown request {request:?}; known: health, atrace"))
+        refuse(&format!("unknown request {request:?}; known: health, atrace"))
     };
     stream.write_all(text.as_bytes())
 }
 
-fn error(why: &str) -> String {
-    serde_json::json!({ "error": why }).to_string()
+fn refuse(why: &str) -> String {
+    Reply::refuse(why).to_json() + "\n"
 }
 
 /// Starts a capture for the client, or sends the text of one.
 fn atrace(mut stream: &UnixStream, request: &[u8]) -> std::io::Result<()> {
-    let asked = serde_json::from_slice(request).map_err(|wrong| wrong.to_string());
+    let accepted = Reply::default().to_json() + "\n";
+    let asked = AtraceRequest::from_json(request).map_err(|wrong| wrong.to_string());
     match asked.and_then(super::local) {
-        Err(why) => stream.write_all(error(&why).as_bytes()),
-        Ok(None) => stream.write_all(b"{\"ok\":true}\n"),
+        Err(why) => stream.write_all(refuse(&why).as_bytes()),
+        Ok(None) => stream.write_all(accepted.as_bytes()),
         Ok(Some(path)) => {
             let text = tracetee_os::open(&path);
             // The client alone reads it: the file goes at once.
             let _ = std::fs::remove_file(&path);
-            stream.write_all(b"{\"ok\":true}\n")?;
+            stream.write_all(accepted.as_bytes())?;
             copy(&mut text?, stream)
         }
     }

@@ -2,10 +2,10 @@
 //! far as they are whole. The agent's thread does it once, behind its first look.
 
 use super::budget_ledger::Now;
-use super::report::CaptureReport;
 use super::uploads;
 use super::worker::Worker;
 use crate::recover;
+use tracetee_protocol::CaptureReport;
 use tracetee_uploader::Waiting;
 
 /// What stands for the window of a capture whose process was killed.

@@ -4,12 +4,11 @@
 use super::policy::Device;
 use crate::android::properties;
 use crate::error::Error;
-use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tracetee_protocol::json::Limits;
 use tracetee_protocol::record::RawJson;
-use tracetee_protocol::{record, words};
+use tracetee_protocol::{CaptureMeta, record, words};
 use tracetee_uploader::{Endpoint, NetState};
 
 record! {
@@ -146,26 +145,23 @@ impl Install {
         self.upload.as_ref().and_then(|upload| upload.net).unwrap_or(unknown)
     }
 
-    /// What goes with each capture.
-    pub(crate) fn facts(&self, device: &Device) -> Map<String, Value> {
+    /// The facts of the device that go with each capture.
+    pub(crate) fn facts(&self, device: &Device) -> CaptureMeta {
         let own = record::to_json(&self.device);
-        let mut facts: Map<String, Value> = serde_json::from_str(&own).unwrap_or_default();
+        let mut facts = CaptureMeta::from_json(own.as_bytes()).unwrap_or_default();
         let os = if cfg!(target_os = "android") { "android" } else { "linux" };
-        for (name, value) in [
-            ("install_id", json!(device.install_id)),
-            ("app", json!(self.app)),
-            ("version_name", json!(self.version_name)),
-            ("process", json!(self.process)),
-            ("version_code", json!(device.version_code)),
-            ("api", json!(device.api)),
-            ("os", json!(os)),
-            ("arch", json!(std::env::consts::ARCH)),
-            ("agent", json!(env!("CARGO_PKG_VERSION"))),
-        ] {
-            if !value.is_null() {
-                facts.insert(name.to_owned(), value);
-            }
-        }
+        facts.merge(CaptureMeta {
+            install_id: Some(device.install_id.clone()),
+            app: self.app.clone(),
+            version_name: self.version_name.clone(),
+            process: self.process.clone(),
+            version_code: device.version_code,
+            api: device.api.map(u64::from),
+            os: Some(os.to_owned()),
+            arch: Some(std::env::consts::ARCH.to_owned()),
+            agent: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            ..CaptureMeta::default()
+        });
         facts
     }
 

@@ -3,7 +3,7 @@
 //! The journey: the app calls [`install()`]. A `config_source` takes configurations in, which
 //! `remote_config` reads and checks; `policy` is what one comes to on this device. The state
 //! `machine` decides, by the `budget_ledger` of what captures have cost, what is recorded and what is
-//! kept; the `worker` does it, and looks for what `triggers` wait for. The [`Report`] says what it
+//! kept; the `worker` does it, and looks for what `triggers` wait for. The [`ControlReport`] says what it
 //! came to. `state_dir` is the directory that outlives the process, `crash_loop` keeps the agent off
 //! after crashes.
 //!
@@ -34,9 +34,6 @@ mod uploads_thread;
 mod worker;
 
 pub use install::{Install, TransportChoice, UploadTo};
-pub use report::{
-    CaptureReport, ConfigReport, LostReport, OverheadReport, Report, SpentReport, WindowReport,
-};
 pub use stats::stats;
 
 use crate::capture::{self, Owner};
@@ -50,7 +47,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tracetee_uploader::{NetState, Pass, Status, Transport};
+use tracetee_protocol::ControlReport;
+use tracetee_protocol::upload_status::PassReport;
+use tracetee_uploader::{NetState, Pass, Transport};
 use worker::{Command, Worker};
 
 /// Below the app's threads, but not so far that the recorder has gone round before it looks.
@@ -226,18 +225,17 @@ pub fn set_network(net: NetState) -> Result<(), Error> {
 ///
 /// # Errors
 /// [`Error::State`] when it is not installed, or has no address to send to.
-pub fn upload(
-    net: Option<NetState>,
-    transport: &mut dyn Transport,
-) -> Result<(Pass, Status), Error> {
+pub fn upload(net: Option<NetState>, transport: &mut dyn Transport) -> Result<PassReport, Error> {
     let passer = lock(&WORKER).as_ref().and_then(|worker| Some(worker.uploads.as_ref()?.passer()));
     let passer = passer.ok_or(Error::State("it is not installed with an address to upload to"))?;
-    Ok(passer.pass(net, transport))
+    let (pass, status) = passer.pass(net, transport);
+    let Pass { delivered, held, again, .. } = pass;
+    Ok(PassReport { delivered, held, again_s: again.as_secs_f64(), status })
 }
 
 /// What somebody at the device asks for: the file that it came to.
 pub(crate) fn local(
-    request: on_device_capture::Request,
+    request: tracetee_protocol::control_socket::AtraceRequest,
 ) -> Result<Option<std::path::PathBuf>, String> {
     let (answer, answered) = crossbeam_channel::bounded(1);
     send(Command::Local(on_device_capture::Ask { request, answer }))
@@ -249,7 +247,7 @@ pub(crate) fn local(
 }
 
 /// What it has come to; `None` when it is not installed.
-pub fn report() -> Option<Report> {
+pub fn report() -> Option<ControlReport> {
     if !is_installed() {
         return None;
     }

@@ -11,45 +11,19 @@ use crate::capture::{self, Owner};
 use crate::config::{Config, RecorderConfig};
 use crate::error::Error;
 use crossbeam_channel::Sender;
-use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
+use tracetee_protocol::control_socket::{AtraceRequest, CaptureOptions};
 use tracetee_recorder::layout::Mode;
 use tracetee_text::About;
 
 /// How long a dump may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is asked for.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Request {
-    /// To begin.
-    Start(Options),
-    /// What there is, and to go on with nothing.
-    Dump,
-    /// What there is, and to end.
-    Stop,
-}
-
-/// How it is captured.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Options {
-    /// Categories.
-    tags: Vec<String>,
-    /// Memory of the recorder.
-    buffer_kb: u64,
-    /// The latest is kept when it is full; else the earliest.
-    circular: bool,
-    /// It ends by itself then: who asked may be gone.
-    duration_ms: Option<u64>,
-}
-
 /// A request, and where the answer goes: the file with the text, if it was asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
-    pub(crate) request: Request,
+    pub(crate) request: AtraceRequest,
     pub(crate) answer: Sender<Result<Option<PathBuf>, String>>,
 }
 
@@ -66,15 +40,15 @@ impl Worker {
     /// Does what is asked.
     pub(super) fn local(&mut self, ask: &Ask) {
         let answer = match &ask.request {
-            Request::Start(options) => self.start_local(options).map(|()| None),
-            Request::Dump => self.dump_local(true).map(Some),
-            Request::Stop => self.dump_local(false).map(Some),
+            AtraceRequest::Start(options) => self.start_local(options).map(|()| None),
+            AtraceRequest::Dump => self.dump_local(true).map(Some),
+            AtraceRequest::Stop => self.dump_local(false).map(Some),
         };
         // Who asked may have gone.
         let _ = ask.answer.try_send(answer.map_err(|error| error.to_string()));
     }
 
-    fn start_local(&mut self, options: &Options) -> Result<(), Error> {
+    fn start_local(&mut self, options: &CaptureOptions) -> Result<(), Error> {
         if self.local.is_some() {
             return Err(Error::State("a capture that was asked for is running; stop it first"));
         }

@@ -2,16 +2,16 @@
 
 use super::budget_ledger::Now;
 use super::overhead::Overhead;
-use super::report::{ConfigReport, OverheadReport, Report, WindowReport};
 use super::state_machine::State;
 use super::uploads::{self, Uploads};
 use super::worker::{Worker, now};
 use tracetee_protocol::remote_config::{Opens, Window};
-use tracetee_uploader::Status;
+use tracetee_protocol::{ConfigReport, ControlReport, OverheadReport, WindowReport};
+use tracetee_uploader::UploadStatus;
 
 impl Worker {
     /// The report.
-    pub(crate) fn report(&self) -> Report {
+    pub(crate) fn report(&self) -> ControlReport {
         let now = now();
         let machine = &self.machine;
         let (state, reason) = match &machine.state {
@@ -25,7 +25,7 @@ impl Worker {
             not_after: in_force.document.not_after,
             warnings: in_force.warnings.clone(),
         });
-        Report {
+        ControlReport {
             state: state.to_owned(),
             reason,
             config,
@@ -49,11 +49,11 @@ impl Worker {
     }
 
     /// What lies there now, and what came of the last pass.
-    fn upload_status(&self) -> Status {
+    fn upload_status(&self) -> UploadStatus {
         let now = self.spool.status(uploads::time());
         let last = self.uploads.as_ref().and_then(Uploads::status).unwrap_or_default();
-        let Status { waiting, waiting_bytes, lost, consent, .. } = now;
-        Status { waiting, waiting_bytes, lost, consent, ..last }
+        let UploadStatus { waiting, waiting_bytes, lost, consent, .. } = now;
+        UploadStatus { waiting, waiting_bytes, lost, consent, ..last }
     }
 
     fn windows(&self, now: Now) -> Vec<WindowReport> {

@@ -10,7 +10,6 @@ use super::policy::{Device, Policy};
 use super::worker::{self, Command};
 use crate::error::Error;
 use crossbeam_channel::Sender;
-use serde_json::Value;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +19,7 @@ use tracetee_protocol::remote_config::{Document, Network as Allowed};
 use tracetee_recorder::thread::Excluded;
 use tracetee_uploader::policy::{self, Rules};
 use tracetee_uploader::{
-    Conditions, NetState, Now, Pass, Quota, Spool, Status, Transport, Uploader,
+    Conditions, NetState, Now, Pass, Quota, Spool, Transport, UploadStatus, Uploader,
 };
 
 /// How long the process's end waits for a request that is under way.
@@ -30,7 +29,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(super) struct Shared {
     allowance: Mutex<Allowance>,
-    status: Mutex<Option<Status>>,
+    status: Mutex<Option<UploadStatus>>,
     /// The one that makes a pass has it.
     uploader: Mutex<Uploader>,
     /// The pass that is under way is to end now.
@@ -85,8 +84,7 @@ impl Uploads {
         spool: &Path,
     ) -> Result<Option<Self>, Error> {
         let Some((endpoint, choice)) = install.endpoint()? else { return Ok(None) };
-        let uploader =
-            Uploader::new(Spool::open(spool)?, endpoint, Value::Object(install.facts(device)));
+        let uploader = Uploader::new(Spool::open(spool)?, endpoint, install.facts(device));
         let upload = install.upload.as_ref();
         let allowance = Allowance {
             // Until a configuration is in force nothing but it is asked for.
@@ -151,7 +149,7 @@ impl Uploads {
     }
 
     /// What came of the last pass.
-    pub(crate) fn status(&self) -> Option<Status> {
+    pub(crate) fn status(&self) -> Option<UploadStatus> {
         lock(&self.shared.status).clone()
     }
 
@@ -196,7 +194,7 @@ impl Passer {
         &self,
         net: Option<NetState>,
         transport: &mut dyn Transport,
-    ) -> (Pass, Status) {
+    ) -> (Pass, UploadStatus) {
         if let Some(net) = net {
             lock(&self.shared.allowance).conditions.net = net;
         }
@@ -205,7 +203,7 @@ impl Passer {
 }
 
 impl Shared {
-    pub(super) fn pass(&self, transport: &mut dyn Transport) -> (Pass, Status) {
+    pub(super) fn pass(&self, transport: &mut dyn Transport) -> (Pass, UploadStatus) {
         let _excluded = Excluded::this_thread();
         let mut uploader = lock(&self.uploader);
         // ORDERING: Relaxed, both; wishes. What one was for is in the spool, or in the conditions that

@@ -13,7 +13,6 @@ use super::on_device_capture::{Ask, Local};
 use super::overhead::Overhead;
 use super::policy::{Device, Policy};
 use super::process_signals;
-use super::report::{CaptureReport, LostReport};
 use super::state_dir::StateDir;
 use super::state_machine::{Action, Input, State, StateMachine};
 use super::triggers::{Finding, Triggers};
@@ -21,10 +20,10 @@ use super::uploads::Uploads;
 use crate::capture::{self, Owner};
 use crate::error::Error;
 use crate::{section, streaming};
-use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracetee_protocol::notes;
+use tracetee_protocol::{CaptureMeta, CaptureReport, LostReport};
 use tracetee_recorder::clock;
 use tracetee_recorder::tail::Follower;
 use tracetee_uploader::{NetState, Recording, Spool};
@@ -60,7 +59,7 @@ const SOURCE_MS: u64 = 1000;
 pub(crate) struct Worker {
     pub(super) device: Device,
     /// What goes with each capture.
-    pub(super) facts: Map<String, Value>,
+    pub(super) facts: CaptureMeta,
     pub(super) store: StateDir,
     pub(super) spool: Spool,
     /// Where the capture goes that is being streamed.

@@ -6,7 +6,7 @@
 use crate::config::Config;
 use crate::controller::{self, Install, process_signals};
 use crate::error::Error;
-use crate::{api, capture, recover, section, self_test};
+use crate::{api, capture, section, self_test};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn tracetee_dump(path: *const c_char) -> c_int {
 pub unsafe extern "C" fn tracetee_stats(buffer: *mut c_char, size: usize) -> c_int {
     guarded(|| {
         let stats = controller::stats().ok_or(Error::State("there was no capture"))?;
-        let json = serde_json::to_string(&stats)?;
+        let json = stats.to_json();
         // SAFETY: as the caller promises.
         Ok(unsafe { give_text(&json, buffer, size) })
     })
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn tracetee_recover(
         let options: TextOptions = record::parse(options.as_bytes(), Limits::DEFAULT)?;
         let recovered =
             tracetee_text::recover::recover(Path::new(directory), &options, Path::new(path))?;
-        let json = recover::to_json(&recovered)?;
+        let json = recovered.to_json();
         // SAFETY: as the caller promises.
         Ok(unsafe { give_text(&json, buffer, size) })
     })

@@ -80,15 +80,9 @@ pub unsafe extern "C" fn tracetee_upload(
         };
         // SAFETY: as the caller promises.
         let mut transport = handed(|request: &Request<'_>| unsafe { hand(send, user, request) });
-        let (pass, status) = controller::upload(net, &mut transport)?;
-        let report = serde_json::json!({
-            "delivered": pass.delivered,
-            "held": pass.held,
-            "again_s": pass.again.as_secs_f64(),
-            "status": status,
-        });
+        let report = controller::upload(net, &mut transport)?;
         // SAFETY: as the caller promises.
-        Ok(unsafe { give_text(&report.to_string(), buffer, size) })
+        Ok(unsafe { give_text(&report.to_json(), buffer, size) })
     })
 }
 

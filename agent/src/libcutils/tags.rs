@@ -9,7 +9,7 @@
 //! the agent's thread, or that of `capture::tag_watch`), since the system resets the tags whenever a
 //! trace begins or ends.
 
-use crate::android::perfetto::{self, Perfetto, PerfettoReport};
+use crate::android::perfetto::{self, Perfetto};
 use crate::android::properties;
 use crate::error::Error;
 use crate::libcutils::tag_words::{self, IDLE_TAGS};
@@ -17,6 +17,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use tracetee_hooks::atrace::{Atrace, FoundBy};
+use tracetee_protocol::health::{PerfettoReport, TagReport};
 use tracetee_protocol::notes;
 use tracetee_recorder::clock;
 
@@ -326,21 +327,6 @@ impl Tags {
             })
             .collect()
     }
-}
-
-/// One libcutils in the report. Tag words are hexadecimal texts.
-#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub struct TagReport {
-    /// Where its variables were found.
-    pub found_by: String,
-    /// The tag word before it was forced.
-    pub tags_before: String,
-    /// What it was forced to; 0x0 while it is not.
-    pub tags_forced: String,
-    /// The tag word at the time of the report.
-    pub tags_now: String,
-    /// libcutils' descriptor of the marker, −1 where it could not open it.
-    pub marker_fd: i32,
 }
 
 fn initialise(atrace: &Atrace) -> u64 {

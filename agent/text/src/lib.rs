@@ -30,7 +30,7 @@ mod writer;
 
 pub use error::Error;
 pub use line::Precision;
-pub use summary::{Summary, ThreadSummary};
+pub use tracetee_protocol::{Summary, ThreadSummary};
 
 use merge::Source;
 use std::path::Path;

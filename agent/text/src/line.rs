@@ -5,14 +5,6 @@ use crate::sanitize::push_name;
 use tracetee_protocol::words;
 use tracetee_recorder::record::Record;
 
-/// The header that every viewer accepts.
-pub(crate) const HEADER: &str = "\
-# tracer: nop
-# TRACE:
-# tracer: nop
-#           TASK-PID    TGID   CPU#  ||||    TIMESTAMP  FUNCTION
-";
-
 /// What stands for an empty name.
 const NO_NAME: &[u8] = b"(no name)";
 

@@ -5,23 +5,8 @@
 
 use crate::{Error, Summary, TextOptions, write_trace};
 use std::path::{Path, PathBuf};
+use tracetee_protocol::health::{Health, Recovered};
 use tracetee_recorder::reader::{PoolFile, PoolReader};
-
-/// What was found in a directory of recorder files.
-#[derive(Debug, Clone, Default)]
-pub struct Recovered {
-    /// All processes together. `file_bytes` is 0 when no record was found: no trace is written
-    /// then.
-    pub summary: Summary,
-    /// The metadata that each process's agent left in its file.
-    pub processes: Vec<String>,
-    /// Processes that did not end their capture themselves.
-    pub unfinished: u64,
-    /// Files that could not be read, with the reason.
-    pub unreadable: Vec<String>,
-    /// Messages of processes whose agent could not record and left no recorder file.
-    pub failures: Vec<String>,
-}
 
 /// Extension of recorder files.
 pub(crate) const POOL_EXTENSION: &str = "pool";
@@ -51,7 +36,7 @@ pub fn recover(directory: &Path, options: &TextOptions, output: &Path) -> Result
     let mut readers: Vec<_> = pools.iter().map(PoolFile::reader).collect();
     readers.sort_by_key(PoolReader::start_boot_ns);
     for reader in &readers {
-        recovered.processes.push(reader.meta());
+        recovered.processes.push(Health::from_json(&reader.meta()));
         recovered.unfinished += u64::from(reader.stop_boot_ns().is_none());
     }
     // Processes without records are many (every shell of a script): they do not take part.

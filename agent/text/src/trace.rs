@@ -6,12 +6,13 @@ use crate::merge::{Event, Merge, Place, Source};
 use crate::min_duration::{MinDuration, Role, longest_ns, min_ns};
 use crate::positions::Positions;
 use crate::sink::Sink;
-use crate::summary::{Summary, thread_summaries};
+use crate::summary::{add_sources, set_records, thread_summaries};
 use crate::threads::{Class, Threads};
 use crate::time_window::{Early, Phase, Span, TimeWindow};
 use crate::writer::Writer;
 use crate::{Error, TextOptions};
 use std::path::Path;
+use tracetee_protocol::{CaptureMeta, Summary, notes};
 use tracetee_recorder::layout::{Form, NAME_BYTES};
 use tracetee_recorder::progress::PoolPlace;
 use tracetee_recorder::reader::PoolReader;
@@ -377,7 +378,7 @@ impl Trace {
     /// The counts so far, with what the pools know of losses.
     pub fn summary(&mut self, sources: &[Source<'_>]) -> Summary {
         let mut summary = self.summary.clone();
-        summary.set_records(&self.by_kind);
+        set_records(&mut summary, &self.by_kind);
         summary.lines = self.writer.lines;
         summary.left_out = self.writer.left_out;
         summary.stray_ends = self.writer.balance.stray_ends;
@@ -386,7 +387,7 @@ impl Trace {
             summary.redacted = redactor.changed;
             summary.redacted_out = redactor.dropped;
         }
-        summary.add_sources(sources);
+        add_sources(&mut summary, sources);
         summary.threads = thread_summaries(&self.threads, &self.by_thread, sources);
         for thread in &mut summary.threads {
             thread.name = self.writer.thread_name(std::mem::take(&mut thread.name));
@@ -412,7 +413,8 @@ impl Trace {
         let dropped: u64 = summary.dropped.values().sum();
         if let (Some(sink), false, 1..) = (&mut self.writer.sink, self.comments.is_empty(), dropped)
         {
-            let line = format!("# tracetee: {{\"dropped\":{dropped}}}\n");
+            let meta = CaptureMeta { dropped: Some(dropped), ..CaptureMeta::default() };
+            let line = format!("{}{}\n", notes::COMMENT, meta.to_json());
             sink.buffer().extend_from_slice(line.as_bytes());
         }
         (summary.text_bytes, summary.file_bytes) = self.finish()?;

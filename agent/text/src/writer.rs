@@ -8,6 +8,7 @@ use crate::redact::Redactor;
 use crate::sink::Sink;
 use crate::threads::Thread;
 use crate::{Error, TextOptions};
+use tracetee_protocol::notes;
 use tracetee_recorder::record::Record;
 
 /// The writer.
@@ -56,7 +57,7 @@ impl Writer {
             return;
         }
         let Some(sink) = &mut self.sink else { return };
-        sink.buffer().extend_from_slice(line::HEADER.as_bytes());
+        sink.buffer().extend_from_slice(notes::HEADER.as_bytes());
         let prefix = line::prefix("tracetee", pid, pid);
         let mut payloads = vec![
             "trace_event_clock_sync: parent_ts=0".to_owned(),
@@ -66,11 +67,11 @@ impl Writer {
             sink.buffer().extend_from_slice(comment.as_bytes());
         }
         if is_recovered {
-            sink.buffer().extend_from_slice(
-                b"# tracetee: recovered, the process did not stop its capture\n",
-            );
+            let (comment, note) = (notes::COMMENT, notes::RECOVERED);
+            let line = format!("{comment}{note}, the process did not stop its capture\n");
+            sink.buffer().extend_from_slice(line.as_bytes());
             if !self.catapult_only {
-                payloads.push(format!("I|{pid}|tracetee: recovered"));
+                payloads.push(format!("I|{pid}|{}{}", notes::PREFIX, notes::RECOVERED));
             }
         }
         for payload in payloads {
@@ -127,7 +128,7 @@ impl Writer {
         let prefix = thread.map_or(&[][..], Thread::prefix);
         let out = sink.buffer();
         if !self.catapult_only {
-            let name = format!("tracetee: {} open {when}", pids.len());
+            let name = format!("{}{} open {when}", notes::PREFIX, pids.len());
             let record = Record::Instant { pid, name: name.as_bytes() };
             line::push_line(out, prefix, time_ns, self.precision, |out| {
                 line::push_record(out, &record, pid);

@@ -5,7 +5,6 @@
 //! directory: a traced program may start others long after `tracetee run` has ended.
 
 use crate::embedded;
-use crate::recovered::Recovered;
 use anyhow::{Context, Result, bail};
 use dlopen2::raw::Library;
 use serde::Serialize;
@@ -13,6 +12,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use tracetee_protocol::health::Recovered;
 
 const HEADER: &[u8] = include_bytes!("../../../agent/include/tracetee.h");
 
@@ -147,7 +147,7 @@ impl Agent {
         };
         let Ok(len) = usize::try_from(len) else { bail!("{}", self.last_error()) };
         let json = buffer.get(..len).context("the agent's summary is too long")?;
-        Ok(serde_json::from_slice(json)?)
+        Ok(Recovered::from_json(json)?)
     }
 
     fn last_error(&self) -> String {

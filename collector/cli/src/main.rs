@@ -11,8 +11,8 @@ mod embedded;
 mod input;
 mod output;
 mod peer;
-mod recovered;
 mod terminal;
+mod units;
 
 use std::process::ExitCode;
 

@@ -5,13 +5,14 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
+use tracetee_protocol::control_socket;
 
 /// Connects to the agent of a process.
 ///
 /// # Errors
 /// [`ErrorKind::PermissionDenied`] when another process listens under its name; what the kernel says.
 pub(crate) fn connect(pid: u32) -> Result<UnixStream> {
-    let address = SocketAddr::from_abstract_name(format!("tracetee-{pid}"))?;
+    let address = SocketAddr::from_abstract_name(control_socket::name(pid))?;
     let stream = UnixStream::connect_addr(&address)?;
     let listens = listener(&stream)?;
     // The kernel says who listened: the process that the name says, in this namespace of ids.

@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::io::Write;
-use tracetee_text::{TextOptions, summarize, write_trace};
 use tracetee_recorder::reader::PoolFile;
+use tracetee_text::{TextOptions, summarize, write_trace};
 
 fuzz_target!(|bytes: &[u8]| {
     let directory = std::path::Path::new("/dev/shm");

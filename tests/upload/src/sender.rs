@@ -36,7 +36,11 @@ fn main() {
     }
     let endpoint = Endpoint::new(url, Some("t0ken"), false, false).unwrap();
     let same = Spool::open(Path::new(root)).unwrap();
-    let mut uploader = Uploader::new(same, endpoint, serde_json::json!({"install_id": "i"}));
+    let mut uploader = Uploader::new(
+        same,
+        endpoint,
+        tracetee_protocol::CaptureMeta { install_id: Some("i".to_owned()), ..Default::default() },
+    );
     let mut http = Http::new(None).unwrap();
     let mut conditions =
         Conditions { net: NetState::MAINS, quota, poll: None, ..Conditions::default() };

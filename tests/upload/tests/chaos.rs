@@ -20,7 +20,11 @@ fn a_thousand_captures_come_through_ten_thousand_faults_once_each_or_are_told_to
     let mut spool = Spool::open(directory.path()).unwrap();
     let same = Spool::open(directory.path()).unwrap();
     let endpoint = Endpoint::new(&server.url(), Some("t0ken"), false, false).unwrap();
-    let mut uploader = Uploader::new(same, endpoint, serde_json::json!({"install_id": "i"}));
+    let mut uploader = Uploader::new(
+        same,
+        endpoint,
+        tracetee_protocol::CaptureMeta { install_id: Some("i".to_owned()), ..Default::default() },
+    );
     let mut http = Http::new(None).unwrap();
     let quota = Quota { age: Duration::from_secs(400 * 86_400), ..Quota::default() };
     let mut conditions =

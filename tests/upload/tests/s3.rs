@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use tracetee_protocol::CaptureMeta;
 use tracetee_tests_upload::s3::{KEYS, serve};
 use tracetee_tests_upload::{Numbers, at_ms, write_capture};
 use tracetee_uploader::http::Http;
@@ -53,7 +54,11 @@ fn a_capture_goes_to_s3_by_a_presigned_put_and_only_once() {
     let mut spool = Spool::open(&directory.path().join("spool")).unwrap();
     let same = Spool::open(spool.root()).unwrap();
     let endpoint = Endpoint::new("https://collector.example", Some("t0ken"), true, false).unwrap();
-    let device = json!({"app": "com.example", "install_id": "i"});
+    let device = CaptureMeta {
+        app: Some("com.example".to_owned()),
+        install_id: Some("i".to_owned()),
+        ..CaptureMeta::default()
+    };
     let mut uploader = Uploader::new(same, endpoint, device);
     let conditions = Conditions { net: NetState::MAINS, poll: None, ..Conditions::default() };
     let stop = AtomicBool::new(false);

@@ -10,10 +10,11 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use tracetee_protocol::CaptureMeta;
 use tracetee_tests_upload::{Numbers, at_ms, write_capture};
 use tracetee_uploader::http::Http;
 use tracetee_uploader::{
-    Conditions, Endpoint, Error, NetState, Pass, Quota, Spool, Status, Uploader,
+    Conditions, Endpoint, Error, NetState, Pass, Quota, Spool, UploadStatus, Uploader,
 };
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
@@ -79,14 +80,14 @@ fn leaf(
 }
 
 /// One capture to that server, with those roots.
-fn send(url: &str, ca_file: Option<&Path>) -> (Pass, Status) {
+fn send(url: &str, ca_file: Option<&Path>) -> (Pass, UploadStatus) {
     let directory = tempfile::tempdir().unwrap();
     let mut spool = Spool::open(directory.path()).unwrap();
     let recording = spool.begin("w", 0, at_ms(0)).unwrap();
     write_capture(recording.path(), 1, &mut Numbers(1));
     spool.seal(recording, &Quota::default(), at_ms(0)).unwrap();
     let endpoint = Endpoint::new(url, Some("t0ken"), false, false).unwrap();
-    let mut uploader = Uploader::new(spool, endpoint, serde_json::json!({}));
+    let mut uploader = Uploader::new(spool, endpoint, CaptureMeta::default());
     let conditions = Conditions { net: NetState::MAINS, poll: None, ..Conditions::default() };
     let mut http = Http::new(ca_file).unwrap();
     let pass = uploader.pass(&mut http, &conditions, &|| at_ms(0), &AtomicBool::new(false));

@@ -10,16 +10,14 @@ use crate::id::new_id;
 use crate::spool::file_name;
 use crate::spool_name::LostName;
 use crate::timestamp::Now;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use tracetee_protocol::loss_report::{self, Loss, MAX_LOSSES};
+use tracetee_protocol::{CaptureMeta, LossReport};
 use uuid::Uuid;
 
-/// Losses that are told one by one: more than a device that is never heard makes in years.
-/// Older ones are only counted.
-const MAX_LOSSES: usize = 5_000;
 /// The file, in `lost/` and `report/`, whose name counts those.
 const OLDER: &str = "older~";
 /// The file in `report/` whose name is the report's id.
@@ -33,10 +31,10 @@ pub(crate) struct Losses<'a> {
 
 /// A loss report that is on its way.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct LossReport {
+pub(crate) struct Outgoing {
     pub(crate) id: Uuid,
-    /// `lost`: each with id, label, reason; `by_reason`: how many of each.
-    pub(crate) content: Value,
+    /// The report, without what is known of the device.
+    pub(crate) content: LossReport,
     pub(crate) losses: Vec<LostName>,
 }
 
@@ -101,7 +99,7 @@ impl<'a> Losses<'a> {
                 *counts.entry(lost.reason).or_default() += 1;
             }
             if older > 0 {
-                *counts.entry("older".to_owned()).or_default() += older;
+                *counts.entry(loss_report::OLDER.to_owned()).or_default() += older;
             }
         }
         counts
@@ -139,7 +137,7 @@ impl<'a> Losses<'a> {
 
     /// The report that is on its way, or a new one of all that is not reported yet. Under the spool's
     /// lock.
-    pub(crate) fn report(&self, now: Now) -> Option<LossReport> {
+    pub(crate) fn report(&self, now: Now) -> Option<Outgoing> {
         let directory = self.root.join("report");
         if !directory.exists() {
             let (losses, older) = self.read(&self.directory());
@@ -160,22 +158,23 @@ impl<'a> Losses<'a> {
             self.reported(&[]);
             return None;
         }
-        let mut by_reason: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut by_reason = BTreeMap::new();
         for lost in &losses {
-            *by_reason.entry(&lost.reason).or_default() += 1;
+            *by_reason.entry(lost.reason.clone()).or_default() += 1;
         }
         if older > 0 {
-            by_reason.insert("older", older);
+            by_reason.insert(loss_report::OLDER.to_owned(), older);
         }
-        let each: Vec<Value> = losses
-            .iter()
-            .map(|LostName { id, label, reason, unconfirmed }| {
-                json!({"id": id.to_string(), "label": label, "reason": reason, "unconfirmed": unconfirmed})
-            })
-            .collect();
+        let lost = losses.iter().map(|LostName { id, label, reason, unconfirmed }| Loss {
+            id: id.to_string(),
+            label: label.clone(),
+            reason: reason.clone(),
+            unconfirmed: *unconfirmed,
+        });
+        let lost = lost.collect();
         let content =
-            json!({"schema": 1, "id": id.to_string(), "by_reason": by_reason, "lost": each});
-        Some(LossReport { id, content, losses })
+            LossReport { id: id.to_string(), lost, by_reason, device: CaptureMeta::default() };
+        Some(Outgoing { id, content, losses })
     }
 
     /// The server has the report of these.

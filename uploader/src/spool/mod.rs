@@ -28,13 +28,13 @@ use crate::frames;
 use crate::id::{digest, new_id, random};
 use crate::quota::{Held, Quota, Room, room};
 use crate::spool_name::{self, CaptureName, LostName, RecordingName};
-use crate::status::Status;
 use crate::timestamp::{Now, Timestamp};
 use crate::writer_lock::{self, WriterLock};
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use tracetee_protocol::UploadStatus;
 
 /// The spool directory.
 #[derive(Debug)]
@@ -319,14 +319,14 @@ impl Spool {
 
     /// Reports waiting and lost captures, for the health report.
     #[must_use]
-    pub fn status(&self, now: Now) -> Status {
+    pub fn status(&self, now: Now) -> UploadStatus {
         let waiting = self.waiting(now);
-        Status {
+        UploadStatus {
             waiting: waiting.len() as u64,
             waiting_bytes: waiting.iter().map(|one| one.bytes).sum(),
             lost: self.losses().count(),
             consent: !self.is_off(),
-            ..Status::default()
+            ..UploadStatus::default()
         }
     }
 

@@ -18,13 +18,16 @@ use crate::request::{self, Endpoint};
 use crate::spool::{Spool, Waiting};
 use crate::spool_name::CaptureName;
 use crate::state::State;
-use crate::status::{LastUpload, Status};
 use crate::timestamp::Now;
 use crate::transport::{Body, Failure, Request, Response, Transport};
-use serde_json::{Map, Value};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tracetee_protocol::CaptureMeta;
+use tracetee_protocol::ticket::{ObjectKind, TicketRequest};
+use tracetee_protocol::upload_status::{LastUpload, UploadStatus};
 
 /// Delay after a pass that had nothing to do.
 const IDLE: Duration = Duration::from_secs(60);
@@ -83,7 +86,7 @@ pub struct Uploader {
     pub(crate) state: State,
     pub(crate) endpoint: Endpoint,
     /// Properties of the device, for the metadata of each capture.
-    device: Map<String, Value>,
+    device: CaptureMeta,
     last: Option<LastUpload>,
     held: Option<String>,
     delivered: u64,
@@ -108,14 +111,10 @@ pub(crate) struct PassContext<'a> {
 }
 
 impl Uploader {
-    /// Makes an uploader from a spool to an endpoint. `device`: a JSON object with properties of the device
-    /// (install id, app, version …).
+    /// Makes an uploader from a spool to an endpoint. `device`: properties of the device, for the metadata of
+    /// each capture and for loss reports.
     #[must_use]
-    pub fn new(spool: Spool, endpoint: Endpoint, device: Value) -> Self {
-        let device = match device {
-            Value::Object(device) => device,
-            _ => Map::new(),
-        };
+    pub fn new(spool: Spool, endpoint: Endpoint, device: CaptureMeta) -> Self {
         let state = State::new(spool.root().join("state"));
         let (last, held, trouble) = (None, None, None);
         Self { spool, state, endpoint, device, last, held, delivered: 0, trouble }
@@ -145,10 +144,10 @@ impl Uploader {
 
     /// Reports waiting and lost captures, and the last upload.
     #[must_use]
-    pub fn status(&self, now: Now) -> Status {
+    pub fn status(&self, now: Now) -> UploadStatus {
         let wait = self.state.wait();
         let spent = self.state.spent(now);
-        Status {
+        UploadStatus {
             url: self.endpoint.url().to_owned(),
             delivered: self.delivered,
             held: self.held.clone(),
@@ -264,11 +263,11 @@ impl Uploader {
         let sending = self.spool.take_out(&waiting)?;
         let meta = request::meta(&sending.name, &sending.path, &self.device);
         let answer = if self.endpoint.wants_tickets() {
-            let digest = &sending.name.digest;
-            let id = sending.id();
-            let content = request::ticket_content("captures", &id, bytes, digest, &meta);
+            let sha256 = STANDARD.encode(sending.name.digest);
+            let (kind, id) = (ObjectKind::Capture, sending.id());
+            let content = TicketRequest { kind, id, bytes, sha256, meta }.to_json();
             let body = Body::File { path: &sending.path, bytes };
-            self.by_ticket(&content, body, context)
+            self.by_ticket(content.as_bytes(), body, context)
         } else {
             let request = self.endpoint.capture(&sending, &meta, context.stop);
             context.transport.send(&request)
@@ -360,14 +359,13 @@ impl Uploader {
         let Some(report) = report else { return Ok(()) };
         let id = report.id.to_string();
         let mut content = report.content;
-        if let Value::Object(content) = &mut content {
-            content.extend(self.device.clone());
-        }
-        let content = content.to_string().into_bytes();
+        content.device = self.device.clone();
+        let content = content.to_json().into_bytes();
         let answer = if self.endpoint.wants_tickets() {
-            let digest = hmac_sha256::Hash::hash(&content);
-            let ticket = request::ticket_content("losses", &id, content.len() as u64, &digest, "");
-            self.by_ticket(&ticket, Body::Bytes(&content), context)
+            let sha256 = STANDARD.encode(hmac_sha256::Hash::hash(&content));
+            let (kind, bytes) = (ObjectKind::LossReport, content.len() as u64);
+            let ticket = TicketRequest { kind, id, bytes, sha256, meta: String::new() }.to_json();
+            self.by_ticket(ticket.as_bytes(), Body::Bytes(&content), context)
         } else {
             let request = self.endpoint.losses(&id, &content, context.stop);
             context.transport.send(&request)

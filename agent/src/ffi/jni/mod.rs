@@ -15,13 +15,13 @@ use jni_sys::{
     JNI_VERSION_1_6, JNINativeMethod, JavaVM, jboolean, jbyteArray, jclass, jdouble, jint, jlong,
     jobject, jstring, jvalue,
 };
-use serde_json::json;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use tracetee_protocol::json::{self as protocol_json, Limits};
 use tracetee_protocol::record;
+use tracetee_protocol::upload_status::PassReport;
 use tracetee_recorder::record::Kind;
 use tracetee_uploader::{Body, Failure, NetState, Request, Response, handed};
 
@@ -36,12 +36,6 @@ impl From<Error> for Refusal {
 
 impl From<protocol_json::Error> for Refusal {
     fn from(error: protocol_json::Error) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl From<serde_json::Error> for Refusal {
-    fn from(error: serde_json::Error) -> Self {
         Self(error.to_string())
     }
 }
@@ -131,7 +125,7 @@ extern "system" fn dump(env: Env, _: jclass, path: jstring) -> jstring {
 
 /// The health report as JSON; null where there was no capture.
 extern "system" fn health(env: Env, _: jclass) -> jstring {
-    given(env, || Ok(controller::stats().map(|stats| serde_json::to_string(&stats)).transpose()?))
+    given(env, || Ok(controller::stats().map(|report| report.to_json())))
 }
 
 // ---- by configuration ----
@@ -298,15 +292,10 @@ extern "system" fn upload(env: Env, _: jclass, net: jstring, sender: jobject) ->
         Ok(controller::upload(net, &mut transport)?)
     });
     let report = match passed {
-        Ok((pass, status)) => json!({
-            "delivered": pass.delivered,
-            "held": pass.held,
-            "again_s": pass.again.as_secs_f64(),
-            "status": status,
-        }),
-        Err(Refusal(why)) => json!({"error": why}),
+        Ok(report) => report.to_json(),
+        Err(Refusal(why)) => PassReport::refuse(&why),
     };
-    env.new_text(&report.to_string())
+    env.new_text(&report)
 }
 
 /// Calls `NativeSender.send`, which returns null if nothing was sent, else {status, headers, body}; an exception

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use tracetee_protocol::control_socket::AtraceRequest;
 
 /// Captures, or lists, or converts.
 pub(crate) fn atrace(args: &AtraceArgs) -> Result<ExitCode> {
@@ -31,7 +32,7 @@ pub(crate) fn atrace(args: &AtraceArgs) -> Result<ExitCode> {
         return of_program(args, tags);
     }
     let targets = agents::find(args)?;
-    let request = agents::start(args, &tags);
+    let request = agents::start(args, tags);
     if args.async_start {
         for target in &targets {
             target.ask(&request)?;
@@ -40,8 +41,8 @@ pub(crate) fn atrace(args: &AtraceArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if args.async_dump || args.async_stop {
-        let what = if args.async_dump { "\"dump\"" } else { "\"stop\"" };
-        fetch(args, &targets, what)?;
+        let what = if args.async_dump { AtraceRequest::Dump } else { AtraceRequest::Stop };
+        fetch(args, &targets, &what)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut begun = Vec::new();
@@ -60,7 +61,7 @@ pub(crate) fn atrace(args: &AtraceArgs) -> Result<ExitCode> {
     }
     say(&format!("capturing {} for {} s", agents::names(&begun), args.time));
     std::thread::sleep(Duration::from_secs_f64(args.time));
-    fetch(args, &begun, "\"stop\"")?;
+    fetch(args, &begun, &AtraceRequest::Stop)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -100,7 +101,7 @@ fn of_program(args: &AtraceArgs, tags: Vec<String>) -> Result<ExitCode> {
 }
 
 /// Gets the text of each, and writes it.
-fn fetch(args: &AtraceArgs, targets: &[Target], what: &str) -> Result<()> {
+fn fetch(args: &AtraceArgs, targets: &[Target], what: &AtraceRequest) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let mut files = Vec::new();
     for target in targets {

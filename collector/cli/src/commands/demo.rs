@@ -11,9 +11,10 @@
 use crate::agent_library::Agent;
 use crate::args::{ConvertArgs, DemoArgs};
 use crate::commands::convert;
+use crate::commands::doctor;
 use crate::embedded;
-use crate::recovered::{Capture, Health, Stats, Summary, bytes, grouped};
 use crate::terminal::print;
+use crate::units::{bytes, grouped};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -29,6 +30,7 @@ use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
 use tracetee_fleet::report::html::{self, Captures};
 use tracetee_fleet::report::single::SingleReport;
+use tracetee_protocol::{CaptureReport, Health, HealthReport, Summary};
 use tracetee_server::{Options, Server, StoredCapture, tables_of};
 
 /// How long the sample app runs: until it has its configuration; then the start-up window, and some
@@ -117,7 +119,7 @@ fn what_it_hooked(health: &Health) -> String {
         health.hooked_slots, health.hooked_libraries
     );
     for atrace in &health.atrace {
-        let marker = atrace.marker();
+        let marker = doctor::marker(atrace);
         let _ =
             writeln!(text, "   libcutils found ({}), tags forced on, {marker}", atrace.found_by);
     }
@@ -197,7 +199,12 @@ impl SampleApp {
 
     /// Runs the app with the agent installed in it, and tells what the configuration makes it do.
     /// Gives what the agent says of its captures.
-    fn run_installed(&self, library: &Path, url: &str, seconds: &str) -> Result<Vec<Capture>> {
+    fn run_installed(
+        &self,
+        library: &Path,
+        url: &str,
+        seconds: &str,
+    ) -> Result<Vec<CaptureReport>> {
         let install = serde_json::json!({
             "directory": self.directory.path().join("files"),
             "app": "com.example.app",
@@ -215,7 +222,7 @@ impl SampleApp {
         let mut seen = Seen::default();
         loop {
             let ended = app.try_wait()?;
-            if let Some(stats) = crate::commands::doctor::health(app.id()) {
+            if let Some(stats) = doctor::health(app.id()) {
                 seen.tell(&stats, started.elapsed());
             }
             match ended {
@@ -283,12 +290,12 @@ struct Seen {
     has_recorded: bool,
     config: Option<u64>,
     delivered: u64,
-    captures: Vec<Capture>,
+    captures: Vec<CaptureReport>,
 }
 
 impl Seen {
     /// Says what is new.
-    fn tell(&mut self, stats: &Stats, after: Duration) {
+    fn tell(&mut self, stats: &HealthReport, after: Duration) {
         let Some(control) = &stats.control else { return };
         let at = format!("{:>4.1} s", after.as_secs_f64());
         let config = control.config.as_ref().map(|config| config.seq);
@@ -299,7 +306,7 @@ impl Seen {
         if let Some(capture) = &control.last_capture
             && self.captures.last().is_none_or(|last| last.path != capture.path)
         {
-            let Capture { window, why, .. } = capture;
+            let CaptureReport { window, why, .. } = capture;
             print(&format!("   {at}  window {window} is kept: {why}\n"));
             if window == "start-up" {
                 print(&what_it_saw(&capture.summary));

@@ -10,8 +10,8 @@ use crate::agent_library::{Agent, TextOptions};
 use crate::args::{DoctorArgs, PassOn, Precision};
 use crate::commands::hooks;
 use crate::commands::run::{self, Session, Setup};
-use crate::recovered::{Control, Health, Stats, Summary, bytes, grouped};
 use crate::terminal::print;
+use crate::units::{bytes, grouped};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -19,7 +19,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use tracetee_uploader::Status;
+use tracetee_protocol::control_socket;
+use tracetee_protocol::health::TagReport;
+use tracetee_protocol::{ControlReport, Health, HealthReport, Summary, UploadStatus};
 
 /// Looks, and says what it has found.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode> {
@@ -35,16 +37,15 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode> {
 fn of_process(pid: u32, json: bool) -> Result<()> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))
         .with_context(|| format!("cannot look at process {pid}"))?;
-    match ask(pid, "health") {
+    match ask(pid) {
         Ok(answer) => {
+            let report = control_socket::read_health(answer.as_bytes())
+                .with_context(|| format!("process {pid}"))?;
             if json {
                 print(&format!("{answer}\n"));
-                return Ok(());
+            } else {
+                print(&describe(&report));
             }
-            let stats: Option<Stats> = serde_json::from_str(&answer)
-                .context("the agent of that process is of another version")?;
-            let stats = stats.context("the agent has nothing to tell yet")?;
-            print(&describe(&stats));
             Ok(())
         }
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
@@ -61,16 +62,16 @@ fn of_process(pid: u32, json: bool) -> Result<()> {
 }
 
 /// The health report of a process in which the agent is installed.
-pub(crate) fn health(pid: u32) -> Option<Stats> {
-    serde_json::from_str(&ask(pid, "health").ok()?).ok()?
+pub(crate) fn health(pid: u32) -> Option<HealthReport> {
+    control_socket::read_health(ask(pid).ok()?.as_bytes()).ok()
 }
 
-/// Asks the agent of a process.
-fn ask(pid: u32, request: &str) -> std::io::Result<String> {
+/// Asks the agent of a process for its health report.
+fn ask(pid: u32) -> std::io::Result<String> {
     let mut stream = crate::peer::connect(pid)?;
     // A dump that is being written keeps it busy.
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
-    stream.write_all(format!("{request}\n").as_bytes())?;
+    stream.write_all(format!("{}\n", control_socket::HEALTH).as_bytes())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     if answer.is_empty() {
@@ -94,7 +95,7 @@ fn without_socket(pid: u32, json: bool) -> Result<()> {
         ),
     };
     if json {
-        print(&format!("{}\n", serde_json::to_string(&stats)?));
+        print(&format!("{}\n", stats.to_json()));
     } else {
         print(&describe(&stats));
     }
@@ -111,7 +112,7 @@ fn recorder_directory(pid: u32) -> Option<PathBuf> {
     Some(PathBuf::from(config["recorder"]["directory"].as_str()?))
 }
 
-fn from_recorder(pid: u32, directory: &Path) -> Result<Stats> {
+fn from_recorder(pid: u32, directory: &Path) -> Result<HealthReport> {
     // Only that process's file; what comes of it is thrown away.
     let copies = tempfile::tempdir()?;
     let prefix = format!("{pid}-");
@@ -130,7 +131,7 @@ fn from_recorder(pid: u32, directory: &Path) -> Result<Stats> {
     let health = recovered.processes.into_iter().next();
     let health = health.with_context(|| format!("process {pid} has left no recorder file"))?;
     let summary = recovered.summary;
-    Ok(Stats { headline: None, recording: true, health, summary, control: None })
+    Ok(HealthReport { recording: true, health, summary, ..HealthReport::default() })
 }
 
 // ---- a program ----
@@ -152,7 +153,7 @@ fn of_program(command: &[OsString], json: bool) -> Result<ExitCode> {
     let options = TextOptions { catapult_only: false, precision: Precision::Us };
     let recovered = session.agent().recover(session.directory(), options, &output)?;
     if json {
-        print(&format!("{}\n", serde_json::to_string(&recovered)?));
+        print(&format!("{}\n", recovered.to_json()));
         return Ok(ended.exit_code());
     }
     let mut text = if recovered.summary.recorded() == 0 {
@@ -174,7 +175,7 @@ fn of_program(command: &[OsString], json: bool) -> Result<ExitCode> {
 
 // ---- for people ----
 
-fn describe(stats: &Stats) -> String {
+fn describe(stats: &HealthReport) -> String {
     let mut text = format!("{}\n\n", cause(stats));
     let _ = writeln!(text, "{} (pid {})", stats.health.program, stats.health.pid);
     push_health(&mut text, &stats.health, stats.recording);
@@ -186,7 +187,7 @@ fn describe(stats: &Stats) -> String {
 }
 
 /// What is most probably wrong: what the agent itself says first, then what can be concluded.
-fn cause(stats: &Stats) -> String {
+fn cause(stats: &HealthReport) -> String {
     let mut text = stats.headline.clone().unwrap_or_default();
     if stats.recording {
         if !text.is_empty() {
@@ -200,7 +201,7 @@ fn cause(stats: &Stats) -> String {
 }
 
 /// What is recorded, or why nothing is, while a capture runs.
-fn recorded(stats: &Stats) -> String {
+fn recorded(stats: &HealthReport) -> String {
     if stats.summary.recorded() > 0 {
         return well(&stats.summary, stats.headline.is_none());
     }
@@ -239,7 +240,7 @@ fn push_health(text: &mut String, health: &Health, recording: bool) {
             atrace.tags_before,
             if recording { &atrace.tags_forced } else { "not" },
             atrace.tags_now,
-            atrace.marker(),
+            marker(atrace),
         );
     }
     if health.tag_resets > 0 {
@@ -288,6 +289,14 @@ fn push_health(text: &mut String, health: &Health, recording: bool) {
     }
 }
 
+/// Describes the marker that a libcutils writes to.
+pub(crate) fn marker(atrace: &TagReport) -> String {
+    match atrace.marker_fd {
+        -1 => "no trace_marker here: its writes to -1 are taken".to_owned(),
+        fd => format!("its trace_marker is descriptor {fd}"),
+    }
+}
+
 fn push_summary(text: &mut String, summary: &Summary) {
     let kinds: Vec<_> =
         summary.records.iter().map(|(kind, count)| format!("{kind} {}", grouped(*count))).collect();
@@ -313,7 +322,7 @@ fn push_summary(text: &mut String, summary: &Summary) {
     }
 }
 
-fn push_upload(text: &mut String, upload: &Status) {
+fn push_upload(text: &mut String, upload: &UploadStatus) {
     let size = bytes(upload.waiting_bytes);
     let to = match &*upload.url {
         "" => "stay on the device: no \"upload\" was given to tracetee_install".to_owned(),
@@ -341,7 +350,7 @@ fn push_upload(text: &mut String, upload: &Status) {
     }
 }
 
-fn push_control(text: &mut String, control: &Control) {
+fn push_control(text: &mut String, control: &ControlReport) {
     match &control.config {
         Some(config) => {
             let until = config.not_after.map(|s| format!(", until Unix time {s}"));

@@ -7,6 +7,7 @@ use std::fmt;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
+use tracetee_protocol::control_socket::{self, AtraceRequest, CaptureOptions, Reply};
 
 /// How long an answer may take: a dump is written first.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -63,38 +64,41 @@ impl Target {
         })
     }
 
-    /// Asks; gives the text behind the answer.
-    pub(super) fn ask(&self, request: &str) -> Result<Vec<u8>> {
+    /// Asks the agent; gives the text that follows its reply. An agent of another version is not asked:
+    /// its captures may mean something else.
+    pub(super) fn ask(&self, request: &AtraceRequest) -> Result<Vec<u8>> {
+        let health = self.send(control_socket::HEALTH)?;
+        control_socket::read_health(&health).with_context(|| self.to_string())?;
+        let mut answer = self.send(&format!("{}{}", control_socket::ATRACE, request.to_json()))?;
+        let end = answer.iter().position(|&byte| byte == b'\n').unwrap_or(answer.len());
+        Reply::check(answer.get(..end).unwrap_or_default()).with_context(|| self.to_string())?;
+        answer.drain(..(end + 1).min(answer.len()));
+        Ok(answer)
+    }
+
+    /// Sends one line, and reads all that comes back.
+    fn send(&self, request: &str) -> Result<Vec<u8>> {
         let mut stream = self.connect().with_context(|| format!("{self}: no agent answers"))?;
-        stream.write_all(format!("atrace {request}\n").as_bytes())?;
+        stream.write_all(format!("{request}\n").as_bytes())?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).with_context(|| format!("{self} does not answer"))?;
         if answer.is_empty() {
             bail!("{self}: it answers only its own user, root and the shell");
         }
-        let end = answer.iter().position(|&byte| byte == b'\n').unwrap_or(answer.len());
-        let head: serde_json::Value = serde_json::from_slice(answer.get(..end).unwrap_or_default())
-            .with_context(|| format!("{self}: its agent is of another version"))?;
-        if let Some(error) = head.get("error").and_then(serde_json::Value::as_str) {
-            bail!("{self}: {error}");
-        }
-        answer.drain(..(end + 1).min(answer.len()));
         Ok(answer)
     }
 }
 
 /// The request that begins a capture.
-pub(super) fn start(args: &AtraceArgs, tags: &[String]) -> String {
+pub(super) fn start(args: &AtraceArgs, tags: Vec<String>) -> AtraceRequest {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a day at most")]
     let time_ms = (args.time * 1000.0) as u64;
-    let duration_ms = (!args.async_start).then_some(time_ms + GRACE_MS);
-    serde_json::json!({"start": {
-        "tags": tags,
-        "buffer_kb": args.buffer,
-        "circular": args.circular || args.async_start,
-        "duration_ms": duration_ms,
-    }})
-    .to_string()
+    AtraceRequest::Start(CaptureOptions {
+        tags,
+        buffer_kb: args.buffer,
+        circular: args.circular || args.async_start,
+        duration_ms: (!args.async_start).then_some(time_ms + GRACE_MS),
+    })
 }
 
 /// Whom the command line means.
@@ -138,8 +142,9 @@ pub(super) fn find(args: &AtraceArgs) -> Result<Vec<Target>> {
 /// Processes of this machine whose agents listen, with their names.
 fn carriers() -> Result<Vec<(u32, String)>> {
     let sockets = std::fs::read_to_string("/proc/net/unix").context("cannot list the sockets")?;
+    let mark = format!("@{}", control_socket::NAME_PREFIX);
     let mut pids: Vec<u32> =
-        sockets.lines().filter_map(|line| line.rsplit_once("@tracetee-")?.1.parse().ok()).collect();
+        sockets.lines().filter_map(|line| line.rsplit_once(&mark)?.1.parse().ok()).collect();
     pids.sort_unstable();
     pids.dedup();
     Ok(pids.into_iter().map(|pid| (pid, name_of(pid))).collect())

@@ -1,9 +1,11 @@
 //! What is said after a run: what the trace holds, or the probable cause of its absence.
 
 use super::program::Program;
-use crate::recovered::{Recovered, Summary, bytes, grouped};
+use crate::units::{bytes, grouped};
 use std::fmt::Write;
 use std::path::Path;
+use tracetee_protocol::Summary;
+use tracetee_protocol::health::Recovered;
 
 /// The text, several lines.
 pub(crate) fn report(recovered: &Recovered, output: &Path, program: &Program) -> String {

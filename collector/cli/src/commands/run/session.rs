@@ -5,7 +5,7 @@
 
 use crate::agent_library::Agent;
 use crate::args::PassOn;
-use crate::recovered;
+use crate::units;
 use anyhow::{Context, Result};
 use serde_json::json;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -233,7 +233,7 @@ fn show_progress(elapsed: Duration, recorded_bytes: u64, last: bool) {
     let line = if last {
         "\r\x1b[K".to_owned()
     } else {
-        let size = recovered::bytes(recorded_bytes);
+        let size = units::bytes(recorded_bytes);
         format!("\r\x1b[Ktracetee: {} s, recorders hold {size}", elapsed.as_secs())
     };
     let mut stderr = std::io::stderr();

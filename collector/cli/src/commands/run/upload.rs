@@ -4,7 +4,7 @@
 //! there whatever becomes of this process.
 
 use crate::args::RunArgs;
-use crate::recovered::bytes;
+use crate::units::bytes;
 use anyhow::{Context, Result};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -12,6 +12,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
+use tracetee_protocol::{CaptureMeta, record};
 use tracetee_uploader::http::Http;
 use tracetee_uploader::policy::Rules;
 use tracetee_uploader::{Conditions, Endpoint, NetState, Now, Quota, Spool, Uploader};
@@ -65,12 +66,13 @@ impl Upload {
         if let Some(recovery) = self.spool.lock_recovery() {
             self.spool.recover(&recovery, &QUOTA, now());
         }
-        let device = serde_json::json!({
-            "program": program,
-            "os": std::env::consts::OS,
-            "arch": std::env::consts::ARCH,
-            "agent": env!("CARGO_PKG_VERSION"),
-        });
+        let device = CaptureMeta {
+            os: Some(std::env::consts::OS.to_owned()),
+            arch: Some(std::env::consts::ARCH.to_owned()),
+            agent: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            other: [("program".to_owned(), record::to_json(&program.to_owned()))].into(),
+            ..CaptureMeta::default()
+        };
         let conditions = Conditions {
             net: NetState::MAINS,
             rules: Rules { bytes_per_day: u64::MAX, ..Rules::default() },
