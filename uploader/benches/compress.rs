@@ -2,8 +2,8 @@
 //! 9, beside the programs `zstd` and `gzip` on the same text, all in one run.
 //!
 //! `cargo bench -p tracetee-uploader --bench compress [-- FILE…]`: ftrace text, plain or `.gz`. Without
-//! files: the traces from real phones in ../shared/traces, of them the lines that an app writes itself
-//! (`tracing_mark_write`), which is what a capture holds.
+//! files: the traces of real phones (`tests/traces/README.md`), of them the lines that an app writes itself
+//! (`tracing_mark_write`), which are what a capture contains.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,16 +25,16 @@ fn main() {
     let mut files: Vec<PathBuf> =
         arguments.iter().filter(|one| !one.starts_with("--")).map(PathBuf::from).collect();
     if files.is_empty() {
-        let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces");
-        files = ["list-jank.ftrace.txt.gz", "flutter-app.ftrace.txt.gz"]
-            .map(|name| traces.join(name))
-            .into_iter()
-            .filter(|path| path.exists())
-            .collect();
-    }
-    if files.is_empty() {
-        println!("skipped: no traces in ../shared/traces, and no FILE was given");
-        return;
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        files = [
+            "tests/traces/atrace-small.txt",
+            "../shared/traces/list-jank.ftrace.txt.gz",
+            "../shared/traces/flutter-app.ftrace.txt.gz",
+        ]
+        .map(|path| root.join(path))
+        .into_iter()
+        .filter(|path| path.exists())
+        .collect();
     }
     let runs = if is_test { 1 } else { 15 };
     for file in files {

@@ -101,22 +101,3 @@ fn an_analysis_ends_when_it_is_asked_to_and_when_its_time_is_over() {
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     assert_eq!(with(60, || Duration::ZERO), Err(Error::Stopped(Stopped::Asked)));
 }
-
-/// Not a test: how long traces of growing depth take.
-#[test]
-#[ignore = "measures"]
-fn measure() {
-    let depths = std::env::var("DEPTHS").unwrap_or_else(|_| "5000 10000 20000 100000".to_owned());
-    for depth in depths.split_whitespace().map(|depth| depth.parse().unwrap()) {
-        let trace = nested(depth, |number| format!("f{number}"));
-        let began = std::time::Instant::now();
-        let analysis = analyze(&trace, &Options::default()).unwrap();
-        let bytes: usize = analysis.stacks.iter().map(|stack| stack.stack.len()).sum();
-        println!(
-            "{depth} sections: {:?}, {} parts, {} stacks of {bytes} bytes",
-            began.elapsed(),
-            analysis.parts.len(),
-            analysis.stacks.len()
-        );
-    }
-}

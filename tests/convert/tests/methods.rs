@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use tracetee_tests::tools::{on_path, tool, traces};
+use tracetee_tests::tools::{on_path, phone_trace, tool};
 use tracetee_tests::tracetee;
 use tracetee_tests_convert::{Random, frames, told};
 use tracetee_trace::method::{Action, Method, MethodTrace, Record, write};
@@ -153,13 +153,8 @@ fn captures_are_told_as_the_original_tells_them() {
     let path = directory.path();
     std::fs::write(path.join("frames.ftrace"), frames(50)).unwrap();
     let mut inputs = vec![path.join("frames.ftrace")];
-    if let Some(traces) = traces() {
-        let of = |name| traces.join(name);
-        inputs.extend(
-            ["art-streaming.trace.gz", "flutter-app.ftrace.txt.gz", "list-jank.ftrace.txt.gz"]
-                .map(of),
-        );
-    }
+    let phones = ["art-streaming.trace.gz", "flutter-app.ftrace.txt.gz", "list-jank.ftrace.txt.gz"];
+    inputs.extend(phones.into_iter().filter_map(phone_trace));
     for input in inputs {
         for kind in ["traceview", "traceview-v2"] {
             let _ =

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use tracetee_tests::root;
-use tracetee_tests::tools::{chromium, rendered, traces};
+use tracetee_tests::tools::{chromium, phone_trace, rendered};
 use tracetee_tests_convert::{frames, python, speedscope, told};
 use tracetee_trace::{Trace, UNFINISHED, read_file};
 
@@ -70,10 +70,9 @@ fn perfetto_s_protos_read_every_slice_thread_and_counter() {
     let path = directory.path();
     std::fs::write(path.join("frames.ftrace"), frames(40)).unwrap();
     let mut inputs = vec![path.join("frames.ftrace")];
-    if let Some(traces) = traces() {
-        inputs
-            .extend(["flutter-app.ftrace.txt.gz", "atrace-small.z"].map(|name| traces.join(name)));
-    }
+    inputs.extend(
+        ["flutter-app.ftrace.txt.gz", "atrace-small.z"].into_iter().filter_map(phone_trace),
+    );
     for input in inputs {
         let _ = told(path, &["convert", input.to_str().unwrap(), "-o", "x.perfetto-trace"]);
         let decoded = decoded(&python, &path.join("x.perfetto-trace"));

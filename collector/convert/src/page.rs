@@ -1,0 +1,231 @@
+//! One page with a trace and what shows it: opens offline in any browser, and in Perfetto and catapult, which
+//! read the text in it.
+
+use crate::profile::escaped;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use tracetee_trace::Trace;
+
+const PAGE: &str = include_str!("../web/timeline.html");
+const CSS: &str = include_str!("../web/timeline.css");
+const JS: &str = include_str!("../web/timeline.js");
+
+/// What the page is told besides the text.
+#[derive(Debug, Default, Clone)]
+pub struct About<'a> {
+    /// The page's title.
+    pub title: &'a str,
+    /// The app's process: it is shown first.
+    pub pid: Option<u32>,
+    /// Its frames.
+    pub frames: Vec<Frame>,
+}
+
+/// A frame, as the page shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// When it began, ns of the trace's clock.
+    pub start_ns: u64,
+    /// How long it took.
+    pub dur_ns: u64,
+    /// How bad it is, from 0.
+    pub level: usize,
+    /// Whether it is jank.
+    pub is_janky: bool,
+    /// Whether it is longer than a period.
+    pub is_slow: bool,
+    /// Vsyncs that were missed.
+    pub dropped: u64,
+}
+
+/// Writes the page; `text` writes the ftrace text into it.
+///
+/// # Errors
+/// What `out`, or `text`, says.
+pub fn html<E: From<io::Error>>(
+    trace: &Trace,
+    about: &About<'_>,
+    out: &mut impl Write,
+    text: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(), E> {
+    let title = escaped(about.title);
+    let page = PAGE.replace("{{TITLE}}", &title).replace("{{CSS}}", CSS);
+    let (head, tail) = page.split_once("{{DATA}}").unwrap_or((&page, ""));
+    out.write_all(head.as_bytes())?;
+    writeln!(
+        out,
+        "<script id=\"tracetee-data\" type=\"application/json\">{}</script>",
+        data(about)
+    )?;
+    section::<io::Error>(out, |out| process_dump(trace, out))?;
+    section(out, text)?;
+    out.write_all(tail.replace("{{JS}}", JS).as_bytes())?;
+    Ok(())
+}
+
+fn data(about: &About<'_>) -> String {
+    let frames: Vec<Value> = about
+        .frames
+        .iter()
+        .map(|frame| {
+            // Seconds apart: ns since boot have more digits than JavaScript's numbers.
+            serde_json::json!({
+                "start_s": frame.start_ns / 1_000_000_000,
+                "start_ns": frame.start_ns % 1_000_000_000,
+                "dur_ns": frame.dur_ns,
+                "level": frame.level,
+                "janky": frame.is_janky,
+                "slow": frame.is_slow,
+                "dropped": frame.dropped,
+            })
+        })
+        .collect();
+    let data = serde_json::json!({"pid": about.pid, "frames": frames}).to_string();
+    data.replace('<', "\\u003c")
+}
+
+/// A section of data as systrace writes it: the tag on a line of its own, two spaces before it.
+fn section<E: From<io::Error>>(
+    out: &mut impl Write,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(), E> {
+    out.write_all(b"  <script class=\"trace-data\" type=\"application/text\">\n")?;
+    let mut inner = InScript { out, held: Vec::new() };
+    write(&mut inner)?;
+    inner.finish()?;
+    out.write_all(b"  </script>\n")?;
+    Ok(())
+}
+
+/// The tables of processes and threads, as `ps` prints them for systrace.
+fn process_dump(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
+    let one_line = |text: &str| text.replace(['\n', '\r'], " ");
+    writeln!(out, "PROCESS DUMP")?;
+    writeln!(
+        out,
+        "USER           PID  PPID     VSZ    RSS WCHAN  PC S NAME                        COMM"
+    )?;
+    let mut pids: Vec<u32> = trace.processes.keys().copied().collect();
+    pids.extend(trace.threads.values().filter_map(|thread| thread.pid));
+    pids.sort_unstable();
+    pids.dedup();
+    for pid in pids {
+        let told = trace.processes.get(&pid).map(|process| trace.names.text(process.name));
+        let main = trace.threads.get(&pid).map(|main| main.name(&trace.names));
+        let Some(name) = told.or(main).filter(|name| !name.is_empty()) else { continue };
+        // A column: no spaces.
+        let name = one_line(name).replace(' ', "_");
+        writeln!(out, "app      {pid:9}     0       0      0 0      0 S {name:<27} {name}")?;
+    }
+    writeln!(out, "USER           PID   TID CMD")?;
+    let mut named: BTreeMap<u32, (u32, &str)> = BTreeMap::new();
+    for (&tid, &(pid, name)) in &trace.dumped {
+        named.insert(tid, (pid, trace.names.text(name)));
+    }
+    for (key, thread) in &trace.threads {
+        let name = thread.name(&trace.names);
+        if let (Some(pid), true, false) = (thread.pid, *key == thread.tid, name.is_empty()) {
+            named.insert(thread.tid, (pid, name));
+        }
+    }
+    for (tid, (pid, name)) in named {
+        writeln!(out, "app      {pid:9} {tid:5} {}", one_line(name))?;
+    }
+    Ok(())
+}
+
+/// Text in a script element: what would end it, or begin a comment in it, is broken up by a space.
+struct InScript<'a, W> {
+    out: &'a mut W,
+    /// The beginning of such a thing at the end of what was written.
+    held: Vec<u8>,
+}
+
+const ENDS: [&[u8]; 3] = [b"</script", b"<script", b"<!--"];
+
+impl<W: Write> InScript<'_, W> {
+    fn finish(self) -> io::Result<()> {
+        self.out.write_all(&self.held)
+    }
+}
+
+impl<W: Write> Write for InScript<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut rest = bytes;
+        while let Some((&byte, more)) = rest.split_first() {
+            if self.held.is_empty() {
+                // All up to the next `<` stands for itself.
+                let plain = memchr::memchr(b'<', rest).unwrap_or(rest.len());
+                let (plain, after) = rest.split_at_checked(plain).unwrap_or((rest, &[]));
+                self.out.write_all(plain)?;
+                rest = after;
+                if let Some((&first, more)) = rest.split_first() {
+                    self.held.push(first);
+                    rest = more;
+                }
+                continue;
+            }
+            self.held.push(byte);
+            rest = more;
+            let held = self.held.to_ascii_lowercase();
+            if ENDS.iter().any(|end| *end == held) {
+                let (first, tail) = self.held.split_at_checked(1).unwrap_or_default();
+                self.out.write_all(first)?;
+                self.out.write_all(b" ")?;
+                self.out.write_all(tail)?;
+                self.held.clear();
+            } else if !ENDS.iter().any(|end| end.starts_with(&held)) {
+                // It is none; the last byte may begin one.
+                let last = self.held.pop();
+                self.out.write_all(&self.held)?;
+                self.held.clear();
+                match last {
+                    Some(b'<') => self.held.push(b'<'),
+                    Some(other) => self.out.write_all(&[other])?,
+                    None => {}
+                }
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_ends_the_script_or_hides_its_end() {
+        for text in [
+            "plain",
+            "a </script> b",
+            "</SCRIPT",
+            "<<script><!--<!-",
+            "<",
+            "</scrip </script",
+            "a<b<!--",
+        ] {
+            // However it comes.
+            for size in 1..=text.len() {
+                let mut out = Vec::new();
+                let mut inner = InScript { out: &mut out, held: Vec::new() };
+                for part in text.as_bytes().chunks(size) {
+                    inner.write_all(part).unwrap();
+                }
+                inner.finish().unwrap();
+                let written = String::from_utf8(out).unwrap();
+                let lower = written.to_lowercase();
+                for end in ["</script", "<script", "<!--"] {
+                    assert!(!lower.contains(end), "{text} {size}: {written}");
+                }
+                let bare = |text: &str| text.replace(' ', "");
+                assert_eq!(bare(&written), bare(text), "{text} {size}");
+            }
+        }
+    }
+}
