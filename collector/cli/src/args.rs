@@ -2,7 +2,7 @@
 
 mod traces;
 
-pub(crate) use traces::{AtraceArgs, ConvertArgs, ConvertKind, DmtracedumpArgs};
+pub(crate) use traces::{AtraceArgs, ConvertArgs, DmtracedumpArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;

@@ -1,13 +1,12 @@
 //! The trace event format, as Chrome's tools and as Dart's take it.
 
 use crate::lossiness::Dropped;
-use crate::{cpu_times, states};
 use std::io::{self, Write};
 use tracetee_trace::{Async, Event, FlowKind, NameId, Timeline, Trace};
 
-/// Whose JSON.
+/// The dialect of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
+pub(crate) enum Dialect {
     /// `chrome://tracing`, speedscope, Perfetto.
     Chrome,
     /// The Dart VM's timeline: streams as categories, ids in hex without 0x, threads named `NAME (TID)`.
@@ -36,11 +35,8 @@ pub(crate) fn write(
         writer.event(at_ns, event)?;
     }
     writer.out.write_all(b"\n]}\n")?;
-    dropped.add("threads' states", states(trace));
-    let renamed = trace.threads.values().map(|thread| thread.names.len().saturating_sub(1) as u64);
-    dropped.add("earlier names of threads", renamed.sum());
     let pidless = trace.threads.values().filter(|thread| thread.pid.is_none()).count();
-    dropped.add("threads without a process, put into 0", pidless as u64);
+    dropped.add("threads without a process, put into process 0", pidless as u64);
     let other = |key: u32, pid: u32| {
         let own = trace.threads.get(&key).and_then(|thread| thread.pid);
         u64::from(own.is_some_and(|own| own != pid))
@@ -49,11 +45,7 @@ pub(crate) fn write(
     let of_instants = trace.instants.iter().map(|one| other(one.thread, one.pid));
     let of_counters = trace.counters.iter().map(|one| other(one.thread, one.pid));
     let others = of_asyncs.chain(of_instants).chain(of_counters).sum();
-    dropped.add("records for another process than their thread's, put to that", others);
-    if dialect == Dialect::Dart {
-        dropped.add("processor times", cpu_times(trace));
-        dropped.add("what is known of the capture", u64::from(!trace.about.is_empty()));
-    }
+    dropped.add("records of other processes, put into that of their thread", others);
     Ok(())
 }
 

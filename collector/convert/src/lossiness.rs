@@ -1,9 +1,115 @@
-//! What of a trace a format cannot hold, counted by what it is.
+//! What a trace contains that a format cannot represent, and how much of it was dropped.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use tracetee_trace::{NameId, Trace};
 
-/// What was left out, or changed.
+/// A kind of content of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Slices of threads. Every format represents them.
+    Slices,
+    /// Async slices.
+    AsyncSlices,
+    /// Instants.
+    Instants,
+    /// Values of counters.
+    Counters,
+    /// Points of flows.
+    Flows,
+    /// Events that are no markers, mostly the kernel's.
+    KernelEvents,
+    /// Categories of slices.
+    Categories,
+    /// Arguments of slices.
+    Arguments,
+    /// Categories and arguments of async slices and instants.
+    OtherArguments,
+    /// States of threads: running, runnable, sleeping.
+    ThreadStates,
+    /// CPU times of slices.
+    CpuTimes,
+    /// Names that threads had earlier.
+    EarlierNames,
+    /// Names of processes, unless the capture's header has them.
+    ProcessNames,
+    /// The capture's header.
+    Header,
+}
+
+impl Content {
+    /// The kinds of content that are events.
+    pub const EVENTS: [Self; 6] = [
+        Self::Slices,
+        Self::AsyncSlices,
+        Self::Instants,
+        Self::Counters,
+        Self::Flows,
+        Self::KernelEvents,
+    ];
+
+    /// The plural noun that messages use.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Slices => "slices",
+            Self::AsyncSlices => "async slices",
+            Self::Instants => "instants",
+            Self::Counters => "counter values",
+            Self::Flows => "flow points",
+            Self::KernelEvents => "kernel events",
+            Self::Categories => "slice categories",
+            Self::Arguments => "slice arguments",
+            Self::OtherArguments => "categories and arguments of async slices and instants",
+            Self::ThreadStates => "thread states",
+            Self::CpuTimes => "CPU times",
+            Self::EarlierNames => "earlier thread names",
+            Self::ProcessNames => "process names",
+            Self::Header => "capture headers",
+        }
+    }
+
+    /// Counts how much of it a trace has.
+    #[must_use]
+    pub fn count(self, trace: &Trace) -> u64 {
+        let threads = || trace.threads.values();
+        let none = NameId::NONE;
+        match self {
+            Self::Slices => trace.slice_count(),
+            Self::AsyncSlices => trace.asyncs.len() as u64,
+            Self::Instants => trace.instants.len() as u64,
+            Self::Counters => trace.counters.len() as u64,
+            Self::Flows => trace.flows.len() as u64,
+            Self::KernelEvents => trace.kernel_events.values().sum(),
+            Self::Categories => {
+                let slices = threads().flat_map(|thread| &thread.slices);
+                slices.filter(|slice| slice.category != none).count() as u64
+            }
+            Self::Arguments => threads().map(|thread| thread.args.len() as u64).sum(),
+            Self::OtherArguments => {
+                let of_asyncs = trace.asyncs.iter().map(|one| (one.category, one.args));
+                let of_instants = trace.instants.iter().map(|one| (one.category, one.args));
+                let has_any =
+                    |&(category, args): &(NameId, NameId)| category != none || args != none;
+                of_asyncs.chain(of_instants).filter(has_any).count() as u64
+            }
+            Self::ThreadStates => threads().map(|thread| thread.states.len() as u64).sum(),
+            Self::CpuTimes => threads().map(|thread| thread.cpu_ns.len() as u64).sum(),
+            Self::EarlierNames => {
+                threads().map(|thread| thread.names.len().saturating_sub(1) as u64).sum()
+            }
+            Self::ProcessNames => {
+                let header = trace.process_of_header();
+                let named = trace.processes.iter();
+                let named = named.map(|(&pid, one)| (pid, trace.names.text(one.name)));
+                named.filter(|&process| header != Some(process)).count() as u64
+            }
+            Self::Header => u64::from(!trace.about.is_empty()),
+        }
+    }
+}
+
+/// Counts of dropped or changed content, by kind.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Dropped {
     counts: BTreeMap<&'static str, u64>,
@@ -16,18 +122,18 @@ impl Dropped {
         }
     }
 
-    /// How many of a kind, as it is said.
+    /// The count of a kind, by the noun that messages use.
     #[must_use]
     pub fn count(&self, what: &str) -> u64 {
         self.counts.get(what).copied().unwrap_or(0)
     }
 
-    /// Each kind with how many.
+    /// The kinds with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.counts.iter().map(|(&what, &count)| (what, count))
     }
 
-    /// Whether everything is there as it was.
+    /// True if nothing was dropped or changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()

@@ -1,6 +1,5 @@
 //! Stacks with the time spent in their innermost slice: folded text and flame graphs.
 
-use crate::cpu_times;
 use crate::lossiness::Dropped;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -67,8 +66,6 @@ fn lines(trace: &Trace, dropped: &mut Dropped) -> Vec<String> {
         .collect();
     lines.sort_unstable();
     dropped.add("stacks of less than a microsecond", short);
-    dropped.add("async slices", trace.asyncs.len() as u64);
-    dropped.add("processor times", cpu_times(trace));
     lines
 }
 

@@ -2,7 +2,6 @@
 
 use crate::kernel::Kernel;
 use crate::lossiness::Dropped;
-use crate::{arguments, categories, cpu_times, states};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use tracetee_trace::text::{Line, NO_NAME, is_task};
@@ -25,7 +24,6 @@ pub(crate) fn write(
     }
     let mut lines = Lines::for_trace(trace, dropped);
     let mut realtime = trace.realtime;
-    let of_threads = !kernel.is_empty();
     for (at_ns, event) in Timeline::new(trace) {
         while kernel.next(at_ns, |at_ns, line| kernel_line(trace, out, at_ns, line))? {}
         if let Some((_, ms)) = realtime.take_if(|(from_ns, _)| *from_ns <= at_ns) {
@@ -35,24 +33,6 @@ pub(crate) fn write(
         lines.event(out, at_ns, event)?;
     }
     while kernel.next(u64::MAX, |at_ns, line| kernel_line(trace, out, at_ns, line))? {}
-    dropped.add("slices' categories", categories(trace));
-    dropped.add("slices' arguments", arguments(trace));
-    dropped.add("processor times", cpu_times(trace));
-    if !of_threads {
-        dropped.add("threads' states", states(trace));
-    }
-    dropped.add("flows' points", trace.flows.len() as u64);
-    let none = NameId::NONE;
-    let of_asyncs = trace.asyncs.iter().map(|one| (one.category, one.args));
-    let of_others = of_asyncs.chain(trace.instants.iter().map(|one| (one.category, one.args)));
-    let is_lost = |&(category, args): &(NameId, NameId)| category != none || args != none;
-    dropped.add("others' categories and arguments", of_others.filter(is_lost).count() as u64);
-    // The header is in the text too.
-    let header = trace.process_of_header();
-    let is_in_header = |pid, name| header.is_some_and(|header| header == (pid, name));
-    let processes = trace.processes.iter();
-    let named = processes.filter(|(pid, one)| !is_in_header(**pid, trace.names.text(one.name)));
-    dropped.add("processes' names", named.count() as u64);
     let is_nameless = |id: NameId| trace.names.text(id).trim_ascii().is_empty();
     let of_asyncs = trace.asyncs.iter().map(|one| (one.track, one.name));
     let of_instants = trace.instants.iter().map(|one| (one.track, one.name));

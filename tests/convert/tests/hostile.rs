@@ -6,7 +6,7 @@ use std::io::{Cursor, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use tracetee_convert::{Dialect, Format};
+use tracetee_convert::Format;
 use tracetee_tests::tracetee;
 use tracetee_tests_convert::{frames, refused};
 use tracetee_trace::{Trace, read, read_any};
@@ -36,9 +36,9 @@ fn small() -> Vec<(&'static str, Vec<u8>)> {
     page.extend(&text);
     page.extend(b"  </script>\n</html>\n");
     vec![
-        ("json", written(Format::Json(Dialect::Chrome))),
-        ("dart", written(Format::Json(Dialect::Dart))),
-        ("method trace", written(Format::Traceview { wants_cpu: true })),
+        ("json", written(Format::Chrome)),
+        ("dart", written(Format::Dart)),
+        ("method trace", written(Format::Traceview)),
         ("perfetto", written(Format::Perfetto)),
         ("gzip", gzip(&text)),
         ("zstd", zstd::bulk::compress(&text, 3).unwrap()),

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 use tracetee_convert::profile::{self, Profile};
-use tracetee_convert::{Dialect, Format, write};
+use tracetee_convert::{Format, write};
 use tracetee_trace::method::{self, MethodTrace};
 use tracetee_trace::{merge, read_any};
 
@@ -27,15 +27,15 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(Profile::from_trace(&made).stray_ends, 0);
     for format in [
         Format::Ftrace,
-        Format::Json(Dialect::Chrome),
-        Format::Json(Dialect::Dart),
+        Format::Chrome,
+        Format::Dart,
         Format::Perfetto,
-        Format::Traceview { wants_cpu: true },
+        Format::Traceview,
         Format::Folded,
     ] {
         let mut out = Vec::new();
         write(&trace, format, &mut out).unwrap();
-        let holds_all = matches!(format, Format::Ftrace | Format::Json(_));
+        let holds_all = matches!(format, Format::Ftrace | Format::Chrome | Format::Dart);
         if holds_all && trace.slice_count() > 0 {
             let again = read_any(Cursor::new(out)).unwrap();
             assert_eq!(again.slice_count(), trace.slice_count(), "{format:?}");

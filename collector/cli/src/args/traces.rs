@@ -1,9 +1,11 @@
 //! Options of the commands that take and make single traces: `atrace`, `convert`, `dmtracedump`.
 
 use super::seconds;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use tracetee_convert::Format;
 
 /// Options of `atrace`: atrace's and systrace.py's.
 #[derive(Debug, Args)]
@@ -65,8 +67,8 @@ pub(crate) struct ConvertArgs {
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: PathBuf,
     /// Which format [default: what the output's name says].
-    #[arg(long, value_enum, value_name = "KIND")]
-    pub(crate) to: Option<ConvertKind>,
+    #[arg(long, value_name = "FORMAT", value_parser = format())]
+    pub(crate) to: Option<Format>,
     /// With --to atrace: packed as atrace -z does.
     #[arg(short = 'z')]
     pub(crate) zlib: bool,
@@ -78,29 +80,11 @@ pub(crate) struct ConvertArgs {
     pub(crate) quiet: bool,
 }
 
-/// A format that traces are written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ConvertKind {
-    /// Ftrace text, as Perfetto, catapult and systrace take it.
-    Ftrace,
-    /// What atrace prints.
-    Atrace,
-    /// One page that shows the trace in any browser, as systrace made them.
-    Html,
-    /// Perfetto's protobuf.
-    Perfetto,
-    /// Chrome's JSON, for speedscope too.
-    Chrome,
-    /// The Dart VM's timeline.
-    Dart,
-    /// A method trace, version 3 where there are processor times, else 2.
-    Traceview,
-    /// A method trace of version 2.
-    TraceviewV2,
-    /// Stacks for flame graphs: `a;b;c MICROSECONDS`.
-    Folded,
-    /// A flame graph.
-    Svg,
+/// Takes the names of the table of formats.
+fn format() -> impl TypedValueParser<Value = Format> {
+    let value = |format: &Format| PossibleValue::new(format.name()).help(format.about());
+    PossibleValuesParser::new(Format::ALL.iter().map(value))
+        .try_map(|name| Format::named(&name).ok_or("no such format"))
 }
 
 /// Options of `dmtracedump`: the original's.

@@ -4,7 +4,7 @@
 mod agents;
 mod categories;
 
-use crate::args::{AtraceArgs, ConvertArgs, ConvertKind, PassOn, Precision, RunArgs};
+use crate::args::{AtraceArgs, ConvertArgs, PassOn, Precision, RunArgs};
 use crate::commands::{convert, run};
 use crate::terminal::{print, say};
 use agents::Target;
@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use tracetee_convert::Format;
 use tracetee_protocol::control_socket::AtraceRequest;
 
 /// Captures, or lists, or converts.
@@ -130,7 +131,7 @@ fn write(args: &AtraceArgs, inputs: Vec<PathBuf>, output: &Path) -> Result<()> {
     if is_page && args.zlib {
         bail!("-z is for what atrace prints, not for a page");
     }
-    let to = if is_page { ConvertKind::Html } else { ConvertKind::Atrace };
+    let to = if is_page { Format::Html } else { Format::Atrace };
     convert::convert(&ConvertArgs {
         inputs,
         output: output.to_owned(),

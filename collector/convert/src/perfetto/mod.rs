@@ -7,8 +7,6 @@ mod messages;
 pub use clock::clocks;
 
 use crate::kernel::Kernel;
-use crate::lossiness::Dropped;
-use crate::{cpu_times, states};
 use messages::{
     Clock, ClockSnapshot, CounterDescriptor, DebugAnnotation, InternedData, InternedName,
     ProcessDescriptor, ThreadDescriptor, TracePacket, TracePacketDefaults, TrackDescriptor,
@@ -30,27 +28,16 @@ const BOOTTIME: u32 = 6;
 /// A trace that ours is joined with has sequences of its own, from 1 on.
 const SEQUENCE: u32 = 0x7472_6365;
 
-pub(crate) fn write(
-    trace: &Trace,
-    kernel: &mut Kernel,
-    out: &mut impl Write,
-    dropped: &mut Dropped,
-) -> io::Result<()> {
+pub(crate) fn write(trace: &Trace, kernel: &mut Kernel, out: &mut impl Write) -> io::Result<()> {
     let mut writer = Writer::for_trace(trace, out);
     writer.head()?;
     writer.tracks()?;
     for (at_ns, event) in Timeline::new(trace) {
         writer.event(at_ns, event)?;
     }
-    dropped.add("processor times", cpu_times(trace));
-    if kernel.is_empty() {
-        dropped.add("threads' states", states(trace));
-    } else {
+    if !kernel.is_empty() {
         ftrace::write(kernel, writer.out)?;
     }
-    dropped.add("what is known of the capture", u64::from(!trace.about.is_empty()));
-    let renamed = trace.threads.values().map(|thread| thread.names.len().saturating_sub(1) as u64);
-    dropped.add("earlier names of threads", renamed.sum());
     Ok(())
 }
 

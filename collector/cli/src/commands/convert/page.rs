@@ -1,6 +1,6 @@
 //! A trace as one page: its text, and the frames of its app.
 
-use super::passage::Passthrough;
+use super::passthrough::Passthrough;
 use crate::output::Output;
 use anyhow::Result;
 use std::path::PathBuf;

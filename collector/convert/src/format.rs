@@ -1,0 +1,342 @@
+//! The table of formats: name, file endings, reader, writer, and what the format cannot represent. The library writes
+//! by it, the program takes `--to` and its inference from it, and CONVERT.md is compared with it.
+
+use crate::kernel::Kernel;
+use crate::lossiness::{Content, Dropped};
+use crate::{json, method_trace, page, perfetto, stacks, text};
+use std::io::{self, Write};
+use tracetee_trace::{Kind, Trace};
+
+use Content::{
+    Arguments, AsyncSlices, Categories, Counters, CpuTimes, EarlierNames, Flows, Header, Instants,
+    KernelEvents, OtherArguments, ProcessNames, ThreadStates,
+};
+
+/// A row of the table.
+pub(crate) struct Row {
+    name: &'static str,
+    about: &'static str,
+    endings: &'static [&'static str],
+    reader: Option<Kind>,
+    lacks: &'static [Content],
+    writer: fn(&Trace, &mut Kernel, &mut dyn Write, &mut Dropped) -> io::Result<()>,
+}
+
+macro_rules! formats {
+    ($(#[doc = $about:literal] $format:ident {
+        name: $name:literal,
+        endings: $endings:expr,
+        reader: $reader:expr,
+        lacks: $lacks:expr,
+        writer: $writer:expr,
+    })+) => {
+        /// A format that traces are written in.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Format {
+            $(#[doc = $about] $format,)+
+        }
+
+        impl Format {
+            /// All formats.
+            pub const ALL: &[Self] = &[$(Self::$format),+];
+
+            const fn row(self) -> &'static Row {
+                match self {
+                    $(Self::$format => &Row {
+                        name: $name,
+                        about: $about,
+                        endings: &$endings,
+                        reader: $reader,
+                        lacks: &$lacks,
+                        writer: $writer,
+                    },)+
+                }
+            }
+        }
+    };
+}
+
+/// What ftrace text has no syntax for. Thread states are in the kernel's events.
+const NOT_IN_TEXT: [Content; 6] =
+    [Categories, Arguments, OtherArguments, Flows, CpuTimes, ProcessNames];
+
+/// Everything but slices.
+const ALL_BUT_SLICES: [Content; 12] = [
+    AsyncSlices,
+    Instants,
+    Counters,
+    Flows,
+    Categories,
+    Arguments,
+    OtherArguments,
+    ThreadStates,
+    EarlierNames,
+    ProcessNames,
+    Header,
+    KernelEvents,
+];
+
+/// Everything but wall time of slices.
+const ALL_BUT_WALL_TIME: [Content; 13] = [
+    AsyncSlices,
+    Instants,
+    Counters,
+    Flows,
+    Categories,
+    Arguments,
+    OtherArguments,
+    ThreadStates,
+    CpuTimes,
+    EarlierNames,
+    ProcessNames,
+    Header,
+    KernelEvents,
+];
+
+formats! {
+    /// Ftrace text, for Perfetto, catapult and systrace.
+    Ftrace {
+        name: "ftrace",
+        endings: [".ftrace", ".systrace", ".txt"],
+        reader: Some(Kind::Text),
+        lacks: NOT_IN_TEXT,
+        writer: |trace, kernel, mut out, dropped| text::write(trace, kernel, &mut out, dropped),
+    }
+    /// Ftrace text as atrace prints it.
+    Atrace {
+        name: "atrace",
+        endings: [".atrace"],
+        reader: Some(Kind::Text),
+        lacks: NOT_IN_TEXT,
+        writer: |trace, kernel, mut out, dropped| {
+            out.write_all(b"TRACE:\n")?;
+            text::write(trace, kernel, &mut out, dropped)
+        },
+    }
+    /// One page that shows the trace in any browser.
+    Html {
+        name: "html",
+        endings: [".html"],
+        reader: Some(Kind::Text),
+        lacks: NOT_IN_TEXT,
+        writer: |trace, kernel, mut out, dropped| {
+            page::html(trace, &page::About::default(), &mut out, |mut out| {
+                text::write(trace, kernel, &mut out, dropped)
+            })
+        },
+    }
+    /// Perfetto's protobuf.
+    Perfetto {
+        name: "perfetto",
+        endings: [".perfetto-trace", ".pftrace", ".perfetto"],
+        reader: None,
+        lacks: [CpuTimes, EarlierNames, Header],
+        writer: |trace, kernel, mut out, _| perfetto::write(trace, kernel, &mut out),
+    }
+    /// Chrome's JSON, for speedscope too.
+    Chrome {
+        name: "chrome",
+        endings: [".json"],
+        reader: Some(Kind::Json),
+        lacks: [ThreadStates, EarlierNames, KernelEvents],
+        writer: |trace, _, mut out, dropped| {
+            json::write(trace, json::Dialect::Chrome, &mut out, dropped)
+        },
+    }
+    /// JSON of the Dart VM's timeline.
+    Dart {
+        name: "dart",
+        endings: [".dart.json"],
+        reader: Some(Kind::Json),
+        lacks: [ThreadStates, EarlierNames, CpuTimes, Header, KernelEvents],
+        writer: |trace, _, mut out, dropped| {
+            json::write(trace, json::Dialect::Dart, &mut out, dropped)
+        },
+    }
+    /// Method trace, version 3 if there are CPU times, else 2.
+    Traceview {
+        name: "traceview",
+        endings: [".trace"],
+        reader: Some(Kind::Method),
+        lacks: ALL_BUT_SLICES,
+        writer: |trace, _, mut out, dropped| method_trace::write(trace, true, &mut out, dropped),
+    }
+    /// Method trace, version 2.
+    TraceviewV2 {
+        name: "traceview-v2",
+        endings: [],
+        reader: Some(Kind::Method),
+        lacks: ALL_BUT_WALL_TIME,
+        writer: |trace, _, mut out, dropped| method_trace::write(trace, false, &mut out, dropped),
+    }
+    /// Stacks for flame graphs: `a;b;c MICROSECONDS`.
+    Folded {
+        name: "folded",
+        endings: [".folded"],
+        reader: None,
+        lacks: ALL_BUT_WALL_TIME,
+        writer: |trace, _, mut out, dropped| stacks::folded(trace, &mut out, dropped),
+    }
+    /// Flame graph.
+    Svg {
+        name: "svg",
+        endings: [".svg"],
+        reader: None,
+        lacks: ALL_BUT_WALL_TIME,
+        writer: |trace, _, mut out, dropped| stacks::svg(trace, &mut out, dropped),
+    }
+}
+
+impl Format {
+    /// The name, as `--to` takes it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// One line about the format, for help texts.
+    #[must_use]
+    pub fn about(self) -> &'static str {
+        self.row().about.trim().trim_end_matches('.')
+    }
+
+    /// The endings of file names from which the format is inferred.
+    #[must_use]
+    pub const fn endings(self) -> &'static [&'static str] {
+        self.row().endings
+    }
+
+    /// The kind that files of this format are read as; `None` if they are not read.
+    #[must_use]
+    pub const fn reader(self) -> Option<Kind> {
+        self.row().reader
+    }
+
+    /// The content that the format cannot represent.
+    #[must_use]
+    pub const fn lacks(self) -> &'static [Content] {
+        self.row().lacks
+    }
+
+    /// Returns the format with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|format| format.name() == name)
+    }
+
+    /// Infers the format from a file's name; the longest ending that fits counts. `.gz` and `.zst` are ignored.
+    #[must_use]
+    pub fn infer(name: &str) -> Option<Self> {
+        let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
+        let fit = |format: &Self| {
+            let fitting = format.endings().iter().filter(|&&ending| name.ends_with(ending));
+            fitting.map(|ending| ending.len()).max()
+        };
+        Self::ALL.iter().copied().filter(|format| fit(format).is_some()).max_by_key(fit)
+    }
+
+    /// True if the format is ftrace text, alone or in a page.
+    #[must_use]
+    pub const fn is_text(self) -> bool {
+        matches!(self, Self::Ftrace | Self::Atrace | Self::Html)
+    }
+
+    /// The kinds of events that the format can represent.
+    pub fn events(self) -> impl Iterator<Item = Content> {
+        Content::EVENTS.iter().copied().filter(move |content| !self.lacks().contains(content))
+    }
+
+    /// True if the trace has something that the format can represent. A header is enough for text.
+    #[must_use]
+    pub fn can_represent_any_of(self, trace: &Trace) -> bool {
+        self.events().any(|content| content.count(trace) > 0)
+            || self.is_text() && Header.count(trace) > 0
+    }
+
+    /// Writes a trace, and counts what the format cannot represent.
+    pub(crate) fn write(
+        self,
+        trace: &Trace,
+        kernel: &mut Kernel,
+        out: &mut dyn Write,
+    ) -> io::Result<Dropped> {
+        let mut dropped = Dropped::default();
+        let has_kernel_events = !kernel.is_empty();
+        let row = self.row();
+        (row.writer)(trace, kernel, out, &mut dropped)?;
+        for &content in row.lacks.iter().filter(|&&content| content != KernelEvents) {
+            dropped.add(content.label(), content.count(trace));
+        }
+        // Thread states are made of the kernel's events, and come back with those.
+        if !row.lacks.contains(&ThreadStates) && !has_kernel_events {
+            dropped.add(ThreadStates.label(), ThreadStates.count(trace));
+        }
+        let kernel_events = KernelEvents.count(trace).saturating_sub(kernel.given());
+        dropped.add(KernelEvents.label(), kernel_events);
+        Ok(dropped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    #[test]
+    fn formats_are_inferred_from_the_longest_ending() {
+        for (name, expected) in [
+            ("a.json", Some(Format::Chrome)),
+            ("a.dart.json", Some(Format::Dart)),
+            ("a.dart.json.gz", Some(Format::Dart)),
+            ("a.perfetto-trace.zst", Some(Format::Perfetto)),
+            ("a.trace", Some(Format::Traceview)),
+            ("a.xyz", None),
+            ("json", None),
+        ] {
+            assert_eq!(Format::infer(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_and_endings_are_unique() {
+        let mut names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+        names.extend(Format::ALL.iter().flat_map(|format| format.endings()));
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        for &format in Format::ALL {
+            assert_eq!(Format::named(format.name()), Some(format));
+        }
+    }
+
+    #[test]
+    fn a_file_of_each_format_is_recognized_by_its_reader() {
+        let text = "# tracer: nop\n\
+            app-5 (5) [000] ...1 1.000001: tracing_mark_write: B|5|x\n\
+            app-5 (5) [000] ...1 1.000009: tracing_mark_write: E|5\n";
+        let trace = tracetee_trace::read(text.as_bytes()).unwrap();
+        for &format in Format::ALL {
+            let mut out = Vec::new();
+            format.write(&trace, &mut Kernel::default(), &mut out).unwrap();
+            let Some(kind) = format.reader() else { continue };
+            let mut unpacked = tracetee_trace::open(Cursor::new(out.clone())).unwrap();
+            assert_eq!(Kind::sniff(&mut *unpacked).unwrap(), kind, "{format:?}");
+            let again = tracetee_trace::read_any(Cursor::new(out)).unwrap();
+            assert_eq!(again.slice_count(), 1, "{format:?}");
+        }
+    }
+
+    #[test]
+    fn the_page_about_conversion_has_the_table() {
+        let page = include_str!("../../CONVERT.md");
+        for &format in Format::ALL {
+            let endings: Vec<_> =
+                format.endings().iter().map(|ending| format!("`{ending}`")).collect();
+            let lacks: Vec<_> = format.lacks().iter().map(|content| content.label()).collect();
+            let row =
+                format!("| `{}` | {} | {} |", format.name(), endings.join(" "), lacks.join(", "));
+            assert!(page.contains(&row), "CONVERT.md lacks this row:\n{row}");
+        }
+    }
+}
