@@ -4,11 +4,11 @@
 //! is set to work.
 
 use crate::capture::{self, Owner};
-use crate::config::Config;
 use crate::controller::{self, Install};
 use crate::error::Error;
 use crate::fork;
 use std::path::Path;
+use tracetee_protocol::capture_config::Config;
 use tracetee_text::Summary;
 
 /// Starts a capture by hand.

@@ -1,160 +1,21 @@
-//! The configuration of one capture: one JSON document, with type, default, limits and description
-//! of each field.
-//!
-//! `tracetee_start` reads it and, under LD_PRELOAD, the agent reads it from the file that
-//! TRACETEE_CONFIG names. Missing fields have their defaults, unknown ones are ignored; a wrong one
-//! refuses the whole document.
+//! The configuration of a capture as this agent can use it: the protocol crate reads a document and
+//! checks its limits; whether the expressions of its redaction rules compile is checked here.
 
 use crate::error::Error;
-use crate::libcutils::tag_words::PassOn;
-use crate::libcutils::tags;
-use std::ops::RangeInclusive;
-use std::path::PathBuf;
-use tracetee_protocol::json::Limits;
-use tracetee_protocol::recording::{Mode, PassOnSetting};
-use tracetee_protocol::{record, words};
-use tracetee_text::TextOptions;
+use tracetee_protocol::capture_config::Config;
 
-record! {
-    /// The configuration of a capture.
-    #[derive(Eq)]
-    pub struct Config {
-        /// Tag categories by name (`view`, `gfx`, …), or `all`.
-        pub tags: Vec<String> = vec!["all".to_owned()],
-        /// Whether records go on to the kernel.
-        pub pass_on: PassOnSetting = PassOnSetting::Auto,
-        /// The recorder's memory.
-        pub recorder: RecorderConfig = RecorderConfig::default(),
-        /// Milliseconds after which the capture ends by itself.
-        pub duration_ms: Option<u64> = None; check(is_duration),
-        /// How the trace is written.
-        pub text: TextOptions = TextOptions::default(),
-        /// In recorder mode `endless`: the path of the trace that is streamed. In the other modes, under
-        /// LD_PRELOAD: the path of the trace that is written when the process exits. `%p` stands for
-        /// the process id.
-        pub output: Option<PathBuf> = None,
-        /// Takes records where they are made (`atrace_begin_body` …), before they are formatted, and
-        /// also where they are written.
-        pub fast_path: bool = false,
-    }
-
-    /// The recorder's memory.
-    #[derive(Eq)]
-    pub struct RecorderConfig {
-        /// What happens when all blocks are in use.
-        pub mode: Mode = Mode::Startup,
-        /// The size of all blocks together. Untouched pages cost nothing.
-        pub capacity_kb: u64 = 16 * 1024,
-        /// The size of one block; each recording thread holds one.
-        pub block_kb: u32 = 16; check(is_block_size),
-        /// The directory of the recorder's files, one for each process. Without it the memory is
-        /// anonymous, and lost with the process.
-        pub directory: Option<PathBuf> = None,
-        /// At the start, files that killed processes left in `directory` become traces in this
-        /// directory, on a thread of low priority.
-        pub recover_to: Option<PathBuf> = None,
-        /// The clock that stamps the records.
-        pub clock: ClockSetting = ClockSetting::Auto,
-        /// In mode `endless`: the largest share of one processor that the streaming thread takes.
-        pub drain_cpu_percent: u32 = 20; within(1..=100),
-    }
+/// Reads and checks a JSON document.
+pub(crate) fn read(text: &str) -> Result<Config, Error> {
+    let config = Config::from_json(text)?;
+    tracetee_text::rules(&config.text)?;
+    Ok(config)
 }
 
-words! {
-    /// The clock that stamps the records; their times are boot time either way.
-    pub enum ClockSetting {
-        /// The processor's counter where it is known to be right.
-        Auto = "auto",
-        /// Always the system call.
-        Boot = "boot",
-    }
-}
-
-impl From<PassOnSetting> for PassOn {
-    fn from(setting: PassOnSetting) -> Self {
-        match setting {
-            PassOnSetting::Auto => Self::Auto,
-            PassOnSetting::Always => Self::Always,
-            PassOnSetting::Never => Self::Never,
-        }
-    }
-}
-
-/// KiB of a block. A smaller one cannot hold a record of [`tracetee_recorder::record::MAX_RECORD_BYTES`]; beyond
-/// the largest, leasing costs nothing and an idle thread wastes much.
-const BLOCK_KB: RangeInclusive<u32> = 8..=1024;
-/// Largest capacity, 1 TiB: a file of that size is still sparse.
-const MAX_CAPACITY_KB: u64 = 1 << 30;
-/// Blocks that are reused: one being written, one being read, and some that are past.
-const MIN_REUSED_BLOCKS: u64 = 4;
-/// Longest capture, a day.
-const MAX_DURATION_MS: u64 = 24 * 3600 * 1000;
-
-fn is_block_size(block_kb: &u32) -> Result<(), String> {
-    if block_kb.is_power_of_two() && BLOCK_KB.contains(block_kb) {
-        return Ok(());
-    }
-    let (from, to) = (BLOCK_KB.start(), BLOCK_KB.end());
-    Err(format!("{block_kb} is no power of two from {from} to {to}"))
-}
-
-fn is_duration(duration_ms: &Option<u64>) -> Result<(), String> {
-    match duration_ms {
-        Some(0) => Err("0 records nothing; leave it out for no limit".into()),
-        Some(ms) if *ms > MAX_DURATION_MS => {
-            Err(format!("{ms} is more than a day ({MAX_DURATION_MS})"))
-        }
-        _ => Ok(()),
-    }
-}
-
-impl Config {
-    /// Reads and checks a JSON document.
-    ///
-    /// # Errors
-    /// [`Error::Json`] and [`Error::Config`] with the field and the limit.
-    pub fn from_json(text: &str) -> Result<Self, Error> {
-        let config: Self = record::parse(text.as_bytes(), Limits::DEFAULT)?;
-        config.validate()?;
-        Ok(config)
-    }
-
-    /// Checks every limit.
-    ///
-    /// # Errors
-    /// [`Error::Json`] and [`Error::Config`] with the field and the limit.
-    pub fn validate(&self) -> Result<(), Error> {
-        self.tag_word()?;
-        record::check(self)?;
-        let RecorderConfig { capacity_kb, block_kb, .. } = self.recorder;
-        let refuse = |field, reason: String| Err(Error::Config { field, reason });
-        if !(u64::from(block_kb)..=MAX_CAPACITY_KB).contains(&capacity_kb) {
-            let reason =
-                format!("{capacity_kb} is not from {block_kb} (one block) to {MAX_CAPACITY_KB}");
-            return refuse("recorder.capacity_kb", reason);
-        }
-        let blocks = capacity_kb / u64::from(block_kb);
-        if matches!(self.recorder.mode, Mode::Ring | Mode::Endless) && blocks < MIN_REUSED_BLOCKS {
-            let reason = format!(
-                "{capacity_kb} is {blocks} blocks; modes ring and endless need {MIN_REUSED_BLOCKS}"
-            );
-            return refuse("recorder.capacity_kb", reason);
-        }
-        if self.recorder.mode == Mode::Endless && self.output.is_none() {
-            return refuse("output", "is missing; mode endless streams to it".into());
-        }
-        if self.recorder.recover_to.is_some() && self.recorder.directory.is_none() {
-            let reason = "needs recorder.directory, the directory to look in";
-            return refuse("recorder.recover_to", reason.into());
-        }
-        self.text.rules()?;
-        Ok(())
-    }
-
-    /// The tag word that the categories stand for.
-    pub(crate) fn tag_word(&self) -> Result<u64, Error> {
-        tags::from_names(self.tags.iter().map(String::as_str))
-    }
+/// Checks a configuration that was made in Rust.
+pub(crate) fn check(config: &Config) -> Result<(), Error> {
+    config.validate()?;
+    tracetee_text::rules(&config.text)?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -162,38 +23,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_document_is_the_default() {
-        assert_eq!(Config::from_json("{}").unwrap(), Config::default());
-    }
-
-    #[test]
-    fn every_wrong_field_is_refused_by_name() {
-        for (json, named) in [
-            (r#"{"tags":["view","veiw"]}"#, "veiw"),
-            (r#"{"pass_on":"maybe"}"#, "maybe"),
-            (r#"{"recorder":{"block_kb":12}}"#, "recorder.block_kb"),
-            (r#"{"recorder":{"block_kb":4}}"#, "recorder.block_kb"),
-            (r#"{"recorder":{"capacity_kb":8}}"#, "recorder.capacity_kb"),
-            (r#"{"recorder":{"capacity_kb":-8}}"#, "-8"),
-            (r#"{"duration_ms":0}"#, "duration_ms"),
-            (r#"{"recorder":{"mode":"rign"}}"#, "rign"),
-            (r#"{"recorder":{"mode":"ring","capacity_kb":32}}"#, "recorder.capacity_kb"),
-            (r#"{"recorder":{"mode":"endless"}}"#, "output"),
-            (r#"{"recorder":{"drain_cpu_percent":0}}"#, "recorder.drain_cpu_percent"),
-            (r#"{"recorder":{"recover_to":"/tmp"}}"#, "recorder.recover_to"),
-            (r#"{"text":{"min_slice_us":{"main":10000001}}}"#, "text.min_slice_us"),
-            (r#"{"duration_ms":86400001}"#, "duration_ms"),
-            (r#"{"#, "line 1"),
-        ] {
-            let message = Config::from_json(json).unwrap_err().to_string();
-            assert!(message.contains(named), "{json}: {message}");
-        }
-    }
-
-    #[test]
-    fn categories_become_bits() {
-        let config = Config::from_json(r#"{"tags":["view","app"]}"#).unwrap();
-        assert_eq!(config.tag_word().unwrap(), 1 | 1 << 3 | 1 << 12);
-        assert_eq!(Config::default().tag_word().unwrap(), (1 << 28) - 1);
+    fn a_rule_that_does_not_compile_is_refused_by_number() {
+        let text = r#"{"text":{"redaction":[{"pattern":"a"},{"pattern":"("}]}}"#;
+        let message = read(text).unwrap_err().to_string();
+        assert!(message.contains("text.redaction: rule 1: pattern \"(\""), "{message}");
+        let mut config = Config::from_json(text).unwrap();
+        assert!(check(&config).is_err());
+        config.text.redaction.pop();
+        assert!(check(&config).is_ok());
     }
 }

@@ -40,7 +40,6 @@ mod streaming;
 mod task;
 
 pub use api::{dump, install, start, stop};
-pub use config::{ClockSetting, Config, RecorderConfig};
 pub use controller::stats;
 pub use controller::{Install, TransportChoice, UploadTo};
 pub use error::Error;
@@ -50,5 +49,6 @@ pub use section::{
 };
 pub use self_test::self_test;
 pub use task::{TaskSection, TraceFuture, Traced, misuses, set_strict};
+pub use tracetee_protocol::capture_config::{ClockSetting, Config, RecorderConfig};
 pub use tracetee_protocol::health::{Health, HealthReport, Library, PerfettoReport, TagReport};
 pub use tracetee_protocol::recording::{Mode, PassOnSetting};

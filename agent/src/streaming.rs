@@ -8,7 +8,6 @@
 //! priority and keeps to its share of the processor; when it cannot follow, records are dropped
 //! and counted.
 
-use crate::config::Config;
 use crate::error::Error;
 use crate::own_threads::{self, Own};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
@@ -18,6 +17,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tracetee_protocol::capture_config::Config;
 use tracetee_recorder::clock::{self, Anchor};
 use tracetee_recorder::pool::Pool;
 use tracetee_recorder::progress::Progress;

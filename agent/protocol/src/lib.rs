@@ -6,7 +6,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod capture_config;
 pub mod capture_meta;
+pub mod categories;
 mod control_report;
 pub mod control_socket;
 pub mod health;

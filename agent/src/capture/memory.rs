@@ -1,8 +1,8 @@
 //! The memory that a capture needs before it starts: the recorder's pool, and the threads' keys.
 
-use crate::config::{ClockSetting, Config};
 use crate::error::Error;
 use std::path::{Path, PathBuf};
+use tracetee_protocol::capture_config::{ClockSetting, Config};
 use tracetee_recorder::pool::{Pool, Shape};
 use tracetee_recorder::{clock, thread};
 

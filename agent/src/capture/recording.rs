@@ -5,7 +5,6 @@
 use super::Owner;
 use super::hooked::Hooks;
 use super::memory::{deadline_ns, expand, new_pool, prepare_threads};
-use crate::config::Config;
 use crate::error::Error;
 use crate::health;
 use crate::host::HOST;
@@ -17,7 +16,10 @@ use crate::streaming::Drain;
 use std::path::Path;
 use std::sync::Arc;
 use tracetee_hooks::Registry;
+use tracetee_protocol::capture_config::Config;
+use tracetee_protocol::categories::tag_word;
 use tracetee_protocol::health::Health;
+use tracetee_protocol::json;
 use tracetee_protocol::recording::PassOnSetting;
 use tracetee_recorder::layout::Mode;
 use tracetee_recorder::pool::Pool;
@@ -60,7 +62,7 @@ impl Capture {
         let records = config.recorder.mode != Mode::Systrace;
         let hooks = if records { Some(Hooks::install(kept, config.fast_path)?) } else { kept };
 
-        let wanted = config.tag_word()?;
+        let wanted = tag_word(&config.tags).map_err(|reason| json::Error::new("tags", reason))?;
         let pool = new_pool(&config, earlier)?;
         health.recorder_mode = config.recorder.mode;
         health.counter_clock = clock::uses_counter();

@@ -7,18 +7,18 @@ use super::hooked::Hooks;
 use super::memory::prepare_threads;
 use super::recording::Capture;
 use super::tag_watch::{self, TagWatch};
-use crate::config::Config;
 use crate::error::Error;
 use crate::health;
 use crate::hooks::thread_name;
 use crate::libcutils::tag_words;
 use crate::libcutils::tags::Tags;
 use crate::section::{self, set_ready};
-use crate::{cost, recover};
+use crate::{config, cost, recover};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use tracetee_hooks::Registry;
+use tracetee_protocol::capture_config::Config;
 use tracetee_protocol::health::Health;
 use tracetee_recorder::reader::PoolReader;
 use tracetee_recorder::{clock, session};
@@ -80,7 +80,7 @@ pub(crate) fn start(by: Owner, config: &Config) -> Result<(), Error> {
     if by != owner() {
         return Err(Error::State(CONTROLLED));
     }
-    config.validate()?;
+    config::check(config)?;
     let mut slot = lock();
     if slot.is_running() {
         return Err(Error::State("a capture is running; stop it first"));

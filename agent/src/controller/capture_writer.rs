@@ -8,9 +8,9 @@ use super::triggers::Triggers;
 use super::uploads;
 use super::worker::{Worker, now};
 use crate::capture::{self, Owner};
-use crate::config::{Config, RecorderConfig};
 use crate::error::Error;
 use std::sync::Arc;
+use tracetee_protocol::capture_config::{Config, RecorderConfig};
 use tracetee_protocol::notes;
 use tracetee_protocol::remote_config::Window;
 use tracetee_protocol::{CaptureMeta, CaptureReport};
@@ -37,7 +37,7 @@ impl Worker {
             self.overhead = Some(Overhead::new(capture::measure_cost()?));
         }
         let config = self.config(&all, flight)?;
-        let redactor = config.text.rules()?.map(Redactor::new);
+        let redactor = tracetee_text::rules(&config.text)?.map(Redactor::new);
         capture::start(Owner::Controller, &config)?;
         self.screen = process_signals::screen_at(u64::MAX);
         let now = now();
@@ -193,7 +193,8 @@ impl Worker {
         // As the text has it, where it is an instant.
         let text = self.text_options(&kept.policy, kept.window());
         let screen = screen.and_then(|screen| {
-            let written = text.redacted(&format!("screen:{screen}")).ok().flatten()?;
+            let written =
+                tracetee_text::redacted(&text, &format!("screen:{screen}")).ok().flatten()?;
             Some(written.strip_prefix("screen:").unwrap_or(&written).to_owned())
         });
         let mut about = CaptureMeta {

@@ -3,8 +3,7 @@
 //! The protocol crate reads a document and checks its limits; here are the checks that need the
 //! agent: the expressions of the redaction compile, and the names of tags are known.
 
-use crate::error::Error;
-use crate::libcutils::tags;
+use tracetee_protocol::categories::tag_word;
 use tracetee_protocol::json;
 use tracetee_protocol::remote_config::{self, Document, Parsed};
 use tracetee_text::redact::RuleSet;
@@ -21,11 +20,7 @@ fn check(document: &Document) -> Result<(), json::Error> {
         return Err(json::Error::new(format!("redaction.rules[{index}]"), reason));
     }
     for (index, window) in document.windows.iter().enumerate() {
-        if let Err(error) = tags::from_names(window.tags.iter().map(String::as_str)) {
-            let reason = match error {
-                Error::Config { reason, .. } => reason,
-                other => other.to_string(),
-            };
+        if let Err(reason) = tag_word(&window.tags) {
             return Err(json::Error::new(format!("windows[{index}].tags"), reason));
         }
     }

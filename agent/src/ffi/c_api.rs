@@ -3,14 +3,14 @@
 //! Each function converts its arguments, calls one function of the crate and converts the error to a
 //! number. It decides nothing, and catches panics.
 
-use crate::config::Config;
 use crate::controller::{self, Install, process_signals};
 use crate::error::Error;
-use crate::{api, capture, section, self_test};
+use crate::{api, capture, config, section, self_test};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use tracetee_protocol::capture_config::Config;
 use tracetee_protocol::json::Limits;
 use tracetee_protocol::record;
 use tracetee_recorder::record::Kind;
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn tracetee_start(config_json: *const c_char) -> c_int {
     let config = unsafe { text(config_json) };
     guarded(|| {
         let config = match config {
-            Some(json) => Config::from_json(json)?,
+            Some(json) => config::read(json)?,
             None if config_json.is_null() => Config::default(),
             None => return Ok(fail(ERROR_ARGUMENT, "config_json is not UTF-8")),
         };
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn tracetee_check_config(config_json: *const c_char) -> c_
     // SAFETY: as the caller promises.
     let config = unsafe { text(config_json) };
     guarded(|| match config {
-        Some(json) => Config::from_json(json).map(|_| 0),
+        Some(json) => config::read(json).map(|_| 0),
         None => Ok(fail(ERROR_ARGUMENT, "config_json is null or not UTF-8")),
     })
 }

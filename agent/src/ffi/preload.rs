@@ -8,7 +8,7 @@
 
 use crate::api;
 use crate::capture;
-use crate::config::Config;
+use crate::config;
 use crate::controller::{self, Install};
 use crate::error::Error;
 use std::ffi::OsStr;
@@ -45,7 +45,7 @@ extern "C" fn library_loaded() {
 }
 
 fn start(value: &OsStr, directory: &mut Option<PathBuf>) -> Result<(), Error> {
-    let config = Config::from_json(&text_of(value)?)?;
+    let config = config::read(&text_of(value)?)?;
     directory.clone_from(&config.recorder.directory);
     // `tracetee run` has ended and taken its directory with it; this process outlived it.
     if directory.as_ref().is_some_and(|directory| !directory.exists()) {

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use tracetee_hooks::atrace::Atrace;
+use tracetee_protocol::recording::PassOnSetting;
 
 /// How many copies of libcutils are looked at (the system's, a vendor's, and room).
 const MAX_COPIES: usize = 4;
@@ -135,6 +136,16 @@ pub(crate) fn give_words_back() {
             // SAFETY: a variable of a libcutils that is never unloaded.
             let tags = unsafe { &*copy.tags.load(Ordering::Relaxed) };
             let _ = tags.compare_exchange(forced, before, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+}
+
+impl From<PassOnSetting> for PassOn {
+    fn from(setting: PassOnSetting) -> Self {
+        match setting {
+            PassOnSetting::Auto => Self::Auto,
+            PassOnSetting::Always => Self::Always,
+            PassOnSetting::Never => Self::Never,
         }
     }
 }

@@ -11,7 +11,6 @@
 
 use crate::android::perfetto::{self, Perfetto};
 use crate::android::properties;
-use crate::error::Error;
 use crate::libcutils::tag_words::{self, IDLE_TAGS};
 use std::fmt;
 use std::sync::OnceLock;
@@ -20,61 +19,6 @@ use tracetee_hooks::atrace::{Atrace, FoundBy};
 use tracetee_protocol::health::{PerfettoReport, TagReport};
 use tracetee_protocol::notes;
 use tracetee_recorder::clock;
-
-/// Tag names and their bits (`atrace --list_categories`, and `app`, which atrace sets by `-a`).
-pub const CATEGORIES: [(&str, u32); 27] = [
-    ("gfx", 1),
-    ("input", 2),
-    ("view", 3),
-    ("webview", 4),
-    ("wm", 5),
-    ("am", 6),
-    ("sm", 7),
-    ("audio", 8),
-    ("video", 9),
-    ("camera", 10),
-    ("hal", 11),
-    ("app", 12),
-    ("res", 13),
-    ("dalvik", 14),
-    ("rs", 15),
-    ("bionic", 16),
-    ("power", 17),
-    ("pm", 18),
-    ("ss", 19),
-    ("database", 20),
-    ("network", 21),
-    ("adb", 22),
-    ("vibrator", 23),
-    ("aidl", 24),
-    ("nnapi", 25),
-    ("rro", 26),
-    ("thermal", 27),
-];
-
-/// The ALWAYS bit, and every category.
-pub const ALL_TAGS: u64 = (1 << 28) - 1;
-
-/// The tag word for category names; `all` stands for all of them.
-///
-/// # Errors
-/// [`Error::Config`] that names the unknown category.
-pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<u64, Error> {
-    let mut tags = 1;
-    for name in names {
-        tags |= match CATEGORIES.iter().find(|(known, _)| *known == name) {
-            Some((_, bit)) => 1 << bit,
-            None if name == "all" => ALL_TAGS,
-            None => {
-                let known: Vec<_> = CATEGORIES.iter().map(|(name, _)| *name).collect();
-                let reason =
-                    format!("unknown category {name:?}; known are all, {}", known.join(", "));
-                return Err(Error::Config { field: "tags", reason });
-            }
-        };
-    }
-    Ok(tags)
-}
 
 /// Keeps a copy of the word (Java's); called when the word was changed here.
 static ON_CHANGE: OnceLock<fn(u64)> = OnceLock::new();

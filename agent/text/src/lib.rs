@@ -29,66 +29,42 @@ pub mod trace;
 mod writer;
 
 pub use error::Error;
-pub use line::Precision;
 pub use tracetee_protocol::{Summary, ThreadSummary};
 
 use merge::Source;
 use std::path::Path;
 use trace::Trace;
-use tracetee_protocol::record;
+pub use tracetee_protocol::capture_config::{Precision, TextOptions};
 pub use tracetee_protocol::recording::MinSlice;
 use tracetee_recorder::reader::PoolReader;
 
-record! {
-    /// How the text is written, and what is left out of it.
-    #[derive(Eq)]
-    pub struct TextOptions {
-        /// Leaves out the kinds of records that catapult does not know: I, N, G and H.
-        pub catapult_only: bool = false,
-        /// Decimals of the timestamps.
-        pub precision: Precision = Precision::Us,
-        /// Leaves out sections shorter than this. 0 keeps all.
-        pub min_slice_us: MinSlice = MinSlice::default(),
-        /// Leaves out all threads but the first one of each process.
-        pub main_thread_only: bool = false,
-        /// Rules that keep private data out of names, applied one after the other.
-        pub redaction: Vec<redact::Rule> = Vec::new(),
-        /// The key of the hashes in the rules; 0: a number of this process's own.
-        pub redaction_key: u64 = 0,
+/// The rules of `options`, ready for use; `None` where there are none.
+///
+/// # Errors
+/// [`Error::Rule`] for a rule that is wrong.
+pub fn rules(options: &TextOptions) -> Result<Option<redact::RuleSet>, Error> {
+    if options.redaction.is_empty() {
+        return Ok(None);
     }
+    let key = match options.redaction_key {
+        0 => process_key(),
+        key => key,
+    };
+    redact::RuleSet::new(&options.redaction, key)
+        .map(Some)
+        .map_err(|(index, reason)| Error::Rule { index, reason })
 }
 
-impl TextOptions {
-    /// The rules, ready for use; `None` where there are none.
-    ///
-    /// # Errors
-    /// [`Error::Rule`] for a rule that is wrong.
-    pub fn rules(&self) -> Result<Option<redact::RuleSet>, Error> {
-        if self.redaction.is_empty() {
-            return Ok(None);
-        }
-        let key = match self.redaction_key {
-            0 => process_key(),
-            key => key,
-        };
-        redact::RuleSet::new(&self.redaction, key)
-            .map(Some)
-            .map_err(|(index, reason)| Error::Rule { index, reason })
-    }
-}
-
-impl TextOptions {
-    /// A section's name as it would be written; `None` when its record would be left out.
-    ///
-    /// # Errors
-    /// [`Error::Rule`] for a rule that is wrong.
-    pub fn redacted(&self, name: &str) -> Result<Option<String>, Error> {
-        let Some(rules) = self.rules()? else { return Ok(Some(name.to_owned())) };
-        let record = tracetee_recorder::record::Record::Begin { pid: 0, name: name.as_bytes() };
-        Ok(redact::Redactor::new(rules).apply(0, &record).map(|[_, changed]| {
-            changed.map_or_else(|| name.to_owned(), |changed| changed.to_string())
-        }))
-    }
+/// A section's name as it would be written; `None` when its record would be left out.
+///
+/// # Errors
+/// [`Error::Rule`] for a rule that is wrong.
+pub fn redacted(options: &TextOptions, name: &str) -> Result<Option<String>, Error> {
+    let Some(rules) = rules(options)? else { return Ok(Some(name.to_owned())) };
+    let record = tracetee_recorder::record::Record::Begin { pid: 0, name: name.as_bytes() };
+    Ok(redact::Redactor::new(rules)
+        .apply(0, &record)
+        .map(|[_, changed]| changed.map_or_else(|| name.to_owned(), |changed| changed.to_string())))
 }
 
 /// A number that is another one in each process.

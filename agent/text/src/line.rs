@@ -2,21 +2,11 @@
 //! `%16s-%-7d(%5d) [%03d] ...1 %d.%06d: tracing_mark_write: <payload>\n`.
 
 use crate::sanitize::push_name;
-use tracetee_protocol::words;
+use tracetee_protocol::capture_config::Precision;
 use tracetee_recorder::record::Record;
 
 /// What stands for an empty name.
 const NO_NAME: &[u8] = b"(no name)";
-
-words! {
-    /// Decimals of a second in a line.
-    pub enum Precision {
-        /// Six, as the kernel writes.
-        Us = "us",
-        /// Nine.
-        Ns = "ns",
-    }
-}
 
 /// What every line of one thread begins with. The processor is always 000: an app cannot know it
 /// without paying for it, and no viewer needs it for these records.

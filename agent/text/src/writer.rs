@@ -3,11 +3,11 @@
 //! Used by [`crate::trace`], which decides what comes here and in which order.
 
 use crate::balance::{Balance, Fate};
-use crate::line::{self, Precision};
+use crate::line;
 use crate::redact::Redactor;
 use crate::sink::Sink;
 use crate::threads::Thread;
-use crate::{Error, TextOptions};
+use crate::{Error, Precision, TextOptions, rules};
 use tracetee_protocol::notes;
 use tracetee_recorder::record::Record;
 
@@ -31,7 +31,7 @@ impl Writer {
         Ok(Self {
             sink,
             balance: Balance::default(),
-            redactor: options.rules()?.map(Redactor::new),
+            redactor: rules(options)?.map(Redactor::new),
             lines: 0,
             left_out: 0,
             catapult_only: options.catapult_only,

@@ -8,6 +8,6 @@ fuzz_target!(|input: (&str, &str)| {
     let (pattern, name) = input;
     let rule = serde_json::json!({ "text": { "redaction": [{ "pattern": pattern }] } });
     if let Ok(config) = Config::from_json(&rule.to_string()) {
-        let _ = config.text.redacted(&name[..name.floor_char_boundary(1024)]);
+        let _ = tracetee_text::redacted(&config.text, &name[..name.floor_char_boundary(1024)]);
     }
 });

@@ -6,6 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
+use tracetee_protocol::CaptureMeta;
 use tracetee_uploader::{
     Conditions, Endpoint, NetState, Now, Quota, Request, Response, Spool, Uploader, handed, policy,
 };
@@ -42,7 +43,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let endpoint = Endpoint::new("https://c.example", None, content.len() % 2 == 1, false)
         .expect("an address");
-    let mut uploader = Uploader::new(spool, endpoint, serde_json::json!({}));
+    let mut uploader = Uploader::new(spool, endpoint, CaptureMeta::default());
     let conditions =
         Conditions { net: NetState::MAINS, quota, urgent: true, ..Conditions::default() };
     let headers = text.lines().filter_map(|line| line.split_once(':'));

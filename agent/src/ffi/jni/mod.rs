@@ -9,7 +9,7 @@ mod env;
 use crate::android::quirks::JAVA_CACHES_TAGS;
 use crate::controller::{self, Install, process_signals};
 use crate::libcutils::tags;
-use crate::{Config, Error, api, section};
+use crate::{Error, api, config, section};
 use env::{Env, Thrown};
 use jni_sys::{
     JNI_VERSION_1_6, JNINativeMethod, JavaVM, jboolean, jbyteArray, jclass, jdouble, jint, jlong,
@@ -112,7 +112,7 @@ extern "system" fn uninstall(env: Env, _: jclass) -> jstring {
 }
 
 extern "system" fn start(env: Env, _: jclass, json: jstring) -> jstring {
-    told(env, || Ok(api::start(&Config::from_json(&text(env, json)?)?)?))
+    told(env, || Ok(api::start(&config::read(&text(env, json)?)?)?))
 }
 
 extern "system" fn stop(env: Env, _: jclass) -> jstring {
