@@ -274,7 +274,7 @@ fn nonsense_is_answered_and_nothing_breaks() {
             "unknown category",
         ),
         ("atrace {\"start\": {\"tags\": [], \"buffer_kb\": 0, \"circular\": true}}", "error"),
-        ("atrace {\"start\": {}}", "missing field"),
+        ("atrace {\"start\": {}}", "start.tags: has 0 entries"),
         ("format c:", "unknown request"),
     ] {
         let told = app.ask(request).unwrap();

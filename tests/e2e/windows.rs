@@ -142,11 +142,11 @@ fn a_wrong_configuration_changes_nothing_and_is_named() {
     ])));
     device.run("section x 1");
     for (text, reason) in [
-        ("{", "document: EOF while parsing an object at line 1 column 1"),
+        ("{", "document: the text ends too early (line 1, column 2)"),
         (r#"{"schema": 1, "seq": 0}"#, "seq: 0 is older than 1, which is in force"),
         (
             r#"{"schema": 1, "seq": 2, "windows": [{"id": "w", "max_s": -1}]}"#,
-            "windows[0].max_s: -1 is not over 0 to 3600",
+            "windows[0].max_s: -1 is not from 0 to 3600",
         ),
     ] {
         device.configure_raw(text);

@@ -91,7 +91,7 @@ public final class OnBionic {
             check(emulator, agent, "{\"tags\": [\"view\", \"app\"], \"recorder\": {\"mode\": \"ring\", \"capacity_kb\": 4096}}", 0, "");
             check(emulator, agent, "{\"tags\": [\"nonsense\"]}", -1, "configuration: tags: unknown category \"nonsense\"");
             check(emulator, agent, "{\"recorder\": {\"capacity_kb\": 1}}", -1, "recorder.capacity_kb: 1 is not from 16");
-            check(emulator, agent, "no json", -1, "expected ident at line 1 column 2");
+            check(emulator, agent, "no json", -1, "configuration: expected a value (line 1, column 1)");
             int tested = agent.callFunction(emulator, "tracetee_self_test", APP).intValue();
             if (tested != 0) throw new AssertionError("self test: " + tested + ": " + lastError(emulator, agent));
             // The self test can say no.
