@@ -31,9 +31,9 @@ impl Quirk {
 
 /// Declares the table. `source` and `test` go to the documentation of each quirk.
 macro_rules! quirks {
-    ($(#[doc = $what:literal])* $name:ident: $levels:expr, if_unknown: $if_unknown:literal,
+    ($(#[$attribute:meta])* $name:ident: $levels:expr, if_unknown: $if_unknown:literal,
      source: $source:literal, test: $test:literal; $($rest:tt)*) => {
-        $(#[doc = $what])*
+        $(#[$attribute])*
         #[doc = concat!("\n\nSource: ", $source, "\n\nTest: ", $test)]
         pub(crate) static $name: Quirk = Quirk { levels: $levels, if_unknown: $if_unknown };
         quirks!($($rest)*);
@@ -51,6 +51,7 @@ quirks! {
         test: "the flag: `tests/e2e/android_builds.rs`; a `dlclose` on such a linker: none off a device";
 
     /// `android.os.Trace` keeps a copy of the tags in its field `sEnabledTags`.
+    #[cfg(any(feature = "jni", test))]
     JAVA_CACHES_TAGS: 0..=29, if_unknown: false,
         source: "AOSP `frameworks/base/core/java/android/os/Trace.java`, removed in API 30",
         test: "`tests/android/jvm-tests/TraceOnJvm.kt`, `cachedTags`";

@@ -5,10 +5,12 @@
 //! age of a capture; across boots the wall clock does, and a capture from its future counts as one
 //! of now. [`super::state_dir`] stores the ledger as JSON.
 
+use std::time::{SystemTime, UNIX_EPOCH};
 use tracetee_protocol::SpentReport;
 use tracetee_protocol::json::Limits;
 use tracetee_protocol::record;
 use tracetee_protocol::remote_config::Budget;
+use tracetee_recorder::clock;
 
 /// The time, by both clocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,6 +19,15 @@ pub(crate) struct Now {
     pub(crate) boot_ms: u64,
     /// Since the epoch, ms.
     pub(crate) real_ms: u64,
+}
+
+impl Now {
+    /// Reads both clocks.
+    pub(crate) fn read() -> Self {
+        let real = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let real_ms = u64::try_from(real.as_millis()).unwrap_or(u64::MAX);
+        Self { boot_ms: clock::boot_ns() / 1_000_000, real_ms }
+    }
 }
 
 const HOUR_MS: u64 = 3_600_000;

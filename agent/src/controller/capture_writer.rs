@@ -1,71 +1,124 @@
-//! The worker's hands: starts a recorder for windows, writes what is kept of it into the spool.
+//! Writes captures into the spool, and keeps account of them.
+//!
+//! The state machine decides: a capture is written first, then sealed or discarded by what its bytes
+//! come to in the ledger. Runs on the agent's thread.
 
-use super::overhead::Overhead;
 use super::policy::Policy;
 use super::process_signals;
-use super::state_machine::{Input, Kept, State};
-use super::triggers::Triggers;
+use super::state_machine::{Input, Kept};
 use super::uploads;
-use super::worker::{Worker, now};
-use crate::capture::{self, Owner};
+use crate::capture;
 use crate::error::Error;
-use std::sync::Arc;
+use std::path::PathBuf;
 use tracetee_protocol::capture_config::{Config, RecorderConfig};
 use tracetee_protocol::notes;
 use tracetee_protocol::remote_config::Window;
-use tracetee_protocol::{CaptureMeta, CaptureReport};
+use tracetee_protocol::{CaptureMeta, CaptureReport, LostReport};
 use tracetee_recorder::clock;
 use tracetee_recorder::layout::Mode;
-use tracetee_recorder::tail::Follower;
-use tracetee_text::redact::Redactor;
 use tracetee_text::time_window::Span;
 use tracetee_text::{About, Summary, TextOptions};
-use tracetee_uploader::{Quota, Recording};
+use tracetee_uploader::{Quota, Recording, Spool};
 
-impl Worker {
-    /// Starts recording for these windows.
-    pub(super) fn record(&mut self, windows: &[usize], flight: bool) -> Result<(), Error> {
-        if self.local.is_some() {
-            return Err(Error::State("a capture was asked for at the device"));
+/// Writes captures, one at a time.
+#[derive(Debug)]
+pub(crate) struct CaptureWriter {
+    spool: Spool,
+    /// Metadata of every capture.
+    facts: CaptureMeta,
+    /// Key of the hashes that replace redacted names.
+    redaction_key: u64,
+    /// The screen that was shown when recording began.
+    screen: Option<String>,
+    /// Receives the capture that is being streamed.
+    streaming: Option<Recording>,
+    /// The capture that is written and not yet sealed or discarded.
+    written: Option<Written>,
+    account: Account,
+    /// A capture was sealed since [`CaptureWriter::take_arrival`].
+    has_arrived: bool,
+}
+
+/// The captures of this process.
+#[derive(Debug, Default)]
+pub(crate) struct Account {
+    pub(crate) kept: u64,
+    pub(crate) lost: u64,
+    pub(crate) last: Option<CaptureReport>,
+    pub(crate) last_lost: Option<LostReport>,
+}
+
+/// A capture that is written, before it is decided whether it is kept.
+#[derive(Debug)]
+struct Written {
+    recording: Recording,
+    report: CaptureReport,
+    quota: Quota,
+    number: u64,
+}
+
+/// What the header of a capture says about its recording.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Observed {
+    pub(crate) tag_resets: u64,
+    pub(crate) overhead_percent: Option<f64>,
+}
+
+impl CaptureWriter {
+    pub(crate) fn new(spool: Spool, facts: CaptureMeta, install_id: &str) -> Self {
+        let key = hmac_sha256::HMAC::mac(b"redaction", install_id.as_bytes());
+        let key = key.first_chunk().map_or(1, |bytes| u64::from_be_bytes(*bytes));
+        Self {
+            spool,
+            facts,
+            redaction_key: key.max(1),
+            screen: None,
+            streaming: None,
+            written: None,
+            account: Account::default(),
+            has_arrived: false,
         }
-        let policy = Arc::clone(&self.machine.policy);
-        let all: Vec<_> = windows.iter().filter_map(|&index| policy.window(index)).collect();
-        if policy.document.crash_loop.within_s > 0 && self.hooked_ms == 0 {
-            self.starts.begin(&self.store)?;
-        }
-        if self.overhead.is_none() {
-            self.overhead = Some(Overhead::new(capture::measure_cost()?));
-        }
-        let config = self.config(&all, flight)?;
-        let redactor = tracetee_text::rules(&config.text)?.map(Redactor::new);
-        capture::start(Owner::Controller, &config)?;
-        self.screen = process_signals::screen_at(u64::MAX);
-        let now = now();
-        if self.hooked_ms == 0 {
-            self.hooked_ms = now.boot_ms.max(1);
-        }
-        self.follower = Follower::default();
-        self.overhead.iter_mut().for_each(Overhead::restart);
-        let main_tid = std::process::id().cast_signed();
-        self.triggers = flight.then(|| Triggers::new(&policy, windows, main_tid, redactor));
-        Ok(())
     }
 
-    /// The recorder for windows, which share it where there are several.
-    fn config(&mut self, windows: &[&Window], flight: bool) -> Result<Config, Error> {
-        let document = &self.machine.policy.document;
+    pub(crate) const fn spool(&self) -> &Spool {
+        &self.spool
+    }
+
+    /// The spool, to take captures of killed processes in.
+    pub(crate) const fn spool_mut(&mut self) -> &mut Spool {
+        &mut self.spool
+    }
+
+    pub(crate) const fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// In a forked child: leaves the spool to the parent.
+    pub(crate) fn forget(self) {
+        self.spool.leave();
+    }
+
+    // ---- recording ----
+
+    /// Configures the recorder that `windows` share. `streamed`: the capture of a window that is
+    /// open, which goes to the spool while it is recorded if the window's mode is endless.
+    pub(crate) fn configure(
+        &mut self,
+        policy: &Policy,
+        windows: &[&Window],
+        flight: bool,
+        streamed: Option<&Kept>,
+        pools: PathBuf,
+    ) -> Result<Config, Error> {
         let first = windows.first().ok_or(Error::State("no window to record"))?;
         let any = |what: fn(&Window) -> bool| windows.iter().any(|window| what(window));
-        let crash_proof = any(|window| window.recorder.crash_proof) && !document.redaction.strict;
+        let is_strict = policy.document.redaction.strict;
+        let crash_proof = any(|window| window.recorder.crash_proof) && !is_strict;
         let mode = if flight { Mode::Ring } else { first.recorder.mode };
         let sizes = windows.iter().map(|window| window.recorder.capacity_kb);
-        let text = self.text_options(&self.machine.policy, Some(first));
-        let streamed = match &self.machine.state {
-            State::Open(kept) if mode == Mode::Endless => Some(kept.clone()),
-            _ => None,
-        };
-        if let Some(kept) = streamed {
-            self.streaming = Some(self.begin(&kept)?);
+        let text = self.text_options(policy, policy, Some(first));
+        if let Some(kept) = streamed.filter(|_| mode == Mode::Endless) {
+            self.streaming = Some(self.begin(kept)?);
         }
         Ok(Config {
             tags: windows.iter().flat_map(|window| window.tags.iter().cloned()).collect(),
@@ -73,7 +126,7 @@ impl Worker {
             recorder: RecorderConfig {
                 mode,
                 capacity_kb: sizes.max().unwrap_or(4096),
-                directory: crash_proof.then(|| self.store.pools()),
+                directory: crash_proof.then_some(pools),
                 ..RecorderConfig::default()
             },
             duration_ms: None,
@@ -83,33 +136,49 @@ impl Worker {
         })
     }
 
-    /// How the text of a window is written that was recorded under `policy`. Its rules hold, and
-    /// then those that are in force now, if they are others.
-    pub(super) fn text_options(&self, policy: &Policy, window: Option<&Window>) -> TextOptions {
-        let present = &self.machine.policy.document.redaction.rules;
+    /// Notes that recording has begun.
+    pub(crate) fn note_begun(&mut self) {
+        self.screen = process_signals::screen_at(u64::MAX);
+    }
+
+    /// The text options of a window that was recorded under `policy`. Its rules of redaction apply,
+    /// then those of the `present` policy where they differ.
+    pub(crate) fn text_options(
+        &self,
+        present: &Policy,
+        policy: &Policy,
+        window: Option<&Window>,
+    ) -> TextOptions {
+        let present = &present.document.redaction.rules;
         let mut redaction = policy.document.redaction.rules.clone();
         if redaction != *present {
             redaction.extend_from_slice(present);
         }
-        let key = hmac_sha256::HMAC::mac(b"redaction", self.device.install_id.as_bytes());
-        let key = key.first_chunk().map_or(1, |bytes| u64::from_be_bytes(*bytes));
         TextOptions {
             min_slice_us: window.map(|window| window.min_slice_us).unwrap_or_default(),
             main_thread_only: window.is_some_and(|window| window.main_thread_only),
             redaction,
-            redaction_key: key.max(1),
+            redaction_key: self.redaction_key,
             ..TextOptions::default()
         }
     }
 
-    /// Writes a capture. The machine learns its bytes; what it says of them decides.
-    pub(super) fn keep(&mut self, kept: &Kept) -> Option<Input> {
+    // ---- captures ----
+
+    /// Writes a capture. Returns its bytes for the state machine, which then decides about it.
+    pub(crate) fn keep(
+        &mut self,
+        kept: &Kept,
+        present: &Policy,
+        observed: Observed,
+    ) -> Option<Input> {
         let window = kept.window().map(|window| window.id.clone()).unwrap_or_default();
         let mut report =
             CaptureReport { window, why: kept.why.clone(), ..CaptureReport::default() };
-        match self.write(kept, &report.window) {
+        let options = self.text_options(present, &kept.policy, kept.window());
+        match self.write(kept, &report.window, &options, observed) {
             Ok((recording, summary)) => {
-                // There is one at a time; an earlier one was not thrown out.
+                // The earlier capture was not discarded.
                 self.seal();
                 let bytes = summary.file_bytes;
                 report.summary = summary;
@@ -118,28 +187,31 @@ impl Worker {
                 Some(Input::Written { number: kept.number, bytes })
             }
             Err(error) => {
-                self.captures_lost += 1;
-                report.error = Some(error.to_string());
-                self.last_capture = Some(report);
+                self.note_lost(report, error.to_string());
                 None
             }
         }
     }
 
-    fn write(&mut self, kept: &Kept, window: &str) -> Result<(Recording, Summary), Error> {
+    fn write(
+        &mut self,
+        kept: &Kept,
+        window: &str,
+        options: &TextOptions,
+        observed: Observed,
+    ) -> Result<(Recording, Summary), Error> {
         let recording = match self.streaming.take() {
             Some(recording) => recording,
             None => self.begin(kept)?,
         };
-        let options = self.text_options(&kept.policy, kept.window());
-        let comments =
-            [format!("{}{}", notes::PREFIX, self.about(kept, window, &recording.id()).to_json())];
+        let about = self.about(kept, window, &recording.id(), options, observed);
+        let comments = [format!("{}{}", notes::PREFIX, about.to_json())];
         let now_ns = clock::boot_ns();
         let span = kept.span_ns.map(|(from_ns, to_ns)| Span { from_ns, to_ns: to_ns.min(now_ns) });
         let about = About { recovered: false, span, comments: &comments };
         let path = recording.path().to_owned();
-        let written = capture::write(&path, &options, &about).and_then(|summary| {
-            // A stream that broke off has left none.
+        let written = capture::write(&path, options, &about).and_then(|summary| {
+            // A stream that broke off has left no file.
             let found = path.metadata().map(|_| summary);
             found.map_err(|source| Error::Io { what: "find", path, source })
         });
@@ -160,41 +232,29 @@ impl Worker {
         let (id, priority) =
             kept.window().map_or(("window", 0), |known| (&known.id, known.priority));
         let begun = self.spool.begin(id, priority, uploads::time());
-        Ok(begun.inspect_err(|_| self.spool.note_loss(id, "not_written", uploads::time()))?)
-    }
-
-    /// What was written goes into the spool, unless the machine has thrown it out.
-    pub(super) fn seal(&mut self) {
-        let Some(Written { recording, mut report, quota, .. }) = self.written.take() else {
-            return;
-        };
-        match self.spool.seal(recording, &quota, uploads::time()) {
-            Ok(waiting) => {
-                self.captures += 1;
-                report.path = Some(waiting.path);
-                if let Some(uploads) = &self.uploads {
-                    uploads.wake();
-                }
-            }
-            Err(error) => {
-                self.captures_lost += 1;
-                report.error = Some(error.to_string());
-            }
+        if begun.is_err() {
+            self.spool.note_loss(id, "not_written", uploads::time());
         }
-        self.last_capture = Some(report);
+        Ok(begun?)
     }
 
     /// The metadata in the capture's header.
-    fn about(&self, kept: &Kept, window: &str, id: &str) -> CaptureMeta {
+    fn about(
+        &self,
+        kept: &Kept,
+        window: &str,
+        id: &str,
+        options: &TextOptions,
+        observed: Observed,
+    ) -> CaptureMeta {
         let screen = match kept.span_ns {
             Some((from_ns, _)) => process_signals::screen_at(from_ns),
             None => self.screen.clone(),
         };
-        // As the text has it, where it is an instant.
-        let text = self.text_options(&kept.policy, kept.window());
+        // Redacted as the instant with the screen's name is in the text.
         let screen = screen.and_then(|screen| {
             let written =
-                tracetee_text::redacted(&text, &format!("screen:{screen}")).ok().flatten()?;
+                tracetee_text::redacted(options, &format!("screen:{screen}")).ok().flatten()?;
             Some(written.strip_prefix("screen:").unwrap_or(&written).to_owned())
         });
         let mut about = CaptureMeta {
@@ -206,34 +266,68 @@ impl Worker {
             span_ns: kept.span_ns,
             config_seq: Some(kept.policy.document.seq),
             pid: Some(std::process::id()),
-            tag_resets: Some(self.tag_resets),
-            overhead_percent: self.overhead.as_ref().and_then(Overhead::percent),
+            tag_resets: Some(observed.tag_resets),
+            overhead_percent: observed.overhead_percent,
             refresh_hz: process_signals::refresh_hz(),
             screen,
             ..CaptureMeta::default()
         };
-        // As it is now: by the time that it is sent the app may be another version.
+        // The app's version now: the capture may be sent by a later one.
         about.merge(self.facts.clone());
         about
     }
 
-    pub(super) fn discard(&mut self, number: u64) {
-        let Some(mut written) = self.written.take_if(|written| written.number == number) else {
+    /// Moves the written capture, which the state machine has not discarded, to those that wait.
+    pub(crate) fn seal(&mut self) {
+        let Some(Written { recording, mut report, quota, .. }) = self.written.take() else {
+            return;
+        };
+        match self.spool.seal(recording, &quota, uploads::time()) {
+            Ok(waiting) => {
+                report.path = Some(waiting.path);
+                self.has_arrived = true;
+                self.note_kept(report);
+            }
+            Err(error) => self.note_lost(report, error.to_string()),
+        }
+    }
+
+    /// Deletes the written capture, which exceeds the bytes of a day.
+    pub(crate) fn discard(&mut self, number: u64, limit_bytes: u64) {
+        let Some(written) = self.written.take_if(|written| written.number == number) else {
             return;
         };
         self.spool.abandon(written.recording, "bytes_per_day");
-        let limit = self.machine.policy.budget().bytes_per_day;
-        written.report.error = Some(format!("not kept: over the {limit} bytes of a day"));
-        self.captures_lost += 1;
-        self.last_capture = Some(written.report);
+        let reason = format!("not kept: over the {limit_bytes} bytes of a day");
+        self.note_lost(written.report, reason);
     }
-}
 
-/// A capture that is written, before it is decided whether it is kept.
-#[derive(Debug)]
-pub(super) struct Written {
-    recording: Recording,
-    report: CaptureReport,
-    quota: Quota,
-    number: u64,
+    /// Deletes what was streamed: its window is not open any more, and it was not kept.
+    pub(crate) fn drop_stream(&mut self) {
+        if let Some(unwanted) = self.streaming.take() {
+            self.spool.drop_unwanted(unwanted);
+        }
+    }
+
+    /// Returns true if a capture was sealed since the last call.
+    pub(crate) fn take_arrival(&mut self) -> bool {
+        std::mem::take(&mut self.has_arrived)
+    }
+
+    // ---- account ----
+
+    /// Counts a capture that is in the spool.
+    pub(crate) fn note_kept(&mut self, report: CaptureReport) {
+        self.account.kept += 1;
+        self.account.last = Some(report);
+    }
+
+    /// Counts a capture that was lost.
+    pub(crate) fn note_lost(&mut self, mut report: CaptureReport, reason: String) {
+        self.account.lost += 1;
+        let (window, why) = (report.window.clone(), report.why.clone());
+        self.account.last_lost = Some(LostReport { window, why, reason: reason.clone() });
+        report.error = Some(reason);
+        self.account.last = Some(report);
+    }
 }

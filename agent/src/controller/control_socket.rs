@@ -142,7 +142,7 @@ fn refuse(why: &str) -> String {
 fn atrace(mut stream: &UnixStream, request: &[u8]) -> std::io::Result<()> {
     let accepted = Reply::default().to_json() + "\n";
     let asked = AtraceRequest::from_json(request).map_err(|wrong| wrong.to_string());
-    match asked.and_then(super::local) {
+    match asked.and_then(super::capture_on_device) {
         Err(why) => stream.write_all(refuse(&why).as_bytes()),
         Ok(None) => stream.write_all(accepted.as_bytes()),
         Ok(Some(path)) => {

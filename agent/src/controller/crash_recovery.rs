@@ -1,17 +1,73 @@
-//! What killed processes have left: crash-proof recorders become captures, half written ones go on as
-//! far as they are whole. The agent's thread does it once, behind its first look.
+//! Recovers captures of killed processes: crash-proof recorders become captures, and captures that
+//! were half written go on as far as they are whole.
+//!
+//! The agent's thread does it once, after its first look.
 
 use super::budget_ledger::Now;
+use super::capture_writer::CaptureWriter;
+use super::state_dir::StateDir;
+use super::state_machine::StateMachine;
 use super::uploads;
-use super::worker::Worker;
+use crate::error::Error;
 use crate::recover;
 use tracetee_protocol::CaptureReport;
 use tracetee_uploader::Waiting;
 
-/// What stands for the window of a capture whose process was killed.
+/// Stands for the window of a capture whose process was killed.
 const RECOVERED: &str = "recovered";
 
-fn recovered_report() -> CaptureReport {
+/// Recovers what killed processes have left in crash-proof recorders, and half written in the spool.
+/// Another process of the app may do it instead: one at a time has the lock, and does all of it.
+pub(crate) fn recover(
+    machine: &mut StateMachine,
+    store: &StateDir,
+    writer: &mut CaptureWriter,
+    now: Now,
+) -> Result<(), Error> {
+    if machine.policy().off.is_some() {
+        // Captures are not wanted any more, and names in the recorders are not redacted.
+        recover::delete_abandoned(&store.pools());
+        return Ok(());
+    }
+    let Some(recovery) = writer.spool().lock_recovery() else { return Ok(()) };
+    let mut outcome = Ok(());
+    let options = writer.text_options(machine.policy(), machine.policy(), None);
+    let to = store.recovered();
+    let quota = uploads::quota(&machine.policy().document);
+    let mut summaries = Vec::new();
+    for (path, summary) in recover::recover_here(&store.pools(), &to, &options) {
+        let _lock = store.lock_ledger();
+        machine.merge_ledger(store.ledger());
+        if machine.admit(RECOVERED, summary.file_bytes, now) {
+            outcome = outcome.and(store.save_ledger(machine.ledger()));
+            summaries.push((path, summary));
+        } else {
+            let _ = std::fs::remove_file(&path);
+            writer.spool().note_loss(RECOVERED, "budget", uploads::time());
+            let report = CaptureReport { summary, ..report() };
+            writer.note_lost(report, "not kept: over the budget".to_owned());
+        }
+    }
+    // These, those of a recovery that was killed in its turn, then what was being streamed.
+    let files = std::fs::read_dir(&to).into_iter().flatten().flatten().map(|file| file.path());
+    for path in files.collect::<Vec<_>>() {
+        if path.extension().unwrap_or_default() == "part" {
+            let _ = std::fs::remove_file(path);
+            continue;
+        }
+        let taken = writer.spool_mut().take_in(&path, RECOVERED, true, &quota, uploads::time());
+        let known = summaries.iter().position(|(summarized, _)| *summarized == path);
+        let summary = known.map(|index| summaries.swap_remove(index).1).unwrap_or_default();
+        note(writer, CaptureReport { summary, ..report() }, taken);
+    }
+    for taken in writer.spool().recover(&recovery, &quota, uploads::time()) {
+        note(writer, report(), taken);
+    }
+    outcome.and(writer.spool().trim(&quota, uploads::time()).map(drop).map_err(Error::from))
+}
+
+/// The report of a recovered capture.
+fn report() -> CaptureReport {
     CaptureReport {
         window: RECOVERED.to_owned(),
         why: "the process was killed".to_owned(),
@@ -19,70 +75,16 @@ fn recovered_report() -> CaptureReport {
     }
 }
 
-impl Worker {
-    /// What killed processes have left in crash-proof recorders, and half written in the spool.
-    pub(super) fn recover(&mut self, now: Now) {
-        if self.machine.policy.off.is_some() {
-            // Not wanted any more, and names in it are as they were.
-            return recover::delete_abandoned(&self.store.pools());
+fn note(
+    writer: &mut CaptureWriter,
+    mut report: CaptureReport,
+    taken: Result<Waiting, tracetee_uploader::Error>,
+) {
+    match taken {
+        Ok(waiting) => {
+            report.path = Some(waiting.path);
+            writer.note_kept(report);
         }
-        // Another process of the app is at it: it does all of it.
-        let Some(recovery) = self.spool.lock_recovery() else { return };
-        let options = self.text_options(&self.machine.policy, None);
-        let to = self.store.recovered();
-        let quota = uploads::quota(&self.machine.policy.document);
-        for (path, summary) in recover::recover_here(&self.store.pools(), &to, &options) {
-            let bytes = summary.file_bytes;
-            let _lock = self.store.lock_ledger();
-            self.machine.ledger.merge(self.store.ledger());
-            let (ledger, budget) = (&mut self.machine.ledger, self.machine.policy.budget());
-            let may = ledger.refuses(RECOVERED, 0, budget, now).is_none() && {
-                let number = ledger.enter(RECOVERED, now);
-                ledger.try_record_bytes(number, bytes, budget, now)
-            };
-            if may {
-                let saved = self.store.save_ledger(&self.machine.ledger);
-                self.note_trouble(saved.err().map(|error| error.to_string()));
-            } else {
-                let _ = std::fs::remove_file(&path);
-                self.spool.note_loss(RECOVERED, "budget", uploads::time());
-                self.captures_lost += 1;
-            }
-            let mut report = recovered_report();
-            report.summary = summary;
-            report.error = (!may).then(|| "not kept: over the budget".to_owned());
-            self.last_capture = Some(report);
-        }
-        // Those, and what a process was killed with that had got so far before; then what streamed.
-        let files = std::fs::read_dir(&to).into_iter().flatten().flatten().map(|file| file.path());
-        for path in files.collect::<Vec<_>>() {
-            if path.extension().unwrap_or_default() == "part" {
-                let _ = std::fs::remove_file(path);
-                continue;
-            }
-            let taken = self.spool.take_in(&path, RECOVERED, true, &quota, uploads::time());
-            self.note_recovered(taken);
-        }
-        for taken in self.spool.recover(&recovery, &quota, uploads::time()) {
-            self.note_recovered(taken);
-        }
-        let trimmed = self.spool.trim(&quota, uploads::time());
-        self.note_trouble(trimmed.err().map(|error| error.to_string()));
-    }
-
-    fn note_recovered(&mut self, taken: Result<Waiting, tracetee_uploader::Error>) {
-        let mut report = self.last_capture.take().filter(|report| report.window == RECOVERED);
-        let report = report.get_or_insert_with(recovered_report);
-        match taken {
-            Ok(waiting) => {
-                self.captures += 1;
-                report.path = Some(waiting.path);
-            }
-            Err(error) => {
-                self.captures_lost += 1;
-                report.error = Some(error.to_string());
-            }
-        }
-        self.last_capture = Some(report.clone());
+        Err(error) => writer.note_lost(report, error.to_string()),
     }
 }

@@ -1,7 +1,7 @@
 //! The state machine: what is recorded when, and what is kept of it.
 //!
 //! Pure: each input comes with the time, and is answered with the actions to take ([`Action`]), which
-//! [`super::worker`] carries out. Every transition goes through [`StateMachine::step`], which ends by
+//! [`super::turn`] carries out. Every transition goes through [`StateMachine::step`], which ends by
 //! settling the state. So a change of the configuration, a trigger, a refused budget and the end of
 //! a window need no rules about each other.
 //!
@@ -108,9 +108,9 @@ pub(crate) enum Action {
 /// Decides what is recorded and kept.
 #[derive(Debug)]
 pub(crate) struct StateMachine {
-    pub(crate) policy: Arc<Policy>,
-    pub(crate) ledger: Ledger,
-    pub(crate) state: State,
+    policy: Arc<Policy>,
+    ledger: Ledger,
+    state: State,
     /// No step was made yet: `app_start` windows are due.
     is_fresh: bool,
     /// Why this process records nothing any more.
@@ -120,9 +120,9 @@ pub(crate) struct StateMachine {
     /// The boot time, ms, until which nothing is recorded, and why.
     paused: Option<(u64, String)>,
     /// The ledger may lack captures of other processes: no capture may begin.
-    pub(crate) is_ledger_stale: bool,
+    is_ledger_stale: bool,
     /// Why the last window that was due was not opened.
-    pub(crate) refused: Option<String>,
+    refused: Option<String>,
 }
 
 impl StateMachine {
@@ -137,6 +137,43 @@ impl StateMachine {
             paused: None,
             is_ledger_stale: false,
             refused: None,
+        }
+    }
+
+    /// The configuration in force, as it applies to this device.
+    pub(crate) const fn policy(&self) -> &Arc<Policy> {
+        &self.policy
+    }
+
+    pub(crate) const fn state(&self) -> &State {
+        &self.state
+    }
+
+    pub(crate) const fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Why the last window that was due was not opened.
+    pub(crate) fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
+    /// Takes in the captures of other processes.
+    pub(crate) fn merge_ledger(&mut self, other: Ledger) {
+        self.ledger.merge(other);
+    }
+
+    /// Notes whether the ledger may lack captures of other processes.
+    pub(crate) const fn set_ledger_stale(&mut self, is_stale: bool) {
+        self.is_ledger_stale = is_stale;
+    }
+
+    /// Enters a capture that a killed process has made, if the budget has room for it.
+    pub(crate) fn admit(&mut self, window: &str, bytes: u64, now: Now) -> bool {
+        let budget = self.policy.budget();
+        self.ledger.refuses(window, 0, budget, now).is_none() && {
+            let number = self.ledger.enter(window, now);
+            self.ledger.try_record_bytes(number, bytes, budget, now)
         }
     }
 

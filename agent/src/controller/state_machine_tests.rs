@@ -210,7 +210,7 @@ fn the_exit_keeps_what_is_open() {
 }
 
 #[test]
-fn after_a_fault_of_the_worker_nothing_is_asked_of_it() {
+fn after_a_panic_of_the_controller_nothing_is_asked_of_it() {
     let (mut machine, _) = machine(vec![window("w", Opens::AppStart), window("m", Opens::Manual)]);
     machine.give_up();
     assert_eq!(machine.step(at(11), Input::Open("m".into())), []);

@@ -2,12 +2,13 @@
 //!
 //! With transport `http` a thread of ours makes the passes, at the lowest priority; with `app` the
 //! app's thread that calls [`super::upload`] does (WorkManager's). Either is excluded from what is
-//! recorded, and only one makes a pass at a time. The worker's thread tells what the configuration
+//! recorded, and only one makes a pass at a time. The agent's thread sets what the configuration
 //! allows ([`Allowance`]) and is handed the configurations that the server sends.
 
+use super::budget_ledger;
+use super::command::Command;
 use super::install::{Install, TransportChoice};
 use super::policy::{Device, Policy};
-use super::worker::{self, Command};
 use crate::error::Error;
 use crossbeam_channel::Sender;
 use std::path::Path;
@@ -72,7 +73,7 @@ fn start_thread(_shared: &Arc<Shared>, _install: &Install) -> Result<Option<Thre
 
 /// The time for the uploader.
 pub(crate) fn time() -> Now {
-    let now = worker::now();
+    let now = budget_ledger::Now::read();
     Now::of(now.boot_ms, now.real_ms)
 }
 

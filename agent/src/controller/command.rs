@@ -1,0 +1,25 @@
+//! What app threads ask of the agent's thread.
+
+use super::on_device_capture::Ask;
+use tracetee_uploader::NetState;
+
+/// A request; it waits in a bounded channel.
+#[derive(Debug, Clone)]
+pub(crate) enum Command {
+    /// Fires the custom triggers of this name, at this boot time in ns.
+    Trigger(String, u64),
+    /// Opens the manual window with this id.
+    Open(String),
+    /// Closes the manual window with this id.
+    Close(String),
+    /// Fires the triggers for low memory: the system has told the app so.
+    LowMemory,
+    /// Offers a configuration and its signature.
+    Offer(Vec<u8>, Vec<u8>),
+    /// Records whether the user consents.
+    Consent(bool),
+    /// Sets the state of network and power.
+    Net(NetState),
+    /// Starts, dumps or stops a capture for somebody at the device.
+    OnDevice(Ask),
+}

@@ -1,0 +1,52 @@
+//! The time after hooks go in, in which the process has to prove that it survives them.
+//!
+//! Holds the crash-loop guard from before the hooks go in until the process has lived long enough, or
+//! ends in order.
+
+use super::budget_ledger::Now;
+use super::crash_loop::CrashGuard;
+use super::state_dir::StateDir;
+use crate::error::Error;
+
+/// The hooks' probation.
+#[derive(Debug, Default)]
+pub(crate) struct Probation {
+    guard: CrashGuard,
+    /// Boot time at which the hooks went in, ms; `None` while there are none.
+    hooked_ms: Option<u64>,
+}
+
+impl Probation {
+    /// Notes that hooks are about to go in. `within_s` of 0 switches the guard off.
+    pub(crate) fn begin(&mut self, store: &StateDir, within_s: u64) -> Result<(), Error> {
+        if within_s > 0 && self.hooked_ms.is_none() {
+            self.guard.begin(store)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that hooks are in place.
+    pub(crate) fn note_hooked(&mut self, now: Now) {
+        self.hooked_ms.get_or_insert(now.boot_ms);
+    }
+
+    /// Ends the probation once the process has lived with the hooks for `within_s`.
+    pub(crate) fn look(&mut self, store: &StateDir, within_s: u64, now: Now) {
+        let lives_ms = now.boot_ms.saturating_sub(self.hooked_ms.unwrap_or(0));
+        if self.guard.is_on_probation() && lives_ms >= within_s * 1000 {
+            self.survived(store);
+        }
+    }
+
+    /// Notes that the hooks were taken out.
+    pub(crate) fn note_unhooked(&mut self, store: &StateDir) {
+        if self.hooked_ms.take().is_some() {
+            self.survived(store);
+        }
+    }
+
+    /// Ends the probation: the process ends in order.
+    pub(crate) fn survived(&mut self, store: &StateDir) {
+        self.guard.survived(store);
+    }
+}

@@ -1,0 +1,485 @@
+//! The controller: carries out what the state machine decides, and tells it what happens.
+//!
+//! Runs on the agent's thread, four times a second while something is recorded, once a second
+//! otherwise. A turn looks at the configuration's file, at the new records (for triggers), at the
+//! tags and at the overhead. Nothing of it runs on the app's threads, whose requests come as
+//! [`Command`]s.
+
+use super::budget_ledger::Now;
+use super::capture_writer::{CaptureWriter, Observed};
+use super::command::Command;
+use super::config_source::ConfigSource;
+use super::crash_loop::CrashGuard;
+use super::crash_recovery;
+use super::install::Install;
+use super::observer::Observer;
+use super::on_device_capture::{Ask, OnDeviceCapture};
+use super::policy::{Device, Policy};
+use super::probation::Probation;
+use super::state_dir::StateDir;
+use super::state_machine::{Action, Input, State, StateMachine};
+use super::triggers::{Finding, Triggers};
+use super::uploads::{self, Passer, Uploads};
+use super::{control_socket, status};
+use crate::capture::{self, Owner};
+use crate::error::Error;
+use crate::section;
+use crossbeam_channel::Sender;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tracetee_protocol::control_socket::{AtraceRequest, CaptureOptions};
+use tracetee_protocol::notes;
+use tracetee_protocol::{ConfigReport, ControlReport};
+use tracetee_text::redact::Redactor;
+use tracetee_uploader::{Spool, UploadStatus};
+
+/// The pause between turns while something is recorded, and while nothing is.
+const RECORDING: Duration = Duration::from_millis(250);
+const IDLE: Duration = Duration::from_secs(1);
+/// The pause between looks at the configuration's file, ms.
+const SOURCE_MS: u64 = 1000;
+
+/// Decides, by its parts, what is captured in this process.
+#[derive(Debug)]
+pub(crate) struct Controller {
+    device: Device,
+    store: StateDir,
+    source: ConfigSource,
+    /// Boot time of the last look at the configuration's file, ms.
+    source_seen_ms: u64,
+    machine: StateMachine,
+    probation: Probation,
+    observer: Observer,
+    writer: CaptureWriter,
+    on_device: OnDeviceCapture,
+    uploads: Option<Uploads>,
+    has_recovered: bool,
+    /// The last thing that went wrong in the agent's directory.
+    trouble: Option<String>,
+}
+
+impl Controller {
+    /// Starts with the configuration of the last run, on the calling thread: a window that opens
+    /// with the app is open when this returns.
+    pub(crate) fn new(install: &Install) -> Result<Self, Error> {
+        let mut source = ConfigSource::new(install)?;
+        let store = StateDir::open(&install.directory)?;
+        let spool = Spool::open(&store.spool())?;
+        // The user's answer comes before anything else.
+        match install.consent {
+            Some(true) => spool.consent()?,
+            Some(false) => {
+                store.purge();
+                spool.withdraw()?;
+            }
+            None => {}
+        }
+        let device = install.device(store.install_id(install.install_id.as_deref())?);
+        let uploads = Uploads::new(install, &device, &store.spool())?;
+        let now = Now::read();
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let ledger = store.ledger().for_boot(boot.trim(), std::process::id());
+        let has_config = source.load(&store, now) | source.look(&store, now);
+        let mut controller = Self {
+            writer: CaptureWriter::new(spool, install.facts(&device), &device.install_id),
+            device,
+            store,
+            source,
+            source_seen_ms: now.boot_ms,
+            machine: StateMachine::new(ledger),
+            probation: Probation::default(),
+            observer: Observer::default(),
+            on_device: OnDeviceCapture::default(),
+            uploads,
+            has_recovered: false,
+            trouble: None,
+        };
+        if has_config {
+            controller.apply_config(now);
+        } else {
+            controller.step(now, Input::Tick);
+        }
+        Ok(controller)
+    }
+
+    /// How long the thread may sleep until the next turn.
+    pub(crate) fn pause(&self) -> Duration {
+        match self.machine.state() {
+            State::Off(_) if !self.on_device.is_running() => IDLE,
+            State::Off(_) | State::Armed(_) => RECORDING,
+            State::Fired(_, kept) | State::Open(kept) => {
+                let left_ms = kept.until_boot_ms.saturating_sub(Now::read().boot_ms);
+                RECORDING.min(Duration::from_millis(left_ms.max(1)))
+            }
+        }
+    }
+
+    /// Carries out a request of the app.
+    pub(crate) fn command(&mut self, command: Command) {
+        let now = Now::read();
+        match command {
+            Command::Trigger(name, at_ns) => {
+                // Earlier records first: their triggers come before this one.
+                self.observer.look_at_records(now);
+                self.observer.fire_custom(&name, at_ns);
+                self.take_findings(now);
+            }
+            Command::LowMemory => {
+                self.observer.fire_low_memory();
+                self.take_findings(now);
+            }
+            Command::Open(id) => self.step(now, Input::Open(id)),
+            Command::Close(id) => self.step(now, Input::Close(id)),
+            Command::Offer(bytes, signature) => {
+                if self.source.offer(&bytes, &signature, &self.store, now) {
+                    self.apply_config(now);
+                }
+            }
+            Command::OnDevice(ask) => self.answer(&ask, now),
+            Command::Consent(given) => self.consent(given, now),
+            Command::Net(net) => {
+                if let Some(uploads) = &self.uploads {
+                    uploads.set_net(net);
+                }
+            }
+        }
+    }
+
+    /// Looks at everything once.
+    pub(crate) fn turn(&mut self) {
+        let now = Now::read();
+        if !std::mem::replace(&mut self.has_recovered, true) {
+            let (machine, store, writer) = (&mut self.machine, &self.store, &mut self.writer);
+            let recovered = crash_recovery::recover(machine, store, writer, now);
+            self.note_trouble(recovered);
+        }
+        let within_s = self.machine.policy().document.crash_loop.within_s;
+        self.probation.look(&self.store, within_s, now);
+        if now.boot_ms.saturating_sub(self.source_seen_ms) >= SOURCE_MS {
+            self.source_seen_ms = now.boot_ms;
+            if self.source.look(&self.store, now) {
+                self.apply_config(now);
+            }
+        }
+        if self.on_device.is_running()
+            && (self.on_device.is_over(now) || self.may_capture_on_device(now).is_err())
+        {
+            // Otherwise no window would ever be recorded again.
+            self.on_device.end();
+        }
+        if self.on_device.is_running() {
+            self.observer.look_at_tags();
+        }
+        if !matches!(self.machine.state(), State::Off(_)) {
+            if !capture::is_open() {
+                // prctl(PR_SET_TSC), for example.
+                self.step(now, Input::Abort("the process has ended the recording".to_owned()));
+            }
+            self.observer.look_at_tags();
+            self.observer.look_at_records(now);
+            self.observer.look_at_process(now);
+            self.take_findings(now);
+            self.check_overhead(now);
+        }
+        self.step(now, Input::Tick);
+    }
+
+    /// Ends in order: the process exits, or the agent is uninstalled.
+    pub(crate) fn exit(&mut self) {
+        self.on_device.end();
+        self.step(Now::read(), Input::Exit);
+        self.uploads = None;
+        capture::release(true);
+        self.probation.survived(&self.store);
+    }
+
+    /// Ends after a panic in a turn: stops recording, gives hooks and tags back.
+    pub(crate) fn give_up(&mut self) {
+        self.uploads = None;
+        self.on_device.end();
+        self.machine.give_up();
+        let _ = capture::stop(Owner::Controller);
+        capture::release(true);
+        self.probation.survived(&self.store);
+    }
+
+    /// In a forked child: forgets the parent's threads, files and locks.
+    pub(crate) fn forget(self) {
+        let Self { uploads, writer, .. } = self;
+        uploads.into_iter().for_each(Uploads::forget);
+        writer.forget();
+    }
+
+    /// Sets where configurations go that the collector sends.
+    pub(crate) fn connect(&self, commands: Option<Sender<Command>>) {
+        if let Some(uploads) = &self.uploads {
+            uploads.connect(commands);
+        }
+    }
+
+    /// What the app's thread needs for an upload; `None` where nothing is sent.
+    pub(crate) fn passer(&self) -> Option<Passer> {
+        self.uploads.as_ref().map(Uploads::passer)
+    }
+
+    /// Reports on the configuration, its windows and the captures.
+    pub(crate) fn report(&self) -> ControlReport {
+        let now = Now::read();
+        let (state, reason) = status::state(&self.machine);
+        let in_force = self.source.in_force.as_ref();
+        let account = self.writer.account();
+        ControlReport {
+            state: state.to_owned(),
+            reason,
+            config: in_force.map(|in_force| ConfigReport {
+                seq: in_force.document.seq,
+                not_after: in_force.document.not_after,
+                warnings: in_force.warnings.clone(),
+            }),
+            config_refused: self.source.refused.clone(),
+            windows: status::windows(&self.machine, now),
+            last_refused: self.machine.refused().map(ToOwned::to_owned),
+            last_capture: account.last.clone(),
+            captures: account.kept,
+            captures_lost: account.lost,
+            last_lost: account.last_lost.clone(),
+            spent: self.machine.ledger().spent(now),
+            overhead: self.observer.overhead_report(),
+            tag_resets: self.observer.tag_resets(),
+            upload: self.upload_status(),
+            socket_refused: control_socket::refused(),
+            trouble: self.trouble.clone(),
+        }
+    }
+
+    /// What waits in the spool now, and the outcome of the last pass.
+    fn upload_status(&self) -> UploadStatus {
+        let now = self.writer.spool().status(uploads::time());
+        let last = self.uploads.as_ref().and_then(Uploads::status).unwrap_or_default();
+        let UploadStatus { waiting, waiting_bytes, lost, consent, .. } = now;
+        UploadStatus { waiting, waiting_bytes, lost, consent, ..last }
+    }
+
+    // ---- configuration and consent ----
+
+    fn apply_config(&mut self, now: Now) {
+        let Some(in_force) = &self.source.in_force else { return };
+        let document = in_force.document.clone();
+        let (seq, crash_loop) = (document.seq, document.crash_loop.within_s);
+        let mut policy = Policy::new(document, &self.device);
+        if policy.off.is_none() && crash_loop > 0 {
+            policy.off = CrashGuard::refuse(&self.store, seq, self.device.version_code);
+        }
+        if self.writer.spool().is_off() {
+            policy.off = Some("the user does not consent".to_owned());
+        }
+        if let Some(uploads) = &self.uploads {
+            uploads.allow(&policy, self.source.digest());
+        }
+        self.step(now, Input::Policy(Arc::new(policy)));
+    }
+
+    /// Records the user's consent. Withdrawn, it ends what is open and deletes what waits.
+    fn consent(&mut self, given: bool, now: Now) {
+        let spool = self.writer.spool();
+        let noted = if given { spool.consent() } else { spool.withdraw() };
+        if let Some(uploads) = self.uploads.as_ref().filter(|_| !given) {
+            uploads.interrupt();
+        }
+        self.note_trouble(noted);
+        self.apply_config(now);
+        if !given {
+            self.on_device.end();
+            self.store.purge();
+        }
+    }
+
+    // ---- captures for somebody at the device ----
+
+    fn answer(&mut self, ask: &Ask, now: Now) {
+        let answer = match &ask.request {
+            AtraceRequest::Start(options) => self.start_on_device(options, now).map(|()| None),
+            AtraceRequest::Dump => self.dump_on_device(true).map(Some),
+            AtraceRequest::Stop => self.dump_on_device(false).map(Some),
+        };
+        // The client may have hung up.
+        let _ = ask.answer.try_send(answer.map_err(|error| error.to_string()));
+    }
+
+    fn start_on_device(&mut self, options: &CaptureOptions, now: Now) -> Result<(), Error> {
+        if self.on_device.is_running() {
+            return Err(Error::State("a capture that was asked for is running; stop it first"));
+        }
+        self.may_capture_on_device(now)?;
+        match self.machine.state() {
+            State::Off(_) => {}
+            State::Armed(_) => {
+                let reason = "a capture was asked for at the device".to_owned();
+                self.step(now, Input::Abort(reason));
+            }
+            State::Fired(..) | State::Open(_) => {
+                return Err(Error::State("a window of its configuration is being captured"));
+            }
+        }
+        let policy = self.machine.policy();
+        let text = self.writer.text_options(policy, policy, None);
+        self.on_device.start(options, text, now)
+    }
+
+    fn dump_on_device(&mut self, goes_on: bool) -> Result<PathBuf, Error> {
+        self.on_device.dump(&self.store, goes_on)
+    }
+
+    fn may_capture_on_device(&self, now: Now) -> Result<(), Error> {
+        if self.writer.spool().is_off() {
+            return Err(Error::State("the user does not consent to captures"));
+        }
+        if self.source.in_force.is_some() && self.machine.policy().off_at(now).is_some() {
+            return Err(Error::State("its configuration has switched it off"));
+        }
+        Ok(())
+    }
+
+    // ---- what the observer finds ----
+
+    fn take_findings(&mut self, now: Now) {
+        for finding in self.observer.take_findings() {
+            let input = match finding {
+                Finding::Fired { window, why, from_ns, to_ns } => {
+                    section::note(&format!("{}{why}", notes::PREFIX));
+                    Input::Fired { window, why, from_ns, to_ns }
+                }
+                Finding::Ended { window, at_ns } => Input::Ended { window, at_ns },
+            };
+            self.step(now, input);
+        }
+    }
+
+    fn check_overhead(&mut self, now: Now) {
+        let Some(percent) = self.observer.overhead_percent() else { return };
+        let limit = self.machine.policy().budget().cpu_percent;
+        if percent > limit {
+            let reason =
+                format!("over budget: {percent:.2} % of a processor, {limit} % are allowed");
+            section::note(&format!("{}{reason}; the window is closed", notes::PREFIX));
+            self.step(now, Input::Abort(reason));
+        }
+    }
+
+    // ---- what the state machine decides ----
+
+    /// Gives the state machine an input and carries out its actions, and those that follow from them.
+    fn step(&mut self, now: Now, input: Input) {
+        let mut inputs = vec![input];
+        while let Some(input) = inputs.pop() {
+            // The ledger of all processes decides whether a capture may begin, one at a time.
+            let mut lock = self.machine.may_enter(now, &input).then(|| self.store.lock_ledger());
+            if let Some(lock) = &lock {
+                if let Err(error) = lock {
+                    self.trouble = Some(error.to_string());
+                }
+                self.machine.merge_ledger(self.store.ledger());
+                self.machine.set_ledger_stale(lock.is_err());
+            }
+            let actions = self.machine.step(now, input);
+            let last_save = actions.iter().rposition(|action| *action == Action::Save);
+            for (index, action) in actions.into_iter().enumerate() {
+                if last_save.is_none_or(|last| index > last) {
+                    // Other processes wait for the lock, and what follows takes its time.
+                    lock = None;
+                }
+                self.act(action, &mut inputs);
+            }
+        }
+        self.settle(now);
+    }
+
+    fn act(&mut self, action: Action, inputs: &mut Vec<Input>) {
+        match action {
+            Action::Save => {
+                let saved = self.store.save_ledger(self.machine.ledger());
+                self.note_trouble(saved);
+            }
+            Action::Record { windows, flight } => {
+                if let Err(error) = self.record(&windows, flight) {
+                    inputs.push(Input::Failed(error.to_string()));
+                }
+            }
+            Action::Stop => {
+                let stopped = capture::stop(Owner::Controller);
+                self.note_trouble(stopped);
+            }
+            Action::Keep(kept) => {
+                let observed = Observed {
+                    tag_resets: self.observer.tag_resets(),
+                    overhead_percent: self.observer.overhead_percent(),
+                };
+                inputs.extend(self.writer.keep(&kept, self.machine.policy(), observed));
+            }
+            Action::Discard(number) => {
+                self.writer.discard(number, self.machine.policy().budget().bytes_per_day);
+            }
+            Action::Purge => {
+                self.store.purge();
+                self.writer.spool().purge();
+            }
+        }
+    }
+
+    /// Starts recording for these windows.
+    fn record(&mut self, windows: &[usize], flight: bool) -> Result<(), Error> {
+        if self.on_device.is_running() {
+            return Err(Error::State("a capture was asked for at the device"));
+        }
+        let policy = Arc::clone(self.machine.policy());
+        let all: Vec<_> = windows.iter().filter_map(|&index| policy.window(index)).collect();
+        self.probation.begin(&self.store, policy.document.crash_loop.within_s)?;
+        self.observer.measure()?;
+        let streamed = match self.machine.state() {
+            State::Open(kept) => Some(kept),
+            _ => None,
+        };
+        let pools = self.store.pools();
+        let config = self.writer.configure(&policy, &all, flight, streamed, pools)?;
+        let redactor = tracetee_text::rules(&config.text)?.map(Redactor::new);
+        capture::start(Owner::Controller, &config)?;
+        self.writer.note_begun();
+        self.probation.note_hooked(Now::read());
+        let main_tid = std::process::id().cast_signed();
+        let triggers = flight.then(|| Triggers::new(&policy, windows, main_tid, redactor));
+        self.observer.begin(triggers);
+        Ok(())
+    }
+
+    /// Seals what was written, and frees what the state does not need any more.
+    fn settle(&mut self, now: Now) {
+        self.writer.seal();
+        if self.writer.take_arrival()
+            && let Some(uploads) = &self.uploads
+        {
+            uploads.wake();
+        }
+        if !matches!(self.machine.state(), State::Open(_)) {
+            self.writer.drop_stream();
+        }
+        match self.machine.state() {
+            State::Off(_) => {
+                self.observer.end();
+                let is_forbidden = self.machine.policy().off_at(now).is_some();
+                capture::release(is_forbidden);
+                if is_forbidden {
+                    self.probation.note_unhooked(&self.store);
+                }
+            }
+            State::Armed(armed) => self.observer.keep(armed),
+            State::Fired(..) | State::Open(_) => {}
+        }
+    }
+
+    fn note_trouble<E: std::fmt::Display>(&mut self, result: Result<(), E>) {
+        if let Err(error) = result {
+            self.trouble = Some(error.to_string());
+        }
+    }
+}
