@@ -1,7 +1,7 @@
-//! What hooking costs with 300 libraries loaded, each with 2,000 relative relocations and 41
-//! imports: the whole, only what changed, and the naive way of scanning everything anew.
+//! Measures hooking with 300 loaded libraries, each with 2,000 relative relocations and 41 imports: the
+//! installation, a refresh, and the naive way, a full scan.
 //!
-//! `cargo bench -p tracetee-hooks --bench install`. Says how many mprotect calls an install takes.
+//! `cargo bench -p tracetee-hooks --bench install`. Prints the number of mprotect calls of an installation.
 
 #![allow(missing_docs, reason = "a program")]
 #![allow(clippy::print_stdout, reason = "a program")]
@@ -105,7 +105,7 @@ fn refresh_after_one_more_library(bencher: Bencher<'_, '_>) {
         .bench_refs(|_| assert_eq!(registry.refresh().unwrap().count(Outcome::Hooked), 2));
 }
 
-/// The naive way: all slots given back, everything scanned and patched again.
+/// The naive way: restores all slots, scans everything and patches it again.
 #[divan::bench(sample_count = 50, sample_size = 1)]
 fn full_rescan_after_one_more_library(bencher: Bencher<'_, '_>) {
     let path = copy(load_all(), LIBRARIES);

@@ -1,5 +1,4 @@
-//! The shapes of requests: to the collector, and to S3 by presigned URLs that the collector gives
-//! out.
+//! Makes requests: to the collector, and to S3 by presigned URLs that the collector hands out.
 
 use crate::error::Error;
 use crate::policy::{self, MAX_ANSWER_BYTES};
@@ -13,27 +12,26 @@ use std::sync::atomic::AtomicBool;
 use tracetee_protocol::ticket::Ticket;
 use tracetee_protocol::{CaptureMeta, http};
 
-/// Bytes of a configuration that are read; the agent's own limit, behind which it is refused.
+/// Size limit of a configuration; the agent refuses a larger one.
 const MAX_CONFIG_BYTES: usize = 256 * 1024;
-/// Bytes of the metadata in a header. S3 takes 2 KB of them, base64 makes 4 of 3.
+/// Size limit of the metadata in a header. S3 accepts 2 KB, and base64 makes 4 bytes of 3.
 const MAX_META_BYTES: usize = 1_400;
 
-/// Where captures go.
+/// The collector: its URL, the app's token, and whether it hands out tickets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Without a slash at its end.
+    /// URL without a slash at its end.
     url: String,
     token: Option<String>,
     tickets: bool,
 }
 
 impl Endpoint {
-    /// The collector at `url`; `token` identifies the app there. With `tickets` each object's address
-    /// is asked for first, and it goes to where that says.
+    /// Makes an endpoint for the collector at `url`; `token` identifies the app there. With `tickets`, the
+    /// uploader requests an address for each object first, and sends the object there.
     ///
     /// # Errors
-    /// [`Error::Config`] for what is no address, or an unprotected one that is neither this machine nor
-    /// allowed by `cleartext`.
+    /// [`Error::Config`] for an invalid URL, or an http:// one of another machine without `cleartext`.
     pub fn new(
         url: &str,
         token: Option<&str>,
@@ -62,7 +60,7 @@ impl Endpoint {
         Ok(Self { url, token: token.map(str::to_owned), tickets })
     }
 
-    /// For people.
+    /// Returns the URL, for messages.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
@@ -72,7 +70,7 @@ impl Endpoint {
         self.tickets
     }
 
-    /// Stores a capture.
+    /// Makes the request that stores a capture.
     pub(crate) fn capture<'a>(
         &self,
         capture: &'a Waiting,
@@ -88,7 +86,7 @@ impl Endpoint {
         self.put(http::CAPTURES, &capture.name.id.to_string(), headers, body, stop)
     }
 
-    /// Stores a loss report.
+    /// Makes the request that stores a loss report.
     pub(crate) fn losses<'a>(
         &self,
         id: &str,
@@ -101,7 +99,7 @@ impl Endpoint {
         self.put(http::LOSSES, id, headers, Body::Bytes(content), stop)
     }
 
-    /// Asks for the remote configuration, if it is another one than that of `etag`.
+    /// Makes the request for the remote configuration, if it differs from that of `etag`.
     pub(crate) fn config<'a>(&self, etag: Option<&str>, stop: &'a AtomicBool) -> Request<'a> {
         let mut headers = self.headers();
         add(&mut headers, http::ACCEPT, http::JSON);
@@ -119,7 +117,7 @@ impl Endpoint {
         }
     }
 
-    /// Asks for the address to which an object goes.
+    /// Makes the request for a ticket.
     pub(crate) fn ticket<'a>(&self, content: &'a [u8], stop: &'a AtomicBool) -> Request<'a> {
         let body = Body::Bytes(content);
         let mut headers = self.headers();
@@ -180,15 +178,14 @@ fn is_this_machine(host: &str) -> bool {
     name == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// Value of the header [`http::CONTENT_DIGEST`].
+/// Formats the header [`http::CONTENT_DIGEST`].
 fn content_digest(digest: &[u8; 32]) -> String {
     let (prefix, suffix) = (http::SHA_256_PREFIX, http::SHA_256_SUFFIX);
     format!("{prefix}{}{suffix}", STANDARD.encode(digest))
 }
 
-/// The presigned PUT that a ticket comes to: its address and its headers, all of which it signs, and
-/// no token of ours. `None` for an answer that is no ticket, or one that would send unprotected what the
-/// collector is sent over TLS.
+/// Makes the presigned PUT of a ticket, with its address and all its headers, and without our token. Returns
+/// `None` if the answer is not a ticket, or would send without TLS what the collector receives over TLS.
 pub(crate) fn by_ticket<'a>(
     endpoint: &Endpoint,
     ticket: &Response,
@@ -228,8 +225,7 @@ pub(crate) fn by_ticket<'a>(
     })
 }
 
-/// The metadata of a capture for its header: what it says of itself, what is known of the device, and
-/// what the spool knows.
+/// Makes the metadata header of a capture, from the capture's own metadata, the device and the spool.
 pub(crate) fn meta(name: &CaptureName, path: &Path, device: &CaptureMeta) -> String {
     let mut meta = device.clone();
     if let Some(about) = crate::frames::about(path) {

@@ -1,4 +1,4 @@
-//! What a pass does, with a server that the test plays and a clock that it sets.
+//! Tests of a pass, with a server that the test plays and a clock that it sets.
 
 use crate::network::{NetState, Network};
 use crate::policy::{Allowed, MAX_TRIES, Rules};

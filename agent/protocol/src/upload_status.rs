@@ -6,7 +6,7 @@ use crate::record::to_json;
 use std::collections::BTreeMap;
 
 record! {
-    /// What waits, what was lost, and why nothing is sent.
+    /// Waiting and lost captures, and the reason why nothing is sent.
     #[derive(Eq)]
     pub struct UploadStatus {
         /// Address that captures go to.

@@ -26,16 +26,16 @@ struct Running {
     /// The slices that are open, the innermost last.
     open: Vec<u32>,
     last_ns: u64,
-    /// Whether its process is known from what says so, not from what it wrote.
+    /// True if a TGID or a dump names the process; false if only a marker does.
     is_pid_sure: bool,
 }
 
-/// What ties an async end to its begin.
+/// Key that pairs an async end with its begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct AsyncKey {
     pub(crate) pid: u32,
     pub(crate) track: Option<NameId>,
-    /// Its name or its category, as the format has it.
+    /// Name or category, depending on the format.
     pub(crate) of: NameId,
     pub(crate) cookie: i64,
 }
@@ -43,7 +43,7 @@ pub(crate) struct AsyncKey {
 /// A trace under way.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
-    /// What it has so far; threads are not in it yet.
+    /// The trace so far, without threads.
     pub(crate) trace: Trace,
     running: Vec<Running>,
     by_tid: HashMap<u32, Live>,
@@ -53,7 +53,7 @@ pub(crate) struct Builder {
     open_asyncs: HashMap<AsyncKey, Vec<usize>>,
     states: HashMap<u32, Vec<State>>,
     events: u64,
-    /// By thread id: the last name in an event of the scheduler.
+    /// Last name in a scheduler event, by thread id.
     comms: HashMap<u32, NameId>,
 }
 
@@ -109,7 +109,7 @@ impl Builder {
         live
     }
 
-    /// Its key in the trace.
+    /// Returns the thread's key in the trace.
     pub(crate) fn key(&self, live: Live) -> u32 {
         self.running.get(live.0).map_or(0, |running| running.key)
     }
@@ -236,7 +236,7 @@ impl Builder {
         }
     }
 
-    /// What the slice says besides its name.
+    /// Sets a slice's arguments.
     pub(crate) fn args(&mut self, live: Live, place: u32, args: NameId) {
         if let Some(running) = self.running.get_mut(live.0)
             && args != NameId::NONE
@@ -245,7 +245,7 @@ impl Builder {
         }
     }
 
-    /// What its end says: with what its begin said.
+    /// Adds the arguments of a slice's end to those of its begin.
     pub(crate) fn more_args(&mut self, live: Live, place: u32, args: NameId) {
         let Some(running) = self.running.get_mut(live.0) else { return };
         if args == NameId::NONE {
@@ -348,7 +348,7 @@ impl Builder {
         self.trace.processes.insert(pid, Process { name });
     }
 
-    /// What a PROCESS DUMP says of a thread.
+    /// Adds a thread from a PROCESS DUMP.
     pub(crate) fn thread_of_dump(&mut self, tid: u32, pid: u32, name: &[u8]) {
         let name = self.trace.names.id(name);
         self.trace.dumped.insert(tid, (pid, name));
@@ -387,7 +387,7 @@ impl Builder {
         None
     }
 
-    /// All of it is there.
+    /// Completes the trace.
     pub(crate) fn finish(mut self) -> Trace {
         for mut running in self.running {
             let dumped = self.trace.dumped.get(&running.key).copied();

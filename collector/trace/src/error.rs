@@ -1,4 +1,4 @@
-//! What can be wrong with a trace as a whole.
+//! The error type of the crate.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,19 +13,19 @@ pub enum Error {
     Broken {
         /// Bytes.
         at: u64,
-        /// What the reader said.
+        /// The system's reason.
         error: std::io::Error,
     },
     /// A method trace is wrong: at which byte, and how.
     At {
         /// Offset in the file, unpacked.
         offset: u64,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// It is no trace: why.
     NoTrace(String),
-    /// Of this file.
+    /// An error in this file.
     File(PathBuf, Box<Error>),
 }
 

@@ -66,7 +66,7 @@ pub fn read_any<R: std::io::Read + 'static>(file: R) -> Result<Trace, Error> {
     }
 }
 
-/// What a file holds, by how it begins.
+/// Format of a file, from its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Ftrace text, also in systrace's HTML page.
@@ -97,7 +97,7 @@ impl Kind {
     }
 }
 
-/// Whether it begins with a packet: field 1 (0x0a), a length, and in it a field that packets have.
+/// True if it begins with a packet: field 1 (0x0a), a length, and in it a field that packets have.
 fn is_packet(head: &[u8]) -> bool {
     let [b'\n', rest @ ..] = head else { return false };
     let length = rest.iter().take(5).position(|byte| byte & 0x80 == 0);

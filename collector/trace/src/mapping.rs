@@ -1,4 +1,4 @@
-//! What obfuscated names were: R8's and ProGuard's `mapping.txt`, and Matrix's method ids.
+//! Restores obfuscated names: from R8's and ProGuard's `mapping.txt`, or Matrix's method ids.
 
 use crate::model::Trace;
 use regex::Regex;
@@ -24,7 +24,7 @@ pub struct Mapping {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Class {
     original: String,
-    /// What a method's name was; several where overloads and inlining share one.
+    /// Original names of methods; several if overloads and inlining share one.
     methods: HashMap<String, String>,
 }
 
@@ -33,7 +33,7 @@ impl Mapping {
     /// where one is neither.
     ///
     /// # Errors
-    /// What is wrong, with the line's number.
+    /// The reason, with the line number.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut mapping = Self::default();
         let mut class: Option<(String, Class)> = None;

@@ -86,7 +86,7 @@ impl Map {
         self.lives.get(&key).map_or(key, |&live| builder.key(live))
     }
 
-    /// All but slices.
+    /// Copies everything but slices.
     fn copy(&self, builder: &mut Builder, trace: &Trace) {
         for (&pid, process) in &trace.processes {
             builder.process_name(pid, self.name(process.name));

@@ -1,15 +1,15 @@
-//! What a trace holds. Times are nanoseconds of the trace's own clock.
+//! The model of a trace. Times are nanoseconds of the trace's own clock.
 
 use crate::names::{NameId, Names};
 use std::collections::BTreeMap;
 
-/// A slice that was open when the trace ended has this end until [`crate::read`] closes it.
+/// End of a slice that was open at the end of the trace, until [`crate::read`] closes it.
 pub const UNFINISHED: u64 = u64::MAX;
-/// The parent of an outermost slice.
+/// Parent of an outermost slice.
 pub const NO_PARENT: u32 = u32::MAX;
-/// No time lies behind this one, 285 years: what says so is wrong.
+/// Largest plausible time, 285 years; a later one is an error.
 pub(crate) const MAX_NS: u64 = 9_000_000_000_000_000_000;
-/// Keys from here on are no thread ids: more than any kernel gives.
+/// First key that is not a thread id; kernels give smaller ids.
 pub const FIRST_KEY: u32 = 1 << 30;
 
 /// A trace.
@@ -17,41 +17,41 @@ pub const FIRST_KEY: u32 = 1 << 30;
 pub struct Trace {
     /// All names.
     pub names: Names,
-    /// By process id: what is known of it besides its threads.
+    /// Processes by id.
     pub processes: BTreeMap<u32, Process>,
-    /// By thread id: process and name of each thread that a PROCESS DUMP lists, whether it has events or not.
+    /// Process and name of each thread in a PROCESS DUMP, by thread id, with or without events.
     pub dumped: BTreeMap<u32, (u32, NameId)>,
-    /// By key: the thread's id, or one from [`FIRST_KEY`] on where another thread has that id too.
+    /// Threads by key: the thread's id, or a number from [`FIRST_KEY`] if another thread has that id too.
     pub threads: BTreeMap<u32, Thread>,
     /// Values over time, in the order of the file.
     pub counters: Vec<Counter>,
     /// Points in time.
     pub instants: Vec<Instant>,
-    /// Slices that need not nest: S and F, G and H.
+    /// Slices that do not have to nest: S and F, G and H.
     pub asyncs: Vec<Async>,
     /// Arrows between slices.
     pub flows: Vec<Flow>,
-    /// What the agent says of a capture: the JSON of its `# tracetee: {…}` lines, the later over the
-    /// earlier.
+    /// Metadata of a capture: the JSON of the agent's `# tracetee: {…}` lines; later lines override
+    /// earlier ones.
     pub about: serde_json::Map<String, serde_json::Value>,
-    /// First and last time in it.
+    /// First and last time.
     pub span_ns: Option<(u64, u64)>,
     /// Milliseconds since 1970 of a point in time, from `trace_event_clock_sync: realtime_ts`.
     pub realtime: Option<(u64, u64)>,
-    /// Events that are no markers, by name: sched_switch …
+    /// Numbers of kernel events, by name: sched_switch …
     pub kernel_events: BTreeMap<String, u64>,
-    /// What was there and is not in it.
+    /// Errors in the file, and what was lost to them.
     pub losses: Losses,
 }
 
 impl Trace {
-    /// How many slices it has.
+    /// Returns the number of slices.
     #[must_use]
     pub fn slice_count(&self) -> u64 {
         self.threads.values().map(|thread| thread.slices.len() as u64).sum()
     }
 
-    /// The process that the agent's header names: its id and name.
+    /// Returns id and name of the process in the agent's metadata.
     #[must_use]
     pub fn process_of_header(&self) -> Option<(u32, &str)> {
         let pid = self.about.get("pid")?.as_u64()?;
@@ -59,7 +59,7 @@ impl Trace {
         (!name.is_empty()).then_some((u32::try_from(pid).ok()?, name))
     }
 
-    /// Gives the header's process its name, unless something else has.
+    /// Names the process of the agent's metadata, unless it has a name.
     pub(crate) fn name_process_of_header(&mut self) {
         let Some((pid, name)) = self.process_of_header() else { return };
         let name = name.to_owned();
@@ -73,168 +73,168 @@ impl Trace {
 /// A process.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its name.
+    /// Name of the process.
     pub name: NameId,
 }
 
 /// A thread.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Thread {
-    /// Its id. Ids are given again when a thread has ended.
+    /// Thread id. The kernel reuses ids of threads that have ended.
     pub tid: u32,
-    /// Its process, where a line said so: the TGID column, or its markers.
+    /// Process id, if the TGID column or a marker names it.
     pub pid: Option<u32>,
-    /// Its names, each with the time from which it had it.
+    /// Names of the thread, each with the time from which it is valid.
     pub names: Vec<(u64, NameId)>,
-    /// In the order of their begins: parents before children.
+    /// Slices by begin: parents before children.
     pub slices: Vec<Slice>,
-    /// The thread's own processor time at each slice's begin and end, ns; empty, or one for each slice, two
-    /// zeros where it is not known.
+    /// Processor time of the thread at each slice's begin and end, ns: empty, or one pair for each slice, with
+    /// zeros if unknown.
     pub cpu_ns: Vec<(u64, u64)>,
-    /// What slices say besides their name: JSON, by place.
+    /// Arguments of slices as JSON, by the slice's index.
     pub args: BTreeMap<u32, NameId>,
-    /// What the scheduler did with it, by time.
+    /// Scheduler states, by time.
     pub states: Vec<State>,
 }
 
 impl Thread {
-    /// The name that it had last.
+    /// Returns the last name.
     #[must_use]
     pub fn name<'a>(&self, names: &'a Names) -> &'a str {
         self.names.last().map_or("", |&(_, name)| names.text(name))
     }
 }
 
-/// What a thread does from a time on.
+/// A scheduler state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
-    /// From then on.
+    /// Begin of the state.
     pub at_ns: u64,
-    /// `r`: running; else as ps has it: R (runnable), S (sleeps), D (waits for a disk, mostly) …
+    /// `r`: running; otherwise as in ps: R (runnable), S (sleeping), D (waiting, usually for a disk) …
     pub kind: u8,
 }
 
 /// A section of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
-    /// What it is called.
+    /// Name.
     pub name: NameId,
-    /// Dart's stream, Chrome's category; mostly none.
+    /// Dart's stream or Chrome's category; usually empty.
     pub category: NameId,
-    /// When it began.
+    /// Begin.
     pub start_ns: u64,
-    /// When it ended.
+    /// End.
     pub end_ns: u64,
-    /// The slice around it: its place in [`Thread::slices`], or [`NO_PARENT`].
+    /// Index of the surrounding slice in [`Thread::slices`], or [`NO_PARENT`].
     pub parent: u32,
-    /// Whether its end was there. Otherwise it was closed where the slice around it ended, or at the thread's last
-    /// event.
+    /// True if the trace has its end. Otherwise it was closed at the end of the surrounding slice, or at the
+    /// thread's last event.
     pub ended: bool,
 }
 
 impl Slice {
-    /// How long it took.
+    /// Returns the duration.
     #[must_use]
     pub const fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
     }
 }
 
-/// A value at a time.
+/// A value of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counter {
-    /// The thread that wrote it: its key.
+    /// Key of the thread that wrote it.
     pub thread: u32,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// What it is called.
+    /// Name.
     pub name: NameId,
-    /// When.
+    /// Time.
     pub at_ns: u64,
-    /// Its value from then on.
+    /// Value from this time.
     pub value: i64,
 }
 
 /// A point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instant {
-    /// The thread that wrote it: its key.
+    /// Key of the thread that wrote it.
     pub thread: u32,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// The track it is on, if on one.
+    /// Track, if it has one.
     pub track: Option<NameId>,
-    /// What it is called.
+    /// Name.
     pub name: NameId,
-    /// As [`Slice::category`].
+    /// Category, as in [`Slice::category`].
     pub category: NameId,
-    /// What it says besides: JSON.
+    /// Arguments as JSON.
     pub args: NameId,
-    /// When.
+    /// Time.
     pub at_ns: u64,
 }
 
-/// A slice that need not nest.
+/// An asynchronous slice, which does not have to nest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Async {
-    /// The threads that wrote its begin and its end: their keys.
+    /// Keys of the threads that wrote begin and end.
     pub threads: [u32; 2],
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// The track it is on, if on one.
+    /// Track, if it has one.
     pub track: Option<NameId>,
-    /// What it is called.
+    /// Name.
     pub name: NameId,
-    /// As [`Slice::category`].
+    /// Category, as in [`Slice::category`].
     pub category: NameId,
-    /// What it says besides: JSON.
+    /// Arguments as JSON.
     pub args: NameId,
-    /// What tells it from others of the name.
+    /// Distinguishes it from others of the same name.
     pub cookie: i64,
-    /// When it began.
+    /// Begin.
     pub start_ns: u64,
-    /// When it ended; [`UNFINISHED`] if it did not.
+    /// End; [`UNFINISHED`] if it has none.
     pub end_ns: u64,
 }
 
-/// A point of an arrow from slice to slice.
+/// A point of a flow, an arrow from slice to slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flow {
-    /// The thread whose slice it is at: its key.
+    /// Key of the thread whose slice it is at.
     pub thread: u32,
-    /// What it is called.
+    /// Name.
     pub name: NameId,
-    /// As [`Slice::category`].
+    /// Category, as in [`Slice::category`].
     pub category: NameId,
-    /// What ties the points of an arrow together, with name and category.
+    /// Identifies the flow, together with name and category.
     pub id: u64,
-    /// Which point.
+    /// Kind of the point.
     pub kind: FlowKind,
-    /// When.
+    /// Time.
     pub at_ns: u64,
 }
 
-/// Which point of an arrow.
+/// Kind of a flow's point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlowKind {
-    /// Where it leaves.
+    /// The flow starts.
     Start,
-    /// Where it goes through.
+    /// The flow passes through.
     Step,
-    /// Where it arrives: at the slice around that time.
+    /// The flow ends at the slice around this time.
     End,
-    /// Where it arrives: at the next slice to begin.
+    /// The flow ends at the next slice to begin.
     EndAtNext,
 }
 
-/// What was there and is not in the trace.
+/// Errors in a file, and events that the model lacks because of them.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Losses {
-    /// Lines (JSON: events; method traces: records) read.
+    /// Lines read (JSON: events; method traces: records).
     pub lines: u64,
-    /// Lines that could not be understood.
+    /// Malformed lines.
     pub bad_lines: u64,
-    /// The first of them.
+    /// The first malformed lines.
     pub shown: Vec<BadLine>,
     /// Ends without a begin.
     pub unmatched_ends: u64,
@@ -244,17 +244,17 @@ pub struct Losses {
     pub unmatched_async_ends: u64,
     /// Async slices that were open at the end.
     pub unclosed_asyncs: u64,
-    /// Lines whose time lies before that of their thread's last one; taken to be at that.
+    /// Lines earlier than the last line of their thread; moved to its time.
     pub out_of_order: u64,
-    /// Slices that overlap another of their thread and are not within it; cut.
+    /// Slices that partly overlapped another of their thread; cut.
     pub overlapping: u64,
-    /// Values of counters that are no whole numbers; rounded.
+    /// Counter values that were not integers; rounded.
     pub rounded: u64,
-    /// The file ended, or could not be read on: behind so many bytes of what it unpacks to, and why.
+    /// Position in the uncompressed text at which the file ended early or became unreadable, and the reason.
     pub truncated: Option<(u64, String)>,
 }
 
-/// Bad lines that are shown, and how much of each.
+/// Number of malformed lines that are kept, and bytes of each.
 const MAX_SHOWN: usize = 20;
 const SHOWN_BYTES: usize = 200;
 
@@ -269,13 +269,13 @@ impl Losses {
     }
 }
 
-/// A line that could not be understood.
+/// A malformed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadLine {
-    /// From 1.
+    /// Line number, from 1.
     pub number: u64,
-    /// What is wrong.
+    /// Reason.
     pub why: &'static str,
-    /// Its beginning.
+    /// First bytes of the line.
     pub text: String,
 }

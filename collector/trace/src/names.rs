@@ -11,7 +11,7 @@ impl NameId {
     /// No name.
     pub const NONE: Self = Self(0);
 
-    /// Its number: of its place among the names.
+    /// Returns the index of the name.
     #[must_use]
     pub const fn number(self) -> u32 {
         self.0

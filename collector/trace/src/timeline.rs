@@ -41,7 +41,7 @@ enum Rank {
     End,
 }
 
-/// What is next of a thread, or of a list.
+/// Position in a thread or a list.
 #[derive(Debug)]
 struct Source<'a> {
     thread: Option<(u32, &'a Thread)>,
@@ -76,7 +76,7 @@ impl Source<'_> {
         Self { thread: None, next: 0, open: Vec::new(), ending: 0, list }
     }
 
-    /// What is next.
+    /// Returns the next event.
     fn head(&self) -> Option<(u64, Rank, Event)> {
         let Some((key, thread)) = self.thread else { return self.list.get(self.next).copied() };
         let next = thread.slices.get(self.next);
@@ -127,7 +127,7 @@ pub struct Timeline<'a> {
 }
 
 impl<'a> Timeline<'a> {
-    /// Of a whole trace.
+    /// Makes the timeline of a whole trace.
     #[must_use]
     pub fn new(trace: &'a Trace) -> Self {
         let mut sources: Vec<Source<'a>> = trace.threads.iter().map(Source::from_thread).collect();

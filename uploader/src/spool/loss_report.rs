@@ -1,9 +1,9 @@
-//! What was lost, and the loss report.
+//! Lost captures, and the loss report.
 //!
-//! A lost capture becomes an empty file in `lost/` whose name says why: one rename, so it is
-//! either there or lost, never both. A report takes all of `lost/` at once (a rename again) as
-//! `report/`, with an id of its own; it goes when the server has it, and is the same until then.
-//! So no loss is counted twice, and none is forgotten.
+//! A lost capture becomes an empty file in `lost/` whose name says why. This is one rename, so a capture is
+//! either in the spool or lost, never both. A report takes all of `lost/` as `report/` (also one rename) and
+//! gets an id. It does not change until the server has it, and is then deleted. So no loss is counted twice,
+//! and none is forgotten.
 
 use crate::error::Error;
 use crate::id::new_id;
@@ -18,9 +18,9 @@ use tracetee_protocol::loss_report::{self, Loss, MAX_LOSSES};
 use tracetee_protocol::{CaptureMeta, LossReport};
 use uuid::Uuid;
 
-/// The file, in `lost/` and `report/`, whose name counts those.
+/// Prefix of the file in `lost/` and `report/` whose name counts the older losses.
 const OLDER: &str = "older~";
-/// The file in `report/` whose name is the report's id.
+/// Prefix of the file in `report/` whose name has the report's id.
 const REPORT: &str = "id~";
 
 /// The spool's losses.
@@ -29,7 +29,7 @@ pub(crate) struct Losses<'a> {
     root: &'a Path,
 }
 
-/// A loss report that is on its way.
+/// A loss report in transit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Outgoing {
     pub(crate) id: Uuid,
@@ -47,7 +47,7 @@ impl<'a> Losses<'a> {
         self.root.join("lost")
     }
 
-    /// Makes a capture a lost one.
+    /// Turns a capture into a lost one.
     pub(crate) fn lose(&self, path: &Path, lost: &LostName) -> Result<(), Error> {
         let to = self.directory().join(lost.to_text());
         match fs::rename(path, &to) {
@@ -68,13 +68,13 @@ impl<'a> Losses<'a> {
         }
     }
 
-    /// Notes one that has no file. Without room for an empty file it is forgotten.
+    /// Enters a loss without a file. On a disk without room for an empty file it is forgotten.
     pub(crate) fn note(&self, lost: &LostName) {
         let _ = fs::create_dir_all(self.directory());
         let _ = tracetee_os::create(self.directory().join(lost.to_text()));
     }
 
-    /// Something lies in the spool that nobody of us put there, or whose name was damaged.
+    /// Removes a file that is not ours, or whose name is damaged, and enters it as a loss.
     pub(crate) fn of_foreign(&self, path: &Path) {
         let is_directory = path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
         if is_directory {
@@ -90,7 +90,7 @@ impl<'a> Losses<'a> {
         }
     }
 
-    /// How many there are, by reason, those of a report on its way included.
+    /// Counts losses by reason, including those of a report in transit.
     pub(crate) fn count(&self) -> BTreeMap<String, u64> {
         let mut counts = BTreeMap::new();
         for directory in ["lost", "report"] {
@@ -105,7 +105,7 @@ impl<'a> Losses<'a> {
         counts
     }
 
-    /// Sees to it that there are not too many, and that they take no room.
+    /// Limits the number of losses, and truncates their files.
     pub(crate) fn bound(&self) {
         let directory = self.directory();
         let mut names = Vec::new();
@@ -135,8 +135,7 @@ impl<'a> Losses<'a> {
         }
     }
 
-    /// The report that is on its way, or a new one of all that is not reported yet. Under the spool's
-    /// lock.
+    /// Returns the report in transit, or a new one of all losses not reported yet. Requires the spool's lock.
     pub(crate) fn report(&self, now: Now) -> Option<Outgoing> {
         let directory = self.root.join("report");
         if !directory.exists() {
@@ -177,7 +176,7 @@ impl<'a> Losses<'a> {
         Some(Outgoing { id, content, losses })
     }
 
-    /// The server has the report of these.
+    /// Deletes losses that the server has.
     pub(crate) fn reported(&self, losses: &[LostName]) {
         let directory = self.root.join("report");
         // The id last: what is left of a report that was cut short here is known to the server.

@@ -16,13 +16,13 @@ pub(crate) struct Event {
     pub(crate) tid: u32,
     pub(crate) name: NameId,
     pub(crate) category: NameId,
-    /// What tells ids of the same number apart.
+    /// Distinguishes equal ids.
     pub(crate) scope: Option<NameId>,
     pub(crate) id: i64,
     pub(crate) args: NameId,
     /// The thread's processor time.
     pub(crate) cpu_ns: Option<u64>,
-    /// Of a counter: whether the value had to be rounded.
+    /// Values of a counter: name, value, and true if it was rounded.
     pub(crate) values: Vec<(NameId, i64, bool)>,
 }
 

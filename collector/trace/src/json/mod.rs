@@ -234,8 +234,8 @@ fn close(
     }
 }
 
-/// Of complete events that begin together the longest is around the others; those of other kinds stay where
-/// they are.
+/// Sorts complete events that begin together so that the longest surrounds the others. Other events keep their
+/// places.
 fn longest_first(group: &mut [Event]) {
     let places: Vec<usize> = group
         .iter()

@@ -10,17 +10,17 @@ const MAX_VALUE_BYTES: usize = 1 << 20;
 /// The longest name of a member that matters.
 const MAX_KEY_BYTES: usize = 256;
 
-/// What is found.
+/// Receives what the scanner finds.
 pub(crate) trait Take {
     /// An element of the array of events.
     fn event(&mut self, text: &[u8]);
     /// An element that is too long.
     fn too_long(&mut self, beginning: &[u8]);
-    /// Whether it will take more.
+    /// True if it takes no more events.
     fn is_full(&self) -> bool;
 }
 
-/// Where a file ended that had not to.
+/// Position at which a file ended early.
 pub(crate) struct End {
     pub(crate) at: u64,
     pub(crate) why: String,
@@ -32,19 +32,19 @@ pub(crate) struct Scanner<R> {
     failed: Option<std::io::Error>,
     /// Members of the object beside its events, those that are short.
     pub(crate) members: Map<String, Value>,
-    /// Whether there is an array of events.
+    /// True if there is an array of events.
     pub(crate) has_events: bool,
 }
 
 const WITHIN_EVENT: &str = "it ends within an event";
 
-/// How an array ended.
+/// End of an array.
 enum Elements {
-    /// With its bracket, or because no more is wanted.
+    /// Ended with its bracket, or because no more is wanted.
     Closed,
-    /// Between elements.
+    /// Ended between elements.
     Open,
-    /// In one.
+    /// Ended within an element.
     Within,
 }
 
@@ -265,7 +265,7 @@ impl<R: BufRead> Scanner<R> {
         self.offset += count as u64;
     }
 
-    /// What comes next; none at the end, and where it cannot be read on.
+    /// Returns the next bytes; `None` at the end and after an error.
     fn fill(&mut self) -> Option<&[u8]> {
         if self.failed.is_some() {
             return None;

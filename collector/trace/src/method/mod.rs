@@ -13,76 +13,76 @@ pub use model::Dropped;
 pub use read::read;
 pub use write::write;
 
-/// What a file begins with, of its keys or (streaming) of its data.
+/// First bytes of a file: of its keys or (streaming) of its data.
 pub(crate) const KEYS: &[u8] = b"*version";
 pub(crate) const MAGIC: &[u8; 4] = b"SLOW";
 
-/// The class of what is no method. Some readers take no method without class, signature and file.
+/// Class of a slice that is not a method. Some readers accept no method without class, signature and file.
 pub(crate) const SECTIONS: &str = "(section)";
 const NO_SIGNATURE: &str = "()";
 
 /// A method trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MethodTrace {
-    /// 1, 2 or 3; as 3 where it was streamed.
+    /// Version 1, 2 or 3; 3 for a streamed trace.
     pub version: u16,
-    /// Whether records have the thread's processor time besides the time.
+    /// True if records also have the thread's processor time.
     pub is_dual: bool,
-    /// When it began, µs of the trace's clock.
+    /// Start in µs of the trace's clock.
     pub start_us: u64,
-    /// What its `k=v` lines say, in their order.
+    /// The `k=v` lines, in order.
     pub keys: Vec<(String, String)>,
-    /// Id and name.
+    /// Id and name of each thread.
     pub threads: Vec<(u16, String)>,
-    /// In the file's order.
+    /// Methods in the file's order.
     pub methods: Vec<Method>,
-    /// In the file's order.
+    /// Records in the file's order.
     pub records: Vec<Record>,
-    /// What could not be read.
+    /// Errors in the file.
     pub losses: Losses,
 }
 
 /// A method.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Method {
-    /// As records have it: the lowest two bits are none.
+    /// Id as in records; the lowest two bits are zero.
     pub id: u32,
-    /// Its class, or all that is known of it.
+    /// Class, or the whole name if it has no class.
     pub class: String,
-    /// Its name, if it has a class.
+    /// Name, if it has a class.
     pub name: Option<String>,
-    /// Its signature; without a line number its file stands in it, behind a tab.
+    /// Signature; if there is no line number, followed by a tab and the file.
     pub signature: String,
 }
 
-/// What a record says.
+/// Action of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// The method begins.
     Enter,
-    /// It ends.
+    /// The method ends.
     Exit,
-    /// It is left by an exception, or was closed when recording ended.
+    /// An exception leaves the method, or recording ended within it.
     Unroll,
 }
 
-/// A record. Times are µs from the trace's start; those of files wrap after 71.6 minutes, these do not.
+/// A record. Times are µs since the trace's start; unlike those of files, they do not wrap after 71.6 minutes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
     /// The thread's id.
     pub thread: u16,
-    /// What it says.
+    /// Action.
     pub action: Action,
     /// The method's id.
     pub method: u32,
-    /// The first time of the record: the thread's processor time where there are two.
+    /// First time of the record: the thread's processor time if there are two.
     pub time_us: u64,
-    /// The last: wall time where there are two.
+    /// Last time of the record: wall time if there are two.
     pub wall_us: u64,
 }
 
 impl MethodTrace {
-    /// Changes the methods' names (`class.name(signature)`), where `change` gives another one.
+    /// Replaces methods' names (`class.name(signature)`) for which `change` returns another one.
     pub fn change(&mut self, change: impl Fn(&str) -> Option<String>) {
         for method in &mut self.methods {
             if let Some(new) = change(&method.text()) {
@@ -91,7 +91,7 @@ impl MethodTrace {
         }
     }
 
-    /// What a key says.
+    /// Returns the value of a key.
     #[must_use]
     pub fn key(&self, name: &str) -> Option<&str> {
         self.keys.iter().rev().find(|(key, _)| key == name).map(|(_, value)| &**value)
@@ -99,7 +99,7 @@ impl MethodTrace {
 }
 
 impl Method {
-    /// `class.name(signature)`; of a section its name.
+    /// Formats `class.name(signature)`; for a section, its name.
     #[must_use]
     pub fn text(&self) -> String {
         let signature = self.signature.split('\t').next().unwrap_or_default();

@@ -7,7 +7,7 @@ use crate::names::NameId;
 use crate::timeline::{Event, Timeline};
 use std::collections::{BTreeMap, HashMap};
 
-/// What of a trace a method trace cannot hold: how many.
+/// Numbers of events that a method trace cannot represent.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Dropped {
     /// Begins and ends of threads behind the 65,535th.
@@ -90,8 +90,8 @@ impl MethodTrace {
         trace
     }
 
-    /// What of a trace can be a method trace: threads and slices. With both times where the trace has them,
-    /// unless only wall time is wanted.
+    /// Makes a method trace of a trace's threads and slices, with both times if the trace has them and the
+    /// caller does not want wall time only.
     #[must_use]
     pub fn from_trace(trace: &Trace, wants_cpu: bool) -> (Self, Dropped) {
         let mut dropped = Dropped::default();
@@ -177,7 +177,7 @@ fn cleaned(text: &str, changed: &mut u64) -> String {
 }
 
 impl Method {
-    /// What `class.name(signature)` says; what is none is a section.
+    /// Parses `class.name(signature)`; other text is a section.
     pub(super) fn from_text(id: u32, text: String) -> Self {
         let head = text.split('(').next().unwrap_or_default();
         let is_word = |part: &str| {

@@ -9,7 +9,7 @@ use std::io::{BufRead, ErrorKind, Read};
 
 /// A line of its tables that is longer is none.
 const MAX_LINE_BYTES: u64 = 1 << 20;
-/// Of the summary at a stream's end, the tables of all methods in it.
+/// Maximum size of the summary at a stream's end, which lists all methods.
 const MAX_SUMMARY_BYTES: u64 = 256 << 20;
 /// The header of data.
 const HEADER_BYTES: u16 = 16;
@@ -112,7 +112,7 @@ impl<R: BufRead> Input<R> {
     }
 }
 
-/// What of the tables a line belongs to.
+/// Table that a line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Version,
@@ -250,7 +250,7 @@ fn read_data<R: BufRead>(input: &mut Input<R>, trace: &mut MethodTrace) -> Resul
 
 struct Records<'a> {
     record_bytes: u16,
-    /// By thread: the last times, to see when 32 bits wrap.
+    /// Last times by thread, to detect the overflow of 32 bits.
     wraps: HashMap<u16, [u64; 2]>,
     trace: &'a mut MethodTrace,
 }
@@ -283,7 +283,7 @@ impl Records<'_> {
         }
     }
 
-    /// What a stream tells between records: whether it was the last thing.
+    /// Reads a stream's item between records. Returns true after the last one.
     fn told<R: BufRead>(&mut self, input: &mut Input<R>) -> Result<bool, Cut> {
         let [kind] = input.exact()?;
         match kind {

@@ -6,28 +6,28 @@
 
 use crate::model::MAX_NS;
 
-/// A line.
+/// A line of ftrace text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// The thread's name; `<...>` where it was not known.
+    /// Thread name; `<...>` if unknown.
     pub task: &'a [u8],
-    /// The thread's id.
+    /// Thread id.
     pub tid: u32,
-    /// Its process, where the line says so.
+    /// Process id, if the line has it.
     pub tgid: Option<u32>,
-    /// The processor.
+    /// Processor.
     pub cpu: u32,
-    /// What was off there; may be empty.
+    /// Flags; may be empty.
     pub flags: &'a [u8],
-    /// When, ns.
+    /// Time, ns.
     pub at_ns: u64,
-    /// Which event.
+    /// Name of the event.
     pub event: &'a [u8],
-    /// What it says.
+    /// Text of the event.
     pub payload: &'a [u8],
 }
 
-/// Splits a line without its line break. What is wrong is said when it is none.
+/// Splits a line without its line break. Returns the reason if it is malformed.
 pub(crate) fn split(line: &[u8]) -> Result<Line<'_>, &'static str> {
     let mut has_dash = false;
     for dash in memchr::memchr_iter(b'-', line) {
@@ -38,10 +38,10 @@ pub(crate) fn split(line: &[u8]) -> Result<Line<'_>, &'static str> {
             return Ok(line);
         }
     }
-    Err(if has_dash { "no [CPU], time and event behind the thread" } else { "no THREAD-TID" })
+    Err(if has_dash { "no [CPU], time and event after the thread" } else { "no THREAD-TID" })
 }
 
-/// What is left of a line.
+/// Rest of a line.
 #[derive(Clone, Copy)]
 struct Rest<'a>(&'a [u8]);
 

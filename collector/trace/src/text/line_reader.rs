@@ -8,29 +8,29 @@ use crate::model::Losses;
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
 
-/// What is known of a thread.
+/// Process and name of a thread.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ThreadOutline {
-    /// Its process.
+    /// Process id.
     pub pid: Option<u32>,
-    /// Whether only its markers say which process that is.
+    /// True if only a marker names the process.
     pub is_guess: bool,
-    /// Its first name.
+    /// First name.
     pub name: Option<Box<[u8]>>,
 }
 
-/// What is known of the threads of a text.
+/// Threads and processes of a text.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Outline {
-    /// By id.
+    /// Threads by id.
     pub threads: HashMap<u32, ThreadOutline>,
-    /// By id: the processes' names.
+    /// Names of processes by id.
     pub processes: HashMap<u32, Box<[u8]>>,
     /// Lines that are events.
     pub events: u64,
     /// Lines in which the agent says something of a capture.
     pub abouts: u64,
-    /// What was wrong in it; only lines are counted.
+    /// Errors in the text; counts lines only.
     pub losses: Losses,
 }
 
@@ -47,7 +47,7 @@ impl Names for Outline {
 }
 
 impl Outline {
-    /// What another text says of threads that this one does not know.
+    /// Adds threads of another text that this one lacks.
     pub fn add(&mut self, other: &Self) {
         for (&tid, of) in &other.threads {
             let thread = self.threads.entry(tid).or_default();
@@ -129,7 +129,7 @@ impl Outline {
 /// A line that is something.
 #[derive(Debug)]
 pub enum Part<'a> {
-    /// What the agent says of a capture.
+    /// The agent's metadata of a capture.
     About(&'a [u8]),
     /// An event.
     Event(Line<'a>),
@@ -241,7 +241,7 @@ impl<R: BufRead> LineReader<R> {
     }
 }
 
-/// Whether the model has no place for an event.
+/// True if the model cannot represent the event.
 fn is_other(line: &Line<'_>) -> bool {
     if !matches!(line.event, b"tracing_mark_write" | b"print") {
         return true;

@@ -1,4 +1,4 @@
-//! What is written into trace_marker: `B|pid|name`, `E|pid` and their kin.
+//! Parses records of trace_marker: `B|pid|name`, `E|pid` and their siblings.
 
 use super::line::decimal;
 
@@ -102,7 +102,7 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Marker<'_>, &'static str> {
     }
 }
 
-/// What stands for an empty name, which readers take for a broken record everywhere but in a B.
+/// Replacement for an empty name, which readers accept only in a B record.
 pub const NO_NAME: &str = "(no name)";
 
 /// A marker whose name, or track, is empty, with [`NO_NAME`] in its place; none where nothing is empty.

@@ -26,7 +26,7 @@ pub use line::Line;
 pub use line_reader::{LineReader, Outline, Part, ThreadOutline};
 pub use marker::{NO_NAME, with_names};
 
-/// Whether a line of a thread of this name is read as one; a name may look like a line's beginning itself.
+/// True if a line of a thread with this name parses as one; a name may itself look like the start of a line.
 #[must_use]
 pub fn is_task(name: &str) -> bool {
     // What is trimmed away may have stood before a comment's beginning.
@@ -36,7 +36,7 @@ pub fn is_task(name: &str) -> bool {
         && line::split(line.as_bytes()).is_ok_and(|line| line.task == name.trim_ascii().as_bytes())
 }
 
-/// What a line's event says: `print` has the address of who printed before its text.
+/// Returns the text of a line's event. `print` has the caller's address before its text.
 #[must_use]
 pub fn payload<'a>(line: &Line<'a>) -> &'a [u8] {
     match line.event {
@@ -190,7 +190,7 @@ impl Reader {
     }
 }
 
-/// What atrace, adb or systrace print before the text itself.
+/// True for a line that atrace, adb or systrace print before the text.
 fn is_preamble(line: &[u8]) -> bool {
     const KNOWN: [&[u8]; 3] = [b"capturing trace", b"cpus=", b"version ="];
     KNOWN.iter().any(|known| line.starts_with(known))

@@ -1,4 +1,4 @@
-//! What the scheduler's events say of threads.
+//! Reads thread states and names from scheduler events.
 
 use super::line::{Line, decimal};
 use crate::builder::Builder;
@@ -47,7 +47,7 @@ pub(crate) fn names<'a>(line: &Line<'a>) -> impl Iterator<Item = (u32, &'a [u8])
     })
 }
 
-/// What stands behind a key, to the next space. Names of threads stand before the ids: the last one counts.
+/// Returns the value after a key, up to the next space. Thread names come before the ids, so the last key counts.
 fn value<'a>(payload: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     let rest = payload.get(memchr::memmem::rfind(payload, key)? + key.len()..)?;
     rest.split(|&byte| byte == b' ').next()

@@ -1,7 +1,7 @@
-//! What stands around ftrace text: systrace's HTML page, and its PROCESS DUMP section, which names
-//! processes and threads.
+//! Finds ftrace text in systrace's HTML page, and reads its PROCESS DUMP section, which names processes
+//! and threads.
 
-/// Who wants to know what a PROCESS DUMP says.
+/// Receives the content of a PROCESS DUMP.
 pub(super) trait Names {
     /// A process has this name.
     fn process(&mut self, pid: u32, name: &[u8]);
@@ -9,17 +9,17 @@ pub(super) trait Names {
     fn thread(&mut self, tid: u32, pid: u32, name: &[u8]);
 }
 
-/// Where in a file a line stands.
+/// Place of a line in a file.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 enum Place {
-    /// In text that nothing is around, or in a page's data.
+    /// In plain text, or in a page's data.
     #[default]
     Text,
-    /// In a page, outside of its data.
+    /// In a page, outside its data.
     Page,
-    /// In a section of a page that is no text.
+    /// In a section of a page that is not text.
     Other,
-    /// In a table of ps: which columns it has.
+    /// In a table of ps with these columns.
     Processes(Columns),
     Threads,
 }
@@ -36,20 +36,20 @@ pub(crate) struct Sections {
     place: Place,
     is_page: bool,
     has_begun: bool,
-    /// In a section that had nothing yet.
+    /// True at the start of a section.
     is_at_start: bool,
 }
 
 /// Ends a section of a page.
 const END: &[u8] = b"</script>";
 
-/// Whether it is a line of ftrace text.
+/// True for a line of ftrace text.
 fn is_line(text: &[u8]) -> bool {
     super::line::split(text).is_ok()
 }
 
 impl Sections {
-    /// Whether the line is no line of ftrace text, but one of what is around it.
+    /// Handles a line around ftrace text. Returns false for a line of the text itself.
     pub(crate) fn takes(&mut self, line: &[u8], names: &mut impl Names) -> bool {
         let text = line.trim_ascii();
         if !self.has_begun {

@@ -1,4 +1,4 @@
-//! What traces come to, line by line, and of real phones.
+//! Tests of the text reader: line by line, and with traces of real phones.
 
 use super::*;
 use crate::model::{FIRST_KEY, NO_PARENT};
