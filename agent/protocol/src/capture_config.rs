@@ -5,7 +5,7 @@
 //! TRACETEE_CONFIG names; `tracetee run` writes it. Missing fields have their defaults, unknown ones
 //! are ignored; a wrong one refuses the whole document.
 
-use crate::categories::tag_word;
+use crate::categories::are_known;
 use crate::json::{Error, Limits};
 use crate::recording::{MinSlice, Mode, PassOnSetting};
 use crate::redaction::Rule;
@@ -97,8 +97,8 @@ words! {
     }
 }
 
-/// KiB of a block. A smaller one cannot hold a record of 4096 bytes; beyond
-/// the largest, leasing costs nothing and an idle thread wastes much.
+/// KiB of a block. A smaller one cannot hold a record of 4,096 bytes; beyond the largest, leasing
+/// costs nothing and an idle thread wastes much.
 const BLOCK_KB: RangeInclusive<u32> = 8..=1024;
 /// Largest capacity, 1 TiB: a file of that size is still sparse.
 const MAX_CAPACITY_KB: u64 = 1 << 30;
@@ -106,10 +106,6 @@ const MAX_CAPACITY_KB: u64 = 1 << 30;
 const MIN_REUSED_BLOCKS: u64 = 4;
 /// Longest capture, a day.
 const MAX_DURATION_MS: u64 = 24 * 3600 * 1000;
-
-fn are_known(tags: &[String]) -> Result<(), String> {
-    tag_word(tags).map(drop)
-}
 
 fn is_block_size(block_kb: &u32) -> Result<(), String> {
     if block_kb.is_power_of_two() && BLOCK_KB.contains(block_kb) {

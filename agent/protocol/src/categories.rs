@@ -54,6 +54,11 @@ pub fn tag_word(names: &[String]) -> Result<u64, String> {
     Ok(tags)
 }
 
+/// The check of a field with category names.
+pub(crate) fn are_known(names: &[String]) -> Result<(), String> {
+    tag_word(names).map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -161,8 +161,7 @@ fn parse_fields(bytes: &[u8]) -> Result<Parsed, Error> {
 }
 
 impl Document {
-    /// Checks all limits that need nothing but the document: the agent also compiles the rules of
-    /// the redaction and looks up the names of tags.
+    /// Checks all limits. The expressions of the redaction are checked where they are compiled.
     ///
     /// # Errors
     /// [`Error`] with the first field that is wrong.

@@ -49,6 +49,10 @@ fn what_is_wrong_is_named_by_its_path() {
             r#"{"schema": 1, "seq": 1, "kill": {"on": 1}}"#.to_owned(),
             "kill.on: must be true or false, not 1",
         ),
+        (
+            in_window(r#""tags": ["view", "veiw"]"#),
+            "windows[0].tags: unknown category \"veiw\"; known are all, ",
+        ),
         (in_window(r#""max_s": 0"#), "windows[0].max_s: must be more than 0"),
         (in_window(r#""max_s": 3601"#), "windows[0].max_s: 3601 is not from 0 to 3600"),
         (in_window(r#""max_s": "x""#), "windows[0].max_s: must be a number, not \"x\""),

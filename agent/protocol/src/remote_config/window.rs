@@ -1,6 +1,7 @@
 //! Windows: when the agent captures, for how long, and what.
 
 use super::limits::*;
+use crate::categories::are_known;
 use crate::recording::{MinSlice, Mode, PassOnSetting};
 use crate::remote_config::Sampling;
 use crate::{choice, record, words};
@@ -23,7 +24,7 @@ record! {
         /// Seconds between one capture of this window and the next.
         pub cool_down_s: u64 = 60; within(0..=MAX_PERIOD_S),
         /// Tag categories (`view`, `gfx` …), or `all`.
-        pub tags: Vec<String> = vec!["all".to_owned()],
+        pub tags: Vec<String> = vec!["all".to_owned()]; check(are_known),
         /// The recorder's memory.
         pub recorder: WindowRecorder = WindowRecorder::default(); check(is_kept),
         /// Whether records also go on to the kernel. `auto`: while a system trace wants them.
