@@ -11,48 +11,48 @@ use tracetee_convert::Format;
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "atrace's options")]
 pub(crate) struct AtraceArgs {
-    /// Categories, of --list_categories [default: all].
+    /// Categories to capture; --list_categories prints them [default: all].
     pub(crate) categories: Vec<String>,
-    /// For so many seconds.
+    /// Duration of the capture.
     #[arg(short = 't', long, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
     pub(crate) time: f64,
-    /// Memory of the recorder, KB.
+    /// Size of the recorder, in KB.
     #[arg(short = 'b', long = "buf-size", value_name = "KB", default_value_t = 2048, value_parser = clap::value_parser!(u64).range(256..=1_048_576))]
     pub(crate) buffer: u64,
-    /// When it is full the latest is kept, not the earliest.
+    /// Use a ring buffer: keep the latest records when it is full, not the earliest.
     #[arg(short = 'c')]
     pub(crate) circular: bool,
-    /// Where to [default: stdout]; a page when it ends in .html.
+    /// File to write to [default: stdout]; an HTML page if it ends in .html.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Packed (zlib).
+    /// Compress the output with zlib.
     #[arg(short = 'z')]
     pub(crate) zlib: bool,
-    /// Processes of these names, patterns, separated by commas.
+    /// Capture in processes whose name matches NAME: patterns, separated by commas.
     #[arg(short = 'a', long = "app", value_name = "NAME")]
     pub(crate) app: Option<String>,
-    /// This process.
+    /// Capture in this process.
     #[arg(long, value_name = "PID", conflicts_with = "app")]
     pub(crate) pid: Option<u32>,
-    /// The agent behind this address: `adb forward tcp:8441 localabstract:tracetee-PID`.
+    /// Capture through the agent at this address, after `adb forward tcp:8441 localabstract:tracetee-PID`.
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["app", "pid"])]
     pub(crate) connect: Option<String>,
-    /// List the categories.
+    /// Print the categories and exit.
     #[arg(long = "list_categories", visible_alias = "list-categories", short = 'l')]
     pub(crate) list_categories: bool,
-    /// Begin, and return at once; the latest is kept.
+    /// Start a capture into a ring buffer and return at once.
     #[arg(long = "async_start", conflicts_with_all = ["async_dump", "async_stop"])]
     pub(crate) async_start: bool,
-    /// What there is now; it goes on with nothing.
+    /// Write the trace so far and clear the buffer.
     #[arg(long = "async_dump", conflicts_with = "async_stop")]
     pub(crate) async_dump: bool,
-    /// What there is, and end.
+    /// Write the trace and stop.
     #[arg(long = "async_stop")]
     pub(crate) async_stop: bool,
-    /// Make a page of this trace.
+    /// Convert this trace to an HTML page instead of capturing.
     #[arg(long = "from-file", value_name = "FILE")]
     pub(crate) from_file: Option<PathBuf>,
-    /// A program and its arguments.
+    /// Program to run, and its arguments.
     #[arg(last = true, value_name = "PROGRAM")]
     pub(crate) program: Vec<OsString>,
 }
@@ -60,22 +60,22 @@ pub(crate) struct AtraceArgs {
 /// Options of `convert`.
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {
-    /// The traces.
+    /// Traces to convert.
     #[arg(required = true, value_name = "IN")]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Output file; - is stdout. Compressed when it ends in .gz or .zst (Perfetto reads .zst from v58 on).
+    /// File to write to; - is stdout. Compressed if it ends in .gz or .zst (Perfetto reads .zst since v58).
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: PathBuf,
-    /// Which format [default: what the output's name says].
+    /// Output format [default: inferred from the name of the output file].
     #[arg(long, value_name = "FORMAT", value_parser = format())]
     pub(crate) to: Option<Format>,
-    /// With --to atrace: packed as atrace -z does.
+    /// With --to atrace: compress with zlib, as atrace -z does.
     #[arg(short = 'z')]
     pub(crate) zlib: bool,
-    /// What obfuscated names were: R8's mapping.txt, or Matrix's method ids.
+    /// Deobfuscate names with FILE: R8's mapping.txt, or Matrix's method ids.
     #[arg(long, value_name = "FILE")]
     pub(crate) mapping: Option<PathBuf>,
-    /// Say nothing but errors.
+    /// Print nothing but errors.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -91,31 +91,31 @@ fn format() -> impl TypedValueParser<Value = Format> {
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct DmtracedumpArgs {
-    /// The trace.
+    /// Trace to profile.
     #[arg(value_name = "TRACE")]
     pub(crate) trace: PathBuf,
-    /// Print the records instead.
+    /// Print the records instead of the profile.
     #[arg(short = 'o')]
     pub(crate) dump: bool,
-    /// As HTML.
+    /// Print the profile as HTML.
     #[arg(short = 'h')]
     pub(crate) html: bool,
-    /// Write the call graph to this file (PNG), through Graphviz.
+    /// Write the call graph to FILE as PNG, with Graphviz.
     #[arg(short = 'g', value_name = "FILE")]
     pub(crate) graph: Option<PathBuf>,
-    /// Methods in the graph take at least so many percent of the time.
+    /// Leave methods below PERCENT of the total time out of the graph.
     #[arg(short = 't', value_name = "PERCENT", default_value_t = 20)]
     pub(crate) threshold: u32,
-    /// Compare with this trace: it is run 1.
+    /// Compare with this trace, which becomes run 1.
     #[arg(short = 'd', value_name = "TRACE")]
     pub(crate) diff: Option<PathBuf>,
-    /// Keep the graph's text, FILE.dot.
+    /// Keep the graph's source as FILE.dot.
     #[arg(short = 'k')]
     pub(crate) keep: bool,
-    /// Where the page's sortable.js is; without it the page needs nothing from elsewhere.
+    /// URL of sortable.js for the HTML page; without -s the page loads nothing.
     #[arg(short = 's', value_name = "URL")]
     pub(crate) sortable: Option<String>,
-    /// What obfuscated names were: R8's mapping.txt, or Matrix's method ids.
+    /// Deobfuscate names with FILE: R8's mapping.txt, or Matrix's method ids.
     #[arg(long, value_name = "FILE")]
     pub(crate) mapping: Option<PathBuf>,
     /// Print help.
