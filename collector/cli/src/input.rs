@@ -33,22 +33,24 @@ pub(crate) fn kind(path: &Path) -> Result<Kind, Error> {
 pub(crate) fn say_losses(path: &Path, losses: &Losses) {
     let name = path.display();
     if let Some((at, why)) = &losses.truncated {
-        say(&format!("{name}: read up to byte {at} of what is in it: {why}"));
+        say(&format!(
+            "{name}: truncated or damaged at byte {at} of its uncompressed content: {why}; the rest is ignored"
+        ));
     }
     if losses.bad_lines > 0 {
-        say(&format!("{name}: {} lines could not be read:", losses.bad_lines));
+        say(&format!("{name}: {} lines could not be parsed:", losses.bad_lines));
         for bad in losses.shown.iter().take(5) {
             say(&format!("  {}: {}: {:?}", bad.number, bad.why, bad.text));
         }
     }
     for (count, what) in [
-        (losses.unmatched_ends, "ends of sections that did not begin in it"),
-        (losses.unclosed, "sections whose end is not in it"),
-        (losses.unmatched_async_ends, "ends of async sections that did not begin in it"),
-        (losses.unclosed_asyncs, "async sections whose end is not in it"),
-        (losses.out_of_order, "lines with a time before that of their thread's last one"),
-        (losses.overlapping, "slices that overlap others of their thread, cut"),
-        (losses.rounded, "values that are no whole numbers, rounded"),
+        (losses.unmatched_ends, "section ends without a begin"),
+        (losses.unclosed, "sections without an end"),
+        (losses.unmatched_async_ends, "async section ends without a begin"),
+        (losses.unclosed_asyncs, "async sections without an end"),
+        (losses.out_of_order, "lines with a timestamp before the previous one of their thread"),
+        (losses.overlapping, "slices shortened because they overlapped others of their thread"),
+        (losses.rounded, "fractional values rounded to integers"),
     ] {
         if count > 0 {
             say(&format!("{name}: {count} {what}"));

@@ -100,12 +100,12 @@ impl<'a> StoreLocation<'a> {
             #[cfg(feature = "parquet")]
             Self::Objects(address) => Ok(Storage::Objects {
                 objects: crate::store::objects::Objects::open(address)?,
-                incoming: tempfile::tempdir().context("no temporary directory")?,
+                incoming: tempfile::tempdir().context("cannot create a temporary directory")?,
                 next: std::sync::atomic::AtomicU64::new(0),
             }),
             #[cfg(not(feature = "parquet"))]
             Self::Objects(address) => {
-                bail!("{address}: this program was built without the feature \"cloud\"")
+                bail!("{address}: object stores need a build with the feature \"cloud\"")
             }
         }
     }
@@ -160,7 +160,7 @@ impl Server {
         let page = match options.store.directory() {
             Some(root) => Some(Page::start(root)?),
             None if options.page.is_some() => bail!(
-                "--page: there are no tables beside an object store; report over what `tracetee tables` makes"
+                "--page needs a store in a directory; for an object store, query the tables that `tracetee tables` writes"
             ),
             None => None,
         };

@@ -83,7 +83,7 @@ fn a_snapshot_in_packed_packets_counts() {
     std::fs::write(path.join("system.pftrace"), packed).unwrap();
     let (_, said) = told(path, &JOIN);
     assert!(
-        said.contains("ours.ftrace: its clock is 4123 ms from that of system.pftrace"),
+        said.contains("ours.ftrace: shifted by 4123 ms to the clock of system.pftrace"),
         "{said}"
     );
     let Some(engine) = Engine::new() else { return };
@@ -121,8 +121,7 @@ fn snapshots_that_contradict_each_other_are_said_and_the_one_that_agrees_is_take
     ] {
         std::fs::write(path.join("system.pftrace"), [clocks, bare.clone()].concat()).unwrap();
         let (_, said) = told(path, &[&JOIN[..], &["-q"]].concat());
-        let expected =
-            format!("system.pftrace: its clock snapshots contradict each other by {apart} ms");
+        let expected = format!("system.pftrace: clock snapshots differ by {apart} ms");
         assert!(said.contains(&expected), "{said}");
         let Some(engine) = Engine::new() else { continue };
         let read = engine.read(path, &["joined.pftrace"]).remove(0);
@@ -144,7 +143,7 @@ fn perfetto_traces_of_different_clocks_are_not_joined() {
     std::fs::write(path.join("b.pftrace"), [snapshot(9_000_000_000, REAL_NS), bare].concat())
         .unwrap();
     let said = refused(path, &["convert", "a.pftrace", "b.pftrace", "-o", "joined.pftrace"]);
-    assert!(said.contains("a.pftrace and b.pftrace have clocks that are 4000 ms apart"), "{said}");
+    assert!(said.contains("the clocks of a.pftrace and b.pftrace are 4000 ms apart"), "{said}");
 }
 
 #[test]

@@ -55,9 +55,9 @@ fn kinds_are_guessed_from_names_and_packed_as_they_end() {
     let said = refused(path, &["convert", "in.ftrace", "-o", "a.xyz"]);
     assert!(said.contains("cannot infer the output format from \"a.xyz\"; pass --to"), "{said}");
     let said = refused(path, &["convert", "in.ftrace", "-o", "a.json", "-z"]);
-    assert!(said.contains("-z is for --to atrace"), "{said}");
+    assert!(said.contains("-z needs --to atrace"), "{said}");
     let said = refused(path, &["convert", "a.pftrace", "-o", "b.json"]);
-    assert!(said.contains("a.pftrace is a Perfetto trace: it can be joined with others"), "{said}");
+    assert!(said.contains("a.pftrace is a Perfetto trace, which can only be merged"), "{said}");
     let said = refused(path, &["convert", "nothing.ftrace", "-o", "b.json"]);
     assert!(said.contains("nothing.ftrace cannot be read: No such file"), "{said}");
     let said = refused(path, &["convert", "in.ftrace", "-o", "no/where.json"]);
@@ -79,7 +79,10 @@ fn content_that_a_format_cannot_represent_is_reported() {
     let switch = " x-1 (1) [000] d..2 9.000000: sched_switch: prev_comm=x\n";
     write(path, "kernel.ftrace", &(frames(5) + switch + switch));
     let (_, said) = told(path, &["convert", "kernel.ftrace", "-o", "a.json"]);
-    assert!(said.contains("kernel.ftrace: events that are no markers: 2 sched_switch\n"), "{said}");
+    assert!(
+        said.contains("kernel.ftrace: events other than app markers: 2 sched_switch\n"),
+        "{said}"
+    );
     assert!(said.contains("2 kernel events"), "{said}");
     write(
         path,
@@ -87,8 +90,8 @@ fn content_that_a_format_cannot_represent_is_reported() {
         &frames(5).replacen("E|100", "nothing", 1).replacen(": tracing_mark", " tracing mark", 1),
     );
     let (_, said) = told(path, &["convert", "cut.ftrace", "-o", "a.json"]);
-    assert!(said.contains("cut.ftrace: 1 lines could not be read:\ntracetee:   5: "), "{said}");
-    assert!(said.contains("cut.ftrace: 1 sections whose end is not in it"), "{said}");
+    assert!(said.contains("cut.ftrace: 1 lines could not be parsed:\ntracetee:   5: "), "{said}");
+    assert!(said.contains("cut.ftrace: 1 sections without an end"), "{said}");
 }
 
 #[test]
@@ -100,7 +103,7 @@ fn a_file_with_nothing_of_the_wanted_kind_is_refused_and_leaves_no_empty_one() {
     write(path, "kernel.ftrace", &line("cpu_idle: state=1 cpu_id=0"));
     write(path, "bare.ftrace", "# tracer: nop\n# tracetee: {\"pid\":1,\"app\":\"com.example\"}\n");
     write(path, "dump.txt", "PROCESS DUMP\nUSER PID PPID NAME\nu0 1 0 com.example\n");
-    let no_slices = "nothing in it that";
+    let no_slices = "contains nothing that";
     for (input, output, expected) in [
         ("counter.ftrace", "o.folded", no_slices),
         ("counter.ftrace", "o.svg", no_slices),
@@ -108,19 +111,19 @@ fn a_file_with_nothing_of_the_wanted_kind_is_refused_and_leaves_no_empty_one() {
         (
             "kernel.ftrace",
             "o.json",
-            "nothing in it that chrome can represent (slices, async slices, instants, counter values, flow points)",
+            "contains nothing that chrome can represent (slices, async slices, instants, counter values, flow points)",
         ),
-        ("bare.ftrace", "o.pftrace", "nothing in it that perfetto can represent"),
-        ("bare.ftrace", "o.dart.json", "nothing in it that dart can represent"),
-        ("dump.txt", "o.ftrace", "dump.txt has no events"),
-        ("dump.txt", "o.html", "nothing in it that html can represent"),
+        ("bare.ftrace", "o.pftrace", "contains nothing that perfetto can represent"),
+        ("bare.ftrace", "o.dart.json", "contains nothing that dart can represent"),
+        ("dump.txt", "o.ftrace", "dump.txt: contains no events"),
+        ("dump.txt", "o.html", "contains nothing that html can represent"),
     ] {
         let said = refused(path, &["convert", input, "-o", output]);
         assert!(said.contains(expected) && said.contains(input), "{input} {output}: {said}");
         assert!(!path.join(output).exists(), "{input} {output}");
     }
     let said = refused(path, &["dmtracedump", "counter.ftrace"]);
-    assert!(said.contains("counter.ftrace has no slices of threads"), "{said}");
+    assert!(said.contains("counter.ftrace: contains no thread slices"), "{said}");
     // What there is of each kind is written.
     for (input, output) in [
         ("counter.ftrace", "o.json"),
@@ -148,7 +151,7 @@ fn a_page_s_data_may_end_on_the_line_of_its_last_brace() {
     let (text, said) = told(path, &["convert", "page.html", "-o", "-", "--to", "ftrace"]);
     assert!(text.ends_with("tracing_mark_write: B|1|a\n") && said.is_empty(), "{said}{text}");
     let (_, said) = told(path, &["convert", "page.html", "-o", "o.json"]);
-    assert!(!said.contains("could not be read"), "{said}");
+    assert!(!said.contains("could not be parsed"), "{said}");
 }
 
 #[test]
@@ -158,7 +161,7 @@ fn who_names_a_zstd_file_is_told_which_perfetto_reads_it() {
     write(path, "in.ftrace", &frames(5));
     let (_, said) = told(path, &["convert", "in.ftrace", "-o", "o.ftrace.zst"]);
     assert!(
-        said.contains("o.ftrace.zst: Perfetto reads zstd from v58 on; .gz is read by all versions"),
+        said.contains("o.ftrace.zst: Perfetto reads .zst since v58; all versions read .gz"),
         "{said}"
     );
     let (_, said) = told(path, &["convert", "in.ftrace", "-o", "o.ftrace.gz"]);
@@ -212,7 +215,7 @@ fn several_captures_are_reported_as_a_fleet_is() {
     write(path, "two.ftrace", &frames(30));
     write(path, "none.ftrace", "nonsense\n");
     let (report, said) = told(path, &["report", "one.ftrace", "two.ftrace", "none.ftrace"]);
-    assert!(said.contains("left out: none.ftrace is no trace: line 1"), "{said}");
+    assert!(said.contains("skipped: none.ftrace is no trace: line 1"), "{said}");
     let counts = report.lines().find(|line| line.contains("a.b.c")).unwrap().split_whitespace();
     // Devices, captures, frames.
     assert_eq!(counts.skip(2).take(3).collect::<Vec<_>>(), ["1", "2", "5"], "{report}");

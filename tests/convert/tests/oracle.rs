@@ -290,7 +290,10 @@ fn a_slice_that_is_cut_in_a_join_ends_and_nothing_later_is_within_it() {
     }
     for output in ["o.ftrace", "o.html", "o.pftrace", "o.json", "o.dart.json"] {
         let said = converted(path, &["system.ftrace", "own.ftrace"], output);
-        assert!(said.contains("2 slices overlap slices of another input"), "{said}");
+        assert!(
+            said.contains("2 slices shortened because they overlap slices of another input"),
+            "{said}"
+        );
         let slices = engine.whole(path, output).slices;
         // Of both frames the second to begin is cut where the first ends.
         let expected = [

@@ -56,7 +56,7 @@ fn bombs_and_random_bodies_go_to_quarantine_with_a_reason() {
         assert_eq!(status, 422, "{number}");
         let about = collector.store().join(format!("quarantine/{id}.json"));
         let about = std::fs::read_to_string(about).unwrap();
-        assert!(about.contains("no capture: "), "{about}");
+        assert!(about.contains("not a capture: "), "{about}");
     }
     let mut numbers = Numbers(3);
     for number in 0..10_000_u64 {

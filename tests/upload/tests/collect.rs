@@ -89,7 +89,7 @@ fn what_is_no_capture_is_refused_and_set_aside() {
         assert_eq!(collector.files("quarantine").len(), 2, "the body and the reason");
     }
     let reason = std::fs::read_to_string(&collector.files("quarantine")[1]).unwrap();
-    assert!(reason.contains("no capture"), "{reason}");
+    assert!(reason.contains("not a capture"), "{reason}");
     // It was not the id's fault.
     assert_eq!(collector.put(&path, &[], &good), 201);
     assert!(collector.files("incoming").is_empty());
@@ -128,7 +128,7 @@ fn it_ends_in_order_and_refuses_to_be_open_to_anybody() {
         let said = stderr(&output);
         assert!(output.status.code() == Some(125) && said.contains(why), "{said}");
     };
-    refused(&["--listen", "0.0.0.0:0"], "Give --token-file");
+    refused(&["--listen", "0.0.0.0:0"], "pass --token-file");
     refused(&["--token-file", "/nonexistent"], "cannot read the tokens in /nonexistent");
     refused(&["--config", "/nonexistent", "--store", "/tmp/tracetee-never"], "/nonexistent");
     refused(&["--store", "/proc/x"], "cannot create /proc/x");
@@ -176,9 +176,9 @@ fn with_a_certificate_it_speaks_tls_and_nothing_else() {
         assert!(!output.status.success() && said.contains(why), "{said}");
     };
     refused(&["--tls-cert", &chain], "--tls-key");
-    refused(&["--tls-cert", "/nonexistent", "--tls-key", &key], "cannot read the certificate in");
-    refused(&["--tls-cert", &key, "--tls-key", &key], "holds no certificate");
-    refused(&["--tls-cert", &roots, "--tls-key", &key], "do not go together");
+    refused(&["--tls-cert", "/nonexistent", "--tls-key", &key], "cannot read the certificate");
+    refused(&["--tls-cert", &key, "--tls-key", &key], "contains no PEM certificate");
+    refused(&["--tls-cert", &roots, "--tls-key", &key], "does not belong to the certificate");
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn read(path: &Path, mapping: Option<&Mapping>) -> Result<MethodTrace> {
         let trace = tracetee_trace::read_file(path)?;
         say_losses(path, &trace.losses);
         if trace.slice_count() == 0 {
-            bail!("{} has no slices of threads: there is nothing to profile", path.display());
+            bail!("{}: contains no thread slices, so there is nothing to profile", path.display());
         }
         MethodTrace::from_trace(&trace, false).0
     };
@@ -86,14 +86,11 @@ fn read(path: &Path, mapping: Option<&Mapping>) -> Result<MethodTrace> {
 fn say_mended(path: &Path, profile: &Profile) {
     let name = path.display();
     if profile.stray_ends > 0 {
-        say(&format!(
-            "{name}: {} ends of methods that were not open are not counted",
-            profile.stray_ends
-        ));
+        say(&format!("{name}: ignored {} method exits without an entry", profile.stray_ends));
     }
     if profile.unclosed > 0 {
         say(&format!(
-            "{name}: {} calls without an end are taken to end with what was around them",
+            "{name}: {} calls have no exit; assuming that they end with their caller",
             profile.unclosed
         ));
     }
@@ -115,10 +112,10 @@ fn graph(args: &DmtracedumpArgs, profile: &Profile, path: &Path) -> Result<()> {
             }
             Ok(())
         }
-        Ok(status) => anyhow::bail!("dot failed ({status}); its input is {}", dot.display()),
+        Ok(status) => anyhow::bail!("dot failed ({status}); its input is in {}", dot.display()),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             say(&format!(
-                "Graphviz (dot) is not installed: the graph is in {}, for `dot -Tpng -o {}`",
+                "Graphviz (dot) is not installed; the graph is in {}, to render with `dot -Tpng -o {}`",
                 dot.display(),
                 path.display()
             ));

@@ -27,7 +27,7 @@ pub(crate) fn hooks(args: &HooksArgs) -> Result<()> {
             Some(pid) => of_process(pid, &names)?,
             None => of_file(Path::new(target), &names)?,
         },
-        _ => bail!("give a process id, a file, or --self"),
+        _ => bail!("nothing to examine; pass a process id, a file, or --self"),
     };
     print(&text);
     Ok(())

@@ -65,7 +65,10 @@ fn written(format: ReportFormat, report: &FleetReport, captures: Captures<'_>) -
 
 fn of_one(args: &ReportArgs, path: &Path) -> Result<String> {
     if args.compare.is_some() || args.screen.is_some() || args.app.is_some() {
-        bail!("--app, --screen and --compare are for --store, or for several captures");
+        bail!(
+            "--app, --screen and --compare need --store or several captures, not only {}",
+            path.display()
+        );
     }
     let mapping = mapping(args.mapping.as_deref())?;
     let options = Options { pid: args.pid, mapping: mapping.as_ref(), ..Options::default() };
@@ -93,7 +96,7 @@ fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<String> {
         let capture = match read_file(path, &options) {
             Ok(capture) => capture,
             Err(error) => {
-                say(&format!("left out: {error}"));
+                say(&format!("skipped: {error}"));
                 continue;
             }
         };
@@ -109,7 +112,7 @@ fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<String> {
         read += 1;
     }
     if read == 0 {
-        bail!("none of the {} files is a trace", paths.len());
+        bail!("none of the {} files is a readable trace", paths.len());
     }
     let report = FleetReport::from_database(&database, &ask(args))?;
     written(args.format, &report, Captures::At(""))

@@ -1,11 +1,11 @@
 //! `tracetee simulate`: a fleet that is not there sends to a collector, as fast as it takes it.
 
 use crate::args::SimulateArgs;
-use crate::terminal::{print, say};
+use crate::terminal::print;
 use anyhow::{Context, Result, bail};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,14 +33,14 @@ pub(crate) fn simulate(args: &SimulateArgs) -> Result<()> {
         plan.frames = frames;
     }
     if let Some(fault) = plan.fault() {
-        bail!("the plan: {fault}");
+        bail!("invalid plan: {fault}");
     }
     if args.print_plan {
         print(&(serde_json::to_string_pretty(&plan)? + "\n"));
         return Ok(());
     }
     let Some(url) = args.to.as_deref().map(|url| url.trim_end_matches('/')) else {
-        bail!("give --to, the collector's address")
+        bail!("no collector to send to; pass --to URL")
     };
     let token = args.token_file.as_deref().map(first_token).transpose()?;
     let fleet = Fleet {
@@ -58,7 +58,7 @@ pub(crate) fn simulate(args: &SimulateArgs) -> Result<()> {
         let threads: Vec<_> = (0..args.connections).map(|_| scope.spawn(|| fleet.send())).collect();
         let joined = threads.into_iter().map(|thread| match thread.join() {
             Ok(result) => result,
-            Err(_) => bail!("a sender has panicked"),
+            Err(_) => bail!("a sender thread panicked"),
         });
         joined.collect()
     });
@@ -74,8 +74,8 @@ pub(crate) fn simulate(args: &SimulateArgs) -> Result<()> {
     #[allow(clippy::cast_precision_loss, reason = "for people")]
     let rate = took.len() as f64 / seconds;
     print(&format!(
-        "{} captures of {} devices, {bytes} bytes, in {seconds:.1} s over {} connections: {rate:.0} a second\n\
-         answers: p50 {:.1} ms, p90 {:.1} ms, p99 {:.1} ms; {put_off} were put off and sent again\n",
+        "{} captures of {} devices, {bytes} bytes, in {seconds:.1} s over {} connections: {rate:.0} per second\n\
+         response time: p50 {:.1} ms, p90 {:.1} ms, p99 {:.1} ms; {put_off} retries\n",
         took.len(),
         args.devices,
         args.connections,
@@ -167,17 +167,19 @@ impl Fleet<'_> {
                 Ok(answer) if matches!(answer.status, 429 | 503) => sent.put_off += 1,
                 Ok(answer) => {
                     let said = String::from_utf8_lossy(&answer.body).trim().to_owned();
-                    bail!("the collector answers {}: {said}", answer.status)
+                    bail!("the collector answered {}: {said}", answer.status)
                 }
                 Err(failure) if attempt + 1 == TRIES => {
-                    bail!("{} cannot be reached: {failure:?}", self.url)
+                    bail!("cannot reach {}: {failure:?}", self.url)
                 }
                 Err(_) => sent.put_off += 1,
             }
             drop(sent);
             std::thread::sleep(Duration::from_millis(100) * (attempt + 1));
         }
-        say(&format!("given up: {}", json!(capture.id.to_string())));
-        bail!("the collector puts captures off and off; is it behind?")
+        bail!(
+            "the collector refused capture {} {TRIES} times because it is busy; use fewer --connections",
+            capture.id
+        )
     }
 }

@@ -49,5 +49,5 @@ pub(super) const fn status_of(refused: &Refused) -> StatusCode {
 
 pub(super) fn disk(error: &std::io::Error) -> Answer {
     tracing::error!("cannot store an upload: {error}");
-    answer(StatusCode::SERVICE_UNAVAILABLE, "it cannot be stored now")
+    answer(StatusCode::SERVICE_UNAVAILABLE, "cannot store it now; try again later")
 }

@@ -46,10 +46,11 @@ async fn take_capture(
     };
     let id = checked_id(id).map_err(|why| refuse(StatusCode::BAD_REQUEST, why))?;
     if text(headers, "content-encoding") != Some("zstd") {
-        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Encoding is not zstd"));
+        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Encoding must be zstd"));
     }
-    let digest = digest(headers)
-        .ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "Content-Digest has no sha-256"))?;
+    let digest = digest(headers).ok_or_else(|| {
+        refuse(StatusCode::BAD_REQUEST, "Content-Digest must contain a sha-256 digest")
+    })?;
     let mut meta = meta(headers).map_err(|why| refuse(StatusCode::BAD_REQUEST, &why))?;
     if let Some(app) = app {
         meta.insert("app".to_owned(), json!(app));
@@ -71,7 +72,7 @@ async fn take_capture(
         answer(StatusCode::TOO_MANY_REQUESTS, why)
     };
     if collector.storage.is_behind() {
-        return Err(busy("too many captures wait to be analysed"));
+        return Err(busy("too many captures wait to be indexed; try again later"));
     }
     let incoming = collector.storage.incoming();
     let bytes = match ingest::stream(body, &incoming, digest, &collector.incomings).await {
@@ -82,7 +83,9 @@ async fn take_capture(
     };
     // All of it is here: whoever sends slowly has kept nobody waiting.
     let in_flight = timeout(IN_FLIGHT_WAIT, collector.checks.acquire()).await;
-    let Ok(Ok(_in_flight)) = in_flight else { return Err(busy("too many at once")) };
+    let Ok(Ok(_in_flight)) = in_flight else {
+        return Err(busy("too many uploads at once; try again later"));
+    };
     // Reading all of it and the disk take their time: not on the threads that serve.
     let (shared, about) = (Arc::clone(collector), meta.clone());
     let kept = tokio::task::spawn_blocking(move || {
@@ -102,7 +105,7 @@ async fn take_capture(
             if taken.len() < MAX_TAKEN {
                 taken.push(StoredCapture { path, meta });
             }
-            Ok(answer(StatusCode::CREATED, "kept"))
+            Ok(answer(StatusCode::CREATED, "stored"))
         }
         Ok(None) => {
             add(&collector.counts.duplicates, 1);

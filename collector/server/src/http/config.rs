@@ -14,12 +14,12 @@ pub(super) async fn config(State(collector): Shared, headers: HeaderMap) -> Resp
         return answer.into_response();
     }
     let Some(path) = &collector.config else {
-        let none = answer(StatusCode::NOT_FOUND, "no configuration is served here");
+        let none = answer(StatusCode::NOT_FOUND, "this collector serves no configuration");
         return none.into_response();
     };
     let Ok(bytes) = std::fs::read(path) else {
         tracing::error!("cannot read the configuration {}", path.display());
-        let later = "the configuration cannot be read now";
+        let later = "cannot read the configuration now; try again later";
         return answer(StatusCode::SERVICE_UNAVAILABLE, later).into_response();
     };
     let signature = std::fs::read(path.with_added_extension("sig")).unwrap_or_default();

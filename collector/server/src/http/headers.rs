@@ -16,9 +16,9 @@ pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 /// Reads an id; refuses one of a day that paths and tables have no room for.
 pub(super) fn checked_id(id: &str) -> Result<Uuid, &'static str> {
-    let id = Uuid::try_parse(id).map_err(|_| "the id is no UUID")?;
+    let id = Uuid::try_parse(id).map_err(|_| "the id is not a UUID")?;
     if day_of(id).len() > "YYYY-MM-DD".len() {
-        return Err("the id is of a year after 9999");
+        return Err("the id's timestamp is after the year 9999");
     }
     Ok(id)
 }
@@ -34,7 +34,7 @@ pub(super) fn digest(headers: &HeaderMap) -> Option<[u8; 32]> {
 pub(super) fn meta(headers: &HeaderMap) -> Result<Map<String, Value>, String> {
     let Some(text) = text(headers, "x-tracetee-meta") else { return Ok(Map::new()) };
     if text.len() > MAX_META_BYTES {
-        return Err(format!("X-Tracetee-Meta has more than {MAX_META_BYTES} bytes"));
+        return Err(format!("X-Tracetee-Meta is longer than {MAX_META_BYTES} bytes"));
     }
     let json = URL_SAFE_NO_PAD.decode(text).map_err(|error| format!("X-Tracetee-Meta: {error}"))?;
     serde_json::from_slice(&json).map_err(|error| format!("X-Tracetee-Meta: {error}"))

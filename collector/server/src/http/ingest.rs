@@ -46,13 +46,13 @@ pub(crate) enum Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLarge(most) => write!(f, "the body has more than {most} bytes"),
-            Self::Broken => f.write_str("the body broke off"),
-            Self::TooSlow => f.write_str("the body comes too slowly"),
-            Self::Digest => f.write_str("the body is not what its Content-Digest says"),
-            Self::NoCapture(why) => write!(f, "no capture: {why}"),
-            Self::Busy => f.write_str("too much is on its way; come again"),
-            Self::Disk(error) => write!(f, "cannot be stored: {error}"),
+            Self::TooLarge(most) => write!(f, "the body is larger than {most} bytes"),
+            Self::Broken => f.write_str("the body is incomplete"),
+            Self::TooSlow => f.write_str("the body arrives too slowly"),
+            Self::Digest => f.write_str("the body does not match its Content-Digest"),
+            Self::NoCapture(why) => write!(f, "not a capture: {why}"),
+            Self::Busy => f.write_str("too many uploads in flight; try again later"),
+            Self::Disk(error) => write!(f, "cannot store the body: {error}"),
         }
     }
 }

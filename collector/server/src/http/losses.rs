@@ -46,14 +46,17 @@ async fn take_losses(
         return Err(refuse(&Refused::Digest.to_string()));
     }
     let mut report: Map<String, Value> = serde_json::from_slice(&bytes)
-        .map_err(|error| refuse(&format!("no loss report: {error}")))?;
+        .map_err(|error| refuse(&format!("not a loss report: {error}")))?;
     let is_admitted = {
         let mut reports = collector.reports.lock().unwrap_or_else(PoisonError::into_inner);
         reports.admit(app.as_deref().unwrap_or_default(), bytes.len(), Instant::now())
     };
     if !is_admitted || collector.storage.is_behind() {
         add(&collector.counts.loss_reports_put_off, 1);
-        return Err(answer(StatusCode::TOO_MANY_REQUESTS, "too many loss reports; come again"));
+        return Err(answer(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too many loss reports; try again later",
+        ));
     }
     if let Some(app) = app {
         report.insert("app".to_owned(), json!(app));
@@ -64,7 +67,7 @@ async fn take_losses(
     match kept.await.unwrap_or_else(|fault| Err(std::io::Error::other(fault))) {
         Ok(true) => {
             add(&collector.counts.losses, 1);
-            Ok(answer(StatusCode::CREATED, "kept"))
+            Ok(answer(StatusCode::CREATED, "stored"))
         }
         Ok(false) => Ok(answer(StatusCode::PRECONDITION_FAILED, STORED)),
         Err(error) => Err(disk(&error)),

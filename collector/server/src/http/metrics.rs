@@ -67,34 +67,42 @@ pub(super) fn metrics(collector: &Collector, connections: &Connections) -> Respo
     let [analysed, failed] = indexer.map_or([&none, &none], Indexer::counts);
     let mut text = String::new();
     for (name, help, count) in [
-        ("captures_total", "Captures taken in.", &counts.captures),
-        ("capture_bytes_total", "Their bytes.", &counts.capture_bytes),
-        ("duplicates_total", "Captures that were there.", &counts.duplicates),
-        ("refused_total", "Requests refused for what they said.", &counts.refused),
-        ("quarantined_total", "Bodies that were no capture.", &counts.quarantined),
-        ("loss_reports_total", "Loss reports taken in.", &counts.losses),
-        ("tickets_total", "Presigned addresses given out.", &counts.tickets),
-        ("config_requests_total", "Requests for the configuration.", &counts.configs),
-        ("config_unchanged_total", "Of them, those that had it.", &counts.configs_unchanged),
+        ("captures_total", "Captures stored.", &counts.captures),
+        ("capture_bytes_total", "Compressed bytes of the captures stored.", &counts.capture_bytes),
+        ("duplicates_total", "Uploads of captures that were already stored.", &counts.duplicates),
+        ("refused_total", "Requests refused as invalid.", &counts.refused),
+        (
+            "quarantined_total",
+            "Uploads moved to quarantine because they were not captures.",
+            &counts.quarantined,
+        ),
+        ("loss_reports_total", "Loss reports stored.", &counts.losses),
+        ("tickets_total", "Upload tickets (presigned URLs) issued.", &counts.tickets),
+        ("config_requests_total", "Requests for the remote configuration.", &counts.configs),
+        (
+            "config_unchanged_total",
+            "Configuration requests answered with 304 Not Modified.",
+            &counts.configs_unchanged,
+        ),
         ("unauthorised_total", "Requests without a known token.", &counts.unauthorised),
-        ("busy_total", "Captures put off, too many at once.", &counts.busy),
+        ("busy_total", "Uploads refused with 429 because the collector was busy.", &counts.busy),
         (
             "loss_reports_put_off_total",
-            "Loss reports put off, too many at once.",
+            "Loss reports refused with 429 because there were too many.",
             &counts.loss_reports_put_off,
         ),
         (
             "connections_hung_up_total",
-            "Silent connections closed because their place was wanted.",
+            "Idle connections closed to admit another one.",
             &connections.hung_up,
         ),
         (
             "connections_turned_away_total",
-            "Connections closed because there was no place.",
+            "Connections refused because of a connection limit.",
             &connections.turned_away,
         ),
-        ("analysed_total", "Captures and loss reports put into the tables.", analysed),
-        ("analysis_failures_total", "Those of which no rows could be made.", failed),
+        ("analysed_total", "Captures and loss reports indexed.", analysed),
+        ("analysis_failures_total", "Captures and loss reports that could not be indexed.", failed),
     ] {
         let value = count.load(Ordering::Relaxed);
         let _ = write!(
@@ -105,7 +113,7 @@ pub(super) fn metrics(collector: &Collector, connections: &Connections) -> Respo
     let waiting = indexer.map_or(0, Indexer::waiting);
     let _ = write!(
         text,
-        "# HELP tracetee_analysis_waiting Captures that wait to be analysed.\n\
+        "# HELP tracetee_analysis_waiting Captures that wait to be indexed.\n\
          # TYPE tracetee_analysis_waiting gauge\ntracetee_analysis_waiting {waiting}\n"
     );
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()

@@ -111,7 +111,7 @@ impl Collector {
             Some(app) => Ok(Some(app.to_owned())),
             None => {
                 add(&self.counts.unauthorised, 1);
-                Err(answer(StatusCode::UNAUTHORIZED, "the token is missing or not known"))
+                Err(answer(StatusCode::UNAUTHORIZED, "missing or unknown bearer token"))
             }
         }
     }

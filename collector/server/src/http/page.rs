@@ -99,7 +99,7 @@ async fn this_machine(request: Request, next: Next) -> Response {
     if is_asked_here(request.version(), request.headers()) {
         return next.run(request).await;
     }
-    (StatusCode::FORBIDDEN, "this page is for a browser on this machine only\n").into_response()
+    (StatusCode::FORBIDDEN, "this page answers only a browser on the same machine; put a proxy with a login in front of --page\n").into_response()
 }
 
 fn refused(error: &Error) -> Response {
@@ -108,7 +108,11 @@ fn refused(error: &Error) -> Response {
         Error::Missing(_) => (StatusCode::NOT_FOUND, text).into_response(),
         Error::Busy => {
             let later = [(header::RETRY_AFTER, "5")];
-            (StatusCode::SERVICE_UNAVAILABLE, later, "too many reports are asked for\n")
+            (
+                StatusCode::SERVICE_UNAVAILABLE,
+                later,
+                "too many reports are waiting; try again in 5 s\n",
+            )
                 .into_response()
         }
         Error::Stopped(_) => (StatusCode::SERVICE_UNAVAILABLE, text).into_response(),

@@ -58,6 +58,6 @@ pub(super) async fn ticket() -> Response {
 }
 
 fn no_tickets() -> Response {
-    let why = "no tickets are given here: the store is not on S3, or nothing says who signs";
+    let why = "this collector issues no tickets: its store is not on S3, or it has no credentials to sign with";
     answer(StatusCode::NOT_FOUND, why).into_response()
 }

@@ -43,7 +43,7 @@ impl Tickets {
             Some(endpoint) => (endpoint, UrlStyle::Path),
             None => (format!("https://s3.{region}.amazonaws.com"), UrlStyle::VirtualHost),
         };
-        let endpoint = endpoint.parse().with_context(|| format!("{endpoint} is no address"))?;
+        let endpoint = endpoint.parse().with_context(|| format!("{endpoint} is not a URL"))?;
         let bucket = Bucket::new(endpoint, style, bucket.to_owned(), region)?;
         let credentials = match var("AWS_SESSION_TOKEN") {
             Some(token) => Credentials::new_with_token(key, secret, token),
@@ -57,23 +57,23 @@ impl Tickets {
     /// The ticket for what is asked for: `{"kind", "id", "bytes", "sha256", "meta"}`. `app`: the token's.
     pub(crate) fn give(&self, asked: &Value, app: Option<&str>, max_bytes: u64) -> Result<Value> {
         let text = |name: &str| asked.get(name).and_then(Value::as_str).unwrap_or_default();
-        let id = Uuid::try_parse(text("id")).context("the id is no UUID")?;
+        let id = Uuid::try_parse(text("id")).context("id is not a UUID")?;
         if day_of(id).len() > "YYYY-MM-DD".len() {
-            bail!("the id is of a year after 9999");
+            bail!("the id's timestamp is after the year 9999");
         }
         let sha256 = text("sha256");
         if STANDARD.decode(sha256).ok().is_none_or(|digest| digest.len() != 32) {
-            bail!("sha256 is no digest in base64");
+            bail!("sha256 is not a base64 SHA-256 digest");
         }
-        let bytes = asked.get("bytes").and_then(Value::as_u64).context("bytes is no number")?;
+        let bytes = asked.get("bytes").and_then(Value::as_u64).context("bytes is not a number")?;
         if bytes > max_bytes {
-            bail!("more than {max_bytes} bytes");
+            bail!("bytes is larger than {max_bytes}");
         }
         let mut meta: Map<String, Value> = match text("meta") {
             "" => Map::new(),
             text => {
-                let json = URL_SAFE_NO_PAD.decode(text).context("meta is no base64")?;
-                serde_json::from_slice(&json).context("meta is no JSON object")?
+                let json = URL_SAFE_NO_PAD.decode(text).context("meta is not base64")?;
+                serde_json::from_slice(&json).context("meta is not a JSON object")?
             }
         };
         if let Some(app) = app {
@@ -82,11 +82,11 @@ impl Tickets {
         let path = match text("kind") {
             "captures" => key_of(id, &meta).path(),
             "losses" => losses_path(id),
-            _ => bail!("kind is neither captures nor losses"),
+            _ => bail!("kind must be captures or losses"),
         };
         let meta = URL_SAFE_NO_PAD.encode(Value::Object(meta).to_string());
         if meta.len() > MAX_META_BYTES {
-            bail!("meta has more than {MAX_META_BYTES} bytes");
+            bail!("meta is larger than {MAX_META_BYTES} bytes");
         }
         let key = format!("{}{path}", self.prefix);
         let mut put = self.bucket.put_object(Some(&self.credentials), &key);

@@ -16,18 +16,22 @@ use tokio_rustls::TlsAcceptor;
 pub fn read(certificates: &Path, key: &Path) -> Result<TlsAcceptor> {
     let chain = CertificateDer::pem_file_iter(certificates)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .with_context(|| format!("cannot read the certificate in {}", certificates.display()))?;
+        .with_context(|| format!("cannot read the certificate {}", certificates.display()))?;
     if chain.is_empty() {
-        bail!("{} holds no certificate in PEM", certificates.display());
+        bail!("{} contains no PEM certificate", certificates.display());
     }
     let private = PrivateKeyDer::from_pem_file(key)
-        .with_context(|| format!("cannot read the key in {}", key.display()))?;
+        .with_context(|| format!("cannot read the private key {}", key.display()))?;
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(chain, private)
         .with_context(|| {
-            format!("{} and {} do not go together", certificates.display(), key.display())
+            format!(
+                "the private key {1} does not belong to the certificate {0}",
+                certificates.display(),
+                key.display()
+            )
         })?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }

@@ -17,10 +17,13 @@ pub struct Tokens {
 /// When the file is unreadable or has no token.
 pub fn first(path: &Path) -> Result<String> {
     let text = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read the tokens in {}", path.display()))?;
+        .with_context(|| format!("cannot read the token file {}", path.display()))?;
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
     let mut words = lines.filter_map(|line| line.split_whitespace().nth(1));
-    words.next().map(str::to_owned).with_context(|| format!("{} holds no token", path.display()))
+    words
+        .next()
+        .map(str::to_owned)
+        .with_context(|| format!("{} contains no token; add a line APP TOKEN", path.display()))
 }
 
 impl Tokens {
@@ -30,7 +33,7 @@ impl Tokens {
     /// When the file is unreadable, a line is malformed, a token is short, or there is none.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read the tokens in {}", path.display()))?;
+            .with_context(|| format!("cannot read the token file {}", path.display()))?;
         Self::parse(&text).with_context(|| path.display().to_string())
     }
 
@@ -44,15 +47,15 @@ impl Tokens {
             let number = number + 1;
             let words: Vec<_> = line.split_whitespace().collect();
             let [app, token] = words[..] else {
-                bail!("line {number}: is not of the form APP TOKEN");
+                bail!("line {number}: expected APP TOKEN");
             };
             if token.len() < 16 {
-                bail!("line {number}: a token of fewer than 16 characters can be guessed");
+                bail!("line {number}: the token has fewer than 16 characters and could be guessed");
             }
             known.push((app.to_owned(), Hash::hash(token.as_bytes())));
         }
         if known.is_empty() {
-            bail!("it holds no token, so nobody could send");
+            bail!("contains no token, so no app could send; add a line APP TOKEN");
         }
         Ok(Self { known })
     }
@@ -87,8 +90,8 @@ mod tests {
             assert_eq!(tokens.app(wrong), None, "{wrong:?}");
         }
         let error = |text: &str| Tokens::parse(text).unwrap_err().to_string();
-        assert_eq!(error("com.a\n"), "line 1: is not of the form APP TOKEN");
-        assert!(error("\ncom.a short\n").starts_with("line 2: a token of fewer"));
-        assert!(error("# none\n").contains("nobody"));
+        assert_eq!(error("com.a\n"), "line 1: expected APP TOKEN");
+        assert!(error("\ncom.a short\n").starts_with("line 2: the token has fewer"));
+        assert!(error("# none\n").contains("no app could send"));
     }
 }

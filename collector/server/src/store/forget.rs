@@ -36,7 +36,7 @@ pub struct Forgotten {
 pub fn forget(root: &Path, device: &str) -> Result<Forgotten> {
     let tables = tables_of(root);
     if !tables.exists() {
-        anyhow::bail!("{} is no store of a collector: it has no tables.sqlite", root.display());
+        anyhow::bail!("{} is not a collector's store: tables.sqlite is missing", root.display());
     }
     let mut database = Database::open(&tables)?;
     let (mut of_it, mut reports, mut unreadable) = (Vec::new(), Vec::new(), 0_u64);
@@ -72,9 +72,9 @@ pub fn forget(root: &Path, device: &str) -> Result<Forgotten> {
         database.delete(&late)?;
         database.delete_losses_of(device)?;
     }
-    database
-        .forget_deleted()
-        .context("the captures are deleted; the tables' log is not emptied")?;
+    database.forget_deleted().context(
+        "deleted the captures, but could not compact the tables; run `tracetee rebuild`",
+    )?;
     Ok(Forgotten { captures, loss_reports: reports.len(), quarantined: bodies, unreadable })
 }
 

@@ -251,7 +251,7 @@ fn rows_of(root: &Path, work: &Work, limits: &Limits) -> Result<Option<Rows>> {
             let rows = || capture::rows(file, &about, None, limits);
             match catch_unwind(AssertUnwindSafe(rows)) {
                 Ok(rows) => Ok(Some(rows?)),
-                Err(_) => bail!("the analysis failed by a fault of its own"),
+                Err(_) => bail!("internal error: the analysis panicked"),
             }
         }
         Work::Losses(path) => {

@@ -85,7 +85,7 @@ impl LocalStore {
         if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) {
             return Ok(());
         }
-        Err(io::Error::other("the store was deleted or replaced; start the collector again"))
+        Err(io::Error::other("the store was deleted or replaced; restart the collector"))
     }
 
     /// A name for what is on its way.
@@ -255,7 +255,7 @@ pub(crate) fn lock(root: &Path) -> Result<File> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
-            bail!("a collector works on {}; end it first", root.display())
+            bail!("the store {} is in use by a collector; stop it first", root.display())
         }
         Err(TryLockError::Error(error)) => {
             Err(error).with_context(|| format!("cannot lock {}", path.display()))
@@ -397,6 +397,6 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let _first = LocalStore::open(directory.path()).unwrap();
         let error = LocalStore::open(directory.path()).unwrap_err().to_string();
-        assert!(error.contains("a collector works on"), "{error}");
+        assert!(error.contains("is in use by a collector"), "{error}");
     }
 }

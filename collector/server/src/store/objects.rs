@@ -41,12 +41,12 @@ impl Objects {
             return Self::open_directory(rest);
         }
         if !cfg!(feature = "cloud") {
-            anyhow::bail!("{scheme}://: this program was built without the feature \"cloud\"");
+            anyhow::bail!("{scheme}://: object stores need a build with the feature \"cloud\"");
         }
         // object_store has no TLS of its own; an error says that there is a provider already.
         #[cfg(feature = "cloud")]
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let url = address.parse().with_context(|| format!("{address} is no address"))?;
+        let url = address.parse().with_context(|| format!("{address} is not a URL"))?;
         let of_cloud = |name: &str| {
             ["AWS_", "GOOGLE_", "AZURE_"].iter().any(|prefix| name.starts_with(prefix))
         };

@@ -148,15 +148,15 @@ fn report_of(path: &str) -> Option<(&str, &str)> {
 fn rows_of(runtime: &tokio::runtime::Handle, store: &Objects, path: &str) -> Result<Rows> {
     if let Some((day, id)) = report_of(path) {
         let (bytes, _) = runtime.block_on(store.get(path))?;
-        let report = serde_json::from_slice(&bytes).context("no loss report")?;
+        let report = serde_json::from_slice(&bytes).context("not a loss report")?;
         return Ok(from_loss_report(id, day, None, &report));
     }
-    let key = RawKey::parse(path).context("no key of a capture or a loss report")?;
+    let key = RawKey::parse(path).context("not the key of a capture or a loss report")?;
     let (bytes, meta) = runtime.block_on(store.get(path))?;
     let about = about(&key, bytes.len() as u64, meta);
     // What came by a ticket nobody has looked at yet.
     let checked = check_text(Cursor::new(&bytes), bytes.len() as u64)
-        .map_err(|why| anyhow::anyhow!("no capture: {why}"))
+        .map_err(|why| anyhow::anyhow!("not a capture: {why}"))
         .and_then(|()| {
             Ok(capture::rows(Cursor::new(bytes), &about, None, &limits(&Arc::default()))?)
         });

@@ -26,7 +26,8 @@ pub fn rebuild(root: &Path) -> Result<Rebuilt> {
     let tables = tables_of(root);
     let retried = readmit(root)?;
     // The new ones beside the old ones, which they then replace.
-    let building = tempfile::tempdir_in(root).context("no directory for the new tables")?;
+    let building =
+        tempfile::tempdir_in(root).context("cannot create a directory for the new tables")?;
     let new = tables_of(building.path());
     let indexed = Indexer::start(root, &new)?.finish();
     for suffix in ["-wal", "-shm"] {

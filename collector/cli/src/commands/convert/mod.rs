@@ -28,7 +28,9 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
         None => inferred(&args.output)?,
     };
     if args.zlib && to != Format::Atrace {
-        bail!("-z is for --to atrace: other files are packed when their names end in .gz or .zst");
+        bail!(
+            "-z needs --to atrace; other formats are compressed if the output file ends in .gz or .zst"
+        );
     }
     let (perfetto, others): (Vec<&PathBuf>, Vec<&PathBuf>) = {
         let mut kinds = Vec::new();
@@ -42,8 +44,8 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
     };
     if !perfetto.is_empty() && to != Format::Perfetto {
         bail!(
-            "{} is a Perfetto trace: it can be joined with others (--to perfetto), not converted; \
-             ui.perfetto.dev opens it and exports it in other formats",
+            "{} is a Perfetto trace, which can only be merged with others (--to perfetto); open it in \
+             ui.perfetto.dev to export other formats",
             perfetto.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
         );
     }
@@ -81,13 +83,13 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
     };
     for path in perfetto {
         io::copy(&mut unpacked(path)?, &mut out)
-            .with_context(|| format!("cannot join {}", path.display()))?;
+            .with_context(|| format!("cannot append {}", path.display()))?;
     }
     out.finish()?;
     let is_zstd = args.output.extension().is_some_and(|extension| extension == "zst");
     if is_zstd && !args.quiet {
         say(&format!(
-            "{}: Perfetto reads zstd from v58 on; .gz is read by all versions",
+            "{}: Perfetto reads .zst since v58; all versions read .gz",
             args.output.display()
         ));
     }
@@ -115,7 +117,7 @@ fn refuse_empty(trace: &Trace, to: Format, paths: &[&PathBuf]) -> Result<()> {
         let names: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
         let events: Vec<_> = to.events().map(Content::label).collect();
         let (names, events) = (names.join(", "), events.join(", "));
-        bail!("{names}: nothing in it that {} can represent ({events})", to.name());
+        bail!("{names}: contains nothing that {} can represent ({events})", to.name());
     }
     Ok(())
 }

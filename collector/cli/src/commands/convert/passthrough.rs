@@ -47,7 +47,7 @@ impl<'a> Passthrough<'a> {
         let passed = tracetee_convert::text_passthrough(|| unpacked(self.text), &self.known, out);
         let outline = passed.map_err(in_file)?;
         if outline.events == 0 && outline.abouts == 0 {
-            bail!("{} has no events: there is nothing to write", self.text.display());
+            bail!("{}: contains no events, so there is nothing to write", self.text.display());
         }
         Ok(outline.losses)
     }

@@ -26,7 +26,7 @@ fn say_others(path: &Path, events: &BTreeMap<String, u64>) {
     if rest > 0 {
         named.push(format!("{rest} of {} other kinds", kinds.len() - MAX_KINDS));
     }
-    say(&format!("{}: events that are no markers: {}", path.display(), named.join(", ")));
+    say(&format!("{}: events other than app markers: {}", path.display(), named.join(", ")));
 }
 
 /// All inputs as one trace.
@@ -69,7 +69,7 @@ pub(super) fn read(
         let shift_ms = clocks.map_or(0, |(reference, own)| reference.shift_ms(own));
         if let (Some((reference, _)), true) = (clocks, shift_ms != 0 && !is_alone) {
             say(&format!(
-                "{}: its clock is {shift_ms} ms from that of {}, by the time of day in both: moved, to a millisecond",
+                "{}: shifted by {shift_ms} ms to the clock of {}, by the wall-clock time in both (accurate to 1 ms)",
                 path.display(),
                 reference.path.display()
             ));
@@ -92,7 +92,7 @@ pub(super) fn read(
             let cut = merged.losses.overlapping.saturating_sub(known);
             if cut > 0 && !args.quiet {
                 say(&format!(
-                    "{cut} slices overlap slices of another input on their thread: they end where those do"
+                    "{cut} slices shortened because they overlap slices of another input on their thread"
                 ));
             }
             merged
@@ -130,8 +130,8 @@ fn reference<'a>(perfetto: &[&'a PathBuf]) -> Result<Option<Reference<'a>>> {
         let Some(&clock) = clocks.first() else { continue };
         if let [first, .., last] = *clocks {
             say(&format!(
-                "{}: its clock snapshots contradict each other by {} ms: the time of day was set while it was \
-                 recorded. Inputs that agree with none of them are put by the first",
+                "{}: clock snapshots differ by {} ms, because the wall clock was set during the recording; inputs that \
+                 match none of them are aligned with the first",
                 path.display(),
                 (offset_ms(last) - offset_ms(first)).abs()
             ));
@@ -143,8 +143,8 @@ fn reference<'a>(perfetto: &[&'a PathBuf]) -> Result<Option<Reference<'a>>> {
         let apart_ms = first.shift_ms(clock);
         if apart_ms != 0 {
             bail!(
-                "{} and {} have clocks that are {} ms apart, by the time of day in both: Perfetto traces cannot be \
-                 moved, so they cannot be joined",
+                "the clocks of {} and {} are {} ms apart, by the wall-clock time in both; Perfetto traces cannot be \
+                 shifted, so these cannot be merged",
                 first.path.display(),
                 path.display(),
                 apart_ms.abs()
@@ -157,13 +157,13 @@ fn reference<'a>(perfetto: &[&'a PathBuf]) -> Result<Option<Reference<'a>>> {
 /// Why it is not known how far an input's clock is from the others'.
 fn unknown(perfetto: &[&PathBuf], is_fixed: bool) -> String {
     if perfetto.is_empty() || is_fixed {
-        return "the time of day is not in it, or in no other: taken to be of the same clock"
+        return "cannot align it with the other inputs (no wall-clock time in it or in them); assuming the same clock"
             .to_owned();
     }
     let names: Vec<_> = perfetto.iter().map(|path| path.display().to_string()).collect();
     format!(
-        "{} has no readable clock snapshot with the time of day: taken to be of the same clock (boot time); if that is \
-         wrong, the events of one are far from those of the other",
+        "{} has no readable clock snapshot with wall-clock time; assuming the same clock (boot time). If that is wrong, \
+         the events lie far apart on the timeline",
         names.join(", ")
     )
 }

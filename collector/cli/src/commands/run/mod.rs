@@ -80,7 +80,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
         (Ok(true), Some(upload)) => match upload.send(&output, &program.path) {
             Ok(said) if !args.quiet => say(&said),
             Ok(_) => {}
-            Err(error) => say(&format!("not uploaded: {error:#}")),
+            Err(error) => say(&format!("upload failed: {error:#}")),
         },
         (Ok(_), _) => {}
         (Err(error), _) => {

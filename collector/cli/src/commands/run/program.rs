@@ -72,14 +72,14 @@ fn obstacle_of(path: &Path, depth: u32) -> Option<String> {
     }
     if metadata.mode() & 0o6000 != 0 && !runs_as(&metadata) {
         return Some(format!(
-            "{shown} is setuid or setgid: the dynamic linker ignores LD_PRELOAD for it. Run \
-             tracetee as its owner, or run a copy without the bit"
+            "{shown} is setuid or setgid, so the dynamic linker ignores LD_PRELOAD. Run tracetee as its owner, or \
+             run a copy without the bit"
         ));
     }
     let own = Kind::of_this_program()?;
     let kind = Kind::of(&bytes)?;
     if kind != own {
-        return Some(format!("{shown} is built for {kind}; the agent here is built for {own}"));
+        return Some(format!("{shown} is built for {kind}, this agent for {own}"));
     }
     let (linker, wants_asan) = match FileKind::parse(&*bytes).ok()? {
         FileKind::Elf64 => facts(&ElfFile64::<Endianness>::parse(&*bytes).ok()?),
@@ -88,15 +88,15 @@ fn obstacle_of(path: &Path, depth: u32) -> Option<String> {
     };
     match linker {
         None => Some(format!(
-            "{shown} is statically linked: no library can be preloaded into it. Link it \
-             dynamically, or call the agent's C API from it"
+            "{shown} is statically linked, so no library can be preloaded. Link it dynamically, or call the agent's \
+             C API from it"
         )),
         Some(linker) if linker.contains("musl") => Some(format!(
-            "{shown} uses musl's dynamic linker ({linker}); the agent here is built for glibc"
+            "{shown} uses musl's dynamic linker ({linker}), this agent is built for glibc"
         )),
         Some(_) if wants_asan && !asan_takes_any_order() => Some(format!(
-            "{shown} is built with AddressSanitizer, whose library ends a program that has another \
-             one loaded before it. Run tracetee with {ASAN_VARIABLE}={ASAN_ANY_ORDER}"
+            "{shown} is built with AddressSanitizer, which exits if another library is loaded before its own. Run \
+             tracetee with {ASAN_VARIABLE}={ASAN_ANY_ORDER}"
         )),
         Some(_) => None,
     }
