@@ -1,4 +1,4 @@
-//! Who may write into which block: lease, close, give back, take over.
+//! Decides which thread may write into which block: lease, close, return, take over.
 //!
 //! A block's `lease` word holds `generation << 3 | state` and is the only thing that two threads
 //! decide anything by:
@@ -25,7 +25,7 @@ const STATE_BITS: u32 = 3;
 pub(crate) const FREE: u32 = 0;
 /// A lane writes into it.
 pub(crate) const LEASED: u32 = 1;
-/// Its thread ended; another one may go on in it.
+/// State of a block whose thread has ended; another thread may continue in it.
 pub(crate) const PARTIAL: u32 = 2;
 /// Full.
 pub(crate) const CLOSED: u32 = 3;
@@ -50,7 +50,7 @@ const fn lease_word(generation: u32, state: u32) -> u32 {
     generation << STATE_BITS | state
 }
 
-/// Where the blocks lie, and what the memory's owner does for them.
+/// The memory of the blocks, and the operations that its owner provides.
 pub(crate) trait Memory {
     /// The number of blocks.
     fn count(&self) -> u32;
@@ -220,12 +220,12 @@ impl<M: Memory> Blocks<M> {
         }
     }
 
-    /// Whether a held block will be overwritten soon, though its thread goes on in it.
+    /// True if a held block will be overwritten soon, although its thread continues in it.
     pub(crate) fn is_old(&self, lease: Lease) -> bool {
         self.is_stale(self.memory.header(lease.index))
     }
 
-    /// In ring mode a block that will be overwritten soon takes no new records.
+    /// True if a block of a ring will be overwritten soon and takes no new records.
     fn is_stale(&self, header: &BlockHeader) -> bool {
         // ORDERING: Relaxed, both; an estimate.
         #[allow(clippy::cast_possible_truncation, reason = "the low bits are compared")]

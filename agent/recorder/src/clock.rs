@@ -75,9 +75,9 @@ pub struct Anchor {
     pub boot_ns: u64,
 }
 
-/// Whether new segments count by the counter.
+/// True if new segments use the counter.
 static USES_COUNTER: AtomicBool = AtomicBool::new(false);
-/// It proved wrong once; never again in this process.
+/// True after the counter was wrong once; the process never uses it again.
 static COUNTER_IS_BAD: AtomicBool = AtomicBool::new(false);
 /// Nanoseconds a tick, as the bits of an f64.
 static NS_PER_TICK: AtomicU64 = AtomicU64::new(0);
@@ -140,13 +140,13 @@ pub fn first_anchor() -> Anchor {
     anchor(can_use_counter())
 }
 
-/// Whether new segments count by the counter.
+/// True if new segments use the counter.
 pub fn uses_counter() -> bool {
     // ORDERING: Relaxed; each segment says which clock it has.
     USES_COUNTER.load(Ordering::Relaxed)
 }
 
-/// From now on new segments have boot time itself.
+/// Makes new segments use boot time.
 pub(crate) fn leave_counter() {
     COUNTER_IS_BAD.store(true, Ordering::Relaxed);
     USES_COUNTER.store(false, Ordering::Relaxed);
@@ -158,14 +158,14 @@ pub fn forbidden() {
     FORBIDDEN.store(true, Ordering::Relaxed);
 }
 
-/// Whether [`forbidden`] ended a recording.
+/// True if [`forbidden`] ended a recording.
 pub fn was_forbidden() -> bool {
     FORBIDDEN.load(Ordering::Relaxed)
 }
 
 static FORBIDDEN: AtomicBool = AtomicBool::new(false);
 
-/// How many ticks take that long.
+/// Returns the number of ticks in this time.
 pub(crate) fn ticks_in(ns: u64, by_counter: bool) -> u64 {
     let ns_per_tick = f64::from_bits(NS_PER_TICK.load(Ordering::Relaxed));
     if !by_counter || ns_per_tick <= 0.0 {
@@ -174,8 +174,8 @@ pub(crate) fn ticks_in(ns: u64, by_counter: bool) -> u64 {
     as_u64(as_f64(ns) / ns_per_tick)
 }
 
-/// Whether two anchors of the counter agree about the time between them: to a thousandth, which is
-/// twice what NTP may slew, and 100 µs for what may come between two reads.
+/// True if two anchors of the counter agree about the time between them, within a thousandth (twice the
+/// maximum slew of NTP) plus 100 µs (for delays between two reads).
 pub(crate) fn agree(earlier: Anchor, later: Anchor) -> bool {
     let Some(ticks) = later.tick.checked_sub(earlier.tick) else { return false };
     let ns = later.boot_ns.saturating_sub(earlier.boot_ns);
@@ -209,7 +209,7 @@ fn counter_is_faster() -> bool {
     best(counter) < best(boot_ns)
 }
 
-/// What the processor, the kernel and the process's own settings say.
+/// True if the processor, the kernel and the process's settings allow the counter.
 fn can_use_counter() -> bool {
     cfg!(any(target_arch = "x86_64", target_arch = "x86", target_arch = "aarch64"))
         && !cfg!(miri)

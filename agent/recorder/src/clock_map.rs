@@ -14,9 +14,9 @@ const SPACING_NS: u64 = 10_000_000;
 /// A pool's map.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TimeMap {
-    /// In order of ticks and of boot time.
+    /// Anchors, in order of ticks and of boot time.
     anchors: Vec<Anchor>,
-    /// From each anchor to the next.
+    /// Rates from each anchor to the next.
     rates: Vec<f64>,
     ns_per_tick: f64,
     /// Neighbours that disagree.
@@ -24,7 +24,7 @@ pub(crate) struct TimeMap {
 }
 
 impl TimeMap {
-    /// From anchors in any order; `header` are the two of the pool's header, the calibration.
+    /// Makes a map of anchors in any order; `header` has the two calibration anchors of the pool's header.
     pub(crate) fn new(header: [u64; 4], mut anchors: Vec<Anchor>) -> Self {
         let [tick, boot_ns, second_tick, second_boot_ns] = header;
         let first = Anchor { tick, boot_ns };

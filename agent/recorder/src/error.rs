@@ -29,7 +29,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// From the errno that the last libc call left.
+    /// Makes an error of the last libc call's errno.
     pub(crate) fn io(what: &'static str, path: impl Into<PathBuf>) -> Self {
         Self::Io { what, path: path.into(), source: io::Error::last_os_error() }
     }

@@ -1,4 +1,4 @@
-//! Where a pool's blocks are mapped: in pieces, each when its first block is leased.
+//! Maps a pool's blocks in pieces, each when its first block is leased.
 //!
 //! A mapping of a startup recorder's whole capacity (4 GiB by `tracetee run`) would count against
 //! RLIMIT_AS, and a program that lowers it later could map nothing more. A piece that is mapped
@@ -22,12 +22,12 @@ pub(crate) struct Extents {
     blocks_each: u32,
     block_bytes: usize,
     block_count: u32,
-    /// Where the first begins in the file.
+    /// Offset of the first block in the file.
     file_offset: usize,
 }
 
 impl Extents {
-    /// Of `block_count` blocks; in one piece where `at_once`.
+    /// Makes extents of `block_count` blocks; maps them as one piece if `at_once`.
     pub(crate) fn new(
         block_count: u32,
         block_bytes: usize,
@@ -50,7 +50,7 @@ impl Extents {
         start.wrapping_add((index % self.blocks_each) as usize * self.block_bytes)
     }
 
-    /// How many blocks are mapped: all below that index.
+    /// Returns the number of mapped blocks: all below that index.
     pub(crate) fn mapped_blocks(&self) -> u32 {
         // ORDERING: Acquire; as in `block`.
         let is_mapped = |start: &&AtomicPtr<u8>| !start.load(Ordering::Acquire).is_null();
@@ -58,7 +58,7 @@ impl Extents {
         u32::try_from(mapped).unwrap_or(0).saturating_mul(self.blocks_each).min(self.block_count)
     }
 
-    /// Where a block lies in the file.
+    /// Returns the offset of a block in the file.
     pub(crate) fn offset_of(&self, index: u32) -> usize {
         self.file_offset + index as usize * self.block_bytes
     }
@@ -86,7 +86,7 @@ impl Extents {
         self.map_extent(0, file)
     }
 
-    /// Where the file ends when the first piece is mapped, and when all are.
+    /// Returns the file's size with one mapped piece, and with all.
     pub(crate) fn ends(&self) -> [usize; 2] {
         [self.offset_of(0) + self.bytes_of(0), self.offset_of(self.block_count)]
     }

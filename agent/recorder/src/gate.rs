@@ -1,4 +1,4 @@
-//! Who is inside the recorder, and how a closer makes sure that nobody is.
+//! The gate: shows which threads are inside the recorder, and lets a closer wait until none is.
 //!
 //! A thread says "inside" with a plain store to a place of its own and then looks at the session; a
 //! closer changes the session and then looks at those places. Between store and look both need a
@@ -16,16 +16,16 @@ use crate::sync::{AtomicU32, AtomicUsize, Ordering, compiler_fence, fence};
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 
-/// How many entries of one thread may be inside at once: the thread's own, a signal handler's that
-/// interrupted it, and one that interrupted that handler.
+/// Maximum number of entries of one thread: its own, that of a signal handler that interrupted it, and that of
+/// one that interrupted the handler.
 pub(crate) const LEVELS: usize = 3;
 
-/// Where one thread notes its entries.
+/// The entries of one thread.
 #[derive(Debug)]
 pub(crate) struct Inside {
-    /// By level: the address of the entry's mark; 0 while there is none.
+    /// Address of the entry's mark, by level; 0 without an entry.
     frames: [AtomicUsize; LEVELS],
-    /// By level: the session that the entry has seen. It touches no other session's pool.
+    /// Session that the entry has seen, by level. The entry touches no other session's pool.
     sessions: [AtomicU32; LEVELS],
 }
 
@@ -71,14 +71,14 @@ impl Inside {
         self.level(level).1.load(Ordering::Relaxed)
     }
 
-    /// What a mark of `level` holds: a value that hardly anything else on a stack has.
+    /// Returns the content of a mark of `level`: a value that is unlikely elsewhere on a stack.
     #[inline(always)]
     pub(crate) fn token(&self, level: usize) -> usize {
         std::ptr::from_ref(self.level(level).0) as usize
     }
 
-    /// Whether the entry at `level`, if there is one, is abandoned. Asked by the thread itself,
-    /// whose present entry has `mark`; `read` gives the word at an address, if it can be read.
+    /// True if the entry at `level`, if there is one, is abandoned. The thread itself asks, whose current entry
+    /// has `mark`; `read` returns the word at an address if it is readable.
     #[cold]
     #[inline(never)]
     pub(crate) fn is_abandoned(
@@ -98,7 +98,7 @@ impl Inside {
     }
 }
 
-/// What an entry leaves in its frame, from before it enters until it has left.
+/// Mark of an entry in its stack frame, from before it enters until it has left.
 #[derive(Debug)]
 pub struct Mark(UnsafeCell<MaybeUninit<usize>>);
 
@@ -116,7 +116,7 @@ impl Mark {
         Self(UnsafeCell::new(MaybeUninit::uninit()))
     }
 
-    /// Its address, which the entry notes.
+    /// Returns the mark's address, which the entry notes.
     #[inline(always)]
     pub fn address(&self) -> usize {
         self.0.get().expose_provenance()
@@ -185,8 +185,7 @@ impl Gate {
         inside.level(level).0.store(0, Ordering::Release);
     }
 
-    /// Whether a thread is inside with an entry that belongs to `session`. Only after
-    /// [`Gate::barrier`].
+    /// True if a thread is inside with an entry of `session`. Call it only after [`Gate::barrier`].
     pub(crate) fn is_inside(inside: &Inside, session: u32) -> bool {
         (0..LEVELS).any(|level| {
             let (frame, of_level) = inside.level(level);

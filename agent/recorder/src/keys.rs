@@ -1,12 +1,12 @@
-//! Whether the process has pthread keys left. Asked by [`crate::thread::prepare`], on the thread that
-//! starts a capture or installs the agent, before anything of the agent needs one.
+//! Checks that the process has free pthread keys. [`crate::thread::prepare`] calls it on the thread that starts
+//! a capture or installs the agent, before the agent needs a key.
 //!
 //! Where the system has no native thread-locals (Android), std makes a pthread key for each of its own and of
 //! its users' thread-locals when it is first used, and **ends the process when there is none**. bionic has 128
 //! keys for all libraries of an app.
 
-/// How many must be free besides the recorder's own. On bionic `tracetee_install` and four captures of it take 7
-/// in all; the rest is for what the app makes later.
+/// Number of keys that must be free besides the recorder's own. On bionic, `tracetee_install` with four captures
+/// takes 7; the rest is for the app.
 const SPARE: usize = 16;
 
 /// Fails with an errno (EAGAIN) when fewer than [`SPARE`] keys can be had.

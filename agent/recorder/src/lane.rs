@@ -1,4 +1,4 @@
-//! Where one thread, or a signal handler on it, writes next; appending a record is here.
+//! A lane: the position at which a thread, or a signal handler on it, writes next. Appends records.
 //!
 //! The fields but `session` belong to the thread alone. A record is stored word by word (Relaxed:
 //! a reader may be copying a block while it is taken over, and throws such a copy away) and then
@@ -21,7 +21,7 @@ pub(crate) struct Lane {
     end: Cell<*const AtomicU64>,
     first: Cell<*const AtomicU64>,
     header: Cell<*const BlockHeader>,
-    /// What deltas count from, in ticks.
+    /// Base of deltas, in ticks.
     base_tick: Cell<u64>,
     base_boot_ns: Cell<u64>,
     /// The largest delta before the clock has to be looked at again.
@@ -87,13 +87,13 @@ impl Lane {
         self.end(blocks, session, false);
     }
 
-    /// Whether ticks are the hardware counter's.
+    /// True if ticks are those of the hardware counter.
     #[inline]
     pub(crate) const fn counts_by_counter(&self) -> bool {
         self.counter.get()
     }
 
-    /// Whether a record of `words` words at `tick` can be appended as things are.
+    /// True if a record of `words` words at `tick` can be appended now.
     #[inline]
     pub(crate) fn takes(&self, session: u32, words: usize, tick: u64) -> bool {
         // ORDERING: Relaxed; whoever sets it to 0 looks then, behind a barrier, whether this
@@ -109,7 +109,7 @@ impl Lane {
         words <= room / size_of::<AtomicU64>()
     }
 
-    /// Whether the lane holds a block of `session` that nobody wants back, with room for `words`.
+    /// True if the lane holds a block of `session` that has not been revoked, with room for `words`.
     pub(crate) fn holds(&self, session: u32, words: usize) -> bool {
         self.session.load(Ordering::Relaxed) == session && self.has_room(words)
     }

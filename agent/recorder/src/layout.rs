@@ -23,19 +23,19 @@ pub use tracetee_protocol::recording::Mode;
 pub(crate) const MAGIC: [u8; 8] = *b"TTPOOL\0\x01";
 /// Changes whenever this file's structures do.
 pub(crate) const VERSION: u32 = 3;
-/// Where the metadata starts.
+/// Offset of the metadata.
 pub(crate) const META_OFFSET: usize = 4096;
-/// Where the thread entries start.
+/// Offset of the thread entries.
 pub(crate) const THREADS_OFFSET: usize = 16384;
-/// How many thread entries there are. Entry 0 is for all threads that get none of their own.
+/// Number of thread entries. Entry 0 is for all threads without their own.
 pub(crate) const THREAD_ENTRIES: usize = 4096;
-/// Where the blocks start; a multiple of every page size up to 16 KiB.
+/// Offset of the blocks; a multiple of every page size up to 16 KiB.
 pub(crate) const BLOCKS_OFFSET: usize = THREADS_OFFSET + THREAD_ENTRIES * size_of::<ThreadEntry>();
-/// What the metadata may take.
+/// Maximum size of the metadata.
 pub(crate) const META_BYTES: usize = THREADS_OFFSET - META_OFFSET;
 /// Words before a block's first segment.
 pub(crate) const BLOCK_HEADER_WORDS: usize = 8;
-/// What a thread's name takes at most, NUL included (the kernel's TASK_COMM_LEN).
+/// Size of a thread's name, NUL included (the kernel's TASK_COMM_LEN).
 pub const NAME_BYTES: usize = 16;
 
 #[cfg(not(loom))]
@@ -62,7 +62,7 @@ impl Loss {
     pub const ALL: [Self; 5] =
         [Self::PoolFull, Self::NoSpace, Self::Nested, Self::TooManyThreads, Self::Abandoned];
 
-    /// Its name in reports.
+    /// Returns its name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -106,7 +106,7 @@ pub(crate) struct PoolHeader {
     /// Two anchors of the counter clock, some milliseconds apart, from before the first record:
     /// counter, boot time, counter, boot time. All 0 when the counter is not used.
     pub(crate) anchors: [u64; 4],
-    /// How many times a block was asked for; the next block's index, in ring mode modulo the count.
+    /// Number of requests for a block. It is the next block's index, in ring mode modulo the number of blocks.
     pub(crate) tickets: AtomicU64,
     /// Thread entries given out so far, entry 0 included.
     pub(crate) threads: AtomicU32,
@@ -119,11 +119,11 @@ pub(crate) struct PoolHeader {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<PoolHeader>() <= META_OFFSET);
 
-/// What is known of one thread of the pool, besides its records.
+/// Entry of a thread: everything but its records.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct ThreadEntry {
-    /// Which thread of the process, counted from 1: ids of ended threads are reused, this is not.
+    /// Number of the thread, counted from 1 in the process. Unlike thread ids, it is not reused.
     pub(crate) incarnation: AtomicU32,
     pub(crate) tid: AtomicU32,
     /// The last name known.
@@ -147,11 +147,11 @@ pub(crate) struct BlockHeader {
     pub(crate) lease: AtomicU32,
     /// Words of complete records behind this header.
     pub(crate) committed: AtomicU32,
-    /// Which lane holds it: `2 × number of the thread's state + lane`.
+    /// Lane that holds the block: `2 × number of the thread's state + lane`.
     pub(crate) owner: AtomicU32,
     /// The low bits of the ticket that it was leased by.
     pub(crate) ticket: AtomicU32,
-    /// How many segments it holds.
+    /// Number of segments.
     pub(crate) segments: AtomicU32,
     /// Entry of the first segment's thread.
     pub(crate) first_entry: AtomicU32,
@@ -165,11 +165,11 @@ pub(crate) struct BlockHeader {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<BlockHeader>() == BLOCK_HEADER_WORDS * 8);
 
-/// How a record's bytes are to be read.
+/// Encoding of a record's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Form {
-    /// As they were written to the marker.
+    /// Text, as written to the marker.
     Text = 0,
     /// The recorder's own: the first byte says what ([`NOTE_SEGMENT`] …).
     Note = 1,
@@ -206,7 +206,7 @@ pub(crate) const NOTE_ANCHOR: u8 = 2;
 /// The thread ended.
 pub const NOTE_THREAD_END: u8 = 3;
 
-/// Whose records follow, and the clock's anchor for them.
+/// Owner of the records that follow, and the clock's anchor for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// Number of the thread, never given twice in a process.
@@ -253,7 +253,7 @@ impl Segment {
         ]
     }
 
-    /// From a note's bytes; `None` when they are none of a segment's.
+    /// Parses the bytes of a note; `None` if they are not those of a segment.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut words = [0u64; SEGMENT_WORDS - 1];
         for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {
@@ -286,7 +286,7 @@ pub(crate) const fn anchor_words(tick: u64, boot_ns: u64) -> [u64; ANCHOR_WORDS]
     [record_word(0, Form::Note, (ANCHOR_WORDS - 1) * 8), NOTE_ANCHOR as u64, tick, boot_ns]
 }
 
-/// From a note's bytes: counter and boot time.
+/// Parses the bytes of a note: counter and boot time.
 pub(crate) fn anchor_from_bytes(bytes: &[u8]) -> Option<(u64, u64)> {
     let (kind, rest) = bytes.split_at_checked(8)?;
     let (tick, boot_ns) = rest.split_at_checked(8)?;

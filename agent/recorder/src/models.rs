@@ -102,7 +102,7 @@ impl World {
         Arc::new(Self { blocks: Blocks::new(Arena::new(count, words), mode), gate, writers })
     }
 
-    /// As `writer::record`, with the writer's number and `value` as the record.
+    /// Records like `writer::record`, with the writer's number and `value` as the record.
     fn record(&self, writer: usize, value: u64) -> bool {
         let writer = &self.writers[writer];
         let mark = Mark::new();

@@ -243,7 +243,7 @@ struct Shared {
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    /// As `writer::record`.
+    /// Records like `writer::record`.
     fn record(&self, thread: usize, number: u64) -> bool {
         let mark = Mark::new();
         assert_eq!(self.gate.enter(&self.inside[thread], 0, &mark), 1);

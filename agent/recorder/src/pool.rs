@@ -39,7 +39,7 @@ pub(crate) struct Mapping {
     path: Option<PathBuf>,
     /// All blocks are backed by disk space.
     is_backed: bool,
-    /// So are all thread entries.
+    /// True if all thread entries are backed by disk space.
     entries_are_backed: bool,
     unmap: bool,
 }
@@ -56,9 +56,9 @@ pub struct Shape<'a> {
     pub capacity_bytes: u64,
     /// Bytes of a block, a power of two.
     pub block_bytes: u32,
-    /// What happens when all blocks are in use.
+    /// Behaviour when all blocks are in use.
     pub mode: Mode,
-    /// The file that it lies in; `None` for memory.
+    /// File of the pool; `None` for memory.
     pub path: Option<&'a Path>,
     /// The anchors that the counter was measured by, when it is used.
     pub anchors: Option<[Anchor; 2]>,
@@ -267,7 +267,7 @@ impl Pool {
         Ok(Self { blocks: Blocks::new(mapping, shape.mode) })
     }
 
-    /// Its header.
+    /// Returns the pool's header.
     pub(crate) fn header(&self) -> &PoolHeader {
         self.blocks.memory.pool_header()
     }
@@ -351,7 +351,7 @@ impl Drop for Mapping {
     }
 }
 
-/// How many blocks a pool of that shape has: fewer where the process may not write so large a file.
+/// Returns the number of blocks of a pool with this shape; fewer if the process may not write so large a file.
 fn block_count(shape: &Shape<'_>) -> Result<u32, Error> {
     let wanted = (shape.capacity_bytes / u64::from(shape.block_bytes)).max(1);
     let limit = if shape.path.is_some() { tracetee_os::file_size_limit() } else { u64::MAX };
@@ -410,7 +410,7 @@ fn populate(start: *mut u8, bytes: usize) {
 /// Blocks that a mode needs that reuses them, as `config` checks.
 const LEAST_REUSED: u64 = 4;
 
-/// How many bytes of thread entries are backed at once.
+/// Bytes of thread entries that are backed at once.
 const ENTRIES_PAGE: usize = 4096;
 
 /// Backs a range of `file` with disk space; what it holds stays. Leaves errno when it cannot.
@@ -420,8 +420,8 @@ fn allocate(file: &File, offset: usize, len: usize) -> bool {
     unsafe { libc::fallocate64(file.as_raw_fd(), 0, offset, len) == 0 }
 }
 
-/// As [`allocate`]; where the filesystem cannot, by writing zeros (to a range that nobody has
-/// written to). errno is kept.
+/// Reserves disk space like [`allocate`]; if the filesystem cannot, writes zeros (to an unused range). Keeps
+/// errno.
 fn reserve(file: &File, offset: usize, len: usize) -> bool {
     let errno = crate::errno::Saved::now();
     let mut done = allocate(file, offset, len);

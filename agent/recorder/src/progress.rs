@@ -1,4 +1,4 @@
-//! How far a streamed trace has come: which words of each block it holds.
+//! Progress of a streamed trace: the words of each block that it contains.
 //!
 //! The streaming thread keeps one [`Progress`] for the words that it has taken and one for those
 //! that its file holds. The latter is published in the pool ([`Pool::publish_streamed`]), where
@@ -9,7 +9,7 @@ use crate::pool::Pool;
 use crate::reader::PoolReader;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where a record ends in its pool.
+/// End of a record in its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolPlace {
     pub(crate) block: u32,

@@ -1,12 +1,12 @@
-//! Whether the kernel can read an address: programs do pass bad pointers to `write`, some on purpose
-//! (unwinders probe memory that way), and a stack that was left may be unmapped.
+//! Checks that the kernel can read an address. Programs do pass bad pointers to `write`, some on purpose
+//! (unwinders probe memory that way), and the stack of an abandoned frame may be unmapped.
 //!
 //! Called from the proxies, on the app's threads.
 
 use crate::errno;
 use libc::{c_int, c_void};
 
-/// Whether the kernel can read `count` bytes at `address`, at most a page's worth.
+/// True if the kernel can read `count` bytes at `address`, at most a page.
 ///
 /// `rt_sigprocmask` with an invalid `how` reads 8 bytes and changes nothing: EFAULT or EINVAL.
 #[cold]

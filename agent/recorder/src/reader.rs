@@ -86,25 +86,25 @@ pub struct PoolReader<'a> {
     lifetime: PhantomData<&'a ()>,
 }
 
-/// Where the blocks are.
+/// Memory of the blocks.
 #[derive(Debug, Clone, Copy)]
 enum Region<'a> {
     /// After the header, in a mapping of so many bytes.
     File { bytes: usize },
-    /// Where the running pool has mapped them.
+    /// The mappings of the running pool.
     Live(&'a Extents),
 }
 
-/// What a pool knows of a thread besides its records.
+/// Facts about a thread, besides its records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadFacts {
     /// Number of the thread; 0 for all threads that got no entry of their own.
     pub incarnation: u32,
     /// Thread id.
     pub tid: i32,
-    /// Its last name, padded with zeros.
+    /// Last name, padded with zeros.
     pub name: [u8; NAME_BYTES],
-    /// Records that newer ones took the place of.
+    /// Number of records that newer ones have overwritten.
     pub overwritten: u64,
     /// Records not recorded, by [`Loss`].
     pub dropped: [u64; Loss::ALL.len()],
@@ -152,7 +152,7 @@ impl<'a> PoolReader<'a> {
         self.pool_header().pid
     }
 
-    /// What happened when it was full.
+    /// Returns the pool's behaviour when it is full.
     #[must_use]
     pub fn mode(&self) -> Mode {
         mode_from_number(self.pool_header().mode).unwrap_or_default()
@@ -195,7 +195,7 @@ impl<'a> PoolReader<'a> {
         String::from_utf8_lossy(unsafe { std::slice::from_raw_parts(start, len) }).into_owned()
     }
 
-    /// What is known of each thread; the first entry stands for those that got none.
+    /// Returns facts about each thread; the first entry stands for threads without their own.
     pub fn threads(&self) -> Vec<ThreadFacts> {
         let header = self.pool_header();
         let count = (header.threads.load(Ordering::Relaxed) as usize).min(THREAD_ENTRIES);
@@ -235,7 +235,7 @@ impl<'a> PoolReader<'a> {
         self.threads().iter().map(count).sum()
     }
 
-    /// How many blocks may hold records.
+    /// Returns the number of blocks that may hold records.
     #[must_use]
     pub fn blocks(&self) -> u32 {
         let header = self.pool_header();
@@ -274,7 +274,7 @@ impl<'a> PoolReader<'a> {
         Some(unsafe { std::slice::from_raw_parts(self.words(index).cast(), committed as usize) })
     }
 
-    /// What part of block `index`, with that lease word, the streamed trace holds already.
+    /// Returns the words of block `index`, with that lease word, that the streamed trace already contains.
     pub(super) fn drained(&self, index: u32, lease: u32) -> u32 {
         let round = (self.pool_header().drain_round.load(Ordering::Relaxed) & 1) as usize;
         let header = Memory::header(self, index);

@@ -49,13 +49,13 @@ impl Kind {
         Self::TrackEnd,
     ];
 
-    /// Its letter.
+    /// Returns the letter of the kind.
     #[must_use]
     pub const fn letter(self) -> char {
         self as u8 as char
     }
 
-    /// Its position in [`Kind::ALL`].
+    /// Returns the index of the kind in [`Kind::ALL`].
     #[must_use]
     pub fn index(self) -> usize {
         Self::ALL.iter().position(|&kind| kind == self).unwrap_or(0)
@@ -97,8 +97,8 @@ impl Kind {
     }
 }
 
-/// Whether a written buffer looks like a record: a known letter, then `|` and a digit (or, for an
-/// end, nothing at all).
+/// True if a written buffer looks like a record: a known letter, then `|` and a digit (for an end, possibly
+/// nothing).
 #[inline]
 #[must_use]
 pub const fn is_record_shaped(bytes: &[u8]) -> bool {
@@ -133,7 +133,7 @@ impl<'a> Packed<'a> {
         kind as u64 | (track_bytes as u64 & 0xffff) << 16
     }
 
-    /// From a record's bytes; `None` when they are none of [`Packed::head`]'s.
+    /// Parses the bytes of a record from [`Packed::head`]; `None` if they are not such a record.
     #[must_use]
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
         let (head, rest) = bytes.split_first_chunk::<8>()?;
@@ -192,16 +192,16 @@ pub enum Record<'a> {
         begin: bool,
         /// The process as the record says.
         pid: u32,
-        /// Its name.
+        /// Name.
         name: &'a [u8],
-        /// What tells sections of one name apart.
+        /// Distinguishes sections of the same name.
         cookie: i64,
     },
     /// A counter's value.
     Counter {
         /// The process as the record says.
         pid: u32,
-        /// Its name.
+        /// Name.
         name: &'a [u8],
         /// The value.
         value: i64,
@@ -230,9 +230,9 @@ pub enum Record<'a> {
         pid: u32,
         /// The track.
         track: &'a [u8],
-        /// Its name.
+        /// Name.
         name: &'a [u8],
-        /// What tells sections of one track apart.
+        /// Distinguishes sections of the same track.
         cookie: i64,
     },
     /// It ends.
@@ -241,15 +241,15 @@ pub enum Record<'a> {
         pid: u32,
         /// The track.
         track: &'a [u8],
-        /// Its name, which API 33 alone writes.
+        /// Name, which only API 33 writes.
         name: Option<&'a [u8]>,
-        /// The same cookie.
+        /// Cookie of the begin.
         cookie: i64,
     },
 }
 
 impl<'a> Record<'a> {
-    /// Its track (a counter's group) and its name, where it has them.
+    /// Returns track (a counter's group) and name, if the record has them.
     pub const fn names(&self) -> [Option<&'a [u8]>; 2] {
         match *self {
             Self::End { .. } => [None, None],
@@ -264,7 +264,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The same record with other names, where some are given.
+    /// Returns the record with other names, if some are given.
     pub fn with_names(mut self, new_track: Option<&'a [u8]>, new: Option<&'a [u8]>) -> Self {
         let put = |place: &mut &'a [u8], new: Option<&'a [u8]>| *place = new.unwrap_or(place);
         match &mut self {
@@ -342,7 +342,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Which of the nine kinds it is.
+    /// Returns the kind of the record.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {

@@ -29,7 +29,7 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// leases a block moves them to the pool; so does who looks at it.
 static UNPLACED: [AtomicU32; Loss::ALL.len()] = [const { AtomicU32::new(0) }; Loss::ALL.len()];
 
-/// Who is inside.
+/// Returns the gate.
 #[inline(always)]
 pub(crate) fn gate() -> &'static Gate {
     // ORDERING: Relaxed; changes once, before the first session, and both gates live for ever.
@@ -69,21 +69,21 @@ pub(super) fn prepare() {
     GATE.store(gate, Ordering::Release);
 }
 
-/// Whether this process was made by `clone`, past fork's handlers, since it recorded: then nothing
-/// of what its parent recorded is its own.
+/// True if this process was made by `clone`, without fork's handlers, after its parent had recorded. Nothing
+/// that the parent recorded belongs to it.
 pub fn is_another_process() -> bool {
     // ORDERING: Relaxed; set under the capture's lock.
     let process = PROCESS.load(Ordering::Relaxed);
     process != 0 && process != std::process::id()
 }
 
-/// Whether the kernel empties the gate in a child.
+/// True if the kernel clears the gate in a child.
 fn is_wiped_in_child() -> bool {
     !std::ptr::eq(gate(), &raw const FIRST_GATE)
 }
 
-/// How long [`close`] waits for a thread that is inside the recorder. It takes a stopped or
-/// starved thread to need more than some microseconds.
+/// Time that [`close`] waits for a thread inside the recorder. Only a stopped or starved thread needs more
+/// than some microseconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// After how many looks (of 50 µs and more) it asks whether they who are inside still live.
 const LOOKS_PER_CALL: u32 = 20;
@@ -99,7 +99,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// For a process in which nothing else depends on the session.
+    /// Hooks for a process in which nothing else depends on the session.
     pub const NONE: Self = Self { may_call_membarrier: || true, deadline_passed: || () };
 }
 
@@ -257,11 +257,11 @@ pub fn forget_after_fork() {
     thread::forget_all_after_fork();
 }
 
-/// From linux/membarrier.h (the libc crate has them for some targets only).
+/// Commands of linux/membarrier.h (the libc crate has them for some targets only).
 const MEMBARRIER_PRIVATE_EXPEDITED: libc::c_int = 8;
 const MEMBARRIER_REGISTER_PRIVATE_EXPEDITED: libc::c_int = 16;
 
-/// Whether `close` may rely on membarrier instead of fences in the writers.
+/// True if `close` may rely on membarrier instead of fences in the writers.
 fn membarrier_registered() -> bool {
     !cfg!(miri) && membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED)
 }

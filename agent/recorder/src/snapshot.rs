@@ -1,4 +1,4 @@
-//! All that a pool's blocks hold at one moment, by thread, in order, with the times.
+//! A snapshot of a pool: the content of all blocks at one moment, by thread, in order, with times.
 //!
 //! Runs on the thread that dumps. A pool whose blocks may be taken over meanwhile is copied first,
 //! which takes some milliseconds and does not hold up the writers; the others are read in place.
@@ -43,11 +43,11 @@ pub(crate) struct Held<'a> {
 pub struct Snapshot<'a> {
     /// Copies of the blocks.
     pub(crate) blocks: Vec<Held<'a>>,
-    /// By (incarnation, lane).
+    /// Runs of records by (incarnation, lane).
     pub lanes: BTreeMap<(u32, u8), Vec<Run>>,
-    /// From the counter to boot time.
+    /// Converts the counter into boot time.
     pub(crate) map: TimeMap,
-    /// Blocks whose content makes no sense from some word on.
+    /// Number of blocks that are corrupt from some word on.
     pub damaged: u64,
 }
 
@@ -205,7 +205,7 @@ impl<'a> Snapshot<'a> {
         self.map.jumps
     }
 
-    /// Where in the pool word `next` of [`Snapshot::blocks`]' block lies.
+    /// Returns the place in the pool of word `next` of a block in [`Snapshot::blocks`].
     #[must_use]
     pub fn place(&self, block: usize, next: usize) -> Option<PoolPlace> {
         let held = self.blocks.get(block)?;

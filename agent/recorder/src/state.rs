@@ -18,20 +18,20 @@ pub(super) const CLAIMED: u32 = u32::MAX;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct ThreadState {
-    /// Where the thread is inside the recorder.
+    /// The thread's entries into the recorder.
     pub(crate) inside: Inside,
-    /// For the thread itself, and for a signal handler that interrupts it inside.
+    /// Lanes of the thread itself, and of a signal handler that interrupts it inside the recorder.
     pub(super) lanes: [Lane; 2],
     /// Buffer and stack address of a teed write that is being passed on; see `proxy`.
     pub passing: [AtomicUsize; 2],
-    /// Which thread of this process has it, counted from 1; 0 for none.
+    /// Number of the thread that has this state, counted from 1 in this process; 0 for none.
     pub(super) owner: AtomicU32,
     pub(super) tid: AtomicI32,
     /// The thread's entry in the pool of session `entry_session`.
     pub(super) entry: AtomicU32,
     pub(super) entry_session: AtomicU32,
     pub(super) destructor_rounds: AtomicU32,
-    /// Its records are not kept.
+    /// True if the thread's records are not kept.
     pub(super) excluded: AtomicBool,
 }
 
@@ -56,7 +56,7 @@ impl ThreadState {
         }
     }
 
-    /// Whether the thread is inside the recorder with an entry of `session`, asked by another.
+    /// True if the thread is inside the recorder with an entry of `session`. Another thread asks.
     pub(crate) fn is_inside(&self, session: u32) -> bool {
         Gate::is_inside(&self.inside, session)
     }
@@ -73,14 +73,13 @@ impl ThreadState {
         self.tid.load(Ordering::Relaxed)
     }
 
-    /// Which thread of this process it is, counted from 1.
+    /// Returns the number of the thread, counted from 1 in this process.
     pub(crate) fn incarnation(&self) -> u32 {
         // ORDERING: Relaxed, as `tid`.
         self.owner.load(Ordering::Relaxed)
     }
 
-    /// Whether the kernel knows the thread no more. `false` as well where its id has gone to a later
-    /// thread.
+    /// True if the kernel no longer has the thread. False too if a later thread has its id.
     pub(crate) fn is_gone(&self) -> bool {
         let tid = self.tid();
         if tid <= 0 {
@@ -122,7 +121,7 @@ impl ThreadState {
         self.entry.load(Ordering::Relaxed)
     }
 
-    /// Whether its records are not kept. Asked before it leases a block, so others pay nothing.
+    /// True if the thread's records are not kept. Asked before it leases a block, so other threads pay nothing.
     pub(crate) fn is_excluded(&self) -> bool {
         // ORDERING: Relaxed; own thread only.
         self.excluded.load(Ordering::Relaxed)

@@ -9,7 +9,7 @@ pub(crate) use std::sync::atomic::compiler_fence;
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
-/// As [`crate::clock`] has it, without the clock.
+/// Stand-in for the type of that name in [`crate::clock`], without a clock.
 #[cfg(loom)]
 #[derive(Debug, Clone, Copy)]
 pub struct Anchor {

@@ -19,7 +19,7 @@ use crate::snapshot::record_at;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-/// Whose record it is.
+/// Owner of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Who {
     /// Number of the thread, never given twice in a process.
@@ -30,7 +30,7 @@ pub struct Who {
     pub tid: i32,
 }
 
-/// What a look sees.
+/// Result of a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sight<'a> {
     /// A record, at that boot time.
@@ -39,7 +39,7 @@ pub enum Sight<'a> {
     Break,
 }
 
-/// Where the last look at a block ended.
+/// Position at which the last look at a block ended.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     lease: u32,
@@ -54,13 +54,13 @@ struct Place {
 /// New words of a block, from one segment.
 struct Run {
     segment: Segment,
-    /// Which of the looks' copies, and which words of it.
+    /// Index of the copy, and its words.
     copy: usize,
     words: std::ops::Range<usize>,
     base: u64,
 }
 
-/// What a look finds.
+/// Findings of a look.
 #[derive(Default)]
 struct New {
     /// The clock at its beginning.
@@ -71,7 +71,7 @@ struct New {
 }
 
 impl New {
-    /// Whether a tick of that segment's clock is for the next look.
+    /// True if a tick of that segment's clock belongs to the next look.
     const fn is_behind(&self, segment: &Segment, tick: u64) -> bool {
         tick > if segment.counter { self.limit.tick } else { self.limit.boot_ns }
     }
@@ -90,7 +90,7 @@ pub struct Follower {
     scratch: Vec<u64>,
 }
 
-/// How many anchors are kept: some seconds of a busy process.
+/// Number of anchors that are kept: some seconds of a busy process.
 const MAX_ANCHORS: usize = 64;
 
 impl Follower {

@@ -17,19 +17,19 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// How many threads can record at once. Each state is 256 bytes of zeroed memory, untouched until
+/// Maximum number of threads that record at once. Each state is 256 bytes of zeroed memory, untouched until
 /// it is used. (Android refuses an app far fewer threads than this.)
 pub const MAX_THREADS: usize = 4096;
 
-/// From so many states on, a new thread looks for those of threads that are gone: they hold blocks,
-/// too. Few processes have so many threads.
+/// Number of states from which a new thread searches for states of dead threads, which also hold blocks. Few
+/// processes have so many threads.
 const RECLAIM_FROM: usize = 128;
-/// How many states one attempt looks at, each by a system call.
+/// Number of states that one search checks, each by a system call.
 const RECLAIM_STEP: usize = 16;
-/// When all states are taken, one record in so many makes an attempt; the others are counted.
+/// While all states are taken, one record in this many searches; the others are counted as lost.
 const RECLAIM_EVERY: u32 = 64;
 
-/// What identifies a lane in a block's header.
+/// Returns the number that identifies a lane in a block's header.
 pub(crate) fn lane_number(state: &ThreadState, level: usize) -> u32 {
     let number =
         (std::ptr::from_ref(state) as usize - STATES.as_ptr() as usize) / size_of::<ThreadState>();
@@ -52,7 +52,7 @@ static STATES: [ThreadState; MAX_THREADS] = [const { ThreadState::new() }; MAX_T
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// About how many states below that are free.
 static FREE: AtomicUsize = AtomicUsize::new(0);
-/// Where the next attempt to reclaim goes on.
+/// Position at which the next search continues.
 static RECLAIM_AT: AtomicUsize = AtomicUsize::new(0);
 /// Records that found the table full.
 static FULL: AtomicU32 = AtomicU32::new(0);
@@ -203,9 +203,8 @@ pub(crate) fn release_gone() {
     }
 }
 
-/// How often the destructor asks to be called again before it acts, so that destructors of the
-/// app that record sections still find the state: it acts in the last of the 4 rounds that POSIX
-/// guarantees.
+/// Number of times that the destructor asks to be called again before it acts. It acts in the last of the 4
+/// rounds that POSIX guarantees, so that destructors of the app that record sections still find the state.
 const DESTRUCTOR_ROUNDS: u32 = 3;
 
 unsafe extern "C" fn thread_ended(state: *mut c_void) {
@@ -222,8 +221,7 @@ unsafe extern "C" fn thread_ended(state: *mut c_void) {
     give_back(thread);
 }
 
-/// As long as it lives, nothing that its thread records is kept: what the agent's uploads do is not
-/// the app's doing.
+/// Excludes its thread's records while it lives: the agent's own uploads are not part of the app's trace.
 #[derive(Debug)]
 pub struct Excluded {
     state: Option<&'static ThreadState>,
@@ -333,8 +331,8 @@ pub(crate) fn forget_all_after_fork() {
     }
 }
 
-/// In a child that was made past fork's handlers, before its first session: one of the states is that
-/// of its first thread, under another id, and nobody knows which. None of them is used by another.
+/// Clears all states in a child that was made without fork's handlers, before its first session. One state is
+/// that of the child's first thread, under another id, but which is unknown. No other thread uses them.
 pub(crate) fn forget_after_clone() {
     // ORDERING: Relaxed; looked at when the state's thread records next.
     all().for_each(|state| state.tid.store(0, Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! What a state keeps when it changes hands, when it may be taken, and what is taken from whom.
+//! Tests of thread states: reuse by another thread, reclaiming, and what a reused state keeps.
 
 use super::*;
 use crate::gate::{Gate, Inside};
@@ -12,7 +12,7 @@ fn open_gate() -> Gate {
     gate
 }
 
-/// In a thread of its own, whose state nobody else has.
+/// Runs `test` in a thread with its own state.
 fn with_state(test: impl FnOnce(&'static ThreadState) + Send) {
     prepare().unwrap();
     std::thread::scope(|scope| scope.spawn(|| test(current().unwrap())).join().unwrap());

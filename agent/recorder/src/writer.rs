@@ -38,8 +38,8 @@ pub fn record_as(state: &ThreadState, form: Form, head: &[u64], bytes: &[u8]) ->
     session != 0
 }
 
-/// The same for a thread that is inside already: this is a signal handler that has interrupted it
-/// there, or the thread came out by a jump.
+/// Does the same for a thread that is already inside: a signal handler interrupted it there, or it left by a
+/// jump.
 #[cold]
 #[inline(never)]
 fn record_within(state: &ThreadState, form: Form, head: &[u64], bytes: &[u8]) -> bool {
@@ -99,8 +99,7 @@ fn now(lane: &Lane) -> u64 {
     if lane.counts_by_counter() { clock::counter() } else { clock::boot_ns() }
 }
 
-/// How long a thread writes before it reads an anchor again. What a suspend during it costs in
-/// precision is bounded by this.
+/// Time after which a thread reads an anchor again. It limits the error of a suspend in between.
 const ANCHOR_NS: u64 = 250_000_000;
 
 /// Makes the lane take a record of `words` words: a later anchor, or another block. Gives the
@@ -169,7 +168,7 @@ fn prepare(
     Some(anchor.tick)
 }
 
-/// Whether the counter has run as boot time did since the lane's last anchor.
+/// True if the counter agrees with boot time since the lane's last anchor.
 fn clock_is_right(lane: &Lane, session: u32) -> bool {
     match lane.last_anchor(session) {
         Some(earlier) => clock::agree(earlier, clock::anchor(true)),

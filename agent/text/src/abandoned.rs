@@ -23,7 +23,7 @@ pub struct Abandoned {
     _lock: File,
 }
 
-/// What became of an abandoned file.
+/// Result of the recovery of an abandoned file.
 #[derive(Debug)]
 pub enum Outcome {
     /// A trace; the file is gone.
@@ -52,7 +52,7 @@ pub fn abandoned_in(directory: &Path) -> Vec<Abandoned> {
 }
 
 impl Abandoned {
-    /// Where it lies.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

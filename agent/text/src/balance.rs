@@ -17,7 +17,7 @@ pub(crate) struct Balance {
     pub(crate) closed_sections: u64,
 }
 
-/// What is to be written for a record.
+/// Decision about a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// The record; an end with this pid.
@@ -43,7 +43,7 @@ impl Balance {
         }
     }
 
-    /// How many sections `thread` has open.
+    /// Returns the number of open sections of `thread`.
     pub(crate) fn depth(&self, thread: usize) -> usize {
         self.open.get(thread).map_or(0, Vec::len)
     }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 pub enum Error {
     /// A redaction rule was refused.
     Rule {
-        /// Its index in [`crate::TextOptions::redaction`].
+        /// Index of the rule in [`crate::TextOptions::redaction`].
         index: usize,
         /// The reason.
         reason: String,

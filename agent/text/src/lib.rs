@@ -107,15 +107,15 @@ pub fn write_trace(
 /// Further properties of a trace.
 #[derive(Debug, Default)]
 pub struct About<'a> {
-    /// Its process did not end it: the trace says so.
+    /// True if the process did not end the recording; the trace says so.
     pub recovered: bool,
-    /// Only what lies in this span is written.
+    /// Span to write; `None` for everything.
     pub span: Option<time_window::Span>,
     /// Lines of its header.
     pub comments: &'a [String],
 }
 
-/// As [`write_trace`], for a trace with further properties.
+/// Writes a trace like [`write_trace`], with further properties.
 ///
 /// # Errors
 /// As [`write_trace`].

@@ -5,11 +5,11 @@ use crate::sanitize::push_name;
 use tracetee_protocol::capture_config::Precision;
 use tracetee_recorder::record::Record;
 
-/// What stands for an empty name.
+/// Replacement for an empty name.
 const NO_NAME: &[u8] = b"(no name)";
 
-/// What every line of one thread begins with. The processor is always 000: an app cannot know it
-/// without paying for it, and no viewer needs it for these records.
+/// Makes the prefix of a thread's lines. The processor is always 000: to find it costs time, and no viewer needs
+/// it for these records.
 pub(crate) fn prefix(name: &str, tid: i32, pid: i32) -> Vec<u8> {
     // Perfetto wants white space after the id, which %-7d leaves out at seven digits.
     format!("{name:>16}-{tid:<6} ({pid:>5}) [000] ...1 ").into_bytes()

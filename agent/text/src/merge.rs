@@ -17,7 +17,7 @@ use tracetee_recorder::snapshot::{Cursor, Run, Snapshot};
 pub struct Source<'a> {
     /// The pool.
     pub reader: PoolReader<'a>,
-    /// Its records.
+    /// Records of the pool.
     pub snapshot: Snapshot<'a>,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Where a record ended, for who keeps account of what was read.
+/// End of a record, for the account of records that were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     /// Index into the snapshot's blocks.
@@ -37,7 +37,7 @@ pub(crate) struct Place {
     pub(crate) next: usize,
 }
 
-/// What comes out of the merge.
+/// Item of the merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event<'a> {
     /// A record of `threads[thread]`.

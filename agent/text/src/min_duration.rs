@@ -18,7 +18,7 @@ pub(crate) struct Waiting<T> {
     pub(crate) is_short: bool,
 }
 
-/// What a record means to the filter.
+/// Meaning of a record for the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Begin,

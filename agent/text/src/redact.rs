@@ -12,19 +12,19 @@ use tracetee_protocol::redaction;
 pub(crate) use tracetee_protocol::redaction::{Action, Replacement, Rule};
 use tracetee_recorder::record::Record;
 
-/// How many rules there may be: each is tried on each new name. Twice a document's, as those of two
-/// may hold at once.
+/// Maximum number of rules, each of which is tried on each new name. Twice that of a document, because the
+/// rules of two may apply at once.
 const MAX_RULES: usize = 2 * redaction::MAX_RULES;
 /// Bytes of one compiled expression.
 const MAX_COMPILED_BYTES: usize = 256 * 1024;
-/// How many names are remembered.
+/// Number of names that are remembered.
 const MAX_REMEMBERED: usize = 8192;
 
 /// Rules, ready for use. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct RuleSet {
     rules: Arc<[Compiled]>,
-    /// What hashes are keyed with.
+    /// Key of hashes.
     key: u64,
 }
 
@@ -97,14 +97,14 @@ fn keyed_hash(key: u64, text: &str) -> u32 {
     digest.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }
 
-/// What becomes of a name.
+/// Result for a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// It stays.
     Kept,
     /// It is another.
     Changed(Arc<str>),
-    /// Its record goes.
+    /// The record is dropped.
     Dropped,
 }
 
@@ -113,7 +113,7 @@ pub(crate) enum Outcome {
 pub struct Redactor {
     rules: RuleSet,
     known: HashMap<Box<[u8]>, Outcome>,
-    /// By thread, whether its open sections were left out.
+    /// For each thread's open sections, true if the section was left out.
     open: Vec<Vec<bool>>,
     /// Sections on tracks that were left out: their ends do not name them.
     tracks: HashSet<(Box<[u8]>, i64)>,
@@ -196,7 +196,7 @@ impl Redactor {
         }
     }
 
-    /// What becomes of `name`, whose bytes may be anything.
+    /// Redacts `name`, which may be any bytes.
     pub(crate) fn redact(&mut self, name: &[u8]) -> Outcome {
         if let Some(outcome) = self.known.get(name) {
             return outcome.clone();

@@ -32,12 +32,12 @@ pub(crate) fn push_name(out: &mut Vec<u8>, name: &[u8]) {
     }
 }
 
-/// Whether what stands after a `<` makes it the end of a script element.
+/// True if the text after a `<` makes it the end of a script element.
 fn ends_a_script(after: impl Iterator<Item = char>) -> bool {
     "/script".chars().eq(after.take(7).map(|char| char.to_ascii_lowercase()))
 }
 
-/// Whether a `[` after `before` stands as in `…-17 (   17) [000] …`.
+/// True if a `[` after `before` looks like that in `…-17 (   17) [000] …`.
 fn quotes_a_line(before: &[u8], after: impl Iterator<Item = char>) -> bool {
     let text = String::from_utf8_lossy(before.get(before.len().saturating_sub(4)..).unwrap_or(&[]));
     let mut back = text.chars().rev();

@@ -1,4 +1,4 @@
-//! Where the text goes: a plain file, or one of independent zstd frames.
+//! Writes the text to a file: plain, or as independent zstd frames.
 //!
 //! The file is written under a temporary name and renamed when it is whole, so that a failure
 //! leaves no half trace behind. A frame holds at most 256 KiB of text and ends with a line, so a
@@ -37,7 +37,7 @@ pub struct Sink {
     /// Frames that this sink has written.
     frames: u64,
     finished: bool,
-    /// What is written stays, whatever becomes of the rest.
+    /// True to keep what is written if a later write fails.
     keeps: bool,
 }
 

@@ -8,7 +8,7 @@ use crate::sanitize::thread_name;
 use std::collections::HashMap;
 use tracetee_recorder::layout::{NAME_BYTES, Segment};
 
-/// What a filter may tell threads apart by.
+/// Class of a thread, for filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     /// The process's first thread, which draws an app's interface.
@@ -25,12 +25,12 @@ pub(crate) struct Thread {
     pub(crate) process: usize,
     /// Process id, the TGID column.
     pub(crate) pid: i32,
-    /// Its id.
+    /// Thread id.
     pub(crate) tid: i32,
     pub(crate) incarnation: u32,
     /// The name of the last segment taken, as the kernel has it.
     comm: [u8; NAME_BYTES],
-    /// What its lines begin with at present.
+    /// Current prefix of the thread's lines.
     prefix: Vec<u8>,
     /// The number of the last segment of each lane.
     sequence: [Option<u32>; 2],
@@ -45,7 +45,7 @@ impl Thread {
         thread
     }
 
-    /// Its name as it stands on its lines.
+    /// Returns the name as on the thread's lines.
     pub(crate) fn name(&self) -> String {
         name_of(&self.comm, self.tid)
     }
@@ -54,7 +54,7 @@ impl Thread {
         self.comm.split(|&byte| byte == 0).next().unwrap_or(&self.comm)
     }
 
-    /// What its lines begin with.
+    /// Returns the prefix of the thread's lines.
     pub(crate) fn prefix(&self) -> &[u8] {
         &self.prefix
     }
@@ -69,7 +69,7 @@ impl Thread {
         }
     }
 
-    /// From here on its lines carry that name.
+    /// Makes the following lines carry this name.
     pub(crate) fn show(&mut self, name: &[u8; NAME_BYTES], redact: impl FnOnce(String) -> String) {
         let name = redact(name_of(name, self.tid));
         self.prefix = line::prefix(&name, self.tid, self.pid);

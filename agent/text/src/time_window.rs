@@ -1,8 +1,8 @@
 //! Cuts a trace to a span of time.
 //!
-//! What comes before it is not written, but looked at: sections that are open when the span begins
-//! are begun there, so that a frame that began before is whole in its depth. What comes after it
-//! is left out; the sections open then are closed as at any end.
+//! Earlier records are not written, but evaluated: sections that are open when the span begins are begun
+//! there, so that a frame that began earlier keeps its depth. Later records are left out; sections that are
+//! open then are closed as at any end.
 
 use tracetee_recorder::layout::Form;
 use tracetee_recorder::progress::PoolPlace;
@@ -26,11 +26,11 @@ pub(crate) struct Early {
     pub(crate) place: Option<PoolPlace>,
 }
 
-/// How far the span's edges may be off, ns: whoever chose them saw the clock's counter through another
-/// line ([`tracetee_recorder::clock_map`]) than this trace does.
+/// Tolerance of the span's edges, ns: the caller that chose them converted the counter by another
+/// [`tracetee_recorder::clock_map`] than this trace.
 const MARGIN_NS: u64 = 10_000;
 
-/// Where a record lies.
+/// Position of a record relative to the span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     Before,
@@ -41,16 +41,16 @@ pub(crate) enum Phase {
 /// The filter at work.
 pub(crate) struct TimeWindow {
     pub(crate) span: Span,
-    /// By thread.
+    /// State by thread.
     threads: Vec<Thread>,
     has_begun: bool,
 }
 
 #[derive(Default)]
 struct Thread {
-    /// What is open before the span.
+    /// Sections that are open before the span.
     open: Vec<Early>,
-    /// Sections left out at its end that are open.
+    /// Number of open sections that were left out after the span.
     left_out: usize,
 }
 

@@ -18,7 +18,7 @@ use tracetee_recorder::progress::PoolPlace;
 use tracetee_recorder::reader::PoolReader;
 use tracetee_recorder::record::{Kind, Packed, Record};
 
-/// What happens on a thread, in its own memory: the snapshot that it came from may go.
+/// A step of a thread, with its own memory, so that its snapshot can be freed.
 #[derive(Debug)]
 enum Step {
     Record(Form, Vec<u8>, Option<PoolPlace>),
@@ -98,12 +98,12 @@ impl Trace {
         }
     }
 
-    /// Where the records end that were taken from the sources since the last call.
+    /// Returns the ends of the records that were taken from the sources since the last call.
     pub fn take_taken(&mut self) -> Vec<PoolPlace> {
         self.positions.drain_taken()
     }
 
-    /// Where the records end that have gone into the trace since the last call.
+    /// Returns the ends of the records that were written to the trace since the last call.
     pub fn take_written(&mut self) -> Vec<PoolPlace> {
         self.positions.drain_written()
     }
@@ -218,7 +218,7 @@ impl Trace {
         self.let_go(limit_ns)
     }
 
-    /// What these threads have open is not judged by what comes later.
+    /// Decides about these threads' open sections now, without later records.
     fn ends_open(&mut self, threads: impl IntoIterator<Item = usize>) {
         for thread in threads {
             if let Some(min_duration) = &mut self.min_duration {
@@ -406,7 +406,7 @@ impl Trace {
         self.writer.sink.map_or(Ok((0, 0)), Sink::finish)
     }
 
-    /// As [`Trace::finish`], with all that it came to.
+    /// Finishes like [`Trace::finish`], and returns the summary.
     pub(crate) fn finish_with(mut self, sources: &[Source<'_>]) -> Result<Summary, Error> {
         let mut summary = self.summary(sources);
         // Known at the end only. Comments may stand anywhere.
