@@ -48,5 +48,6 @@ pub fn dump(path: &Path) -> Result<Summary, Error> {
 /// for a wrong field, [`Error::Io`] when the directory cannot be used or no thread can be started.
 pub fn install(install: &Install) -> Result<(), Error> {
     fork::watch();
+    install.validate()?;
     controller::install(install)
 }

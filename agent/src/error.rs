@@ -9,15 +9,8 @@ use tracetee_protocol::json;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The configuration was refused.
-    Config {
-        /// Where in it.
-        field: &'static str,
-        /// Why.
-        reason: String,
-    },
-    /// The configuration is no JSON of the expected shape.
-    Json(json::Error),
+    /// The configuration is no JSON, or a field is outside its limits.
+    Config(json::Error),
     /// The operation does not fit the agent's state.
     State(&'static str),
     /// Hooking failed as a whole.
@@ -44,7 +37,7 @@ impl Error {
     #[must_use]
     pub const fn code(&self) -> i32 {
         match self {
-            Self::Config { .. } | Self::Json(_) => -1,
+            Self::Config(_) => -1,
             Self::State(_) => -2,
             Self::Hooks(_) => -3,
             Self::Io { .. } | Self::Spool(_) => -4,
@@ -64,8 +57,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Config { field, reason } => write!(f, "configuration: {field}: {reason}"),
-            Self::Json(error) => write!(f, "configuration: {error}"),
+            Self::Config(error) => write!(f, "configuration: {error}"),
             Self::State(reason) => f.write_str(reason),
             Self::Hooks(error) => write!(f, "hooks: {error}"),
             Self::Spool(error) => write!(f, "{error}"),
@@ -81,7 +73,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Json(error) => Some(error),
+            Self::Config(error) => Some(error),
             Self::Hooks(error) => Some(error),
             Self::Spool(error) => Some(error),
             Self::Recorder(error) => Some(error),
@@ -118,6 +110,6 @@ impl From<tracetee_uploader::Error> for Error {
 
 impl From<json::Error> for Error {
     fn from(error: json::Error) -> Self {
-        Self::Json(error)
+        Self::Config(error)
     }
 }

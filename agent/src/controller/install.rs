@@ -1,12 +1,12 @@
-//! What the app says once, at the start: where the agent may keep its files, who this
-//! installation is, where its configuration comes from.
+//! The arguments of `tracetee_install`, which the app gives once, at the start: the directory of the
+//! agent's files, the identity of the installation, the source of its configuration.
 
 use super::policy::Device;
 use crate::android::properties;
 use crate::error::Error;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use tracetee_protocol::json::Limits;
+use std::path::{Path, PathBuf};
+use tracetee_protocol::json::{self, Limits};
 use tracetee_protocol::record::RawJson;
 use tracetee_protocol::{CaptureMeta, record, words};
 use tracetee_uploader::{Endpoint, NetState};
@@ -17,10 +17,10 @@ record! {
     pub struct Install {
         /// A directory of the agent's own, in the app's private files; made where it is missing.
         /// Required.
-        pub directory: PathBuf = PathBuf::new(),
+        pub directory: PathBuf = PathBuf::new(); check(is_absolute),
         /// An id that stays for the life of the installation and says nothing about the user. Without
         /// it, the agent makes a random one and keeps it in `directory`.
-        pub install_id: Option<String> = None,
+        pub install_id: Option<String> = None; check(is_install_id),
         /// The app's version code.
         pub version_code: Option<u64> = None,
         /// The name of the process, for the collector: an app may have several.
@@ -31,7 +31,7 @@ record! {
         /// signature, where one is required, lies beside it with `.sig` added.
         pub config_file: Option<PathBuf> = None,
         /// The Ed25519 key, 64 hexadecimal digits, that must have signed every configuration.
-        pub public_key: Option<String> = None,
+        pub public_key: Option<String> = None; check(is_key),
         /// The user's consent. The last answer holds across restarts; without any, yes.
         pub consent: Option<bool> = None,
         /// The app's id (`com.example.app`), for the collector.
@@ -39,7 +39,7 @@ record! {
         /// The app's version as people read it, for the collector.
         pub version_name: Option<String> = None,
         /// Other facts about the device for the collector (`model` …): at most 512 bytes of JSON.
-        pub device: BTreeMap<String, RawJson> = BTreeMap::new(),
+        pub device: BTreeMap<String, RawJson> = BTreeMap::new(); check(is_short),
         /// The destination of captures. Without it they stay on the device.
         pub upload: Option<UploadTo> = None,
     }
@@ -80,42 +80,68 @@ words! {
 /// Bytes of `device` as JSON: it goes into a header of each upload.
 const MAX_DEVICE_BYTES: usize = 512;
 
+fn is_absolute(directory: &Path) -> Result<(), String> {
+    if directory.is_absolute() { Ok(()) } else { Err("must be an absolute path".to_owned()) }
+}
+
+fn is_install_id(id: &Option<String>) -> Result<(), String> {
+    match id.as_ref().map(String::len) {
+        None | Some(1..=256) => Ok(()),
+        Some(_) => Err("must have 1 to 256 bytes".to_owned()),
+    }
+}
+
+fn is_key(digits: &Option<String>) -> Result<(), String> {
+    match digits.as_deref().map(key_from_hex) {
+        Some(None) => Err("is not 64 hexadecimal digits (an Ed25519 public key)".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+fn is_short(device: &BTreeMap<String, RawJson>) -> Result<(), String> {
+    if record::to_json(device).len() > MAX_DEVICE_BYTES {
+        return Err(format!("has more than {MAX_DEVICE_BYTES} bytes"));
+    }
+    Ok(())
+}
+
+fn key_from_hex(digits: &str) -> Option<[u8; 32]> {
+    from_hex(digits).and_then(|bytes| bytes.try_into().ok())
+}
+
 impl Install {
     /// Reads and checks a JSON document.
     ///
     /// # Errors
-    /// [`Error::Json`], or [`Error::Config`] with the field.
+    /// [`Error::Config`] with the field.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         let install: Self = record::parse(text.as_bytes(), Limits::DEFAULT)?;
-        let refuse = |field, reason: &str| Err(Error::Config { field, reason: reason.to_owned() });
-        if !install.directory.is_absolute() {
-            return refuse("directory", "must be an absolute path");
-        }
-        if install.install_id.as_ref().is_some_and(|id| id.is_empty() || id.len() > 256) {
-            return refuse("install_id", "must have 1 to 256 bytes");
-        }
-        install.key()?;
-        install.endpoint()?;
-        if record::to_json(&install.device).len() > MAX_DEVICE_BYTES {
-            return refuse("device", "has more than 512 bytes");
-        }
+        install.validate()?;
         Ok(install)
     }
 
-    /// The key as bytes.
-    pub(crate) fn key(&self) -> Result<Option<[u8; 32]>, Error> {
-        let Some(text) = &self.public_key else { return Ok(None) };
-        let bytes = from_hex(text).and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
-        bytes.map(Some).ok_or(Error::Config {
-            field: "public_key",
-            reason: "is not 64 hexadecimal digits (an Ed25519 public key)".to_owned(),
-        })
+    /// Checks every limit.
+    ///
+    /// # Errors
+    /// [`Error::Config`] with the field.
+    pub fn validate(&self) -> Result<(), Error> {
+        record::check(self)?;
+        self.endpoint().map(drop)
     }
 
-    /// Where captures go, if anywhere, and who sends them.
+    /// The key as bytes. Without a valid one no configuration could be checked, so it is an error.
+    pub(crate) fn key(&self) -> Result<Option<[u8; 32]>, Error> {
+        let Some(digits) = &self.public_key else { return Ok(None) };
+        match key_from_hex(digits) {
+            Some(key) => Ok(Some(key)),
+            None => Err(json::Error::new("public_key", "is not 64 hexadecimal digits").into()),
+        }
+    }
+
+    /// The destination of captures, if there is one, and the sender.
     pub(crate) fn endpoint(&self) -> Result<Option<(Endpoint, TransportChoice)>, Error> {
         let Some(upload) = &self.upload else { return Ok(None) };
-        let refuse = |field, reason: String| Error::Config { field, reason };
+        let refuse = |field: &str, reason: String| Error::from(json::Error::new(field, reason));
         let UploadTo { url, token, tickets, cleartext, .. } = upload;
         let endpoint = Endpoint::new(url, token.as_deref(), *tickets, *cleartext)
             .map_err(|error| refuse("upload", error.to_string()))?;
@@ -138,7 +164,7 @@ impl Install {
         Ok(Some((endpoint, choice)))
     }
 
-    /// The network and power of the device until somebody says otherwise.
+    /// The network and power of the device until `tracetee_set_network`.
     pub(crate) fn net(&self) -> NetState {
         let unknown =
             if cfg!(target_os = "android") { NetState::default() } else { NetState::MAINS };
@@ -165,7 +191,7 @@ impl Install {
         facts
     }
 
-    /// What windows are matched against.
+    /// The properties that windows are matched against.
     pub(crate) fn device(&self, install_id: String) -> Device {
         Device {
             install_id,
@@ -184,4 +210,29 @@ pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
         _ => None,
     };
     digits.chunks(2).map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_outside_their_limits_are_refused_by_name() {
+        let with = |fields: &str| Install::from_json(&format!(r#"{{"directory": "/d"{fields}}}"#));
+        assert!(with("").is_ok());
+        let long = format!(r#", "device": {{"model": "{}"}}"#, "x".repeat(501));
+        for (text, expected) in [
+            (r#", "install_id": """#, "install_id: must have 1 to 256 bytes"),
+            (r#", "public_key": "ab""#, "public_key: is not 64 hexadecimal digits (an Ed25519"),
+            (&*long, "device: has more than 512 bytes"),
+            (r#", "device": 5"#, "device: must be an object, not 5"),
+            (r#", "upload": {"url": "ftp://x"}"#, "upload: "),
+            (r#", "upload": {"url": "https://x", "transport": "me"}"#, "upload.transport: must be"),
+        ] {
+            let error = with(text).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("configuration: {expected}")), "{text}: {error}");
+        }
+        let error = Install::default().validate().unwrap_err().to_string();
+        assert_eq!(error, "configuration: directory: must be an absolute path");
+    }
 }
