@@ -1,18 +1,14 @@
-//! The agent's library that travels inside this program: put where the dynamic linker finds it,
-//! and loaded here for reading what recorders left behind.
+//! The agent's library that travels inside this program, put where the dynamic linker of a traced
+//! program finds it. This program itself does not load it.
 //!
 //! It lies in the user's cache directory under the hash of its bytes, not in the session's
 //! directory: a traced program may start others long after `tracetee run` has ended.
 
 use crate::embedded;
 use anyhow::{Context, Result, bail};
-use dlopen2::raw::Library;
-use serde::Serialize;
-use std::ffi::{CString, c_char, c_int};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use tracetee_protocol::health::Recovered;
 
 const HEADER: &[u8] = include_bytes!("../../../agent/include/tracetee.h");
 
@@ -27,8 +23,8 @@ pub(crate) fn write_to(directory: &Path) -> Result<[PathBuf; 2]> {
     Ok(files)
 }
 
-/// The path of a copy of the library that stays where it is.
-fn installed() -> Result<PathBuf> {
+/// Puts a copy of the library where it stays, for LD_PRELOAD, and gives its path.
+pub(crate) fn install() -> Result<PathBuf> {
     let library = embedded::library()?;
     let mut hasher = DefaultHasher::new();
     library.hash(&mut hasher);
@@ -67,94 +63,4 @@ fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     std::fs::write(&temporary, bytes)
         .and_then(|()| std::fs::rename(&temporary, path))
         .with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// How the agent writes text; see its `TextOptions`.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct TextOptions {
-    pub(crate) catapult_only: bool,
-    pub(crate) precision: crate::args::Precision,
-}
-
-type Recover =
-    unsafe extern "C" fn(*const c_char, *const c_char, *const c_char, *mut c_char, usize) -> c_int;
-type CheckConfig = unsafe extern "C" fn(*const c_char) -> c_int;
-type LastError = unsafe extern "C" fn(*mut c_char, usize) -> c_int;
-
-/// The agent's library, loaded into this process, where it does nothing by itself.
-pub(crate) struct Agent {
-    path: PathBuf,
-    recover: Recover,
-    check_config: CheckConfig,
-    last_error: LastError,
-    _handle: Library,
-}
-
-impl Agent {
-    /// Loads the library that this program carries.
-    pub(crate) fn load() -> Result<Self> {
-        let path = installed()?;
-        let handle =
-            Library::open(&path).with_context(|| format!("cannot load {}", path.display()))?;
-        Ok(Self {
-            // SAFETY: the library is ours; tracetee.h declares the function with this type.
-            recover: unsafe { handle.symbol("tracetee_recover") }?,
-            // SAFETY: as above.
-            check_config: unsafe { handle.symbol("tracetee_check_config") }?,
-            // SAFETY: as above.
-            last_error: unsafe { handle.symbol("tracetee_last_error") }?,
-            path,
-            _handle: handle,
-        })
-    }
-
-    /// Where it lies.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Checks a configuration as the agent will.
-    pub(crate) fn check_config(&self, json: &str) -> Result<()> {
-        let json = CString::new(json)?;
-        // SAFETY: a C string.
-        match unsafe { (self.check_config)(json.as_ptr()) } {
-            0 => Ok(()),
-            _ => bail!("{}", self.last_error()),
-        }
-    }
-
-    /// Writes one trace of all recorder files in `directory`.
-    pub(crate) fn recover(
-        &self,
-        directory: &Path,
-        options: TextOptions,
-        output: &Path,
-    ) -> Result<Recovered> {
-        let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
-        let (directory, output) = (text(directory)?, text(output)?);
-        let options = CString::new(serde_json::to_string(&options)?)?;
-        // A summary names every thread; that of ten thousand threads fits.
-        let mut buffer = vec![0u8; 4 << 20];
-        // SAFETY: three C strings, and a buffer of the length given.
-        let len = unsafe {
-            (self.recover)(
-                directory.as_ptr(),
-                options.as_ptr(),
-                output.as_ptr(),
-                buffer.as_mut_ptr().cast(),
-                buffer.len(),
-            )
-        };
-        let Ok(len) = usize::try_from(len) else { bail!("{}", self.last_error()) };
-        let json = buffer.get(..len).context("the agent's summary is too long")?;
-        Ok(Recovered::from_json(json)?)
-    }
-
-    fn last_error(&self) -> String {
-        let mut buffer = [0u8; 4096];
-        // SAFETY: a buffer of the length given.
-        let len = unsafe { (self.last_error)(buffer.as_mut_ptr().cast(), buffer.len()) };
-        let text = usize::try_from(len).ok().and_then(|len| buffer.get(..len));
-        String::from_utf8_lossy(text.unwrap_or(&buffer)).into_owned()
-    }
 }

@@ -7,10 +7,10 @@ mod traces;
 pub(crate) use traces::{AtraceArgs, ConvertArgs, DmtracedumpArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use serde::Serialize;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use tracetee_protocol::recording::PassOnSetting;
 
 /// Trace Android apps and Linux programs from inside the process.
 #[derive(Debug, Parser)]
@@ -352,8 +352,7 @@ pub(crate) struct HooksArgs {
 }
 
 /// The agent's `pass_on`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PassOn {
     /// While a system trace has tags enabled.
     Auto,
@@ -364,13 +363,31 @@ pub(crate) enum PassOn {
 }
 
 /// The agent's `text.precision`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Precision {
     /// Microseconds, as the kernel writes.
     Us,
     /// Nanoseconds.
     Ns,
+}
+
+impl From<PassOn> for PassOnSetting {
+    fn from(argument: PassOn) -> Self {
+        match argument {
+            PassOn::Auto => Self::Auto,
+            PassOn::Always => Self::Always,
+            PassOn::Never => Self::Never,
+        }
+    }
+}
+
+impl From<Precision> for tracetee_text::Precision {
+    fn from(argument: Precision) -> Self {
+        match argument {
+            Precision::Us => Self::Us,
+            Precision::Ns => Self::Ns,
+        }
+    }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -8,7 +8,7 @@
 //! The sample app and the stand-in libcutils that it calls are C programs of ours under `tests/`,
 //! compiled by `build.rs` and carried inside a release of this program.
 
-use crate::agent_library::Agent;
+use crate::agent_library;
 use crate::args::{ConvertArgs, DemoArgs};
 use crate::commands::convert;
 use crate::commands::doctor;
@@ -59,7 +59,7 @@ const REMOTE_CONFIG: &str = r#"{
 pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
     std::fs::create_dir_all(&args.out)
         .with_context(|| format!("cannot create {}", args.out.display()))?;
-    let agent = Agent::load()?;
+    let library = agent_library::install()?;
     let app = SampleApp::unpack()?;
 
     let config = app.directory.path().join("remote-config.json");
@@ -71,9 +71,9 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
     print(&format!("1. A collector listens on {url}.\n"));
 
     print("2. The sample app starts for the first time, with the agent installed …\n");
-    app.run_installed(agent.path(), &url, FIRST_SECONDS)?;
+    app.run_installed(&library, &url, FIRST_SECONDS)?;
     print(&format!("3. It starts again and runs for {SECONDS} s …\n"));
-    let captures = app.run_installed(agent.path(), &url, SECONDS)?;
+    let captures = app.run_installed(&library, &url, SECONDS)?;
     let Some(start_up) = captures.iter().find(|capture| capture.window == "start-up") else {
         bail!("the start-up window left no capture; `tracetee doctor -- PROGRAM` may say more");
     };
@@ -86,7 +86,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
     }
 
     print("4. Measuring what a record costs the app …\n");
-    print(&app.costs(agent.path())?);
+    print(&app.costs(&library)?);
 
     let (plain, zipped) = (args.out.join("demo.ftrace"), args.out.join("demo.ftrace.zst"));
     let mut text = format!(

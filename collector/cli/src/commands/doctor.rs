@@ -6,8 +6,7 @@
 //! whether the agent is in it at all. A program that is given is run with the agent and looked at
 //! when it has ended.
 
-use crate::agent_library::{Agent, TextOptions};
-use crate::args::{DoctorArgs, PassOn, Precision};
+use crate::args::DoctorArgs;
 use crate::commands::hooks;
 use crate::commands::run::{self, Session, Setup};
 use crate::terminal::print;
@@ -21,7 +20,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tracetee_protocol::control_socket;
 use tracetee_protocol::health::TagReport;
+use tracetee_protocol::recording::PassOnSetting;
 use tracetee_protocol::{ControlReport, Health, HealthReport, Summary, UploadStatus};
+use tracetee_text::TextOptions;
+use tracetee_text::recover::recover;
 
 /// Looks, and says what it has found.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode> {
@@ -125,9 +127,8 @@ fn from_recorder(pid: u32, directory: &Path) -> Result<HealthReport> {
             std::os::unix::fs::symlink(&path, copies.path().join(name))?;
         }
     }
-    let options = TextOptions { catapult_only: false, precision: Precision::Us };
-    let recovered =
-        Agent::load()?.recover(copies.path(), options, &copies.path().join("trace.ftrace.zst"))?;
+    let trace = copies.path().join("trace.ftrace.zst");
+    let recovered = recover(copies.path(), &TextOptions::default(), &trace)?;
     let health = recovered.processes.into_iter().next();
     let health = health.with_context(|| format!("process {pid} has left no recorder file"))?;
     let summary = recovered.summary;
@@ -141,7 +142,7 @@ fn of_program(command: &[OsString], json: bool) -> Result<ExitCode> {
     let output = directory.path().join("trace.ftrace.zst");
     let setup = Setup {
         tags: vec!["all".to_owned()],
-        pass_on: PassOn::Auto,
+        pass_on: PassOnSetting::Auto,
         capacity_kb: 256 * 1024,
         seconds: None,
         show_progress: false,
@@ -150,8 +151,7 @@ fn of_program(command: &[OsString], json: bool) -> Result<ExitCode> {
     let program = run::find(name)?;
     let session = Session::create(&output, &setup)?;
     let ended = session.start(&program.path, name, arguments)?.wait_for_end();
-    let options = TextOptions { catapult_only: false, precision: Precision::Us };
-    let recovered = session.agent().recover(session.directory(), options, &output)?;
+    let recovered = recover(session.directory(), &TextOptions::default(), &output)?;
     if json {
         print(&format!("{}\n", recovered.to_json()));
         return Ok(ended.exit_code());

@@ -12,7 +12,6 @@ mod session;
 mod upload;
 
 use crate::EXIT_OWN_FAILURE;
-use crate::agent_library::TextOptions;
 use crate::args::RunArgs;
 use crate::terminal::say;
 use anyhow::{Context, Result};
@@ -21,6 +20,8 @@ pub(crate) use session::{Ended, Session, Setup};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tracetee_text::TextOptions;
+use tracetee_text::recover::recover;
 
 /// Exit statuses as env(1) has them.
 const EXIT_NOT_EXECUTABLE: u8 = 126;
@@ -47,12 +48,16 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     };
     let setup = Setup {
         tags: args.tags.clone(),
-        pass_on: args.pass_on,
+        pass_on: args.pass_on.into(),
         capacity_kb: args.capacity * 1024,
         seconds: args.time,
         show_progress: !args.quiet,
     };
-    let options = TextOptions { catapult_only: args.catapult, precision: args.precision };
+    let options = TextOptions {
+        catapult_only: args.catapult,
+        precision: args.precision.into(),
+        ..TextOptions::default()
+    };
 
     let upload = upload::Upload::new(args)?;
     let session = Session::create(&output, &setup)?;
@@ -64,7 +69,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
             return Ok(ExitCode::from(EXIT_NOT_EXECUTABLE));
         }
     };
-    let write_trace = || trace_and_report(args, &session, options, &output, &program);
+    let write_trace = || trace_and_report(args, &session, &options, &output, &program);
     // With a time limit the trace is there as soon as the time is over, while the program runs on.
     let at_limit = match child.wait_until_limit() {
         None => {
@@ -108,11 +113,11 @@ pub(crate) fn find(name: &OsStr) -> Result<program::Program> {
 fn trace_and_report(
     args: &RunArgs,
     session: &Session,
-    options: TextOptions,
+    options: &TextOptions,
     output: &Path,
     program: &program::Program,
 ) -> Result<bool> {
-    let recovered = session.agent().recover(session.directory(), options, output)?;
+    let recovered = recover(session.directory(), options, output)?;
     let empty = recovered.summary.recorded() == 0;
     if !args.quiet || empty {
         say(&report::report(&recovered, output, program));

@@ -3,11 +3,9 @@
 //! Ctrl-C goes to the program as the terminal sends it; tracetee itself stays to write the trace.
 //! SIGTERM and SIGHUP that are sent to tracetee are passed on to the program.
 
-use crate::agent_library::Agent;
-use crate::args::PassOn;
+use crate::agent_library;
 use crate::units;
 use anyhow::{Context, Result};
-use serde_json::json;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
@@ -16,18 +14,20 @@ use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use tracetee_protocol::capture_config::{Config, RecorderConfig};
+use tracetee_protocol::recording::PassOnSetting;
 
 /// What the agents are told.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
     pub(crate) tags: Vec<String>,
-    pub(crate) pass_on: PassOn,
+    pub(crate) pass_on: PassOnSetting,
     pub(crate) capacity_kb: u64,
     pub(crate) seconds: Option<f64>,
     pub(crate) show_progress: bool,
@@ -38,26 +38,30 @@ impl Setup {
         self.seconds.map(Duration::from_secs_f64)
     }
 
-    /// The agents' configuration.
-    fn config(&self, directory: &Path) -> String {
-        json!({
-            "tags": self.tags,
-            "pass_on": self.pass_on,
-            "duration_ms": self.limit().map(|limit| limit.as_millis().max(1)),
-            "recorder": {
-                "capacity_kb": self.capacity_kb,
+    /// The agents' configuration, checked.
+    fn config(&self, directory: PathBuf) -> Result<Config> {
+        let duration_ms = self.limit().map(|limit| limit.as_millis().max(1).try_into());
+        let config = Config {
+            tags: self.tags.clone(),
+            pass_on: self.pass_on,
+            duration_ms: duration_ms.transpose()?,
+            recorder: RecorderConfig {
+                capacity_kb: self.capacity_kb,
                 // Large blocks: each costs a system call that reserves its disk space.
-                "block_kb": 64,
-                "directory": directory,
+                block_kb: 64,
+                directory: Some(directory),
+                ..RecorderConfig::default()
             },
-        })
-        .to_string()
+            ..Config::default()
+        };
+        config.validate().context("configuration")?;
+        Ok(config)
     }
 }
 
 /// A prepared run. Its directory goes when it is dropped.
 pub(crate) struct Session {
-    agent: Agent,
+    library: PathBuf,
     directory: TempDir,
     config: String,
     setup: Setup,
@@ -100,14 +104,9 @@ impl Session {
             .tempdir_in(parent)
             .with_context(|| format!("cannot write the trace to {}", parent.display()))?;
         anyhow::ensure!(!output.is_dir(), "{} is a directory", output.display());
-        let agent = Agent::load()?;
-        let config = setup.config(&directory.path().canonicalize()?);
-        agent.check_config(&config)?;
-        Ok(Self { agent, directory, config, setup: setup.clone() })
-    }
-
-    pub(crate) fn agent(&self) -> &Agent {
-        &self.agent
+        let config = setup.config(directory.path().canonicalize()?)?.to_json();
+        let library = agent_library::install()?;
+        Ok(Self { library, directory, config, setup: setup.clone() })
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -121,7 +120,7 @@ impl Session {
         name: &OsStr,
         arguments: &[OsString],
     ) -> std::io::Result<Running<'_>> {
-        let mut preload = self.agent.path().as_os_str().to_owned();
+        let mut preload = self.library.as_os_str().to_owned();
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|list| !list.is_empty()) {
             preload.push(":");
             preload.push(others);
