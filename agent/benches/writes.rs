@@ -1,6 +1,5 @@
-//! What a write that is no record costs through the hook, side by side in one run: unhooked, hooked
-//! while no capture runs, and during one. And a section of one's own, while no capture runs and
-//! during one. (What atrace's records cost: `benches/peers`.)
+//! Measures a write that is no record, in one run: unhooked, hooked while no capture runs, and during one. Also
+//! measures a section of your own, while no capture runs and during one. (`benches/peers` measures records.)
 //!
 //! `cargo bench -p tracetee-agent --bench writes`. Each sample is 10,000 writes; divide the times
 //! by that, or read the items a second.

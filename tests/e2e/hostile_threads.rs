@@ -82,8 +82,8 @@ fn assert_unharmed(rounds: &[Round]) {
     assert!(last.mapped_kib < first.mapped_kib + 16 * 1024, "a recorder is left behind");
 }
 
-/// What was completed is there; of what was not, each record is there, or is counted, or had not
-/// come to the recorder.
+/// Checks that completed records are in the trace, and that each other record is in the trace, is counted, or had
+/// not reached the recorder.
 fn assert_losses_are_counted(round: &Round) {
     let present = round.count("hostile");
     assert!(

@@ -79,7 +79,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
-/// What each thread had published, by its place.
+/// Reads the last number that each thread had published, by index.
 fn published(page: &Path) -> Vec<u64> {
     let bytes = std::fs::read(page).unwrap_or_default();
     (0..THREADS)

@@ -22,7 +22,7 @@ fn without_pid(payload: &str) -> String {
     fields.join("|")
 }
 
-/// What `sections` writes, E always with a pid.
+/// Records that `sections` writes; E always has a pid.
 const EXPECTED: [&str; 6] = ["B|outer", "B|inner", "E", "E", "B|last", "E"];
 
 fn check(api: u32, library: &[&str], program: &[&str]) {

@@ -423,7 +423,7 @@ fn hooks_reads_a_process_that_lives_in_another_root_or_mount_namespace() {
     }
 }
 
-/// How many pages of a file are in memory.
+/// Counts the pages of a file that are in memory.
 fn resident_pages(path: &Path) -> usize {
     const PAGE_BYTES: usize = 4096;
     let file = std::fs::File::open(path).unwrap();

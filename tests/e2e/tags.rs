@@ -125,10 +125,10 @@ fn after_a_window_the_health_report_has_the_tags_that_the_system_has() {
     assert_eq!(about(&device.capture())["tag_resets"], 0);
 }
 
-/// What came of `fixtures/perfetto_session.c`.
+/// Result of `fixtures/perfetto_session.c`.
 struct Sessions {
     steps: Vec<String>,
-    /// What the health report says of the SDK.
+    /// The SDK in the health report.
     report: Value,
     text: String,
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use tempfile::TempDir;
 use tracetee_tests::{compile, library, run, source, trace, writer};
 
-/// What the program printed, and the file that it wrote less what its signal handler appended.
+/// Runs a program; returns its output, and the file that it wrote without the text of its signal handler.
 fn behaviour(command: &mut Command, directory: &Path) -> (String, Vec<u8>) {
     let files = TempDir::new_in(directory).unwrap();
     let output = command.arg(files.path()).output().unwrap();

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tracetee_tests::device::{Device, about};
 use tracetee_tests::{fixture, libcutils, library, trace};
 
-/// What the app printed: requests, and the three reports.
+/// Output of the app: requests, and the three reports.
 struct Ran {
     directory: TempDir,
     requests: Vec<String>,

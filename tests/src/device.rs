@@ -19,9 +19,9 @@ pub struct Device {
     pub environment: Vec<(String, String)>,
 }
 
-/// What came of a run.
+/// Result of a run.
 pub struct Ran {
-    /// How the app ended and what it said.
+    /// Exit status and output of the app.
     pub output: Output,
     /// The health report, where the script had it written.
     pub health: Value,
@@ -142,7 +142,7 @@ fn words(script: &str) -> Vec<&str> {
     words
 }
 
-/// What a capture says of itself in its header.
+/// Reads the metadata in a capture's header.
 #[must_use]
 pub fn about(capture: &Path) -> Value {
     let text = trace::text(capture);

@@ -28,7 +28,7 @@ fn number(name: &str) -> u64 {
     number
 }
 
-/// Whether numbers follow each other without a gap.
+/// True if numbers follow each other without a gap.
 #[must_use]
 pub fn is_contiguous(numbers: &[u64]) -> bool {
     numbers.windows(2).all(|pair| pair[1] == pair[0] + 1)

@@ -32,7 +32,7 @@ pub struct Line {
     pub tgid: u32,
     /// Boot time, µs.
     pub time_us: u64,
-    /// What follows `tracing_mark_write: `.
+    /// Text after `tracing_mark_write: `.
     pub payload: String,
 }
 

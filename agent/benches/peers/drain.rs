@@ -1,6 +1,6 @@
-//! What comes after recording: how fast records become a trace, how many bytes they are on the
-//! wire, and how much memory the recorder takes over its capacity; against what others need for
-//! the same events in the same run. Prints a table.
+//! Measures the time after recording: the speed at which records become a trace, their bytes on the wire, and the
+//! recorder's memory beyond its capacity; compared with other tools on the same events in the same run. Prints a
+//! table.
 //!
 //! `cargo bench -p tracetee-peers --bench drain`. `trace-cmd report` takes part as root with
 //! tracefs mounted and trace-cmd installed.

@@ -1,6 +1,6 @@
-//! What one record costs on the app's thread: here, at the floor, in the kernel, and with others,
-//! side by side in one run. A record is a begin of 36 bytes, or what a peer has for it; a span of
-//! a peer counts as two.
+//! Measures the cost of a record on the app's thread: for the agent, as a lower bound, in the kernel, and with
+//! other tools, in one run. A record is a begin of 36 bytes, or a peer's equivalent; a span of a peer
+//! counts as two.
 //!
 //! `cargo bench -p tracetee-peers`. Each sample is 10,000 records: divide the times by that, or
 //! read the items a second. As root with tracefs mounted the kernel takes part; LTTng does where
@@ -238,7 +238,7 @@ fn perfetto_sdk_begin_and_end(bencher: Bencher<'_, '_>) {
     session.stop_blocking();
 }
 
-/// What a naive queue carries: time and text.
+/// Message of a naive queue: time and text.
 type Message = (u64, [u8; 36]);
 
 fn message() -> Message {

@@ -56,7 +56,7 @@ macro_rules! formats {
     };
 }
 
-/// What ftrace text has no syntax for. Thread states are in the kernel's events.
+/// Content that ftrace text cannot represent. (Thread states are in the kernel's events.)
 const NOT_IN_TEXT: [Content; 6] =
     [Categories, Arguments, OtherArguments, Flows, CpuTimes, ProcessNames];
 

@@ -144,7 +144,7 @@ impl<W: Write> Writer<'_, W> {
         }
     }
 
-    /// What all events have.
+    /// Writes the fields that all events have.
     fn head_of(&mut self, ph: &str, key: u32, pid: Option<u32>, at_ns: u64) -> io::Result<()> {
         let thread = self.trace.threads.get(&key);
         let tid = thread.map_or(key, |thread| thread.tid);

@@ -39,12 +39,12 @@ impl Kernel {
         Ok(())
     }
 
-    /// Whether there are texts to read.
+    /// True if there are no texts to read.
     pub(crate) fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }
 
-    /// How many events that are no markers were given out.
+    /// Returns the number of kernel events that were returned.
     pub(crate) const fn given(&self) -> u64 {
         self.given
     }

@@ -1,4 +1,4 @@
-//! What a trace contains that a format cannot represent, and how much of it was dropped.
+//! Content of a trace that a format cannot represent, and the amount that was dropped.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -11,14 +11,14 @@ const PAGE: &str = include_str!("../web/timeline.html");
 const CSS: &str = include_str!("../web/timeline.css");
 const JS: &str = include_str!("../web/timeline.js");
 
-/// What the page is told besides the text.
+/// Data of the page besides the text.
 #[derive(Debug, Default, Clone)]
 pub struct About<'a> {
     /// The page's title.
     pub title: &'a str,
     /// The app's process: it is shown first.
     pub pid: Option<u32>,
-    /// Its frames.
+    /// Frames of the app.
     pub frames: Vec<Frame>,
 }
 
@@ -27,13 +27,13 @@ pub struct About<'a> {
 pub struct Frame {
     /// When it began, ns of the trace's clock.
     pub start_ns: u64,
-    /// How long it took.
+    /// Duration.
     pub dur_ns: u64,
-    /// How bad it is, from 0.
+    /// Level of jank, from 0.
     pub level: usize,
-    /// Whether it is jank.
+    /// True if the frame is janky.
     pub is_janky: bool,
-    /// Whether it is longer than a period.
+    /// True if the frame is longer than a period.
     pub is_slow: bool,
     /// Vsyncs that were missed.
     pub dropped: u64,
@@ -42,7 +42,7 @@ pub struct Frame {
 /// Writes the page; `text` writes the ftrace text into it.
 ///
 /// # Errors
-/// What `out`, or `text`, says.
+/// Errors of `out` or `text`.
 pub fn html<E: From<io::Error>>(
     trace: &Trace,
     about: &About<'_>,

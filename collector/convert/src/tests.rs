@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::io::Cursor;
 use tracetee_trace::{NameId, json, read, read_any};
 
-/// What a thread writes, one after the other.
+/// A record that a thread writes.
 #[derive(Debug, Clone)]
 enum Op {
     Begin(usize),
@@ -188,7 +188,7 @@ fn told(trace: &Trace) -> String {
     text
 }
 
-/// What only JSON says: an event as it stands in a file, with its place and time.
+/// Generates events that only JSON has, as text with place and time.
 fn json_event() -> impl Strategy<Value = &'static str> {
     proptest::sample::select(vec![
         r#""ph":"B","name":"a","cat":"Dart","tts":5,"args":{"x":[1,"}"]}"#,

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use tracetee_trace::text::{Line, NO_NAME, is_task};
 use tracetee_trace::{Event, NameId, Thread, Timeline, Trace, UNFINISHED};
 
-/// What text begins with: each of these lines is needed by one of the viewers.
+/// First lines of a text; one of the viewers needs each of them.
 pub const HEADER: &str = "# tracer: nop\n# TRACE:\n# tracer: nop\n\
     #           TASK-PID    TGID   CPU#  ||||    TIMESTAMP  FUNCTION\n";
 
@@ -184,7 +184,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Whether any time is finer than a microsecond.
+/// True if any time is finer than a microsecond.
 fn has_ns(trace: &Trace) -> bool {
     let is_fine = |at_ns: u64| at_ns != UNFINISHED && !at_ns.is_multiple_of(1000);
     let slices = trace.threads.values().flat_map(|thread| &thread.slices);

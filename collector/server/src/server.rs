@@ -25,11 +25,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-/// How long requests that are under way may take when the server stops.
+/// Time limit for requests in progress when the server stops.
 const LAST_REQUESTS: Duration = Duration::from_secs(30);
-/// How long blocking work of the runtime may take after that.
+/// Time limit for blocking work of the runtime after that.
 const LAST_WORK: Duration = Duration::from_secs(5);
-/// How often the server looks for captures that are not indexed yet.
+/// Interval at which the server searches for captures that are not indexed.
 const MAINTENANCE_EVERY: Duration = Duration::from_secs(10);
 const RETENTION_EVERY: Duration = Duration::from_secs(3600);
 
@@ -46,9 +46,9 @@ pub struct Options<'a> {
     /// Address of the report page; `None` serves it where devices send to, if that is a loopback address without
     /// tokens.
     pub page: Option<SocketAddr>,
-    /// How much is kept.
+    /// Retention of captures.
     pub retention: Retention,
-    /// How many connections may be open.
+    /// Limits of connections.
     pub limits: Limits,
 }
 

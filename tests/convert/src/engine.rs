@@ -36,12 +36,12 @@ pub struct Engine {
     python: PathBuf,
 }
 
-/// What the engine has of a file.
+/// Content of a file as the engine has read it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Read {
     /// Why it cannot be read.
     pub error: Option<String>,
-    /// What was skipped, dropped or could not be paired: by name, how many.
+    /// Numbers of skipped, dropped and unpaired events, by name.
     pub stats: BTreeMap<String, i64>,
     /// Slices of threads: process, thread, begin, end (-1 if open), name, depth.
     pub slices: Rows,
@@ -49,7 +49,7 @@ pub struct Read {
     pub asyncs: Rows,
     /// Counters: process, name, time, value.
     pub counters: Rows,
-    /// What ran: processor, thread, begin, end, state at the end, priority.
+    /// Scheduling slices: processor, thread, begin, end, state at the end, priority.
     pub sched: Rows,
     /// Threads' states: thread, begin, state.
     pub states: Rows,

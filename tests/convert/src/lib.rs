@@ -1,4 +1,4 @@
-//! What the trials of conversions share: the tools that read our files, traces to convert.
+//! Shared parts of the conversion tests: tools that read our files, and traces to convert.
 
 mod engine;
 
@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use tracetee_tests::tools::tool;
 use tracetee_tests::{cache, tracetee};
 
-/// What `tests/convert/install` has put there.
+/// Finds a tool that `tests/convert/install` has installed.
 fn reader(path: &str, what: &str) -> Option<PathBuf> {
     let path = cache("readers").join(path);
     tool(path.exists().then_some(path), what)

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use tracetee_tests_convert::{Engine, frames, refused, told};
 
-/// Its clock is 3,000 ms from that of `frames` and its note of the time of day 1,123 ms later.
+/// A trace whose clock is 3,000 ms from that of `frames` and its note of the time of day 1,123 ms later.
 const OURS: &str = "        own-7       (    7) [000] ...1 1.000000: tracing_mark_write: B|7|ours\n\
     \u{20}       own-7       (    7) [000] ...1 1.000000: tracing_mark_write: trace_event_clock_sync: realtime_ts=1700000000123\n\
     \u{20}       own-7       (    7) [000] ...1 1.000500: tracing_mark_write: E|7\n";

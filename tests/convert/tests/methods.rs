@@ -29,7 +29,7 @@ fn log(file: &Path) -> android_trace_log::AndroidTraceLog {
     android_trace_log::parse(&bytes).map_err(|error| error.to_string()).unwrap()
 }
 
-/// What the last part of a report begins with.
+/// First line of a report's last part.
 const BY_NAME: &str = "that contain a method with the same name.";
 
 fn up_to_names(report: &str) -> &str {

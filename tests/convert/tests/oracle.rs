@@ -57,12 +57,12 @@ fn same(what: &str, found: &[&String], expected: &[&String]) {
     );
 }
 
-/// Whether the engine made a slice of the kernel's events: JSON cannot hold those.
+/// True if the engine made a slice of the kernel's events, which JSON cannot represent.
 fn is_of_kernel(slice: &str) -> bool {
     slice.contains("\"binder ")
 }
 
-/// Whether a slice ends when it begins.
+/// True if a slice ends when it begins.
 fn has_no_duration(row: &str) -> bool {
     let row: serde_json::Value = serde_json::from_str(row).unwrap();
     let at = row.as_array().unwrap().len().min(5) - 3;
@@ -80,7 +80,7 @@ fn tids(threads: &[String], is: impl Fn(&str) -> bool) -> HashSet<String> {
     rows.map(|row| row[1..].split(',').next().unwrap().to_owned()).collect()
 }
 
-/// What the engine reads.
+/// Formats that the engine reads.
 const OUTPUTS: [&str; 6] =
     ["o.ftrace", "o.ftrace.gz", "o.html", "o.pftrace", "o.json", "o.dart.json"];
 

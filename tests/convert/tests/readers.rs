@@ -11,7 +11,7 @@ use tracetee_tests::tools::{chromium, phone_trace, rendered};
 use tracetee_tests_convert::{frames, python, speedscope, told};
 use tracetee_trace::{Trace, UNFINISHED, read_file};
 
-/// What Perfetto's protos say of a file, by kind.
+/// Decodes a file with Perfetto's protos; packets by kind.
 fn decoded(python: &Path, file: &Path) -> BTreeMap<String, Vec<Value>> {
     let output = Command::new(python)
         .arg(root().join("tests/convert/decode.py"))

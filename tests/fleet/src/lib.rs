@@ -1,4 +1,4 @@
-//! What the fleet's trials share: tools that are not Rust's, which `tests/run` installs.
+//! Shared parts of the fleet tests: tools not written in Rust, which `tests/run` installs.
 
 use std::path::{Path, PathBuf};
 use tracetee_tests::cache;

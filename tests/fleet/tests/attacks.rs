@@ -35,7 +35,7 @@ fn head(id: &str, bytes: usize, more: &str) -> String {
     )
 }
 
-/// Whether the other side has closed it, waiting for so long.
+/// True if the other side closes the connection within this time.
 fn is_closed(socket: &mut TcpStream, patience: Duration) -> bool {
     socket.set_read_timeout(Some(patience)).unwrap();
     let mut answer = [0; 4096];

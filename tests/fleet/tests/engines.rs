@@ -13,7 +13,7 @@ use tracetee_tests_fleet::engines;
 use tracetee_tests_upload::collector::{Collector, file, run};
 use tracetee_tests_upload::s3::{KEYS, serve};
 
-/// How far numbers may differ that are no integers: a sum's order is not said.
+/// Tolerance for numbers that are not integers: the order of a sum is undefined.
 const TOLERANCE: f64 = 1e-9;
 
 fn same(found: &Value, expected: &Cell) -> bool {

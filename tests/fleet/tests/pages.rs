@@ -8,7 +8,7 @@ use tracetee_tests_upload::collector::{Collector, ID, file, put_capture};
 
 const SCRIPT: &str = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>";
 
-/// How wide a page is that has a phone's 412 pixels.
+/// Measures the width of a page on a phone with 412 pixels.
 fn width_on_a_phone(chromium: &Path, page: &Path) -> u32 {
     let phone = page.with_extension("phone.html");
     let script = "onload = () => setTimeout(() => {

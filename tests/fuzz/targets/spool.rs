@@ -1,4 +1,4 @@
-//! What the uploader reads that others wrote: names in its spool, frames of a capture, headers of an
+//! Fuzzes input that the uploader reads: names in its spool, frames of a capture, headers of an
 //! answer. The bytes are a small spool: lines are names of files in its directories, the rest is
 //! the content of the first.
 #![no_main]

@@ -4,7 +4,7 @@
 use crate::chaos::Store;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What it came to.
+/// Result of the account.
 #[derive(Debug, Default)]
 pub struct Account {
     /// Captures in the store.

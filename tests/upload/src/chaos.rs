@@ -12,7 +12,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// What it has.
+/// Content of the server's store.
 #[derive(Debug, Default)]
 pub struct Store {
     /// Captures by id: the digest and the bytes of what came first.
@@ -97,13 +97,13 @@ impl Server {
         server
     }
 
-    /// Its address.
+    /// Returns the server's address.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What it has.
+    /// Returns the server's store.
     pub fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap()
     }

@@ -24,7 +24,7 @@ pub struct Collector {
     pub directory: TempDir,
     /// It.
     pub process: Child,
-    /// Its address.
+    /// Address of the collector.
     pub url: String,
 }
 
@@ -139,7 +139,7 @@ impl Collector {
 }
 
 impl Collector {
-    /// Its store.
+    /// Returns the collector's store.
     #[must_use]
     pub fn store(&self) -> PathBuf {
         self.directory.path().join("store")
@@ -158,7 +158,7 @@ impl Collector {
         panic!("it does not settle");
     }
 
-    /// What `tracetee` says with these arguments, when it succeeds.
+    /// Runs `tracetee` with these arguments, which must succeed, and returns its output.
     pub fn tracetee(&self, arguments: &[&str]) -> String {
         run(Command::new(tracetee()).args(arguments).current_dir(self.directory.path()))
     }
@@ -188,7 +188,7 @@ pub fn put_capture(url: &str, id: &str, meta: &Map<String, Value>, body: &[u8]) 
     Some(Http::new(None).unwrap().send(&request).ok()?.status)
 }
 
-/// What a command prints, when it succeeds.
+/// Runs a command, which must succeed, and returns its output.
 pub fn run(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -205,7 +205,7 @@ pub fn file(directory: &Path, name: &str, text: &str) -> PathBuf {
 }
 
 impl Collector {
-    /// Its directory, when it is ended.
+    /// Ends the collector and returns its directory.
     #[must_use]
     pub fn into_directory(mut self) -> TempDir {
         let _ = self.process.kill();

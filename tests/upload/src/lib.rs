@@ -1,5 +1,5 @@
-//! What the uploader's trials share: a server that does all that servers do wrong, captures, and the
-//! account of what became of each.
+//! Shared parts of the uploader's tests: a server that misbehaves in every known way, captures, and an account
+//! of the fate of each.
 
 pub mod account;
 pub mod chaos;

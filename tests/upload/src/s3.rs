@@ -6,7 +6,7 @@ use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
 use std::path::Path;
 
-/// Who may use it.
+/// Access key and secret.
 pub const KEYS: [&str; 2] = ["AKIATRACETEE", "secret"];
 
 /// Starts the server over `root`, whose directories are its buckets; gives its address.

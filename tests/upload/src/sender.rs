@@ -11,7 +11,7 @@ use tracetee_tests_upload::{Numbers, at_ms, write_capture};
 use tracetee_uploader::http::Http;
 use tracetee_uploader::{Conditions, Endpoint, Error, NetState, Now, Quota, Spool, Uploader};
 
-/// How much faster the clock runs.
+/// Speed of the clock, as a factor.
 const SPEED: u64 = 200_000;
 
 fn now() -> Now {

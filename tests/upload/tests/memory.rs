@@ -1,4 +1,4 @@
-//! What it takes of the app's memory to write, compress and send a capture of 50 MB of text.
+//! Measures the memory that an app needs to write, compress and send a capture of 50 MB of text.
 
 use serde_json::json;
 use std::io::{BufRead, BufReader};

@@ -17,7 +17,7 @@ const MAX_SNAPSHOTS: usize = 16;
 /// 1970 at it. One stands for all that agree with it.
 ///
 /// # Errors
-/// What the reader says; [`io::ErrorKind::InvalidData`] where it is no Perfetto trace.
+/// Errors of the reader; [`io::ErrorKind::InvalidData`] if it is not a Perfetto trace.
 pub fn clocks(mut trace: impl io::Read) -> io::Result<Vec<(u64, u64)>> {
     let mut found = Vec::new();
     walk(&mut trace, &mut |packet| {

@@ -12,7 +12,7 @@ const MAX_DOTS: usize = 4000;
 /// Writes them.
 ///
 /// # Errors
-/// What `out` says.
+/// Errors of `out`.
 pub fn dump(trace: &MethodTrace, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "VERSION: {}", trace.version)?;
     writeln!(out, "Threads ({}):", trace.threads.len())?;

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 /// `[number] class.name (inclusive ms, exclusive ms, calls)`.
 ///
 /// # Errors
-/// What `out` says.
+/// Errors of `out`.
 pub fn dot(profile: &Profile, threshold: u32, out: &mut impl Write) -> io::Result<()> {
     let numbers = profile.numbers();
     let number = |place: usize| numbers.get(place).copied().unwrap_or(0);

@@ -16,7 +16,7 @@ const HEAD: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf
 /// Writes it. `sortable` is the original's `-s`: a script that is loaded from there, if one is wanted.
 ///
 /// # Errors
-/// What `out` says.
+/// Errors of `out`.
 pub fn html(profile: &Profile, sortable: Option<&str>, out: &mut impl Write) -> io::Result<()> {
     head(sortable, out)?;
     out.write_all(
@@ -38,7 +38,7 @@ pub fn html(profile: &Profile, sortable: Option<&str>, out: &mut impl Write) -> 
 /// Two profiles, method by method.
 ///
 /// # Errors
-/// What `out` says.
+/// Errors of `out`.
 pub fn comparison_html(
     profiles: [&Profile; 2],
     names: [&str; 2],

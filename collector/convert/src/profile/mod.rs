@@ -1,5 +1,5 @@
-//! What Traceview and dmtracedump tell of a method trace: how much time each method took by itself and with
-//! what it called, who called it and whom it called.
+//! The profile of a method trace, as in Traceview and dmtracedump: exclusive and inclusive time of each method,
+//! its callers and its callees.
 //!
 //! The numbers are the original's: a call is recursive when the same method is open below it on its thread;
 //! inclusive time is that of calls that are not. What makes the original give up (an end of a method that is
@@ -40,11 +40,11 @@ pub struct Profile {
 /// A method.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Its class, or all that is known of it.
+    /// Class, or the whole name if it has no class.
     pub class: String,
-    /// Its name.
+    /// Name.
     pub name: Option<String>,
-    /// Its signature.
+    /// Signature.
     pub signature: String,
     /// By itself, µs.
     pub exclusive_us: u64,
@@ -54,7 +54,7 @@ pub struct Entry {
     pub outer_exclusive_us: u64,
     /// Calls that are not recursive, and those that are.
     pub calls: [u64; 2],
-    /// Who called it, in calls that are not recursive, and in those that are.
+    /// Callers, in calls that are not recursive and in those that are.
     pub parents: [Vec<Edge>; 2],
     /// Whom it called, in calls that are not recursive, and in those that are.
     pub children: [Vec<Edge>; 2],
@@ -67,7 +67,7 @@ pub struct Edge {
     pub method: usize,
     /// Their time, µs.
     pub us: u64,
-    /// How many.
+    /// Number of calls.
     pub calls: u64,
 }
 
@@ -105,7 +105,7 @@ impl Entry {
 struct Stack {
     /// Place of the method, when it began, whether it is recursive.
     open: Vec<(usize, u64, bool)>,
-    /// How often each method is open.
+    /// Number of open calls of each method.
     depth: HashMap<usize, u32>,
     last_us: u64,
     first_us: u64,

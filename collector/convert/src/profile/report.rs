@@ -10,7 +10,7 @@ const RECURSIVE: &str = "               +++++++++++++++++++++++++";
 /// Writes it.
 ///
 /// # Errors
-/// What `out` says.
+/// Errors of `out`.
 pub fn report(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
     let numbers = profile.numbers();
     let all = Numbered { profile, numbers: &numbers };
@@ -232,7 +232,7 @@ pub(crate) fn compared(
 /// Two profiles, method by method, what differs most first.
 ///
 /// # Errors
-/// What `out` says.
+/// Errors of `out`.
 pub fn comparison(first: &Profile, second: &Profile, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "Total cycles: {} -> {}", first.total_us, second.total_us)?;
     type Of = fn(&Entry) -> u64;

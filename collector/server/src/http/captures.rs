@@ -14,7 +14,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long a received capture waits to be checked.
+/// Maximum time that a received capture waits for validation.
 const IN_FLIGHT_WAIT: Duration = Duration::from_secs(60);
 /// Captures of this run that are remembered, for whoever runs the server.
 const MAX_TAKEN: usize = 1000;

@@ -1,5 +1,5 @@
-//! Who may be connected: so many in all that descriptors are left, so many of one peer, and none that says
-//! nothing when somebody else wants its place.
+//! Limits connections: in total, so that descriptors are left, and for each peer. Closes an idle connection when
+//! another one needs its place.
 //!
 //! `serve` asks for each connection; a request under way is never hung up on, so those who have their place
 //! by silence lose it first.

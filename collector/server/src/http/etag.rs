@@ -1,7 +1,7 @@
 //! Conditional requests: whether an `If-None-Match` names an entity tag (RFC 9110, 13.1.2).
 
-/// Whether a header's list names this tag: `*`, or one of them, weak or not (the comparison is the weak
-/// one: whoever has the tag has the bytes).
+/// True if a header's list contains this tag: `*`, or the tag, weak or not (by weak comparison: a client that
+/// has the tag has the bytes).
 pub(super) fn names(list: &str, tag: &str) -> bool {
     let opaque = |text: &str| text.strip_prefix("W/").unwrap_or(text).to_owned();
     // Tags of ours have no comma.

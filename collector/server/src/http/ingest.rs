@@ -17,14 +17,14 @@ use tokio::time::timeout;
 
 /// Bytes of a capture as it is sent.
 pub(super) const MAX_BODY_BYTES: u64 = 256 << 20;
-/// How long nothing may come; and all of a small body.
+/// Time limit of a pause within a body, and of a small body as a whole.
 const SILENCE: Duration = Duration::from_secs(20);
 const SMALL_BODY_TIME: Duration = Duration::from_secs(60);
 /// Bytes of all bodies that are on their way: of disk, which nobody may fill with what is never whole.
 const MAX_INCOMING_BYTES: u64 = 16 << 30;
 /// Bytes that are read of who is nobody's: one who has a token may send a capture.
 pub(super) const STRANGERS_BYTES: u64 = 1 << 20;
-/// What is wrong with a body.
+/// Error in a body.
 #[derive(Debug)]
 pub(crate) enum Refused {
     /// It is longer than is allowed: than so many bytes.
@@ -33,7 +33,7 @@ pub(crate) enum Refused {
     Broken,
     /// It comes too slowly.
     TooSlow,
-    /// Its digest is another.
+    /// The digest does not match.
     Digest,
     /// It is no capture: why.
     NoCapture(String),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a finding about the disk holds.
+/// Time for which the result of a disk check stays valid.
 const HEALTH: Duration = Duration::from_secs(2);
 
 /// Counts of what was asked and answered, since the start.
@@ -37,7 +37,7 @@ pub(super) fn add(count: &AtomicU64, more: u64) {
     count.fetch_add(more, Ordering::Relaxed);
 }
 
-/// Whether captures can be kept: a load balancer sends them elsewhere where they cannot.
+/// Answers whether captures can be stored. A load balancer sends them elsewhere if not.
 pub(super) async fn health(State(collector): Shared) -> Answer {
     // One at a time looks; the others have what it found.
     let mut known = collector.health.lock().await;

@@ -47,7 +47,7 @@ const CHECKS_PER_PROCESSOR: usize = 2;
 /// A capture that this server has stored.
 #[derive(Debug, Clone)]
 pub struct StoredCapture {
-    /// Its file.
+    /// File of the capture.
     pub path: PathBuf,
     /// Metadata that the sender gave.
     pub meta: Value,

@@ -28,10 +28,10 @@ use tracetee_fleet::report::single::SingleReport;
 use tracetee_jank::Options;
 use uuid::Uuid;
 
-/// How often a page that is open asks anew, seconds.
+/// Interval at which an open page reloads, seconds.
 const LIVE_S: u32 = 5;
 
-/// What the page is made of.
+/// State of the page.
 #[derive(Debug)]
 pub(crate) struct Page {
     root: PathBuf,
@@ -61,10 +61,10 @@ impl Page {
     }
 }
 
-/// What proxies say of themselves.
+/// Headers that proxies add.
 const OF_PROXIES: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
 
-/// Whether an address's host, with a port or without, is this machine.
+/// True if an address's host, with or without a port, is this machine.
 fn is_this_machine(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -74,7 +74,7 @@ fn is_this_machine(host: &str) -> bool {
         || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether somebody's browser on this machine asks, as far as can be told. A proxy that passes a request on
+/// True if a browser on this machine asks, as far as can be detected. A proxy that passes a request on
 /// with a Host of its own (nginx's plain `proxy_pass`) is known by its HTTP/1.0, by closing each
 /// connection, and by the page that the browser comes from.
 fn is_asked_here(version: Version, headers: &HeaderMap) -> bool {
@@ -185,7 +185,7 @@ async fn capture(State(page): Shared, Path(name): Path<String>) -> Response {
     }
 }
 
-/// Its policy is the same for all pages.
+/// Content security policy of all pages.
 static POLICY: LazyLock<String> = LazyLock::new(html::policy);
 
 fn as_html(text: String) -> Response {

@@ -1,4 +1,4 @@
-//! How much may come in what time: credit that grows with time and is used up.
+//! Limits rates by a credit that grows with time and is spent.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    /// Whether a report of so many bytes may come in now.
+    /// True if a report of this size may come in now; spends its credit.
     #[allow(clippy::cast_precision_loss, reason = "a megabyte at most")]
     pub(super) fn admit(&mut self, app: &str, bytes: usize, now: Instant) -> bool {
         if self.by_app.len() >= MAX_APPS && !self.by_app.contains_key(app) {
@@ -42,10 +42,10 @@ pub(super) struct Pace {
     looked: Instant,
 }
 
-/// How long nothing need come, which is also as much as can be saved up: who has sent much at once may not be
-/// silent for hours after it.
+/// Maximum pause, which is also the maximum credit: a client that has sent much at once must not then be
+/// silent for hours.
 const FREE_TIME: Duration = Duration::from_secs(60);
-/// How much comes in a second at least, beyond that: a tenth of the slowest mobile networks.
+/// Minimum rate beyond that: a tenth of the slowest mobile networks.
 const LEAST_BYTES_PER_S: u64 = 256;
 
 impl Pace {

@@ -26,21 +26,21 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-/// How long a request's head may take, a TLS handshake, and the wait for the next request.
+/// Time limit of a request's head, of a TLS handshake, and of the wait for the next request.
 const HEAD: Duration = Duration::from_secs(20);
 /// Bytes of a request's head.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// How long nobody may read an answer.
+/// Time limit for a client that does not read its answer.
 const UNREAD: Duration = Duration::from_secs(30);
 /// After an answer to a request that is not all here: how long, and how much more of it is read and thrown
 /// away. A connection that is closed at once loses the answer to who is still sending.
 const LINGER: Duration = Duration::from_secs(10);
 const LINGER_SILENCE: Duration = Duration::from_secs(2);
 const MAX_LINGER_BYTES: usize = 32 << 20;
-/// How long the loop waits when there is no descriptor left.
+/// Pause of the loop when no descriptor is left.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(50);
 
-/// What a listener serves.
+/// Service of a listener.
 pub(crate) struct Serving {
     pub(crate) listener: TcpListener,
     pub(crate) router: Router,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How long a ticket may be used: an upload over a slow line.
+/// Validity of a ticket: an upload over a slow line.
 const VALID: Duration = Duration::from_secs(15 * 60);
 /// Bytes of the metadata, as base64: S3 takes 2 KB with its name.
 const MAX_META_BYTES: usize = 1_900;

@@ -21,7 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Failures and interruptions after which a capture is set aside.
 const MOST: usize = 2;
 
-/// What is being analysed, by thread.
+/// Captures being indexed, by thread.
 type Running = Arc<Mutex<Vec<Option<Run>>>>;
 
 #[derive(Debug)]
@@ -99,7 +99,7 @@ fn mark(root: &Path, key: &RawKey) -> io::Result<()> {
     file.write_all(format!("{}\n", key.path()).as_bytes())
 }
 
-/// How an analysis ended.
+/// End of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     /// There are rows, or the capture is gone.

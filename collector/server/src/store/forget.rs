@@ -12,7 +12,7 @@ use std::time::Duration;
 use tracetee_fleet::database::Database;
 use uuid::Uuid;
 
-/// How long rows of an indexer may be on their way into the tables.
+/// Maximum time between indexing a capture and its rows' insertion.
 const UNDER_WAY: Duration = Duration::from_secs(2);
 
 /// Result of [`forget`]: what was deleted.
@@ -81,7 +81,7 @@ pub fn forget(root: &Path, device: &str) -> Result<Forgotten> {
 /// Bytes of a capture's text in which its header is.
 const HEAD_BYTES: u64 = 64 * 1024;
 
-/// Whether a file of [`each_file`] is of a device: as what lies beside it says, or what is in it.
+/// True if a file of [`each_file`] belongs to a device, by the metadata beside it or by its content.
 fn is_of(path: &Path, device: &str) -> std::io::Result<bool> {
     let says = |json: &[u8], place: &str| {
         let value: Option<Value> = serde_json::from_slice(json).ok();
@@ -99,7 +99,7 @@ fn is_of(path: &Path, device: &str) -> std::io::Result<bool> {
     Ok(says(&beside, "/install_id") || header_names(path, device))
 }
 
-/// Whether the header of a capture, as far as it can be read, names the device.
+/// True if the readable part of a capture's header names the device.
 fn header_names(path: &Path, device: &str) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let Ok(text) = tracetee_trace::open(file) else { return false };

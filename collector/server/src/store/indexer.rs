@@ -29,14 +29,14 @@ use tracetee_jank::{Stopped, Watch};
 const MAX_WAITING: usize = 20_000;
 /// Captures of a transaction.
 const BATCH: usize = 200;
-/// How long a capture may wait for others to come into the tables with.
+/// Maximum time that a capture waits for others of its batch.
 const BATCH_WAIT: Duration = Duration::from_millis(200);
 /// Processor time that a capture may take: the largest that is taken in needs a quarter of it.
 const MOST_TIME: Duration = Duration::from_secs(60);
 /// Rows that may wait to be written, of all captures: some 200 MB.
 const MAX_ROWS: usize = 200_000;
 
-/// What rows are to be made of.
+/// Work item of the indexer.
 #[derive(Debug)]
 pub(crate) enum Work {
     /// A capture.
@@ -63,7 +63,7 @@ struct Shared {
     failed: AtomicU64,
     /// Something was not taken: the directory is to be looked through again.
     missed: AtomicBool,
-    /// What waits, and what is under way, is left for the next start.
+    /// Set to leave waiting captures, and those in progress, for the next start.
     ended: Arc<AtomicBool>,
     rows: Mutex<usize>,
     written: Condvar,
@@ -95,7 +95,7 @@ fn thread_time() -> Duration {
     seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// What analysing a capture may cost, until `stop` is set.
+/// Returns the limits of indexing a capture, until `stop` is set.
 pub(crate) fn limits(stop: &Arc<AtomicBool>) -> Limits {
     Limits { watch: Watch::new(Arc::clone(stop), thread_time, MOST_TIME), ..Limits::default() }
 }
@@ -144,12 +144,12 @@ impl Indexer {
         }
     }
 
-    /// How many wait; when they are too many, devices are asked to wait too.
+    /// Returns the number of waiting captures. If there are too many, devices have to wait too.
     pub(crate) fn waiting(&self) -> u64 {
         self.shared.waiting.load(Ordering::Relaxed)
     }
 
-    /// Whether it cannot follow.
+    /// True if the indexer has fallen behind.
     pub(crate) fn is_behind(&self) -> bool {
         self.waiting() >= MAX_WAITING as u64 / 2
     }
@@ -159,7 +159,7 @@ impl Indexer {
         [&self.shared.analysed, &self.shared.failed]
     }
 
-    /// Whether captures were left for later because too many came: then [`Indexer::catch_up`].
+    /// True if captures were skipped because too many came; [`Indexer::catch_up`] indexes them.
     pub(crate) fn has_missed(&self) -> bool {
         self.shared.missed.load(Ordering::Relaxed)
     }
@@ -299,7 +299,7 @@ fn analyse(root: &Path, work: Work, rows: &Sender<Rows>, shared: &Shared, attemp
     shared.waiting.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// Whether an error is this machine's, and not the capture's.
+/// True if an error is that of this machine, not of the capture.
 fn is_ours(error: &anyhow::Error) -> bool {
     let mut causes = error.chain().filter_map(|error| error.downcast_ref::<std::io::Error>());
     causes.any(|error| error.raw_os_error().is_some())

@@ -19,7 +19,7 @@ use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::rows::{About, UNKNOWN, version_of};
 use uuid::Uuid;
 
-/// What is no capture and is not kept any longer.
+/// Maximum number of files in quarantine.
 const MAX_QUARANTINED: usize = 1000;
 
 /// The directory.
@@ -69,7 +69,7 @@ impl LocalStore {
         })
     }
 
-    /// Whether the directory is still the one that was opened, and takes what is written.
+    /// Checks that the directory is still the one that was opened, and accepts writes.
     pub(crate) fn probe(&self) -> io::Result<()> {
         /// More than what a file system keeps beside a file's name.
         const BYTES: usize = 64 * 1024;
@@ -96,7 +96,7 @@ impl LocalStore {
         Incoming { path: self.root.join("incoming").join(name) }
     }
 
-    /// Whether a capture of this id is there, of whatever app and version, or was set aside.
+    /// True if a capture with this id is stored, under any app and version, or is in quarantine.
     pub(crate) fn has(&self, key: &RawKey) -> bool {
         self.root.join(key.path()).exists()
             || id_path(&self.root, key).exists()
@@ -269,7 +269,7 @@ fn make_parent(place: &Path) -> io::Result<&Path> {
     Ok(directory)
 }
 
-/// Whether it has the place now; `false`: another one has it.
+/// Links a file to its place. Returns false if another file is there.
 fn link(from: &Path, to: &Path) -> io::Result<bool> {
     File::open(from)?.sync_data()?;
     match fs::hard_link(from, to) {
@@ -300,7 +300,7 @@ pub(crate) fn key_of(id: Uuid, meta: &Map<String, Value>) -> RawKey {
     }
 }
 
-/// What is known of a capture besides its text: its key, its size and what lies beside it.
+/// Returns a capture's properties besides its text: key, size, and the metadata beside it.
 pub(crate) fn about(root: &Path, key: &RawKey) -> io::Result<About> {
     let raw_key = key.path();
     let place = root.join(&raw_key);

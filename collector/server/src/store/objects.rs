@@ -147,7 +147,7 @@ impl Objects {
     }
 }
 
-/// What is known of a capture besides its text.
+/// Returns a capture's properties besides its text.
 pub(crate) fn about(key: &RawKey, bytes: u64, meta: Map<String, Value>) -> About {
     let app = (key.app != UNKNOWN).then(|| key.app.clone());
     let (capture_id, day, raw_key) = (key.id.clone(), key.day.clone(), key.path());

@@ -41,7 +41,7 @@ impl Storage {
         }
     }
 
-    /// Whether a capture is known to be there. An object store is not asked: it says so itself when the
+    /// True if a capture is known to be stored. Does not ask an object store, which reports it when the
     /// capture is written.
     pub(crate) fn has(&self, key: &RawKey) -> bool {
         match self {
@@ -111,7 +111,7 @@ impl Storage {
         }
     }
 
-    /// Whether captures can be kept. Blocks.
+    /// Checks that captures can be stored. Blocks.
     pub(crate) fn probe(&self) -> io::Result<()> {
         match self {
             Self::Local { store, .. } => store.probe(),
@@ -121,12 +121,12 @@ impl Storage {
         }
     }
 
-    /// Whether it cannot follow.
+    /// True if indexing has fallen behind.
     pub(crate) fn is_behind(&self) -> bool {
         self.indexer().is_some_and(Indexer::is_behind)
     }
 
-    /// What makes rows of what comes, where that is this collector's part.
+    /// Returns the indexer, if this collector indexes captures.
     pub(crate) const fn indexer(&self) -> Option<&Indexer> {
         match self {
             Self::Local { indexer, .. } => Some(indexer),

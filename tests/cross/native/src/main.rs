@@ -16,7 +16,7 @@ use std::time::Duration;
 use tracetee::{Install, controller};
 use tracetee_uploader::Spool;
 
-/// How long something may take that is due in some milliseconds.
+/// Time limit for events that are due within milliseconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 const STEP: Duration = Duration::from_millis(20);
 

@@ -18,15 +18,15 @@ use tracetee_fleet::Error;
 use tracetee_fleet::database::{Database, Interrupter};
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
 
-/// Who may wait.
+/// Maximum number of requests that wait.
 const MAX_WAITING: usize = 64;
 /// Reports that are remembered.
 const MAX_REMEMBERED: usize = 20;
-/// How long a report is good enough when captures have come since; one that took long, ten times as long.
+/// Time for which a report stays good enough after new captures; if it took long, ten times its duration.
 const FRESH: Duration = Duration::from_secs(4);
 const FRESH_TIMES: u32 = 10;
 
-/// What is asked for.
+/// Query of a page.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(default)]
 pub(super) struct What {
