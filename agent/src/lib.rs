@@ -4,7 +4,7 @@
 //! reaches the proxy in `hooks`. The proxy recognises the record (`libcutils` knows the descriptor)
 //! and stores it, with the time, in the block that its thread has in [`tracetee_recorder`]. Then the
 //! write goes on to the kernel or is spared. A dump merges all threads by time, repairs what is
-//! unbalanced and writes [`text`], compressed.
+//! unbalanced and writes text ([`tracetee_text`]), compressed.
 //!
 //! `capture` starts and stops that: it finds libcutils' variables, hooks `write` everywhere, and
 //! forces the [`libcutils::tags`] on. Above it, [`controller`] opens and closes captures by remote

@@ -4,8 +4,8 @@
 //! is compared before and after.
 
 use crate::block_lease::{Memory, RESETTING, generation_of, state_of};
-use crate::lane::load_word;
 use crate::sync::{Ordering, fence};
+use crate::word::load_word;
 
 /// Appends the committed words of block `index` to `words`, from the word on that `from` says for
 /// the lease word. Gives the block's

@@ -356,7 +356,7 @@ impl<M: Memory> Blocks<M> {
             // SAFETY: below `words_per_block`.
             let word = unsafe { self.memory.words(index).add(at as usize) };
             // SAFETY: a word of the block, which stays mapped as long as `self.memory`.
-            crate::lane::load_word(unsafe { &*word })
+            crate::word::load_word(unsafe { &*word })
         };
         let (mut at, mut entry, mut records) = (0, 0, 0);
         while at < end {

@@ -26,6 +26,7 @@ pub mod gate;
 pub mod lane;
 pub mod layout;
 pub mod sync;
+mod word;
 
 #[cfg(not(loom))]
 pub mod clock;
@@ -38,8 +39,6 @@ mod error;
 #[cfg(not(loom))]
 pub mod extents;
 #[cfg(not(loom))]
-mod keys;
-#[cfg(not(loom))]
 pub mod pool;
 #[cfg(not(loom))]
 pub mod progress;
@@ -50,17 +49,11 @@ pub mod reader;
 #[cfg(not(loom))]
 pub mod record;
 #[cfg(not(loom))]
-pub mod session;
-#[cfg(not(loom))]
 pub mod snapshot;
-#[cfg(not(loom))]
-pub mod state;
 #[cfg(not(loom))]
 pub mod tail;
 #[cfg(not(loom))]
-pub mod thread;
-#[cfg(not(loom))]
-pub mod writer;
+mod writing;
 
 #[cfg(test)]
 #[cfg(loom)]
@@ -71,3 +64,5 @@ mod oracle;
 
 #[cfg(not(loom))]
 pub use error::Error;
+#[cfg(not(loom))]
+pub use writing::{session, state, thread, writer};

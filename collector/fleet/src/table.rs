@@ -5,8 +5,6 @@
 //! `sql/COLUMNS.md` is printed from their documentation. Rows are filled by field name, so that no value can end
 //! up in a neighbouring column.
 
-use crate::schema::CAPTURES;
-
 /// A value of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
@@ -153,11 +151,11 @@ pub trait TableRow {
     fn values(&self) -> Vec<Value>;
 }
 
-/// The column of that name in [`CAPTURES`], as other tables share it. A name that is not there does not compile.
-pub(crate) const fn shared(name: &str) -> Column {
+/// The column of that name in `captures`, as other tables share it. A name that is not there does not compile.
+pub(crate) const fn shared(captures: &Table, name: &str) -> Column {
     let mut place = 0;
-    while place < CAPTURES.columns.len() {
-        let column = CAPTURES.columns[place];
+    while place < captures.columns.len() {
+        let column = captures.columns[place];
         if is_same(column.name, name) {
             return Column { source: Source::Capture, ..column };
         }
@@ -203,7 +201,7 @@ macro_rules! tables {
             pub const $constant: Table = Table {
                 name: $name,
                 columns: &[
-                    $($(shared(stringify!($shared)),)+)?
+                    $($(shared(&CAPTURES, stringify!($shared)),)+)?
                     $(Column {
                         name: stringify!($column),
                         kind: <$type as Cell>::KIND,

@@ -8,11 +8,12 @@
 //! ends by the system call itself). Such states are taken over by new threads, and freed when a
 //! session opens: the kernel says that their thread is gone.
 
+use super::keys;
 use crate::gate::{Gate, LEVELS, Mark};
 use crate::layout::{Loss, NAME_BYTES};
 use crate::pool::Pool;
 pub use crate::state::ThreadState;
-use crate::{keys, session, writer};
+use crate::{session, writer};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
