@@ -234,7 +234,11 @@ fn an_agent_behind_a_forwarded_port_is_captured() {
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(frames(&text) > 5, "{}", said(&output));
     let output = atrace(&["-t", "0.2", "--connect", "127.0.0.1:1"]);
-    assert!(said(&output).contains("127.0.0.1:1: no agent answers"), "{}", said(&output));
+    assert!(
+        said(&output).contains("127.0.0.1:1: cannot connect to the agent"),
+        "{}",
+        said(&output)
+    );
 }
 
 #[test]

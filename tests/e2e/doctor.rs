@@ -38,11 +38,13 @@ fn of_a_process_in_which_the_agent_is_installed_it_says_what_it_does_and_why() {
     ]}));
     let script = "sleep 1500 burst x 100 sleep 1500 trigger x sleep 20000";
     let mut app = device.command(script).spawn().unwrap();
-    let text =
-        wait_for(&app, "no records: the tags are on, but nothing in this process calls atrace");
+    let text = wait_for(
+        &app,
+        "no records: the tags are enabled, but nothing in this process calls atrace",
+    );
     for part in [
-        "libcutils     found in ",
-        " before, 0xfffffff forced, 0xfffffff now; no trace_marker here",
+        "libcutils     found by ",
+        " before, 0xfffffff enabled by the agent, 0xfffffff now; no trace_marker open",
         "/libtracetee.so: is the agent",
         "hooks         1 slots of write in 1 libraries",
         "configuration seq 7",
@@ -53,9 +55,9 @@ fn of_a_process_in_which_the_agent_is_installed_it_says_what_it_does_and_why() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let text = wait_for(&app, "all is well: there are records, and none was dropped");
+    let text = wait_for(&app, "healthy: recording, no records dropped");
     assert!(text.contains("records       200 (B 100, E 100)"), "{text}");
-    assert!(text.contains("of thread     script (tid "), "{text}");
+    assert!(text.contains("thread        script (tid "), "{text}");
     let text = wait_for(&app, "nothing is recorded now: jank: cool-down: 3");
     assert!(text.contains("last capture  jank (custom x): "), "{text}");
 
@@ -89,7 +91,7 @@ fn a_capture_that_was_lost_is_the_headline_until_the_end() {
     let windows = |id: &str| json!([{"id": id, "opens": "manual", "cool_down_s": 0}]);
     device.configure(json!({"seq": 1, "windows": windows("checkout")}));
     let mut app = device.command("open checkout frames 100000 5").spawn().unwrap();
-    let text = wait_for(&app, "all is well");
+    let text = wait_for(&app, "healthy");
     assert!(text.contains("window        checkout: open"), "{text}");
     // A file lies where captures are begun; another configuration closes the window.
     let spool = device.directory().join("spool");
@@ -102,7 +104,7 @@ fn a_capture_that_was_lost_is_the_headline_until_the_end() {
     let lost = "a capture was lost: checkout (asked for): cannot ";
     assert!(text.starts_with(lost), "{text}");
     assert!(text.lines().next().unwrap().contains("spool/rec"), "{text}");
-    assert!(!text.contains("all is well"), "{text}");
+    assert!(!text.contains("healthy"), "{text}");
     assert!(text.contains("captures      0 kept and 1 lost by this process"), "{text}");
 
     // The report that the app gets leads with it, too.
@@ -147,7 +149,7 @@ fn of_a_process_that_tracetee_run_traces_it_reads_the_recorder() {
         assert!(begun.elapsed() < Duration::from_secs(10), "{text}");
         std::thread::sleep(Duration::from_millis(50));
     };
-    assert!(text.starts_with("all is well"), "{text}");
+    assert!(text.starts_with("healthy"), "{text}");
     assert!(run.wait().unwrap().success());
 }
 
@@ -155,11 +157,11 @@ fn of_a_process_that_tracetee_run_traces_it_reads_the_recorder() {
 fn of_others_it_says_what_is_missing() {
     let mut other = Command::new("sleep").arg("20").spawn().unwrap();
     let (ok, text) = doctor(&[&other.id().to_string()]);
-    assert!(!ok && text.contains("the agent is not in process"), "{text}");
+    assert!(!ok && text.contains("the agent is not loaded in process"), "{text}");
     other.kill().unwrap();
     other.wait().unwrap();
     let (ok, text) = doctor(&["4194304"]);
-    assert!(!ok && text.contains("cannot look at process 4194304"), "{text}");
+    assert!(!ok && text.contains("cannot examine process 4194304"), "{text}");
     let (ok, text) = doctor(&["--", "/nonexistent"]);
     assert!(!ok && text.contains("/nonexistent: command not found"), "{text}");
 }
@@ -170,11 +172,15 @@ fn a_program_is_run_and_looked_at() {
     let program = directory.path().join("nothing");
     compile(&program, &[source("fixtures/nothing.c")], &[]);
     let (ok, text) = doctor(&["--", program.to_str().unwrap()]);
-    assert!(ok && text.starts_with("no records: the program wrote no atrace record"), "{text}");
+    assert!(
+        ok && text
+            .starts_with("no records: the program has no libcutils and wrote no atrace record"),
+        "{text}"
+    );
 
     let device = Device::new(34);
     let script = device.root.path().join("script");
     let (ok, text) = doctor(&["--", script.to_str().unwrap(), "section", "x", "1"]);
-    assert!(ok && text.starts_with("all is well: there are records"), "{text}");
+    assert!(ok && text.starts_with("healthy: recording"), "{text}");
     assert!(text.contains("records       2 (B 1, E 1)"), "{text}");
 }

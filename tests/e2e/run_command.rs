@@ -269,7 +269,11 @@ fn catapult_only_leaves_the_kinds_out_that_it_does_not_know_and_says_how_many() 
     let lines = trace::records(&output);
     assert_eq!(lines.len(), 600);
     assert!(lines.iter().all(|line| "BESFC".contains(&line.payload[..1])));
-    assert!(stderr(&result).contains("300 records left out"), "{}", stderr(&result));
+    assert!(
+        stderr(&result).contains("300 records that catapult cannot parse, left out"),
+        "{}",
+        stderr(&result)
+    );
     let text = std::fs::read_to_string(&output).unwrap();
     let (_, decimals) = text
         .lines()
@@ -321,8 +325,8 @@ fn stray_ends_are_left_out_open_sections_are_closed_and_both_are_said() {
     let program = fixture(directory.path(), "strays", &[]);
     let output = directory.path().join("out.ftrace");
     let said = stderr(&run(&[], &output, &[program]));
-    assert!(said.contains("3 ends without a begin left out"), "{said}");
-    assert!(said.contains("3 sections were open at the end and were closed"), "{said}");
+    assert!(said.contains("3 ends without a begin, left out"), "{said}");
+    assert!(said.contains("3 sections without an end, closed at the end of the trace"), "{said}");
     let lines = trace::read(&output);
     let count = |kind: &str| lines.iter().filter(|line| line.payload.starts_with(kind)).count();
     assert_eq!((count("B|"), count("E|")), (4, 4));

@@ -33,8 +33,8 @@ pub(crate) fn install() -> Result<PathBuf> {
     // LD_PRELOAD separates its entries by colons and spaces and knows no escapes.
     if path.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {
         bail!(
-            "the cache directory {} has a space or a colon in its path, which LD_PRELOAD cannot \
-             express; set XDG_CACHE_HOME to another",
+            "the path of the cache directory {} contains a space or a colon, which LD_PRELOAD does not allow; set \
+             XDG_CACHE_HOME to another directory",
             directory.display()
         );
     }
@@ -53,7 +53,7 @@ fn cache_directory() -> Result<PathBuf> {
     }
     match std::env::var_os("HOME").filter(|path| !path.is_empty()) {
         Some(home) => Ok(PathBuf::from(home).join(".cache/tracetee")),
-        None => bail!("neither XDG_CACHE_HOME nor HOME is set: nowhere to put the agent's library"),
+        None => bail!("no directory for the agent's library; set HOME or XDG_CACHE_HOME"),
     }
 }
 

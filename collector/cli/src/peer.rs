@@ -22,7 +22,7 @@ pub(crate) fn connect(pid: u32) -> Result<UnixStream> {
     Err(Error::new(
         ErrorKind::PermissionDenied,
         format!(
-            "process {} of user {} listens under its name, and is not believed",
+            "process {} of user {} listens on its socket name; its answers are ignored",
             listens.pid, listens.uid
         ),
     ))
@@ -60,7 +60,7 @@ mod tests {
         let _other = listen(0x7fff_fff0);
         let error = connect(0x7fff_fff0).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);
-        assert!(error.to_string().contains("is not believed"), "{error}");
+        assert!(error.to_string().contains("are ignored"), "{error}");
         let _own = listen(std::process::id());
         assert!(connect(std::process::id()).is_ok());
     }

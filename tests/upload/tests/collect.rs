@@ -220,7 +220,7 @@ fn a_run_is_uploaded_at_once_or_with_the_next() {
     collector.process.wait().unwrap();
     let second = directory.path().join("second.ftrace.zst");
     let said = run(&collector.url, &second, "second");
-    assert!(said.contains("not uploaded to") && said.contains("1 wait in"), "{said}");
+    assert!(said.contains("not uploaded to") && said.contains("1 traces wait in"), "{said}");
     let tokens = directory.path().join("tokens");
     std::fs::write(&tokens, format!("com.example {TOKEN}\n")).unwrap();
     collector.process = Command::new(tracetee())
@@ -239,7 +239,7 @@ fn a_run_is_uploaded_at_once_or_with_the_next() {
     let mut line = String::new();
     BufReader::new(collector.process.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let said = run(&collector.url, &directory.path().join("third.ftrace.zst"), "third");
-    assert!(said.contains("uploaded 1 that waited from earlier runs"), "{said}");
+    assert!(said.contains("uploaded 1 traces of earlier runs"), "{said}");
     assert_eq!(collector.files("raw").len(), 6);
 
     let refused = Command::new(tracetee())

@@ -37,7 +37,7 @@ pub(crate) fn atrace(args: &AtraceArgs) -> Result<ExitCode> {
     if args.async_start {
         for target in &targets {
             target.ask(&request)?;
-            say(&format!("{target}: capturing; end it with --async_stop"));
+            say(&format!("{target}: capturing; stop it with --async_stop"));
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -52,13 +52,13 @@ pub(crate) fn atrace(args: &AtraceArgs) -> Result<ExitCode> {
             Ok(_) => begun.push(target),
             // Of several that were not named, those that can are captured.
             Err(error) if args.pid.is_none() && args.connect.is_none() => {
-                say(&format!("left out: {error:#}"));
+                say(&format!("skipped: {error:#}"));
             }
             Err(error) => return Err(error),
         }
     }
     if begun.is_empty() {
-        bail!("no process can be captured");
+        bail!("none of the processes can be captured; see the reasons above");
     }
     say(&format!("capturing {} for {} s", agents::names(&begun), args.time));
     std::thread::sleep(Duration::from_secs_f64(args.time));
@@ -70,8 +70,8 @@ pub(crate) fn atrace(args: &AtraceArgs) -> Result<ExitCode> {
 fn of_program(args: &AtraceArgs, tags: Vec<String>) -> Result<ExitCode> {
     if args.async_start || args.async_dump || args.async_stop {
         bail!(
-            "--async_start, --async_dump and --async_stop are for processes that carry the agent already \
-             (--pid, -a)"
+            "--async_start, --async_dump and --async_stop need a running process with the agent (--pid, -a), not a \
+             program to run"
         );
     }
     let directory = tempfile::tempdir()?;
@@ -109,7 +109,7 @@ fn fetch(args: &AtraceArgs, targets: &[Target], what: &AtraceRequest) -> Result<
         let text = match target.ask(what) {
             Ok(text) => text,
             Err(error) if targets.len() > 1 => {
-                say(&format!("left out: {error:#}"));
+                say(&format!("skipped: {error:#}"));
                 continue;
             }
             Err(error) => return Err(error),
@@ -119,7 +119,7 @@ fn fetch(args: &AtraceArgs, targets: &[Target], what: &AtraceRequest) -> Result<
         files.push(file);
     }
     if files.is_empty() {
-        bail!("no process has a capture");
+        bail!("none of the processes has a capture; start one with --async_start");
     }
     let output = args.output.clone().unwrap_or_else(|| "-".into());
     write(args, files, &output)
@@ -129,7 +129,9 @@ fn fetch(args: &AtraceArgs, targets: &[Target], what: &AtraceRequest) -> Result<
 fn write(args: &AtraceArgs, inputs: Vec<PathBuf>, output: &Path) -> Result<()> {
     let is_page = output.extension().is_some_and(|extension| extension == "html");
     if is_page && args.zlib {
-        bail!("-z is for what atrace prints, not for a page");
+        bail!(
+            "-z compresses atrace's output, not an HTML page; drop -z, or choose another name for -o"
+        );
     }
     let to = if is_page { Format::Html } else { Format::Atrace };
     convert::convert(&ConvertArgs {

@@ -75,17 +75,19 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
     print(&format!("3. It starts again and runs for {SECONDS} s …\n"));
     let captures = app.run_installed(&library, &url, SECONDS)?;
     let Some(start_up) = captures.iter().find(|capture| capture.window == "start-up") else {
-        bail!("the start-up window left no capture; `tracetee doctor -- PROGRAM` may say more");
+        bail!(
+            "the start-up window produced no capture; run `tracetee doctor -- PROGRAM` to find out why"
+        );
     };
     let collected = collector.captures();
     collector.settle();
     collector.stop();
-    print(&format!("   the collector has {} captures\n", collected.len()));
+    print(&format!("   the collector has stored {} captures\n", collected.len()));
     for capture in &collected {
         keep(capture, &args.out)?;
     }
 
-    print("4. Measuring what a record costs the app …\n");
+    print("4. Measuring the cost of a record in the app …\n");
     print(&app.costs(&library)?);
 
     let (plain, zipped) = (args.out.join("demo.ftrace"), args.out.join("demo.ftrace.zst"));
@@ -102,11 +104,11 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
         let why = jank.meta["why"].as_str().unwrap_or_default();
         let _ = writeln!(text, "     {} ({size}): {why}", path.display());
     }
-    let _ = writeln!(text, "   and as the collector keeps them in {}", store.display());
+    let _ = writeln!(text, "   and in the collector's store, {}", store.display());
     push_report(&mut text, &store, &args.out, &collected)?;
     text.push_str(
-        "   For a timeline open https://ui.perfetto.dev, choose \"Open trace file\" and take any of them\n   \
-         (.zst: from Perfetto v58 on; press W and S to zoom, A and D to move). The janky frames are the long\n   \
+        "   For a timeline open https://ui.perfetto.dev, choose \"Open trace file\" and any of them (.zst: since\n   \
+         Perfetto v58; press W and S to zoom, A and D to move). The janky frames are the long\n   \
          Choreographer#doFrame slices of com.example.app.\n",
     );
     print(&text);
@@ -121,7 +123,7 @@ fn what_it_hooked(health: &Health) -> String {
     for atrace in &health.atrace {
         let marker = doctor::marker(atrace);
         let _ =
-            writeln!(text, "   libcutils found ({}), tags forced on, {marker}", atrace.found_by);
+            writeln!(text, "   found libcutils ({}), enabled its tags; {marker}", atrace.found_by);
     }
     text
 }
@@ -176,7 +178,7 @@ fn push_threads(text: &mut String, summary: &Summary) {
     }
     if threads.len() > SHOWN {
         let more = threads.len() - SHOWN;
-        let _ = writeln!(text, "     … and {more} binder and worker threads that have ended");
+        let _ = writeln!(text, "     … and {more} binder and worker threads that have exited");
     }
 }
 
@@ -227,7 +229,7 @@ impl SampleApp {
             }
             match ended {
                 Some(status) if status.success() => return Ok(seen.captures),
-                Some(status) => bail!("the sample app ended with {status}"),
+                Some(status) => bail!("the sample app exited with {status}"),
                 None => std::thread::sleep(Duration::from_millis(100)),
             }
         }
@@ -247,21 +249,22 @@ impl SampleApp {
         let mut text = String::new();
         let _ = writeln!(
             text,
-            "   {off:.0} ns with tracing off, {agent:.0} ns teed by the agent (libcutils' own \
-             formatting included)"
+            "   {off:.0} ns with tracing off, {agent:.0} ns teed by the agent (including the formatting in \
+             libcutils)"
         );
         match marker {
             Some(_) => {
                 let kernel = self.median_cost(&[("ATRACE_PROPERTY", OsStr::new("8"))])?;
                 let _ = writeln!(
                     text,
-                    "   {kernel:.0} ns written to the kernel's trace_marker, as the platform's own \
-                     tracing does: {:.1} times as much",
+                    "   {kernel:.0} ns written to the kernel's trace_marker, as the platform's own tracing does: \
+                     {:.1} times as much",
                     kernel / agent
                 );
             }
-            None => text
-                .push_str("   (no kernel trace_marker that may be written here to compare with)\n"),
+            None => text.push_str(
+                "   (no comparison with the kernel: its trace_marker is missing or not writable)\n",
+            ),
         }
         Ok(text)
     }
@@ -359,8 +362,8 @@ fn push_report(
     std::fs::write(&page_of_it, html::single(&of_it, Some(("demo-jank.ftrace.zst", &bytes))))?;
     let _ = writeln!(
         text,
-        "6. The report of the jank that fired, as `tracetee report` prints it (all that the collector has: {}; \
-         this one: {}; its timeline: {}):\n",
+        "6. The report of the jank that fired, as `tracetee report` prints it (fleet report: {}; this report as a page: \
+         {}; timeline: {}):\n",
         page.display(),
         page_of_it.display(),
         timeline.display()

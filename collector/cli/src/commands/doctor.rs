@@ -30,7 +30,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode> {
     match (args.pid, &args.program[..]) {
         (Some(pid), []) => of_process(pid, args.json).map(|()| ExitCode::SUCCESS),
         (None, [_, ..]) => of_program(&args.program, args.json),
-        _ => bail!("give a process id, or a program after --"),
+        _ => bail!("nothing to examine; pass a process id, or a program after --"),
     }
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode> {
 
 fn of_process(pid: u32, json: bool) -> Result<()> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))
-        .with_context(|| format!("cannot look at process {pid}"))?;
+        .with_context(|| format!("cannot examine process {pid}"))?;
     match ask(pid) {
         Ok(answer) => {
             let report = control_socket::read_health(answer.as_bytes())
@@ -53,13 +53,16 @@ fn of_process(pid: u32, json: bool) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
             if !maps.lines().any(|line| line.ends_with("/libtracetee.so")) {
                 bail!(
-                    "the agent is not in process {pid}. Does it load libtracetee.so (System.loadLibrary, \
-                     LD_PRELOAD)? Is the program static, or does it run with raised capabilities?"
+                    "the agent is not loaded in process {pid}. Check that it loads libtracetee.so \
+                     (System.loadLibrary, LD_PRELOAD), that the program is not static, and that it does not run with \
+                     raised capabilities"
                 );
             }
             without_socket(pid, json)
         }
-        Err(error) => Err(error).with_context(|| format!("process {pid} does not answer")),
+        Err(error) => {
+            Err(error).with_context(|| format!("the agent in process {pid} does not answer"))
+        }
     }
 }
 
@@ -79,7 +82,7 @@ fn ask(pid: u32) -> std::io::Result<String> {
     if answer.is_empty() {
         return Err(std::io::Error::new(
             ErrorKind::PermissionDenied,
-            "it answers only its own user, root and the shell",
+            "the agent refuses this user; run as the same user, as root or as the shell",
         ));
     }
     Ok(answer)
@@ -91,8 +94,8 @@ fn without_socket(pid: u32, json: bool) -> Result<()> {
     let stats = match recorder_directory(pid) {
         Some(directory) => from_recorder(pid, &directory)?,
         None => bail!(
-            "the agent is in process {pid}, but has no socket: it was not started by \
-             tracetee_install. tracetee_stats in the process knows; its slots of write:\n{}",
+            "the agent is loaded in process {pid}, but tracetee_install was not called, so there is no socket to ask. \
+             Call tracetee_stats in the process for its health report. Slots of write:\n{}",
             hooks::of_process(pid, &["write", "__write_chk"])?
         ),
     };
@@ -130,7 +133,7 @@ fn from_recorder(pid: u32, directory: &Path) -> Result<HealthReport> {
     let trace = copies.path().join("trace.ftrace.zst");
     let recovered = recover(copies.path(), &TextOptions::default(), &trace)?;
     let health = recovered.processes.into_iter().next();
-    let health = health.with_context(|| format!("process {pid} has left no recorder file"))?;
+    let health = health.with_context(|| format!("no recorder file of process {pid}"))?;
     let summary = recovered.summary;
     Ok(HealthReport { recording: true, health, summary, ..HealthReport::default() })
 }
@@ -195,7 +198,7 @@ fn cause(stats: &HealthReport) -> String {
         }
         text.push_str(&recorded(stats));
     } else if text.is_empty() {
-        text.push_str("nothing is recorded now: no capture is running");
+        text.push_str("not recording: no capture is running");
     }
     text
 }
@@ -207,27 +210,27 @@ fn recorded(stats: &HealthReport) -> String {
     }
     let health = &stats.health;
     let Some(atrace) = health.atrace.first() else {
-        return "no records: the process has no libcutils, and has written none to a trace_marker"
+        return "no records: the process has no libcutils and wrote none to a trace_marker"
             .to_owned();
     };
     if atrace.tags_now != atrace.tags_forced {
         return format!(
-            "no records: the system has reset the tags to {}, they were forced to {}",
+            "no records: the system reset the tags to {}; the agent had set them to {}",
             atrace.tags_now, atrace.tags_forced
         );
     }
     if health.hooked_slots == 0 {
-        return "no records: no slot of write could be hooked".to_owned();
+        return "no records: the agent could not hook any slot of write".to_owned();
     }
-    "no records: the tags are on, but nothing in this process calls atrace".to_owned()
+    "no records: the tags are enabled, but nothing in this process calls atrace".to_owned()
 }
 
 /// `is_all`: nothing else went wrong.
 fn well(summary: &Summary, is_all: bool) -> String {
     match summary.lost() {
-        0 if is_all => "all is well: there are records, and none was dropped".to_owned(),
-        0 => "there are records now, and none was dropped".to_owned(),
-        lost => format!("{} records were dropped, see below", grouped(lost)),
+        0 if is_all => "healthy: recording, no records dropped".to_owned(),
+        0 => "recording now, no records dropped".to_owned(),
+        lost => format!("{} records were dropped; see below", grouped(lost)),
     }
 }
 
@@ -235,7 +238,7 @@ fn push_health(text: &mut String, health: &Health, recording: bool) {
     for atrace in &health.atrace {
         let _ = writeln!(
             text,
-            "  libcutils     found in {}; tags {} before, {} forced, {} now; {}",
+            "  libcutils     found by {}; tags {} before, {} enabled by the agent, {} now; {}",
             atrace.found_by,
             atrace.tags_before,
             if recording { &atrace.tags_forced } else { "not" },
@@ -245,24 +248,26 @@ fn push_health(text: &mut String, health: &Health, recording: bool) {
     }
     if health.tag_resets > 0 {
         let resets = health.tag_resets;
-        let _ =
-            writeln!(text, "  tags          reset by the system {resets} times in this capture");
+        let _ = writeln!(
+            text,
+            "  tags          reset by the system {resets} times during this capture"
+        );
     }
     if let Some(reason) = &health.tags_unwatched {
         let _ = writeln!(
             text,
-            "  tags          not forced again when the system resets them: {reason}"
+            "  tags          not enabled again after the system resets them: {reason}"
         );
     }
     if let Some(perfetto) = &health.perfetto {
         let (left, preferred) = (&perfetto.tags_left, &perfetto.prefer_sdk);
         let _ = writeln!(
             text,
-            "  Perfetto      tags {left} are left to a session of its SDK; prefer_sdk {preferred}"
+            "  Perfetto      tags {left} left to a session of Perfetto's SDK; prefer_sdk {preferred}"
         );
     }
     if let Some(missing) = &health.atrace_missing {
-        let _ = writeln!(text, "  libcutils     none: {missing}");
+        let _ = writeln!(text, "  libcutils     not found: {missing}");
     }
     let _ = writeln!(
         text,
@@ -276,13 +281,13 @@ fn push_health(text: &mut String, health: &Health, recording: bool) {
     for library in health.libraries.iter().filter(|library| library.slots == 0) {
         match &library.reason {
             Some(reason) => {
-                let _ = writeln!(text, "  left out      {}: {reason}", library.path);
+                let _ = writeln!(text, "  skipped       {}: {reason}", library.path);
             }
             None => without += 1,
         }
     }
     if without > 0 {
-        let _ = writeln!(text, "  no slot       in {without} libraries that do not call write");
+        let _ = writeln!(text, "  no slot       {without} libraries do not call write");
     }
     for recovered in &health.recovered {
         let _ = writeln!(text, "  recovered     {recovered}");
@@ -292,8 +297,8 @@ fn push_health(text: &mut String, health: &Health, recording: bool) {
 /// Describes the marker that a libcutils writes to.
 pub(crate) fn marker(atrace: &TagReport) -> String {
     match atrace.marker_fd {
-        -1 => "no trace_marker here: its writes to -1 are taken".to_owned(),
-        fd => format!("its trace_marker is descriptor {fd}"),
+        -1 => "no trace_marker open: the agent takes writes to descriptor -1".to_owned(),
+        fd => format!("trace_marker open as descriptor {fd}"),
     }
 }
 
@@ -308,14 +313,14 @@ fn push_summary(text: &mut String, summary: &Summary) {
     for thread in threads.iter().take(SHOWN) {
         let _ = writeln!(
             text,
-            "  of thread     {} (tid {}): {}",
+            "  thread        {} (tid {}): {}",
             thread.name,
             thread.tid,
             grouped(thread.records)
         );
     }
     if threads.len() > SHOWN {
-        let _ = writeln!(text, "  of            {} more threads", threads.len() - SHOWN);
+        let _ = writeln!(text, "  threads       {} more", threads.len() - SHOWN);
     }
     for line in run::losses(summary) {
         let _ = writeln!(text, "  loss          {line}");
@@ -325,12 +330,12 @@ fn push_summary(text: &mut String, summary: &Summary) {
 fn push_upload(text: &mut String, upload: &UploadStatus) {
     let size = bytes(upload.waiting_bytes);
     let to = match &*upload.url {
-        "" => "stay on the device: no \"upload\" was given to tracetee_install".to_owned(),
-        url => format!("wait for {url}"),
+        "" => "stay on the device: tracetee_install was called without \"upload\"".to_owned(),
+        url => format!("wait for upload to {url}"),
     };
     let _ = writeln!(text, "  upload        {} captures ({size}) {to}", upload.waiting);
     if !upload.consent {
-        text.push_str("  consent       withdrawn: nothing is recorded or sent\n");
+        text.push_str("  consent       withdrawn: the agent neither records nor uploads\n");
     }
     if let Some(last) = &upload.last {
         let (window, size) = (&last.window, bytes(last.bytes));
@@ -353,7 +358,7 @@ fn push_upload(text: &mut String, upload: &UploadStatus) {
 fn push_control(text: &mut String, control: &ControlReport) {
     match &control.config {
         Some(config) => {
-            let until = config.not_after.map(|s| format!(", until Unix time {s}"));
+            let until = config.not_after.map(|s| format!(", valid until Unix time {s}"));
             let _ =
                 writeln!(text, "  configuration seq {}{}", config.seq, until.unwrap_or_default());
             for warning in &config.warnings {
@@ -364,7 +369,7 @@ fn push_control(text: &mut String, control: &ControlReport) {
     }
     let refused = control.config_refused.iter().map(|reason| ("refused", reason));
     let denied = control.last_refused.iter().map(|reason| ("not opened", reason));
-    let trouble = control.trouble.iter().map(|reason| ("trouble", reason));
+    let trouble = control.trouble.iter().map(|reason| ("problem", reason));
     for (what, reason) in refused.chain(denied).chain(trouble) {
         let _ = writeln!(text, "  {what:<13} {reason}");
     }
@@ -386,7 +391,7 @@ fn push_control(text: &mut String, control: &ControlReport) {
     }
     let _ = writeln!(
         text,
-        "  captures      {} kept and {} lost by this process; {} in the hour, {} and {} in the day",
+        "  captures      {} kept and {} lost by this process; {} in the last hour, {} ({}) in the last 24 h",
         control.captures,
         control.captures_lost,
         control.spent.captures_in_hour,
@@ -394,16 +399,19 @@ fn push_control(text: &mut String, control: &ControlReport) {
         bytes(control.spent.bytes_in_day),
     );
     push_upload(text, &control.upload);
-    let share = control.overhead.percent.map(|percent| format!("; {percent:.2} % of a processor"));
+    let share =
+        control.overhead.percent.map(|percent| format!("; {percent:.2} % of one processor"));
     let _ = writeln!(
         text,
-        "  a record      costs {:.0} ns here{}",
+        "  overhead      {:.0} ns per record{}",
         control.overhead.ns_per_record,
         share.unwrap_or_default()
     );
     if control.tag_resets > 0 {
         let resets = control.tag_resets;
-        let _ =
-            writeln!(text, "  tags          reset by the system {resets} times in all captures");
+        let _ = writeln!(
+            text,
+            "  tags          reset by the system {resets} times during all captures"
+        );
     }
 }

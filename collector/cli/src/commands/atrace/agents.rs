@@ -78,12 +78,17 @@ impl Target {
 
     /// Sends one line, and reads all that comes back.
     fn send(&self, request: &str) -> Result<Vec<u8>> {
-        let mut stream = self.connect().with_context(|| format!("{self}: no agent answers"))?;
+        let mut stream =
+            self.connect().with_context(|| format!("{self}: cannot connect to the agent"))?;
         stream.write_all(format!("{request}\n").as_bytes())?;
         let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).with_context(|| format!("{self} does not answer"))?;
+        stream
+            .read_to_end(&mut answer)
+            .with_context(|| format!("{self}: the agent does not answer"))?;
         if answer.is_empty() {
-            bail!("{self}: it answers only its own user, root and the shell");
+            bail!(
+                "{self}: the agent refuses this user; run as the same user, as root or as the shell"
+            );
         }
         Ok(answer)
     }
@@ -111,8 +116,8 @@ pub(super) fn find(args: &AtraceArgs) -> Result<Vec<Target>> {
         let one = all.into_iter().find(|(of, _)| *of == pid);
         let Some((pid, name)) = one else {
             bail!(
-                "no agent listens in process {pid}: the app calls Tracetee.install, or tracetee_install; a \
-                 program is started by `tracetee atrace … -- PROGRAM`, or with TRACETEE_INSTALL"
+                "no agent listens in process {pid}. An app must call Tracetee.install or tracetee_install; start a \
+                 program with `tracetee atrace … -- PROGRAM`, or with TRACETEE_INSTALL set"
             );
         };
         return Ok(vec![Target::Process { pid, name }]);
@@ -129,11 +134,11 @@ pub(super) fn find(args: &AtraceArgs) -> Result<Vec<Target>> {
         let of = if patterns.is_empty() {
             String::new()
         } else {
-            format!(" is {}", patterns.join(" or "))
+            format!(" matches {}", patterns.join(" or "))
         };
         bail!(
-            "no process here that carries the agent{of}. Give a program to run (-- PROGRAM), or, for a phone, \
-             `adb forward tcp:8441 localabstract:tracetee-PID` and --connect 127.0.0.1:8441"
+            "no process with the agent{of}. Pass a program to run (-- PROGRAM); for a phone, run `adb forward tcp:8441 \
+             localabstract:tracetee-PID` and pass --connect 127.0.0.1:8441"
         );
     }
     Ok(chosen)

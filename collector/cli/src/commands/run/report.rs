@@ -15,7 +15,7 @@ pub(crate) fn report(recovered: &Recovered, output: &Path, program: &Program) ->
     } else {
         let _ = writeln!(text, "{}", written(&recovered.summary, output));
         if let Some(program) = &program.obstacle {
-            let _ = writeln!(text, "only processes that it started were traced: {program}");
+            let _ = writeln!(text, "traced only child processes: {program}");
         }
     }
     for line in losses(&recovered.summary) {
@@ -24,8 +24,8 @@ pub(crate) fn report(recovered: &Recovered, output: &Path, program: &Program) ->
     if recovered.unfinished > 0 && recovered.summary.recorded() > 0 {
         let _ = writeln!(
             text,
-            "{} of {} processes were killed, replaced by exec or are still running; what they \
-             had recorded is in the trace",
+            "{} of {} processes were killed, replaced by exec, or are still running; the trace contains their \
+             records up to then",
             recovered.unfinished,
             recovered.processes.len()
         );
@@ -34,7 +34,7 @@ pub(crate) fn report(recovered: &Recovered, output: &Path, program: &Program) ->
         let _ = writeln!(text, "not traced: {}", reason.trim_start_matches("tracetee: "));
     }
     for reason in &recovered.unreadable {
-        let _ = writeln!(text, "left out: {reason}");
+        let _ = writeln!(text, "skipped: {reason}");
     }
     text
 }
@@ -43,7 +43,7 @@ fn written(summary: &Summary, output: &Path) -> String {
     let is_zstd = output.extension().is_some_and(|extension| extension == "zst");
     let who_reads_it = if is_zstd {
         format!(
-            "\nPerfetto opens .zst from v58 on; for others: tracetee convert {} -o {}",
+            "\nPerfetto reads .zst since v58; for other tools run: tracetee convert {} -o {}",
             output.display(),
             output.with_extension("gz").display()
         )
@@ -51,7 +51,7 @@ fn written(summary: &Summary, output: &Path) -> String {
         String::new()
     };
     format!(
-        "wrote {} ({}; {} of text): {} records of {} threads in {} processes over {}.{:03} s{who_reads_it}",
+        "wrote {} ({}; {} of text): {} records from {} threads in {} processes over {}.{:03} s{who_reads_it}",
         output.display(),
         bytes(summary.file_bytes),
         bytes(summary.text_bytes),
@@ -74,13 +74,13 @@ pub(crate) fn losses(summary: &Summary) -> Vec<String> {
     for (reason, &count) in &summary.dropped {
         line(count, &format!("records dropped: {}", reason.replace('_', " ")));
     }
-    line(summary.stray_ends, "ends without a begin left out");
-    line(summary.closed_sections, "sections were open at the end and were closed");
-    line(summary.gaps, "places where a thread's records are missing in the middle");
-    line(summary.damaged_blocks, "blocks of a recorder's file were not readable to their end");
-    line(summary.clock_jumps, "jumps of the clock: records near them may be 250 ms off");
-    line(summary.malformed, "records with wrong fields left out");
-    line(summary.left_out, "records left out that catapult does not know");
+    line(summary.stray_ends, "ends without a begin, left out");
+    line(summary.closed_sections, "sections without an end, closed at the end of the trace");
+    line(summary.gaps, "gaps in the records of a thread");
+    line(summary.damaged_blocks, "damaged blocks in a recorder file");
+    line(summary.clock_jumps, "clock jumps; timestamps near them may be off by 250 ms");
+    line(summary.malformed, "malformed records, left out");
+    line(summary.left_out, "records that catapult cannot parse, left out");
     lines
 }
 
@@ -94,27 +94,27 @@ pub(crate) fn why_empty(recovered: &Recovered, program: &Program) -> String {
     }
     let Some(health) = recovered.processes.first() else {
         if recovered.failures.is_empty() {
-            return "the agent was not loaded. Does something clear LD_PRELOAD (env -i, sudo), or \
-                    does the program run with raised capabilities?"
+            return "the agent was not loaded. Check that nothing clears LD_PRELOAD (env -i, sudo), and that \
+                    the program does not run with raised capabilities"
                 .to_owned();
         }
         return "the agent was loaded but could not start".to_owned();
     };
     let mut text = match recovered.processes.iter().flat_map(|health| &health.atrace).next() {
         Some(atrace) => format!(
-            "libcutils was found ({}), its tags were on, but nothing called atrace",
+            "libcutils was found ({}) and its tags were enabled, but nothing called atrace",
             atrace.found_by
         ),
-        None => "the program wrote no atrace record (B|pid|name …) to a trace_marker file, and \
-                 has no libcutils"
+        None => "the program has no libcutils and wrote no atrace record (B|pid|name …) to a \
+                 trace_marker file"
             .to_owned(),
     };
     if recovered.processes.iter().all(|health| health.hooked_slots == 0) {
-        text.push_str("; no slot of write could be hooked");
+        text.push_str("; the agent could not hook any slot of write");
     }
     let _ = write!(
         text,
-        ". The agent was in {} process{}; in {} (pid {}) it hooked {} slots of write in {} libraries",
+        ". The agent was loaded in {} process{}; in {} (pid {}) it hooked {} slots of write in {} libraries",
         recovered.processes.len(),
         if recovered.processes.len() == 1 { "" } else { "es" },
         health.program,

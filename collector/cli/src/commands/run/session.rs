@@ -233,7 +233,7 @@ fn show_progress(elapsed: Duration, recorded_bytes: u64, last: bool) {
         "\r\x1b[K".to_owned()
     } else {
         let size = units::bytes(recorded_bytes);
-        format!("\r\x1b[Ktracetee: {} s, recorders hold {size}", elapsed.as_secs())
+        format!("\r\x1b[Ktracetee: {} s, {size} recorded", elapsed.as_secs())
     };
     let mut stderr = std::io::stderr();
     let _ = stderr.write_all(line.as_bytes()).and_then(|()| stderr.flush());

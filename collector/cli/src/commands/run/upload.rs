@@ -42,7 +42,7 @@ impl Upload {
         let token = match &args.token_file {
             Some(path) => Some(
                 std::fs::read_to_string(path)
-                    .with_context(|| format!("cannot read the token in {}", path.display()))?,
+                    .with_context(|| format!("cannot read the token file {}", path.display()))?,
             ),
             None => None,
         };
@@ -89,17 +89,18 @@ impl Upload {
         if pass.delivered.contains(&id) {
             let _ = writeln!(text, "uploaded to {url} as {id} ({})", bytes(size));
         } else {
-            let outcome = status.last.map_or_else(|| "not tried".to_owned(), |last| last.outcome);
+            let outcome =
+                status.last.map_or_else(|| "no attempt was made".to_owned(), |last| last.outcome);
             let _ = writeln!(text, "not uploaded to {url}: {}", pass.held.unwrap_or(outcome));
         }
         let others = pass.delivered.iter().filter(|other| **other != id).count();
         if others > 0 {
-            let _ = writeln!(text, "uploaded {others} that waited from earlier runs");
+            let _ = writeln!(text, "uploaded {others} traces of earlier runs");
         }
         if status.waiting > 0 {
             let _ = writeln!(
                 text,
-                "{} wait in {} and go with the next run that has this --upload",
+                "{} traces wait in {}; the next run with this --upload sends them",
                 status.waiting,
                 root.display()
             );
@@ -136,7 +137,7 @@ fn spool_directory(url: &str) -> Result<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
     let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state"));
     let state = state.filter(|path| path.is_absolute()).or_else(home);
-    let state = state.context("neither XDG_STATE_HOME nor HOME says where captures may wait")?;
+    let state = state.context("no directory for waiting captures; set HOME or XDG_STATE_HOME")?;
     let safe = |char: char| if char.is_ascii_alphanumeric() || char == '.' { char } else { '-' };
     let name: String = url.chars().map(safe).collect();
     Ok(state.join("tracetee").join(format!("spool-{name}")))
