@@ -24,8 +24,8 @@ record! {
         /// The purpose of the rule, for reports.
         pub name: String = String::new(),
         /// A regular expression (syntax of the regex-lite crate, ASCII classes) that is searched in
-        /// each name. Required.
-        pub pattern: String = String::new(); check(is_given),
+        /// each name.
+        pub pattern: String = String::new(); required(); check(is_given),
         /// What happens to a match.
         pub action: Action = Action::default(),
         /// Names that match this expression stay as they are.

@@ -16,8 +16,7 @@ record! {
     #[derive(Eq)]
     pub struct Install {
         /// A directory of the agent's own, in the app's private files; made where it is missing.
-        /// Required.
-        pub directory: PathBuf = PathBuf::new(); check(is_absolute),
+        pub directory: PathBuf = PathBuf::new(); required(); check(is_absolute),
         /// An id that stays for the life of the installation and says nothing about the user. Without
         /// it, the agent makes a random one and keeps it in `directory`.
         pub install_id: Option<String> = None; check(is_install_id),
@@ -47,8 +46,8 @@ record! {
     /// The destination of captures, and the way to it.
     #[derive(Eq)]
     pub struct UploadTo {
-        /// The collector's address, `https://host[:port][/path]`. Required.
-        pub url: String = String::new(),
+        /// The collector's address, `https://host[:port][/path]`.
+        pub url: String = String::new(); required(),
         /// The token that identifies the app there.
         pub token: Option<String> = None,
         /// Asks the collector for the address of each capture: presigned ones of S3.

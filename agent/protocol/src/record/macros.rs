@@ -34,6 +34,13 @@ macro_rules! record {
                 concat!($($crate::record!(@name $field $($json)?), " "),*)
             }
 
+            fn required(&self) -> u128 {
+                #[allow(non_camel_case_types, reason = "the names are those of the fields")]
+                #[allow(dead_code, reason = "few fields are required")]
+                enum Number { $($field),* }
+                0 $($(| $crate::record!(@required $limit Number::$field as u128))*)*
+            }
+
             fn read_field(
                 &mut self,
                 number: usize,
@@ -111,7 +118,10 @@ macro_rules! record {
     )*};
     (@name $field:ident) => { stringify!($field) };
     (@name $field:ident $json:literal) => { $json };
+    (@required required $number:expr) => { 1 << ($number) };
+    (@required $limit:ident $number:expr) => { 0 };
     (@is_limit omit) => { false };
+    (@is_limit required) => { false };
     (@is_limit $limit:ident) => { true };
     (@omit omit $value:expr, $is:expr) => { $is($value) };
     (@omit $limit:ident $($rest:tt)*) => { false };
@@ -125,7 +135,9 @@ macro_rules! record {
         $crate::record::check_with($is_right($value), $path)?
     };
     (@check omit $($rest:tt)*) => {};
+    (@check required $($rest:tt)*) => {};
     (@describe within $field:ident, $range:expr) => { $field.range(&$range) };
+    (@describe required $field:ident,) => { $field.required() };
     (@describe count $field:ident, $range:expr) => { $field.count(&$range) };
     (@describe $other:ident $field:ident, $($rest:tt)*) => { $field };
 }
@@ -318,7 +330,7 @@ macro_rules! choice {
 /// Reads an object's members into the fields of a record.
 ///
 /// # Errors
-/// [`Error`] with the path of what is no object, is there twice, or has another type.
+/// [`Error`] with the path of what is no object, is missing or there twice, or has another type.
 pub fn read_fields(record: &mut dyn Record, value: Value<'_>) -> Result<(), Error> {
     if value.kind() != Kind::Object {
         return Err(value.expected("an object"));
@@ -336,7 +348,20 @@ pub fn read_fields(record: &mut dyn Record, value: Value<'_>) -> Result<(), Erro
         seen |= bit;
         record.read_field(number, member)?;
     }
+    let missing = record.required() & !seen;
+    if missing != 0 {
+        return Err(is_missing(word(record.names(), missing.trailing_zeros() as usize), value));
+    }
     Ok(())
+}
+
+fn is_missing(name: &str, object: Value<'_>) -> Error {
+    let mut error = object.error("is missing");
+    if !error.path.is_empty() {
+        error.path.push('.');
+    }
+    error.path.push_str(name);
+    error
 }
 
 /// The place of `name` among `words`, each of which has a space after it.

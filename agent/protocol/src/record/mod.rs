@@ -45,6 +45,7 @@
 //! - `count(RANGE)`: a list has that many entries;
 //! - `check(FUNCTION)`: `fn(&T) -> Result<(), String>`, which gives the reason.
 //!
+//! `required()` makes it an error when the field is missing in a document that is read.
 //! `omit(FUNCTION)`, `fn(&T) -> bool`, leaves a field out of the JSON.
 
 pub mod schema;
@@ -98,6 +99,9 @@ pub trait Json {
 pub trait Record {
     /// The names of the fields in the JSON, each with a space after it.
     fn names(&self) -> &'static str;
+
+    /// The fields that must be there, as bits by number.
+    fn required(&self) -> u128;
 
     /// Reads the field of that number, counted as in [`Record::names`].
     ///

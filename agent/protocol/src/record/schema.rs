@@ -55,11 +55,17 @@ impl Schema {
         describe: impl FnOnce(&mut Fields<'_>),
     ) -> String {
         self.add(name, |schema| {
-            let mut fields = Fields { schema, members: Vec::new() };
+            let mut fields = Fields { schema, members: Vec::new(), required: Vec::new() };
             describe(&mut fields);
-            let members = fields.members.join(",");
+            let (members, required) = (fields.members.join(","), fields.required.join(","));
             let about = quoted(about);
-            format!(r#""description":{about},"type":"object","properties":{{{members}}}"#)
+            let object =
+                format!(r#""description":{about},"type":"object","properties":{{{members}}}"#);
+            if required.is_empty() {
+                object
+            } else {
+                format!(r#"{object},"required":[{required}]"#)
+            }
         })
     }
 
@@ -114,16 +120,22 @@ fn quoted(doc: &str) -> String {
 pub struct Fields<'a> {
     schema: &'a mut Schema,
     members: Vec<String>,
+    /// The names of the fields that must be there, as JSON.
+    required: Vec<String>,
 }
 
 impl Fields<'_> {
     /// Adds a field.
     pub fn field<T: Json>(&mut self, name: &str, doc: &str, default: &T) -> Field<'_> {
-        let mut about = quoted(doc);
+        let about = quoted(doc);
         let schema = T::schema(self.schema);
-        let default = to_json(default);
-        about = format!(r#""{name}":{{"description":{about},{schema},"default":{default}"#);
-        Field { members: &mut self.members, text: about }
+        Field {
+            members: &mut self.members,
+            required: &mut self.required,
+            name: to_json(&name.to_owned()),
+            text: format!(r#""description":{about},{schema}"#),
+            default: Some(to_json(default)),
+        }
     }
 }
 
@@ -131,10 +143,24 @@ impl Fields<'_> {
 #[derive(Debug)]
 pub struct Field<'a> {
     members: &'a mut Vec<String>,
+    required: &'a mut Vec<String>,
+    /// Its name, as JSON.
+    name: String,
+    /// Its schema so far.
     text: String,
+    /// The value of a field that is missing, as JSON.
+    default: Option<String>,
 }
 
 impl Field<'_> {
+    /// The field must be there.
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        self.required.push(self.name.clone());
+        self.default = None;
+        self
+    }
+
     /// The range of a number.
     #[must_use]
     pub fn range(mut self, range: &RangeInclusive<impl Display>) -> Self {
@@ -154,9 +180,9 @@ impl Field<'_> {
     }
 
     /// Adds the field to its struct.
-    pub fn end(mut self) {
-        self.text.push('}');
-        self.members.push(self.text);
+    pub fn end(self) {
+        let default = self.default.map_or_else(String::new, |json| format!(r#","default":{json}"#));
+        self.members.push(format!("{}:{{{}{default}}}", self.name, self.text));
     }
 }
 

@@ -9,12 +9,24 @@ record! {
     struct Root {
         /// A number.
         number: u32 = 7; within(1..=9),
+        /// A must.
+        must: Option<Must> = None; omit(Option::is_none),
         /// A list.
         many["list"]: Vec<Leaf> = vec![Leaf::default()]; count(1..=2),
         /// A choice.
         choice: Choice = Choice::Nothing,
         /// A pair.
         pair: Option<(u64, i64)> = None; omit(Option::is_none),
+    }
+    /// A record with required fields.
+    #[derive(Eq)]
+    struct Must {
+        /// May be missing.
+        may: bool = true,
+        /// The first that must be there.
+        first: u64 = 0; required(); within(0..=5),
+        /// The second one.
+        second: String = String::new(); required(),
     }
     /// A leaf.
     #[derive(Eq)]
@@ -91,6 +103,9 @@ fn a_wrong_field_is_named_with_its_limit() {
             r#"{"choice": {"nothing": {}}}"#,
             "choice: must be a text, not an object (line 1, column 12)",
         ),
+        (r#"{"must": {}}"#, "must.first: is missing (line 1, column 10)"),
+        (r#"{"must": {"first": 6}}"#, "must.second: is missing (line 1, column 10)"),
+        (r#"{"must": {"second": "", "first": 6}}"#, "must.first: 6 is not from 0 to 5"),
         (r#"{"pair": [1]}"#, "pair: must be an array of two, not an array (line 1, column 10)"),
         (r#"{"number": 1, "x": 1, "number": 1}"#, "number: is there twice (line 1, column 33)"),
     ] {
@@ -116,6 +131,10 @@ fn the_schema_has_description_default_and_limits() {
     assert_eq!(number["default"], 7);
     assert_eq!(schema["properties"]["list"]["maxItems"], 2);
     assert_eq!(schema["properties"]["list"]["items"]["$ref"], "#/$defs/Leaf");
+    let must = &schema["$defs"]["Must"];
+    assert_eq!(must["required"], serde_json::json!(["first", "second"]));
+    assert!(must["properties"]["first"].get("default").is_none());
+    assert_eq!(must["properties"]["may"]["default"], true);
     let other = &schema["$defs"]["Leaf"]["properties"]["other"];
     assert_eq!(other["type"], serde_json::json!(["integer", "null"]));
     assert_eq!(schema["$defs"]["Choice"]["oneOf"][0]["const"], "nothing");
@@ -130,6 +149,7 @@ proptest! {
         let leaf = |name| Leaf { name, word: Word::One, other };
         let root = Root {
             number,
+            must: None,
             many: names.into_iter().map(leaf).collect(),
             choice: if is_leaf { Choice::Leaf(leaf("é\"\\".to_owned())) } else { Choice::Nothing },
             pair,

@@ -23,10 +23,10 @@ record! {
     /// What the owner of a fleet wants its devices to do. Devices ignore unknown fields and name
     /// them in the health report.
     pub struct Document {
-        /// The format of the document: 1. Required.
-        pub schema: u32 = 0; check(is_known_schema),
-        /// The number of the document. A device refuses a lower one than the one in force. Required.
-        pub seq: u64 = 0,
+        /// The format of the document: 1.
+        pub schema: u32 = 0; required(); check(is_known_schema),
+        /// The number of the document. A device refuses a lower one than the one in force.
+        pub seq: u64 = 0; required(),
         /// Unix time in seconds at which the document expires: from then on tracing is off. Without
         /// it the document does not expire.
         pub not_after: Option<u64> = None,
@@ -149,11 +149,6 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, Error> {
 fn parse_fields(bytes: &[u8]) -> Result<Parsed, Error> {
     let tree = Tree::parse(bytes, Limits { bytes: MAX_DOCUMENT_BYTES, ..Limits::DEFAULT })?;
     let document = record::read::<Document>(tree.root())?;
-    for required in ["schema", "seq"] {
-        if tree.root().get(required).is_none() {
-            return Err(Error::new(required, "is missing"));
-        }
-    }
     document.check_limits()?;
     let warnings = tree.unknown();
     let warnings = warnings.into_iter().map(|path| path + ": unknown, ignored").collect();

@@ -64,13 +64,13 @@ fn what_is_wrong_is_named_by_its_path() {
             in_window(r#""opens": {"schedule": {"every_s": 5}}"#),
             "windows[0].opens.schedule.every_s: 5 is not from 60",
         ),
-        (in_window(r#""opens": {"section": {}}"#), "windows[0].opens.section.from: must have"),
+        (in_window(r#""opens": {"section": {}}"#), "windows[0].opens.section.from: is missing"),
         (
             in_window(r#""opens": {"section": {"from": "a", "until": ""}}"#),
             "windows[0].opens.section.until: must have",
         ),
         (
-            in_window(r#""opens": {"triggers": {}}"#),
+            in_window(r#""opens": {"triggers": {"any": []}}"#),
             "windows[0].opens.triggers.any: has 0 entries, must have from 1 to 16",
         ),
         (
@@ -79,7 +79,7 @@ fn what_is_wrong_is_named_by_its_path() {
         ),
         (
             in_window(r#""opens": {"triggers": {"any": [{"custom": {}}]}}"#),
-            "windows[0].opens.triggers.any[0].custom.name: \"\" is not",
+            "windows[0].opens.triggers.any[0].custom.name: is missing",
         ),
         (in_window(r#""id": "a""#), "windows[0].id: is there twice"),
         (in_window(r#""recorder": {"mode": "systrace"}"#), "windows[0].recorder: mode systrace"),
@@ -102,7 +102,7 @@ fn what_is_wrong_is_named_by_its_path() {
         ),
         (
             r#"{"schema": 1, "seq": 1, "redaction": {"rules": [{}]}}"#.to_owned(),
-            "redaction.rules[0].pattern: must not be empty",
+            "redaction.rules[0].pattern: is missing",
         ),
     ] {
         let said = wrong(&text);

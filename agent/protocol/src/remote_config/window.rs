@@ -10,13 +10,12 @@ record! {
     /// A window: when it opens, for how long, and what is recorded.
     pub struct Window {
         /// The name of the window in file names and reports: 1 to 64 of a-z, A-Z, 0-9, `.`, `_`, `-`.
-        /// Required.
-        pub id: String = String::new(); check(is_id),
+        pub id: String = String::new(); required(); check(is_id),
         /// The share of the devices that has this window.
         pub sampling: Sampling = Sampling::default(),
         /// Other conditions that a device must meet to have this window.
         pub matches["match"]: Match = Match::default(),
-        /// When the window opens. Required.
+        /// When the window opens.
         pub opens: Opens = Opens::Manual,
         /// The longest time that the window is open, seconds. With triggers: the capture ends at the
         /// latest `before_s` and this after the first one that fires.
@@ -64,8 +63,8 @@ record! {
     /// Once in each period of wall-clock time.
     #[derive(Copy, Eq)]
     pub struct Schedule {
-        /// The period, seconds. Required.
-        pub every_s: u64 = 0; within(60..=MAX_PERIOD_S),
+        /// The period, seconds.
+        pub every_s: u64 = 0; required(); within(60..=MAX_PERIOD_S),
         /// The Unix time from which periods are counted.
         pub offset_s: u64 = 0,
     }
@@ -73,8 +72,8 @@ record! {
     /// From one section to another.
     #[derive(Eq)]
     pub struct SectionSpan {
-        /// The section or instant whose begin opens the window; `*` matches any text. Required.
-        pub from: String = String::new(); check(is_pattern),
+        /// The section or instant whose begin opens the window; `*` matches any text.
+        pub from: String = String::new(); required(); check(is_pattern),
         /// The section whose end closes the window, or the instant that does. Without it the window
         /// closes after `max_s`.
         pub until: Option<String> = None; check(is_pattern_or_none),
@@ -84,8 +83,8 @@ record! {
 
     /// A capture around the moment at which one of the triggers fires.
     pub struct Triggers {
-        /// The triggers. Required.
-        pub any: Vec<Trigger> = Vec::new(); count(1..=MAX_TRIGGERS),
+        /// The triggers.
+        pub any: Vec<Trigger> = Vec::new(); required(); count(1..=MAX_TRIGGERS),
         /// Seconds before that moment.
         pub before_s: f64 = 5.0; within(AROUND_S),
         /// Seconds after that moment.
@@ -118,15 +117,15 @@ record! {
     /// A name.
     #[derive(Eq)]
     pub struct Named {
-        /// The name. Required.
-        pub name: String = String::new(); check(is_id),
+        /// The name.
+        pub name: String = String::new(); required(); check(is_id),
     }
 
     /// The name of a section.
     #[derive(Eq)]
     pub struct SectionName {
-        /// The name; `*` matches any text. Required.
-        pub name: String = String::new(); check(is_pattern),
+        /// The name; `*` matches any text.
+        pub name: String = String::new(); required(); check(is_pattern),
         /// The threads whose sections count.
         pub thread: ThreadChoice = ThreadChoice::Main,
     }
