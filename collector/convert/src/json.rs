@@ -1,4 +1,4 @@
-//! The trace event format, as Chrome's tools and as Dart's take it.
+//! The trace event format, in the dialects of Chrome and Dart.
 
 use crate::lossiness::Dropped;
 use std::io::{self, Write};

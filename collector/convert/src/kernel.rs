@@ -1,12 +1,12 @@
-//! Events of ftrace texts that the model has no place for, mostly the kernel's: on the joined trace's clock, in the
-//! order of time, for writers whose format can hold them. They are read from the texts once more, one at a time.
+//! Events of ftrace texts that the model cannot represent, mostly the kernel's: on the joined trace's clock, by time, for
+//! writers of formats that can. They are read from the texts once more, one at a time.
 
 use std::fmt;
 use std::io::{self, BufRead};
 use tracetee_trace::Error;
 use tracetee_trace::text::{Line, LineReader};
 
-/// The texts.
+/// The texts with such events.
 #[derive(Default)]
 pub struct Kernel {
     texts: Vec<Text>,
@@ -28,10 +28,10 @@ impl fmt::Debug for Kernel {
 }
 
 impl Kernel {
-    /// Adds a text, with the ns that are added to its times.
+    /// Adds a text; `shift_ns` is added to its times.
     ///
     /// # Errors
-    /// [`Error::Broken`] when nothing of it can be read.
+    /// [`Error::Broken`] if nothing of it can be read.
     pub fn add(&mut self, text: Box<dyn BufRead>, shift_ns: i64) -> Result<(), Error> {
         let mut text = Text { reader: LineReader::new(text), shift_ns, next_ns: None };
         text.advance()?;

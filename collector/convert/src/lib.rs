@@ -1,4 +1,4 @@
-//! Traces into the formats of other tools.
+//! Writes traces in the formats of other tools.
 //!
 //! [`write()`] writes a [`Trace`] in any [`Format`] of the table in `format.rs`; content that a format cannot represent
 //! is dropped and counted ([`Dropped`]). [`text_passthrough()`] is the short way from text to text, which loses nothing.

@@ -16,16 +16,16 @@ const JS: &str = include_str!("../web/timeline.js");
 pub struct About<'a> {
     /// The page's title.
     pub title: &'a str,
-    /// The app's process: it is shown first.
+    /// The app's process, which is shown first.
     pub pid: Option<u32>,
     /// Frames of the app.
     pub frames: Vec<Frame>,
 }
 
-/// A frame, as the page shows it.
+/// A frame of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
-    /// When it began, ns of the trace's clock.
+    /// Begin, ns of the trace's clock.
     pub start_ns: u64,
     /// Duration.
     pub dur_ns: u64,
@@ -35,7 +35,7 @@ pub struct Frame {
     pub is_janky: bool,
     /// True if the frame is longer than a period.
     pub is_slow: bool,
-    /// Vsyncs that were missed.
+    /// Missed vsyncs.
     pub dropped: u64,
 }
 

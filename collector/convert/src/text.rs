@@ -1,4 +1,4 @@
-//! Ftrace text in the one shape that Perfetto, catapult and systrace take.
+//! Ftrace text in the one form that Perfetto, catapult and systrace accept.
 
 use crate::kernel::Kernel;
 use crate::lossiness::Dropped;

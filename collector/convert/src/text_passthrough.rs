@@ -1,15 +1,15 @@
-//! From text to text: each line as it was, in the one shape that every viewer takes, with the processes
-//! filled in that are known from elsewhere in the file. Twice through the file, in memory of its threads.
+//! From text to text: every line, in the one form that all viewers accept, with processes filled in from elsewhere in the
+//! file. Reads the file twice; memory grows with its threads alone.
 
 use crate::text::HEADER;
 use std::io::{self, BufRead, Write};
 use tracetee_trace::Error;
 use tracetee_trace::text::{LineReader, Outline, Part};
 
-/// Writes the text of `open` (which is opened twice); what other texts know of its threads is filled in too.
+/// Writes the text that `open` returns (twice); facts about its threads from other texts are filled in too.
 ///
 /// # Errors
-/// [`Error`] says what is wrong with the text, or with `out`.
+/// [`Error`] names the problem of the text, or of `out`.
 pub fn text_passthrough<R: BufRead>(
     open: impl Fn() -> Result<R, Error>,
     known: &[Outline],

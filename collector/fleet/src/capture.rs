@@ -8,33 +8,33 @@ use std::path::Path;
 use tracetee_jank::{Analysis, Options, Watch};
 use tracetee_trace::{Mapping, Trace};
 
-/// A capture that was read.
+/// A capture with its analysis.
 #[derive(Debug)]
 pub struct Capture {
-    /// What it holds.
+    /// The trace.
     pub trace: Trace,
-    /// What it comes to.
+    /// The analysis of the trace.
     pub analysis: Analysis,
 }
 
-/// Reads and analyses a trace file.
+/// Reads and analyzes a trace file.
 ///
 /// # Errors
-/// [`Error::Trace`], [`Error::Jank`]; both name what is wrong.
+/// [`Error::Trace`] or [`Error::Jank`], which name the problem.
 pub fn read_file(path: &Path, options: &Options<'_>) -> Result<Capture, Error> {
     let trace = tracetee_trace::read_file(path)?;
     let analysis = tracetee_jank::analyze(&trace, options)?;
     Ok(Capture { trace, analysis })
 }
 
-/// What an analysis of a stranger's capture may cost.
+/// Limits of the analysis of an untrusted capture.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// How long, and whether at all.
+    /// Limit of time, and a flag to stop.
     pub watch: Watch,
-    /// Bytes of its text.
+    /// Bytes of text.
     pub text_bytes: u64,
-    /// Frames: half an hour of them at 60 Hz, each a row.
+    /// Number of frames, each a row; the default is half an hour at 60 Hz.
     pub frames: usize,
 }
 
@@ -44,10 +44,10 @@ impl Default for Limits {
     }
 }
 
-/// The rows of a capture whose bytes are `body`.
+/// Makes the rows of a capture whose bytes are `body`.
 ///
 /// # Errors
-/// As [`read_file`]; [`Error::Stopped`] and [`Error::TooMuch`] by the limits.
+/// As [`read_file`]; [`Error::Stopped`] and [`Error::TooMuch`] when a limit is exceeded.
 pub fn rows<R: Read + 'static>(
     body: R,
     about: &About,
@@ -78,12 +78,12 @@ pub fn rows<R: Read + 'static>(
         found => found,
     }?;
     if analysis.frames.len() > limits.frames {
-        return Err(Error::TooMuch(format!("it has more than {} frames", limits.frames)));
+        return Err(Error::TooMuch(format!("the capture has more than {} frames", limits.frames)));
     }
     Ok(rows::from_capture(about, &trace, &analysis))
 }
 
-/// A text that ends with an error when it is too long, or when nobody wants it any longer.
+/// A text that ends with an error when it exceeds its limit, or when the analysis was stopped.
 struct Watched {
     text: Box<dyn BufRead>,
     watch: Watch,
@@ -91,7 +91,7 @@ struct Watched {
     calls: u64,
 }
 
-/// A look at the clock is a system call, and a line is asked for by at least one call.
+/// Calls between two looks at the clock, which is a system call; a line takes at least one call.
 const CALLS_OF_A_LOOK: u64 = 256;
 
 impl Read for Watched {
@@ -110,7 +110,7 @@ impl BufRead for Watched {
         }
         let text = self.text.fill_buf()?;
         if self.left == 0 && !text.is_empty() {
-            return Err(io::Error::other("its text is longer than is analysed"));
+            return Err(io::Error::other("the text is longer than the limit for analysis"));
         }
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(text.len());
         Ok(text.get(..most).unwrap_or_default())

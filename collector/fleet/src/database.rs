@@ -1,8 +1,8 @@
 //! The tables in one SQLite file, beside the captures that they are made of.
 //!
-//! Who collects writes; whoever reports reads at the same time (write-ahead log). All of it can be made
-//! anew from the captures. The tables are numbered inside (`captures_rows` …), and seen through views that
-//! have the columns of [`crate::schema`].
+//! The collector writes; reports read at the same time (write-ahead log). The file can be rebuilt from the captures.
+//! Inside, rows refer to their capture by number (`captures_rows` …); queries see views that have the columns of
+//! [`crate::schema`].
 
 use crate::error::Error;
 use crate::rows::{Rows, Value};
@@ -18,22 +18,22 @@ mod tables;
 
 pub use answer::{Answer, Row};
 
-/// How long one waits for the other.
+/// Time for which a reader or a writer waits for the other.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often the log is tried to be emptied, a tenth of a second apart, after each has waited as long.
+/// Attempts to empty the log, 100 ms apart; each waits for [`PATIENCE`].
 const LOG_TRIES: u32 = 10;
 
-/// The tables.
+/// The tables in an open SQLite file.
 #[derive(Debug)]
 pub struct Database {
     connection: Connection,
 }
 
 impl Database {
-    /// Opens it to write; makes it where there is none.
+    /// Opens a file for writing; creates it if it does not exist.
     ///
     /// # Errors
-    /// [`Error::Sqlite`]; [`Error::Version`] when another version of this program made it.
+    /// [`Error::Sqlite`]; [`Error::Version`] if another version of this program created it.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(PATIENCE)?;
@@ -55,13 +55,16 @@ impl Database {
         Ok(database)
     }
 
-    /// Opens it to read.
+    /// Opens a file for reading.
     ///
     /// # Errors
-    /// As [`Database::open`]; [`Error::Missing`] where there is none.
+    /// As [`Database::open`]; [`Error::Missing`] if it does not exist.
     pub fn read(path: &Path) -> Result<Self, Error> {
         if !path.exists() {
-            let what = format!("{} is not there: has the collector run?", path.display());
+            let what = format!(
+                "{} does not exist; run `tracetee collect` or `tracetee rebuild` first",
+                path.display()
+            );
             return Err(Error::Missing(what));
         }
         // Not read-only: the log's index may have to be written.
@@ -105,7 +108,7 @@ impl Database {
         Ok(())
     }
 
-    /// Whether the capture, or the loss report, is in.
+    /// True if the capture, or the loss report, is in the tables.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
@@ -119,7 +122,7 @@ impl Database {
         Ok(statement.query_row([id], |_| Ok(())).optional()?.is_some())
     }
 
-    /// The captures' raw keys with what retention looks at, the oldest first: made (ms), bytes.
+    /// Returns raw key, day and size in bytes of all captures, the oldest first.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
@@ -132,7 +135,7 @@ impl Database {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// The raw keys of a device's captures.
+    /// Returns the raw keys of a device's captures.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
@@ -143,10 +146,10 @@ impl Database {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Takes captures out, by their raw keys.
+    /// Deletes captures by their raw keys.
     ///
     /// # Errors
-    /// [`Error::Sqlite`]: nothing was taken out.
+    /// [`Error::Sqlite`]: nothing was deleted.
     pub fn delete(&mut self, raw_keys: &[String]) -> Result<(), Error> {
         let transaction = self.connection.transaction()?;
         for key in raw_keys {
@@ -165,7 +168,7 @@ impl Database {
         Ok(())
     }
 
-    /// The ids of a device's loss reports.
+    /// Returns the ids of a device's loss reports.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
@@ -176,7 +179,7 @@ impl Database {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Takes loss reports out that are of days before this one.
+    /// Deletes loss reports of earlier days.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
@@ -185,7 +188,7 @@ impl Database {
         Ok(())
     }
 
-    /// The raw key of a capture.
+    /// Returns the raw key of a capture.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
@@ -195,7 +198,7 @@ impl Database {
         Ok(statement.query_row([capture_id], |row| row.get(0)).optional()?)
     }
 
-    /// A number that is another one when another connection has written.
+    /// Returns a number that changes when another connection writes.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
@@ -203,7 +206,7 @@ impl Database {
         Ok(self.connection.query_row("PRAGMA data_version", [], |row| row.get(0))?)
     }
 
-    /// Takes the loss reports of a device out.
+    /// Deletes the loss reports of a device.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
@@ -212,12 +215,11 @@ impl Database {
         Ok(())
     }
 
-    /// Writes the log's pages into the database and empties the log, so that nothing that was deleted is in
-    /// either. What was deleted by a version that did not overwrite deleted rows stays in free pages until the
-    /// tables are made anew.
+    /// Writes the log's pages into the database and empties the log, so that neither contains deleted rows. Rows that
+    /// were deleted by a version that did not overwrite them stay in free pages until the tables are rebuilt.
     ///
     /// # Errors
-    /// [`Error::Sqlite`]; [`Error::Busy`] when somebody reads or writes all the time.
+    /// [`Error::Sqlite`]; [`Error::Busy`] if the tables are in use all the time.
     pub fn forget_deleted(&self) -> Result<(), Error> {
         for _ in 0..LOG_TRIES {
             let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
@@ -230,13 +232,13 @@ impl Database {
         Err(Error::Busy)
     }
 
-    /// Ends the query that this connection runs, from another thread.
+    /// Returns a handle that ends this connection's query from another thread.
     #[must_use]
     pub fn interrupter(&self) -> Interrupter {
         Interrupter(self.connection.get_interrupt_handle())
     }
 
-    /// What a query answers: each row with a value for each column.
+    /// Runs a query and returns its answer.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
@@ -261,7 +263,7 @@ impl Database {
         Ok(Answer { columns, rows })
     }
 
-    /// Runs statements that answer nothing: the set's views.
+    /// Runs statements that have no answer.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
@@ -270,11 +272,11 @@ impl Database {
     }
 }
 
-/// Ends the query of a [`Database`] that another thread runs.
+/// Handle that ends the query of a [`Database`] in another thread.
 pub struct Interrupter(rusqlite::InterruptHandle);
 
 impl Interrupter {
-    /// Ends the query that runs now, if one does.
+    /// Ends the running query, if there is one.
     pub fn interrupt(&self) {
         self.0.interrupt();
     }
@@ -286,7 +288,7 @@ impl std::fmt::Debug for Interrupter {
     }
 }
 
-/// Inserts rows, those of a capture with its number. Returns how many were inserted.
+/// Inserts rows, those of a capture with its number. Returns the number of inserted rows.
 fn insert<R: TableRow>(
     transaction: &Transaction<'_>,
     capture: Option<i64>,

@@ -1,36 +1,36 @@
-//! What can go wrong with tables.
+//! Errors of tables and reports.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why.
+/// An error of this crate.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The database said so.
+    /// An error of SQLite.
     Sqlite(rusqlite::Error),
-    /// The file was written by another version: it is to be rebuilt.
+    /// Another version wrote the file; it must be rebuilt.
     Version {
         /// The database.
         path: PathBuf,
-        /// What it says.
+        /// The version of its tables.
         found: i64,
     },
     /// The trace cannot be read.
     Trace(tracetee_trace::Error),
-    /// It cannot be told whose frames to look at.
+    /// The process to analyze cannot be determined.
     Jank(tracetee_jank::Error),
     /// A file cannot be read or written.
     Io(PathBuf, std::io::Error),
     /// A Parquet file cannot be written.
     Parquet(String),
-    /// What was asked for is not there.
+    /// The requested file, app or version does not exist.
     Missing(String),
-    /// Others read or write the tables all the time.
+    /// The tables are in use all the time.
     Busy,
-    /// It was ended before its end.
+    /// The analysis was stopped.
     Stopped(tracetee_jank::Stopped),
-    /// The capture holds more than is analysed: of what.
+    /// The capture exceeds a limit, which the text names.
     TooMuch(String),
 }
 
@@ -40,8 +40,8 @@ impl fmt::Display for Error {
             Self::Sqlite(error) => write!(f, "the tables: {error}"),
             Self::Version { path, found } => write!(
                 f,
-                "{} has tables of version {found}, this program makes version {}: `tracetee rebuild` \
-                 makes them anew from the captures",
+                "{} has tables of version {found}, but this program uses version {}. Run `tracetee rebuild` to \
+                 rebuild them from the captures",
                 path.display(),
                 crate::schema::VERSION
             ),

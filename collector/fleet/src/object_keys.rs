@@ -1,37 +1,36 @@
-//! Where a capture lies in a store: `raw/v1/app=A/dt=YYYY-MM-DD/ver=V/ID.ftrace.zst`, the same in a
-//! directory and on an object store. It is made of the capture's own facts alone, so that whoever puts it
-//! there twice finds it there.
+//! Keys of stored captures: `raw/v1/app=A/dt=YYYY-MM-DD/ver=V/ID.ftrace.zst`, the same in a directory and on an object
+//! store. A key is made of the capture's own facts alone, so that storing a capture twice gives one object.
 
 use std::fmt::Write;
 
-/// What captures end in.
+/// The ending of stored captures.
 const CAPTURE: &str = ".ftrace.zst";
-/// Longer names of apps and versions are cut: a file's name has at most 255 bytes.
+/// Limits of names of apps and versions, raw and encoded: a file's name has at most 255 bytes.
 const MAX_BYTES: usize = 100;
 const MAX_ENCODED_BYTES: usize = 200;
 
-/// Where a capture lies.
+/// The key of a stored capture.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RawKey {
     /// The app.
     pub app: String,
-    /// The day of its id, YYYY-MM-DD, UTC.
+    /// The day of the capture's id, YYYY-MM-DD, UTC.
     pub day: String,
     /// The app's version.
     pub ver: String,
-    /// Its id.
+    /// The capture's id.
     pub id: String,
 }
 
 impl RawKey {
-    /// As a path: names as [`encode`] has them.
+    /// Returns the path; names are encoded by [`encode`].
     #[must_use]
     pub fn path(&self) -> String {
         let Self { app, day, ver, id } = self;
         format!("raw/v1/app={}/dt={day}/ver={}/{id}{CAPTURE}", encode(app), encode(ver))
     }
 
-    /// Of a path, whatever stands before `raw/v1/` in it. `None`: it is none of a capture.
+    /// Parses a path, and ignores what precedes `raw/v1/`. Returns `None` if it is not a capture's.
     #[must_use]
     pub fn parse(path: &str) -> Option<Self> {
         let rest = path.get(path.rfind("raw/v1/")? + "raw/v1/".len()..)?;
@@ -51,9 +50,8 @@ impl RawKey {
     }
 }
 
-/// A name as a part of a path: what is no letter, digit, `.`, `_` or `-` becomes `!XX`, and so does a
-/// first dot; it is cut after the last whole character of a hundred bytes, or of two hundred as it is
-/// written, and is never empty.
+/// Encodes a name as a part of a path: bytes other than letters, digits, `.`, `_` and `-`, and a first dot, become `!XX`.
+/// The result is cut after the last whole character within 100 bytes, or 200 encoded bytes, and is never empty.
 #[must_use]
 pub fn encode(name: &str) -> String {
     let mut text = String::new();

@@ -1,9 +1,9 @@
-//! The tables as Parquet files: what converters write to an object store, and any engine reads.
+//! The tables as Parquet files, which converters write to an object store for any engine.
 //!
-//! A part holds rows of one app, day and version. Its name is the digest of the captures in it, and it is
-//! written only where there is none: whoever converts the same captures again changes nothing. Where
-//! converters were given captures that overlap, `sql/views.sql` counts each once. The partition's columns
-//! stand in the files too: not every engine takes them from the path.
+//! A part contains rows of one app, day and version. Its name is the digest of the captures in it, and it is written
+//! only if it does not exist: converting the same captures again changes nothing. If several converters got the same
+//! capture, `sql/views.sql` counts it once. The files contain the partition's columns too, because not every engine
+//! takes them from the path.
 
 use crate::error::Error;
 use crate::object_keys::encode;
@@ -20,15 +20,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Rows of a row group: what a reader may skip by its statistics.
+/// Rows of a row group, the unit that readers skip by statistics.
 const GROUP_ROWS: usize = 100_000;
 
-/// A file to be written.
+/// A file to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Where, below the store's root.
+    /// The path below the store's root.
     pub path: String,
-    /// What.
+    /// The content.
     pub bytes: Vec<u8>,
 }
 
@@ -38,7 +38,7 @@ impl From<ParquetError> for Error {
     }
 }
 
-/// The directory of a table.
+/// Returns the directory of a table.
 #[must_use]
 pub fn directory(table: &Table) -> String {
     format!("tables/v{VERSION}/{}", table.name)
@@ -128,7 +128,7 @@ fn full_row(table: &Table, capture: &[Value], own: Vec<Value>, part: &str) -> Ve
     table.columns.iter().map(value).map(|value| value.unwrap_or(Value::Null)).collect()
 }
 
-/// A file without rows for each table: an engine that finds no file at all does not know the columns.
+/// Makes a file without rows for each table, because an engine that finds no file does not know the columns.
 ///
 /// # Errors
 /// [`Error::Parquet`].
@@ -163,7 +163,7 @@ fn name(group: &[&Rows]) -> String {
     name
 }
 
-/// The file of these rows.
+/// Makes the file of these rows.
 fn bytes(table: &Table, rows: &[Vec<Value>]) -> Result<Vec<u8>, Error> {
     let mut message = format!("message {} {{\n", table.name);
     for Column { name, kind, nullable, .. } in table.columns {

@@ -6,21 +6,21 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The chance of a false alarm in a whole comparison.
+/// Probability of a false alarm in a whole comparison.
 pub const LEVEL: f64 = 0.01;
-/// With fewer devices of a version nothing is said.
+/// Minimum number of devices of a version for a verdict.
 pub const LEAST_DEVICES: u64 = 20;
-/// A smaller difference than this share of the earlier version's is nobody's trouble.
+/// Minimum difference, as a share of the earlier version's value, for a verdict.
 pub const LEAST_CHANGE: f64 = 0.05;
 
-/// What is known of a version's devices.
+/// Sums over a version's devices.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sample {
-    /// How many.
+    /// Number of devices.
     pub devices: u64,
-    /// The sum of their values.
+    /// Sum of the devices' values.
     pub total: f64,
-    /// The sum of their squares.
+    /// Sum of the squares of the values.
     pub sum_of_squares: f64,
 }
 
@@ -30,13 +30,13 @@ impl Sample {
         self.devices as f64
     }
 
-    /// Their mean; 0 of none.
+    /// Returns the mean; 0 without devices.
     #[must_use]
     pub fn mean(self) -> f64 {
         if self.devices == 0 { 0.0 } else { self.total / self.count() }
     }
 
-    /// The variance of the mean.
+    /// Returns the variance of the mean.
     fn variance_of_mean(self) -> f64 {
         let count = self.count();
         let variance = (self.sum_of_squares - count * self.mean() * self.mean()) / (count - 1.0);
@@ -44,7 +44,7 @@ impl Sample {
     }
 }
 
-/// The chance of a difference as large as this, or larger, where there is none (two-sided).
+/// Returns the probability of a difference as large as this, or larger, if there is none (two-sided).
 #[must_use]
 pub fn p_value(a: Sample, b: Sample) -> f64 {
     if a.devices < 2 || b.devices < 2 {
@@ -65,7 +65,7 @@ pub fn p_value(a: Sample, b: Sample) -> f64 {
     }
 }
 
-/// Holm's adjustment: each chance as it is to be compared with [`LEVEL`], so many being tested.
+/// Adjusts p-values by Holm's method, so that each can be compared with [`LEVEL`].
 #[must_use]
 pub fn adjust(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();

@@ -1,8 +1,8 @@
-//! A fleet that is not there: devices whose captures have causes of jank that were planted, and the truth
-//! about them. For load tests, for demos, and to see whether reports tell what is so.
+//! A simulated fleet: devices whose captures have known causes of jank, and the ground truth about them. For load tests,
+//! demos, and tests of reports.
 //!
-//! Each device is made of the plan, the seed and its number alone, so that any number of threads may make
-//! them, and the same are made again.
+//! A device depends on the plan, the seed and its number alone, so that any number of threads may make devices, and
+//! the same devices can be made again.
 
 use crate::rows::version_of;
 use fastrand::Rng;
@@ -12,38 +12,38 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use uuid::Uuid;
 
-/// The display refreshes so often.
+/// Refresh rate of the display.
 const HZ: u64 = 60;
-/// Its period, in whole microseconds: what the trace's times have.
+/// Refresh period in whole microseconds, the precision of the trace.
 const VSYNC_US: u64 = 16_667;
-/// What the analyser takes a frame's budget to be.
+/// The frame budget by the analysis.
 const PERIOD_NS: u64 = 16_666_667;
 
-/// Time that a slow frame takes more than others, which take 2.2 to 4.5 ms: in all one to two periods.
+/// Time that a slow frame takes in addition to the 2.2 to 4.5 ms of others: between one and two periods in total.
 const SLOW_US: std::ops::Range<u64> = 15_000..28_000;
 
-/// What is planted.
+/// The plan of a simulated fleet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// The app.
     pub app: String,
-    /// Its versions.
+    /// The app's versions.
     pub versions: Vec<PlannedVersion>,
-    /// Its screens; each capture goes through all of them.
+    /// The app's screens; each capture goes through all of them.
     pub screens: Vec<String>,
-    /// What makes frames late.
+    /// Causes of late frames.
     pub causes: Vec<PlannedCause>,
-    /// Frames of a capture.
+    /// Number of frames of a capture.
     pub frames: u64,
     /// Frames in ten thousand that have no cause and take between one and two periods: slow, but not janky.
     #[serde(default)]
     pub slow_in_10000: u64,
-    /// Of so many devices in a hundred jank has triggered a capture besides.
+    /// Percentage of devices with an additional capture that jank has triggered.
     pub triggered_percent: u64,
-    /// The captures are of so many days, from this Unix time on.
+    /// Number of days over which the captures are spread.
     pub days: u64,
-    /// See `days`.
+    /// Begin of the first day, Unix time in s.
     pub from_s: u64,
 }
 
@@ -51,11 +51,11 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedVersion {
-    /// Its name.
+    /// The version's name.
     pub name: String,
-    /// Its code.
+    /// The version's code.
     pub code: u64,
-    /// How many devices have it, in proportion to the others.
+    /// Share of devices, in proportion to the other versions.
     pub share: u64,
 }
 
@@ -65,18 +65,18 @@ pub struct PlannedVersion {
 pub struct PlannedCause {
     /// The slice, as Android writes it.
     pub slice: String,
-    /// What the analyser is to call it.
+    /// The cause that the analysis must find.
     pub cause: String,
-    /// And its key.
+    /// The key that the analysis must find.
     pub key: String,
-    /// Frames in ten thousand that have it.
+    /// Frames in ten thousand that have the cause.
     pub in_10000: u64,
-    /// How long it takes then: half of this to one and a half, ms.
+    /// Mean time in such a frame, ms; times vary from half to one and a half of it.
     pub ms: u64,
-    /// On these screens only; empty: on all.
+    /// Screens with the cause; empty: all.
     #[serde(default)]
     pub screens: Vec<String>,
-    /// In these versions only; empty: in all.
+    /// Versions with the cause; empty: all.
     #[serde(default)]
     pub versions: Vec<String>,
 }
@@ -131,56 +131,56 @@ impl Default for Plan {
 /// A capture as a device sends it.
 #[derive(Debug, Clone)]
 pub struct Simulated {
-    /// Its id, a UUID of version 7.
+    /// The capture's id, a UUID of version 7.
     pub id: Uuid,
-    /// Its metadata.
+    /// The metadata.
     pub meta: Map<String, Value>,
-    /// Its text.
+    /// The text.
     pub text: String,
 }
 
 impl Simulated {
-    /// The text as it is sent.
+    /// Returns the body of the upload: the compressed text.
     ///
     /// # Errors
-    /// What zstd says.
+    /// The error of zstd.
     pub fn body(&self) -> std::io::Result<Vec<u8>> {
         zstd::bulk::compress(self.text.as_bytes(), 1)
     }
 }
 
-/// What is so: what a report has to say.
+/// The ground truth, which a report must state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Truth {
-    /// By version.
+    /// Truth by version.
     pub versions: BTreeMap<String, TrueVersion>,
-    /// By cause and key.
+    /// Truth by cause and key.
     pub causes: BTreeMap<String, TrueCause>,
 }
 
 /// A version.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct TrueVersion {
-    /// Devices that sent something.
+    /// Devices that sent captures.
     #[serde(serialize_with = "count_of")]
     pub devices: BTreeSet<u64>,
     /// All captures.
     pub captures: u64,
-    /// Those by time, and what follows is of them.
+    /// Captures by schedule; the following fields count these alone.
     pub counted: u64,
-    /// Their frames.
+    /// Frames.
     pub frames: u64,
-    /// Longer than a period.
+    /// Frames longer than one period.
     pub slow: u64,
-    /// Longer than two.
+    /// Frames longer than two periods.
     pub janky: u64,
-    /// Longer than 700 ms.
+    /// Frames longer than 700 ms.
     pub frozen: u64,
-    /// What is over a period.
+    /// Time beyond one period.
     pub jank_ns: u64,
 }
 
-/// A planted cause, in janky frames of all captures.
+/// Truth about a cause, in janky frames of all captures.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct TrueCause {
     /// Devices.
@@ -190,7 +190,7 @@ pub struct TrueCause {
     pub captures: u64,
     /// Janky frames.
     pub frames: u64,
-    /// Its time in them.
+    /// Time of the cause in these frames.
     pub self_ns: u64,
 }
 
@@ -199,7 +199,7 @@ fn count_of<S: serde::Serializer>(set: &BTreeSet<u64>, serializer: S) -> Result<
 }
 
 impl Truth {
-    /// Takes what is so of others in.
+    /// Adds the truth about other devices.
     pub fn add(&mut self, other: Self) {
         for (name, of) in other.versions {
             let sum = self.versions.entry(name).or_default();
@@ -223,32 +223,32 @@ impl Truth {
 }
 
 impl Plan {
-    /// What is wrong with a plan of one's own; `None`: nothing.
+    /// Returns what is wrong with a plan, if anything.
     #[must_use]
     pub fn fault(&self) -> Option<&'static str> {
         if self.versions.iter().map(|version| version.share).sum::<u64>() == 0 {
-            return Some("versions: none has a share");
+            return Some("versions: at least one must have a share above 0");
         }
         if self.screens.is_empty() {
-            return Some("screens: there is none");
+            return Some("screens: name at least one");
         }
         if self.frames == 0 || self.frames > 100_000 {
-            return Some("frames: not between 1 and 100,000");
+            return Some("frames: must be between 1 and 100,000");
         }
         if self.days == 0 {
-            return Some("days: must be 1 at least");
+            return Some("days: must be at least 1");
         }
         let is_long = |cause: &PlannedCause| cause.ms > 100_000 || cause.in_10000 > 10_000;
         if self.causes.iter().any(is_long) {
-            return Some("causes: ms is over 100,000, or in_10000 over 10,000");
+            return Some("causes: ms must be at most 100,000, and in_10000 at most 10,000");
         }
         if self.slow_in_10000 > 10_000 {
-            return Some("slow_in_10000: over 10,000");
+            return Some("slow_in_10000: must be at most 10,000");
         }
         None
     }
 
-    /// The captures of a device, and the truth about them.
+    /// Makes the captures of a device, and the truth about them.
     #[must_use]
     pub fn device(&self, seed: u64, number: u64) -> (Vec<Simulated>, Truth) {
         // Neighbours' generators must not be alike.
@@ -381,7 +381,7 @@ impl Text {
         self.line("    RenderThread-4007   ", at, payload);
     }
 
-    /// A frame that begins at a time. Gives when it ends.
+    /// Writes a frame that begins at `from`. Returns its end.
     fn frame(
         &mut self,
         rng: &mut Rng,

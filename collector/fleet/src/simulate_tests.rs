@@ -169,11 +169,11 @@ fn what_is_asked_for_and_not_there_is_said() {
     let (database, _) = fleet(&Plan::default(), 4, 4);
     let error = |ask: &Ask| FleetReport::from_database(&database, ask).unwrap_err().to_string();
     let other = Ask { app: Some("com.other".to_owned()), ..Ask::default() };
-    assert_eq!(error(&other), "the store has nothing of the app com.other");
+    assert_eq!(error(&other), "the store has no captures of the app com.other");
     let compare = Some(("1.9".to_owned(), "2.0".to_owned()));
     let versions = error(&Ask { compare, ..Ask::default() });
     assert!(
-        versions.starts_with("no app has both versions 1.9 and 2.0; there are: 2."),
+        versions.starts_with("no app has both versions 1.9 and 2.0; available: 2."),
         "{versions}"
     );
     // A name that looks like SQL is a name.

@@ -17,7 +17,7 @@
   const ms = (ns) => (ns >= 1e10 ? decimal(Math.floor((ns + 5e7) / 1e8)) + " s" : decimal(Math.floor((ns + 5e4) / 1e5)) + " ms");
   const tenths = (value) => decimal(value) + " ms";
   const share = (part, of) => (of ? decimal(Math.floor((part * 1000 + Math.floor(of / 2)) / of)) + " %" : "-");
-  const named = (text) => text || "(not said)";
+  const named = (text) => text || "(unknown)";
 
   // columns: [title, cell of a row, whether it is text]
   const table = (columns, rows) => {
@@ -82,7 +82,7 @@
     page.append(
       make("h1", {}, `${report.app} ${report.ver}`),
       make("p", { class: "faint" }, `pid ${report.pid}, ${ms(report.span_ns)}` +
-        (report.window ? `, window ${report.window}: ${report.why || "it does not say why"}` : "")),
+        (report.window ? `, window ${report.window}: ${report.why || "no reason given"}` : "")),
       make("div", { class: "tiles" },
         tile("frames", count(totals.frames)), tile("slow", share(totals.slow, totals.frames)),
         tile("janky", share(totals.janky, totals.frames)), tile("frozen", count(totals.frozen)),
@@ -107,13 +107,13 @@
           options: { plugins: { legend: { display: false } }, scales: { y: { title: { display: true, text: "ms" } }, x: { ticks: { maxTicksLimit: 12 } } } },
         }));
     }
-    page.append(make("h2", {}, "What took the time of the janky frames"),
+    page.append(make("h2", {}, "Causes of the janky frames"),
       report.causes.length ? table([
         ["cause", (row) => row.cause, true], ["what", (row) => row.key, true],
         ["frames", (row) => count(row.frames)], ["time", (row) => ms(row.self_ns)],
       ], report.causes.slice(0, 20)) : make("p", {}, "No janky frames."));
     if (report.worst.length) {
-      page.append(make("h2", {}, "The worst frames"));
+      page.append(make("h2", {}, "Worst frames"));
       for (const worst of report.worst) {
         const render = worst.render_ns === null ? "" : `, render thread ${ms(worst.render_ns)}`;
         page.append(make("details", {},
@@ -129,17 +129,17 @@
       ], report.locks));
     }
     if (report.long_slices.length) {
-      page.append(make("h2", {}, "Long work of the main thread"), table([
+      page.append(make("h2", {}, "Long slices of the main thread"), table([
         ["slice", (row) => row.name, true], ["at", (row) => ms(row.at_ns)], ["took", (row) => ms(row.dur_ns)],
         ["", (row) => (row.anr ? "not responding" : ""), true],
       ], report.long_slices));
     }
     const quality = [];
-    if (report.overhead_percent !== null) quality.push(`Recording took ${report.overhead_percent.toFixed(2)} % of a processor.`);
-    if (report.over_budget) quality.push("Recording cost too much and was ended.");
-    if (report.lost_records) quality.push(`${count(report.lost_records)} records did not fit.`);
+    if (report.overhead_percent !== null) quality.push(`Recording took ${report.overhead_percent.toFixed(2)} % of a CPU.`);
+    if (report.over_budget) quality.push("Recording exceeded its CPU budget and was stopped.");
+    if (report.lost_records) quality.push(`${count(report.lost_records)} records were dropped.`);
     if (report.bad_lines) quality.push(`${count(report.bad_lines)} lines could not be read.`);
-    page.append(make("p", { class: "faint" }, quality.join(" ") + " App-side: no scheduler and no display is seen from inside an app."));
+    page.append(make("p", { class: "faint" }, quality.join(" ") + " Measured by the app's own markers, without scheduler and display."));
   }
 
   const smoothColumns = [
@@ -166,7 +166,7 @@
     ["devices", (row) => count(row.devices)], ["frames", (row) => count(row.frames)],
     ["time", (row) => ms(row.self_ns)], ["p50", (row) => ms(row.p50_ns)], ["p90", (row) => ms(row.p90_ns)], ["p99", (row) => ms(row.p99_ns)],
   ];
-  const VERDICTS = { worse: "worse", better: "better", same: "no difference shown", too_few: "too few devices" };
+  const VERDICTS = { worse: "worse", better: "better", same: "no significant difference", too_few: "too few devices" };
 
   function app(report) {
     page.append(make("h1", {}, report.app + (data.report.screen ? `, screen ${data.report.screen}` : "")));
@@ -176,9 +176,9 @@
       tile("captures", count(sum(report.versions, "captures"))), tile("of them in rates", count(sum(report.versions, "counted"))),
       tile("frames", count(sum(rates, "frames"))), tile("janky", share(sum(rates, "janky"), sum(rates, "frames"))),
       tile("frozen", count(sum(rates, "frozen"))), tile("ANRs", count(sum(report.versions, "anrs")))));
-    if (!rates.length) page.append(make("p", { class: "faint" }, "No rates: no capture was taken by time alone. A window that opens by \"schedule\" takes such."));
+    if (!rates.length) page.append(make("p", { class: "faint" }, "No rates: no capture was taken by schedule. Configure a window that opens by \"schedule\"."));
 
-    page.append(make("h2", {}, "What takes the time of janky frames"),
+    page.append(make("h2", {}, "Causes of janky frames"),
       make("p", { class: "faint" }, "Ranked by devices × time. A cause's captures show it best."));
     if (report.causes.length) {
       const top = report.causes.slice(0, 10);
@@ -187,7 +187,7 @@
         type: "bar",
         data: { labels: top.map((cause) => short(cause.cause + ": " + cause.key)), datasets: [{ data: top.map((cause) => cause.score / 1000), backgroundColor: colour("--accent") }] },
         options: { indexAxis: "y", plugins: { legend: { display: false } }, scales: { x: { title: { display: true, text: "devices × seconds" } } } },
-      }), table([...causeColumns([]), ["seen best in", examples, true]], report.causes.slice(0, 20)));
+      }), table([...causeColumns([]), ["best example", examples, true]], report.causes.slice(0, 20)));
     } else page.append(make("p", {}, "No janky frames."));
 
     page.append(make("h2", {}, "Versions"), table([
@@ -219,7 +219,7 @@
     }
     if (report.versions.length > 1) page.append(make("h2", {}, "Causes by version"), table(causeColumns([["version", (row) => row.ver, true]]), report.causes_by_version));
     if (report.losses.length) {
-      page.append(make("h2", {}, "Captures that devices could not send"), table([
+      page.append(make("h2", {}, "Captures that devices lost"), table([
         ["reason", (row) => row.reason, true], ["window", (row) => row.window, true], ["devices", (row) => count(row.devices)],
         ["captures", (row) => count(row.captures)], ["may have arrived", (row) => count(row.unconfirmed)],
       ], report.losses));
@@ -233,7 +233,7 @@
     else {
       if (!data.report.apps.length) page.append(make("h1", {}, "tracetee"), make("p", {}, "No captures yet."));
       data.report.apps.forEach(app);
-      page.append(make("p", { class: "faint" }, "App-side: what the app's own markers tell. Rates are of captures that time alone decides; causes of all. No scheduler and no display is seen from inside an app."));
+      page.append(make("p", { class: "faint" }, "Measured by the app's own markers, without scheduler and display. Rates count only captures that were taken by schedule; causes count all captures."));
     }
     charts.forEach((start) => start());
     document.title = data.kind === "single" ? `${data.report.app}: frames` : "tracetee: jank";

@@ -18,28 +18,27 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tracetee_trace::{NO_PARENT, Thread, Trace};
 
-/// The parts of a frame, and of all frames of a trace, that are kept apart: a frame of a real app has
-/// some dozens.
+/// Limits of parts of a frame, and of all frames of a trace; a frame of a real app has some dozens.
 const MAX_PARTS_OF_FRAME: usize = 500;
 const MAX_PARTS: usize = 100_000;
-/// A part of a janky frame's time: all slices of a name, under one cause.
+/// A part of a janky frame's time: all slices of one name, thread and cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The frame: its place in [`crate::Analysis::frames`].
+    /// Index of the frame in [`crate::Analysis::frames`].
     pub frame: usize,
-    /// Where.
+    /// Thread.
     pub thread: ThreadRole,
-    /// Why.
+    /// Cause to which the time is attributed.
     pub cause: Cause,
-    /// The slice that tells the cause, normalized.
+    /// Normalized name of the slice that determines the cause.
     pub key: Arc<str>,
-    /// The innermost slice, normalized.
+    /// Normalized name of the innermost slice.
     pub name: Arc<str>,
-    /// Time in which it was the innermost one.
+    /// Time in which that slice was the innermost one.
     pub self_ns: u64,
-    /// How many slices.
+    /// Number of slices.
     pub count: u64,
-    /// Of a wait for a monitor: who held it (of the longest one).
+    /// Owner of the monitor, of the longest wait.
     pub contention: Option<Contention>,
 }
 
@@ -48,23 +47,23 @@ pub(crate) struct Attributed {
     pub(crate) stacks: Vec<Stack>,
 }
 
-/// What no slice was open for.
+/// Name of time without an open slice.
 const NO_SECTION: &str = "(no section)";
-/// What is assumed of a render thread that is not there.
+/// Name of the time that is assumed for a missing render thread.
 const ASSUMED: &str = "(no render thread: 5 ms assumed)";
 
-/// What stands for the time of a window whose slices were looked at too often already.
+/// Name of the time of a window after the budget of looks is used up.
 const OVERLAPPING: &str = "(too many frames overlap)";
 
-/// Slices that may be looked at for each slice of the trace: windows of frames may overlap, and a trace
-/// in which all of them do must not cost the square of its size.
+/// Budget of looks per slice of the trace. Windows of frames may overlap; a trace in which all of them do must not cost
+/// the square of its size.
 const LOOKS_PER_SLICE: u64 = 16;
 const FREE_LOOKS: u64 = 1 << 22;
 
-/// Divides the time of the janky frames.
+/// Attributes the time of janky frames: every nanosecond to exactly one cause, or to `unexplained`.
 ///
 /// # Errors
-/// [`Error::Stopped`] when `watch` says so.
+/// [`Error::Stopped`] if `watch` ends the analysis.
 pub(crate) fn attribute(
     trace: &Trace,
     process: &Process,
@@ -175,7 +174,7 @@ impl<'a> OfFrame<'a> {
         }
     }
 
-    /// What took most; of equals the one whose name comes first.
+    /// Returns the cause that took most time; of equals the first by name.
     fn main_cause(&self) -> Option<(Cause, Arc<str>)> {
         let mut sums: BTreeMap<(Cause, &Arc<str>), u64> = BTreeMap::new();
         for ((_, cause, key, _), sum) in &self.parts {
@@ -236,9 +235,8 @@ impl Parts {
     }
 }
 
-/// How long each slice of a thread was the innermost one between two times; `None`: no slice was open.
-/// The times add up to what lies between. No result when `looks`, the slices that may still be looked at,
-/// are used up.
+/// Returns for how long each slice of a thread was the innermost one between two times (`None`: no slice was open). The
+/// times add up to the difference. Returns nothing when `looks`, the budget, is used up.
 pub(crate) fn self_times(
     thread: &Thread,
     from_ns: u64,

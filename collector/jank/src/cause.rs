@@ -10,36 +10,36 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// The thread waits for the garbage collector, or collects itself.
+    /// The garbage collector: the thread waits for it, or collects itself.
     Gc,
-    /// It waits for a lock: Java's monitors, ART's and native ones.
+    /// Waiting for a lock: Java's monitors, ART's and native locks.
     Lock,
     /// A call into another process.
     Binder,
-    /// Layouts are inflated.
+    /// Inflation of layouts.
     Inflate,
-    /// Resources, assets, themes, drawables are loaded.
+    /// Loading of resources, assets, themes and drawables.
     Resources,
-    /// Classes, dex files, native libraries are loaded or verified.
+    /// Loading and verification of classes, dex files and native libraries.
     ClassLoading,
-    /// Code is compiled.
+    /// Compilation of code.
     Jit,
-    /// It waits for a buffer of the display.
+    /// Waiting for a buffer of the display.
     Buffer,
-    /// The disk or a database.
+    /// Access to the disk or a database.
     Io,
-    /// The main thread waits for the render thread.
+    /// The main thread's wait for the render thread.
     RenderWait,
-    /// Shaders, textures, layers: the graphics pipeline's own work.
+    /// Work of the graphics pipeline: shaders, textures, layers.
     Graphics,
-    /// A section that has a name of its own: of the app, of a library.
+    /// A section of the app or of a library.
     Section,
-    /// Nothing tells.
+    /// No slice explains the time.
     Unexplained,
 }
 
 impl Cause {
-    /// As it is written in tables.
+    /// The name in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -60,14 +60,14 @@ impl Cause {
     }
 }
 
-/// How a rule looks at a name.
+/// The part of a name that a rule matches.
 #[derive(Debug, Clone, Copy)]
 enum Is {
     /// The whole name.
     Name(&'static str),
-    /// Its beginning.
+    /// The beginning of the name.
     Begins(&'static str),
-    /// Somewhere in it.
+    /// Any part of the name.
     Has(&'static str),
 }
 
@@ -145,7 +145,7 @@ const RULES: &[(Is, Cause)] = &[
     (Name("flush layers"), Cause::Graphics),
 ];
 
-/// The framework's own steps: they say where, not why.
+/// Steps of the framework, which are no causes.
 const STEPS: &[Is] = &[
     Begins("Choreographer#"),
     Begins("DrawFrame"),
@@ -181,7 +181,7 @@ impl Is {
     }
 }
 
-/// The cause that a slice of this name tells; `None`: a step of the framework, which tells none.
+/// Returns the cause of a slice with this name; `None` for steps of the framework.
 pub(crate) fn told_by(name: &str) -> Option<Cause> {
     if let Some(&(_, cause)) = RULES.iter().find(|(rule, _)| rule.fits(name)) {
         return Some(cause);

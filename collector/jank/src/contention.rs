@@ -6,20 +6,20 @@
 /// A wait for a monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contention {
-    /// The name of the thread that has it.
+    /// The name of the thread that holds the monitor.
     pub owner: String,
-    /// Its id.
+    /// The id of that thread.
     pub owner_tid: Option<u32>,
-    /// Where it is: `com.example.Class.method`.
+    /// The method in which that thread is: `com.example.Class.method`.
     pub owner_method: String,
-    /// Where the waiting thread is.
+    /// The method in which the waiting thread is.
     pub blocked_method: String,
-    /// How many others wait.
+    /// Number of other waiting threads.
     pub waiters: Option<u32>,
 }
 
 impl Contention {
-    /// Reads a slice's name. `None`: it is not of this kind.
+    /// Parses a slice's name; `None` if it is not a wait for a monitor.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let rest = name.strip_prefix("monitor contention with owner ")?;
@@ -37,7 +37,7 @@ impl Contention {
         })
     }
 
-    /// One key for the same two places.
+    /// Returns the key that all waits between the same two methods share.
     #[must_use]
     pub fn key(&self) -> String {
         format!("{} held by {}", self.blocked_method, self.owner_method)

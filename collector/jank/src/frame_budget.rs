@@ -6,39 +6,39 @@
 use serde::Serialize;
 use tracetee_trace::Trace;
 
-/// Displays' rates, Hz.
+/// Refresh rates of displays, Hz.
 const RATES: [u64; 12] = [240, 165, 144, 120, 100, 90, 75, 72, 60, 50, 48, 30];
-/// How far an interval may be from a rate's, percent.
+/// Tolerated deviation of an interval from that of a rate, percent.
 const TOLERANCE_PERCENT: u64 = 4;
-/// Intervals that must agree, and their share of all, percent.
+/// Minimum number of intervals that must agree, and their minimum share, percent.
 const LEAST_INTERVALS: usize = 10;
 const LEAST_PERCENT: usize = 30;
 
-/// A refresh period.
+/// The time that a frame may take: one refresh period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct FrameBudget {
     /// Nanoseconds.
     pub ns: u64,
-    /// Where it is from.
+    /// Origin of the period.
     pub source: BudgetSource,
 }
 
-/// Where a refresh period is from.
+/// Origin of a refresh period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BudgetSource {
-    /// The capture says it (`refresh_hz`).
+    /// The capture's header (`refresh_hz`).
     Said,
-    /// From the trace's `VSYNC-app` counter.
+    /// The trace's `VSYNC-app` counter.
     Vsync,
-    /// From how far apart frames begin.
+    /// The spacing of frames.
     Spacing,
-    /// 60 Hz: nothing told.
+    /// None: 60 Hz is assumed.
     Assumed,
 }
 
 impl BudgetSource {
-    /// As it is written in tables.
+    /// The name in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -82,7 +82,7 @@ impl FrameBudget {
     }
 }
 
-/// The rate that most of the intervals have.
+/// Returns the rate that most intervals fit.
 fn rate(times: impl Iterator<Item = u64>) -> Option<u64> {
     let times: Vec<u64> = times.collect();
     let intervals: Vec<u64> = times

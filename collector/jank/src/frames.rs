@@ -12,31 +12,31 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tracetee_trace::{Slice, Trace};
 
-/// Without a render thread a frame takes so much more than the main thread's part: Perfetto's rule.
+/// Assumed time of a missing render thread (Perfetto's rule).
 pub(crate) const ASSUMED_RENDER_NS: u64 = 5_000_000;
-/// Android vitals: a frame that takes longer is frozen.
+/// Android vitals: frames that take longer are frozen.
 const FROZEN_NS: u64 = 700_000_000;
-/// JankStats: a frame is janky that takes longer than so many periods.
+/// JankStats: frames that take more periods are janky.
 const JANKY_PERIODS: u64 = 2;
 
-/// Matrix's levels, by the vsyncs that a frame missed.
+/// Matrix's levels, by missed vsyncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// 0 to 2.
+    /// 0 to 2 missed vsyncs.
     Best,
-    /// 3 to 8.
+    /// 3 to 8 missed vsyncs.
     Normal,
-    /// 9 to 23.
+    /// 9 to 23 missed vsyncs.
     Middle,
-    /// 24 to 41.
+    /// 24 to 41 missed vsyncs.
     High,
-    /// 42 and more.
+    /// 42 and more missed vsyncs.
     Frozen,
 }
 
 impl Level {
-    /// All, the best first.
+    /// All levels, the best first.
     pub const ALL: [Self; 5] = [Self::Best, Self::Normal, Self::Middle, Self::High, Self::Frozen];
 
     const fn from_dropped(dropped: u64) -> Self {
@@ -49,7 +49,7 @@ impl Level {
         }
     }
 
-    /// As it is written in tables.
+    /// The name in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -67,40 +67,40 @@ impl Level {
 pub struct Frame {
     /// The vsync's id, since Android 12.
     pub vsync_id: Option<i64>,
-    /// What was on the screen, if the trace says.
+    /// The screen that was shown, if the trace names it.
     pub screen: Option<Arc<str>>,
-    /// When the main thread began it, in the trace's clock.
+    /// Begin on the main thread, ns of the trace's clock.
     pub start_ns: u64,
-    /// How long the main thread took.
+    /// Time on the main thread.
     pub ui_ns: u64,
-    /// How long the render thread took, if it drew.
+    /// Time on the render thread, if it drew.
     pub render_ns: Option<u64>,
-    /// From `start_ns` to the end of the later of both; with 5 ms assumed where the app has no render
-    /// thread.
+    /// Time from `start_ns` to the end of both threads' work. If the app has no render thread, 5 ms are
+    /// assumed for it.
     pub dur_ns: u64,
-    /// Whole periods in `dur_ns`: vsyncs missed.
+    /// Missed vsyncs: whole periods in `dur_ns`.
     pub dropped: u64,
-    /// By them.
+    /// Level by missed vsyncs.
     pub level: Level,
-    /// Longer than a period.
+    /// True if longer than one period.
     pub slow: bool,
-    /// Longer than two.
+    /// True if longer than two periods.
     pub janky: bool,
-    /// Longer than 700 ms.
+    /// True if longer than 700 ms.
     pub frozen: bool,
-    /// What is over a period.
+    /// Time beyond one period.
     pub jank_ns: u64,
-    /// Of a janky one: what took most of it, and its key.
+    /// Cause that took most of a janky frame, and its key.
     pub cause: Option<(Cause, Arc<str>)>,
 }
 
 /// The slices that frames are made of.
 #[derive(Debug, Default)]
 pub(crate) struct FrameSlices {
-    /// By time: the `doFrame`, its id, and the draws of it (thread, slice).
+    /// Frames by time, with their draws.
     pub(crate) found: Vec<Found>,
     pub(crate) has_render_thread: bool,
-    /// All draws by their begin.
+    /// All draws, by their begin.
     pub(crate) draws: Vec<(u32, Slice)>,
 }
 

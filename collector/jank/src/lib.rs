@@ -41,43 +41,43 @@ pub use watch::{Stopped, Watch};
 use name_index::NameIndex;
 use tracetee_trace::{Mapping, Trace};
 
-/// What is asked for.
+/// Options of an analysis.
 #[derive(Debug, Default)]
 pub struct Options<'a> {
-    /// The process; by default the one of the capture, or the only one that has frames.
+    /// The process; by default that of the capture, or the only one with frames.
     pub pid: Option<u32>,
-    /// What obfuscated names were.
+    /// Mapping that restores obfuscated names.
     pub mapping: Option<&'a Mapping>,
-    /// Whether it may go on.
+    /// Limit that ends the analysis.
     pub watch: Watch,
 }
 
-/// What a trace comes to.
+/// Result of an analysis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Analysis {
-    /// Whose frames these are.
+    /// The analyzed process.
     pub process: Process,
-    /// How long a frame may take.
+    /// The time that a frame may take.
     pub frame_budget: FrameBudget,
-    /// By time.
+    /// The frames, by time.
     pub frames: Vec<Frame>,
-    /// Where the time of the janky frames went. All parts of a frame add up to its duration.
+    /// Parts of the janky frames. The parts of a frame add up to its duration.
     pub parts: Vec<Part>,
-    /// The same time by stack, over all janky frames of a screen.
+    /// The time of janky frames by screen and stack.
     pub stacks: Vec<Stack>,
-    /// Slices of the main thread that are so long that Android calls the app not responding (5 s), and
-    /// others outside of frames that hold up input (100 ms).
+    /// Slices of the main thread of 5 s and more, for which Android reports the app as not responding, and others
+    /// outside of frames that delay input (100 ms).
     pub long_slices: Vec<LongSlice>,
-    /// From `bindApplication` to the end of the first `DrawFrame`, if both are there.
+    /// Time from `bindApplication` to the end of the first `DrawFrame`, if both are in the trace.
     pub startup_ns: Option<u64>,
-    /// Sums over the frames.
+    /// Sums over all frames.
     pub totals: Totals,
 }
 
-/// Analyses a trace.
+/// Analyzes a trace.
 ///
 /// # Errors
-/// [`Error`] when it cannot be told whose frames to look at, or when it is to go on no longer.
+/// [`Error`] if the process cannot be determined, or if the analysis was stopped.
 pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> {
     let process = Process::find(trace, options.pid)?;
     let names = NameIndex::new(&trace.names, options.mapping);

@@ -10,16 +10,16 @@ const ANR_NS: u64 = 5_000_000_000;
 /// A user notices a tap that is answered later than this.
 const LONG_NS: u64 = 100_000_000;
 
-/// An outermost slice of the main thread that is long.
+/// A long outermost slice of the main thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LongSlice {
-    /// Its name.
+    /// The name.
     pub name: Arc<str>,
-    /// When.
+    /// Begin, ns of the trace's clock.
     pub start_ns: u64,
-    /// How long.
+    /// Duration.
     pub dur_ns: u64,
-    /// Five seconds or more.
+    /// True if 5 s or longer.
     pub anr: bool,
 }
 

@@ -10,26 +10,26 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tracetee_trace::{Mapping, NameId, Names};
 
-/// Bytes of a name that are looked at: atrace's own names end at 1,024, and others were made to hurt.
+/// Limit of a name in bytes: atrace's own names end at 1,024; longer ones are attacks.
 const MAX_NAME_BYTES: usize = 1_024;
 
-/// As much of a text as is looked at.
+/// Returns the part of a text that the analysis uses.
 pub(crate) fn cut(text: &str) -> &str {
     text.get(..text.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or(text)
 }
 
-/// A name, and what it tells.
+/// A name with its cause.
 #[derive(Debug)]
 pub(crate) struct Named {
-    /// Normalised, deobfuscated.
+    /// The name, deobfuscated and normalized.
     pub(crate) name: Arc<str>,
-    /// The cause that it tells, with the key under which all of its kind are one.
+    /// The cause of slices with this name, and the key that all of its kind share.
     pub(crate) tells: Option<(Cause, Arc<str>)>,
-    /// Who holds the lock.
+    /// The owner of the lock.
     pub(crate) contention: Option<Contention>,
 }
 
-/// Names a trace's slices.
+/// Maps, normalizes and classifies the names of a trace's slices, each once.
 #[derive(Debug)]
 pub(crate) struct NameIndex<'a> {
     names: &'a Names,
@@ -42,7 +42,7 @@ impl<'a> NameIndex<'a> {
         Self { names, mapping, named: RefCell::default() }
     }
 
-    /// The name as the source code has it.
+    /// Returns the name as it is in the source code.
     pub(crate) fn mapped(&self, id: NameId) -> Cow<'a, str> {
         let text = cut(self.names.text(id));
         self.mapping.map_or(Cow::Borrowed(text), |mapping| mapping.apply(text))

@@ -17,8 +17,8 @@ static CHANGING: LazyLock<Regex> = LazyLock::new(|| {
     .unwrap()
 });
 
-/// The name that all of its kind have: `Choreographer#doFrame 4711` is `Choreographer#doFrame`, and
-/// `obj@1a2b3c 12` is `obj@#`. What is glued to letters stays (`Http2`, `i18n`).
+/// Returns the name without parts that change from time to time: `Choreographer#doFrame 4711` becomes
+/// `Choreographer#doFrame`, `obj@1a2b3c 12` becomes `obj@#`. Digits inside words stay (`Http2`, `i18n`).
 #[must_use]
 pub fn normalize(name: &str) -> String {
     let name = CHANGING.replace_all(name.trim(), |found: &regex::Captures<'_>| {

@@ -5,28 +5,28 @@ use std::collections::BTreeMap;
 use std::fmt;
 use tracetee_trace::{Thread, Trace};
 
-/// The process that is looked at.
+/// The analyzed process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its id; the main thread has the same.
+    /// The process id, which is also the id of the main thread.
     pub pid: u32,
-    /// Its main thread's name.
+    /// The name of the main thread.
     pub name: String,
-    /// The threads that draw: those with `DrawFrame` slices.
+    /// The ids of the threads with `DrawFrame` slices.
     pub render_tids: Vec<u32>,
 }
 
-/// Why it cannot be told whose frames to look at.
+/// Error that ends an analysis without a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// The trace has no thread of this process.
     NoSuchProcess(u32),
-    /// Several processes have frames: each with its name and how many.
+    /// Several processes have frames: their ids, names and numbers of frames.
     Several(Vec<(u32, String, usize)>),
-    /// No process has frames, and there are several.
+    /// There are several processes, and none has frames.
     NoFrames,
-    /// It was ended before its end.
+    /// The analysis was stopped.
     Stopped(Stopped),
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Error {
         match self {
             Self::NoSuchProcess(pid) => write!(f, "the trace has no process {pid}"),
             Self::Several(processes) => {
-                f.write_str("several processes have frames, choose one with --pid:")?;
+                f.write_str("several processes have frames; choose one with --pid:")?;
                 processes
                     .iter()
                     .try_for_each(|(pid, name, frames)| write!(f, " {pid} ({name}, {frames})"))
@@ -109,8 +109,8 @@ fn frame_count(trace: &Trace, thread: &Thread) -> usize {
 pub(crate) const DO_FRAME: &[&str] = &["Choreographer#doFrame"];
 const DRAW: &[&str] = &["DrawFrames", "DrawFrame"];
 
-/// Whether it is a frame's slice of one of these names, and its vsync id if it has one (Android 12 and
-/// later). A frame of id -1 is none, and neither is `… - resynced to …` inside of one.
+/// Returns the vsync id in the name of a frame's slice, `Some(None)` if it has no id (before Android 12), `None` if the
+/// name is not a frame's. Id -1 and `… - resynced to …` are not frames.
 #[allow(clippy::option_option, reason = "no frame; a frame without an id")]
 pub(crate) fn frame_id(name: &str, names: &[&str]) -> Option<Option<i64>> {
     let rest = names.iter().find_map(|prefix| name.strip_prefix(prefix))?;
@@ -125,7 +125,7 @@ pub(crate) fn draw_id(name: &str) -> Option<Option<i64>> {
     frame_id(name, DRAW)
 }
 
-/// Of whatever id: the thread draws.
+/// True for a draw of any id: its thread is a render thread.
 fn is_draw(name: &str) -> bool {
     DRAW.iter().any(|prefix| name.starts_with(prefix))
 }

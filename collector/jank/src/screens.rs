@@ -11,10 +11,10 @@ use tracetee_trace::Trace;
 const OF_ACTIVITIES: [&str; 2] = ["performCreate:", "performResume:"];
 const OF_APP: &str = "screen:";
 
-/// The screens of a trace.
+/// The screens of a trace and when they were shown.
 #[derive(Debug, Default)]
 pub(crate) struct Screens {
-    /// By time.
+    /// Screens by the time of their beginning.
     shown: Vec<(u64, Arc<str>)>,
 }
 

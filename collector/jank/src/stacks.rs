@@ -12,13 +12,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tracetee_trace::{NO_PARENT, Thread};
 
-/// The name of all parts that are not kept apart.
+/// The name of all parts that are not distinguished.
 pub(crate) const OTHER: &str = "(other)";
-/// Slices in one another that are told apart: what is deeper belongs to the one at this depth.
+/// Limit of nested slices: time of deeper slices is attributed to the slice at this depth.
 const MAX_DEPTH: u32 = 256;
-/// Stacks of a trace that are told apart: a real app has some hundreds.
+/// Limit of stacks of a trace; a real app has some hundreds.
 const MAX_STACKS: usize = 5_000;
-/// Bytes of a stack's text; what is further inside is cut off.
+/// Limit of a stack's text in bytes; inner slices beyond it are cut off.
 const MAX_STACK_BYTES: usize = 4_096;
 /// The end of a stack that is cut off.
 const DEEPER: &str = ";(deeper)";
@@ -26,36 +26,36 @@ const DEEPER: &str = ";(deeper)";
 /// Time by stack, over the janky frames of a screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stack {
-    /// The screen.
+    /// The screen that was shown.
     pub screen: Option<Arc<str>>,
-    /// Names from the thread inwards, joined by `;`, as flame graphs want them.
+    /// Names from the thread inwards, joined by `;`: the format of flame graphs.
     pub stack: String,
-    /// Time in its innermost slice.
+    /// Time in the innermost slice.
     pub self_ns: u64,
-    /// How many slices.
+    /// Number of slices.
     pub count: u64,
 }
 
-/// A slice's relatives.
+/// The stack and the cause of a slice.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kin {
-    /// Its stack.
+    /// Node of the slice's stack.
     pub(crate) node: u32,
     /// The slice whose name stands for it: itself, unless it is too deep.
     pub(crate) shown: u32,
-    /// The slice that tells its cause: itself or the nearest around it; [`NO_PARENT`]: none does.
+    /// The slice that determines the cause: the slice itself or its nearest ancestor that has one, else [`NO_PARENT`].
     pub(crate) told: u32,
     depth: u32,
 }
 
-/// The relatives of all slices of a thread, by place.
+/// The [`Kin`] of all slices of a thread, by index.
 #[derive(Debug)]
 pub(crate) struct Lineage {
     pub(crate) kin: Vec<Kin>,
 }
 
 impl Lineage {
-    /// Looks at each slice of a thread once: a parent comes before its children.
+    /// Visits each slice of a thread once; parents come before their children.
     pub(crate) fn for_thread(
         role: ThreadRole,
         thread: &Thread,
@@ -93,15 +93,15 @@ impl Lineage {
 pub(crate) struct Stacks {
     names: HashMap<Arc<str>, u32>,
     texts: Vec<Arc<str>>,
-    /// Around it, and its name.
+    /// Parent node and name.
     nodes: Vec<(u32, u32)>,
     children: HashMap<(u32, u32), u32>,
     screens: BTreeMap<Option<Arc<str>>, u32>,
-    /// By screen and node: time, slices.
+    /// Time and number of slices by screen and node.
     sums: HashMap<(u32, u32), (u64, u64)>,
 }
 
-/// Nodes have numbers from here on; those below are the threads themselves.
+/// The first number of a node; lower numbers stand for the threads.
 const FIRST_NODE: u32 = 2;
 
 impl Stacks {
@@ -116,7 +116,7 @@ impl Stacks {
         if root == 0 { "main" } else { "RenderThread" }
     }
 
-    /// The stack of a thread and one name.
+    /// Returns the node of a thread and one name.
     pub(crate) fn node(&mut self, role: ThreadRole, name: &str) -> u32 {
         self.child(Self::root(role), &Arc::from(name))
     }
@@ -146,7 +146,7 @@ impl Stacks {
         *sum = (sum.0 + self_ns, sum.1 + 1);
     }
 
-    /// The rows, by screen and text; of too many those that took longest, and the others added up.
+    /// Returns the rows by screen and text: those that took longest, and the sum of the others.
     pub(crate) fn into_rows(self) -> Vec<Stack> {
         let screens: HashMap<u32, &Option<Arc<str>>> =
             self.screens.iter().map(|(screen, &number)| (number, screen)).collect();

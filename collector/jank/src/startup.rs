@@ -4,8 +4,8 @@ use crate::frames::{ASSUMED_RENDER_NS, FrameSlices};
 use crate::process::Process;
 use tracetee_trace::Trace;
 
-/// From `bindApplication` to the end of the first `DrawFrame` behind it; without a render thread to that
-/// of the first frame and the 5 ms that are assumed of one.
+/// Returns the time from `bindApplication` to the end of the next `DrawFrame`; without a render thread, to the end of the
+/// next frame and the 5 ms that are assumed for one.
 pub(crate) fn startup_ns(trace: &Trace, process: &Process, frames: &FrameSlices) -> Option<u64> {
     let main = trace.threads.get(&process.pid)?;
     let bind =

@@ -340,7 +340,7 @@ fn whose_frames_is_said_or_asked() {
     let error = analyze(&several, &Options::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "several processes have frames, choose one with --pid: 1 (one, 1) 2 (two, 1)"
+        "several processes have frames; choose one with --pid: 1 (one, 1) 2 (two, 1)"
     );
     let with = |pid| analyze(&several, &Options { pid: Some(pid), ..Options::default() });
     assert_eq!(with(2).unwrap().process.name, "two");

@@ -8,12 +8,12 @@ use serde::Serialize;
 pub enum ThreadRole {
     /// The main thread.
     Main,
-    /// The render thread, behind the main thread's part.
+    /// The render thread, after the main thread's part.
     Render,
 }
 
 impl ThreadRole {
-    /// As it is written in tables.
+    /// The name in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

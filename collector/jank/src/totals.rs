@@ -11,31 +11,31 @@ const OF_30_FPS_NS: u64 = 33_333_333;
 /// Sums over frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// How many.
+    /// Number of frames.
     pub frames: u64,
-    /// Longer than a period.
+    /// Frames longer than one period.
     pub slow: u64,
-    /// Longer than two.
+    /// Frames longer than two periods.
     pub janky: u64,
-    /// Longer than 700 ms.
+    /// Frames longer than 700 ms.
     pub frozen: u64,
-    /// Vsyncs missed.
+    /// Missed vsyncs.
     pub dropped: u64,
-    /// By Matrix's levels: best, normal, middle, high, frozen.
+    /// Frames by Matrix's levels: best, normal, middle, high, frozen.
     pub levels: [u64; 5],
-    /// What is over a period, of all.
+    /// Time of all frames beyond one period.
     pub jank_ns: u64,
-    /// All of their time.
+    /// Duration of all frames.
     pub frame_ns: u64,
-    /// Half, nine tenths, and 99 of 100 take no longer (nearest rank).
+    /// 50th percentile of durations (nearest rank).
     pub p50_ns: u64,
     /// See `p50_ns`.
     pub p90_ns: u64,
     /// See `p50_ns`.
     pub p99_ns: u64,
-    /// More than a quarter of the frames take longer than 50 ms.
+    /// True if more than a quarter of the frames take longer than 50 ms.
     pub slow_session_20fps: bool,
-    /// More than a quarter take longer than 33.3 ms.
+    /// True if more than a quarter of the frames take longer than 33.3 ms.
     pub slow_session_30fps: bool,
 }
 

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Why an analysis did not come to its end.
+/// Reason why an analysis was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stopped {
-    /// It was asked to stop.
+    /// The caller asked it to stop.
     Asked,
-    /// It took longer than it may.
+    /// The analysis exceeded its time limit.
     OutOfTime(Duration),
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Stopped {
     }
 }
 
-/// Says whether an analysis may go on. The default never ends one.
+/// Limit of an analysis. The default is no limit.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
     stop: Option<Arc<AtomicBool>>,
@@ -44,17 +44,17 @@ struct Limit {
 }
 
 impl Watch {
-    /// Ends when `stop` is set, and when `clock` (of the time that this thread has used, say) has gone on by
-    /// more than `most` from now.
+    /// Makes a limit that ends the analysis when `stop` is set, or when `clock` (for example, this thread's CPU time)
+    /// has advanced by more than `most`.
     #[must_use]
     pub fn new(stop: Arc<AtomicBool>, clock: fn() -> Duration, most: Duration) -> Self {
         Self { stop: Some(stop), limit: Some(Limit { clock, began: clock(), most }) }
     }
 
-    /// Whether to go on.
+    /// Checks the limit.
     ///
     /// # Errors
-    /// [`Stopped`] says why not.
+    /// [`Stopped`] if the analysis must end.
     pub fn check(&self) -> Result<(), Stopped> {
         // ORDERING: Relaxed; a wish, nothing is published with it.
         if self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {

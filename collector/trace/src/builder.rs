@@ -378,7 +378,7 @@ impl Builder {
     pub(crate) fn is_full(&self) -> Option<String> {
         if self.trace.losses.lines.is_multiple_of(1024) {
             if self.events > MAX_EVENTS {
-                return Some(format!("it has more than {MAX_EVENTS} events"));
+                return Some(format!("more than {MAX_EVENTS} events"));
             }
             if self.trace.names.bytes() > MAX_NAME_BYTES {
                 return Some(format!("its names have more than {MAX_NAME_BYTES} bytes"));

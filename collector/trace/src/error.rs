@@ -3,27 +3,27 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Why a trace cannot be read.
+/// Reason why a trace cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file, its compression or the disk: what the reader said.
+    /// The file, its compression or the disk cannot be read.
     Io(std::io::Error),
-    /// It cannot be unpacked from its beginning on: after so many bytes of what it unpacks to.
+    /// Decompression fails before anything was read.
     Broken {
-        /// Bytes.
+        /// Offset in the decompressed content.
         at: u64,
         /// The system's reason.
         error: std::io::Error,
     },
-    /// A method trace is wrong: at which byte, and how.
+    /// The content is invalid.
     At {
-        /// Offset in the file, unpacked.
+        /// Offset in the decompressed content.
         offset: u64,
         /// The reason.
         why: String,
     },
-    /// It is no trace: why.
+    /// The file is not a trace, for this reason.
     NoTrace(String),
     /// An error in this file.
     File(PathBuf, Box<Error>),
@@ -40,10 +40,10 @@ impl fmt::Display for Error {
         match self {
             Self::Io(error) => write!(f, "cannot be read: {error}"),
             Self::Broken { at, error } => {
-                write!(f, "cannot be unpacked behind byte {at} of what is in it: {error}")
+                write!(f, "cannot be decompressed after byte {at} of its content: {error}")
             }
-            Self::At { offset, why } => write!(f, "is wrong at byte {offset}: {why}"),
-            Self::NoTrace(why) => write!(f, "is no trace: {why}"),
+            Self::At { offset, why } => write!(f, "is invalid at byte {offset}: {why}"),
+            Self::NoTrace(why) => write!(f, "is not a trace: {why}"),
             Self::File(path, error) => write!(f, "{} {error}", path.display()),
         }
     }

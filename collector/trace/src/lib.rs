@@ -1,10 +1,9 @@
-//! Traces, read: from ftrace text, Chrome's and Dart's JSON and method traces to threads with slices,
-//! counters, instants, async slices and flows.
+//! Reads traces (ftrace text, Chrome's and Dart's JSON, method traces) into one model: threads with slices, counters,
+//! instants, async slices and flows.
 //!
-//! The journey: [`open()`] takes off what a file is wrapped in (gzip, zstd, atrace's zlib); [`text`],
-//! [`json`] or [`method`] takes it apart; [`builder`] pairs and nests what it holds and puts it into the
-//! [`model`]; [`timeline`] gives it back in the order of time, to be written or merged. What is wrong in a
-//! file is counted and shown with its line; none ends it.
+//! The journey: [`open()`] decompresses a file (gzip, zstd, atrace's zlib); [`text`], [`json`] or [`method`] parses it;
+//! [`builder`] pairs and nests the events and puts them into the [`model`]; [`timeline`] returns them by time, for
+//! writers and merging. Bad lines are counted and shown with their number; they do not end the reading.
 
 #![forbid(unsafe_code)]
 
@@ -36,21 +35,20 @@ pub use timeline::{Event, Timeline};
 
 use std::path::Path;
 
-/// Reads a file, whatever it is wrapped in.
+/// Reads a file, compressed or not.
 ///
 /// # Errors
-/// [`Error`] names the file, and what is wrong where: it cannot be read, is no trace, or its
-/// compression is broken.
+/// [`Error`] names the file and the problem: it cannot be read, is not a trace, or its compression is broken.
 pub fn read_file(path: &Path) -> Result<Trace, Error> {
     let in_file = |error: Error| error.in_file(path);
     let file = std::fs::File::open(path).map_err(|error| in_file(Error::Io(error)))?;
     read_any(file).map_err(in_file)
 }
 
-/// Reads a trace of any kind, whatever it is wrapped in.
+/// Reads a trace of any kind, compressed or not.
 ///
 /// # Errors
-/// [`Error`] says what is wrong where.
+/// [`Error`] names the problem.
 pub fn read_any<R: std::io::Read + 'static>(file: R) -> Result<Trace, Error> {
     let mut unpacked = open(file)?;
     let kind = Kind::sniff(&mut *unpacked)?;
@@ -80,10 +78,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Looks at what comes next, and takes none of it.
+    /// Detects the kind without consuming anything.
     ///
     /// # Errors
-    /// [`Error::Broken`] when it cannot be read.
+    /// [`Error::Broken`] if it cannot be read.
     pub fn sniff(unpacked: &mut dyn std::io::BufRead) -> Result<Self, Error> {
         let head = unpacked.fill_buf().map_err(|error| Error::Broken { at: 0, error })?;
         let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();

@@ -13,7 +13,7 @@ static QUALIFIED: LazyLock<Regex> = LazyLock::new(|| {
         .unwrap()
 });
 
-/// Names by what they became.
+/// Original names by obfuscated names.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Mapping {
     classes: HashMap<String, Class>,
@@ -29,8 +29,7 @@ struct Class {
 }
 
 impl Mapping {
-    /// Reads a file's text; which of both it is shows in its lines. The line and its number are named
-    /// where one is neither.
+    /// Parses a file's text; the format shows in its lines.
     ///
     /// # Errors
     /// The reason, with the line number.
@@ -86,7 +85,7 @@ impl Mapping {
         true
     }
 
-    /// A name as the source code has it. What the mapping does not know stays.
+    /// Returns a name as it is in the source code. Names that the mapping does not contain stay.
     #[must_use]
     pub fn apply<'a>(&self, name: &'a str) -> Cow<'a, str> {
         if let Some(method) = name.parse().ok().and_then(|id: u64| self.methods.get(&id)) {
@@ -101,7 +100,7 @@ impl Mapping {
         })
     }
 
-    /// Gives the names of a trace back.
+    /// Restores the names of a trace.
     pub fn apply_to(&self, trace: &mut Trace) {
         trace.names.change(|name| match self.apply(name) {
             Cow::Owned(new) if new != name => Some(new),

@@ -6,19 +6,18 @@ use crate::names::NameId;
 use crate::timeline::{Event, Timeline};
 use std::collections::HashMap;
 
-/// Milliseconds by which two notes of the time of day may differ that are of one clock: they are written a
-/// moment after they are taken, and rounded.
+/// Milliseconds by which two clock notes of the same clock may differ: they are written a moment after they are taken,
+/// and rounded.
 pub const SAME_CLOCK_MS: i64 = 50;
 
-/// A trace's clock as the time of day has it: what is to be added to its times (ns) to get milliseconds since
-/// 1970, in ms.
+/// Returns the offset of a trace's clock from Unix time, ms.
 #[must_use]
 pub fn offset_ms(realtime: (u64, u64)) -> i64 {
     let (at_ns, ms) = realtime;
     ms.cast_signed() - (at_ns / 1_000_000).cast_signed()
 }
 
-/// Puts traces together; each with the ns that are added to its times.
+/// Merges traces; the second value of each pair is added to its times (ns).
 #[must_use]
 pub fn merge(parts: &[(&Trace, i64)]) -> Trace {
     let mut builder = Builder::default();

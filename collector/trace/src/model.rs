@@ -23,20 +23,20 @@ pub struct Trace {
     pub dumped: BTreeMap<u32, (u32, NameId)>,
     /// Threads by key: the thread's id, or a number from [`FIRST_KEY`] if another thread has that id too.
     pub threads: BTreeMap<u32, Thread>,
-    /// Values over time, in the order of the file.
+    /// Counter values, in the order of the file.
     pub counters: Vec<Counter>,
-    /// Points in time.
+    /// Instants.
     pub instants: Vec<Instant>,
     /// Slices that do not have to nest: S and F, G and H.
     pub asyncs: Vec<Async>,
-    /// Arrows between slices.
+    /// Points of flows between slices.
     pub flows: Vec<Flow>,
     /// Metadata of a capture: the JSON of the agent's `# tracetee: {…}` lines; later lines override
     /// earlier ones.
     pub about: serde_json::Map<String, serde_json::Value>,
     /// First and last time.
     pub span_ns: Option<(u64, u64)>,
-    /// Milliseconds since 1970 of a point in time, from `trace_event_clock_sync: realtime_ts`.
+    /// A time (ns) and its Unix time (ms), from `trace_event_clock_sync: realtime_ts`.
     pub realtime: Option<(u64, u64)>,
     /// Numbers of kernel events, by name: sched_switch …
     pub kernel_events: BTreeMap<String, u64>,

@@ -38,7 +38,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// The id of a name; invalid UTF-8 becomes U+FFFD.
+    /// Returns the id of a name, which is added if it is new; invalid UTF-8 becomes U+FFFD.
     pub fn id(&mut self, name: &[u8]) -> NameId {
         let name = String::from_utf8_lossy(name);
         if let Some(&id) = self.ids.get(&*name) {
@@ -53,13 +53,13 @@ impl Names {
         id
     }
 
-    /// The name of an id of this trace.
+    /// Returns the name with an id of this trace.
     #[must_use]
     pub fn text(&self, id: NameId) -> &str {
         self.texts.get(id.0 as usize).map_or("", |text| text)
     }
 
-    /// Changes names, where `change` gives another one.
+    /// Replaces names for which `change` returns another one.
     pub fn change(&mut self, change: impl Fn(&str) -> Option<String>) {
         for (id, text) in (0..).map(NameId).zip(&mut self.texts).skip(1) {
             if let Some(new) = change(text) {
@@ -70,13 +70,13 @@ impl Names {
         }
     }
 
-    /// Bytes of all of them.
+    /// Returns the size of all names in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Each name with its id, in the order in which they came; the first is no name.
+    /// Iterates over names and ids in the order of their first use; the first is no name.
     pub fn iter(&self) -> impl Iterator<Item = (NameId, &str)> {
         (0..).zip(&self.texts).map(|(number, text)| (NameId(number), &**text))
     }

@@ -1,18 +1,17 @@
-//! Takes off what a trace is wrapped in: gzip, zstd (of one frame or many), atrace's `TRACE:` and
-//! zlib. What is inside is text.
+//! Decompresses a trace: gzip, zstd (one frame or many), atrace's `TRACE:` and zlib.
 
 use crate::error::Error;
 use std::io::{BufRead, BufReader, Cursor, Read};
 
-/// Bytes of text that are read of one file: more than any device records, less than a bomb.
+/// Limit of a file's text in bytes: more than any device records, less than a bomb.
 pub const MAX_TEXT_BYTES: u64 = 16 << 30;
 
 const HEAD_BYTES: usize = 4096;
 
-/// The text of what `file` holds. Reads as it is read.
+/// Returns the decompressed content of `file`, which is read on demand.
 ///
 /// # Errors
-/// [`Error::Io`] when its beginning cannot be read.
+/// [`Error::Io`] if the beginning cannot be read.
 pub fn open<R: Read + 'static>(mut file: R) -> Result<Box<dyn BufRead>, Error> {
     let mut head = Vec::new();
     file.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(Error::Io)?;
@@ -37,7 +36,7 @@ enum Wrapped {
     Plain,
     Gzip,
     Zstd,
-    /// Behind so many bytes.
+    /// A zlib stream after so many bytes.
     Zlib {
         skip: u64,
     },

@@ -1,4 +1,4 @@
-//! A trace's events in the order of time, as they would have been written: for writers, and to merge traces.
+//! A trace's events by time, as they would have been written: for writers, and for merging traces.
 //!
 //! Events of a thread come in the thread's order. At the same time, slices begin first and end last, so that
 //! what happened in one that took no time is within it.
@@ -7,25 +7,25 @@ use crate::model::{NO_PARENT, Thread, Trace, UNFINISHED};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// An event: where in the trace it is.
+/// An event, by its index in the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// A slice of the thread with this key begins: its place.
+    /// A slice begins: the thread's key, the slice's index.
     Begin(u32, u32),
-    /// It ends. Its own end may be missing ([`crate::Slice::ended`]): then the slice around it ended, or a later one
-    /// of the thread began. Whoever writes it ends it, or all that follows would be within it.
+    /// A slice ends. Its own end may be missing ([`crate::Slice::ended`]) if the enclosing slice ended, or a later one of
+    /// the thread began. Writers must write an end, or all that follows would be inside the slice.
     End(u32, u32),
-    /// It is open at the last event of its thread, and so is all around it.
+    /// A slice is still open at the last event of its thread, and so are all enclosing slices.
     StayOpen(u32, u32),
-    /// An async slice begins: its place.
+    /// An async slice begins: its index.
     AsyncBegin(usize),
-    /// It ends.
+    /// An async slice ends: its index.
     AsyncEnd(usize),
-    /// An instant: its place.
+    /// An instant: its index.
     Instant(usize),
-    /// A counter's value: its place.
+    /// A counter's value: its index.
     Counter(usize),
-    /// A flow's point: its place.
+    /// A flow's point: its index.
     Flow(usize),
 }
 
@@ -119,7 +119,7 @@ impl Source<'_> {
     }
 }
 
-/// The events of a trace in the order of time.
+/// Iterator over the events of a trace by time.
 #[derive(Debug)]
 pub struct Timeline<'a> {
     sources: Vec<Source<'a>>,

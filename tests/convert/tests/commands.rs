@@ -215,7 +215,7 @@ fn several_captures_are_reported_as_a_fleet_is() {
     write(path, "two.ftrace", &frames(30));
     write(path, "none.ftrace", "nonsense\n");
     let (report, said) = told(path, &["report", "one.ftrace", "two.ftrace", "none.ftrace"]);
-    assert!(said.contains("skipped: none.ftrace is no trace: line 1"), "{said}");
+    assert!(said.contains("skipped: none.ftrace is not a trace: line 1"), "{said}");
     let counts = report.lines().find(|line| line.contains("a.b.c")).unwrap().split_whitespace();
     // Devices, captures, frames.
     assert_eq!(counts.skip(2).take(3).collect::<Vec<_>>(), ["1", "2", "5"], "{report}");

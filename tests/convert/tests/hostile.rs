@@ -62,7 +62,7 @@ fn cut_anywhere_a_file_is_read_up_to_there_or_refused_with_the_place() {
                 Err(error) => {
                     let text = error.to_string();
                     let has_place =
-                        ["byte", "line", "is no trace"].iter().any(|what| text.contains(what));
+                        ["byte", "line", "is not a trace"].iter().any(|what| text.contains(what));
                     assert!(has_place, "{kind} {length}: {text}");
                 }
             }
@@ -163,30 +163,34 @@ fn what_is_wrong_is_said_with_its_place() {
     stream.resize(32, 0);
     stream.extend([0, 0, 3, 0xff, 0xff, 0xff, 0xff]);
     for (name, bytes, expected) in [
-        ("empty.ftrace", &b""[..], "empty.ftrace is no trace: it is empty"),
-        ("noise.ftrace", b"\x80\x81\x82 noise", "noise.ftrace is no trace: line 1: no THREAD-TID"),
+        ("empty.ftrace", &b""[..], "empty.ftrace is not a trace: it is empty"),
+        (
+            "noise.ftrace",
+            b"\x80\x81\x82 noise",
+            "noise.ftrace is not a trace: line 1: no THREAD-TID",
+        ),
         (
             "cut.gz",
             &gzip(frames(20).as_bytes())[..20],
-            "cut.gz cannot be unpacked behind byte 0 of what is in it",
+            "cut.gz cannot be decompressed after byte 0 of its content",
         ),
         (
             "magic.trace",
             b"*version\n3\n*end\nFAST",
-            "magic.trace is wrong at byte 16: there is [46, 41, 53, 54]",
+            "magic.trace is invalid at byte 16: found [46, 41, 53, 54] instead",
         ),
         (
             "cut.trace",
             b"*version\n3\nclock=dual\n",
-            "cut.trace is wrong at byte 22: it ends before *end",
+            "cut.trace is invalid at byte 22: ends before *end",
         ),
         (
             "future.trace",
             b"SLOW\xf5\x00\x20\x00",
-            "future.trace is wrong at byte 0: it ends within the data's header",
+            "future.trace is invalid at byte 0: ends inside the header of the data",
         ),
-        ("x.json", b"{\"a\": 1}", "x.json is no trace: its object has no traceEvents"),
-        ("y.json", b"[1, 2]", "y.json is no trace: none of its 2 events is one"),
+        ("x.json", b"{\"a\": 1}", "x.json is not a trace: its object has no traceEvents"),
+        ("y.json", b"[1, 2]", "y.json is not a trace: none of its 2 events is valid"),
     ] {
         std::fs::write(path.join(name), bytes).unwrap();
         let said = refused(path, &["convert", name, "-o", "out.json"]);

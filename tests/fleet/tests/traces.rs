@@ -160,5 +160,5 @@ fn a_trace_of_several_apps_asks_which() {
     let Some(trace) = phone_trace("flutter-app.ftrace.txt.gz") else { return };
     let output = Command::new(tracetee()).arg("report").arg(trace).output();
     let said = String::from_utf8(output.unwrap().stderr).unwrap();
-    assert!(said.contains("several processes have frames, choose one with --pid: 1259"), "{said}");
+    assert!(said.contains("several processes have frames; choose one with --pid: 1259"), "{said}");
 }

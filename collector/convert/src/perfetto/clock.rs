@@ -1,4 +1,4 @@
-//! The clocks that a Perfetto trace goes by.
+//! The clocks of a Perfetto trace.
 
 use super::messages::{ClockPacket, CompressedPackets};
 use super::{BOOTTIME, REALTIME};
@@ -13,8 +13,8 @@ const MAX_UNPACKED_BYTES: u64 = 512 << 20;
 /// Snapshots that contradict each other are kept up to so many.
 const MAX_SNAPSHOTS: usize = 16;
 
-/// Reads the clock snapshots of a Perfetto trace that have the time of day: boot time (ns), and milliseconds since
-/// 1970 at it. One stands for all that agree with it.
+/// Reads the clock snapshots of a Perfetto trace that have the time of day: boot time (ns) and Unix time (ms). One stands
+/// for all that agree with it.
 ///
 /// # Errors
 /// Errors of the reader; [`io::ErrorKind::InvalidData`] if it is not a Perfetto trace.

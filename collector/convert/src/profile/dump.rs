@@ -9,7 +9,7 @@ const BASE: usize = 3;
 /// More than any screen shows; what is deeper has as many.
 const MAX_DOTS: usize = 4000;
 
-/// Writes them.
+/// Writes the records.
 ///
 /// # Errors
 /// Errors of `out`.

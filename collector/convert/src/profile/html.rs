@@ -13,7 +13,7 @@ const HEAD: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf
     @media(prefers-color-scheme:dark){body{background:#111;color:#ddd}a{color:#8cf}tbody{border-color:#444}}\
     </style></head><body>\n";
 
-/// Writes it. `sortable` is the original's `-s`: a script that is loaded from there, if one is wanted.
+/// Writes the report. `sortable` is the original's `-s`: the address of a script.
 ///
 /// # Errors
 /// Errors of `out`.
@@ -35,7 +35,7 @@ pub fn html(profile: &Profile, sortable: Option<&str>, out: &mut impl Write) -> 
     out.write_all(b"</body></html>\n")
 }
 
-/// Two profiles, method by method.
+/// Writes the comparison of two profiles, method by method.
 ///
 /// # Errors
 /// Errors of `out`.

@@ -19,21 +19,20 @@ pub use report::{comparison, report};
 use std::collections::HashMap;
 use tracetee_trace::method::{Action, Method, MethodTrace};
 
-/// All threads' outermost calls are calls of this.
+/// Index of the entry that calls all outermost methods.
 pub const TOPLEVEL: usize = 0;
 const UNKNOWN: usize = 1;
 
 /// A profile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// The first is what threads do outside of all methods, the second stands for methods that the trace does
-    /// not name.
+    /// Methods. The first stands for time outside of all methods, the second for methods that the trace does not name.
     pub methods: Vec<Entry>,
-    /// All threads' time from their first record to their last, µs.
+    /// Time of all threads from their first record to their last, µs.
     pub total_us: u64,
     /// Ends of methods that were not open.
     pub stray_ends: u64,
-    /// Calls that ended with what was around them, or with their thread.
+    /// Calls that ended with the enclosing call, or with their thread.
     pub unclosed: u64,
 }
 
@@ -46,26 +45,26 @@ pub struct Entry {
     pub name: Option<String>,
     /// Signature.
     pub signature: String,
-    /// By itself, µs.
+    /// Exclusive time, µs.
     pub exclusive_us: u64,
-    /// With what it called, µs: of calls that are not recursive.
+    /// Inclusive time of calls that are not recursive, µs.
     pub inclusive_us: u64,
-    /// By itself in calls that are not recursive.
+    /// Exclusive time in calls that are not recursive.
     pub outer_exclusive_us: u64,
-    /// Calls that are not recursive, and those that are.
+    /// Number of calls: not recursive, recursive.
     pub calls: [u64; 2],
     /// Callers, in calls that are not recursive and in those that are.
     pub parents: [Vec<Edge>; 2],
-    /// Whom it called, in calls that are not recursive, and in those that are.
+    /// Callees, of calls that are not recursive and of those that are.
     pub children: [Vec<Edge>; 2],
 }
 
 /// Calls from one method to another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Edge {
-    /// The other method: its place.
+    /// Index of the other method.
     pub method: usize,
-    /// Their time, µs.
+    /// Time, µs.
     pub us: u64,
     /// Number of calls.
     pub calls: u64,
@@ -81,7 +80,7 @@ impl Entry {
         Self { class: class.to_owned(), ..Self::default() }
     }
 
-    /// As reports call it: `class.name signature`.
+    /// Returns the text of reports: `class.name signature`.
     #[must_use]
     pub fn text(&self) -> String {
         match &self.name {
@@ -90,7 +89,7 @@ impl Entry {
         }
     }
 
-    /// All calls.
+    /// Returns the number of all calls.
     #[must_use]
     pub const fn all_calls(&self) -> u64 {
         self.calls[0] + self.calls[1]
@@ -115,7 +114,7 @@ struct Stack {
 type Edges = HashMap<(usize, usize, bool), (u64, u64)>;
 
 impl Profile {
-    /// Of a method trace.
+    /// Makes the profile of a method trace.
     #[must_use]
     pub fn from_trace(trace: &MethodTrace) -> Self {
         let mut profile = Self::default();

@@ -7,7 +7,7 @@ const LINE: &str = "============================================================
 const THIN: &str = "----------------------------------------------------";
 const RECURSIVE: &str = "               +++++++++++++++++++++++++";
 
-/// Writes it.
+/// Writes the report.
 ///
 /// # Errors
 /// Errors of `out`.
@@ -229,7 +229,7 @@ pub(crate) fn compared(
     rows
 }
 
-/// Two profiles, method by method, what differs most first.
+/// Writes the comparison of two profiles, method by method, the largest difference first.
 ///
 /// # Errors
 /// Errors of `out`.

@@ -2,7 +2,7 @@
 
 use crate::rows::Value;
 
-/// What a query answered.
+/// The answer of a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
     /// The columns' names.
@@ -12,7 +12,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Each row, whose values are asked for by name.
+    /// Iterates over the rows.
     pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
         self.rows.iter().map(|values| Row { columns: &self.columns, values })
     }
@@ -31,13 +31,13 @@ impl Row<'_> {
         self.values.get(place)
     }
 
-    /// Whether the answer has the column.
+    /// True if the answer has the column.
     #[must_use]
     pub fn has(&self, column: &str) -> bool {
         self.columns.iter().any(|of| of == column)
     }
 
-    /// A text; empty where there is none.
+    /// Returns a text, empty if there is none.
     #[must_use]
     pub fn text(&self, column: &str) -> String {
         match self.get(column) {
@@ -47,7 +47,7 @@ impl Row<'_> {
         }
     }
 
-    /// A count; 0 where there is none.
+    /// Returns a count, 0 if there is none.
     #[must_use]
     pub fn count(&self, column: &str) -> u64 {
         match self.get(column) {
@@ -56,7 +56,7 @@ impl Row<'_> {
         }
     }
 
-    /// A number, if there is one.
+    /// Returns a number, if there is one.
     #[must_use]
     pub fn real(&self, column: &str) -> Option<f64> {
         match self.get(column)? {

@@ -8,50 +8,50 @@ use crate::sql;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Two versions.
+/// Comparison of two versions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The earlier.
+    /// The earlier version.
     pub from: String,
-    /// The later.
+    /// The later version.
     pub to: String,
-    /// The chance of a false alarm in all of it.
+    /// Probability of a false alarm in the whole comparison.
     pub level: f64,
-    /// Devices that are needed of each version.
+    /// Minimum number of devices of each version.
     pub least_devices: u64,
-    /// Jank as a whole first, then its causes, the surest first.
+    /// Total jank first, then causes by p-value.
     pub rows: Vec<Compared>,
 }
 
-/// One thing that was compared.
+/// Comparison of total jank, or of one cause.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Compared {
-    /// The cause; none: jank as a whole.
+    /// The cause; `None` for total jank.
     pub cause: Option<String>,
-    /// Its key.
+    /// Key of the cause.
     pub key: String,
     /// Devices of both versions.
     pub devices: [u64; 2],
-    /// Milliseconds in a thousand frames, the mean over devices, of both.
+    /// Milliseconds per thousand frames, mean over devices, of both versions.
     pub ms_in_1000: [f64; 2],
-    /// The chance of this where there is no difference, adjusted for how many things are compared.
+    /// p-value, adjusted for the number of comparisons.
     pub p: f64,
-    /// What it comes to.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// What a comparison comes to.
+/// Verdict of a comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The later version has more of it.
     Worse,
-    /// It has less.
+    /// The later version has less of it.
     Better,
-    /// No difference is shown.
+    /// No significant difference.
     #[default]
     Same,
-    /// There are too few devices to say.
+    /// Too few devices for a verdict.
     TooFew,
 }
 
@@ -98,12 +98,12 @@ pub(crate) fn compare(
     let known: Vec<&str> =
         apps.iter().flat_map(|app| &app.versions).map(|version| &*version.ver).collect();
     Err(Error::Missing(format!(
-        "no app has both versions {from} and {to}; there are: {}",
+        "no app has both versions {from} and {to}; available: {}",
         known.join(", ")
     )))
 }
 
-/// The cause, its key, and both versions' devices.
+/// Cause, key, and the samples of both versions.
 type Samples = BTreeMap<(String, String), [Sample; 2]>;
 
 fn comparison(from: &str, to: &str, devices: [u64; 2], samples: Samples) -> Comparison {

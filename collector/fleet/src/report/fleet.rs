@@ -1,5 +1,4 @@
-//! What a fleet's captures tell: how smooth each version and screen is, which causes make the jank, and
-//! what a version made worse.
+//! The report of a fleet: smoothness of versions and screens, causes of jank, and what a version made worse.
 
 use super::comparison::{self, Comparison};
 use crate::database::{Database, Row};
@@ -8,209 +7,209 @@ use crate::sql;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Causes of a version or a screen that are told, and of the whole.
+/// Limits of reported causes: of a version or a screen, and in total.
 const MAX_CAUSES_OF: usize = 10;
 const MAX_CAUSES: usize = 50;
-/// Stacks that are told.
+/// Limit of reported stacks.
 const MAX_STACKS: usize = 1000;
 
-/// What is asked.
+/// Filters of a report.
 #[derive(Debug, Clone, Default)]
 pub struct Ask {
-    /// Of this app only.
+    /// Only this app.
     pub app: Option<String>,
-    /// Of this screen only.
+    /// Only this screen.
     pub screen: Option<String>,
-    /// Two versions: the earlier, the later.
+    /// Two versions to compare: the earlier, the later.
     pub compare: Option<(String, String)>,
 }
 
 /// The report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct FleetReport {
-    /// Of this screen only.
+    /// Only this screen.
     pub screen: Option<String>,
-    /// By app.
+    /// Reports by app.
     pub apps: Vec<AppReport>,
 }
 
-/// What the fleet of one app tells.
+/// The report of one app.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct AppReport {
-    /// Its package.
+    /// Package name of the app.
     pub app: String,
-    /// The earliest first.
+    /// Versions, the earliest first.
     pub versions: Vec<Version>,
-    /// By screen and version.
+    /// Smoothness by screen and version.
     pub screens: Vec<Smoothness>,
-    /// By day and version.
+    /// Smoothness by day and version.
     pub days: Vec<Smoothness>,
-    /// By devices times time.
+    /// Causes, ranked by devices times time.
     pub causes: Vec<CauseOf>,
-    /// Of each version the first ten.
+    /// Causes by version, the first ten of each.
     pub causes_by_version: Vec<CauseOf>,
-    /// Of each screen the first ten.
+    /// Causes by screen, the first ten of each.
     pub causes_by_screen: Vec<CauseOf>,
-    /// Two versions, if asked.
+    /// Comparison of two versions, if requested.
     pub comparison: Option<Comparison>,
-    /// Where the time of janky frames went.
+    /// Stacks of janky frames.
     pub stacks: Vec<StackOf>,
-    /// What devices could not send.
+    /// Captures that devices lost.
     pub losses: Vec<Loss>,
 }
 
 /// A version.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Version {
-    /// Its name.
+    /// Name of the version.
     pub ver: String,
-    /// Devices that sent something.
+    /// Devices that sent captures.
     pub devices: u64,
-    /// What they sent.
+    /// Captures of these devices.
     pub captures: u64,
-    /// Captures that count for rates: taken by time, whole, within the budget.
+    /// Captures that count for rates: taken by schedule, complete, within the overhead budget.
     pub counted: u64,
-    /// Taken because of jank: they show causes and must not feed rates.
+    /// Captures that jank has triggered: they show causes and must not count for rates.
     pub triggered: u64,
-    /// Left out of rates: recording cost more than is allowed.
+    /// Captures excluded from rates because recording exceeded its budget.
     pub over_budget: u64,
-    /// Left out of rates: what a killed process left.
+    /// Captures excluded from rates because they were recovered from killed processes.
     pub recovered: u64,
-    /// Records that did not fit.
+    /// Records that agents dropped.
     pub lost_records: u64,
-    /// Main threads that were busy for 5 s.
+    /// Slices of main threads of 5 s and more.
     pub anrs: u64,
-    /// Of the counted ones: more than a quarter of the frames missed 20, or 30, frames a second.
+    /// Counted captures in which more than a quarter of the frames miss 20 frames a second.
     pub slow_sessions_20fps: u64,
-    /// See `slow_sessions_20fps`.
+    /// Counted captures in which more than a quarter of the frames miss 30 frames a second.
     pub slow_sessions_30fps: u64,
-    /// Its counted frames.
+    /// Smoothness of the counted frames.
     pub smoothness: Option<Smoothness>,
-    /// From `bindApplication` to the first drawn frame.
+    /// Times from `bindApplication` to the first drawn frame.
     pub startup: Option<Startup>,
 }
 
-/// Starts of an app.
+/// Start-up times of an app.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Startup {
-    /// How many.
+    /// Count.
     pub starts: u64,
-    /// Half take no longer.
+    /// 50th percentile, ns.
     pub p50_ns: u64,
-    /// Nine tenths.
+    /// 90th percentile.
     pub p90_ns: u64,
-    /// 99 of 100.
+    /// 99th percentile.
     pub p99_ns: u64,
 }
 
-/// Frames of a group.
+/// Smoothness of a group of frames.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Smoothness {
     /// The version.
     pub ver: String,
-    /// The screen, where by screen.
+    /// The screen, if grouped by screen.
     pub screen: Option<String>,
-    /// The day, where by day.
+    /// The day, if grouped by day.
     pub dt: Option<String>,
-    /// Whose.
+    /// Number of devices.
     pub devices: u64,
-    /// How many.
+    /// Count.
     pub frames: u64,
-    /// Longer than a period.
+    /// Frames longer than one period.
     pub slow: u64,
-    /// Longer than two.
+    /// Frames longer than two periods.
     pub janky: u64,
-    /// Longer than 700 ms.
+    /// Frames longer than 700 ms.
     pub frozen: u64,
-    /// Matrix's levels normal, middle, high, frozen.
+    /// Frames by Matrix's levels: normal, middle, high, frozen.
     pub levels: [u64; 4],
-    /// What is over a period.
+    /// Time beyond one period.
     pub jank_ns: u64,
-    /// `jank_ns` in a thousand frames, ms.
+    /// `jank_ns` per thousand frames, ms.
     pub jank_ms_in_1000: f64,
-    /// Half take no longer, in tenths of a millisecond; none by day.
+    /// 50th percentile of durations, in tenths of a millisecond; not by day.
     pub p50_100us: u64,
-    /// Nine tenths.
+    /// 90th percentile.
     pub p90_100us: u64,
-    /// 99 of 100.
+    /// 99th percentile.
     pub p99_100us: u64,
 }
 
 /// A cause.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CauseOf {
-    /// Of this version only.
+    /// The version, if grouped by version.
     pub ver: Option<String>,
-    /// Of this screen only.
+    /// Only this screen.
     pub screen: Option<String>,
-    /// Which kind.
+    /// The cause.
     pub cause: String,
-    /// What exactly.
+    /// Key of the cause: the slice, lock or method.
     pub key: String,
-    /// On how many devices.
+    /// Number of devices.
     pub devices: u64,
-    /// In how many captures.
+    /// Number of captures.
     pub captures: u64,
-    /// In how many janky frames.
+    /// Number of janky frames.
     pub frames: u64,
-    /// How much of their time.
+    /// Time in these frames.
     pub self_ns: u64,
-    /// Devices times milliseconds: what it is ranked by.
+    /// Devices times milliseconds, the rank.
     pub score: f64,
-    /// Of its time in a frame: half have no more.
+    /// 50th percentile of its time in a frame.
     pub p50_ns: u64,
-    /// Nine tenths.
+    /// 90th percentile.
     pub p90_ns: u64,
-    /// 99 of 100.
+    /// 99th percentile.
     pub p99_ns: u64,
-    /// The captures that show it best.
+    /// Captures that show the cause best.
     pub examples: Vec<Example>,
 }
 
 /// A capture that shows a cause.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Example {
-    /// Its id.
+    /// Id of the capture.
     pub capture_id: String,
-    /// Where it is in the store.
+    /// Key of the stored capture.
     pub raw_key: String,
-    /// Its version.
+    /// Version of the app.
     pub ver: String,
-    /// The cause's time in it.
+    /// Time of the cause in the capture.
     pub self_ns: u64,
 }
 
 /// A stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct StackOf {
-    /// From the thread inwards, joined by `;`.
+    /// Names from the thread inwards, joined by `;`.
     pub stack: String,
-    /// On how many devices.
+    /// Number of devices.
     pub devices: u64,
-    /// Time in its innermost slice.
+    /// Time in the innermost slice.
     pub self_ns: u64,
 }
 
-/// Captures that did not come.
+/// Captures that devices lost, for one reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Loss {
-    /// Why.
+    /// Reason.
     pub reason: String,
-    /// Of which window.
+    /// Id of the window in the remote configuration.
     pub window: String,
-    /// On how many devices.
+    /// Number of devices.
     pub devices: u64,
-    /// How many.
+    /// Count.
     pub captures: u64,
-    /// Of them, those that may have arrived.
+    /// Captures of these that may have arrived.
     pub unconfirmed: u64,
 }
 
 impl FleetReport {
-    /// Asks the tables.
+    /// Makes the report from the tables.
     ///
     /// # Errors
-    /// [`Error::Sqlite`]; [`Error::Missing`] for an app or a version that has sent nothing.
+    /// [`Error::Sqlite`]; [`Error::Missing`] for an app or a version without captures.
     pub fn from_database(database: &Database, ask: &Ask) -> Result<Self, Error> {
         let app = ask.app.as_deref().unwrap_or_default();
         let screen = ask.screen.as_deref().unwrap_or_default();
@@ -301,7 +300,7 @@ impl FleetReport {
             });
         })?;
         if let Some(app) = ask.app.as_ref().filter(|app| !apps.contains_key(*app)) {
-            return Err(Error::Missing(format!("the store has nothing of the app {app}")));
+            return Err(Error::Missing(format!("the store has no captures of the app {app}")));
         }
         let mut report = Self { screen: ask.screen.clone(), apps: apps.into_values().collect() };
         if let Some((from, to)) = &ask.compare {
@@ -311,7 +310,7 @@ impl FleetReport {
     }
 }
 
-/// Pushes while its group has few.
+/// Pushes a cause unless its group is full.
 fn push_few(causes: &mut Vec<CauseOf>, cause: CauseOf, group: fn(&CauseOf) -> Option<String>) {
     if causes.iter().filter(|of| group(of) == group(&cause)).count() < MAX_CAUSES_OF {
         causes.push(cause);

@@ -6,12 +6,12 @@ use super::table::lay_out;
 use super::{grouped, ms, percent};
 use std::fmt::Write;
 
-/// Causes that are shown of the whole, and of a version or a screen.
+/// Limits of printed causes: in total, and of a version or a screen.
 const SHOWN: usize = 10;
 const SHOWN_OF: usize = 3;
 
 impl FleetReport {
-    /// For a terminal.
+    /// Writes the report for a terminal.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::new();
@@ -25,13 +25,13 @@ impl FleetReport {
             text.push('\n');
         }
         text.push_str(
-            "App-side: what the app's own markers tell. Rates are of captures that time alone decides\n\
-             (cohort \"time\"); causes of all. No scheduler and no display is seen from inside an app.\n",
+            "Measured by the app's own markers, without scheduler and display. Rates count only captures that were\n\
+             taken by schedule (cohort \"time\"); causes count all captures.\n",
         );
         text
     }
 
-    /// Stacks as flame graphs want them: `a;b;c MICROSECONDS`, a line each.
+    /// Writes the stacks in the format of flame graphs: `a;b;c MICROSECONDS`, one per line.
     #[must_use]
     pub fn to_folded(&self) -> String {
         let mut text = String::new();
@@ -89,7 +89,7 @@ impl AppReport {
         for version in &self.versions {
             let mut left_out = Vec::new();
             for (count, what) in [
-                (version.over_budget, "over the overhead budget"),
+                (version.over_budget, "over their overhead budget"),
                 (version.recovered, "recovered from killed processes"),
                 (version.triggered, "triggered by jank"),
             ] {
@@ -98,20 +98,21 @@ impl AppReport {
                 }
             }
             if !left_out.is_empty() {
-                let _ = writeln!(text, "  {}: not in rates: {}", version.ver, left_out.join(", "));
+                let _ = writeln!(
+                    text,
+                    "  {}: excluded from rates: {}",
+                    version.ver,
+                    left_out.join(", ")
+                );
             }
             if version.lost_records > 0 {
                 let lost = grouped(version.lost_records);
-                let _ = writeln!(
-                    text,
-                    "  {}: {lost} records did not fit into its captures",
-                    version.ver
-                );
+                let _ = writeln!(text, "  {}: {lost} records were dropped", version.ver);
             }
         }
         if self.versions.iter().all(|version| version.counted == 0) {
             text.push_str(
-                "  No rates: no capture was taken by time alone. A window that opens by \"schedule\" takes such.\n",
+                "  No rates: no capture was taken by schedule. Configure a window that opens by \"schedule\".\n",
             );
         }
         if self.screens.iter().any(|screen| screen.screen.as_ref().is_some_and(|of| !of.is_empty()))
@@ -142,7 +143,7 @@ impl AppReport {
             ];
             text.push_str(&lay_out(&header, &[0, 1], &rows));
         }
-        text.push_str("\nWhat takes the time of janky frames, by devices x time\n");
+        text.push_str("\nCauses of janky frames, by devices x time\n");
         text.push_str(&causes(&self.causes, SHOWN));
         self.push_causes_by(text, "version", &self.causes_by_version, |cause| cause.ver.as_deref());
         let has_screens = self
@@ -158,7 +159,7 @@ impl AppReport {
             push_comparison(text, comparison);
         }
         if !self.losses.is_empty() {
-            text.push_str("\nCaptures that devices could not send\n");
+            text.push_str("\nCaptures that devices lost\n");
             let rows: Vec<_> = self
                 .losses
                 .iter()
@@ -208,14 +209,14 @@ impl AppReport {
 }
 
 fn named(screen: Option<&str>) -> String {
-    screen.filter(|screen| !screen.is_empty()).unwrap_or("(not said)").to_owned()
+    screen.filter(|screen| !screen.is_empty()).unwrap_or("(unknown)").to_owned()
 }
 
 fn tenths(of_100us: u64) -> String {
     format!("{}.{} ms", of_100us / 10, of_100us % 10)
 }
 
-/// Frames to jank, the columns that versions and screens share.
+/// Columns that versions and screens share, from frames to jank.
 fn smooth(smoothness: Option<&Smoothness>) -> Vec<String> {
     match smoothness {
         None => vec!["-".to_owned(); 8],
@@ -265,7 +266,7 @@ fn causes(causes: &[CauseOf], shown: usize) -> String {
         "p50",
         "p90",
         "p99",
-        "seen best in",
+        "best example",
     ];
     let width = if has_examples { header.len() } else { header.len() - 1 };
     lay_out(header.get(..width).unwrap_or_default(), &[0, 1, 9], &rows)
@@ -282,7 +283,7 @@ fn push_comparison(text: &mut String, comparison: &Comparison) {
             let verdict = match row.verdict {
                 Verdict::Worse => "WORSE",
                 Verdict::Better => "better",
-                Verdict::Same => "no difference shown",
+                Verdict::Same => "no significant difference",
                 Verdict::TooFew => "too few devices",
             };
             vec![

@@ -15,16 +15,16 @@ const STYLE: &str = include_str!("../../web/report.css");
 const SCRIPT: &str = include_str!("../../web/report.js");
 const CHARTS: &str = include_str!("../../web/chart.umd.min.js");
 
-/// How the page finds the captures that it links to.
+/// Link target of captures.
 #[derive(Debug, Clone, Copy)]
 pub enum Captures<'a> {
-    /// At this address, followed by the raw key: a store's directory, or a collector.
+    /// Address that the raw key is appended to: a store's directory, or a collector.
     At(&'a str),
-    /// Nowhere.
+    /// No links.
     Nowhere,
 }
 
-/// The page of a fleet. `live`: it asks its address for the data anew, every so many seconds.
+/// Makes the page of a fleet. With `live`, the page reloads its data every so many seconds.
 #[must_use]
 pub fn fleet(report: &FleetReport, captures: Captures<'_>, live: Option<u32>) -> String {
     let at = match captures {
@@ -34,16 +34,16 @@ pub fn fleet(report: &FleetReport, captures: Captures<'_>, live: Option<u32>) ->
     page(&json!({"kind": "fleet", "report": report, "captures_at": at, "live_s": live}))
 }
 
-/// The page of a capture. `trace`: the capture as it is stored, which the page then carries, so that its
-/// timeline can be opened from it.
+/// Makes the page of a capture. With `trace`, the stored capture is embedded, and its timeline can be opened from the
+/// page.
 #[must_use]
 pub fn single(report: &SingleReport, trace: Option<(&str, &[u8])>) -> String {
     let trace = trace.map(|(name, bytes)| json!({"name": name, "base64": STANDARD.encode(bytes)}));
     page(&json!({"kind": "single", "report": report, "trace": trace}))
 }
 
-/// The `Content-Security-Policy` for whoever serves a page: no script runs but the page's own two, and
-/// nobody shows it in a frame.
+/// Returns the `Content-Security-Policy` for servers of a page: only the page's own two scripts run, and no frame may
+/// contain it.
 #[must_use]
 pub fn policy() -> String {
     let hash = |script: &str| STANDARD.encode(hmac_sha256::Hash::hash(script.as_bytes()));

@@ -17,7 +17,7 @@ pub(crate) fn ms(ns: u64) -> String {
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
-/// Thousands apart.
+/// Groups digits by thousands.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -30,7 +30,7 @@ pub(crate) fn grouped(count: u64) -> String {
     text
 }
 
-/// A share, percent, with a decimal.
+/// Writes a share in percent with one decimal.
 pub(crate) fn percent(part: u64, of: u64) -> String {
     if of == 0 {
         return "-".to_owned();

@@ -7,155 +7,155 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tracetee_jank::{Analysis, Cause, FrameBudget, Level, ThreadRole, Totals};
 
-/// Frames that are told in full, and parts of each.
+/// Limits of the frames that are reported in full, and of their parts.
 const WORST: usize = 10;
 const PARTS: usize = 8;
 
 /// The report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SingleReport {
-    /// The capture's id, if it says one.
+    /// The capture's id, if it has one.
     pub id: Option<String>,
-    /// The package, else the main thread's name.
+    /// The app's package name, else the main thread's name.
     pub app: String,
-    /// Its version.
+    /// The app's version.
     pub ver: String,
-    /// The process.
+    /// The process id.
     pub pid: u32,
-    /// The window that it is of.
+    /// Id of the window in the remote configuration.
     pub window: Option<String>,
-    /// What made it be taken.
+    /// Event that opened the window.
     pub why: Option<String>,
-    /// How long it is.
+    /// Duration of the capture.
     pub span_ns: u64,
-    /// How long a frame may take.
+    /// The time that a frame may take.
     pub period: FrameBudget,
-    /// Sums over its frames.
+    /// Sums over all frames.
     pub totals: Totals,
     /// All frames, by time.
     pub frames: Vec<FrameRow>,
-    /// The worst, the longest first.
+    /// The worst frames, the longest first.
     pub worst: Vec<Worst>,
-    /// What took the time of janky frames.
+    /// Causes of the janky frames.
     pub causes: Vec<CauseRow>,
-    /// Threads that held locks which the app waited for.
+    /// Locks that the app waited for.
     pub locks: Vec<Lock>,
-    /// Long work of the main thread outside of frames.
+    /// Long slices of the main thread outside of frames.
     pub long_slices: Vec<Long>,
-    /// From `bindApplication` to the first drawn frame.
+    /// Time from `bindApplication` to the first drawn frame.
     pub startup_ns: Option<u64>,
-    /// What recording cost, percent of a processor, if the capture says.
+    /// Share of a CPU that recording took, percent.
     pub overhead_percent: Option<f64>,
-    /// It was closed because that was too much.
+    /// True if the agent stopped recording because it cost too much.
     pub over_budget: bool,
-    /// Records that did not fit.
+    /// Records that the agent dropped.
     pub lost_records: u64,
-    /// Lines that could not be read, ends without a begin, sections without an end.
+    /// Lines that could not be read.
     pub bad_lines: u64,
     /// See `bad_lines`.
     pub unmatched_ends: u64,
     /// See `bad_lines`.
     pub unclosed: u64,
-    /// Stacks of janky frames, as flame graphs want them, with nanoseconds.
+    /// Stacks of janky frames with their time in ns: the input of flame graphs.
     pub stacks: BTreeMap<String, u64>,
 }
 
 /// A frame.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FrameRow {
-    /// Since the capture's begin.
+    /// Begin, ns since the begin of the capture.
     pub at_ns: u64,
-    /// How long.
+    /// Duration.
     pub dur_ns: u64,
-    /// By vsyncs missed.
+    /// Level by missed vsyncs.
     pub level: Level,
-    /// Longer than two periods.
+    /// True if longer than two periods.
     pub janky: bool,
-    /// What was on the screen.
+    /// The screen that was shown.
     pub screen: Option<String>,
 }
 
-/// One of the worst.
+/// A frame that is reported in full.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Worst {
-    /// Its number, from 1.
+    /// Number of the frame, from 1.
     pub number: usize,
-    /// Since the capture's begin.
+    /// Begin, ns since the begin of the capture.
     pub at_ns: u64,
-    /// In the trace's clock: what the timeline shows.
+    /// Begin, ns of the trace's clock, as in the timeline.
     pub start_ns: u64,
-    /// How long.
+    /// Duration.
     pub dur_ns: u64,
-    /// The main thread's part.
+    /// Time on the main thread.
     pub ui_ns: u64,
-    /// The render thread's.
+    /// Time on the render thread.
     pub render_ns: Option<u64>,
-    /// Vsyncs missed.
+    /// Missed vsyncs.
     pub dropped: u64,
-    /// What was on the screen.
+    /// The screen that was shown.
     pub screen: Option<String>,
-    /// What took its time, the longest first.
+    /// Parts of the frame, the longest first.
     pub parts: Vec<PartRow>,
 }
 
 /// A part of a frame's time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PartRow {
-    /// Where.
+    /// Thread, or method.
     pub thread: ThreadRole,
-    /// Why.
+    /// Cause.
     pub cause: Cause,
-    /// What exactly.
+    /// Key of the cause: the slice, lock or method.
     pub key: String,
     /// The innermost slice.
     pub name: String,
-    /// How long.
+    /// Duration.
     pub self_ns: u64,
-    /// Who held the lock.
+    /// Thread that held the lock.
     pub owner: Option<String>,
 }
 
 /// A cause, over all janky frames.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CauseRow {
-    /// Which kind.
+    /// Cause.
     pub cause: Cause,
-    /// What exactly.
+    /// Key of the cause: the slice, lock or method.
     pub key: String,
-    /// In how many janky frames.
+    /// Number of janky frames with the cause.
     pub frames: u64,
-    /// How long.
+    /// Duration.
     pub self_ns: u64,
 }
 
 /// Waits for one lock.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Lock {
-    /// Who held it.
+    /// Thread that held the lock.
     pub owner: String,
-    /// Where.
+    /// Thread, or method.
     pub owner_method: String,
-    /// Where the app waited.
+    /// Method in which the app waited.
     pub blocked_method: String,
-    /// How long.
+    /// Duration.
     pub self_ns: u64,
 }
 
-/// Work of the main thread.
+/// A long slice of the main thread.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Long {
-    /// Its name.
+    /// Name of the slice.
     pub name: String,
-    /// Since the capture's begin.
+    /// Begin, ns since the begin of the capture.
     pub at_ns: u64,
-    /// How long.
+    /// Duration.
     pub dur_ns: u64,
-    /// Five seconds or more: Android calls that not responding.
+    /// True if 5 s or longer: Android reports the app as not responding.
     pub anr: bool,
 }
 
 impl SingleReport {
-    /// Of a capture that was read.
+    /// Makes the report of a capture.
     #[must_use]
     pub fn from_capture(capture: &Capture) -> Self {
         let Capture { trace, analysis } = capture;

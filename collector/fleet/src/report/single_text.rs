@@ -7,25 +7,25 @@ use crate::rows::UNKNOWN;
 use std::fmt::Write;
 use tracetee_jank::{BudgetSource, Level};
 
-/// Frames in a line of the strip.
+/// Frames per line of the strip.
 const STRIP: usize = 100;
 const SHOWN: usize = 10;
 
 impl SingleReport {
-    /// For a terminal.
+    /// Writes the report for a terminal.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         let ver = if self.ver == UNKNOWN { String::new() } else { format!(" {}", self.ver) };
-        let app = if self.app.is_empty() { "an app without a name" } else { &self.app };
+        let app = if self.app.is_empty() { "unnamed app" } else { &self.app };
         let _ = writeln!(text, "{app}{ver} (pid {}), {}", self.pid, ms(self.span_ns));
         if let Some(window) = &self.window {
-            let why = self.why.as_deref().unwrap_or("it does not say why");
+            let why = self.why.as_deref().unwrap_or("no reason given");
             let _ = writeln!(text, "window {window}: {why}");
         }
         self.push_frames(&mut text);
         if !self.causes.is_empty() {
-            text.push_str("\nWhat took the time of the janky frames\n");
+            text.push_str("\nCauses of the janky frames\n");
             let rows: Vec<_> = self
                 .causes
                 .iter()
@@ -40,7 +40,7 @@ impl SingleReport {
                 })
                 .collect();
             text.push_str(&lay_out(&["cause", "what", "frames", "time"], &[0, 1], &rows));
-            text.push_str("\nThe worst frames\n");
+            text.push_str("\nWorst frames\n");
             self.worst.iter().for_each(|worst| push_worst(&mut text, worst));
         }
         for lock in self.locks.iter().take(SHOWN) {
@@ -54,7 +54,7 @@ impl SingleReport {
             );
         }
         if !self.long_slices.is_empty() {
-            text.push_str("\nLong work of the main thread\n");
+            text.push_str("\nLong slices of the main thread\n");
             let rows: Vec<_> = self
                 .long_slices
                 .iter()
@@ -70,7 +70,7 @@ impl SingleReport {
         text
     }
 
-    /// Stacks as flame graphs want them: `a;b;c MICROSECONDS`, a line each.
+    /// Writes the stacks in the format of flame graphs: `a;b;c MICROSECONDS`, one per line.
     #[must_use]
     pub fn to_folded(&self) -> String {
         let mut text = String::new();
@@ -87,15 +87,15 @@ impl SingleReport {
             return;
         }
         let source = match self.period.source {
-            BudgetSource::Said => "as the app says",
-            BudgetSource::Vsync => "by the display's vsyncs",
-            BudgetSource::Spacing => "by how far apart frames begin",
+            BudgetSource::Said => "reported by the app",
+            BudgetSource::Vsync => "from the vsyncs",
+            BudgetSource::Spacing => "from the spacing of frames",
             BudgetSource::Assumed => "assumed",
         };
         let hz = (1_000_000_000 + self.period.ns / 2) / self.period.ns.max(1);
         let _ = writeln!(
             text,
-            "{} frames at {hz} Hz ({source}): {} slow ({}), {} janky ({}), {} frozen; {} over the period in all",
+            "{} frames at {hz} Hz ({source}): {} slow ({}), {} janky ({}), {} frozen; {} beyond the frame budget in total",
             grouped(totals.frames),
             grouped(totals.slow),
             percent(totals.slow, totals.frames),
@@ -120,18 +120,20 @@ impl SingleReport {
         let _ = writeln!(text, "levels by vsyncs missed (3, 9, 24, 42): {}", levels.join(", "));
         if totals.slow_session_30fps {
             let of = if totals.slow_session_20fps { 20 } else { 30 };
-            let _ =
-                writeln!(text, "a slow session: over a quarter of the frames miss {of} a second");
+            let _ = writeln!(
+                text,
+                "slow session: more than a quarter of the frames miss {of} frames a second"
+            );
         }
         if let Some(startup_ns) = self.startup_ns {
             let _ = writeln!(
                 text,
-                "start-up, bindApplication to the first drawn frame: {}",
+                "start-up, from bindApplication to the first drawn frame: {}",
                 ms(startup_ns)
             );
         }
         text.push_str(
-            "\n  . within the period   - slow   o janky   O 9 and more vsyncs missed   X frozen\n",
+            "\n  . within the budget   - slow   o janky   O 9 and more vsyncs missed   X frozen\n",
         );
         let strip: Vec<char> = self.frames.iter().map(|frame| self.mark(frame)).collect();
         for line in strip.chunks(STRIP) {
@@ -152,26 +154,26 @@ impl SingleReport {
     fn push_quality(&self, text: &mut String) {
         text.push('\n');
         if let Some(percent) = self.overhead_percent {
-            let _ = writeln!(text, "Recording took {percent:.2} % of a processor.");
+            let _ = writeln!(text, "Recording took {percent:.2} % of a CPU.");
         }
         if self.over_budget {
             text.push_str(
-                "Recording cost too much and was ended: do not take rates from this capture.\n",
+                "Recording exceeded its CPU budget and was stopped: do not derive rates from this capture.\n",
             );
         }
         if self.lost_records > 0 {
-            let _ = writeln!(text, "{} records did not fit.", grouped(self.lost_records));
+            let _ = writeln!(text, "{} records were dropped.", grouped(self.lost_records));
         }
         for (count, what) in [
             (self.bad_lines, "lines could not be read"),
-            (self.unmatched_ends, "ends had no begin"),
+            (self.unmatched_ends, "section ends had no begin"),
             (self.unclosed, "sections were open at the end"),
         ] {
             if count > 0 {
                 let _ = writeln!(text, "{} {what}.", grouped(count));
             }
         }
-        text.push_str("App-side: no scheduler and no display is seen from inside an app.\n");
+        text.push_str("Measured by the app's own markers, without scheduler and display.\n");
     }
 }
 

@@ -1,9 +1,9 @@
 //! Tables for a terminal: numbers to the right, texts to the left and cut where they are too long.
 
-/// The widest column of text: a terminal has some hundred columns.
+/// Limit of a text column's width; a terminal has some hundred columns.
 const MAX_TEXT: usize = 60;
 
-/// Lays rows out. `left`: the columns that hold text.
+/// Lays rows out. `left`: indexes of the columns that are aligned to the left.
 pub(crate) fn lay_out(header: &[&str], left: &[usize], rows: &[Vec<String>]) -> String {
     let cut = |text: &str| {
         let count = text.chars().count();

@@ -92,16 +92,17 @@ struct Id2<'a> {
 /// Reads one.
 pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static str> {
     let text: Text<'_> = serde_json::from_slice(text).map_err(|error| match error.classify() {
-        serde_json::error::Category::Data => "an event's field is of another kind",
-        _ => "an event is no JSON",
+        serde_json::error::Category::Data => "a field of an event has the wrong type",
+        _ => "an event is not JSON",
     })?;
     let name_text = text.name.as_deref().unwrap_or_default();
-    let &[ph] = text.ph.as_bytes() else { return Err("an event's ph is no letter") };
+    let &[ph] = text.ph.as_bytes() else { return Err("the ph of an event is not a letter") };
     let kind = match ph {
         b'B' => Kind::Begin,
         b'E' => Kind::End,
         b'X' => {
-            let dur_ns = text.dur.and_then(ns).ok_or("a complete event's dur is no time")?;
+            let dur_ns =
+                text.dur.and_then(ns).ok_or("the dur of a complete event is not a time")?;
             Kind::Complete { dur_ns, cpu_ns: text.tdur.and_then(ns) }
         }
         b'i' | b'I' | b'n' | b'R' => Kind::Instant,
@@ -121,21 +122,21 @@ pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static st
     let at_ns = match text.ts.and_then(ns) {
         Some(at_ns) => at_ns,
         None if is_timeless => 0,
-        None => return Err("an event's ts is no time"),
+        None => return Err("the ts of an event is not a time"),
     };
     let needs_id = matches!(kind, Kind::AsyncBegin | Kind::AsyncEnd | Kind::Flow(_));
     let id = text.id.or_else(|| text.id2.as_ref().and_then(|id| id.local.or(id.global)));
     let id = match id.map(|id| number(id.get())) {
         Some(id) => id,
-        None if needs_id => return Err("an event without its id"),
+        None if needs_id => return Err("an event has no id"),
         None => 0,
     };
     let mut name = names.id(name_text.as_bytes());
     let mut values = Vec::new();
     if kind == Kind::Counter {
-        let args = text.args.ok_or("a counter without args")?;
-        let args: BTreeMap<Cow<'_, str>, serde_json::Number> =
-            serde_json::from_str(args.get()).map_err(|_| "a counter's value is no number")?;
+        let args = text.args.ok_or("a counter has no args")?;
+        let args: BTreeMap<Cow<'_, str>, serde_json::Number> = serde_json::from_str(args.get())
+            .map_err(|_| "the value of a counter is not a number")?;
         for (key, value) in args {
             let name = match &*key {
                 "value" => name,
@@ -145,15 +146,15 @@ pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static st
                 (Some(whole), _) => (whole, false),
                 #[allow(clippy::cast_possible_truncation, reason = "saturates")]
                 (None, Some(real)) => (real.round() as i64, true),
-                (None, None) => return Err("a counter's value is no number"),
+                (None, None) => return Err("the value of a counter is not a number"),
             };
             values.push((name, value, is_rounded));
         }
     }
     if matches!(kind, Kind::ThreadName | Kind::ProcessName) {
-        let args = text.args.ok_or("a name without args")?;
+        let args = text.args.ok_or("a name has no args")?;
         let told: Named<'_> =
-            serde_json::from_str(args.get()).map_err(|_| "a name's args have no name")?;
+            serde_json::from_str(args.get()).map_err(|_| "the args of a name have no name")?;
         // Dart's names end in their thread's id.
         let told = told.name.strip_suffix(&format!(" ({tid})")).unwrap_or(&told.name);
         name = names.id(told.as_bytes());

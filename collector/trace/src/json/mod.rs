@@ -15,10 +15,10 @@ use scan::{Scanner, Take};
 use std::collections::HashMap;
 use std::io::BufRead;
 
-/// Reads it.
+/// Reads a trace in the trace event format.
 ///
 /// # Errors
-/// [`Error::At`] where the file is no JSON of this kind; [`Error::NoTrace`] when it has no event.
+/// [`Error::At`] if the file is not JSON of this format; [`Error::NoTrace`] if it has no event.
 pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
     let mut reader = Reader::default();
     let mut scanner = Scanner::new(text);
@@ -30,11 +30,11 @@ pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
         }
         losses.truncated = Some((end.at, end.why));
     } else if losses.lines > MAX_EVENTS {
-        losses.truncated = Some((0, format!("it has more than {MAX_EVENTS} events")));
+        losses.truncated = Some((0, format!("more than {MAX_EVENTS} events")));
     }
     if losses.lines == losses.bad_lines && losses.lines > 0 {
         let why = losses.shown.first().map_or("", |bad| bad.why);
-        return Err(Error::NoTrace(format!("none of its {} events is one: {why}", losses.lines)));
+        return Err(Error::NoTrace(format!("none of its {} events is valid: {why}", losses.lines)));
     }
     if !scanner.has_events {
         return Err(Error::NoTrace("its object has no traceEvents".to_owned()));

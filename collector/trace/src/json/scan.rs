@@ -36,7 +36,7 @@ pub(crate) struct Scanner<R> {
     pub(crate) has_events: bool,
 }
 
-const WITHIN_EVENT: &str = "it ends within an event";
+const WITHIN_EVENT: &str = "ends inside an event";
 
 /// End of an array.
 enum Elements {
@@ -98,7 +98,7 @@ impl<R: BufRead> Scanner<R> {
     }
 
     fn object(&mut self, take: &mut impl Take, depth: u8) -> Option<&'static str> {
-        const WITHIN: Option<&str> = Some("it ends within its object");
+        const WITHIN: Option<&str> = Some("ends inside the object");
         loop {
             self.spaces();
             match self.peek() {
@@ -111,7 +111,7 @@ impl<R: BufRead> Scanner<R> {
                     return None;
                 }
                 Some(b'"') => {}
-                Some(_) => return Some("there is no member's name here"),
+                Some(_) => return Some("a member name is missing"),
                 None => return WITHIN,
             }
             let mut key = Vec::new();
@@ -128,7 +128,7 @@ impl<R: BufRead> Scanner<R> {
                     self.skip();
                     match self.elements(take) {
                         Elements::Closed => {}
-                        Elements::Open => return Some("it ends within its events"),
+                        Elements::Open => return Some("ends inside the list of events"),
                         Elements::Within => return Some(WITHIN_EVENT),
                     }
                 }

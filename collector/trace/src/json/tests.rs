@@ -84,10 +84,10 @@ fn every_shape_of_a_file_is_read() {
         assert_eq!(trace.losses.truncated, None, "{text}");
     }
     let cut = parsed(&format!("[{event},{{\"ph\":\"X\",\"na"));
-    assert_eq!(cut.losses.truncated, Some((67, "it ends within an event".to_owned())));
+    assert_eq!(cut.losses.truncated, Some((67, "ends inside an event".to_owned())));
     assert!(!slices(&cut, 2).is_empty());
     let cut = parsed(&format!(r#"{{"traceEvents":[{event},"#));
-    assert_eq!(cut.losses.truncated, Some((69, "it ends within its events".to_owned())));
+    assert_eq!(cut.losses.truncated, Some((69, "ends inside the list of events".to_owned())));
 }
 
 #[test]
@@ -122,22 +122,25 @@ fn bad_events_are_counted_and_shown_and_the_rest_is_read() {
     assert_eq!(
         shown,
         [
-            (1, "a complete event's dur is no time"),
-            (2, "an event's ts is no time"),
-            (3, "an event's field is of another kind"),
-            (4, "an event's field is of another kind"),
-            (5, "an event's field is of another kind"),
-            (6, "an event's field is of another kind"),
-            (7, "an event without its id"),
-            (8, "a counter's value is no number"),
+            (1, "the dur of a complete event is not a time"),
+            (2, "the ts of an event is not a time"),
+            (3, "a field of an event has the wrong type"),
+            (4, "a field of an event has the wrong type"),
+            (5, "a field of an event has the wrong type"),
+            (6, "a field of an event has the wrong type"),
+            (7, "an event has no id"),
+            (8, "the value of a counter is not a number"),
         ]
     );
     assert_eq!(trace.instants.len(), 1);
     for (text, error) in [
-        ("", "is wrong at byte 0: it is empty"),
-        ("  x", "is wrong at byte 2: JSON begins with [ or {, not 'x'"),
-        ("{\"a\":1}", "is no trace: its object has no traceEvents"),
-        ("[1]", "is no trace: none of its 1 events is one: an event's field is of another kind"),
+        ("", "is invalid at byte 0: it is empty"),
+        ("  x", "is invalid at byte 2: JSON begins with [ or {, not 'x'"),
+        ("{\"a\":1}", "is not a trace: its object has no traceEvents"),
+        (
+            "[1]",
+            "is not a trace: none of its 1 events is valid: a field of an event has the wrong type",
+        ),
     ] {
         assert_eq!(read(text.as_bytes()).unwrap_err().to_string(), error);
     }

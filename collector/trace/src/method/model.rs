@@ -10,19 +10,19 @@ use std::collections::{BTreeMap, HashMap};
 /// Numbers of events that a method trace cannot represent.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Dropped {
-    /// Begins and ends of threads behind the 65,535th.
+    /// Begins and ends of threads after the 65,535th.
     pub threads: u64,
-    /// Times that are no whole microseconds; rounded down.
+    /// Times that were rounded down to microseconds.
     pub rounded: u64,
-    /// Names that had tabs, line breaks or nothing in them.
+    /// Names that were empty, or had tabs or line breaks.
     pub renamed: u64,
-    /// Slices whose end was not there: they end by an unroll.
+    /// Slices without an end, which end by an unroll.
     pub unrolled: u64,
 }
 
 impl MethodTrace {
-    /// The trace that it is. A method that ends while others within it are open ends those too; an end of a
-    /// method that is not open is counted.
+    /// Converts it to a trace. The end of a method ends open methods inside it too; ends of methods that are not open are
+    /// counted.
     #[must_use]
     pub fn to_trace(&self) -> Trace {
         let mut builder = Builder::default();

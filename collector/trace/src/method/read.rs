@@ -15,10 +15,10 @@ const MAX_SUMMARY_BYTES: u64 = 256 << 20;
 const HEADER_BYTES: u16 = 16;
 const STREAMED: u16 = 0xF0;
 
-/// Reads a method trace: its keys and data (versions 1, 2, 3), or a stream.
+/// Reads a method trace: keys and data (versions 1, 2, 3), or a stream.
 ///
 /// # Errors
-/// [`Error::At`] with the byte that is wrong; [`Error::NoTrace`] when it is none.
+/// [`Error::At`] with the offset of the problem; [`Error::NoTrace`] if it is not a method trace.
 pub fn read<R: BufRead>(input: R) -> Result<MethodTrace, Error> {
     let mut input = Input { inner: input, offset: 0 };
     let mut trace = MethodTrace::default();
@@ -137,14 +137,16 @@ fn take_line(trace: &mut MethodTrace, part: &mut Part, line: &[u8]) {
                 Part::Version => {
                     *part = Part::Keys;
                     let version = text.trim().parse();
-                    version.map(|version| trace.version = version).map_err(|_| "no version")
+                    version
+                        .map(|version| trace.version = version)
+                        .map_err(|_| "the version is not a number")
                 }
                 Part::Keys => match text.split_once('=') {
                     Some((key, value)) => {
                         trace.keys.push((key.to_owned(), value.to_owned()));
                         Ok(())
                     }
-                    None => Err("a key without a value"),
+                    None => Err("a key has no value"),
                 },
                 Part::Threads => thread(&text).map(|thread| trace.threads.push(thread)),
                 Part::Methods => method(&text).map(|method| trace.methods.push(method)),
@@ -158,8 +160,11 @@ fn take_line(trace: &mut MethodTrace, part: &mut Part, line: &[u8]) {
 }
 
 fn thread(text: &str) -> Result<(u16, String), &'static str> {
-    let (id, name) = text.split_once('\t').ok_or("a thread without a name")?;
-    Ok((id.trim().parse().map_err(|_| "a thread's id is no number of 16 bits")?, name.to_owned()))
+    let (id, name) = text.split_once('\t').ok_or("a thread has no name")?;
+    Ok((
+        id.trim().parse().map_err(|_| "the id of a thread is not a 16-bit number")?,
+        name.to_owned(),
+    ))
 }
 
 /// `ID name`, or `ID class method signature [file [line]]`, with tabs. With a file and no line number the
@@ -168,8 +173,9 @@ fn method(text: &str) -> Result<Method, &'static str> {
     let mut fields = text.splitn(4, '\t');
     let id = fields.next().unwrap_or_default();
     let digits = id.strip_prefix("0x").unwrap_or(id);
-    let id = u32::from_str_radix(digits, 16).map_err(|_| "a method's id is no hex number")?;
-    let class = fields.next().ok_or("a method without a name")?.to_owned();
+    let id =
+        u32::from_str_radix(digits, 16).map_err(|_| "the id of a method is not a hex number")?;
+    let class = fields.next().ok_or("a method has no name")?.to_owned();
     let name = fields.next().map(str::to_owned);
     let rest = fields.next().unwrap_or_default();
     let mut tail = rest.splitn(3, '\t');
@@ -185,14 +191,14 @@ fn read_tables<R: BufRead>(input: &mut Input<R>, trace: &mut MethodTrace) -> Res
     loop {
         match input.line(&mut line) {
             Ok(()) => take_line(trace, &mut part, &line),
-            Err(Cut::End { .. }) => return Err(input.wrong("it ends before *end")),
+            Err(Cut::End { .. }) => return Err(input.wrong("ends before *end")),
             Err(Cut::Failed(error)) => return Err(Error::Broken { at: input.offset, error }),
         }
         if part == Part::End {
             return Ok(());
         }
         if trace.methods.len() as u64 + trace.losses.bad_lines > MAX_EVENTS {
-            return Err(input.wrong("it has too many methods"));
+            return Err(input.wrong("too many methods"));
         }
     }
 }
@@ -200,12 +206,17 @@ fn read_tables<R: BufRead>(input: &mut Input<R>, trace: &mut MethodTrace) -> Res
 fn read_data<R: BufRead>(input: &mut Input<R>, trace: &mut MethodTrace) -> Result<(), Error> {
     let at = input.offset;
     let of_header = |cut| match cut {
-        Cut::End { .. } => Error::At { offset: at, why: "it ends within the data's header".into() },
+        Cut::End { .. } => {
+            Error::At { offset: at, why: "ends inside the header of the data".into() }
+        }
         Cut::Failed(error) => Error::Broken { at, error },
     };
     let magic: [u8; 4] = input.exact().map_err(of_header)?;
     if magic != *MAGIC {
-        return Err(Error::At { offset: at, why: format!("there is {magic:02x?}, not \"SLOW\"") });
+        return Err(Error::At {
+            offset: at,
+            why: format!("found {magic:02x?} instead of \"SLOW\""),
+        });
     }
     let version = input.u16().map_err(of_header)?;
     let header_bytes = input.u16().map_err(of_header)?;
@@ -220,18 +231,18 @@ fn read_data<R: BufRead>(input: &mut Input<R>, trace: &mut MethodTrace) -> Resul
             read_bytes += 2;
             let size = input.u16().map_err(of_header)?;
             if !(10..=64).contains(&size) {
-                let why = format!("a record of {size} bytes");
+                let why = format!("a record has {size} bytes");
                 return Err(Error::At { offset: at + 16, why });
             }
             size
         }
         _ => {
-            let why = format!("version {version:#x} is none of 1, 2, 3 and 0xf3");
+            let why = format!("unknown version {version:#x}; known are 1, 2, 3 and 0xf3");
             return Err(Error::At { offset: at + 4, why });
         }
     };
     let Some(rest) = header_bytes.checked_sub(read_bytes) else {
-        let why = format!("a header of {header_bytes} bytes");
+        let why = format!("the header has {header_bytes} bytes");
         return Err(Error::At { offset: at + 6, why });
     };
     input.bytes(rest.into()).map_err(of_header)?;
@@ -241,7 +252,7 @@ fn read_data<R: BufRead>(input: &mut Input<R>, trace: &mut MethodTrace) -> Resul
     let why = match cut {
         Ok(()) => return Ok(()),
         Err(Cut::End { within: false }) => return Ok(()),
-        Err(Cut::End { within: true }) => "it ends within a record".to_owned(),
+        Err(Cut::End { within: true }) => "ends inside a record".to_owned(),
         Err(Cut::Failed(error)) => error.to_string(),
     };
     trace.losses.truncated = Some((input.offset, why));
@@ -261,7 +272,7 @@ impl Records<'_> {
         let width = if self.trace.version == 1 { 1 } else { 2 };
         loop {
             if self.trace.losses.lines > MAX_EVENTS {
-                let why = format!("it has more than {MAX_EVENTS} records");
+                let why = format!("more than {MAX_EVENTS} records");
                 return Err(Cut::Failed(std::io::Error::other(why)));
             }
             let thread = if width == 1 {
@@ -301,7 +312,7 @@ impl Records<'_> {
             3 => {
                 let length = input.u32()?;
                 if u64::from(length) > MAX_SUMMARY_BYTES {
-                    let why = format!("a summary of {length} bytes");
+                    let why = format!("a summary has {length} bytes");
                     return Err(Cut::Failed(std::io::Error::other(why)));
                 }
                 let summary = input.bytes(length.into())?;
@@ -309,7 +320,7 @@ impl Records<'_> {
                 return Ok(true);
             }
             kind => {
-                let why = format!("a stream's part of kind {kind}");
+                let why = format!("the stream has a part of unknown kind {kind}");
                 return Err(Cut::Failed(std::io::Error::other(why)));
             }
         }
@@ -349,7 +360,7 @@ impl Records<'_> {
             2 => Action::Unroll,
             _ => {
                 let number = self.trace.losses.lines;
-                self.trace.losses.bad(number, "an action of 3", bytes);
+                self.trace.losses.bad(number, "unknown action 3", bytes);
                 return;
             }
         };

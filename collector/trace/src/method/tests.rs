@@ -172,22 +172,28 @@ fn what_claims_too_much_is_said_with_its_byte() {
         }
     };
     let told = with_header(|bytes| bytes[4] = 9);
-    assert_eq!(told.unwrap(), "is wrong at byte 4: version 0x9 is none of 1, 2, 3 and 0xf3");
+    assert_eq!(
+        told.unwrap(),
+        "is invalid at byte 4: unknown version 0x9; known are 1, 2, 3 and 0xf3"
+    );
     let told = with_header(|bytes| bytes[6] = 3);
-    assert_eq!(told.unwrap(), "is wrong at byte 6: a header of 3 bytes");
+    assert_eq!(told.unwrap(), "is invalid at byte 6: the header has 3 bytes");
     let told = with_header(|bytes| bytes[16] = 0);
-    assert_eq!(told.unwrap(), "is wrong at byte 16: a record of 0 bytes");
+    assert_eq!(told.unwrap(), "is invalid at byte 16: a record has 0 bytes");
     let told = with_header(|bytes| bytes.extend([0, 0, 3, 0xff, 0xff, 0xff, 0xff]));
-    assert_eq!(told.unwrap(), "39: a summary of 4294967295 bytes");
+    assert_eq!(told.unwrap(), "39: a summary has 4294967295 bytes");
     let told = with_header(|bytes| bytes.extend([0, 0, 1, 0xff, 0xff, b'0']));
-    assert_eq!(told.unwrap(), "38: it ends within a record");
+    assert_eq!(told.unwrap(), "38: ends inside a record");
     let told = with_header(|bytes| bytes.extend([0, 0, 7]));
-    assert_eq!(told.unwrap(), "35: a stream's part of kind 7");
+    assert_eq!(told.unwrap(), "35: the stream has a part of unknown kind 7");
     let mut bytes = tables(&TABLES);
     bytes.extend(b"FAST");
     let error = read(Cursor::new(bytes.clone())).unwrap_err().to_string();
     let at = bytes.len() - 4;
-    assert_eq!(error, format!("is wrong at byte {at}: there is [46, 41, 53, 54], not \"SLOW\""));
+    assert_eq!(
+        error,
+        format!("is invalid at byte {at}: found [46, 41, 53, 54] instead of \"SLOW\"")
+    );
 }
 
 #[test]
@@ -200,9 +206,9 @@ fn bad_lines_of_the_tables_are_counted_and_shown() {
     assert_eq!(
         shown,
         [
-            (7, "a thread without a name"),
-            (10, "a method's id is no hex number"),
-            (11, "a method without a name"),
+            (7, "a thread has no name"),
+            (10, "the id of a method is not a hex number"),
+            (11, "a method has no name"),
         ]
     );
     assert_eq!(trace.methods.len(), 1);

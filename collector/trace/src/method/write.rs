@@ -5,11 +5,11 @@ use std::io::{self, Write};
 
 const HEADER_BYTES: u16 = 32;
 
-/// Writes it, as version 3 where it has both times, else as version 2. Returns how many records were left out
-/// because their time does not fit into 32 bits.
+/// Writes version 3 if there are both times, else version 2. Returns the number of records that were dropped because
+/// their time does not fit into 32 bits.
 ///
 /// # Errors
-/// What `out` says.
+/// The error of `out`.
 pub fn write(trace: &MethodTrace, mut out: impl Write) -> io::Result<u64> {
     let version: u16 = if trace.is_dual { 3 } else { 2 };
     let clock = if trace.is_dual { "dual" } else { "wall" };

@@ -1,4 +1,4 @@
-//! Text line by line, for who passes it on: what is known of threads from all of it, and its lines.
+//! Text line by line, for passthrough: an outline of its threads, and its lines.
 
 use super::line::{self, Line};
 use super::sections::{Names, Sections};
@@ -26,9 +26,9 @@ pub struct Outline {
     pub threads: HashMap<u32, ThreadOutline>,
     /// Names of processes by id.
     pub processes: HashMap<u32, Box<[u8]>>,
-    /// Lines that are events.
+    /// Number of events.
     pub events: u64,
-    /// Lines in which the agent says something of a capture.
+    /// Number of header lines of a capture.
     pub abouts: u64,
     /// Errors in the text; counts lines only.
     pub losses: Losses,
@@ -61,7 +61,7 @@ impl Outline {
         }
     }
 
-    /// Reads it to its end.
+    /// Reads a text to its end.
     ///
     /// # Errors
     /// As [`super::read`].
@@ -118,7 +118,7 @@ impl Outline {
         if !has_lines && outline.processes.is_empty() {
             let first = outline.losses.shown.first();
             return Err(Error::NoTrace(first.map_or_else(
-                || "it has no line of a trace".to_owned(),
+                || "no line of it is a trace line".to_owned(),
                 |bad| format!("line {}: {} ({:?})", bad.number, bad.why, bad.text),
             )));
         }
@@ -126,7 +126,7 @@ impl Outline {
     }
 }
 
-/// A line that is something.
+/// A meaningful line.
 #[derive(Debug)]
 pub enum Part<'a> {
     /// The agent's metadata of a capture.
@@ -135,7 +135,7 @@ pub enum Part<'a> {
     Event(Line<'a>),
 }
 
-/// Goes through a text.
+/// Reader of a text's meaningful lines.
 #[derive(Debug)]
 pub struct LineReader<R> {
     text: R,
@@ -153,7 +153,7 @@ impl Names for Nobody {
 }
 
 impl<R: BufRead> LineReader<R> {
-    /// From its beginning.
+    /// Starts at the beginning of a text.
     pub fn new(text: R) -> Self {
         Self {
             text,
@@ -164,16 +164,16 @@ impl<R: BufRead> LineReader<R> {
         }
     }
 
-    /// The next line that is something. Where the text cannot be read on it ends.
+    /// Returns the next meaningful line. A text that cannot be read further ends there.
     ///
     /// # Errors
-    /// [`Error::Broken`] when nothing of it can be read.
+    /// [`Error::Broken`] if nothing of it can be read.
     pub fn next_part(&mut self) -> Result<Option<Part<'_>>, Error> {
         self.next_of(&mut Nobody)
     }
 
-    /// Goes on to the next event that [`crate::Trace`] has no place for: what the kernel wrote, and markers of other
-    /// kinds. Its time; [`Self::line`] is the event itself.
+    /// Advances to the next event that [`crate::Trace`] cannot represent: events of the kernel, and markers of other
+    /// kinds. Returns its time; [`Self::line`] returns the event.
     ///
     /// # Errors
     /// As [`Self::next_part`].
@@ -186,7 +186,7 @@ impl<R: BufRead> LineReader<R> {
         Ok(None)
     }
 
-    /// The event that it is at.
+    /// Returns the current event.
     #[must_use]
     pub fn line(&self) -> Option<Line<'_>> {
         let line = self.buffer.trim_ascii_end();
@@ -206,7 +206,7 @@ impl<R: BufRead> LineReader<R> {
         }))
     }
 
-    /// Goes on to the next line that is something; false at the end.
+    /// Advances to the next meaningful line; false at the end.
     fn advance(&mut self, names: &mut impl Names) -> Result<bool, Error> {
         loop {
             self.buffer.clear();

@@ -2,7 +2,7 @@
 
 use super::line::decimal;
 
-/// A marker. Names are as they were written.
+/// A marker, with names as they were written.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Marker<'a> {
     Begin {
@@ -57,30 +57,31 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Marker<'_>, &'static str> {
     if kind == b'E' {
         return Ok(Marker::End);
     }
-    let pid = decimal(pid).and_then(|pid| u32::try_from(pid).ok()).ok_or("the pid is no number")?;
-    let rest = rest.ok_or("it ends behind the pid")?;
+    let pid =
+        decimal(pid).and_then(|pid| u32::try_from(pid).ok()).ok_or("the pid is not a number")?;
+    let rest = rest.ok_or("ends after the pid")?;
     match kind {
         b'B' => Ok(Marker::Begin { pid, name: rest }),
         b'I' => Ok(Marker::Instant { pid, track: None, name: rest }),
         b'C' => {
             // Perfetto's ftrace text has no bar in a counter's name; neither may ours.
-            let (name, value) = last_field(rest).ok_or("a counter without a value")?;
+            let (name, value) = last_field(rest).ok_or("a counter has no value")?;
             // A fourth field is userdebug builds' category.
             let (name, value) = match (number(value), last_field(name)) {
                 (None, Some((name, value))) => (name, value),
                 _ => (name, value),
             };
-            let value = number(value).ok_or("a counter's value is no number")?;
+            let value = number(value).ok_or("the value of a counter is not a number")?;
             Ok(Marker::Counter { pid, name, value })
         }
         b'N' => {
             let (track, name) = field(rest);
-            let name = name.ok_or("an instant on a track without a name")?;
+            let name = name.ok_or("an instant on a track has no name")?;
             Ok(Marker::Instant { pid, track: Some(track), name })
         }
         b'S' | b'F' => {
-            let (name, cookie) = last_field(rest).ok_or("an async section without a cookie")?;
-            let cookie = number(cookie).ok_or("a cookie is no number")?;
+            let (name, cookie) = last_field(rest).ok_or("an async section has no cookie")?;
+            let cookie = number(cookie).ok_or("the cookie is not a number")?;
             Ok(if kind == b'S' {
                 Marker::AsyncBegin { pid, track: None, name, cookie }
             } else {
@@ -89,10 +90,10 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Marker<'_>, &'static str> {
         }
         _ => {
             let (track, rest) = field(rest);
-            let rest = rest.ok_or("an async section on a track without a cookie")?;
+            let rest = rest.ok_or("an async section on a track has no cookie")?;
             // An end has its name (Android 12), or none (since 13).
             let (name, cookie) = last_field(rest).unwrap_or((b"", rest));
-            let cookie = number(cookie).ok_or("a cookie is no number")?;
+            let cookie = number(cookie).ok_or("the cookie is not a number")?;
             Ok(if kind == b'G' {
                 Marker::AsyncBegin { pid, track: Some(track), name, cookie }
             } else {
@@ -105,7 +106,7 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Marker<'_>, &'static str> {
 /// Replacement for an empty name, which readers accept only in a B record.
 pub const NO_NAME: &str = "(no name)";
 
-/// A marker whose name, or track, is empty, with [`NO_NAME`] in its place; none where nothing is empty.
+/// Replaces empty names and tracks of a marker by [`NO_NAME`]; `None` if nothing is empty.
 #[must_use]
 pub fn with_names(payload: &[u8]) -> Option<Vec<u8>> {
     let payload = payload.trim_ascii_end();

@@ -17,9 +17,9 @@ use marker::Marker;
 use sections::{Names, Sections};
 use std::io::{BufRead, Read};
 
-/// A line that is longer is no line of a trace: the kernel's buffer takes a page.
+/// Limit of a line in bytes: the kernel's buffer takes a page.
 const MAX_LINE_BYTES: u64 = 1 << 20;
-/// What the agent says of a capture.
+/// Prefix of the lines with a capture's header.
 const ABOUT: &[u8] = b"# tracetee: ";
 
 pub use line::Line;
@@ -48,7 +48,7 @@ pub fn payload<'a>(line: &Line<'a>) -> &'a [u8] {
 /// Reads ftrace text to its end.
 ///
 /// # Errors
-/// [`Error::Io`] when it cannot be read, [`Error::NoTrace`] when no line of it is one of a trace.
+/// [`Error::Io`] if it cannot be read, [`Error::NoTrace`] if it has no trace line.
 pub fn read<R: BufRead>(mut text: R) -> Result<Trace, Error> {
     let mut reader = Reader::default();
     let (mut buffer, mut bytes) = (Vec::new(), 0);
@@ -79,7 +79,7 @@ pub fn read<R: BufRead>(mut text: R) -> Result<Trace, Error> {
     if trace.span_ns.is_none() && !is_header_only {
         return Err(Error::NoTrace(match trace.losses.shown.first() {
             Some(bad) => format!("line {}: {} ({:?})", bad.number, bad.why, bad.text),
-            None if trace.losses.lines > 0 => "it has no line of a trace".to_owned(),
+            None if trace.losses.lines > 0 => "no line of it is a trace line".to_owned(),
             None => "it is empty".to_owned(),
         }));
     }

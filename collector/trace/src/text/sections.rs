@@ -3,9 +3,9 @@
 
 /// Receives the content of a PROCESS DUMP.
 pub(super) trait Names {
-    /// A process has this name.
+    /// Receives a process' name.
     fn process(&mut self, pid: u32, name: &[u8]);
-    /// A thread is of this process and has this name.
+    /// Receives a thread's process and name.
     fn thread(&mut self, tid: u32, pid: u32, name: &[u8]);
 }
 

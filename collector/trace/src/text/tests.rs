@@ -50,7 +50,7 @@ fn what_is_wrong_is_counted_and_the_rest_is_read() {
     let losses = &trace.losses;
     assert_eq!((losses.unmatched_ends, losses.out_of_order, losses.bad_lines), (1, 1, 2));
     let shown: Vec<_> = losses.shown.iter().map(|bad| (bad.number, bad.why)).collect();
-    assert_eq!(shown, [(3, "no THREAD-TID"), (5, "the pid is no number")]);
+    assert_eq!(shown, [(3, "no THREAD-TID"), (5, "the pid is not a number")]);
     assert_eq!(trace.kernel_events.get("sched_switch"), Some(&1));
 }
 
@@ -81,10 +81,10 @@ fn what_the_agent_says_of_a_capture_is_read() {
 #[test]
 fn what_is_no_trace_is_said_with_its_first_line() {
     let error = read(&b"<html>\n<body>\n"[..]).unwrap_err().to_string();
-    assert_eq!(error, "is no trace: it has no line of a trace");
+    assert_eq!(error, "is not a trace: no line of it is a trace line");
     let error = read(&b"nonsense\n"[..]).unwrap_err().to_string();
-    assert_eq!(error, "is no trace: line 1: no THREAD-TID (\"nonsense\")");
-    assert_eq!(read(&b""[..]).unwrap_err().to_string(), "is no trace: it is empty");
+    assert_eq!(error, "is not a trace: line 1: no THREAD-TID (\"nonsense\")");
+    assert_eq!(read(&b""[..]).unwrap_err().to_string(), "is not a trace: it is empty");
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn what_was_read_before_a_file_breaks_is_there() {
     let (at, why) = trace.losses.truncated.unwrap();
     assert!(at > 200_000 && !why.is_empty(), "{at} {why}");
     let error = read(crate::open(std::io::Cursor::new(whole[..15].to_vec())).unwrap()).unwrap_err();
-    assert!(error.to_string().starts_with("cannot be unpacked behind byte 0 of what is in it: "));
+    assert!(error.to_string().starts_with("cannot be decompressed after byte 0 of its content: "));
 }
 
 #[test]
