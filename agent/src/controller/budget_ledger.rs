@@ -41,9 +41,9 @@ record! {
     /// One capture.
     #[derive(Eq)]
     pub(crate) struct Entry {
-        /// The id of its window.
+        /// The id of the window.
         pub(crate) window: String = String::new(),
-        /// Its number on this device: wall-clock ms and process id.
+        /// The number of the capture on this device: wall-clock ms and process id.
         pub(crate) number: u64 = 0,
         /// When it began.
         begun: Stamp = Stamp::default(),

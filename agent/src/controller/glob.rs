@@ -9,7 +9,7 @@ impl Glob {
         Self(pattern.as_bytes().into())
     }
 
-    /// Whether all of `name` is as the pattern says. At most pattern × name steps.
+    /// True if the pattern matches all of `name`. Takes at most pattern × name steps.
     pub(crate) fn matches(&self, name: &[u8]) -> bool {
         let pattern = &self.0;
         let (mut at, mut in_name) = (0, 0);

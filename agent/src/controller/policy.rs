@@ -1,12 +1,12 @@
-//! What a document comes to on this device: which windows take part, and why others do not.
+//! A remote configuration on this device: which windows take part, and why others do not.
 
 use super::budget_ledger::Now;
 use tracetee_protocol::remote_config::{Budget, Document, Match, Sampling, Window};
 
-/// What the rules of a document look at.
+/// The properties of the device that sampling and `match` look at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Device {
-    /// Stays as it is for the life of the installation, and says nothing about the user.
+    /// An id that stays for the life of the installation, and says nothing about the user.
     pub(crate) install_id: String,
     pub(crate) version_code: Option<u64>,
     pub(crate) api: Option<u32>,
@@ -16,9 +16,10 @@ pub(crate) struct Device {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Policy {
     pub(crate) document: Document,
-    /// Why nothing is recorded whatever happens; `None` when something may be.
+    /// The reason for which nothing is recorded whatever happens; `None` when something may be.
     pub(crate) off: Option<String>,
-    /// For each of the document's windows, why it does not take part here; `None` when it does.
+    /// For each window of the document, the reason for which it does not take part here; `None` when
+    /// it does.
     pub(crate) out: Vec<Option<String>>,
 }
 
@@ -37,31 +38,31 @@ impl Policy {
         Self { document, off, out }
     }
 
-    /// Nothing was ever configured.
+    /// The policy before any configuration: off.
     pub(crate) fn none() -> Self {
         let off = Some("there is no configuration yet".to_owned());
         Self { document: Document::default(), off, out: Vec::new() }
     }
 
-    /// Why nothing may be recorded now.
+    /// The reason for which nothing may be recorded now.
     pub(crate) fn off_at(&self, now: Now) -> Option<String> {
         let expired = self.document.not_after.filter(|&s| s < now.real_ms / 1000);
         let expired = || expired.map(|s| format!("the configuration expired at Unix time {s}"));
         self.off.clone().or_else(expired)
     }
 
-    /// The windows that take part here, with their index.
+    /// The windows that take part here, each with its index.
     pub(crate) fn windows(&self) -> impl Iterator<Item = (usize, &Window)> {
         let all = self.document.windows.iter().zip(&self.out).enumerate();
         all.filter(|(_, (_, out))| out.is_none()).map(|(index, (window, _))| (index, window))
     }
 
-    /// One of them.
+    /// The window of that index, if it takes part here.
     pub(crate) fn window(&self, index: usize) -> Option<&Window> {
         self.windows().find(|&(other, _)| other == index).map(|(_, window)| window)
     }
 
-    /// One of them by its id.
+    /// The index of the window of that id, if it takes part here.
     pub(crate) fn by_id(&self, id: &str) -> Option<usize> {
         self.windows().find(|(_, window)| window.id == id).map(|(index, _)| index)
     }
