@@ -1,5 +1,4 @@
-//! What one record costs on this device, measured: the share of a processor that recording takes
-//! is judged by it.
+//! Measures the cost of a record on this device, from which the overhead of a recording is computed.
 //!
 //! Records are made as libcutils makes them (formatted) and recorded as the hook does, into a
 //! recorder of their own, while no capture runs. What else the app pays for a record (Java's

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use tracetee_protocol::json;
 
-/// What went wrong.
+/// An error of the agent.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,7 +19,7 @@ pub enum Error {
     Spool(tracetee_uploader::Error),
     /// A file operation failed.
     Io {
-        /// What was tried, a verb.
+        /// The operation, a verb.
         what: &'static str,
         /// With which file.
         path: PathBuf,
@@ -33,7 +33,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Its number in the C API, see `tracetee.h`.
+    /// Returns the error's number in the C API, see `tracetee.h`.
     #[must_use]
     pub const fn code(&self) -> i32 {
         match self {

@@ -1,4 +1,4 @@
-//! What a recording session needs of the agent around it: see [`Host`].
+//! The functions of the agent that a recording session needs: see [`Host`].
 
 use crate::android::quirks::SECCOMP_MAY_KILL_MEMBARRIER;
 use crate::libcutils::tag_words;

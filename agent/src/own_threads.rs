@@ -40,7 +40,7 @@ impl Drop for Own {
     }
 }
 
-/// Whether the main thread has ended and no thread but ours is left.
+/// True if the main thread has ended and only our threads are left.
 pub(crate) fn is_all_that_is_left() -> bool {
     let Ok(stat) = std::fs::read_to_string("/proc/self/stat") else { return false };
     let Some(status) = status_of_ended(&stat) else { return false };
@@ -87,7 +87,7 @@ fn status_of_ended(stat: &str) -> Option<i32> {
     has_ended.then(|| fields.nth(48).and_then(|status| status.parse().ok()).unwrap_or(0))
 }
 
-/// Whether that thread of this process has ended; a main thread stays listed as a zombie.
+/// True if this thread of the process has ended; a main thread stays listed as a zombie.
 fn has_ended(tid: &str) -> bool {
     match std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")) {
         Ok(stat) => status_of_ended(&stat).is_some(),

@@ -7,7 +7,7 @@ use tracetee_protocol::health::Health;
 use tracetee_text::abandoned::{Abandoned, Outcome, abandoned_in};
 use tracetee_text::{Summary, TextOptions};
 
-/// What became of abandoned files so far, for the health report.
+/// Results for abandoned files so far, for the health report.
 static OUTCOMES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// See [`Health::recovered`].
@@ -84,7 +84,7 @@ fn recover_one(file: &Abandoned, to: &Path, options: &TextOptions) -> Option<(Pa
     None
 }
 
-/// Where a process streamed its trace to, by the report that it left in its recorder file.
+/// Returns the path to which a process streamed its trace, from the metadata in its recorder file.
 fn streaming_to(meta: &str) -> Option<PathBuf> {
     Health::from_json(meta).streaming_to
 }

@@ -17,7 +17,7 @@ const MAX_NAME_BYTES: usize = 1000;
 /// Hooks are in place, the tags are forced, and Java's copy of them is refreshed.
 static IS_READY: AtomicBool = AtomicBool::new(false);
 
-/// Whether a capture is recording now, so that a name is worth computing.
+/// Returns true while a capture is recording, so that a name is worth computing.
 ///
 /// `true` from when hooks are in place and the tags are forced (Java's copy of them too) until
 /// just before the tags are given back; `false` while the agent measures what a record costs.

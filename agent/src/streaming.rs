@@ -28,11 +28,11 @@ use tracetee_text::Summary;
 use tracetee_text::merge::Source;
 use tracetee_text::trace::Trace;
 
-/// How long records wait at most before they are streamed.
+/// Maximum time before records are streamed.
 const ROUND: Duration = Duration::from_secs(1);
-/// How often the thread looks whether the pool fills up before that.
+/// Interval at which the thread checks whether the pool fills up sooner.
 const POLL: Duration = Duration::from_millis(20);
-/// How long a round waits for threads that are inside the recorder.
+/// Time that a round waits for threads inside the recorder.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The streaming thread of a capture.
@@ -87,7 +87,7 @@ impl Drain {
         Ok(Self { stop: Some(stop), thread: Some(thread), tid, summary })
     }
 
-    /// What the trace has come to so far.
+    /// Returns the summary of the trace so far.
     pub(crate) fn summary(&self) -> Summary {
         self.summary.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -114,7 +114,7 @@ impl Drop for Drain {
     }
 }
 
-/// What the thread keeps.
+/// State of the streaming thread.
 struct Stream<'p> {
     pool: &'p Pool,
     trace: Trace,
@@ -127,7 +127,7 @@ struct Stream<'p> {
     summary: Arc<Mutex<Summary>>,
 }
 
-/// How many anchors of past rounds are kept: records older than that were streamed.
+/// Number of anchors of past rounds that are kept; older records have been streamed.
 const MAX_ANCHORS: usize = 256;
 
 impl<'p> Stream<'p> {
@@ -235,7 +235,7 @@ fn gettid() -> i32 {
     unsafe { libc::gettid() }
 }
 
-/// What streaming threads have used of the processor so far, ns.
+/// Returns the processor time of streaming threads so far, ns.
 pub(crate) fn used_ns() -> u64 {
     // ORDERING: Relaxed; a number for the report.
     USED_NS.load(Ordering::Relaxed)
@@ -243,7 +243,7 @@ pub(crate) fn used_ns() -> u64 {
 
 static USED_NS: AtomicU64 = AtomicU64::new(0);
 
-/// What this thread has used of the processor.
+/// Returns the processor time of this thread.
 pub(crate) fn cpu_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a valid clock and a timespec to write to.

@@ -37,7 +37,7 @@ struct Stack {
 #[derive(Debug)]
 struct Open {
     name: Cow<'static, str>,
-    /// Its begin is in the capture, on the thread that polls now.
+    /// True if its begin is in the capture, on the thread that polls now.
     is_recorded: bool,
 }
 
@@ -48,7 +48,7 @@ pub fn set_strict(strict: bool) {
     IS_STRICT.store(strict, Ordering::Relaxed);
 }
 
-/// How often a section ended where its task was not.
+/// Returns the number of sections that ended on a thread on which their task was not running.
 #[must_use]
 pub fn misuses() -> u64 {
     // ORDERING: Relaxed; a count.
@@ -178,7 +178,7 @@ pub struct TaskSection(Place);
 
 #[derive(Debug)]
 enum Place {
-    /// Of a task: which one of its sections.
+    /// A section of a task.
     Task {
         task: u64,
         depth: usize,

@@ -5,34 +5,34 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// As [`OpenOptions::open`].
+/// Opens a file like [`OpenOptions::open`].
 ///
 /// # Errors
-/// As there.
+/// The same as there.
 pub fn open_with(options: &OpenOptions, path: impl AsRef<Path>) -> io::Result<File> {
     above_standard(|| options.open(path))
 }
 
-/// As [`File::open`].
+/// Opens a file like [`File::open`].
 ///
 /// # Errors
-/// As there.
+/// The same as there.
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     open_with(File::options().read(true), path)
 }
 
-/// As [`File::create`].
+/// Creates a file like [`File::create`].
 ///
 /// # Errors
-/// As there.
+/// The same as there.
 pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
     open_with(File::options().write(true).create(true).truncate(true), path)
 }
 
-/// As [`std::fs::write`], and never ends the process for its limit on the size of files.
+/// Writes a file like [`std::fs::write`]; does not raise SIGXFSZ at the file size limit.
 ///
 /// # Errors
-/// As there.
+/// The same as there.
 pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     let mut file = create(path)?;
     without_write_signals(|| file.write_all(bytes.as_ref()))

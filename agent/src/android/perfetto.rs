@@ -83,7 +83,7 @@ impl Perfetto {
         if enabled == 0 { 0 } else { enabled & !preferred() }
     }
 
-    /// Whether a session of the SDK has the tag's category on.
+    /// True if a session of the SDK has the tag's category on.
     fn has(self, tag: u64, now: u64) -> bool {
         match self.ask {
             // SAFETY: a category that every version knows; it reads an atomic.

@@ -1,4 +1,4 @@
-//! What Android releases do differently: one table, with the API levels, the source and the test.
+//! Differences between Android releases: one table, with the API levels, the source and the test.
 //!
 //! Code asks a quirk by its name ([`Quirk::applies`]), never an API level. Differences that the agent
 //! can see for itself (a symbol that is there or not) are no quirks. The functions that load

@@ -20,7 +20,7 @@ pub(crate) use slot::{
     process_exits, release, reset_after_fork, start, stop, watch_tags, write,
 };
 
-/// Who starts and stops captures in this process.
+/// Owner of the process's captures: starts and stops them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// The app, by hand. Its hooks go with the capture, and a forked child goes on with a recorder

@@ -308,8 +308,8 @@ impl Capture {
         Ok(())
     }
 
-    /// Where a writer is stuck inside (its thread is stopped, say): keeps the pool mapped for the
-    /// rest of the process, and goes on reading from it.
+    /// Keeps the pool mapped for the rest of the process, because a writer is stuck inside (for example a
+    /// stopped thread), and continues to read from it.
     fn keep_if_used(&mut self, is_free: bool) {
         if !is_free {
             let alias = Box::new(self.pool.alias());

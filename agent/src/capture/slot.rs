@@ -70,7 +70,7 @@ pub(crate) fn hand_over(to: Owner) -> Result<(), Error> {
     Ok(())
 }
 
-/// Who starts and stops captures now.
+/// Returns the current owner of captures.
 pub(crate) fn owner() -> Owner {
     if IS_CONTROLLED.load(Ordering::Relaxed) { Owner::Controller } else { Owner::Manual }
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often it looks.
+/// Interval between checks.
 const LOOK: Duration = Duration::from_millis(250);
 /// Below the app's threads.
 const NICE: i32 = 10;
@@ -60,8 +60,8 @@ static IS_LOOKING: AtomicBool = AtomicBool::new(false);
 /// Threads that are about to fork: a child of one that forked during a look would find the
 /// capture's lock held by nobody, and go on unrecorded.
 static FORKING: AtomicU32 = AtomicU32::new(0);
-/// How long a fork waits at most for a look, which takes microseconds, and some milliseconds where
-/// Java's copy of the tags is refreshed.
+/// Maximum time that a fork waits for a check, which takes microseconds, and some milliseconds if it refreshes
+/// Java's copy of the tags.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Calls `look`, which takes the capture's lock for a moment, unless a thread is about to fork.

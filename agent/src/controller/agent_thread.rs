@@ -132,7 +132,7 @@ pub(crate) fn is_installed() -> bool {
     capture::owner() == Owner::Controller
 }
 
-/// What the calling thread needs for an upload; `None` where the agent sends nothing.
+/// Returns the passer that the calling thread needs for an upload; `None` if the agent sends nothing.
 pub(crate) fn passer() -> Option<Passer> {
     lock(&CONTROLLER).as_ref().and_then(Controller::passer)
 }

@@ -57,7 +57,7 @@ struct Written {
     number: u64,
 }
 
-/// What the header of a capture says about its recording.
+/// Facts about the recording, for the capture's header.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Observed {
     pub(crate) tag_resets: u64,

@@ -1,4 +1,4 @@
-//! What app threads ask of the agent's thread.
+//! Commands from app threads to the agent's thread.
 
 use super::on_device_capture::Ask;
 use tracetee_uploader::NetState;

@@ -20,7 +20,7 @@ use tracetee_protocol::control_socket::{self, AtraceRequest, Reply};
 
 /// Android's shell user.
 const SHELL_UID: u32 = 2000;
-/// How long a client may take for its line, and for reading its answer.
+/// Time limit for a client's line, and for reading the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The pause after a client could not be accepted.
 const BACK_OFF: Duration = Duration::from_millis(100);

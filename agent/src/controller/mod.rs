@@ -1,4 +1,4 @@
-//! What is captured, when, and how much: by remote configuration and by what happens in the app.
+//! Decides what is captured, when, and how much, by remote configuration and by events in the app.
 //!
 //! The journey: the app calls [`install()`]. `config_source` admits configurations, which
 //! `remote_config` reads and checks; `policy` applies one to this device. The `state_machine` decides

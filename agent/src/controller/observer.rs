@@ -18,7 +18,7 @@ use tracetee_recorder::tail::Follower;
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
     follower: Follower,
-    /// Of the windows that the flight recorder runs for.
+    /// Triggers of the windows for which the flight recorder runs.
     triggers: Option<Triggers>,
     /// `None` before the first recording.
     overhead: Option<Overhead>,
@@ -128,7 +128,7 @@ impl Observer {
         }
     }
 
-    /// How often the system has reset the tags.
+    /// Returns the number of times that the system has reset the tags.
     pub(crate) const fn tag_resets(&self) -> u64 {
         self.tag_resets
     }

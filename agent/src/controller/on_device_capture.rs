@@ -16,7 +16,7 @@ use tracetee_protocol::control_socket::{AtraceRequest, CaptureOptions};
 use tracetee_recorder::layout::Mode;
 use tracetee_text::{About, TextOptions};
 
-/// How long a dump may take.
+/// Time limit of a dump.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A request, and where the answer goes: the file with the text, where the request is for text.

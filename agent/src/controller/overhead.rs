@@ -1,4 +1,4 @@
-//! What recording costs of a processor, and whether that is over the budget.
+//! Computes the share of a processor that recording takes, and compares it with the budget.
 //!
 //! A record that is dropped costs the app what one costs that is kept: both count.
 
@@ -20,7 +20,7 @@ struct Sample {
 /// The account of one recording.
 #[derive(Debug, Default)]
 pub(crate) struct Overhead {
-    /// What one record costs the app, ns, as measured on this device.
+    /// Cost of a record in ns, as measured on this device.
     pub(crate) ns_per_record: f64,
     samples: VecDeque<Sample>,
 }

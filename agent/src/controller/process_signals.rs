@@ -1,5 +1,4 @@
-//! What the app and the system say about the process besides its records: the display's period,
-//! whether the main loop answers, how much memory there is.
+//! Signals of the process besides records: the display's period, responses of the main loop, available memory.
 //!
 //! The setters run on the app's threads: atomics only, but for the screen, which takes a lock that nobody
 //! holds for long.
@@ -58,7 +57,7 @@ pub(crate) fn set_screen(name: &str) {
     screens.push_back((clock::boot_ns(), name));
 }
 
-/// What was shown at that boot time.
+/// Returns the screen at this boot time.
 pub(crate) fn screen_at(boot_ns: u64) -> Option<String> {
     let screens = SCREENS.lock().unwrap_or_else(PoisonError::into_inner);
     screens.iter().rev().find(|(from_ns, _)| *from_ns <= boot_ns).map(|(_, name)| name.clone())
@@ -75,7 +74,7 @@ static PING_CONTEXT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static ASKED_NS: AtomicU64 = AtomicU64::new(0);
 static LAST_ASKED_NS: AtomicU64 = AtomicU64::new(0);
 
-/// How often the main loop is asked.
+/// Interval between pings of the main loop.
 const ASK_NS: u64 = 1_000_000_000;
 
 /// From now on the main loop is asked through `ping`; `None`: no more.
@@ -124,7 +123,7 @@ pub(crate) fn reset_after_fork() {
 
 // ---- memory ----
 
-/// How often it is looked at, ms.
+/// Interval between checks of the memory, ms.
 const MEMORY_MS: u64 = 5_000;
 static MEMORY_SEEN_MS: AtomicU64 = AtomicU64::new(0);
 

@@ -44,7 +44,7 @@ pub(crate) struct Kept {
     /// The configuration under which it began; another may be in force when it is written.
     pub(crate) policy: Arc<Policy>,
     pub(crate) window: usize,
-    /// Its number in the ledger.
+    /// Number of the capture in the ledger.
     pub(crate) number: u64,
     /// The trigger or the request that caused it.
     pub(crate) why: String,

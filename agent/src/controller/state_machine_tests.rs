@@ -242,7 +242,7 @@ fn a_capture_over_the_bytes_of_the_day_is_discarded() {
 
 // ---- random histories ----
 
-/// What may happen to a device.
+/// Event of a device.
 #[derive(Debug, Clone)]
 enum Event {
     Wait(u64),
@@ -376,7 +376,7 @@ impl World {
         }
     }
 
-    /// What must hold after every step.
+    /// Checks what must hold after every step.
     fn look(&self) {
         let machine = &self.machine;
         let is_on = !matches!(machine.state, State::Off(_));

@@ -15,7 +15,7 @@ pub(crate) fn state(machine: &StateMachine) -> (&'static str, String) {
     }
 }
 
-/// What each window of the configuration does, or why it does nothing.
+/// Reports the state of each window of the configuration, or the reason why it is idle.
 pub(crate) fn windows(machine: &StateMachine, now: Now) -> Vec<WindowReport> {
     let policy = machine.policy();
     let all = policy.document.windows.iter().zip(&policy.out).enumerate();

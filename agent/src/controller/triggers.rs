@@ -21,7 +21,7 @@ pub(crate) enum Finding {
     Ended { window: usize, at_ns: u64 },
 }
 
-/// What a trigger looks for in the records.
+/// Pattern of records that fires a trigger.
 #[derive(Debug)]
 enum Look {
     /// Sections that take longer.
@@ -40,15 +40,15 @@ enum Look {
     LowMemory(f64),
 }
 
-/// How long a section may take.
+/// Limit of a section's duration.
 #[derive(Debug, Clone, Copy)]
 enum Over {
     Ns(u64),
-    /// Of the display's refresh, as it is when the section ends.
+    /// Periods of the display at the section's end.
     Periods(f64),
 }
 
-/// What a window waits for.
+/// Triggers of a window.
 #[derive(Debug)]
 struct Watch {
     window: usize,
@@ -100,7 +100,7 @@ pub(crate) struct Triggers {
 }
 
 impl Triggers {
-    /// For the windows of that index.
+    /// Makes the triggers of the windows with these indices.
     pub(crate) fn new(
         policy: &Policy,
         windows: &[usize],
@@ -162,7 +162,7 @@ impl Triggers {
         self.threads.clear();
     }
 
-    /// What memory must fall below for somebody to care, percent; 0 when nobody does.
+    /// Returns the highest memory limit of all triggers, percent; 0 if no trigger has one.
     pub(crate) fn memory_limit(&self) -> f64 {
         let limits = self.watches.iter().map(|watch| match watch.look {
             Look::LowMemory(percent) => percent,

@@ -103,7 +103,7 @@ impl Controller {
         Ok(controller)
     }
 
-    /// How long the thread may sleep until the next turn.
+    /// Returns the time that the thread may sleep until the next turn.
     pub(crate) fn pause(&self) -> Duration {
         match self.machine.state() {
             State::Off(_) if !self.on_device.is_running() => IDLE,
@@ -218,7 +218,7 @@ impl Controller {
         }
     }
 
-    /// What the app's thread needs for an upload; `None` where nothing is sent.
+    /// Returns the passer that the app's thread needs for an upload; `None` if nothing is sent.
     pub(crate) fn passer(&self) -> Option<Passer> {
         self.uploads.as_ref().map(Uploads::passer)
     }
@@ -253,7 +253,7 @@ impl Controller {
         }
     }
 
-    /// What waits in the spool now, and the outcome of the last pass.
+    /// Reports the captures that wait in the spool, and the last pass.
     fn upload_status(&self) -> UploadStatus {
         let now = self.writer.spool().status(uploads::time());
         let last = self.uploads.as_ref().and_then(Uploads::status).unwrap_or_default();

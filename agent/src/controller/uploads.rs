@@ -23,10 +23,10 @@ use tracetee_uploader::{
     Conditions, NetState, Now, Pass, Quota, Spool, Transport, UploadStatus, Uploader,
 };
 
-/// How long the process's end waits for a request that is under way.
+/// Time that the end of the process waits for a request in progress.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// What the configuration and the app allow, and what came of it.
+/// State of uploads: permissions of configuration and app, and results.
 #[derive(Debug)]
 pub(super) struct Shared {
     allowance: Mutex<Allowance>,
@@ -40,7 +40,7 @@ pub(super) struct Shared {
     commands: Mutex<Option<Sender<Command>>>,
 }
 
-/// What the configuration in force allows.
+/// Rules of the configuration in force.
 #[derive(Debug, Clone)]
 struct Allowance {
     conditions: Conditions,
@@ -107,7 +107,7 @@ impl Uploads {
         Ok(Some(Self { shared, thread }))
     }
 
-    /// Where configurations go that the server sends.
+    /// Sets the receiver of configurations that the server sends.
     pub(crate) fn connect(&self, commands: Option<Sender<Command>>) {
         *lock(&self.shared.commands) = commands;
     }
@@ -149,12 +149,12 @@ impl Uploads {
         }
     }
 
-    /// What came of the last pass.
+    /// Returns the result of the last pass.
     pub(crate) fn status(&self) -> Option<UploadStatus> {
         lock(&self.shared.status).clone()
     }
 
-    /// What the app's thread needs for a pass.
+    /// Returns the passer that the app's thread needs for a pass.
     pub(crate) fn passer(&self) -> Passer {
         Passer { shared: Arc::clone(&self.shared) }
     }
@@ -226,14 +226,14 @@ impl Shared {
         (pass, status)
     }
 
-    /// What went wrong beside a pass.
+    /// Notes an error outside a pass.
     #[cfg(feature = "http")]
     pub(super) fn say(&self, trouble: &str) {
         lock(&self.status).get_or_insert_default().trouble = Some(trouble.to_owned());
     }
 }
 
-/// What the document lets in.
+/// Returns the limits of the spool in a document.
 pub(crate) fn quota(document: &Document) -> Quota {
     let (budget, upload) = (&document.budget, &document.upload);
     Quota {
@@ -244,7 +244,7 @@ pub(crate) fn quota(document: &Document) -> Quota {
     }
 }
 
-/// What it lets out.
+/// Returns the upload rules of a document.
 fn rules(document: &Document) -> Rules {
     let upload = &document.upload;
     Rules {

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tracetee_uploader::http::Http;
 
-/// How long after the agent's start the first pass is: the start is the app's.
+/// Delay of the first pass after the agent's start, which belongs to the app.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Starts it.

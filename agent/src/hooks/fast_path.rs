@@ -15,7 +15,7 @@ use tracetee_recorder::layout::Form;
 use tracetee_recorder::record::{Kind, MAX_RECORD_BYTES, Packed};
 use tracetee_recorder::{session, thread, writer};
 
-/// What libcutils can hold of a name, and room: longer ones are cut when the text is made.
+/// Maximum length of a name: what libcutils accepts, and some more. Longer names are cut when the text is made.
 const MAX_NAME_BYTES: usize = 1024;
 const _: () = assert!(2 * MAX_NAME_BYTES + 16 <= MAX_RECORD_BYTES);
 
@@ -80,7 +80,7 @@ fast_paths! {
         |track, name, cookie| tracked(Kind::TrackEnd, track, name, Some(cookie));
 }
 
-/// Whether that is a function of libcutils that records are taken from.
+/// True if this is a function of libcutils from which records are taken.
 pub(crate) fn is_fast(symbol: &str) -> bool {
     symbol.starts_with("atrace_")
 }

@@ -35,7 +35,7 @@ const SECCOMP_MODE_STRICT: c_ulong = 1;
 
 static IS_STRICT: AtomicBool = AtomicBool::new(false);
 
-/// Whether strict seccomp ended a recording.
+/// True if strict seccomp ended a recording.
 pub(crate) fn is_strict() -> bool {
     // ORDERING: Relaxed; a flag for the report.
     IS_STRICT.load(Ordering::Relaxed)

@@ -45,8 +45,8 @@ pub(crate) use proxies;
 static WRITE: [Proxy; CHAIN] = proxies!(write_proxy, Write, PREVIOUS_WRITE, 0 1 2 3);
 static WRITE_CHK: [Proxy; CHAIN] = proxies!(write_chk_proxy, WriteChk, PREVIOUS_WRITE_CHK, 0 1 2 3);
 
-/// What the agent hooks: where records are written, where threads get their names, and, if wanted,
-/// where libcutils makes records.
+/// Returns the agent's hooks: on functions that write records, that name threads, and, if wanted, that make
+/// records in libcutils.
 pub(crate) fn hooks(fast_path: bool) -> &'static [Hook] {
     static HOOKS: OnceLock<Vec<Hook>> = OnceLock::new();
     let hooks = HOOKS.get_or_init(|| {
@@ -62,10 +62,10 @@ pub(crate) fn hooks(fast_path: bool) -> &'static [Hook] {
     if fast_path { hooks } else { hooks.get(..WITHOUT_FAST_PATH).unwrap_or(hooks) }
 }
 
-/// How many of [`hooks`] there are without the fast path.
+/// Number of [`hooks`] without the fast path.
 const WITHOUT_FAST_PATH: usize = 4;
 
-/// Whether records are written by that function.
+/// True if this function writes records.
 pub(crate) fn is_write(symbol: &str) -> bool {
     matches!(symbol, "write" | "__write_chk")
 }
@@ -117,7 +117,7 @@ fn previous_write_chk<const INDEX: usize>() -> WriteChk {
     unsafe { std::mem::transmute::<usize, WriteChk>(address) }
 }
 
-/// What is to be done with a write.
+/// Decision about a write.
 enum Verdict {
     /// Nothing of ours.
     NotOurs,
@@ -202,7 +202,7 @@ fn offer_long(fd: c_int, buffer: *const c_void, count: size_t, stack: usize) -> 
     offer(fd, buffer, count, kept_of_long(buffer, count, stack), stack)
 }
 
-/// How many bytes of a write that is longer than libcutils' buffer are a record: those up to the first
+/// Returns the record's length in a write that is longer than libcutils' buffer: up to the first
 /// NUL, where the kernel ends it too. Android 6's libcutils passes the length that a cut message would
 /// have had: what follows the NUL are its caller's variables. 0 when it is no record.
 fn kept_of_long(buffer: *const c_void, count: size_t, stack: usize) -> usize {
@@ -227,7 +227,7 @@ fn kept_of_long(buffer: *const c_void, count: size_t, stack: usize) -> usize {
     }
 }
 
-/// How far above the present frame a buffer counts as the caller's own: libcutils has its buffer
+/// Distance above the current frame within which a buffer counts as the caller's own: libcutils has its buffer
 /// of 1 KiB there. The stack is mapped from here up to the frame that started the thread, and
 /// behind that lie the thread's own structures.
 const NEAR_BYTES: usize = 4096;
@@ -237,7 +237,7 @@ const fn is_near_in_stack(buffer: usize, stack: usize) -> bool {
     buffer.wrapping_sub(stack) < NEAR_BYTES
 }
 
-/// Whether this write is one that an outer proxy of this thread has recorded and is passing on:
+/// True if an outer proxy of this thread has recorded this write and is passing it on:
 /// bionic's `__write_chk` calls `write`, and so do other hookers. The same buffer, deeper in the
 /// stack, and the outer proxy's mark is where it was. (A signal handler's own record has another
 /// buffer; a passing that was left by longjmp is not above us any more, or its mark is overwritten.)
@@ -251,7 +251,7 @@ fn is_being_passed_on(thread: &ThreadState, buffer: usize, stack: usize) -> bool
     }
 }
 
-/// What the mark of a proxy holds that passes on.
+/// Returns the mark of a proxy that passes a write on.
 fn passing_token(thread: &ThreadState) -> usize {
     thread.passing.as_ptr() as usize
 }

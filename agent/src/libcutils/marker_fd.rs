@@ -9,7 +9,7 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tracetee_recorder::errno;
 
-/// Where the kernel shows the marker.
+/// Paths of the kernel's marker.
 const PATHS: [&CStr; 2] =
     [c"/sys/kernel/tracing/trace_marker", c"/sys/kernel/debug/tracing/trace_marker"];
 /// `f_type` of tracefs and debugfs.
@@ -36,7 +36,7 @@ pub(crate) fn learn() {
     }
 }
 
-/// Whether `fd` is open on a trace marker. errno is kept.
+/// True if `fd` is open on a trace marker. Keeps errno.
 #[cold]
 pub(crate) fn is_trace_marker(fd: i32) -> bool {
     if fd < 0 {
@@ -109,7 +109,7 @@ fn remember(identity: [u64; 2]) {
     let _ = KNOWN_COUNT.compare_exchange(count, count + 1, Ordering::Release, Ordering::Relaxed);
 }
 
-/// Whether the descriptor's path ends in `/trace_marker`.
+/// True if the descriptor's path ends in `/trace_marker`.
 fn is_named_trace_marker(fd: i32) -> bool {
     let mut path = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0";
     let mut digits = [0u8; 10];

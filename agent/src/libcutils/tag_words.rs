@@ -1,5 +1,5 @@
-//! What the proxies need to know of the running capture: libcutils' variables, and whether a
-//! system trace wants the records too.
+//! Shared state for the proxies during a capture: libcutils' variables, from which they see whether a system trace
+//! wants records too.
 //!
 //! Plain atomics in one place, set under the capture's lock before recording opens, read on the
 //! app's threads.
@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, 
 use tracetee_hooks::atrace::Atrace;
 use tracetee_protocol::recording::PassOnSetting;
 
-/// How many copies of libcutils are looked at (the system's, a vendor's, and room).
+/// Maximum number of copies of libcutils (the system's, a vendor's, and some more).
 const MAX_COPIES: usize = 4;
 
-/// Whether a record goes on to the kernel.
+/// Rule that decides which records go on to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum PassOn {
@@ -87,7 +87,7 @@ fn copies() -> impl Iterator<Item = &'static Copy> {
     COPIES.iter().take(COPY_COUNT.load(Ordering::Acquire))
 }
 
-/// Whether `fd` is the marker of a libcutils, −1 where it has none.
+/// True if `fd` is the marker of a libcutils, or the −1 of one without a marker.
 #[inline]
 pub(crate) fn is_libcutils_marker(fd: i32) -> bool {
     copies().any(|copy| {
@@ -108,7 +108,7 @@ pub(crate) fn marker_fd() -> Option<i32> {
         .find(|&fd| fd >= 0)
 }
 
-/// Whether a record that went to libcutils' marker is passed on to the kernel.
+/// True if a record for libcutils' marker is passed on to the kernel.
 ///
 /// In mode `Auto`: when a system trace was on at the start, or has replaced the forced tags by
 /// tags of its own since.

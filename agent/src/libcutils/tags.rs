@@ -34,7 +34,7 @@ pub(crate) fn on_change(call: fn(u64)) {
 pub(crate) struct Tags {
     copies: Vec<Copy>,
     wanted: u64,
-    /// Where a session of Perfetto's SDK goes first.
+    /// Sessions of Perfetto's SDK, which take precedence.
     perfetto: Option<Perfetto>,
     /// Those of `wanted` that are left to such a session.
     left: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Tags {
     is_stale: bool,
 }
 
-/// What a look at the tags has found, and undone.
+/// Result of a check of the tags, which has undone a reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TagChange {
     /// The system has set the tags to this word, at most so long ago.
@@ -114,7 +114,7 @@ impl Tags {
         Self { copies, wanted: 0, perfetto: None, left: 0, seen_ns: 0, is_stale: false }
     }
 
-    /// Whether there is a libcutils whose tags may be reset.
+    /// True if there is a libcutils whose tags may be reset.
     pub(crate) const fn has_copies(&self) -> bool {
         !self.copies.is_empty()
     }
@@ -245,7 +245,7 @@ impl Tags {
         self.forget_forced();
     }
 
-    /// What is known of sessions of Perfetto's SDK; `None` where they lose nothing by forced tags.
+    /// Reports sessions of Perfetto's SDK; `None` if forced tags take nothing from them.
     pub(crate) fn perfetto_report(&self) -> Option<PerfettoReport> {
         self.perfetto?;
         Some(PerfettoReport {
@@ -254,7 +254,7 @@ impl Tags {
         })
     }
 
-    /// What is known of each copy, for the health report.
+    /// Reports each copy of libcutils, for the health report.
     pub(crate) fn report(&self) -> Vec<TagReport> {
         self.copies
             .iter()

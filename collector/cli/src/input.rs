@@ -7,7 +7,7 @@ use std::io::BufRead;
 use std::path::Path;
 use tracetee_trace::{Error, Kind, Losses, Mapping};
 
-/// What obfuscated names were, of a file that was named.
+/// Reads a mapping file, if one was given.
 pub(crate) fn mapping(path: Option<&Path>) -> Result<Option<Mapping>> {
     let Some(path) = path else { return Ok(None) };
     let text = std::fs::read_to_string(path)
@@ -16,14 +16,14 @@ pub(crate) fn mapping(path: Option<&Path>) -> Result<Option<Mapping>> {
     mapping.map(Some).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))
 }
 
-/// What a file unpacks to.
+/// Opens a file and decompresses it.
 pub(crate) fn unpacked(path: &Path) -> Result<Box<dyn BufRead>, Error> {
     let in_file = |error| Error::File(path.to_owned(), Box::new(error));
     let file = File::open(path).map_err(|error| in_file(Error::Io(error)))?;
     tracetee_trace::open(file).map_err(in_file)
 }
 
-/// What kind of trace a file holds.
+/// Detects the format of a file.
 pub(crate) fn kind(path: &Path) -> Result<Kind, Error> {
     let in_file = |error| Error::File(path.to_owned(), Box::new(error));
     Kind::sniff(&mut *unpacked(path)?).map_err(in_file)

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// How a file is packed, by the end of its name.
+/// Compression of a file, by the end of its name.
 enum Packer {
     Plain(BufWriter<Sink>),
     Gzip(flate2::write::GzEncoder<BufWriter<Sink>>),
@@ -36,7 +36,7 @@ impl Write for Sink {
 /// An output under way.
 pub(crate) struct Output {
     packer: Packer,
-    /// Where it is written, and where it goes.
+    /// Temporary path and final path.
     paths: Option<(tempfile::TempPath, PathBuf)>,
 }
 

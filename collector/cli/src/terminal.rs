@@ -1,4 +1,4 @@
-//! What the program prints: output that was asked for on stdout, its own messages on stderr.
+//! Prints: requested output to stdout, messages to stderr.
 //!
 //! Messages of our own carry the program's name, so that a traced program's output stays its own.
 

@@ -133,7 +133,7 @@ impl Env {
         }
     }
 
-    /// What was thrown, which is over with.
+    /// Clears the pending exception and returns it.
     fn thrown(self) -> Option<Thrown> {
         let throwable = table!(self, ExceptionOccurred);
         if throwable.is_null() {

@@ -2,7 +2,7 @@
 //! turns its arguments into Rust's and calls one function of the crate. No panic leaves it: all that could is
 //! under `catch_unwind`, and the app goes on.
 //!
-//! What can fail returns the error's text, null for none. Called on the app's threads.
+//! Functions that can fail return an error message, or null. Called on the app's threads.
 
 mod env;
 
@@ -25,7 +25,7 @@ use tracetee_protocol::upload_status::PassReport;
 use tracetee_recorder::record::Kind;
 use tracetee_uploader::{Body, Failure, NetState, Request, Response, handed};
 
-/// What is told instead of done.
+/// Error message returned to Kotlin.
 struct Refusal(String);
 
 impl From<Error> for Refusal {
@@ -181,7 +181,7 @@ extern "system" fn set_screen(env: Env, _: jclass, name: jstring) {
 
 // ---- the main loop ----
 
-/// What posts a task to the main loop: a global reference, or null.
+/// Object that posts a task to the main loop: a global reference, or null.
 static PING: Mutex<usize> = Mutex::new(0);
 
 /// `ping.run()` is called once a second, on the agent's thread.
@@ -394,7 +394,7 @@ fn told(env: Env, call: impl FnOnce() -> Result<(), Refusal>) -> jstring {
     }
 }
 
-/// What `call` gives; null for nothing, and where it fails.
+/// Returns the result of `call` as a string; null for nothing, and if it fails.
 fn given(env: Env, call: impl FnOnce() -> Result<Option<String>, Refusal>) -> jstring {
     match caught(call) {
         Ok(Some(text)) => env.new_text(&text),

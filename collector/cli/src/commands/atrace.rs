@@ -125,7 +125,7 @@ fn fetch(args: &AtraceArgs, targets: &[Target], what: &AtraceRequest) -> Result<
     write(args, files, &output)
 }
 
-/// As the output's name says; else what atrace prints.
+/// Writes the format that the output's name selects, otherwise atrace's text.
 fn write(args: &AtraceArgs, inputs: Vec<PathBuf>, output: &Path) -> Result<()> {
     let is_page = output.extension().is_some_and(|extension| extension == "html");
     if is_page && args.zlib {

@@ -107,7 +107,7 @@ fn without_socket(pid: u32, json: bool) -> Result<()> {
     Ok(())
 }
 
-/// Where the configuration in the process's environment has its recorder lie.
+/// Returns the recorder's directory from the configuration in the process's environment.
 fn recorder_directory(pid: u32) -> Option<PathBuf> {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
     let config = environment
@@ -189,7 +189,7 @@ fn describe(stats: &HealthReport) -> String {
     text
 }
 
-/// What is most probably wrong: what the agent itself says first, then what can be concluded.
+/// Returns the most probable problem: first the agent's own statement, then conclusions.
 fn cause(stats: &HealthReport) -> String {
     let mut text = stats.headline.clone().unwrap_or_default();
     if stats.recording {
@@ -203,7 +203,7 @@ fn cause(stats: &HealthReport) -> String {
     text
 }
 
-/// What is recorded, or why nothing is, while a capture runs.
+/// Describes what a running capture records, or why it records nothing.
 fn recorded(stats: &HealthReport) -> String {
     if stats.summary.recorded() > 0 {
         return well(&stats.summary, stats.headline.is_none());

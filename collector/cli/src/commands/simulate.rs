@@ -16,7 +16,7 @@ use tracetee_uploader::{Body, Request, Transport};
 
 /// A request that takes longer has failed.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// How often a capture is tried that the collector puts off.
+/// Number of attempts with a capture that the collector defers.
 const TRIES: u32 = 20;
 
 /// Sends a fleet's captures.

@@ -9,12 +9,12 @@ use std::net::TcpStream;
 use std::time::Duration;
 use tracetee_protocol::control_socket::{self, AtraceRequest, CaptureOptions, Reply};
 
-/// How long an answer may take: a dump is written first.
+/// Time limit for an answer, which includes a dump.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// What a capture runs on after its time if nobody fetches it.
+/// Time after which a capture that nobody collects is discarded.
 const GRACE_MS: u64 = 10_000;
 
-/// Where an agent is reached.
+/// Address of an agent.
 #[derive(Debug)]
 pub(super) enum Target {
     /// In a process of this machine.

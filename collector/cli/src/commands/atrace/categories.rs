@@ -1,4 +1,4 @@
-//! What atrace calls categories, and which of them an app can have.
+//! The categories of atrace, and those that an app can record.
 
 use anyhow::{Result, bail};
 
@@ -58,12 +58,12 @@ const OF_THE_KERNEL: [&str; 21] = [
     "ion",
 ];
 
-/// As `atrace --list_categories` prints them.
+/// Lists the categories in the format of `atrace --list_categories`.
 pub(super) fn list() -> String {
     CATEGORIES.iter().map(|(name, what)| format!("  {name:>10} - {what}\n")).collect()
 }
 
-/// What was asked for; all if nothing was.
+/// Checks the requested categories; returns all if none was requested.
 pub(super) fn checked(asked: &[String]) -> Result<Vec<String>> {
     for name in asked {
         if OF_THE_KERNEL.contains(&&**name) {

@@ -99,7 +99,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
     Ok(())
 }
 
-/// What the texts among the inputs have besides what the model holds.
+/// Collects the kernel events of the texts among the inputs.
 fn kernel(paths: &[&PathBuf], shifts_ns: &[i64]) -> Result<Kernel> {
     let mut kernel = Kernel::default();
     for (path, &shift_ns) in paths.iter().zip(shifts_ns) {

@@ -11,7 +11,7 @@ use tracetee_trace::{Error, Kind, Losses};
 /// A text that can be passed on as it is: the only one of the inputs that has events.
 pub(super) struct Passthrough<'a> {
     pub(super) text: &'a Path,
-    /// What the others, PROCESS DUMPs, know.
+    /// Names from the other inputs, PROCESS DUMPs.
     known: Vec<Outline>,
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// A program that can be started.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// Its file.
+    /// File of the program.
     pub(crate) path: PathBuf,
     /// Why the agent cannot be loaded into it, if so.
     pub(crate) obstacle: Option<String>,
@@ -102,7 +102,7 @@ fn obstacle_of(path: &Path, depth: u32) -> Option<String> {
     }
 }
 
-/// Where AddressSanitizer takes its options from, and the one that lets a library be loaded before it.
+/// Variable with AddressSanitizer's options, and the option that allows a library to be loaded before it.
 const ASAN_VARIABLE: &str = "ASAN_OPTIONS";
 const ASAN_ANY_ORDER: &str = "verify_asan_link_order=0";
 
@@ -124,7 +124,7 @@ fn interpreter_of_script(bytes: &[u8]) -> Option<PathBuf> {
     line.split_whitespace().next().map(PathBuf::from)
 }
 
-/// What an ELF program is built for.
+/// Target of an ELF program.
 #[derive(Debug, PartialEq, Eq)]
 struct Kind {
     is_64_bit: bool,

@@ -1,4 +1,4 @@
-//! What is said after a run: what the trace holds, or the probable cause of its absence.
+//! The report after a run: the content of the trace, or the probable cause of an empty one.
 
 use super::program::Program;
 use crate::units::{bytes, grouped};
@@ -63,7 +63,7 @@ fn written(summary: &Summary, output: &Path) -> String {
     )
 }
 
-/// What the trace lacks, a line each; nothing where it lacks nothing.
+/// Lists losses of the trace, a line each.
 pub(crate) fn losses(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = |count: u64, what: &str| {

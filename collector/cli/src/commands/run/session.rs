@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use tracetee_protocol::capture_config::{Config, RecorderConfig};
 use tracetee_protocol::recording::PassOnSetting;
 
-/// What the agents are told.
+/// Settings of the agents.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
     pub(crate) tags: Vec<String>,
@@ -67,7 +67,7 @@ pub(crate) struct Session {
     setup: Setup,
 }
 
-/// How the program ended.
+/// End of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
     Exited(u8),
@@ -83,7 +83,7 @@ impl Ended {
         }
     }
 
-    /// As a shell reports it: 128 + n after signal n.
+    /// Returns the exit code as a shell reports it: 128 + n after signal n.
     pub(crate) fn exit_code(self) -> ExitCode {
         match self {
             Self::Exited(code) => ExitCode::from(code),
@@ -164,7 +164,7 @@ impl Drop for Session {
     }
 }
 
-/// How many threads delete recorders' files.
+/// Number of threads that delete recorder files.
 const DELETING_THREADS: usize = 8;
 
 /// The running program.
@@ -177,9 +177,9 @@ pub(crate) struct Running<'a> {
     stop_forwarding: Arc<AtomicBool>,
 }
 
-/// How often a running program is looked at.
+/// Interval at which a running program is checked.
 const POLL: Duration = Duration::from_millis(10);
-/// How often the progress line changes.
+/// Interval at which the progress line changes.
 const PROGRESS: Duration = Duration::from_millis(500);
 
 impl Running<'_> {

@@ -27,7 +27,7 @@ const QUOTA: Quota = Quota {
     age: std::time::Duration::from_secs(30 * 24 * 3600),
 };
 
-/// Where traces are to be sent; checked before the program runs.
+/// Destination of traces, validated before the program runs.
 #[derive(Debug)]
 pub(super) struct Upload {
     spool: Spool,
