@@ -9,9 +9,12 @@ use std::os::unix::net::{SocketAddr, UnixStream};
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 use tracetee_tests::device::Device;
+use tracetee_tests::fake_agent::{FakeAgent, OTHER_VERSIONS};
 use tracetee_tests::tracetee;
 
 const SCRIPT: &str = "frames 100000 5";
+/// Start of the reply to a request that is done.
+const ACCEPTED: &str = "{\"protocol\":1,\"version\":\"0.1.0\"}";
 
 fn atrace(arguments: &[&str]) -> Output {
     Command::new(tracetee()).arg("atrace").args(arguments).output().unwrap()
@@ -189,17 +192,17 @@ fn what_nobody_comes_for_ends_by_itself_and_windows_go_on() {
     let device = Device::new(34);
     let app = App::start(&device);
     let told = app.ask(&format!("{START}, \"duration_ms\": 300}}}}")).unwrap();
-    assert_eq!(told, "{\"ok\":true}\n");
+    assert_eq!(told, format!("{ACCEPTED}\n"));
     // While it runs another one is refused; then there is none to stop.
     assert!(app.ask(&format!("{START}}}}}")).unwrap().contains("is running; stop it first"));
-    until_start_says(&app, "ok");
+    until_start_says(&app, ACCEPTED);
 }
 
 #[test]
 fn what_is_switched_off_meanwhile_ends() {
     let device = Device::new(34);
     let app = App::start(&device);
-    assert!(app.ask(&format!("{START}}}}}")).unwrap().contains("ok"));
+    assert!(app.ask(&format!("{START}}}}}")).unwrap().starts_with(ACCEPTED));
     device.configure(json!({"seq": 1, "kill": {"on": true}, "windows": []}));
     until_start_says(&app, "its configuration has switched it off");
     let told = app.ask("atrace \"stop\"").unwrap();
@@ -320,4 +323,23 @@ fn a_program_that_is_started_is_captured() {
     assert!(output.status.success(), "{}", said(&output));
     let text = std::fs::read_to_string(&page).unwrap();
     assert!(text.contains("tracing_mark_write: B|"), "{}", said(&output));
+}
+
+#[test]
+fn an_agent_of_another_version_is_reported_as_that_and_asked_for_nothing() {
+    let fake = FakeAgent::listen();
+    let pid = std::process::id().to_string();
+    for (answer, version) in OTHER_VERSIONS {
+        fake.answer(answer);
+        for arguments in
+            [&["-t", "0.1"][..], &["--async_start"], &["--async_dump"], &["--async_stop"]]
+        {
+            let output = atrace(&[arguments, &["--pid", &pid]].concat());
+            let said = said(&output);
+            let expected =
+                format!("agent of another version: {version}; this program reads version 1\n");
+            assert!(!output.status.success() && said.ends_with(&expected), "{answer}: {said}");
+            assert_eq!(fake.requests(), ["health\n"], "{arguments:?}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tracetee_tests::device::Device;
+use tracetee_tests::fake_agent::{FakeAgent, OTHER_VERSIONS};
 use tracetee_tests::{compile, source, tracetee};
 
 fn doctor(arguments: &[&str]) -> (bool, String) {
@@ -183,4 +184,19 @@ fn a_program_is_run_and_looked_at() {
     let (ok, text) = doctor(&["--", script.to_str().unwrap(), "section", "x", "1"]);
     assert!(ok && text.starts_with("healthy: recording"), "{text}");
     assert!(text.contains("records       2 (B 1, E 1)"), "{text}");
+}
+
+#[test]
+fn an_agent_of_another_version_is_reported_as_that_and_not_diagnosed() {
+    let fake = FakeAgent::listen();
+    let pid = std::process::id().to_string();
+    for (answer, version) in OTHER_VERSIONS {
+        fake.answer(answer);
+        let expected = format!(
+            "tracetee: error: process {pid}: agent of another version: {version}; this program reads version 1\n"
+        );
+        for arguments in [&[&*pid][..], &["--json", &pid]] {
+            assert_eq!(doctor(arguments), (false, expected.clone()), "{answer}");
+        }
+    }
 }

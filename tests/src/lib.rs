@@ -5,6 +5,7 @@
 //! crate, and say so in their first line.
 
 pub mod device;
+pub mod fake_agent;
 pub mod numbered;
 pub mod tools;
 pub mod trace;

@@ -15,11 +15,11 @@ use std::path::PathBuf;
 record! {
     /// The health report of a process, and what has been recorded there so far.
     pub struct HealthReport {
-        /// [`PROTOCOL_VERSION`] of the agent.
-        pub protocol: u32 = PROTOCOL_VERSION,
         /// The first thing to read: why a capture was lost, why nothing is recorded now. `None` while
         /// all is well, and for a capture by hand that was stopped.
         pub headline: Option<String> = None,
+        /// [`PROTOCOL_VERSION`] of the agent.
+        pub protocol: u32 = PROTOCOL_VERSION,
         /// Result of the remote configuration; `None` without `tracetee_install`.
         pub control: Option<ControlReport> = None,
         /// True while a capture is recording.
