@@ -6,8 +6,8 @@
 //!
 //! Locks: always the dynamic linker's first, ours second, so that a library's constructor, which runs
 //! under the linker's lock, may start a capture. The `dlopen` proxies ([`crate::loader`]) call
-//! `libraries_changed` on the app's threads; they do not wait for our lock, but leave a note for its
-//! holder, who then examines the list again.
+//! `libraries_changed` on the app's threads; they do not wait for our lock, but set a flag, by which
+//! its holder examines the list again.
 
 use crate::error::Error;
 use crate::hook::{Filter, Hook, Later};
