@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 record! {
-    /// How the text is written, and what is left out of it.
+    /// The form of the text, and the records that are left out of it.
     #[derive(Eq)]
     pub struct TextOptions {
         /// Leaves out the kinds of records that catapult does not know: I, N, G and H.
@@ -48,13 +48,13 @@ record! {
     pub struct Config {
         /// Tag categories by name (`view`, `gfx`, …), or `all`.
         pub tags: Vec<String> = vec!["all".to_owned()]; check(are_known),
-        /// Whether records go on to the kernel.
+        /// Passes records on to the kernel: always, never, or while a system trace wants them.
         pub pass_on: PassOnSetting = PassOnSetting::Auto,
         /// The recorder's memory.
         pub recorder: RecorderConfig = RecorderConfig::default(),
         /// Milliseconds after which the capture ends by itself.
         pub duration_ms: Option<u64> = None; check(is_duration),
-        /// How the trace is written.
+        /// The form of the trace's text.
         pub text: TextOptions = TextOptions::default(),
         /// In recorder mode `endless`: the path of the trace that is streamed. In the other modes, under
         /// LD_PRELOAD: the path of the trace that is written when the process exits. `%p` stands for
@@ -68,7 +68,7 @@ record! {
     /// The recorder's memory.
     #[derive(Eq)]
     pub struct RecorderConfig {
-        /// What happens when all blocks are in use.
+        /// The behaviour when all blocks are in use.
         pub mode: Mode = Mode::Startup,
         /// The size of all blocks together. Untouched pages cost nothing.
         pub capacity_kb: u64 = 16 * 1024,

@@ -24,9 +24,9 @@ record! {
         pub control: Option<ControlReport> = None,
         /// True while a capture is recording.
         pub recording: bool = false,
-        /// What the agent found in the process.
+        /// The agent's findings in the process.
         pub health: Health = Health::default(),
-        /// What the recorder contains.
+        /// The content of the recorder.
         pub summary: Summary = Summary::default(),
     }
 }
@@ -40,7 +40,7 @@ impl HealthReport {
 }
 
 record! {
-    /// What the agent found in a process, for "why is my trace empty?".
+    /// The agent's findings in a process, for "why is my trace empty?".
     pub struct Health {
         /// Version of the agent.
         pub version: String = String::new(),
@@ -52,9 +52,9 @@ record! {
         pub program: String = String::new(),
         /// Each libcutils.
         pub atrace: Vec<TagReport> = Vec::new(),
-        /// Why there is no libcutils, with the places searched.
+        /// The reason for which there is no libcutils, with the places searched.
         pub atrace_missing: Option<String> = None,
-        /// How often the system reset the tags during this capture because a trace of its own began
+        /// Times that the system reset the tags during this capture because a trace of its own began
         /// or ended; the agent forced them again.
         pub tag_resets: u64 = 0,
         /// Why the tags are not forced again after the system resets them (a capture by hand without a
@@ -68,7 +68,7 @@ record! {
         pub hooked_slots: u64 = 0,
         /// Slots of libcutils' own functions that `fast_path` hooked.
         pub fast_path_slots: u64 = 0,
-        /// What happens when the recorder is full.
+        /// The behaviour when the recorder is full.
         pub recorder_mode: Mode = Mode::Startup,
         /// True where records are stamped with the processor's counter, not by a system call.
         pub counter_clock: bool = false,
@@ -133,18 +133,18 @@ record! {
         pub prefer_sdk: String = String::new(),
     }
 
-    /// What was found in a directory of recorder files: all processes of one run.
+    /// The findings in a directory of recorder files: all processes of one run.
     pub struct Recovered {
         /// All processes together. `file_bytes` is 0 when no record was found: no trace is written
         /// then.
         pub summary: Summary = Summary::default(),
-        /// What the agent found in each process.
+        /// The agent's findings in each process.
         pub processes: Vec<Health> = Vec::new(),
         /// Processes that did not end their capture themselves.
         pub unfinished: u64 = 0,
         /// Files that could not be read, with the reason.
         pub unreadable: Vec<String> = Vec::new(),
-        /// What the agent could not do in a process that left no recorder file.
+        /// Failures of the agent in processes that left no recorder file.
         pub failures: Vec<String> = Vec::new(),
     }
 }

@@ -7,7 +7,7 @@ use crate::{record, words};
 pub const MAX_MIN_SLICE_US: u64 = 10_000_000;
 
 words! {
-    /// What happens when all blocks of the recorder are in use.
+    /// The behaviour of the recorder when all its blocks are in use.
     pub enum Mode {
         /// The first records stay, later ones are dropped.
         Startup = "startup",
@@ -19,7 +19,7 @@ words! {
         Systrace = "systrace",
     }
 
-    /// Whether records go on to the kernel's trace buffer.
+    /// The choice whether records also go on to the kernel's trace buffer.
     pub enum PassOnSetting {
         /// While a system trace has set tags of its own.
         Auto = "auto",

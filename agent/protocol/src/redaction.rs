@@ -26,7 +26,7 @@ record! {
         /// A regular expression (syntax of the regex-lite crate, ASCII classes) that is searched in
         /// each name.
         pub pattern: String = String::new(); required(); check(is_given),
-        /// What happens to a match.
+        /// The action on a match.
         pub action: Action = Action::default(),
         /// Names that match this expression stay as they are.
         pub except: Option<String> = None,
@@ -41,7 +41,7 @@ record! {
 }
 
 choice! {
-    /// What happens to a match.
+    /// The action on a match.
     pub enum Action {
         /// A text replaces the match.
         Replace(Replacement) = "replace",

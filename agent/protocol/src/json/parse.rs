@@ -29,9 +29,9 @@ pub(super) struct Node {
     pub(super) kind: Kind,
     /// For a text: it contains escapes.
     pub(super) escaped: bool,
-    /// Its first byte.
+    /// The first byte.
     pub(super) start: u32,
-    /// The byte after its last.
+    /// The byte after the last one.
     pub(super) end: u32,
     /// The node after its last child; [`OPEN`] while the container is not closed.
     pub(super) next: u32,
@@ -40,7 +40,7 @@ pub(super) struct Node {
 /// The `next` of a container that is being read.
 pub(super) const OPEN: u32 = u32::MAX;
 
-/// How many unknown fields are remembered.
+/// Unknown fields that are remembered.
 const MAX_UNKNOWN: usize = 16;
 
 /// A checked JSON text.

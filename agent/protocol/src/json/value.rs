@@ -97,18 +97,9 @@ impl<'a> Value<'a> {
         Children { tree: self.tree, at: self.node + 1, end }
     }
 
-    /// The object's member of that name; the last one, if there are several. See
-    /// [`Value::duplicate_key`].
+    /// The object's member of that name; the last one, if there are several.
     pub fn get(self, name: &str) -> Option<Value<'a>> {
         self.members().filter(|(key, _)| key == name).map(|(_, value)| value).last()
-    }
-
-    /// The second member of the object whose key is already taken. Takes the square of the members.
-    pub fn duplicate_key(self) -> Option<Value<'a>> {
-        let is_taken = |node: u32, key: &str| {
-            self.members().any(|(other, value)| value.node < node && other == key)
-        };
-        self.members().find(|(key, value)| is_taken(value.node, key)).map(|(_, value)| value)
     }
 
     /// The path from the document's root: `windows[2].max_s`; empty for the root.

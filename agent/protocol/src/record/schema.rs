@@ -144,9 +144,9 @@ impl Fields<'_> {
 pub struct Field<'a> {
     members: &'a mut Vec<String>,
     required: &'a mut Vec<String>,
-    /// Its name, as JSON.
+    /// The name, as JSON.
     name: String,
-    /// Its schema so far.
+    /// The schema so far.
     text: String,
     /// The value of a field that is missing, as JSON.
     default: Option<String>,
@@ -172,7 +172,7 @@ impl Field<'_> {
         self
     }
 
-    /// How many entries a list has.
+    /// The number of entries of a list.
     #[must_use]
     pub fn count(mut self, range: &RangeInclusive<usize>) -> Self {
         let _ = write!(self.text, r#","minItems":{},"maxItems":{}"#, range.start(), range.end());

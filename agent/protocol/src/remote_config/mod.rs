@@ -20,8 +20,8 @@ use crate::words;
 use limits::*;
 
 record! {
-    /// What the owner of a fleet wants its devices to do. Devices ignore unknown fields and name
-    /// them in the health report.
+    /// The orders of a fleet's owner to its devices. Devices ignore unknown fields and name them in
+    /// the health report.
     pub struct Document {
         /// The format of the document: 1.
         pub schema: u32 = 0; required(); check(is_known_schema),
@@ -34,7 +34,7 @@ record! {
         pub kill: Kill = Kill::default(),
         /// The share of all devices that takes part at all. Its salt is "" by default.
         pub sampling: Sampling = Sampling::default(),
-        /// What captures may cost, all windows together.
+        /// Limits to the cost of captures, all windows together.
         pub budget: Budget = Budget::default(),
         /// When something is captured, and what. The first window that is due is captured.
         pub windows: Vec<Window> = Vec::new(); count(0..=MAX_WINDOWS),
@@ -64,7 +64,7 @@ record! {
         pub salt: Option<String> = None,
     }
 
-    /// What captures may cost. All limits hold across restarts of the process, and for all processes
+    /// Limits to the cost of captures. They hold across restarts of the process, and for all processes
     /// of the app together.
     pub struct Budget {
         /// Captures begun in any 60 minutes.

@@ -26,7 +26,7 @@ record! {
         pub tags: Vec<String> = vec!["all".to_owned()]; check(are_known),
         /// The recorder's memory.
         pub recorder: WindowRecorder = WindowRecorder::default(); check(is_kept),
-        /// Whether records also go on to the kernel. `auto`: while a system trace wants them.
+        /// Passes records on to the kernel. `auto`: while a system trace wants them.
         pub pass_on: PassOnSetting = PassOnSetting::Auto,
         /// Leaves out sections shorter than this, microseconds by class of thread.
         pub min_slice_us: MinSlice = MinSlice::default(),
@@ -49,7 +49,7 @@ record! {
     /// The recorder of a window. With triggers and sections it is always a flight recorder.
     #[derive(Copy, Eq)]
     pub struct WindowRecorder {
-        /// What happens when the recorder is full: `startup`, `ring` or `endless`.
+        /// The behaviour when the recorder is full: `startup`, `ring` or `endless`.
         pub mode: Mode = Mode::Startup,
         /// The size of the recorder in KiB.
         pub capacity_kb: u64 = 4096; within(CAPACITY_KB),
