@@ -1,7 +1,6 @@
 //! The verbs of the crate, which Rust programs call and the foreign interfaces of `ffi` convert to.
 //!
-//! They lie above the controller and the capture, and make sure that forks are watched before either
-//! is set to work.
+//! Above the controller and the capture, so that forks are watched before either begins.
 
 use crate::capture::{self, Owner};
 use crate::controller::{self, Install};

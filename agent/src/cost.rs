@@ -16,7 +16,7 @@ use tracetee_recorder::{session, thread, writer};
 const ROUNDS: usize = 5;
 const RECORDS: u32 = 400;
 
-/// Measures. Under the capture's lock, while no session is open.
+/// Measures the cost of a record, ns. Called under the capture's lock, while no session is open.
 pub(crate) fn ns_per_record(earlier: Anchor) -> Result<f64, Error> {
     let shape = Shape {
         capacity_bytes: 256 * 1024,

@@ -1,8 +1,8 @@
-//! Instrumentation of one's own: sections, counters, instants, as the records that atrace writes.
+//! Your own instrumentation: sections, counters and instants, as the records that atrace writes.
 //!
-//! They go straight into the recorder, so they are there where libcutils is absent (plain Linux)
-//! and whatever tags are on; while a system trace wants the app's records, they go to the kernel
-//! too. While nothing is recorded, a call is a load and a branch.
+//! Records go straight into the recorder, so they work where libcutils is absent (plain Linux) and
+//! whatever tags are on. While a system trace wants the app's records, they go to the kernel, too.
+//! While nothing is recorded, a call is a load and a branch.
 
 use crate::libcutils::tag_words;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use tracetee_recorder::layout::{Form, Loss};
 use tracetee_recorder::record::{Kind, Packed};
 use tracetee_recorder::{session, thread, writer};
 
-/// Bytes of a name that are kept: what libcutils keeps.
+/// Bytes of a name that are kept, as libcutils does.
 const MAX_NAME_BYTES: usize = 1000;
 
 /// Hooks are in place, the tags are forced, and Java's copy of them is refreshed.
@@ -28,7 +28,7 @@ pub fn is_recording() -> bool {
     IS_READY.load(Ordering::Acquire) && session::current() != 0
 }
 
-/// Says whether the running capture is complete. Called under the capture's lock.
+/// Sets whether the running capture is complete. Called under the capture's lock.
 pub(crate) fn set_ready(is_ready: bool) {
     // ORDERING: Release, pairs with the Acquire in `is_recording`: the tags were forced before.
     IS_READY.store(is_ready, Ordering::Release);
@@ -36,7 +36,7 @@ pub(crate) fn set_ready(is_ready: bool) {
     fence(Ordering::Release);
 }
 
-/// Records an instant of the agent's own on the calling thread: what the trace has to say of itself.
+/// Records an instant of the agent's own on the calling thread: a note about the trace.
 pub(crate) fn note(text: &str) {
     if let Some(state) = thread::current() {
         let text: String = text.chars().take(512).collect();
@@ -53,7 +53,7 @@ pub(crate) fn note(text: &str) {
 #[must_use = "the section ends where this is dropped"]
 pub struct Section {
     was_recorded: bool,
-    /// It ends on the thread that began it.
+    /// Keeps the section on the thread that began it.
     thread: PhantomData<*const ()>,
 }
 
@@ -68,7 +68,7 @@ impl Section {
 impl Drop for Section {
     #[inline]
     fn drop(&mut self) {
-        // What began before the capture would end in the middle of another.
+        // The end of a section that began before the capture would end another one.
         end_recorded(self.was_recorded);
     }
 }
@@ -89,7 +89,7 @@ pub fn end_section() {
     }
 }
 
-/// Begins a section; whether its begin is in the capture, for [`end_recorded`].
+/// Begins a section; returns true if its begin is in the capture, for [`end_recorded`].
 #[inline]
 pub(crate) fn begin_recorded(name: &str) -> bool {
     is_recording() && record(Kind::Begin, name.as_bytes(), None)
@@ -103,7 +103,7 @@ pub(crate) fn end_recorded(was_recorded: bool) {
     }
 }
 
-/// Begins something that may end on another thread; `cookie` tells those of one name apart.
+/// Begins an asynchronous slice, which may end on another thread; `cookie` tells slices of one name apart.
 #[inline]
 pub fn begin_async(name: &str, cookie: i32) {
     if is_recording() {
@@ -119,7 +119,7 @@ pub fn end_async(name: &str, cookie: i32) {
     }
 }
 
-/// A counter has a new value.
+/// Sets a counter to a value.
 #[inline]
 pub fn counter(name: &str, value: i64) {
     if is_recording() {
@@ -127,7 +127,7 @@ pub fn counter(name: &str, value: i64) {
     }
 }
 
-/// Begins something on a track of its own that may end on another thread.
+/// Begins an asynchronous slice on a track; it may end on another thread.
 #[inline]
 pub fn begin_track(track: &str, name: &str, cookie: i32) {
     if is_recording() {
@@ -143,7 +143,7 @@ pub fn end_track(track: &str, cookie: i32) {
     }
 }
 
-/// Something happened on the calling thread.
+/// Marks a moment on the calling thread.
 #[inline]
 pub fn instant(name: &str) {
     if is_recording() {
@@ -151,27 +151,27 @@ pub fn instant(name: &str) {
     }
 }
 
-/// `true` when it was recorded.
+/// Records an event; returns true if it was recorded.
 #[cold]
 pub(crate) fn record(kind: Kind, name: &[u8], number: Option<i64>) -> bool {
     put(kind, 0, name.get(..name.len().min(MAX_NAME_BYTES)).unwrap_or(name), number)
 }
 
-/// The same, on a track.
+/// Records an event on a track; returns true if it was recorded.
 #[cold]
 pub(crate) fn record_on(kind: Kind, track: &[u8], name: &[u8], number: Option<i64>) -> bool {
     let mut names = [0; 2 * MAX_NAME_BYTES];
     let (track_bytes, name_bytes) =
         (track.len().min(MAX_NAME_BYTES), name.len().min(MAX_NAME_BYTES));
     for (to, &byte) in names.iter_mut().zip(&track[..track_bytes]) {
-        // A bar would end it there.
+        // A bar would end the track's name.
         *to = if byte == b'|' { b' ' } else { byte };
     }
     names[track_bytes..track_bytes + name_bytes].copy_from_slice(&name[..name_bytes]);
     put(kind, track_bytes, &names[..track_bytes + name_bytes], number)
 }
 
-/// `names` are the track, so many bytes, and the name.
+/// Records an event. `names` is the track's name, `track_bytes` long, and the event's.
 fn put(kind: Kind, track_bytes: usize, names: &[u8], number: Option<i64>) -> bool {
     let head = [Packed::head(kind, track_bytes), number.unwrap_or(0).cast_unsigned()];
     let head = if number.is_some() { &head[..] } else { &head[..1] };
@@ -186,7 +186,7 @@ fn put(kind: Kind, track_bytes: usize, names: &[u8], number: Option<i64>) -> boo
     was_recorded
 }
 
-/// Gives a record to the system trace that is on.
+/// Writes a record to the kernel, for the system trace that is on.
 #[cold]
 fn pass_on(head: &[u64], name: &[u8]) {
     let Some(fd) = tag_words::marker_fd() else { return };
@@ -195,7 +195,7 @@ fn pass_on(head: &[u64], name: &[u8]) {
     let Some(packed) = Packed::parse(&bytes) else { return };
     let text = packed.to_text(std::process::id());
     let errno = tracetee_recorder::errno::Saved::now();
-    // SAFETY: `text.len()` bytes; past the hook, which would record it a second time.
+    // SAFETY: `text.len()` bytes; past the hook, which would record them a second time.
     unsafe { libc::syscall(libc::SYS_write, fd, text.as_ptr(), text.len()) };
     errno.restore();
 }

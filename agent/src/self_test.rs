@@ -1,4 +1,4 @@
-//! The self test: tries on this device what every capture needs, and names what fails.
+//! The self test: tests what every capture needs of this device, and names what fails.
 //!
 //! Called by `tracetee_self_test` on the caller's thread, for some milliseconds: by apps in debug builds, and by
 //! the tests of the Android libraries, which run it on each architecture. It leaves no file, and never touches
@@ -18,7 +18,7 @@ const TEXT_BYTES: usize = 600 * 1024;
 /// The most text that a frame of the sink holds.
 const FRAME_TEXT_BYTES: usize = 256 * 1024;
 
-/// Two tests at once would use the same files.
+/// Held during a test: two at once would use the same files.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Checks that a panic is caught, that files in `directory` can be locked, and that a compressed trace there is

@@ -1,11 +1,10 @@
-//! Sections of tasks: a future has its own, on whatever threads it is polled.
+//! Sections of tasks: each future has its own sections, on whatever thread it is polled.
 //!
-//! A section of a thread that is open across an `await` would run on while other tasks are polled, and end on
-//! another thread. Here a task ([`Traced`]) keeps the names of its open sections ([`TaskSection`]) with
-//! it: when a poll ends they all end, and when the next one begins they begin again, the outermost first, on
-//! that thread. So each thread's sections nest, and a section's slices add up to the time that the task ran in
-//! it. `tracing`'s `Instrument` does this for the future's span alone; here the sections within it come back
-//! too.
+//! A thread's section that is open across an `await` would go on while other tasks are polled, and end on
+//! another thread. A task ([`Traced`]) keeps the names of its open sections ([`TaskSection`]) instead: all of
+//! them end with a poll, and begin again with the next one, the outermost first, on its thread. So each
+//! thread's sections nest, and a section's slices add up to the time that the task ran in it. `tracing`'s
+//! `Instrument` does this for the span of the future only; here it also holds for the sections within.
 //!
 //! While nothing is recorded a poll costs a load and a branch besides moving the names.
 
@@ -41,8 +40,8 @@ struct Open {
     is_recorded: bool,
 }
 
-/// Panic on misuse: a [`TaskSection`] that ends where its task is not. For tests and debug builds; otherwise
-/// it is counted, and nothing is recorded.
+/// Makes misuse panic: a [`TaskSection`] that ends outside its task. For tests and debug builds; otherwise
+/// the misuse is counted, and nothing is recorded.
 pub fn set_strict(strict: bool) {
     // ORDERING: Relaxed; a setting, it publishes nothing.
     IS_STRICT.store(strict, Ordering::Relaxed);
@@ -88,7 +87,7 @@ pin_project_lite::pin_project! {
     impl<F> PinnedDrop for Traced<F> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
-            // Cancelled: what it does on its way out is in its sections too.
+            // Cancelled: the work of its destructors is in its sections, too.
             if *this.is_waiting {
                 let _polled = Polled::begin(this.stack);
                 this.future.set(None);
@@ -98,7 +97,7 @@ pin_project_lite::pin_project! {
 }
 
 impl<F> Traced<F> {
-    /// The future, as a task of this name.
+    /// Makes `future` a task of this name.
     pub fn new(name: impl Into<Cow<'static, str>>, future: F) -> Self {
         // ORDERING: Relaxed; a number that nobody else has.
         let task = NEXT_TASK.fetch_add(1, Ordering::Relaxed);
@@ -109,7 +108,7 @@ impl<F> Traced<F> {
 
 /// Makes tasks of futures.
 pub trait TraceFuture: Future + Sized {
-    /// This future, as a task of that name.
+    /// Makes the future a task of that name.
     fn traced(self, name: impl Into<Cow<'static, str>>) -> Traced<Self> {
         Traced::new(name, self)
     }
@@ -125,7 +124,7 @@ impl<F: Future> Future for Traced<F> {
         *this.is_waiting = false;
         let _polled = Polled::begin(this.stack);
         let Some(future) = this.future.as_mut().as_pin_mut() else {
-            // As any future: it has given what it had.
+            // Polled after its end, as no future may be.
             return Poll::Pending;
         };
         let polled = future.poll(context);
@@ -138,7 +137,7 @@ impl<F: Future> Future for Traced<F> {
     }
 }
 
-/// Makes a stack the thread's, and gives what was. A thread that ends has none any more.
+/// Makes `stack` the thread's, and returns the one before. A thread that is ending has none.
 fn exchanged(stack: Option<Stack>) -> Option<Stack> {
     CURRENT.try_with(|current| current.replace(stack)).ok().flatten()
 }
@@ -190,7 +189,7 @@ enum Place {
 }
 
 impl TaskSection {
-    /// Begins it.
+    /// Begins a section of the task that is being polled.
     pub fn begin(name: impl Into<Cow<'static, str>>) -> Self {
         let name = name.into();
         let is_recorded = begin_recorded(&name);

@@ -2,7 +2,7 @@
 //! whenever a trace of its own begins or ends, and then no record comes that could notice it. The
 //! thread also hooks libraries that no watched `dlopen` has loaded (Android 7).
 //!
-//! It lives from the capture's start to its stop, and only in a process that has a libcutils. (A
+//! The thread lives from the capture's start to its stop, and only in a process that has a libcutils. (A
 //! capture by configuration is looked after by the controller's thread.) It sleeps a quarter of a
 //! second at a time, takes no signal that is meant for the program, and does not keep a process
 //! alive whose last thread of its own has ended.

@@ -1,12 +1,12 @@
 //! Computes the share of a processor that recording takes, and compares it with the budget.
 //!
-//! A record that is dropped costs the app what one costs that is kept: both count.
+//! A dropped record costs the app as much as a kept one: both count.
 
 use std::collections::VecDeque;
 
-/// The span that is looked at.
+/// The span of time that the share is of, ms.
 const SPAN_MS: u64 = 10_000;
-/// Before as much has been seen, nothing is said: the start of a window is not what it costs.
+/// The least time before there is a share, ms: the start of a window is not typical.
 const FIRST_MS: u64 = 3_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -30,13 +30,13 @@ impl Overhead {
         Self { ns_per_record, samples: VecDeque::new() }
     }
 
-    /// A recording begins.
+    /// Begins with a new recording.
     pub(crate) fn restart(&mut self) {
         self.samples.clear();
     }
 
-    /// Takes what there is up to now: records kept and dropped since the recording's start, and what
-    /// our threads have used of the processor, ns.
+    /// Takes the totals up to now: records kept and dropped since the recording's start, and the
+    /// processor time of our threads, ns.
     pub(crate) fn note(&mut self, boot_ms: u64, kept: u64, dropped: u64, our_ns: u64) {
         let records = kept.saturating_add(dropped);
         self.samples.push_back(Sample { boot_ms, records, our_ns });

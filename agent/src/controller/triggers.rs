@@ -1,4 +1,4 @@
-//! Triggers: looks at what is recorded for what the armed windows wait for.
+//! Triggers: searches the records for the events that the armed windows wait for.
 //!
 //! Runs on the agent's thread, over what [`tracetee_recorder::tail`] shows. Sections are followed
 //! by thread: a frame is judged when it ends, a main thread that is blocked while it is.
@@ -12,7 +12,7 @@ use tracetee_recorder::record::{Packed, Record};
 use tracetee_recorder::tail::{Sight, Who};
 use tracetee_text::redact::Redactor;
 
-/// Something that an armed window waited for.
+/// An event that an armed window waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// Keep this span of boot time, ns.
@@ -72,7 +72,7 @@ struct Thread {
     open: Vec<Open>,
 }
 
-/// Threads whose records are looked at.
+/// The threads whose records are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
     all: bool,
@@ -136,7 +136,7 @@ impl Triggers {
         Self { watches, threads, last: 0, main_tid, period_ns, redactor, findings }
     }
 
-    /// The threads whose records say anything.
+    /// Returns the threads whose records matter.
     pub(crate) fn wanted(&self) -> Wanted {
         let of = |watch: &Watch| match watch.look {
             Look::Begin { thread, .. } | Look::From { thread, .. } | Look::Until { thread, .. } => {
@@ -152,7 +152,7 @@ impl Triggers {
         }
     }
 
-    /// Only these windows are armed still.
+    /// Drops the conditions of windows that are not armed any more.
     pub(crate) fn keep(&mut self, windows: &[usize]) {
         if self.watches.iter().all(|watch| windows.contains(&watch.window)) {
             return;
@@ -171,12 +171,12 @@ impl Triggers {
         limits.fold(0.0, f64::max)
     }
 
-    /// Takes what was found.
+    /// Takes the events found so far.
     pub(crate) fn take(&mut self) -> Vec<Finding> {
         std::mem::take(&mut self.findings)
     }
 
-    /// Looks at a record of a thread.
+    /// Takes the next record of a thread.
     pub(crate) fn see(&mut self, who: Who, sight: Sight<'_>) {
         let Sight::Record(time_ns, form, bytes) = sight else {
             self.threads.retain(|thread| thread.who != who);
@@ -297,7 +297,7 @@ impl Triggers {
         }
     }
 
-    /// The main thread as it is now; `silent_ns`: how long its loop has not answered.
+    /// Takes the main thread's state; `silent_ns`: the time for which its loop has not answered.
     pub(crate) fn look_at_main_thread(&mut self, now_ns: u64, silent_ns: u64) {
         let main_tid = self.main_tid;
         let is_main = |thread: &&Thread| thread.who.tid == main_tid && thread.who.lane == 0;
@@ -318,7 +318,7 @@ impl Triggers {
         }
     }
 
-    /// The app says that something happened.
+    /// Fires the custom triggers of that name.
     pub(crate) fn custom(&mut self, name: &str, now_ns: u64) {
         for index in 0..self.watches.len() {
             if matches!(&self.watches[index].look, Look::Custom(wanted) if wanted == name) {
@@ -327,7 +327,7 @@ impl Triggers {
         }
     }
 
-    /// That share of the memory is available, percent; 0 when the app was told that it is little.
+    /// Takes the share of available memory, percent; 0 if the system has reported that it is low.
     pub(crate) fn memory(&mut self, available_percent: f64, now_ns: u64) {
         for index in 0..self.watches.len() {
             if matches!(self.watches[index].look, Look::LowMemory(limit)

@@ -1,10 +1,9 @@
-//! LD_PRELOAD: when the library is loaded into a process whose environment has TRACETEE_CONFIG,
-//! a capture starts before `main`, by the JSON file that it names (or by the JSON object that it
-//! is). With TRACETEE_INSTALL the agent is installed instead, and the remote configuration says what
-//! is captured.
+//! `LD_PRELOAD`: starts a capture before `main` in a process whose environment has TRACETEE_CONFIG,
+//! which names a JSON file or is a JSON object. With TRACETEE_INSTALL it installs the agent instead,
+//! and the remote configuration decides what is captured.
 //!
-//! Runs in the dynamic linker's call of the library's constructor, on the main thread. Whatever
-//! goes wrong, the program runs on; the reason goes to the recorder's directory, or to stderr.
+//! Runs in the library's constructor, which the dynamic linker calls on the main thread. After an error
+//! the program runs on; the reason goes to the recorder's directory, or to stderr.
 
 use crate::api;
 use crate::capture;
@@ -60,12 +59,12 @@ fn start(value: &OsStr, directory: &mut Option<PathBuf>) -> Result<(), Error> {
 
 fn install(value: &OsStr) -> Result<(), Error> {
     api::install(&Install::from_json(&text_of(value)?)?)?;
-    // SAFETY: as in `start`. Without memory for it, what is open at the exit is lost.
+    // SAFETY: as in `start`. Without memory for it, a capture that is open at the exit is lost.
     unsafe { libc::atexit(process_exits) };
     Ok(())
 }
 
-/// The JSON that a variable holds, or that is in the file it names.
+/// Returns the JSON that a variable holds, or that is in the file it names.
 fn text_of(value: &OsStr) -> Result<String, Error> {
     if let Some(json) = value.to_str().filter(|text| text.starts_with('{')) {
         return Ok(json.to_owned());
@@ -78,7 +77,7 @@ fn text_of(value: &OsStr) -> Result<String, Error> {
 }
 
 extern "C" fn process_exits() {
-    // What is open belongs to the process that this one was cloned from, and so do the locks.
+    // The capture belongs to the process that this one was cloned from, and so do the locks.
     if session::is_another_process() {
         return;
     }

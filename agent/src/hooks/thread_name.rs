@@ -1,12 +1,12 @@
-//! Notices that a thread gets a name, so that its records carry it from then on.
+//! Notices when a thread gets a name, so that its later records carry the name.
 //!
 //! `prctl(PR_SET_NAME)` and `pthread_setname_np` are hooked: the thread's next record leases its
 //! block anew, with the name that the kernel has then. A name that comes another way (a write to
 //! `/proc/self/task/TID/comm`) is noticed with the next block, or at the end.
 //!
-//! On the way, `prctl(PR_SET_TSC)` is noticed: recording ends there, as no clock can be read then. So it
-//! does after `prctl(PR_SET_SECCOMP)` for strict mode, in which the kernel kills a thread for any call
-//! but read, write, exit and sigreturn. (Not noticed: the same by `syscall(SYS_seccomp)`, or by
+//! The proxy of `prctl` also notices `PR_SET_TSC`, after which no clock can be read, and strict
+//! `PR_SET_SECCOMP`, in which the kernel kills a thread for any call but read, write, exit and
+//! sigreturn. Recording ends there. (Not noticed: the same by `syscall(SYS_seccomp)`, or by
 //! instructions of the program's own.)
 
 use crate::hooks::write::{CHAIN, proxies};

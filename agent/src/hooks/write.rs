@@ -1,10 +1,10 @@
 //! The proxies that stand in for `write` and `__write_chk`: where a record enters the agent.
 //!
-//! They run on the app's threads, in signal handlers and in places where no library may be
+//! The proxies run on the app's threads, in signal handlers and in places where no library may be
 //! called. The rule for everything below: no allocation, no lock, no panic, errno as the caller
 //! expects it, and the caller gets what the real function would have given.
 //!
-//! They are `C-unwind`: `write` is a cancellation point, and a cancelled thread unwinds through
+//! The proxies are `C-unwind`: `write` is a cancellation point, and a cancelled thread unwinds through
 //! here. No destructor waits in their frames.
 
 use crate::hooks::fast_path;

@@ -20,10 +20,10 @@ use tracetee_protocol::health::{PerfettoReport, TagReport};
 use tracetee_protocol::notes;
 use tracetee_recorder::clock;
 
-/// Keeps a copy of the word (Java's); called when the word was changed here.
+/// Refreshes the word's copy (Java's); called when the word was changed here.
 static ON_CHANGE: OnceLock<fn(u64)> = OnceLock::new();
 
-/// Has `call` called with each new value of libcutils' word, on the thread that changes it.
+/// Registers `call` for each new value of libcutils' word, on the thread that changes it.
 #[cfg(feature = "jni")]
 pub(crate) fn on_change(call: fn(u64)) {
     let _ = ON_CHANGE.set(call);
@@ -36,19 +36,19 @@ pub(crate) struct Tags {
     wanted: u64,
     /// Sessions of Perfetto's SDK, which take precedence.
     perfetto: Option<Perfetto>,
-    /// Those of `wanted` that are left to such a session.
+    /// The tags of `wanted` that are left to such a session.
     left: u64,
     /// Boot time of the last look, when the tags were ours.
     seen_ns: u64,
-    /// The copy of the word is refreshed once more at the next look: who keeps it may have read
-    /// the system's value before, and stored it after, the last refresh.
+    /// The copy of the word is refreshed once more at the next look: Java may have read the
+    /// system's value before the last refresh, and stored it after.
     is_stale: bool,
 }
 
 /// Result of a check of the tags, which has undone a reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TagChange {
-    /// The system has set the tags to this word, at most so long ago.
+    /// The system has set the tags to this word within the last milliseconds.
     Reset { to: u64, within_ms: u64 },
     /// Sessions of Perfetto's SDK have begun or ended: these tags are left to them from now on.
     Left { tags: u64, before: u64 },
@@ -103,7 +103,7 @@ impl Tags {
         Ok(Self::of(copies))
     }
 
-    /// Has no libcutils: plain Linux.
+    /// Makes tags without a libcutils: plain Linux.
     pub(crate) fn none() -> Self {
         Self::of(Vec::new())
     }
@@ -142,7 +142,7 @@ impl Tags {
         (self.left != 0).then_some(TagChange::Left { tags: self.left, before: 0 })
     }
 
-    /// Those of the wanted tags that are not the system's, and would be taken from a session of
+    /// Returns the wanted tags that are not the system's, and would be taken from a session of
     /// Perfetto's SDK.
     fn diverted(&self) -> u64 {
         let (Some(perfetto), Some(copy)) = (self.perfetto, self.copies.first()) else { return 0 };
@@ -152,7 +152,7 @@ impl Tags {
         perfetto.diverted(self.wanted & !system, now)
     }
 
-    /// Refreshes the copy that somebody keeps of the word.
+    /// Refreshes the copy of the word.
     fn publish(&self) {
         if let (Some(call), Some(copy)) = (ON_CHANGE.get(), self.copies.first()) {
             // ORDERING: Relaxed, as libcutils itself reads and writes it.
@@ -185,7 +185,7 @@ impl Tags {
                 tag_words::add_system_tags(now);
             }
             tag_words::set_forced(index, before, forced);
-            // Whoever changes it in this moment wins, and is seen the next time.
+            // A change by others at this moment wins, and the next look sees it.
             let put = copy.atrace.tags.compare_exchange(
                 now,
                 forced,
@@ -210,8 +210,8 @@ impl Tags {
         changes
     }
 
-    /// The capture ended on a thread of the app, which has given the words back: says so to whoever
-    /// keeps a copy.
+    /// Refreshes the copy of the word after a thread of the app has ended the capture and given the
+    /// words back.
     pub(crate) fn note_given_back(&mut self) {
         tag_words::give_words_back();
         if self.copies.iter().any(|copy| copy.forced != 0) {

@@ -1,7 +1,7 @@
 //! The few functions of JNI's table that the natives need, so that `mod.rs` has no pointer to follow.
 //!
-//! Over the crate `jni-sys`: its front, `jni`, brings 137 KB of matching exceptions to classes (arm64), a ninth
-//! of the library. Exceptions are cleared where they may come, and told by text.
+//! Built on the crate `jni-sys`: the crate `jni` would add 137 KB that match exceptions to classes (arm64), a
+//! ninth of the library. Each call that may throw clears the exception and returns its text.
 
 #![allow(clippy::multiple_unsafe_ops_per_block, reason = "one call through a table is two")]
 
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// The process's virtual machine; there is one.
 static VM: AtomicPtr<JavaVM> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The thread's way into the virtual machine, for as long as a native call or [`attached`] lasts.
+/// The thread's interface to the virtual machine, valid as long as a native call or [`attached`] lasts.
 #[derive(Debug, Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct Env(*mut JNIEnv);
@@ -29,12 +29,12 @@ macro_rules! table {
     };
 }
 
-/// Something was thrown: its text.
+/// The text of an exception.
 #[derive(Debug)]
 pub(super) struct Thrown(pub(super) String);
 
 impl Env {
-    /// A text; `None` for null.
+    /// Reads a string; `None` for null.
     pub(super) fn text(self, string: jstring) -> Option<String> {
         if string.is_null() {
             return None;
@@ -45,13 +45,13 @@ impl Env {
         Some(String::from_utf16_lossy(&units))
     }
 
-    /// A new string; null where there is no memory for it.
+    /// Makes a string; null where there is no memory for it.
     pub(super) fn new_text(self, text: &str) -> jstring {
         let units: Vec<u16> = text.encode_utf16().collect();
         table!(self, NewString, units.as_ptr(), size(units.len()))
     }
 
-    /// The bytes; `None` for null.
+    /// Reads an array of bytes; `None` for null.
     pub(super) fn bytes(self, array: jbyteArray) -> Option<Vec<u8>> {
         if array.is_null() {
             return None;
@@ -62,7 +62,7 @@ impl Env {
         Some(bytes)
     }
 
-    /// A new array; null where there is no memory for it.
+    /// Makes an array of bytes; null where there is no memory for it.
     pub(super) fn new_bytes(self, bytes: &[u8]) -> jbyteArray {
         let array = table!(self, NewByteArray, size(bytes.len()));
         if !array.is_null() {
@@ -72,14 +72,14 @@ impl Env {
         array
     }
 
-    /// An element of an array; null where it is not there.
+    /// Reads an element of an array; null where there is none.
     pub(super) fn element(self, array: jobjectArray, index: jint) -> jobject {
         let element = table!(self, GetObjectArrayElement, array, index);
         self.clear();
         element
     }
 
-    /// A class by name, slashes between; null where it is not there.
+    /// Finds a class by its name with slashes; null where there is none.
     pub(super) fn class(self, name: &CStr) -> jclass {
         let class = table!(self, FindClass, name.as_ptr());
         self.clear();
@@ -102,7 +102,7 @@ impl Env {
         }
     }
 
-    /// Calls a method that gives an object.
+    /// Calls a method that returns an object.
     pub(super) fn call(
         self,
         object: jobject,
@@ -115,7 +115,7 @@ impl Env {
         self.thrown().map_or(Ok(given), Err)
     }
 
-    /// Calls a method that gives nothing.
+    /// Calls a method that returns nothing.
     pub(super) fn call_void(self, object: jobject, name: &CStr) -> Result<(), Thrown> {
         let method = self.method(object, name, c"()V")?;
         table!(self, CallVoidMethodA, object, method, std::ptr::null());
@@ -152,12 +152,12 @@ impl Env {
         Some(Thrown(self.text(text).unwrap_or_default()))
     }
 
-    /// Forgets what was thrown.
+    /// Clears the pending exception.
     pub(super) fn clear(self) {
         table!(self, ExceptionClear);
     }
 
-    /// `call` may make references: they go when it returns.
+    /// Calls `call` and frees the local references that it makes.
     pub(super) fn in_frame<T>(self, call: impl FnOnce() -> T) -> T {
         let pushed = table!(self, PushLocalFrame, 16);
         let given = call();
@@ -167,18 +167,18 @@ impl Env {
         given
     }
 
-    /// A reference that stays, for all threads; null for null.
+    /// Makes a global reference, valid on all threads; null for null.
     pub(super) fn keep(self, object: jobject) -> jobject {
         table!(self, NewGlobalRef, object)
     }
 
-    /// Gives one of [`Env::keep`] back.
+    /// Deletes a reference that [`Env::keep`] made.
     pub(super) fn give_back(self, kept: jobject) {
         table!(self, DeleteGlobalRef, kept);
     }
 }
 
-/// Notes the machine that loads the library, and gives the loading thread's way into it.
+/// Notes the virtual machine that loads the library, and returns the loading thread's interface to it.
 ///
 /// # Safety
 /// `vm` is the virtual machine's own pointer.
@@ -189,7 +189,7 @@ pub(super) unsafe fn of_machine(vm: *mut JavaVM) -> Option<Env> {
     (said == JNI_OK).then_some(env)
 }
 
-/// Calls `call` on a thread of the app's or of the agent's own, which is attached for so long.
+/// Calls `call` on a thread of the app or the agent, which is attached meanwhile.
 pub(super) fn attached(call: impl FnOnce(Env)) {
     // ORDERING: Acquire; see `of_machine`.
     let vm = VM.load(Ordering::Acquire);
@@ -227,7 +227,7 @@ fn env_of(vm: *mut JavaVM) -> (jint, Env) {
     (said, env)
 }
 
-/// Java's lengths are 31 bits; what is longer than that was never made here.
+/// Converts a length to Java's 31 bits; nothing longer is made here.
 fn size(len: usize) -> jint {
     jint::try_from(len).unwrap_or(jint::MAX)
 }

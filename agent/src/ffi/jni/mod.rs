@@ -1,6 +1,4 @@
-//! The natives of the Kotlin library's `dev.tracetee.Native` (android-sample/tracetee). No logic: each one
-//! turns its arguments into Rust's and calls one function of the crate. No panic leaves it: all that could is
-//! under `catch_unwind`, and the app goes on.
+//! The natives of the Kotlin library's `dev.tracetee.Native` (android-sample/tracetee).
 //!
 //! Functions that can fail return an error message, or null. Called on the app's threads.
 
@@ -40,8 +38,7 @@ impl From<protocol_json::Error> for Refusal {
     }
 }
 
-/// Registers the natives, where the library's class is there to take them. It fails in no case: the C API
-/// works without.
+/// Registers the natives if the library's class is there. Never fails: the C API works without them.
 ///
 /// # Safety
 /// Called by the virtual machine, from `System.loadLibrary`.
@@ -66,8 +63,8 @@ fn register(env: Env) -> bool {
             },)*]
         };
     }
-    // Each function has the signature that stands beside it. `Native.kt` has the same ones: the machine
-    // refuses to register what it does not declare.
+    // Each function has the signature beside it. `Native.kt` declares the same ones; the virtual machine
+    // refuses to register others.
     let natives = natives![
         c"install" c"(Ljava/lang/String;)Ljava/lang/String;" install,
         c"uninstall" c"()Ljava/lang/String;" uninstall,
@@ -275,7 +272,7 @@ fn mark(env: Env, kind: Kind, name: jstring, number: Option<i64>) {
 
 // ---- uploads ----
 
-/// The report of `tracetee_upload`; where nothing was tried `{"error": why}`.
+/// Returns the report of `tracetee_upload`; `{"error": why}` if nothing was tried.
 extern "system" fn upload(env: Env, _: jclass, net: jstring, sender: jobject) -> jstring {
     let passed = caught(|| {
         if sender.is_null() {
@@ -286,7 +283,7 @@ extern "system" fn upload(env: Env, _: jclass, net: jstring, sender: jobject) ->
             .map(|json| record::parse(json.as_bytes(), Limits::DEFAULT))
             .transpose()?;
         let mut transport = handed(|request: &Request<'_>| {
-            // A long pass makes many requests: what each refers to goes behind it.
+            // A long pass makes many requests: the local references of each end with it.
             env.in_frame(|| hand(env, sender, request))
         });
         Ok(controller::upload(net, &mut transport)?)
@@ -380,13 +377,13 @@ fn text(env: Env, string: jstring) -> Result<String, Refusal> {
     env.text(string).ok_or_else(is_null)
 }
 
-/// A panic is an error like another.
+/// Calls `call`; a panic becomes an error.
 fn caught<T>(call: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
     catch_unwind(AssertUnwindSafe(call))
         .unwrap_or_else(|_| Err(Refusal("internal error".to_owned())))
 }
 
-/// The error's text, or null.
+/// Returns the error's message, or null.
 fn told(env: Env, call: impl FnOnce() -> Result<(), Refusal>) -> jstring {
     match caught(call) {
         Ok(()) => std::ptr::null_mut(),
