@@ -1,6 +1,8 @@
 //! The natives of the Kotlin library's `dev.tracetee.Native` (android-sample/tracetee).
 //!
-//! Functions that can fail return an error message, or null. Called on the app's threads.
+//! Each native converts its arguments and calls one function of the crate, under `catch_unwind`: no
+//! panic reaches the app. A native that can fail returns an error message, or null. Called on the
+//! app's threads.
 
 mod env;
 
