@@ -116,6 +116,26 @@ fn the_configuration_is_served_with_its_signature_until_it_is_another() {
 }
 
 #[test]
+fn the_log_is_json_if_asked_for_and_text_otherwise() {
+    for (options, is_json) in [(&["--log-format", "json"][..], true), (&[], false)] {
+        let mut collector = Collector::start(options);
+        let pid = i32::try_from(collector.process.id()).unwrap();
+        // SAFETY: a process of ours.
+        unsafe { libc::kill(pid, libc::SIGTERM) };
+        assert!(collector.process.wait().unwrap().success());
+        let log = std::io::read_to_string(collector.process.stderr.take().unwrap()).unwrap();
+        assert_eq!(log.lines().count(), 2, "a warning that anyone may send, and the end: {log}");
+        for line in log.lines() {
+            let event: Result<Value, _> = serde_json::from_str(line);
+            assert_eq!(event.is_ok(), is_json, "{line}");
+            let says = |name| event.as_ref().is_ok_and(|event| event[name].is_string());
+            assert!(!is_json || ["timestamp", "level", "message"].into_iter().all(says), "{line}");
+        }
+        assert!(log.contains("WARN") && log.contains("--token-file"), "{log}");
+    }
+}
+
+#[test]
 fn it_ends_in_order_and_refuses_to_be_open_to_anybody() {
     let mut collector = Collector::start(&[]);
     let pid = i32::try_from(collector.process.id()).unwrap();
@@ -129,7 +149,7 @@ fn it_ends_in_order_and_refuses_to_be_open_to_anybody() {
         assert!(output.status.code() == Some(125) && said.contains(why), "{said}");
     };
     refused(&["--listen", "0.0.0.0:0"], "pass --token-file");
-    refused(&["--token-file", "/nonexistent"], "cannot read the tokens in /nonexistent");
+    refused(&["--token-file", "/nonexistent"], "cannot read the token file /nonexistent");
     refused(&["--config", "/nonexistent", "--store", "/tmp/tracetee-never"], "/nonexistent");
     refused(&["--store", "/proc/x"], "cannot create /proc/x");
 }
