@@ -51,7 +51,7 @@ pub(crate) fn write(
 
 struct Writer<'a, W> {
     trace: &'a Trace,
-    /// By name: as JSON has it.
+    /// Names as JSON strings, by id.
     names: Vec<Box<str>>,
     dialect: Dialect,
     is_first: bool,

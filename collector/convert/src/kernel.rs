@@ -17,7 +17,7 @@ pub struct Kernel {
 struct Text {
     reader: LineReader<Box<dyn BufRead>>,
     shift_ns: i64,
-    /// When its next event is; none at its end.
+    /// Time of the next event; `None` at the end.
     next_ns: Option<u64>,
 }
 

@@ -56,7 +56,7 @@ fn kernel_line(trace: &Trace, out: &mut impl Write, at_ns: u64, line: &Line<'_>)
 /// Threads as lines name them.
 struct Lines<'a> {
     trace: &'a Trace,
-    /// By name: as it may stand in a record.
+    /// Names in the form that records allow, by id.
     names: Vec<Box<str>>,
     /// Names of threads that look like a line's beginning, changed.
     tasks: HashMap<NameId, Box<str>>,

@@ -1,10 +1,9 @@
-//! A fleet's captures as tables, and what they tell.
+//! Tables of a fleet's captures, queries over them, and reports.
 //!
-//! The journey of a capture: [`capture`] analyses it and makes [`rows`] of the five tables of
-//! [`schema`]; they go into [`database`] (SQLite, on one machine) or into [`parquet`] (Parquet, on an
-//! object store, for any engine). [`sql`] is one set of queries over them for all engines; [`report`]
-//! makes reports of what they answer, and [`significance`] says what of two versions' difference is no
-//! chance.
+//! The journey of a capture: [`capture`] analyzes it and makes [`rows`] of the five tables of [`schema`]; they go into
+//! [`database`] (SQLite, on one machine) or into [`parquet`] (Parquet, on an object store, for any engine). [`sql`] is one
+//! set of queries for all engines; [`report`] makes reports of the answers, and [`significance`] tests whether two
+//! versions differ by more than chance.
 
 #![forbid(unsafe_code)]
 

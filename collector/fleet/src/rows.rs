@@ -13,11 +13,11 @@ pub use crate::table::Value;
 pub struct Rows {
     /// The capture's own row; a loss report has none.
     pub capture: Option<CaptureRow>,
-    /// Its frames.
+    /// The capture's frames.
     pub frames: Vec<FrameRow>,
-    /// The parts of its janky frames.
+    /// The parts of the capture's janky frames.
     pub frame_slices: Vec<FrameSliceRow>,
-    /// The stacks of its janky frames.
+    /// The stacks of the capture's janky frames.
     pub stacks: Vec<StackRow>,
     /// The loss report's rows; a capture has none.
     pub losses: Vec<LossRow>,

@@ -1,8 +1,8 @@
-//! Whether two versions differ by more than chance.
+//! Tests whether two versions differ by more than chance.
 //!
 //! A device is one observation: its frames are not independent of each other. Welch's t-test of the two
-//! means (variances may differ); as many tests are made as there are causes, so the levels are Holm's: the
-//! chance that anything at all is called different where nothing is, is below [`LEVEL`].
+//! means (variances may differ). There are as many tests as causes, so p-values are adjusted by Holm's method: the
+//! probability of any false alarm in a comparison is below [`LEVEL`].
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 

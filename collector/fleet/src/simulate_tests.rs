@@ -1,4 +1,4 @@
-//! Whether reports tell what is so, of fleets whose truth is known.
+//! Reports of simulated fleets are compared with the ground truth.
 
 use super::*;
 use crate::capture;

@@ -1,9 +1,9 @@
-//! Divides the time of janky frames: each nanosecond belongs to the innermost slice at that time, and
-//! to the cause that this slice, or the nearest around it, tells.
+//! Attributes the time of janky frames: every nanosecond belongs to the innermost slice at that time, and to the cause of
+//! that slice or of its nearest ancestor with one.
 //!
-//! A frame is the main thread's time, and after it the render thread's until the frame's end. Time and
-//! memory grow with the trace, never with its square: [`Lineage`] looks at each slice of a thread once, and
-//! parts and stacks beyond a limit are added up as `(other)`.
+//! A frame is the main thread's time, followed by the render thread's until the frame's end. Time and memory grow
+//! linearly with the trace: [`Lineage`] visits each slice of a thread once, and parts and stacks beyond a limit are added
+//! up as `(other)`.
 
 use crate::cause::Cause;
 use crate::contention::Contention;
@@ -160,9 +160,9 @@ impl<'a> OfFrame<'a> {
             return;
         };
         let name = Arc::clone(&self.names.named(inner.name).name);
-        let told = slice(kin.told).map(|slice| self.names.named(slice.name));
-        let told = told.as_ref().and_then(|named| Some((named, named.tells.as_ref()?)));
-        let (cause, key, contention) = match told {
+        let named = slice(kin.cause_slice).map(|slice| self.names.named(slice.name));
+        let found = named.as_ref().and_then(|named| Some((named, named.cause.as_ref()?)));
+        let (cause, key, contention) = match found {
             Some((named, (cause, key))) => (*cause, Arc::clone(key), named.contention.as_ref()),
             None => (Cause::Unexplained, Arc::clone(&name), None),
         };

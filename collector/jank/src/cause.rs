@@ -1,8 +1,8 @@
-//! What takes the time of a late frame, by the names that Android gives its slices.
+//! Causes of late frames, by the names that Android gives its slices.
 //!
-//! A slice that tells a cause tells it for all that runs inside of it, unless something inside tells
-//! another. What the framework calls its own steps (`traversal`, `draw` …) tells none: time in there
-//! that nothing else explains is [`Cause::Unexplained`], and stays visible as that.
+//! The cause of a slice covers everything that runs inside it, unless an inner slice has another cause. The framework's
+//! own steps (`traversal`, `draw` …) are no causes: time in them that nothing else explains is
+//! [`Cause::Unexplained`].
 
 use serde::Serialize;
 
@@ -182,7 +182,7 @@ impl Is {
 }
 
 /// Returns the cause of a slice with this name; `None` for steps of the framework.
-pub(crate) fn told_by(name: &str) -> Option<Cause> {
+pub(crate) fn for_name(name: &str) -> Option<Cause> {
     if let Some(&(_, cause)) = RULES.iter().find(|(rule, _)| rule.fits(name)) {
         return Some(cause);
     }
@@ -221,7 +221,7 @@ mod tests {
             ("traversal", None),
             ("", None),
         ] {
-            assert_eq!(told_by(name), cause, "{name}");
+            assert_eq!(for_name(name), cause, "{name}");
         }
     }
 }

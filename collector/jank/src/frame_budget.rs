@@ -1,4 +1,4 @@
-//! How long a frame may take: the display's refresh period.
+//! The time that a frame may take: the display's refresh period.
 //!
 //! Best said by the app ([`BudgetSource::Said`]); a system trace shows the vsyncs; an app's own trace
 //! shows how far apart its frames begin. Otherwise it is 60 Hz.

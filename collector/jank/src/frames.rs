@@ -162,7 +162,7 @@ impl FrameSlices {
         Self { found, has_render_thread: !process.render_tids.is_empty(), draws }
     }
 
-    /// When each frame starts.
+    /// Returns the begin of each frame.
     pub(crate) fn starts_ns(&self) -> impl Iterator<Item = u64> {
         self.found.iter().map(|found| found.ui.start_ns)
     }

@@ -24,7 +24,7 @@ pub(crate) struct Named {
     /// The name, deobfuscated and normalized.
     pub(crate) name: Arc<str>,
     /// The cause of slices with this name, and the key that all of its kind share.
-    pub(crate) tells: Option<(Cause, Arc<str>)>,
+    pub(crate) cause: Option<(Cause, Arc<str>)>,
     /// The owner of the lock.
     pub(crate) contention: Option<Contention>,
 }
@@ -65,10 +65,10 @@ impl<'a> NameIndex<'a> {
             Some(contention) => format!("monitor contention: {}", contention.key()).into(),
             None => normalize(&text).into(),
         };
-        let tells = cause::told_by(&text).map(|cause| {
+        let cause = cause::for_name(&text).map(|cause| {
             let key = contention.as_ref().map(|contention| Arc::from(contention.key()));
             (cause, key.unwrap_or_else(|| Arc::clone(&name)))
         });
-        Named { name, tells, contention }
+        Named { name, cause, contention }
     }
 }

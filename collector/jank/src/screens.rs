@@ -1,4 +1,4 @@
-//! What was on the screen when: as the capture says, as the app's markers say.
+//! The screens that were shown, by the capture's header and the app's markers.
 //!
 //! `tracetee_set_screen` leaves an instant `screen:NAME`; Android's activities leave
 //! `performCreate:CLASS` and `performResume:CLASS` on the main thread.

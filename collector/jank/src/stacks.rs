@@ -44,7 +44,7 @@ pub(crate) struct Kin {
     /// The slice whose name stands for it: itself, unless it is too deep.
     pub(crate) shown: u32,
     /// The slice that determines the cause: the slice itself or its nearest ancestor that has one, else [`NO_PARENT`].
-    pub(crate) told: u32,
+    pub(crate) cause_slice: u32,
     depth: u32,
 }
 
@@ -78,9 +78,14 @@ impl Lineage {
                 _ => {
                     let named = names.named(slice.name);
                     let node = stacks.child(around.map_or(root, |kin| kin.node), &named.name);
-                    let around_told = around.map_or(NO_PARENT, |kin| kin.told);
-                    let told = if named.tells.is_some() { place } else { around_told };
-                    Kin { node, shown: place, told, depth: around.map_or(0, |kin| kin.depth) + 1 }
+                    let inherited = around.map_or(NO_PARENT, |kin| kin.cause_slice);
+                    let cause_slice = if named.cause.is_some() { place } else { inherited };
+                    Kin {
+                        node,
+                        shown: place,
+                        cause_slice,
+                        depth: around.map_or(0, |kin| kin.depth) + 1,
+                    }
                 }
             });
         }

@@ -15,7 +15,7 @@ pub(crate) const MAX_EVENTS: u64 = 32 << 20;
 /// Bytes of names.
 const MAX_NAME_BYTES: usize = 512 << 20;
 
-/// A thread under way: its place in the builder.
+/// A thread being built, by its index in the builder.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Live(usize);
 
@@ -40,14 +40,14 @@ pub(crate) struct AsyncKey {
     pub(crate) cookie: i64,
 }
 
-/// A trace under way.
+/// A trace being built.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     /// The trace so far, without threads.
     pub(crate) trace: Trace,
     running: Vec<Running>,
     by_tid: HashMap<u32, Live>,
-    /// The last one asked for: lines of a thread come in groups.
+    /// The last requested thread: lines of a thread come in groups.
     last: Option<(u32, Live)>,
     extra_keys: u32,
     open_asyncs: HashMap<AsyncKey, Vec<usize>>,
@@ -129,7 +129,7 @@ impl Builder {
         at_ns
     }
 
-    /// It has this name from then on.
+    /// Names it from that time on.
     pub(crate) fn name(&mut self, live: Live, at_ns: u64, name: &[u8]) {
         let Some(running) = self.running.get_mut(live.0) else { return };
         if let Some(&(_, last)) = running.thread.names.last()
@@ -141,7 +141,7 @@ impl Builder {
         self.name_id(live, at_ns, name);
     }
 
-    /// It has this name from then on.
+    /// Names it from that time on.
     pub(crate) fn name_id(&mut self, live: Live, at_ns: u64, name: NameId) {
         let Some(running) = self.running.get_mut(live.0) else { return };
         // Bytes that are no UTF-8 are another text each time, and the same name.
@@ -150,7 +150,7 @@ impl Builder {
         }
     }
 
-    /// A slice begins; its place.
+    /// Begins a slice. Returns its index.
     pub(crate) fn begin(
         &mut self,
         live: Live,
@@ -168,7 +168,7 @@ impl Builder {
         Some(place)
     }
 
-    /// The innermost slice ends: its place. None: nothing is open, which is counted.
+    /// Ends the innermost slice. Returns its index, or `None` (which is counted) if nothing is open.
     pub(crate) fn end(&mut self, live: Live, at_ns: u64) -> Option<u32> {
         let running = self.running.get_mut(live.0)?;
         let Some(place) = running.open.pop() else {
@@ -180,17 +180,17 @@ impl Builder {
         Some(place)
     }
 
-    /// The slices of a thread that are open, the innermost last.
+    /// Returns the open slices of a thread, the innermost last.
     pub(crate) fn open(&self, live: Live) -> &[u32] {
         self.running.get(live.0).map_or(&[], |running| &running.open)
     }
 
-    /// A slice of a thread.
+    /// Returns a slice of a thread.
     pub(crate) fn slice(&self, live: Live, place: u32) -> Option<&Slice> {
         self.running.get(live.0)?.thread.slices.get(place as usize)
     }
 
-    /// The slice is left open: it ends when the one around it does.
+    /// Leaves a slice open: it ends with the enclosing slice.
     pub(crate) fn leave_open(&mut self, live: Live, at_ns: u64) {
         let Some(running) = self.running.get_mut(live.0) else { return };
         let place = running.open.pop();
@@ -222,13 +222,13 @@ impl Builder {
         }
     }
 
-    /// The trace reaches from its first time to its last.
+    /// Extends the trace's span.
     pub(crate) fn span(&mut self, at_ns: u64) {
         let (first, last) = self.trace.span_ns.unwrap_or((at_ns, at_ns));
         self.trace.span_ns = Some((first.min(at_ns), last.max(at_ns)));
     }
 
-    /// Names and states of the thread from elsewhere.
+    /// Adds names and states of a thread from elsewhere.
     pub(crate) fn more(&mut self, live: Live, names: Vec<(u64, NameId)>, states: Vec<State>) {
         if let Some(running) = self.running.get_mut(live.0) {
             running.thread.names.extend(names);
@@ -267,7 +267,7 @@ impl Builder {
         running.thread.args.insert(place, args);
     }
 
-    /// The thread's processor time at a slice's begin and end.
+    /// Sets the CPU time at a slice's begin and end.
     pub(crate) fn cpu(&mut self, live: Live, place: u32, begin: Option<u64>, end: Option<u64>) {
         let Some(running) = self.running.get_mut(live.0) else { return };
         if begin.is_none() && end.is_none() {
@@ -283,20 +283,20 @@ impl Builder {
         }
     }
 
-    /// The process of a thread that nothing surer tells.
+    /// Sets a thread's process unless a better source has named it.
     pub(crate) fn guess_pid(&mut self, live: Live, pid: u32) {
         if let Some(running) = self.running.get_mut(live.0) {
             running.thread.pid.get_or_insert(pid);
         }
     }
 
-    /// An async slice begins.
+    /// Begins an async slice.
     pub(crate) fn begin_async(&mut self, key: AsyncKey, begun: Async) {
         self.open_asyncs.entry(key).or_default().push(self.trace.asyncs.len());
         self.trace.asyncs.push(Async { end_ns: UNFINISHED, ..begun });
     }
 
-    /// The last one to begin under this key, and with this name if one has it, ends.
+    /// Ends the last async slice that began with this key, preferably one with this name.
     pub(crate) fn end_async(&mut self, key: AsyncKey, live: Live, at_ns: u64, name: NameId) {
         let thread = self.key(live);
         let asyncs = &mut self.trace.asyncs;
@@ -335,7 +335,7 @@ impl Builder {
         }
     }
 
-    /// It is woken up, if it slept: it can run.
+    /// Marks a sleeping thread as runnable.
     pub(crate) fn woken(&mut self, tid: u32, at_ns: u64) {
         let last = self.states.get(&tid).and_then(|states| states.last());
         if last.is_none_or(|state| !matches!(state.kind, b'r' | b'R')) {
@@ -343,7 +343,7 @@ impl Builder {
         }
     }
 
-    /// A process has this name.
+    /// Sets a process' name.
     pub(crate) fn process_name(&mut self, pid: u32, name: NameId) {
         self.trace.processes.insert(pid, Process { name });
     }
@@ -363,7 +363,7 @@ impl Builder {
         }
     }
 
-    /// An event of another kind.
+    /// Counts an event of another kind.
     pub(crate) fn other(&mut self, event: &[u8]) {
         let event = String::from_utf8_lossy(event);
         match self.trace.kernel_events.get_mut(&*event) {
@@ -374,7 +374,7 @@ impl Builder {
         }
     }
 
-    /// Why no more may be put in, if so.
+    /// Returns why the builder accepts no more, if a limit is reached.
     pub(crate) fn is_full(&self) -> Option<String> {
         if self.trace.losses.lines.is_multiple_of(1024) {
             if self.events > MAX_EVENTS {

@@ -48,7 +48,7 @@ struct Source<'a> {
     /// The next slice to begin.
     next: usize,
     open: Vec<u32>,
-    /// Those of `open` whose end is there.
+    /// Number of slices in `open` whose end is in the trace.
     ending: usize,
     list: Vec<(u64, Rank, Event)>,
 }

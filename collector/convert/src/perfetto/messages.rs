@@ -211,7 +211,7 @@ pub(super) struct SchedWakeup {
     pub(super) target_cpu: Option<i32>,
 }
 
-/// Of `cpu_frequency` and `cpu_idle`.
+/// Payload of `cpu_frequency` and `cpu_idle`.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct CpuState {
     #[prost(uint32, optional, tag = "1")]

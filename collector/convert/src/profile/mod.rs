@@ -110,7 +110,7 @@ struct Stack {
     first_us: u64,
 }
 
-/// By child and whether the call is recursive, or by parent and whether it is: time and calls.
+/// Time and calls, by child (or parent) and whether the call is recursive.
 type Edges = HashMap<(usize, usize, bool), (u64, u64)>;
 
 impl Profile {

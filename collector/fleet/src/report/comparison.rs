@@ -1,4 +1,4 @@
-//! What a version made worse or better than another, and how sure that is.
+//! Comparison of two versions: what became worse or better, with its significance.
 
 use super::fleet::AppReport;
 use crate::database::Database;

@@ -1,4 +1,4 @@
-//! What one capture tells: its frames, the worst of them, and why.
+//! The report of one capture: frames, the worst of them, and their causes.
 
 use crate::capture::Capture;
 use crate::rows;

@@ -201,7 +201,7 @@ fn process(text: &RawValue) -> u32 {
 }
 
 /// An id: a number; a text of hex digits, with 0x or not; another text stands for a number. Ours have a hash behind
-/// the number, which tells nothing that the event does not.
+/// the number, which adds nothing to the event.
 fn number(text: &str) -> i64 {
     if let Ok(number) = text.parse::<i64>() {
         return number;

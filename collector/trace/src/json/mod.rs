@@ -50,14 +50,14 @@ struct Reader {
     builder: Builder,
     events: Vec<Event>,
     threads: HashMap<(u32, u32), ThreadOf>,
-    /// Names that are told of threads; they may come last.
+    /// Names of threads, which may come last.
     names: HashMap<(u32, u32), NameId>,
 }
 
 struct ThreadOf {
     live: Live,
     is_named: bool,
-    /// When the slices that are open end; none for those that an E ends.
+    /// End times of the open slices; `None` for those that an E ends.
     ends: Vec<Option<(u64, Option<u64>)>>,
 }
 

@@ -327,7 +327,7 @@ impl Records<'_> {
         Ok(false)
     }
 
-    /// The tables at a stream's end say again what it told on its way.
+    /// The tables at a stream's end repeat what the stream contained.
     fn summary(&mut self, text: &[u8]) {
         let mut tables = MethodTrace::default();
         let mut part = Part::Version;
