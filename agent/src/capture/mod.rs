@@ -9,14 +9,16 @@
 //! of a stopped capture stays for dumps until the next start.
 
 mod hooked;
+mod inspection;
 mod memory;
 mod recording;
 mod slot;
 pub(crate) mod tag_watch;
 
+pub(crate) use inspection::Inspection;
 pub(crate) use memory::prepare_threads;
 pub(crate) use slot::{
-    Inspection, dump, hand_over, hook_later_libraries, inspect, is_open, look, measure_cost, owner,
+    dump, hand_over, hook_later_libraries, inspect, is_open, look, measure_cost, owner,
     process_exits, release, reset_after_fork, start, stop, watch_tags, write,
 };
 

@@ -4,16 +4,15 @@
 
 use super::Owner;
 use super::hooked::Hooks;
+use super::inspection::Inspection;
 use super::memory::prepare_threads;
 use super::recording::Capture;
 use super::tag_watch::{self, TagWatch};
 use crate::error::Error;
-use crate::health;
-use crate::hooks::thread_name;
 use crate::libcutils::tag_words;
 use crate::libcutils::tags::Tags;
-use crate::section::{self, set_ready};
-use crate::{config, cost, recover};
+use crate::section::set_ready;
+use crate::{config, cost};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -26,7 +25,7 @@ use tracetee_text::{About, Summary, TextOptions};
 
 const CONTROLLED: &str = "captures are opened and closed by the configuration (tracetee_install)";
 const NO_CAPTURE: &str = "there was no capture";
-const CLONED: &str =
+pub(super) const CLONED: &str =
     "this process was made by clone(2), past fork's handlers; the recording is its parent's";
 
 static SLOTS: [Mutex<Slot>; 4] = [const { Mutex::new(Slot::empty()) }; 4];
@@ -45,18 +44,6 @@ struct Slot {
     hooks: Option<Hooks>,
     /// The report of the controller's last capture, and the tags that it had forced.
     ended: Option<(Health, Tags)>,
-}
-
-/// The state of the running or last capture, for the health report.
-#[derive(Debug)]
-pub(crate) struct Inspection {
-    /// There is a capture, running or stopped.
-    pub(crate) has_capture: bool,
-    pub(crate) recording: bool,
-    /// Why recording has ended before the capture's stop.
-    pub(crate) ended_early: Vec<String>,
-    pub(crate) health: Health,
-    pub(crate) summary: Summary,
 }
 
 /// Makes `owner` the one who starts and stops captures. Fails for the controller while a capture
@@ -226,41 +213,10 @@ fn refresh(registry: Option<Arc<Registry>>) {
 pub(crate) fn inspect() -> Inspection {
     let mut slot = lock();
     let Slot { capture, hooks, ended, .. } = &mut *slot;
-    let Some(capture) = capture else {
-        let mut health = match ended {
-            Some((health, tags)) => health::with_tags(health, tags),
-            None => health::of_this_process(),
-        };
-        if let Some(hooks) = hooks {
-            hooks.report_to(&mut health);
-        }
-        health.recovered = recover::outcomes();
-        return Inspection {
-            has_capture: false,
-            recording: false,
-            ended_early: Vec::new(),
-            health,
-            summary: Summary::default(),
-        };
-    };
-    let mut health = capture.health();
-    health.recovered = recover::outcomes();
-    let recording = section::is_recording();
-    let is_clone = capture.is_running() && session::is_another_process();
-    let reasons = [
-        (clock::was_forbidden(), "prctl PR_SET_TSC forbade the clock"),
-        (thread_name::is_strict(), "prctl PR_SET_SECCOMP, strict mode"),
-        (is_clone, CLONED),
-    ];
-    let ended = reasons.into_iter().filter(|(has_ended, _)| *has_ended);
-    let ended_early: Vec<_> =
-        ended.map(|(_, reason)| format!("recording ended: {reason}")).collect();
-    health.not_hooked.extend_from_slice(&ended_early);
-    if capture.is_running() && !is_clone {
-        capture.place_losses();
+    match capture {
+        Some(capture) => Inspection::of(capture),
+        None => Inspection::without_capture(hooks.as_ref(), ended.as_mut()),
     }
-    let summary = capture.summary();
-    Inspection { has_capture: true, recording, ended_early, health, summary }
 }
 
 /// At the exit of a preloaded process: notes thread names, and writes the trace if one was asked for.

@@ -1,12 +1,67 @@
-//! The state machine's part of the health report.
+//! The controller's part of the health report.
 
 use super::budget_ledger::Now;
+use super::capture_writer::CaptureWriter;
+use super::config_source::ConfigSource;
+use super::control_socket;
+use super::observer::Observer;
 use super::state_machine::{State, StateMachine};
-use tracetee_protocol::WindowReport;
+use super::uploads::{self, Uploads};
 use tracetee_protocol::remote_config::{Opens, Window};
+use tracetee_protocol::{ConfigReport, ControlReport, WindowReport};
+use tracetee_uploader::UploadStatus;
+
+/// The controller's parts that the report is about.
+#[derive(Debug)]
+pub(crate) struct Parts<'a> {
+    pub(crate) machine: &'a StateMachine,
+    pub(crate) source: &'a ConfigSource,
+    pub(crate) observer: &'a Observer,
+    pub(crate) writer: &'a CaptureWriter,
+    pub(crate) uploads: Option<&'a Uploads>,
+    pub(crate) trouble: Option<&'a str>,
+}
+
+/// Reports on the configuration, its windows and the captures.
+pub(crate) fn report(parts: &Parts<'_>) -> ControlReport {
+    let Parts { machine, source, observer, writer, uploads, trouble } = *parts;
+    let now = Now::read();
+    let (state, reason) = self::state(machine);
+    let account = writer.account();
+    ControlReport {
+        state: state.to_owned(),
+        reason,
+        config: source.in_force.as_ref().map(|in_force| ConfigReport {
+            seq: in_force.document.seq,
+            not_after: in_force.document.not_after,
+            warnings: in_force.warnings.clone(),
+        }),
+        config_refused: source.refused.clone(),
+        windows: windows(machine, now),
+        last_refused: machine.refused().map(ToOwned::to_owned),
+        last_capture: account.last.clone(),
+        captures: account.kept,
+        captures_lost: account.lost,
+        last_lost: account.last_lost.clone(),
+        spent: machine.ledger().spent(now),
+        overhead: observer.overhead_report(),
+        tag_resets: observer.tag_resets(),
+        upload: upload(writer, uploads),
+        socket_refused: control_socket::refused(),
+        trouble: trouble.map(ToOwned::to_owned),
+    }
+}
+
+/// Reports the captures that wait in the spool, and the last pass.
+fn upload(writer: &CaptureWriter, uploads: Option<&Uploads>) -> UploadStatus {
+    let now = writer.spool().status(uploads::time());
+    let last = uploads.and_then(Uploads::status).unwrap_or_default();
+    let UploadStatus { waiting, waiting_bytes, lost, consent, .. } = now;
+    UploadStatus { waiting, waiting_bytes, lost, consent, ..last }
+}
 
 /// The state's name, and its reason for people.
-pub(crate) fn state(machine: &StateMachine) -> (&'static str, String) {
+fn state(machine: &StateMachine) -> (&'static str, String) {
     match machine.state() {
         State::Off(reason) => ("off", reason.clone()),
         State::Armed(_) => ("armed", "the flight recorder runs".to_owned()),
@@ -16,7 +71,7 @@ pub(crate) fn state(machine: &StateMachine) -> (&'static str, String) {
 }
 
 /// Reports the state of each window of the configuration, or the reason why it is idle.
-pub(crate) fn windows(machine: &StateMachine, now: Now) -> Vec<WindowReport> {
+fn windows(machine: &StateMachine, now: Now) -> Vec<WindowReport> {
     let policy = machine.policy();
     let all = policy.document.windows.iter().zip(&policy.out).enumerate();
     all.map(|(index, (window, out))| WindowReport {

@@ -18,9 +18,9 @@ use super::policy::{Device, Policy};
 use super::probation::Probation;
 use super::state_dir::StateDir;
 use super::state_machine::{Action, Input, State, StateMachine};
+use super::status::{self, Parts};
 use super::triggers::{Finding, Triggers};
-use super::uploads::{self, Passer, Uploads};
-use super::{control_socket, status};
+use super::uploads::{Passer, Uploads};
 use crate::capture::{self, Owner};
 use crate::error::Error;
 use crate::section;
@@ -28,11 +28,11 @@ use crossbeam_channel::Sender;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tracetee_protocol::ControlReport;
 use tracetee_protocol::control_socket::{AtraceRequest, CaptureOptions};
 use tracetee_protocol::notes;
-use tracetee_protocol::{ConfigReport, ControlReport};
 use tracetee_text::redact::Redactor;
-use tracetee_uploader::{Spool, UploadStatus};
+use tracetee_uploader::Spool;
 
 /// The pause between turns while something is recorded, and while nothing is.
 const RECORDING: Duration = Duration::from_millis(250);
@@ -225,40 +225,14 @@ impl Controller {
 
     /// Reports on the configuration, its windows and the captures.
     pub(crate) fn report(&self) -> ControlReport {
-        let now = Now::read();
-        let (state, reason) = status::state(&self.machine);
-        let in_force = self.source.in_force.as_ref();
-        let account = self.writer.account();
-        ControlReport {
-            state: state.to_owned(),
-            reason,
-            config: in_force.map(|in_force| ConfigReport {
-                seq: in_force.document.seq,
-                not_after: in_force.document.not_after,
-                warnings: in_force.warnings.clone(),
-            }),
-            config_refused: self.source.refused.clone(),
-            windows: status::windows(&self.machine, now),
-            last_refused: self.machine.refused().map(ToOwned::to_owned),
-            last_capture: account.last.clone(),
-            captures: account.kept,
-            captures_lost: account.lost,
-            last_lost: account.last_lost.clone(),
-            spent: self.machine.ledger().spent(now),
-            overhead: self.observer.overhead_report(),
-            tag_resets: self.observer.tag_resets(),
-            upload: self.upload_status(),
-            socket_refused: control_socket::refused(),
-            trouble: self.trouble.clone(),
-        }
-    }
-
-    /// Reports the captures that wait in the spool, and the last pass.
-    fn upload_status(&self) -> UploadStatus {
-        let now = self.writer.spool().status(uploads::time());
-        let last = self.uploads.as_ref().and_then(Uploads::status).unwrap_or_default();
-        let UploadStatus { waiting, waiting_bytes, lost, consent, .. } = now;
-        UploadStatus { waiting, waiting_bytes, lost, consent, ..last }
+        status::report(&Parts {
+            machine: &self.machine,
+            source: &self.source,
+            observer: &self.observer,
+            writer: &self.writer,
+            uploads: self.uploads.as_ref(),
+            trouble: self.trouble.as_deref(),
+        })
     }
 
     // ---- configuration and consent ----

@@ -1,0 +1,72 @@
+//! The state of the running or last capture, for the health report.
+//!
+//! Made under the capture's lock, on the thread that asks for the report.
+
+use super::hooked::Hooks;
+use super::recording::Capture;
+use super::slot::CLONED;
+use crate::hooks::thread_name;
+use crate::libcutils::tags::Tags;
+use crate::{health, recover, section};
+use tracetee_protocol::health::Health;
+use tracetee_recorder::{clock, session};
+use tracetee_text::Summary;
+
+/// The capture's part of the health report.
+#[derive(Debug)]
+pub(crate) struct Inspection {
+    /// There is a capture, running or stopped.
+    pub(crate) has_capture: bool,
+    pub(crate) recording: bool,
+    /// Why recording has ended before the capture's stop.
+    pub(crate) ended_early: Vec<String>,
+    pub(crate) health: Health,
+    pub(crate) summary: Summary,
+}
+
+impl Inspection {
+    /// Inspects a capture, running or stopped.
+    pub(super) fn of(capture: &mut Capture) -> Self {
+        let mut health = capture.health();
+        health.recovered = recover::outcomes();
+        let recording = section::is_recording();
+        let is_clone = capture.is_running() && session::is_another_process();
+        let reasons = [
+            (clock::was_forbidden(), "prctl PR_SET_TSC forbade the clock"),
+            (thread_name::is_strict(), "prctl PR_SET_SECCOMP, strict mode"),
+            (is_clone, CLONED),
+        ];
+        let ended = reasons.into_iter().filter(|(has_ended, _)| *has_ended);
+        let ended_early: Vec<_> =
+            ended.map(|(_, reason)| format!("recording ended: {reason}")).collect();
+        health.not_hooked.extend_from_slice(&ended_early);
+        if capture.is_running() && !is_clone {
+            capture.place_losses();
+        }
+        let summary = capture.summary();
+        Self { has_capture: true, recording, ended_early, health, summary }
+    }
+
+    /// Inspects a process without a capture: the hooks that the controller keeps in place, and the
+    /// report and tags of its last capture.
+    pub(super) fn without_capture(
+        hooks: Option<&Hooks>,
+        ended: Option<&mut (Health, Tags)>,
+    ) -> Self {
+        let mut health = match ended {
+            Some((health, tags)) => health::with_tags(health, tags),
+            None => health::of_this_process(),
+        };
+        if let Some(hooks) = hooks {
+            hooks.report_to(&mut health);
+        }
+        health.recovered = recover::outcomes();
+        Self {
+            has_capture: false,
+            recording: false,
+            ended_early: Vec::new(),
+            health,
+            summary: Summary::default(),
+        }
+    }
+}
