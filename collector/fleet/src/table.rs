@@ -173,7 +173,7 @@ const fn is_same(a: &str, b: &str) -> bool {
     place == a.len() && place == b.len()
 }
 
-/// Declares tables: for each a row struct, its [`TableRow`] and its [`Table`]; and `TABLES`, all of them.
+/// Declares tables (with one called `CAPTURES`): for each a row struct, its [`TableRow`] and its [`Table`]; and `TABLES`, all of them.
 macro_rules! tables {
     ($(
         #[doc = $table_doc:literal]

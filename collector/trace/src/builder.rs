@@ -129,7 +129,7 @@ impl Builder {
         at_ns
     }
 
-    /// Names it from that time on.
+    /// Names a thread from that time on.
     pub(crate) fn name(&mut self, live: Live, at_ns: u64, name: &[u8]) {
         let Some(running) = self.running.get_mut(live.0) else { return };
         if let Some(&(_, last)) = running.thread.names.last()
@@ -141,7 +141,7 @@ impl Builder {
         self.name_id(live, at_ns, name);
     }
 
-    /// Names it from that time on.
+    /// Names a thread from that time on.
     pub(crate) fn name_id(&mut self, live: Live, at_ns: u64, name: NameId) {
         let Some(running) = self.running.get_mut(live.0) else { return };
         // Bytes that are no UTF-8 are another text each time, and the same name.
