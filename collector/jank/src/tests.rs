@@ -35,7 +35,7 @@ fn slice<'a>(thread: (&'a str, u32), name: &'a str, from: u64, to: u64) -> [Line
     [(thread, from, name), (thread, to, "E")]
 }
 
-fn of(about: &str, slices: &[[Line<'_>; 2]]) -> Analysis {
+fn analyzed(about: &str, slices: &[[Line<'_>; 2]]) -> Analysis {
     analyze(&trace(about, slices.concat().as_slice()), &Options::default()).unwrap()
 }
 
@@ -46,7 +46,7 @@ fn durations_us(analysis: &Analysis) -> Vec<(u64, u64)> {
 #[test]
 fn since_android_12_a_frame_and_its_drawing_are_joined_by_the_vsync() {
     // Frame 2's drawing begins after frame 3's main thread part: time would give it to frame 3.
-    let analysis = of(
+    let analysis = analyzed(
         "{}",
         &[
             slice(MAIN, "B Choreographer#doFrame 2", 0, 10_000),
@@ -67,7 +67,7 @@ fn since_android_12_a_frame_and_its_drawing_are_joined_by_the_vsync() {
 
 #[test]
 fn before_android_12_a_drawing_belongs_to_the_frame_that_began_last() {
-    let analysis = of(
+    let analysis = analyzed(
         "{}",
         &[
             // One before the first frame was begun before the trace.
@@ -89,7 +89,7 @@ fn before_android_12_a_drawing_belongs_to_the_frame_that_began_last() {
 
 #[test]
 fn what_is_resynced_or_has_no_id_is_no_frame_and_one_inside_another_is_the_same() {
-    let analysis = of(
+    let analysis = analyzed(
         "{}",
         &[
             slice(MAIN, "B Choreographer#doFrame -1", 0, 3_000),
@@ -104,7 +104,7 @@ fn what_is_resynced_or_has_no_id_is_no_frame_and_one_inside_another_is_the_same(
 
 #[test]
 fn without_a_render_thread_five_milliseconds_are_assumed() {
-    let analysis = of("{}", &[slice(MAIN, "B Choreographer#doFrame", 0, 40_000)]);
+    let analysis = analyzed("{}", &[slice(MAIN, "B Choreographer#doFrame", 0, 40_000)]);
     assert_eq!(durations_us(&analysis), [(0, 45_000)]);
     let parts: Vec<_> =
         analysis.parts.iter().map(|part| (part.thread, &*part.name, part.self_ns)).collect();
@@ -164,7 +164,7 @@ fn levels_and_limits_are_those_of_vitals_jankstats_and_matrix() {
         slices.push(slice(MAIN, name, at, at + row.0));
         at += 1_000_000;
     }
-    let analysis = of("{\"refresh_hz\":100}", &slices);
+    let analysis = analyzed("{\"refresh_hz\":100}", &slices);
     for (frame, (us, dropped, level, slow, janky, frozen)) in analysis.frames.iter().zip(rows) {
         let found = (frame.dropped, frame.level, frame.slow, frame.janky, frame.frozen);
         assert_eq!(found, (dropped, level, slow, janky, frozen), "{us}");
@@ -192,7 +192,7 @@ fn a_session_is_slow_when_more_than_a_quarter_is() {
             let dur = if n < slow { us } else { 5_000 };
             slices.push(slice(MAIN, "B Choreographer#doFrame", at, at + dur));
         }
-        let totals = of("{}", &slices).totals;
+        let totals = analyzed("{}", &slices).totals;
         (totals.slow_session_20fps, totals.slow_session_30fps)
     };
     assert_eq!(with(25, 60_000), (false, false));
@@ -203,7 +203,7 @@ fn a_session_is_slow_when_more_than_a_quarter_is() {
 
 #[test]
 fn the_innermost_slice_that_tells_a_cause_has_the_time() {
-    let analysis = of(
+    let analysis = analyzed(
         "{}",
         &[
             slice(MAIN, "B Choreographer#doFrame 1", 0, 50_000),
@@ -249,7 +249,7 @@ fn the_innermost_slice_that_tells_a_cause_has_the_time() {
 fn a_wait_for_a_monitor_names_its_owner_and_both_methods() {
     let name = "B monitor contention with owner worker 3 (123) at void a.B.c(int)(B.java:10) waiters=1 \
         blocking from int a.D.e()(D.java:20)";
-    let analysis = of(
+    let analysis = analyzed(
         "{}",
         &[
             slice(MAIN, "B Choreographer#doFrame", 0, 90_000),
@@ -268,7 +268,7 @@ fn a_wait_for_a_monitor_names_its_owner_and_both_methods() {
 fn start_up_lasts_from_bind_application_to_the_first_drawn_frame() {
     let bind = slice(MAIN, "B bindApplication", 1_000, 200_000);
     let frame = slice(MAIN, "B Choreographer#doFrame", 300_000, 310_000);
-    let with = |slices: &[_]| of("{}", slices).startup_ns.map(|ns| ns / 1000);
+    let with = |slices: &[_]| analyzed("{}", slices).startup_ns.map(|ns| ns / 1000);
     assert_eq!(with(&[bind, frame, slice(RENDER, "B DrawFrame", 305_000, 320_000)]), Some(319_000));
     assert_eq!(with(&[bind, frame]), Some(314_000));
     assert_eq!(with(&[frame, slice(RENDER, "B DrawFrame", 305_000, 320_000)]), None);
@@ -277,7 +277,7 @@ fn start_up_lasts_from_bind_application_to_the_first_drawn_frame() {
 
 #[test]
 fn a_main_thread_that_is_busy_for_five_seconds_does_not_respond() {
-    let analysis = of(
+    let analysis = analyzed(
         "{}",
         &[
             slice(MAIN, "B Handler 12", 0, 4_999_999),

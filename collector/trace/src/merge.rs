@@ -210,7 +210,7 @@ fn put_slices(builder: &mut Builder, parts: &[(&Trace, i64)], maps: &[Map]) {
 mod tests {
     use super::*;
 
-    fn of(name: &str, lines: &[(u64, &str)]) -> Trace {
+    fn parsed(name: &str, lines: &[(u64, &str)]) -> Trace {
         let mut text = "# tracer: nop\n".to_owned();
         for (us, payload) in lines {
             text.push_str(&format!(
@@ -222,9 +222,9 @@ mod tests {
 
     #[test]
     fn slices_of_both_nest_on_their_thread() {
-        let first = of("a", &[(10, "B|5|outer"), (40, "E|5"), (50, "C|5|n|1")]);
+        let first = parsed("a", &[(10, "B|5|outer"), (40, "E|5"), (50, "C|5|n|1")]);
         let second =
-            of("a", &[(0, "B|5|inner"), (10, "E|5"), (60, "S|5|task|1"), (70, "F|5|task|1")]);
+            parsed("a", &[(0, "B|5|inner"), (10, "E|5"), (60, "S|5|task|1"), (70, "F|5|task|1")]);
         let merged = merge(&[(&first, 0), (&second, 20_000)]);
         let told: Vec<_> = merged.threads[&7]
             .slices
@@ -242,7 +242,7 @@ mod tests {
     fn a_trace_alone_stays_as_it_is() {
         let lines =
             [(1, "B|5|a"), (2, "I|5|i"), (3, "B|5|b"), (3, "E|5"), (9, "S|5|t|2"), (9, "B|5|open")];
-        let one = of("a", &lines);
+        let one = parsed("a", &lines);
         let merged = merge(&[(&one, 0)]);
         assert_eq!(merged.threads, one.threads);
         assert_eq!((merged.asyncs, merged.instants), (one.asyncs, one.instants));
