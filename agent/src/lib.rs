@@ -7,9 +7,9 @@
 //! unbalanced and writes text ([`tracetee_text`]), compressed.
 //!
 //! `capture` starts and stops that: it finds libcutils' variables, hooks `write` everywhere, and
-//! forces the [`libcutils::tags`] on. Above it, [`controller`] opens and closes captures by remote
+//! forces the `libcutils::tags` on. Above it, `controller` opens and closes captures by remote
 //! configuration and by what happens in the app. `section` is your own instrumentation, `task` that
-//! of futures. [`recover`] reads what a killed process left behind.
+//! of futures. `recover` reads what a killed process left behind.
 //!
 //! The ways in: this Rust API (`api`), and in [`ffi`] the C API (`include/tracetee.h`), JNI and
 //! `LD_PRELOAD` with a configuration file. Modules import downward only: `ffi`, `api`, `fork`,
@@ -23,7 +23,7 @@ mod android;
 mod api;
 mod capture;
 mod config;
-pub mod controller;
+mod controller;
 mod cost;
 mod error;
 pub mod ffi;
@@ -31,7 +31,7 @@ mod fork;
 mod health;
 mod hooks;
 mod host;
-pub mod libcutils;
+mod libcutils;
 mod own_threads;
 mod recover;
 mod section;
@@ -40,8 +40,10 @@ mod streaming;
 mod task;
 
 pub use api::{dump, install, start, stop};
-pub use controller::stats;
-pub use controller::{Install, TransportChoice, UploadTo};
+pub use controller::{
+    Install, TransportChoice, UploadTo, check_config, close_window, low_memory, offer_config,
+    open_window, report, set_consent, set_network, stats, trigger, uninstall, upload,
+};
 pub use error::Error;
 pub use section::{
     Section, begin_async, begin_section, begin_track, counter, end_async, end_section, end_track,

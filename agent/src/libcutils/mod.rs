@@ -6,4 +6,4 @@
 
 pub(crate) mod marker_fd;
 pub(crate) mod tag_words;
-pub mod tags;
+pub(crate) mod tags;

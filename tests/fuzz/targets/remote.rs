@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracetee::controller::check_config;
+use tracetee::check_config;
 use tracetee_protocol::json::Limits;
 use tracetee_protocol::record;
 use tracetee_protocol::remote_config::Document;

@@ -1,0 +1,72 @@
+//! The examples run, and their traces hold their sections: in Rust with the crate, in C with the
+//! library and its header.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::disallowed_methods, reason = "runs on Linux, beside what cargo has built")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const EXPECTED: [&str; 12] = [
+    "B|work",
+    "B|sum",
+    "E",
+    "C|sum|500500",
+    "B|sum",
+    "E",
+    "C|sum|2001000",
+    "B|sum",
+    "E",
+    "C|sum|4501500",
+    "E",
+    "I|done",
+];
+
+/// The directory that cargo has put this test and the library into; the examples lie beside it.
+fn built() -> PathBuf {
+    std::env::current_exe().unwrap().parent().unwrap().to_owned()
+}
+
+/// Runs an example; what it has written, without process ids.
+fn run(program: &mut Command, directory: &Path) -> Vec<String> {
+    let path = directory.join("trace.ftrace");
+    let output = program.arg(&path).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(path).unwrap();
+    let payloads = text.lines().filter_map(|line| line.split_once(": tracing_mark_write: "));
+    let records =
+        payloads.map(|(_, payload)| payload).filter(|payload| !payload.starts_with("trace_event"));
+    let without_pid = |payload: &str| {
+        let mut fields: Vec<_> = payload.split('|').collect();
+        fields.drain(1..fields.len().min(2));
+        fields.join("|")
+    };
+    records.map(without_pid).collect()
+}
+
+#[test]
+fn the_rust_example_writes_its_sections() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = built().with_file_name("examples").join("capture");
+    assert_eq!(run(&mut Command::new(program), directory.path()), EXPECTED);
+}
+
+#[test]
+fn the_c_example_writes_its_sections() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("capture");
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let compiled = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()))
+        .args(["-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(&program)
+        .arg(package.join("examples/c/capture.c"))
+        .arg(format!("-I{}", package.join("include").display()))
+        .arg(format!("-L{}", built().display()))
+        .arg("-ltracetee")
+        .output()
+        .unwrap();
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    let mut program = Command::new(program);
+    program.env("LD_LIBRARY_PATH", built());
+    assert_eq!(run(&mut program, directory.path()), EXPECTED);
+}
