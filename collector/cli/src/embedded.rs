@@ -1,7 +1,9 @@
 //! Parts that a release of the program carries inside, built by `build.rs`; a debug build looks for the agent's
 //! library beside itself and has no sample app.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+#[cfg(not(embedded))]
+use anyhow::bail;
 use std::borrow::Cow;
 
 /// The sample app of the demo and the stand-in libcutils that it calls.
