@@ -151,6 +151,14 @@ impl CaptureMeta {
         json
     }
 
+    /// Adds a member that is a text, in place of an earlier one of that name.
+    pub fn set_text(&mut self, name: &str, text: &str) {
+        let json = to_json(&text.to_owned());
+        if let Ok(tree) = Tree::parse(json.as_bytes(), LIMITS) {
+            self.set(name, tree.root());
+        }
+    }
+
     /// True where nothing is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -86,7 +86,7 @@ impl<W: Write> Writer<'_, W> {
             Dialect::Chrome => {
                 self.out.write_all(b"{\"displayTimeUnit\":\"ns\",")?;
                 if !self.trace.about.is_empty() {
-                    let about = serde_json::Value::Object(self.trace.about.clone());
+                    let about = self.trace.about.to_json();
                     write!(self.out, "\"otherData\":{about},")?;
                 }
             }

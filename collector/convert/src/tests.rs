@@ -375,7 +375,7 @@ fn text_is_passed_on_as_it_is_with_what_is_known_filled_in() {
     let mut out = Vec::new();
     let outline = text_passthrough(|| Ok(text.as_bytes()), &[], &mut out).unwrap();
     assert_eq!(outline.losses.bad_lines, 1);
-    let expected = HEADER.to_owned()
+    let expected = tracetee_protocol::notes::HEADER.to_owned()
         + "            main-7       (    5) [001] d..2 1.000001: sched_switch: prev_comm=x\n\
            \u{20}           main-7       (    5) [000] ...1 1.000002: tracing_mark_write: B|5|a|b\n\
            \u{20}           main-7       (    5) [003] ...1 1.000003: tracing_mark_write: E|5\n\

@@ -4,12 +4,9 @@ use crate::kernel::Kernel;
 use crate::lossiness::Dropped;
 use std::collections::HashMap;
 use std::io::{self, Write};
+use tracetee_protocol::notes;
 use tracetee_trace::text::{Line, NO_NAME, is_task};
 use tracetee_trace::{Event, NameId, Thread, Timeline, Trace, UNFINISHED};
-
-/// First lines of a text; one of the viewers needs each of them.
-pub const HEADER: &str = "# tracer: nop\n# TRACE:\n# tracer: nop\n\
-    #           TASK-PID    TGID   CPU#  ||||    TIMESTAMP  FUNCTION\n";
 
 pub(crate) fn write(
     trace: &Trace,
@@ -17,10 +14,9 @@ pub(crate) fn write(
     out: &mut impl Write,
     dropped: &mut Dropped,
 ) -> io::Result<()> {
-    out.write_all(HEADER.as_bytes())?;
+    out.write_all(notes::HEADER.as_bytes())?;
     if !trace.about.is_empty() {
-        let about = serde_json::Value::Object(trace.about.clone());
-        writeln!(out, "# tracetee: {about}")?;
+        writeln!(out, "{}{}", notes::COMMENT, trace.about.to_json())?;
     }
     let mut lines = Lines::for_trace(trace, dropped);
     let mut realtime = trace.realtime;

@@ -1,8 +1,8 @@
 //! From text to text: every line, in the one form that all viewers accept, with processes filled in from elsewhere in the
 //! file. Reads the file twice; memory grows with its threads alone.
 
-use crate::text::HEADER;
 use std::io::{self, BufRead, Write};
+use tracetee_protocol::notes::HEADER;
 use tracetee_trace::Error;
 use tracetee_trace::text::{LineReader, Outline, Part};
 

@@ -247,11 +247,13 @@ mod tests {
     use crate::schema::LOSSES;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::RowAccessor;
+    use tracetee_protocol::LossReport;
 
     fn losses(id: &str, app: &str) -> Rows {
         let report = serde_json::json!({"app": app, "install_id": "d", "lost": [
             {"id": "x", "label": "jank", "reason": "age", "unconfirmed": true},
         ]});
+        let report = LossReport::from_json(report.to_string().as_bytes()).unwrap();
         from_loss_report(id, "2026-11-21", None, &report)
     }
 

@@ -1,9 +1,10 @@
 //! Fills the rows of an analyzed capture, or of a loss report.
 
 use crate::schema::{CaptureRow, FrameRow, FrameSliceRow, LossRow, StackRow};
-use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use tracetee_jank::{Analysis, Frame, Part, Stack};
+use tracetee_protocol::loss_report::{self, LossReport};
+use tracetee_protocol::{CaptureMeta, notes};
 use tracetee_trace::Trace;
 
 pub use crate::table::Value;
@@ -42,7 +43,7 @@ pub struct About {
     /// The day of the capture's id, UTC, YYYY-MM-DD.
     pub day: String,
     /// The metadata that was uploaded with the capture; the capture's own header takes precedence.
-    pub meta: Map<String, Json>,
+    pub meta: CaptureMeta,
     /// The size of the stored capture.
     pub bytes: u64,
     /// The key of the stored capture.
@@ -51,9 +52,6 @@ pub struct About {
 
 /// Limit for texts from a capture or a report, which are repeated in each of its rows.
 const MAX_TEXT_BYTES: usize = 256;
-
-/// Limit for the losses of a report: as many as a device keeps.
-const MAX_LOSSES: usize = 5_000;
 
 fn cut(text: &str) -> &str {
     text.get(..text.floor_char_boundary(MAX_TEXT_BYTES)).unwrap_or(text)
@@ -64,16 +62,14 @@ pub const UNKNOWN: &str = "unknown";
 
 /// Returns the version as reports name it: the version's name, else its code.
 #[must_use]
-pub fn version_of(meta: &Map<String, Json>) -> String {
-    let name = meta.get("version_name").and_then(Json::as_str).filter(|name| !name.is_empty());
-    let code = || meta.get("version_code").and_then(Json::as_u64).map(|code| code.to_string());
-    name.map(|name| cut(name).to_owned()).or_else(code).unwrap_or_else(|| UNKNOWN.to_owned())
+pub fn version_of(meta: &CaptureMeta) -> String {
+    meta.version().map_or_else(|| UNKNOWN.to_owned(), |version| cut(&version).to_owned())
 }
 
 /// Returns why the capture was taken, by the header's `opens`. Only captures by schedule are unbiased: rates must
 /// not count a capture that jank has triggered.
-fn cohort(meta: &Map<String, Json>) -> &'static str {
-    match meta.get("opens").and_then(Json::as_str) {
+fn cohort(meta: &CaptureMeta) -> &'static str {
+    match meta.opens.as_deref() {
         Some("schedule") => "time",
         Some("app_start") => "start",
         Some("section") => "section",
@@ -81,11 +77,6 @@ fn cohort(meta: &Map<String, Json>) -> &'static str {
         _ => "manual",
     }
 }
-
-/// The instant that the agent writes when recording costs too much.
-const OVER_BUDGET: &str = "tracetee: over budget";
-/// The instant that the agent writes into a capture that it recovered after a crash.
-const RECOVERED: &str = "tracetee: recovered";
 
 /// Makes the rows of a capture.
 #[must_use]
@@ -106,37 +97,35 @@ pub fn from_capture(about: &About, trace: &Trace, analysis: &Analysis) -> Rows {
 
 fn capture_row(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow {
     let mut meta = about.meta.clone();
-    meta.extend(trace.about.clone());
-    let text = |name: &str| {
-        let text = meta.get(name).and_then(Json::as_str).filter(|text| !text.is_empty());
-        text.map(|text| cut(text).to_owned())
+    meta.merge(trace.about.clone());
+    let text = |text: &Option<String>| {
+        text.as_deref().filter(|text| !text.is_empty()).map(|text| cut(text).to_owned())
     };
-    let number = |name: &str| meta.get(name).and_then(Json::as_u64);
-    let has_instant = |prefix: &str| {
-        trace.instants.iter().any(|instant| trace.names.text(instant.name).starts_with(prefix))
+    let has_note = |note: &str| {
+        let names = trace.instants.iter().map(|instant| trace.names.text(instant.name));
+        names.filter_map(notes::of_instant).any(|found| found.starts_with(note))
     };
-    let over_budget = has_instant(OVER_BUDGET);
-    let is_recovered = meta.get("recovered").and_then(Json::as_bool).unwrap_or(false);
-    let recovered = is_recovered || has_instant(RECOVERED);
+    let over_budget = has_note(notes::OVER_BUDGET);
+    let recovered = meta.recovered.unwrap_or(false) || has_note(notes::RECOVERED);
     let cohort = cohort(&meta);
     let totals = &analysis.totals;
     let (first_ns, last_ns) = trace.span_ns.unwrap_or((0, 0));
     let realtime_ms = trace.realtime.map(|(_, ms)| ms);
     CaptureRow {
-        app: about.app.clone().or_else(|| text("app")).unwrap_or_else(|| UNKNOWN.to_owned()),
+        app: about.app.clone().or_else(|| text(&meta.app)).unwrap_or_else(|| UNKNOWN.to_owned()),
         dt: about.day.clone(),
         ver: version_of(&meta),
         capture_id: about.capture_id.clone(),
         part: String::new(),
-        device: text("install_id").unwrap_or_else(|| UNKNOWN.to_owned()),
+        device: text(&meta.install_id).unwrap_or_else(|| UNKNOWN.to_owned()),
         cohort: cohort.to_owned(),
         counted: cohort == "time" && !over_budget && !recovered,
-        version_code: number("version_code"),
-        window_id: text("window").unwrap_or_default(),
-        why: text("why").unwrap_or_default(),
-        model: text("model"),
-        api: number("api"),
-        made_ms: number("made_ms").or(realtime_ms).unwrap_or(0),
+        version_code: meta.version_code,
+        window_id: text(&meta.window).unwrap_or_default(),
+        why: text(&meta.why).unwrap_or_default(),
+        model: text(&meta.model),
+        api: meta.api,
+        made_ms: meta.made_ms.or(realtime_ms).unwrap_or(0),
         span_ns: last_ns - first_ns,
         period_ns: analysis.frame_budget.ns,
         period_source: analysis.frame_budget.source.name().to_owned(),
@@ -151,10 +140,10 @@ fn capture_row(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow 
         anrs: analysis.long_slices.iter().filter(|long| long.anr).count() as u64,
         slow_session_20fps: totals.slow_session_20fps,
         slow_session_30fps: totals.slow_session_30fps,
-        overhead_percent: meta.get("overhead_percent").and_then(Json::as_f64),
+        overhead_percent: meta.overhead_percent,
         over_budget,
         recovered,
-        lost_records: number("dropped").unwrap_or(0),
+        lost_records: meta.dropped.unwrap_or(0),
         bytes: about.bytes,
         raw_key: about.raw_key.clone(),
     }
@@ -216,37 +205,40 @@ fn stack_row(stack: &Stack) -> StackRow {
 
 /// Makes the rows of a loss report (`PUT /v1/losses/ID`).
 #[must_use]
-pub fn from_loss_report(report_id: &str, day: &str, app: Option<&str>, report: &Json) -> Rows {
-    let text = |of: &Json, name: &str| {
-        cut(of.get(name).and_then(Json::as_str).unwrap_or_default()).to_owned()
+pub fn from_loss_report(
+    report_id: &str,
+    day: &str,
+    app: Option<&str>,
+    report: &LossReport,
+) -> Rows {
+    let known = |text: Option<&str>| {
+        cut(text.filter(|text| !text.is_empty()).unwrap_or(UNKNOWN)).to_owned()
     };
-    let or_unknown = |text: String| if text.is_empty() { UNKNOWN.to_owned() } else { text };
     let row = LossRow {
-        app: app.map_or_else(|| or_unknown(text(report, "app")), str::to_owned),
+        app: app.map_or_else(|| known(report.device.app.as_deref()), str::to_owned),
         dt: day.to_owned(),
         part: String::new(),
         report_id: report_id.to_owned(),
-        device: or_unknown(text(report, "install_id")),
+        device: known(report.device.install_id.as_deref()),
         capture_id: String::new(),
         window_id: String::new(),
         reason: String::new(),
         unconfirmed: false,
         captures: 1,
     };
-    let lost = report.get("lost").and_then(Json::as_array).into_iter().flatten();
-    let mut losses: Vec<LossRow> = lost
-        .take(MAX_LOSSES)
+    let mut losses: Vec<LossRow> = report
+        .lost
+        .iter()
         .map(|lost| LossRow {
-            capture_id: text(lost, "id"),
-            window_id: text(lost, "label"),
-            reason: text(lost, "reason"),
-            unconfirmed: lost.get("unconfirmed").and_then(Json::as_bool).unwrap_or(false),
+            capture_id: cut(&lost.id).to_owned(),
+            window_id: cut(&lost.label).to_owned(),
+            reason: cut(&lost.reason).to_owned(),
+            unconfirmed: lost.unconfirmed,
             ..row.clone()
         })
         .collect();
-    let older = report.get("by_reason").and_then(|by| by.get("older")).and_then(Json::as_u64);
-    if let Some(older) = older {
-        losses.push(LossRow { reason: "older".to_owned(), captures: older, ..row });
+    if let Some(&older) = report.by_reason.get(loss_report::OLDER) {
+        losses.push(LossRow { reason: loss_report::OLDER.to_owned(), captures: older, ..row });
     }
     Rows { losses, ..Rows::default() }
 }

@@ -4,7 +4,7 @@
 use super::*;
 use crate::database::Database;
 use crate::schema::{Kind, TABLES};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use std::path::Path;
 use tracetee_jank::{
     BudgetSource, Cause, Contention, FrameBudget, Level, LongSlice, Process, ThreadRole, Totals,
@@ -107,7 +107,7 @@ fn capture(n: u64, instant: &str, analysis: &Analysis) -> Rows {
         capture_id: format!("id {n}"),
         app: Some("com.app".to_owned()),
         day: "2026-11-21".to_owned(),
-        meta: Map::new(),
+        meta: CaptureMeta::default(),
         bytes: 90 + n,
         raw_key: format!("raw key {n}"),
     };
@@ -147,7 +147,12 @@ fn fixture() -> (Vec<Rows>, Expected) {
         capture(1, "x", &analysis(1, frames, [false, true])),
         capture(2, "tracetee: over budget", &analysis(2, slow, [true, true])),
         capture(3, "tracetee: recovered", &analysis(3, Vec::new(), [true, true])),
-        from_loss_report("report id", "2026-11-20", None, &report),
+        from_loss_report(
+            "report id",
+            "2026-11-20",
+            None,
+            &LossReport::from_json(report.to_string().as_bytes()).unwrap(),
+        ),
     ];
     let shared = |n: u64| {
         json!({

@@ -7,15 +7,15 @@
 use crate::rows::version_of;
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use text::Text;
+use tracetee_protocol::CaptureMeta;
 use uuid::Uuid;
 
 mod text;
 
 /// Refresh rate of the display.
-const HZ: u64 = 60;
+const HZ: f64 = 60.0;
 /// Refresh period in whole microseconds, the precision of the trace.
 const VSYNC_US: u64 = 16_667;
 /// The frame budget by the analysis.
@@ -136,7 +136,7 @@ pub struct Simulated {
     /// The capture's id, a UUID of version 7.
     pub id: Uuid,
     /// The metadata.
-    pub meta: Map<String, Value>,
+    pub meta: CaptureMeta,
     /// The text.
     pub text: String,
 }
@@ -278,15 +278,23 @@ impl Plan {
             let mut random = [0; 10];
             random.fill_with(|| rng.u8(..));
             let id = uuid::Builder::from_unix_timestamp_millis(made_ms, &random).into_uuid();
-            let about = json!({
-                "id": id.to_string(), "app": self.app, "install_id": install_id, "opens": opens,
-                "version_name": version.name, "version_code": version.code, "api": 34, "os": "android",
-                "window": if opens == "schedule" { "sample" } else { "jank" },
-                "why": "simulated", "refresh_hz": HZ, "pid": 4000,
-            });
-            let Value::Object(mut meta) = about else { continue };
+            let mut meta = CaptureMeta {
+                id: Some(id.to_string()),
+                app: Some(self.app.clone()),
+                install_id: Some(install_id.to_string()),
+                opens: Some(opens.to_owned()),
+                version_name: Some(version.name.clone()),
+                version_code: Some(version.code),
+                api: Some(34),
+                os: Some("android".to_owned()),
+                window: Some(if opens == "schedule" { "sample" } else { "jank" }.to_owned()),
+                why: Some("simulated".to_owned()),
+                refresh_hz: Some(HZ),
+                pid: Some(4000),
+                ..CaptureMeta::default()
+            };
             let text = self.capture(&mut rng, &meta, number, &version.name, opens, &mut truth);
-            meta.insert("made_ms".to_owned(), json!(made_ms));
+            meta.made_ms = Some(made_ms);
             captures.push(Simulated { id, meta, text });
         }
         (captures, truth)
@@ -295,7 +303,7 @@ impl Plan {
     fn capture(
         &self,
         rng: &mut Rng,
-        about: &Map<String, Value>,
+        about: &CaptureMeta,
         device: u64,
         version: &str,
         opens: &str,

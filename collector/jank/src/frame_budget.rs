@@ -57,7 +57,7 @@ impl FrameBudget {
 
     /// Finds the budget of a trace's frames, which start at `frame_starts_ns`.
     pub(crate) fn find(trace: &Trace, frame_starts_ns: impl Iterator<Item = u64>) -> Self {
-        let said = trace.about.get("refresh_hz").and_then(serde_json::Value::as_f64);
+        let said = trace.about.refresh_hz;
         if let Some(hz) = said.filter(|hz| (1.0..=1000.0).contains(hz)) {
             #[allow(
                 clippy::cast_possible_truncation,

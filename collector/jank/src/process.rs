@@ -58,8 +58,7 @@ impl std::error::Error for Error {}
 
 impl Process {
     pub(crate) fn find(trace: &Trace, pid: Option<u32>) -> Result<Self, Error> {
-        let said = trace.about.get("pid").and_then(serde_json::Value::as_u64);
-        let pid = pid.or_else(|| u32::try_from(said?).ok());
+        let pid = pid.or(trace.about.pid);
         let mut processes: BTreeMap<u32, usize> = BTreeMap::new();
         for (&tid, thread) in &trace.threads {
             let process = thread.pid.unwrap_or(tid);

@@ -37,7 +37,7 @@ impl Screens {
         }
         shown.sort_by_key(|&(at_ns, _)| at_ns);
         // What it was when recording began.
-        if let Some(screen) = trace.about.get("screen").and_then(serde_json::Value::as_str) {
+        if let Some(screen) = &trace.about.screen {
             shown.insert(0, (0, cut(screen).into()));
         }
         Self { shown }

@@ -139,9 +139,9 @@ impl Map {
         if let (true, Some((at_ns, ms))) = (first, trace.realtime) {
             builder.trace.realtime = Some((self.at(at_ns), ms));
         }
-        for (key, value) in &trace.about {
-            builder.trace.about.entry(key.clone()).or_insert_with(|| value.clone());
-        }
+        let mut about = trace.about.clone();
+        about.merge(std::mem::take(&mut builder.trace.about));
+        builder.trace.about = about;
         let (all, part) = (&mut builder.trace.losses, &trace.losses);
         all.lines += part.lines;
         all.bad_lines += part.bad_lines;

@@ -2,6 +2,7 @@
 
 use crate::names::{NameId, Names};
 use std::collections::BTreeMap;
+use tracetee_protocol::CaptureMeta;
 
 /// End of a slice that was open at the end of the trace, until [`crate::read`] closes it.
 pub const UNFINISHED: u64 = u64::MAX;
@@ -33,7 +34,7 @@ pub struct Trace {
     pub flows: Vec<Flow>,
     /// Metadata of a capture: the JSON of the agent's `# tracetee: {…}` lines; later lines override
     /// earlier ones.
-    pub about: serde_json::Map<String, serde_json::Value>,
+    pub about: CaptureMeta,
     /// First and last time.
     pub span_ns: Option<(u64, u64)>,
     /// A time (ns) and its Unix time (ms), from `trace_event_clock_sync: realtime_ts`.
@@ -54,9 +55,8 @@ impl Trace {
     /// Returns id and name of the process in the agent's metadata.
     #[must_use]
     pub fn process_of_header(&self) -> Option<(u32, &str)> {
-        let pid = self.about.get("pid")?.as_u64()?;
-        let name = self.about.get("process").or_else(|| self.about.get("app"))?.as_str()?;
-        (!name.is_empty()).then_some((u32::try_from(pid).ok()?, name))
+        let name = self.about.process.as_ref().or(self.about.app.as_ref())?;
+        (!name.is_empty()).then_some((self.about.pid?, name.as_str()))
     }
 
     /// Names the process of the agent's metadata, unless it has a name.

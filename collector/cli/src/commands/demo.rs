@@ -98,10 +98,12 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
         zipped.display(),
         bytes(start_up.summary.file_bytes),
     );
-    if let Some(jank) = collected.iter().rev().find(|capture| capture.meta["window"] == "jank") {
+    if let Some(jank) =
+        collected.iter().rev().find(|capture| capture.meta.window.as_deref() == Some("jank"))
+    {
         let path = args.out.join("demo-jank.ftrace.zst");
         let size = bytes(path.metadata()?.len());
-        let why = jank.meta["why"].as_str().unwrap_or_default();
+        let why = jank.meta.why.as_deref().unwrap_or_default();
         let _ = writeln!(text, "     {} ({size}): {why}", path.display());
     }
     let _ = writeln!(text, "   and in the collector's store, {}", store.display());
@@ -344,7 +346,8 @@ fn push_report(
     let page = out.join("report.html");
     let report = FleetReport::from_database(&Database::read(&tables_of(store))?, &Ask::default())?;
     std::fs::write(&page, html::fleet(&report, Captures::At("store/"), None))?;
-    let jank = collected.iter().rev().find(|capture| capture.meta["window"] == "jank");
+    let jank =
+        collected.iter().rev().find(|capture| capture.meta.window.as_deref() == Some("jank"));
     let Some(jank) = jank else { return Ok(()) };
     let of_it =
         SingleReport::from_capture(&read_file(&jank.path, &tracetee_jank::Options::default())?);
@@ -377,7 +380,7 @@ fn push_report(
 
 /// Copies a capture to where the demo leaves it; that of the start-up as plain text too.
 fn keep(capture: &StoredCapture, out: &Path) -> Result<()> {
-    if capture.meta["window"] == "jank" {
+    if capture.meta.window.as_deref() == Some("jank") {
         std::fs::copy(&capture.path, out.join("demo-jank.ftrace.zst"))?;
         return Ok(());
     }

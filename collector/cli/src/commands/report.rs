@@ -101,7 +101,7 @@ fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<String> {
             }
         };
         let about = &capture.trace.about;
-        let id = about.get("id").and_then(serde_json::Value::as_str);
+        let id = about.id.as_deref();
         let about = About {
             capture_id: id.map_or_else(|| path.display().to_string(), str::to_owned),
             bytes: path.metadata().map_or(0, |metadata| metadata.len()),

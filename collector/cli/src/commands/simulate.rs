@@ -5,11 +5,11 @@ use crate::terminal::print;
 use anyhow::{Context, Result, bail};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracetee_fleet::simulate::{Plan, Simulated, Truth};
+use tracetee_protocol::http;
 use tracetee_server::first_token;
 use tracetee_uploader::http::Http;
 use tracetee_uploader::{Body, Request, Transport};
@@ -133,21 +133,24 @@ impl Fleet<'_> {
     fn put(&self, http: &mut Http, capture: &Simulated) -> Result<()> {
         let body = capture.body()?;
         let digest = STANDARD.encode(hmac_sha256::Hash::hash(&body));
-        let meta = URL_SAFE_NO_PAD.encode(Value::Object(capture.meta.clone()).to_string());
+        let meta = URL_SAFE_NO_PAD.encode(capture.meta.to_json());
         let mut headers = vec![
-            ("Content-Type".to_owned(), "text/x-ftrace".to_owned()),
-            ("Content-Encoding".to_owned(), "zstd".to_owned()),
-            ("Content-Length".to_owned(), body.len().to_string()),
-            ("Content-Digest".to_owned(), format!("sha-256=:{digest}:")),
-            ("If-None-Match".to_owned(), "*".to_owned()),
-            ("X-Tracetee-Meta".to_owned(), meta),
+            (http::CONTENT_TYPE.to_owned(), http::FTRACE_TEXT.to_owned()),
+            (http::CONTENT_ENCODING.to_owned(), http::ZSTD.to_owned()),
+            (http::CONTENT_LENGTH.to_owned(), body.len().to_string()),
+            (
+                http::CONTENT_DIGEST.to_owned(),
+                format!("{}{digest}{}", http::SHA_256_PREFIX, http::SHA_256_SUFFIX),
+            ),
+            (http::IF_NONE_MATCH.to_owned(), http::IF_NOTHING_STORED.to_owned()),
+            (http::META.to_owned(), meta),
         ];
         if let Some(token) = self.token {
-            headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
+            headers.push((http::AUTHORIZATION.to_owned(), format!("{}{token}", http::BEARER)));
         }
         let request = Request {
             method: "PUT",
-            url: format!("{}/v1/captures/{}", self.url, capture.id),
+            url: format!("{}{}{}", self.url, http::CAPTURES, capture.id),
             headers,
             body: Body::Bytes(&body),
             timeout: TIMEOUT,

@@ -3,9 +3,9 @@
 use crate::capture::Capture;
 use crate::rows;
 use serde::Serialize;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use tracetee_jank::{Analysis, Cause, FrameBudget, Level, ThreadRole, Totals};
+use tracetee_protocol::notes;
 
 /// Limits of the frames that are reported in full, and of their parts.
 const WORST: usize = 10;
@@ -160,8 +160,6 @@ impl SingleReport {
     pub fn from_capture(capture: &Capture) -> Self {
         let Capture { trace, analysis } = capture;
         let about = &trace.about;
-        let text = |name: &str| about.get(name).and_then(Value::as_str).map(str::to_owned);
-        let number = |name: &str| about.get(name).and_then(Value::as_u64).unwrap_or(0);
         let (first_ns, last_ns) = trace.span_ns.unwrap_or((0, 0));
         let at = |ns: u64| ns.saturating_sub(first_ns);
         let frames = analysis.frames.iter().map(|frame| FrameRow {
@@ -181,17 +179,16 @@ impl SingleReport {
         for stack in &analysis.stacks {
             *stacks.entry(stack.stack.clone()).or_default() += stack.self_ns;
         }
-        let over_budget = trace
-            .instants
-            .iter()
-            .any(|instant| trace.names.text(instant.name).starts_with("tracetee: over budget"));
+        let notes_of = trace.instants.iter().map(|instant| trace.names.text(instant.name));
+        let over_budget =
+            notes_of.filter_map(notes::of_instant).any(|note| note.starts_with(notes::OVER_BUDGET));
         Self {
-            id: text("id"),
-            app: text("app").unwrap_or_else(|| analysis.process.name.clone()),
+            id: about.id.clone(),
+            app: about.app.clone().unwrap_or_else(|| analysis.process.name.clone()),
             ver: rows::version_of(about),
             pid: analysis.process.pid,
-            window: text("window"),
-            why: text("why"),
+            window: about.window.clone(),
+            why: about.why.clone(),
             span_ns: last_ns - first_ns,
             period: analysis.frame_budget,
             totals: analysis.totals,
@@ -201,9 +198,9 @@ impl SingleReport {
             locks: locks(analysis),
             long_slices: long_slices.collect(),
             startup_ns: analysis.startup_ns,
-            overhead_percent: about.get("overhead_percent").and_then(Value::as_f64),
+            overhead_percent: about.overhead_percent,
             over_budget,
-            lost_records: number("dropped"),
+            lost_records: about.dropped.unwrap_or(0),
             bad_lines: trace.losses.bad_lines,
             unmatched_ends: trace.losses.unmatched_ends,
             unclosed: trace.losses.unclosed,

@@ -1,8 +1,8 @@
 //! The text of a simulated capture.
 
 use fastrand::Rng;
-use serde_json::{Map, Value};
 use std::fmt::Write;
+use tracetee_protocol::{CaptureMeta, notes};
 
 /// Lines of a capture, of two threads whose times interleave.
 pub(super) struct Text {
@@ -11,12 +11,8 @@ pub(super) struct Text {
 }
 
 impl Text {
-    pub(super) fn new(about: &Map<String, Value>) -> Self {
-        let head = format!(
-            "# tracer: nop\n# TRACE:\n# tracer: nop\n#           TASK-PID    TGID   CPU#  ||||    TIMESTAMP  \
-             FUNCTION\n# tracetee: {}\n",
-            Value::Object(about.clone())
-        );
+    pub(super) fn new(about: &CaptureMeta) -> Self {
+        let head = format!("{}{}{}\n", notes::HEADER, notes::COMMENT, about.to_json());
         Self { lines: Vec::new(), head }
     }
 

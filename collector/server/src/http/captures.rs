@@ -9,10 +9,10 @@ use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
+use tracetee_protocol::http;
 
 /// Maximum time that a received capture waits for validation.
 const IN_FLIGHT_WAIT: Duration = Duration::from_secs(60);
@@ -45,7 +45,7 @@ async fn take_capture(
         answer(status, why)
     };
     let id = checked_id(id).map_err(|why| refuse(StatusCode::BAD_REQUEST, why))?;
-    if text(headers, "content-encoding") != Some("zstd") {
+    if text(headers, http::CONTENT_ENCODING) != Some(http::ZSTD) {
         return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Encoding must be zstd"));
     }
     let digest = digest(headers).ok_or_else(|| {
@@ -53,11 +53,10 @@ async fn take_capture(
     })?;
     let mut meta = meta(headers).map_err(|why| refuse(StatusCode::BAD_REQUEST, &why))?;
     if let Some(app) = app {
-        meta.insert("app".to_owned(), json!(app));
+        meta.app = Some(app);
     }
     let key = key_of(id, &meta);
-    let meta = Value::Object(meta);
-    let said = text(headers, "content-length").and_then(|text| text.parse::<u64>().ok());
+    let said = text(headers, http::CONTENT_LENGTH).and_then(|text| text.parse::<u64>().ok());
     if said.is_some_and(|bytes| bytes > ingest::MAX_BODY_BYTES) {
         let refused = Refused::TooLarge(ingest::MAX_BODY_BYTES);
         return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &refused.to_string()));

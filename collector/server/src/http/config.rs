@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use tracetee_protocol::http;
 
 pub(super) async fn config(State(collector): Shared, headers: HeaderMap) -> Response {
     if let Err(answer) = collector.app(&headers) {
@@ -29,17 +30,17 @@ pub(super) async fn config(State(collector): Shared, headers: HeaderMap) -> Resp
     hash.update(&signature);
     let etag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(hash.finalize()));
     add(&collector.counts.configs, 1);
-    if text(&headers, "if-none-match").is_some_and(|list| etag::names(list, &etag)) {
+    if text(&headers, http::IF_NONE_MATCH).is_some_and(|list| etag::names(list, &etag)) {
         add(&collector.counts.configs_unchanged, 1);
         return (StatusCode::NOT_MODIFIED, [(header::ETAG, etag)]).into_response();
     }
     let mut response =
-        ([(header::ETAG, etag), (header::CONTENT_TYPE, "application/json".to_owned())], bytes)
+        ([(header::ETAG, etag), (header::CONTENT_TYPE, http::JSON.to_owned())], bytes)
             .into_response();
     if !signature.is_empty()
         && let Ok(value) = signature_text(&signature).parse()
     {
-        response.headers_mut().insert("x-tracetee-signature", value);
+        response.headers_mut().insert(http::SIGNATURE, value);
     }
     response
 }

@@ -4,7 +4,7 @@ use crate::store::local_store::day_of;
 use axum::http::HeaderMap;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use serde_json::{Map, Value};
+use tracetee_protocol::{CaptureMeta, http};
 use uuid::Uuid;
 
 /// Bytes of the metadata header.
@@ -23,19 +23,22 @@ pub(super) fn checked_id(id: &str) -> Result<Uuid, &'static str> {
     Ok(id)
 }
 
-/// RFC 9530: `sha-256=:…:` among others.
+/// Reads the SHA-256 of the body, among other digests.
 pub(super) fn digest(headers: &HeaderMap) -> Option<[u8; 32]> {
-    let mut fields = text(headers, "content-digest")?.split(',');
-    let sha256 = fields.find_map(|field| field.trim().strip_prefix("sha-256=:")?.strip_suffix(':'));
+    let mut fields = text(headers, http::CONTENT_DIGEST)?.split(',');
+    let sha256 = fields.find_map(|field| {
+        field.trim().strip_prefix(http::SHA_256_PREFIX)?.strip_suffix(http::SHA_256_SUFFIX)
+    });
     STANDARD.decode(sha256?).ok()?.try_into().ok()
 }
 
-/// The metadata header; empty where there is none.
-pub(super) fn meta(headers: &HeaderMap) -> Result<Map<String, Value>, String> {
-    let Some(text) = text(headers, "x-tracetee-meta") else { return Ok(Map::new()) };
+/// Reads the metadata header; empty where there is none.
+pub(super) fn meta(headers: &HeaderMap) -> Result<CaptureMeta, String> {
+    let header = http::META;
+    let Some(text) = text(headers, header) else { return Ok(CaptureMeta::default()) };
     if text.len() > MAX_META_BYTES {
-        return Err(format!("X-Tracetee-Meta is longer than {MAX_META_BYTES} bytes"));
+        return Err(format!("{header} has more than {MAX_META_BYTES} bytes"));
     }
-    let json = URL_SAFE_NO_PAD.decode(text).map_err(|error| format!("X-Tracetee-Meta: {error}"))?;
-    serde_json::from_slice(&json).map_err(|error| format!("X-Tracetee-Meta: {error}"))
+    let json = URL_SAFE_NO_PAD.decode(text).map_err(|error| format!("{header}: {error}"))?;
+    CaptureMeta::from_json(&json).ok_or_else(|| format!("{header}: no JSON object"))
 }

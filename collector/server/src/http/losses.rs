@@ -8,9 +8,9 @@ use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Map, Value, json};
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
+use tracetee_protocol::LossReport;
 
 /// Bytes of a loss report: 5,000 losses of 150 bytes each.
 const MAX_REPORT_BYTES: usize = 1 << 20;
@@ -45,8 +45,8 @@ async fn take_losses(
     if digest(headers).is_some_and(|digest| digest != hmac_sha256::Hash::hash(&bytes)) {
         return Err(refuse(&Refused::Digest.to_string()));
     }
-    let mut report: Map<String, Value> = serde_json::from_slice(&bytes)
-        .map_err(|error| refuse(&format!("not a loss report: {error}")))?;
+    let mut report = LossReport::from_json(&bytes)
+        .ok_or_else(|| refuse("not a loss report: not a JSON object"))?;
     let is_admitted = {
         let mut reports = collector.reports.lock().unwrap_or_else(PoisonError::into_inner);
         reports.admit(app.as_deref().unwrap_or_default(), bytes.len(), Instant::now())
@@ -59,9 +59,9 @@ async fn take_losses(
         ));
     }
     if let Some(app) = app {
-        report.insert("app".to_owned(), json!(app));
+        report.device.app = Some(app);
     }
-    let report = Value::Object(report).to_string();
+    let report = report.to_json();
     let shared = Arc::clone(collector);
     let kept = tokio::task::spawn_blocking(move || shared.storage.keep_losses(id, report));
     match kept.await.unwrap_or_else(|fault| Err(std::io::Error::other(fault))) {

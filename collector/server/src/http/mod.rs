@@ -32,7 +32,6 @@ use headers::text;
 use ingest::Incomings;
 use metrics::{Counts, add};
 use rate::Reports;
-use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -40,6 +39,7 @@ use std::time::Instant;
 use tickets::Tickets;
 use tokens::Tokens;
 use tokio::sync::Semaphore;
+use tracetee_protocol::{CaptureMeta, http};
 
 /// Captures that are checked and kept at once, for each processor: each unpacks with up to 128 MB.
 const CHECKS_PER_PROCESSOR: usize = 2;
@@ -50,7 +50,7 @@ pub struct StoredCapture {
     /// File of the capture.
     pub path: PathBuf,
     /// Metadata that the sender gave.
-    pub meta: Value,
+    pub meta: CaptureMeta,
 }
 
 /// All that requests share.
@@ -107,7 +107,7 @@ impl Collector {
     /// The app that asks, where apps are told apart.
     fn app(&self, headers: &HeaderMap) -> Result<Option<String>, Answer> {
         let Some(tokens) = &self.tokens else { return Ok(None) };
-        match tokens.app(text(headers, "authorization")) {
+        match tokens.app(text(headers, http::AUTHORIZATION)) {
             Some(app) => Ok(Some(app.to_owned())),
             None => {
                 add(&self.counts.unauthorised, 1);
@@ -123,10 +123,10 @@ pub(crate) fn router(collector: Arc<Collector>, connections: Arc<Connections>) -
     let metrics =
         move |State(collector): Shared| async move { metrics::metrics(&collector, &connections) };
     Router::new()
-        .route("/v1/captures/{id}", put(captures::capture))
-        .route("/v1/losses/{id}", put(losses::losses))
-        .route("/v1/tickets", post(ticket::ticket))
-        .route("/v1/config", get(config::config))
+        .route(&format!("{}{{id}}", http::CAPTURES), put(captures::capture))
+        .route(&format!("{}{{id}}", http::LOSSES), put(losses::losses))
+        .route(http::TICKETS, post(ticket::ticket))
+        .route(http::CONFIG, get(config::config))
         .route("/healthz", get(metrics::health))
         .route("/metrics", get(metrics))
         .with_state(collector)

@@ -26,6 +26,7 @@ use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::report::html::{self, Captures};
 use tracetee_fleet::report::single::SingleReport;
 use tracetee_jank::Options;
+use tracetee_protocol::http;
 use uuid::Uuid;
 
 /// Interval at which an open page reloads, seconds.
@@ -136,7 +137,7 @@ async fn fleet_json(State(page): Shared, Query(what): Query<What>) -> Response {
         Ok(serde_json::to_string(&*reports.of(&what)?).unwrap_or_default())
     });
     match made.await {
-        Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
+        Ok(json) => ([(header::CONTENT_TYPE, http::JSON)], json).into_response(),
         Err(error) => refused(&error),
     }
 }
@@ -165,7 +166,7 @@ async fn capture(State(page): Shared, Path(name): Path<String>) -> Response {
         // What came with it and is not in its text.
         if sidecar_of(&place).exists() {
             let mut meta = about(&root, &key).map_err(io)?.meta;
-            meta.append(&mut capture.trace.about);
+            meta.merge(std::mem::take(&mut capture.trace.about));
             capture.trace.about = meta;
         }
         let text = html::single(&SingleReport::from_capture(&capture), Some((&file, &bytes)));

@@ -17,7 +17,8 @@ use axum::{
     http::{HeaderMap, header},
 };
 #[cfg(feature = "cloud")]
-use serde_json::Value;
+use tracetee_protocol::http;
+use tracetee_protocol::ticket::TicketRequest;
 
 /// A presigned address for an object that is to go to S3 itself.
 #[cfg(feature = "cloud")]
@@ -36,7 +37,7 @@ pub(super) async fn ticket(
         answer(StatusCode::BAD_REQUEST, &why).into_response()
     };
     let asked = match ingest::small(&mut body, MAX_META_BYTES).await {
-        Ok(bytes) => serde_json::from_slice::<Value>(&bytes).map_err(|error| error.to_string()),
+        Ok(bytes) => TicketRequest::from_json(&bytes).map_err(|error| error.to_string()),
         Err(refused) => Err(refused.to_string()),
     };
     let given = asked.and_then(|asked| {
@@ -45,8 +46,8 @@ pub(super) async fn ticket(
     match given {
         Ok(ticket) => {
             add(&collector.counts.tickets, 1);
-            let json = [(header::CONTENT_TYPE, "application/json")];
-            (json, ticket.to_string()).into_response()
+            let json = [(header::CONTENT_TYPE, http::JSON)];
+            (json, ticket.to_json()).into_response()
         }
         Err(why) => refuse(why),
     }

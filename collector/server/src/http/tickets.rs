@@ -5,11 +5,13 @@
 
 use crate::store::local_store::{day_of, key_of, losses_path};
 use anyhow::{Context, Result, bail};
+use axum::http::header;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use rusty_s3::{Bucket, Credentials, S3Action, UrlStyle};
-use serde_json::{Map, Value, json};
 use std::time::Duration;
+use tracetee_protocol::ticket::{ObjectKind, Ticket, TicketRequest};
+use tracetee_protocol::{CaptureMeta, http};
 use uuid::Uuid;
 
 /// Validity of a ticket: an upload over a slow line.
@@ -54,55 +56,56 @@ impl Tickets {
         Ok(Some(Self { bucket, credentials, prefix }))
     }
 
-    /// The ticket for what is asked for: `{"kind", "id", "bytes", "sha256", "meta"}`. `app`: the token's.
-    pub(crate) fn give(&self, asked: &Value, app: Option<&str>, max_bytes: u64) -> Result<Value> {
-        let text = |name: &str| asked.get(name).and_then(Value::as_str).unwrap_or_default();
-        let id = Uuid::try_parse(text("id")).context("id is not a UUID")?;
+    /// Gives a ticket for an object. `app`: the token's.
+    pub(crate) fn give(
+        &self,
+        asked: &TicketRequest,
+        app: Option<&str>,
+        max_bytes: u64,
+    ) -> Result<Ticket> {
+        let id = Uuid::try_parse(&asked.id).context("id is not a UUID")?;
         if day_of(id).len() > "YYYY-MM-DD".len() {
             bail!("the id's timestamp is after the year 9999");
         }
-        let sha256 = text("sha256");
+        let sha256 = &*asked.sha256;
         if STANDARD.decode(sha256).ok().is_none_or(|digest| digest.len() != 32) {
             bail!("sha256 is not a base64 SHA-256 digest");
         }
-        let bytes = asked.get("bytes").and_then(Value::as_u64).context("bytes is not a number")?;
-        if bytes > max_bytes {
+        if asked.bytes > max_bytes {
             bail!("bytes is larger than {max_bytes}");
         }
-        let mut meta: Map<String, Value> = match text("meta") {
-            "" => Map::new(),
+        let mut meta = match &*asked.meta {
+            "" => CaptureMeta::default(),
             text => {
-                let json = URL_SAFE_NO_PAD.decode(text).context("meta is not base64")?;
-                serde_json::from_slice(&json).context("meta is not a JSON object")?
+                let json = URL_SAFE_NO_PAD.decode(text).context("meta is no base64")?;
+                CaptureMeta::from_json(&json).context("meta is no JSON object")?
             }
         };
         if let Some(app) = app {
-            meta.insert("app".to_owned(), json!(app));
+            meta.app = Some(app.to_owned());
         }
-        let path = match text("kind") {
-            "captures" => key_of(id, &meta).path(),
-            "losses" => losses_path(id),
-            _ => bail!("kind must be captures or losses"),
+        let path = match asked.kind {
+            ObjectKind::Capture => key_of(id, &meta).path(),
+            ObjectKind::LossReport => losses_path(id),
         };
-        let meta = URL_SAFE_NO_PAD.encode(Value::Object(meta).to_string());
+        let meta = URL_SAFE_NO_PAD.encode(meta.to_json());
         if meta.len() > MAX_META_BYTES {
             bail!("meta is larger than {MAX_META_BYTES} bytes");
         }
         let key = format!("{}{path}", self.prefix);
         let mut put = self.bucket.put_object(Some(&self.credentials), &key);
-        let length = bytes.to_string();
+        let length = asked.bytes.to_string();
         let headers = [
-            ("content-length", &*length),
-            ("if-none-match", "*"),
+            (header::CONTENT_LENGTH.as_str(), &*length),
+            (header::IF_NONE_MATCH.as_str(), http::IF_NOTHING_STORED),
             ("x-amz-checksum-sha256", sha256),
-            ("x-amz-meta-tracetee", &meta),
+            (http::S3_META, &meta),
         ];
         for (name, value) in headers {
             put.headers_mut().insert(name, value);
         }
         let url = put.sign(VALID).to_string();
-        let headers: Map<String, Value> =
-            headers.into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect();
-        Ok(json!({"url": url, "headers": headers}))
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        Ok(Ticket { url, headers })
     }
 }

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail};
 use hmac_sha256::Hash;
 use std::path::Path;
+use tracetee_protocol::http;
 
 /// The apps that may send, and their tokens.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ impl Tokens {
     /// The app that an `Authorization` header is of. Digests are compared, all of them: how long it
     /// takes says nothing of the tokens.
     pub(crate) fn app(&self, authorization: Option<&str>) -> Option<&str> {
-        let token = authorization?.strip_prefix("Bearer ")?;
+        let token = authorization?.strip_prefix(http::BEARER)?;
         let digest = Hash::hash(token.trim().as_bytes());
         let mut found = None;
         for (app, known) in &self.known {

@@ -156,15 +156,17 @@ impl Attempt {
 mod tests {
     use super::*;
     use crate::store::local_store::LocalStore;
+    use crate::store::test_store;
     use serde_json::json;
+    use tracetee_protocol::CaptureMeta;
 
     #[test]
     fn what_was_interrupted_twice_is_set_aside_with_the_reason() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
         let store = LocalStore::open(root).unwrap();
-        let meta = json!({"app": "com.example", "install_id": "d"});
-        let key = local_store::key_of(uuid::Uuid::nil(), meta.as_object().unwrap());
+        let meta = test_store::meta(&json!({"app": "com.example", "install_id": "d"}));
+        let key = local_store::key_of(uuid::Uuid::nil(), &meta);
         let incoming = store.incoming();
         fs::write(&incoming.path, "body").unwrap();
         let place = store.keep(&key, &incoming, &meta).unwrap().unwrap();
@@ -185,7 +187,7 @@ mod tests {
     #[test]
     fn who_succeeds_takes_the_mark_away_and_who_fails_twice_is_set_aside() {
         let directory = tempfile::tempdir().unwrap();
-        let key = local_store::key_of(uuid::Uuid::nil(), &serde_json::Map::new());
+        let key = local_store::key_of(uuid::Uuid::nil(), &CaptureMeta::default());
         let attempts = Attempts::start(directory.path(), 1).unwrap();
         let attempt = attempts.of_thread(0);
         let ends = |how| {

@@ -2,14 +2,15 @@
 
 use super::files::{delete, each_file};
 use super::local_store::{self, losses_path, sidecar_of};
+use super::quarantined::Quarantined;
 use super::tables_of;
 use anyhow::{Context, Result};
-use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tracetee_fleet::database::Database;
+use tracetee_protocol::{CaptureMeta, notes};
 use uuid::Uuid;
 
 /// Maximum time between indexing a capture and its rows' insertion.
@@ -78,25 +79,29 @@ pub fn forget(root: &Path, device: &str) -> Result<Forgotten> {
     Ok(Forgotten { captures, loss_reports: reports.len(), quarantined: bodies, unreadable })
 }
 
+/// True if metadata names the device.
+fn names(about: &CaptureMeta, device: &str) -> bool {
+    about.install_id.as_deref() == Some(device)
+}
+
 /// Bytes of a capture's text in which its header is.
 const HEAD_BYTES: u64 = 64 * 1024;
 
 /// True if a file of [`each_file`] belongs to a device, by the metadata beside it or by its content.
 fn is_of(path: &Path, device: &str) -> std::io::Result<bool> {
-    let says = |json: &[u8], place: &str| {
-        let value: Option<Value> = serde_json::from_slice(json).ok();
-        value.is_some_and(|value| value.pointer(place).and_then(Value::as_str) == Some(device))
-    };
+    let says =
+        |json: &[u8]| CaptureMeta::from_json(json).is_some_and(|about| names(&about, device));
     if path.extension().is_some_and(|extension| extension == "json") {
         // A loss report, or the reason of a body in quarantine.
         let json = fs::read(path)?;
         let body = path.with_extension("body");
-        let is_of_it = says(&json, "/install_id") || says(&json, "/meta/install_id");
+        let quarantined = Quarantined::from_json(&json);
+        let is_of_it = says(&json) || quarantined.is_some_and(|about| names(&about.meta, device));
         return Ok(is_of_it || (body.exists() && header_names(&body, device)));
     }
     let beside = fs::read(sidecar_of(path)).unwrap_or_default();
     File::open(path)?;
-    Ok(says(&beside, "/install_id") || header_names(path, device))
+    Ok(says(&beside) || header_names(path, device))
 }
 
 /// True if the readable part of a capture's header names the device.
@@ -106,9 +111,8 @@ fn header_names(path: &Path, device: &str) -> bool {
     let mut text = text.take(HEAD_BYTES);
     let mut line = Vec::new();
     while text.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) && line.starts_with(b"#") {
-        if let Some(json) = line.strip_prefix(b"# tracetee: ")
-            && let Ok(about) = serde_json::from_slice::<Value>(json)
-            && about.get("install_id").and_then(Value::as_str) == Some(device)
+        if let Some(json) = line.strip_prefix(notes::COMMENT.as_bytes())
+            && CaptureMeta::from_json(json).is_some_and(|about| names(&about, device))
         {
             return true;
         }

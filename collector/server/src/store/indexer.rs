@@ -7,9 +7,8 @@
 
 use super::attempts::{Attempt, Attempts, End};
 use super::local_store::{about, set_aside, walk};
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
-use serde_json::Value;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,6 +23,7 @@ use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::rows::{self, Rows};
 use tracetee_fleet::schema::{CAPTURES, LOSSES};
 use tracetee_jank::{Stopped, Watch};
+use tracetee_protocol::LossReport;
 
 /// Captures that may wait to be analysed: a name each.
 const MAX_WAITING: usize = 20_000;
@@ -256,7 +256,7 @@ fn rows_of(root: &Path, work: &Work, limits: &Limits) -> Result<Option<Rows>> {
         }
         Work::Losses(path) => {
             let Ok(json) = fs::read(path) else { return Ok(None) };
-            let report: Value = serde_json::from_slice(&json)?;
+            let report = LossReport::from_json(&json).context("not a loss report")?;
             let name = |path: &Path| {
                 path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned()
             };

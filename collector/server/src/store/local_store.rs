@@ -7,8 +7,8 @@
 //! its place by a link that fails where there is one, so that two that come at once are one. One collector
 //! has the directory at a time (`lock`).
 
+use super::quarantined::Quarantined;
 use anyhow::{Context, Result, bail};
-use serde_json::{Map, Value};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::rows::{About, UNKNOWN, version_of};
+use tracetee_protocol::CaptureMeta;
 use uuid::Uuid;
 
 /// Maximum number of files in quarantine.
@@ -106,8 +107,8 @@ impl LocalStore {
     fn was_set_aside(&self, key: &RawKey) -> bool {
         // Mostly there is no such file. One without a key was never kept, and may come again.
         let about = fs::read(self.root.join("quarantine").join(format!("{}.json", key.id)));
-        let about = about.ok().and_then(|json| serde_json::from_slice::<Value>(&json).ok());
-        about.is_some_and(|about| about.get("raw_key").is_some())
+        let about = about.ok().and_then(|json| Quarantined::from_json(&json));
+        about.is_some_and(|about| about.raw_key.is_some())
     }
 
     /// Gives a whole capture its place. `None`: another one has it.
@@ -115,7 +116,7 @@ impl LocalStore {
         &self,
         key: &RawKey,
         incoming: &Incoming,
-        meta: &Value,
+        meta: &CaptureMeta,
     ) -> io::Result<Option<PathBuf>> {
         self.check_lock()?;
         let digit = key.id.bytes().fold(0_usize, |sum, byte| sum.wrapping_add(byte.into()));
@@ -126,7 +127,7 @@ impl LocalStore {
         }
         let place = self.root.join(key.path());
         let sidecar = self.incoming();
-        fs::write(&sidecar.path, meta.to_string())?;
+        fs::write(&sidecar.path, meta.to_json())?;
         let directory = make_parent(&place)?;
         // The link of its id leads nowhere until it has its place, and its metadata is there before it:
         // whatever ends this in between, the capture may come again.
@@ -148,7 +149,13 @@ impl LocalStore {
 
     /// Sets aside what was no capture, with the reason. The last one of an id is enough to see what is
     /// wrong, and a thousand ids are.
-    pub(crate) fn quarantine(&self, id: Uuid, incoming: &Incoming, reason: &str, meta: &Value) {
+    pub(crate) fn quarantine(
+        &self,
+        id: Uuid,
+        incoming: &Incoming,
+        reason: &str,
+        meta: &CaptureMeta,
+    ) {
         // ORDERING: Relaxed; a count.
         let count = self.quarantined.fetch_add(1, Ordering::Relaxed);
         let directory = self.root.join("quarantine");
@@ -156,8 +163,8 @@ impl LocalStore {
             return;
         }
         let _ = fs::rename(&incoming.path, directory.join(format!("{id}.body")));
-        let about = serde_json::json!({"reason": reason, "meta": meta});
-        let _ = fs::write(directory.join(format!("{id}.json")), about.to_string());
+        let about = Quarantined { reason: reason.to_owned(), meta: meta.clone(), raw_key: None };
+        let _ = fs::write(directory.join(format!("{id}.json")), about.to_json());
     }
 }
 
@@ -211,10 +218,10 @@ fn index(root: &Path) -> Result<()> {
 pub(crate) fn set_aside(root: &Path, key: &RawKey, reason: &str) -> io::Result<()> {
     let place = root.join(key.path());
     let meta = about(root, key)?.meta;
-    let about = serde_json::json!({"reason": reason, "meta": meta, "raw_key": key.path()});
+    let about = Quarantined { reason: reason.to_owned(), meta, raw_key: Some(key.path()) };
     let quarantine = root.join("quarantine");
     // The reason first: a body without one would be nobody's.
-    fs::write(quarantine.join(format!("{}.json", key.id)), about.to_string())?;
+    fs::write(quarantine.join(format!("{}.json", key.id)), about.to_json())?;
     fs::rename(&place, quarantine.join(format!("{}.body", key.id)))?;
     let _ = fs::remove_file(sidecar_of(&place));
     leave(root, key);
@@ -231,15 +238,15 @@ pub(crate) fn readmit(root: &Path) -> io::Result<u64> {
     }
     walk(&quarantine, &mut |path| {
         let about = fs::read(path).ok();
-        let about = about.and_then(|json| serde_json::from_slice::<Value>(&json).ok());
+        let about = about.and_then(|json| Quarantined::from_json(&json));
         let Some(about) = about else { return };
-        let key = about.get("raw_key").and_then(Value::as_str).and_then(RawKey::parse);
-        let (Some(key), Some(meta)) = (key, about.get("meta")) else { return };
+        let key = about.raw_key.as_deref().and_then(RawKey::parse);
+        let (Some(key), meta) = (key, about.meta) else { return };
         let place = root.join(key.path());
         let put_back = || -> io::Result<()> {
             make_parent(&place)?;
             enter(root, &key)?;
-            fs::write(sidecar_of(&place), meta.to_string())?;
+            fs::write(sidecar_of(&place), meta.to_json())?;
             fs::rename(path.with_extension("body"), &place)?;
             fs::remove_file(path)
         };
@@ -290,8 +297,8 @@ pub(crate) fn losses_path(id: Uuid) -> String {
 }
 
 /// Where a capture lies of which this is known.
-pub(crate) fn key_of(id: Uuid, meta: &Map<String, Value>) -> RawKey {
-    let app = meta.get("app").and_then(Value::as_str).filter(|app| !app.is_empty());
+pub(crate) fn key_of(id: Uuid, meta: &CaptureMeta) -> RawKey {
+    let app = meta.app.as_deref().filter(|app| !app.is_empty());
     RawKey {
         app: app.unwrap_or(UNKNOWN).to_owned(),
         day: day_of(id),
@@ -306,7 +313,7 @@ pub(crate) fn about(root: &Path, key: &RawKey) -> io::Result<About> {
     let place = root.join(&raw_key);
     let bytes = place.metadata()?.len();
     let meta = fs::read(sidecar_of(&place)).ok();
-    let meta = meta.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default();
+    let meta = meta.and_then(|json| CaptureMeta::from_json(&json)).unwrap_or_default();
     let known = (key.app != UNKNOWN).then(|| key.app.clone());
     let capture_id = key.id.clone();
     Ok(About { capture_id, app: known, day: key.day.clone(), meta, bytes, raw_key })
@@ -349,6 +356,7 @@ pub(crate) fn day(days: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::test_store;
     use serde_json::json;
 
     #[test]
@@ -370,8 +378,8 @@ mod tests {
     fn a_capture_is_kept_once_and_its_metadata_with_it() {
         let directory = tempfile::tempdir().unwrap();
         let store = LocalStore::open(directory.path()).unwrap();
-        let meta = json!({"app": "com.example", "version_name": "1.2/3"});
-        let key = key_of(Uuid::nil(), meta.as_object().unwrap());
+        let meta = test_store::meta(&json!({"app": "com.example", "version_name": "1.2/3"}));
+        let key = key_of(Uuid::nil(), &meta);
         assert_eq!(
             key.path(),
             format!("raw/v1/app=com.example/dt=1970-01-01/ver=1.2!2F3/{}.ftrace.zst", Uuid::nil())
@@ -379,7 +387,7 @@ mod tests {
         let keep = |text: &str| {
             let incoming = store.incoming();
             fs::write(&incoming.path, text).unwrap();
-            store.keep(&key, &incoming, &json!({"of": text})).unwrap()
+            store.keep(&key, &incoming, &test_store::meta(&json!({"of": text}))).unwrap()
         };
         assert!(!store.has(&key));
         let place = keep("first").unwrap();
@@ -389,7 +397,7 @@ mod tests {
         assert_eq!(fs::read_dir(directory.path().join("incoming")).unwrap().count(), 0);
         assert!(store.has(&key));
         let about = about(directory.path(), &key).unwrap();
-        assert_eq!((about.bytes, about.meta["of"].as_str()), (5, Some("first")));
+        assert_eq!((about.bytes, about.meta.other["of"].as_str()), (5, "\"first\""));
     }
 
     #[test]

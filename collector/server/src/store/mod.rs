@@ -14,6 +14,7 @@ pub(crate) mod local_store;
 pub(crate) mod objects;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet_tables;
+mod quarantined;
 pub(crate) mod rebuild;
 pub(crate) mod retention;
 pub(crate) mod storage;

@@ -5,6 +5,7 @@
 //! (`tracetee`, base64 of JSON); in a directory, which a collector writes by itself, it lies beside it.
 
 use super::local_store::sidecar_of;
+use super::quarantined::Quarantined;
 use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,11 +14,11 @@ use object_store::path::Path as ObjectPath;
 use object_store::{
     Attribute, Attributes, GetOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
 };
-use serde_json::{Map, Value};
 use std::path::Path;
 use std::sync::Arc;
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::rows::{About, UNKNOWN};
+use tracetee_protocol::{CaptureMeta, http};
 
 /// Bytes of one object that is read into memory: what a collector takes.
 const MAX_OBJECT_BYTES: u64 = 256 << 20;
@@ -81,14 +82,14 @@ impl Objects {
         &self,
         path: &str,
         bytes: Vec<u8>,
-        meta: Option<&Value>,
+        meta: Option<&CaptureMeta>,
     ) -> Result<bool> {
         let mut options = PutOptions::from(PutMode::Create);
         if let Some(meta) = meta {
-            let text = URL_SAFE_NO_PAD.encode(meta.to_string());
+            let text = URL_SAFE_NO_PAD.encode(meta.to_json());
             let mut attributes = Attributes::new();
-            attributes.insert(Attribute::Metadata("tracetee".into()), text.into());
-            attributes.insert(Attribute::ContentType, "text/x-ftrace".into());
+            attributes.insert(Attribute::Metadata(http::OBJECT_META.into()), text.into());
+            attributes.insert(Attribute::ContentType, http::FTRACE_TEXT.into());
             options.attributes = attributes;
         }
         match self.store.put_opts(&self.at(path)?, bytes.into(), options).await {
@@ -102,21 +103,27 @@ impl Objects {
     }
 
     /// Sets aside what was no capture, with the reason.
-    pub(crate) async fn quarantine(&self, id: &str, reason: &str, meta: &Value) -> Result<()> {
-        let about = serde_json::json!({"reason": reason, "meta": meta}).to_string();
+    pub(crate) async fn quarantine(
+        &self,
+        id: &str,
+        reason: &str,
+        meta: &CaptureMeta,
+    ) -> Result<()> {
+        let about =
+            Quarantined { reason: reason.to_owned(), meta: meta.clone(), raw_key: None }.to_json();
         self.put_new(&format!("quarantine/{id}.json"), about.into_bytes(), None).await?;
         Ok(())
     }
 
     /// An object's bytes, and what is known of it.
-    pub(crate) async fn get(&self, path: &str) -> Result<(Vec<u8>, Map<String, Value>)> {
+    pub(crate) async fn get(&self, path: &str) -> Result<(Vec<u8>, CaptureMeta)> {
         let at = self.at(path)?;
         let found = self.store.get_opts(&at, GetOptions::default()).await;
         let found = found.with_context(|| format!("cannot read {path}"))?;
         if found.meta.size > MAX_OBJECT_BYTES {
             anyhow::bail!("{path} has more than {MAX_OBJECT_BYTES} bytes");
         }
-        let text = found.attributes.get(&Attribute::Metadata("tracetee".into()));
+        let text = found.attributes.get(&Attribute::Metadata(http::OBJECT_META.into()));
         let text = text.and_then(|text| URL_SAFE_NO_PAD.decode(text.as_bytes()).ok());
         let mut json = text;
         let bytes = found.bytes().await.with_context(|| format!("cannot read {path}"))?;
@@ -127,7 +134,7 @@ impl Objects {
                 json = found.bytes().await.ok().map(|bytes| bytes.to_vec());
             }
         }
-        let meta = json.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default();
+        let meta = json.and_then(|json| CaptureMeta::from_json(&json)).unwrap_or_default();
         Ok((bytes.to_vec(), meta))
     }
 
@@ -148,7 +155,7 @@ impl Objects {
 }
 
 /// Returns a capture's properties besides its text.
-pub(crate) fn about(key: &RawKey, bytes: u64, meta: Map<String, Value>) -> About {
+pub(crate) fn about(key: &RawKey, bytes: u64, meta: CaptureMeta) -> About {
     let app = (key.app != UNKNOWN).then(|| key.app.clone());
     let (capture_id, day, raw_key) = (key.id.clone(), key.day.clone(), key.path());
     About { capture_id, app, day, meta, bytes, raw_key }

@@ -16,6 +16,7 @@ use tokio::runtime::Runtime;
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::rows::{Rows, from_loss_report};
 use tracetee_fleet::{capture, parquet};
+use tracetee_protocol::LossReport;
 
 /// Lists the keys of the captures and loss reports of a store, sorted; of one day (`YYYY-MM-DD`) if given.
 ///
@@ -148,7 +149,7 @@ fn report_of(path: &str) -> Option<(&str, &str)> {
 fn rows_of(runtime: &tokio::runtime::Handle, store: &Objects, path: &str) -> Result<Rows> {
     if let Some((day, id)) = report_of(path) {
         let (bytes, _) = runtime.block_on(store.get(path))?;
-        let report = serde_json::from_slice(&bytes).context("not a loss report")?;
+        let report = LossReport::from_json(&bytes).context("not a loss report")?;
         return Ok(from_loss_report(id, day, None, &report));
     }
     let key = RawKey::parse(path).context("not the key of a capture or a loss report")?;
@@ -161,8 +162,7 @@ fn rows_of(runtime: &tokio::runtime::Handle, store: &Objects, path: &str) -> Res
             Ok(capture::rows(Cursor::new(bytes), &about, None, &limits(&Arc::default()))?)
         });
     if let Err(error) = &checked {
-        let meta = about.meta.into();
-        runtime.block_on(store.quarantine(&key.id, &format!("{error:#}"), &meta))?;
+        runtime.block_on(store.quarantine(&key.id, &format!("{error:#}"), &about.meta))?;
     }
     checked
 }

@@ -5,7 +5,6 @@ use super::indexer::{Indexer, Work};
 use super::local_store::{Incoming, LocalStore};
 #[cfg(feature = "parquet")]
 use super::objects::Objects;
-use serde_json::Value;
 use std::io;
 use std::path::PathBuf;
 #[cfg(feature = "parquet")]
@@ -15,6 +14,7 @@ use tempfile::TempDir;
 #[cfg(feature = "parquet")]
 use tokio::runtime::Handle;
 use tracetee_fleet::object_keys::RawKey;
+use tracetee_protocol::CaptureMeta;
 use uuid::Uuid;
 
 /// Where captures go.
@@ -56,7 +56,7 @@ impl Storage {
         &self,
         key: RawKey,
         incoming: &Incoming,
-        meta: &Value,
+        meta: &CaptureMeta,
     ) -> io::Result<Option<PathBuf>> {
         match self {
             Self::Local { store, indexer } => {
@@ -99,7 +99,13 @@ impl Storage {
     }
 
     /// Sets aside what was no capture, with the reason. Blocks.
-    pub(crate) fn quarantine(&self, id: Uuid, incoming: &Incoming, reason: &str, meta: &Value) {
+    pub(crate) fn quarantine(
+        &self,
+        id: Uuid,
+        incoming: &Incoming,
+        reason: &str,
+        meta: &CaptureMeta,
+    ) {
         match self {
             Self::Local { store, .. } => store.quarantine(id, incoming, reason, meta),
             #[cfg(feature = "parquet")]

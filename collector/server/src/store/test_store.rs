@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tracetee_fleet::database::Database;
+use tracetee_protocol::CaptureMeta;
 use uuid::Uuid;
 
 /// A store of three captures of three days; their keys, the oldest first, and how large each is.
@@ -16,8 +17,8 @@ pub(super) fn store(root: &Path) -> (Vec<String>, u64) {
     let body = zstd::bulk::compress(text, 1).unwrap();
     let keys = (1..=3_u64).map(|day| {
         let id = uuid::Builder::from_unix_timestamp_millis(day * 86_400_000, &[7; 10]).into_uuid();
-        let meta = json!({"app": "com.example", "install_id": format!("device {day}")});
-        let key = key_of(id, meta.as_object().unwrap());
+        let meta = meta(&json!({"app": "com.example", "install_id": format!("device {day}")}));
+        let key = key_of(id, &meta);
         let incoming = directory.incoming();
         fs::write(&incoming.path, &body).unwrap();
         directory.keep(&key, &incoming, &meta).unwrap().unwrap();
@@ -42,11 +43,17 @@ pub(super) fn there(root: &Path, keys: &[String]) -> Vec<bool> {
         .collect()
 }
 
-pub(super) fn put(directory: &LocalStore, id: Uuid, meta: &Value, text: &str) -> Option<PathBuf> {
-    let key = key_of(id, meta.as_object().unwrap());
+/// Metadata as it is uploaded.
+pub(super) fn meta(json: &Value) -> CaptureMeta {
+    CaptureMeta::from_json(json.to_string().as_bytes()).unwrap()
+}
+
+pub(super) fn put(directory: &LocalStore, id: Uuid, json: &Value, text: &str) -> Option<PathBuf> {
+    let meta = meta(json);
+    let key = key_of(id, &meta);
     let incoming = directory.incoming();
     fs::write(&incoming.path, zstd::bulk::compress(text.as_bytes(), 1).unwrap()).unwrap();
-    directory.keep(&key, &incoming, meta).unwrap()
+    directory.keep(&key, &incoming, &meta).unwrap()
 }
 
 pub(super) const TEXT: &str =

@@ -2,6 +2,7 @@
 //! `parquet_tables` for objects that came by a ticket.
 
 use std::io::Read;
+use tracetee_protocol::notes;
 
 /// Bytes of a capture's text.
 const MAX_TEXT_BYTES: u64 = 2 << 30;
@@ -9,7 +10,7 @@ const MAX_TEXT_BYTES: u64 = 2 << 30;
 const MAX_RATIO: u64 = 1000;
 const RATIO_FREE_BYTES: u64 = 16 << 20;
 /// A capture begins with this.
-const FIRST_LINE: &[u8] = b"# tracer: nop\n";
+const FIRST_LINE: &[u8] = notes::FIRST_LINE.as_bytes();
 
 /// Checks that `body` is a capture: a complete zstd stream of ftrace text, and no decompression bomb. The error is
 /// the reason.

@@ -14,6 +14,7 @@ use event::{Event, Kind};
 use scan::{Scanner, Take};
 use std::collections::HashMap;
 use std::io::BufRead;
+use tracetee_protocol::CaptureMeta;
 
 /// Reads a trace in the trace event format.
 ///
@@ -39,9 +40,9 @@ pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
     if !scanner.has_events {
         return Err(Error::NoTrace("its object has no traceEvents".to_owned()));
     }
-    if let Some(serde_json::Value::Object(about)) = scanner.members.remove("otherData") {
-        reader.builder.trace.about = about;
-    }
+    let about = scanner.members.remove("otherData").map(|about| about.to_string());
+    reader.builder.trace.about =
+        about.and_then(|about| CaptureMeta::from_json(about.as_bytes())).unwrap_or_default();
     Ok(reader.finish())
 }
 

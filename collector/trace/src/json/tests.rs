@@ -64,7 +64,7 @@ fn every_kind_of_event_is_read() {
     let flows: Vec<_> = trace.flows.iter().map(|flow| (flow.kind, flow.id, flow.thread)).collect();
     assert_eq!(flows, [(FlowKind::Start, 5, 2), (FlowKind::Step, 5, 2), (FlowKind::End, 5, 3)]);
     assert_eq!(trace.kernel_events, [("ph:M".to_owned(), 1), ("ph:v".to_owned(), 1)].into());
-    assert_eq!(trace.about["app"], "x");
+    assert_eq!(trace.about.app.as_deref(), Some("x"));
 }
 
 #[test]

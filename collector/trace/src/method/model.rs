@@ -70,7 +70,7 @@ impl MethodTrace {
             }
         }
         for (key, value) in &self.keys {
-            builder.trace.about.insert(key.clone(), value.clone().into());
+            builder.trace.about.set_text(key, value);
         }
         let mut trace = builder.finish();
         let losses = &mut trace.losses;

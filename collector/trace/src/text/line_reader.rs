@@ -2,11 +2,12 @@
 
 use super::line::{self, Line};
 use super::sections::{Names, Sections};
-use super::{ABOUT, MAX_LINE_BYTES, marker, sched};
+use super::{MAX_LINE_BYTES, marker, sched};
 use crate::error::Error;
 use crate::model::Losses;
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
+use tracetee_protocol::notes;
 
 /// Process and name of a thread.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -224,7 +225,7 @@ impl<R: BufRead> LineReader<R> {
             let end = self.buffer.trim_ascii_end().len();
             let line = self.buffer.get(..end).unwrap_or_default();
             if line.starts_with(b"#") {
-                if line.starts_with(ABOUT) {
+                if line.starts_with(notes::COMMENT.as_bytes()) {
                     return Ok(true);
                 }
                 continue;

@@ -16,11 +16,10 @@ use crate::names::NameId;
 use marker::Marker;
 use sections::{Names, Sections};
 use std::io::{BufRead, Read};
+use tracetee_protocol::{CaptureMeta, notes};
 
 /// Limit of a line in bytes: the kernel's buffer takes a page.
 const MAX_LINE_BYTES: u64 = 1 << 20;
-/// Prefix of the lines with a capture's header.
-const ABOUT: &[u8] = b"# tracetee: ";
 
 pub use line::Line;
 pub use line_reader::{LineReader, Outline, Part, ThreadOutline};
@@ -101,10 +100,10 @@ impl Reader {
         // adb's shell used to end lines by \\r\\r\\n.
         let line = line.trim_ascii_end();
         if line.starts_with(b"#") {
-            if let Some(about) = line.strip_prefix(ABOUT)
-                && let Ok(serde_json::Value::Object(about)) = serde_json::from_slice(about)
+            if let Some(about) = line.strip_prefix(notes::COMMENT.as_bytes())
+                && let Some(about) = CaptureMeta::from_json(about)
             {
-                self.builder.trace.about.extend(about);
+                self.builder.trace.about.merge(about);
             }
             self.in_text = true;
             return;

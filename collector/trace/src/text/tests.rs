@@ -73,8 +73,8 @@ fn async_sections_pair_by_name_or_track_and_cookie() {
 fn what_the_agent_says_of_a_capture_is_read() {
     let text = "# tracer: nop\n# tracetee: {\"window\":\"jank\",\"n\":1}\n# tracetee: {\"n\":2}\n";
     let trace = read(text.as_bytes()).unwrap();
-    assert_eq!(trace.about["window"], "jank");
-    assert_eq!(trace.about["n"], 2);
+    assert_eq!(trace.about.window.as_deref(), Some("jank"));
+    assert_eq!(trace.about.other["n"], "2");
     assert_eq!(trace.span_ns, None);
 }
 
