@@ -10,6 +10,7 @@ use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::simulate::Plan;
 use tracetee_tests::tracetee;
+use tracetee_tests_fleet::meta_of;
 use tracetee_tests_upload::Numbers;
 use tracetee_tests_upload::collector::{Collector, put_capture, run};
 
@@ -44,12 +45,12 @@ fn what_is_acknowledged_is_there_once_whenever_the_collector_is_killed() {
                 while !stop.load(Ordering::Relaxed) {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     for capture in plan.device(5, number).0 {
-                        let body = capture.body().unwrap();
+                        let (meta, body) = (meta_of(&capture), capture.body().unwrap());
                         // Until it is acknowledged, as devices do; a 412 acknowledges too.
                         while !stop.load(Ordering::Relaxed) {
                             let url = url.lock().unwrap().clone();
-                            let status =
-                                put_capture(&url, &capture.id.to_string(), &capture.meta, &body);
+                            let id = capture.id.to_string();
+                            let status = put_capture(&url, &id, &meta, &body);
                             if matches!(status, Some(201 | 412)) {
                                 acknowledged.lock().unwrap().insert(capture.id.to_string());
                                 break;

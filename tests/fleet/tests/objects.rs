@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tracetee_fleet::simulate::Plan;
 use tracetee_tests::tracetee;
+use tracetee_tests_fleet::meta_of;
 use tracetee_tests_upload::collector::{Collector, file, put_capture, run};
 use tracetee_tests_upload::s3::{KEYS, serve};
 use tracetee_uploader::http::Http;
@@ -96,14 +97,14 @@ fn captures_go_to_s3_through_the_collector_or_past_it_and_become_tables() {
 
     // Through it: once, whatever comes again.
     let body = first.body().unwrap();
-    let put = || put_capture(url, &first.id.to_string(), &first.meta, &body);
+    let put = || put_capture(url, &first.id.to_string(), &meta_of(&first), &body);
     assert_eq!((put(), put()), (Some(201), Some(412)));
-    let no_capture = put_capture(url, &third.id.to_string(), &third.meta, b"nothing");
+    let no_capture = put_capture(url, &third.id.to_string(), &meta_of(&third), b"nothing");
     assert_eq!(no_capture, Some(422));
 
     // Past it.
     let body = second.body().unwrap();
-    let meta = Value::Object(second.meta.clone());
+    let meta = Value::Object(meta_of(&second));
     let id = second.id.to_string();
     assert_eq!(by_ticket(url, &id, &meta, &body, false), 200);
     assert_eq!(by_ticket(url, &id, &meta, &body, false), 412);

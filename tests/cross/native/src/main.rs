@@ -13,7 +13,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracetee::{Install, controller};
+use tracetee::Install;
 use tracetee_uploader::Spool;
 
 /// Time limit for events that are due within milliseconds.
@@ -28,7 +28,7 @@ fn main() {
     step("install", || install(&agent, &directory.join("remote.json")));
     step("health on the socket", health);
     step("a capture", || capture(&agent));
-    controller::uninstall().expect("uninstall");
+    tracetee::uninstall().expect("uninstall");
     println!("{}: all of it works", std::env::consts::OS);
 }
 
@@ -68,15 +68,15 @@ fn health() {
 }
 
 fn capture(agent: &Path) {
-    controller::open_window("w").expect("open the window");
+    tracetee::open_window("w").expect("open the window");
     wait("the recording", || tracetee::stats().is_some_and(|stats| stats.recording));
     for number in 0..5_000 {
         tracetee::begin_section(&format!("section {number}"));
         tracetee::end_section();
     }
-    controller::close_window("w").expect("close the window");
+    tracetee::close_window("w").expect("close the window");
     wait("the capture", || {
-        let report = controller::report().expect("it is installed");
+        let report = tracetee::report().expect("it is installed");
         assert_eq!(report.captures_lost, 0, "{report:#?}");
         report.captures == 1
     });
@@ -101,5 +101,5 @@ fn wait(what: &str, done: impl Fn() -> bool) {
         }
         std::thread::sleep(STEP);
     }
-    panic!("{what} did not come: {:#?}", controller::report());
+    panic!("{what} did not come: {:#?}", tracetee::report());
 }
