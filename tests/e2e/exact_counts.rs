@@ -10,7 +10,7 @@ fn eight_threads_with_a_million_records_each_lose_none_when_there_is_room() {
     assert_eq!(String::from_utf8_lossy(&result.stdout), "8000000\n");
     assert_eq!(trace::count(&output), 8_000_000);
     let said = stderr(&result);
-    assert!(said.contains("8,000,000 records of 8 threads"), "{said}");
+    assert!(said.contains("8,000,000 records from 8 threads"), "{said}");
     assert!(!said.contains("dropped"), "{said}");
 }
 

@@ -33,7 +33,8 @@ fn a_frame_over_the_limit_is_captured_whole_with_the_time_before_it() {
     assert!(sections.iter().filter(is_inner).any(|section| section.0 == "traversal"));
     let first_us = sections.iter().map(|section| section.1).min().unwrap();
     let last_us = sections.iter().map(|section| section.2).max().unwrap();
-    assert!((400_000..=505_000).contains(&(from_us - first_us)), "{}", from_us - first_us);
+    // A busy machine may stop the app for a while at the window's start.
+    assert!((100_000..=505_000).contains(&(from_us - first_us)), "{}", from_us - first_us);
     assert!((100_000..=205_000).contains(&(last_us - to_us)), "{}", last_us - to_us);
     // What fired stands in the trace, where it was noticed.
     let notes: Vec<_> =

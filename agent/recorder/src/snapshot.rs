@@ -4,7 +4,7 @@
 //! which takes some milliseconds and does not hold up the writers; the others are read in place.
 
 use crate::block_copy::copy;
-use crate::block_lease::Memory;
+use crate::block_lease::{LEASED, Memory, state_of};
 use crate::clock::Anchor;
 use crate::clock_map::TimeMap;
 use crate::layout::{
@@ -34,6 +34,8 @@ pub(crate) struct Held<'a> {
     pub(crate) index: u32,
     pub(crate) lease: u32,
     words: Cow<'a, [u64]>,
+    /// The thread that takes this block over has drawn its ticket already.
+    is_due: bool,
     /// Words at its start that the streamed trace holds already.
     skip: usize,
 }
@@ -49,6 +51,8 @@ pub struct Snapshot<'a> {
     pub(crate) map: TimeMap,
     /// Number of blocks that are corrupt from some word on.
     pub damaged: u64,
+    /// Records left out by incarnation, because newer ones of their thread are overwritten already.
+    pub outlived: BTreeMap<u32, u64>,
 }
 
 impl<'a> Snapshot<'a> {
@@ -80,6 +84,7 @@ impl<'a> Snapshot<'a> {
                     index,
                     lease: 0,
                     words: Cow::Borrowed(words),
+                    is_due: false,
                     skip: 0,
                 }));
             } else {
@@ -88,12 +93,20 @@ impl<'a> Snapshot<'a> {
                     && !words.is_empty()
                 {
                     let skip = read(index, lease) as usize;
-                    blocks.push(Held { index, lease, words: Cow::Owned(words), skip });
+                    let is_due = reader.mode() == Mode::Ring
+                        && state_of(lease) != LEASED
+                        && is_due(reader, index);
+                    blocks.push(Held { index, lease, words: Cow::Owned(words), is_due, skip });
                 }
             }
         }
-        let mut snapshot =
-            Self { blocks, lanes: BTreeMap::new(), map: TimeMap::default(), damaged: 0 };
+        let mut snapshot = Self {
+            blocks,
+            lanes: BTreeMap::new(),
+            map: TimeMap::default(),
+            damaged: 0,
+            outlived: BTreeMap::new(),
+        };
         let mut anchors = known.to_vec();
         for block in 0..snapshot.blocks.len() {
             snapshot.find_runs(block, &mut anchors);
@@ -102,6 +115,7 @@ impl<'a> Snapshot<'a> {
             // Numbers may wrap after four billion segments: nobody keeps so many.
             runs.sort_by_key(|run| run.segment.sequence);
         }
+        snapshot.leave_out_outlived();
         snapshot.map = TimeMap::new(reader.pool_header().anchors, anchors);
         for facts in reader.threads() {
             snapshot.take_last_name(&facts);
@@ -146,6 +160,32 @@ impl<'a> Snapshot<'a> {
             let key = (run.segment.incarnation, run.segment.lane);
             self.lanes.entry(key).or_default().push(run);
         }
+    }
+
+    /// Leaves out blocks that outlive newer ones of their thread: whoever takes such a block over was
+    /// stopped after it had drawn its ticket, and the ring has gone on meanwhile. A thread that was
+    /// idle for longer than a lap goes on with the next number, so what it did before stays.
+    fn leave_out_outlived(&mut self) {
+        let (blocks, outlived) = (&self.blocks, &mut self.outlived);
+        for (&(incarnation, _), runs) in &mut self.lanes {
+            if !runs.iter().any(|run| blocks.get(run.block).is_some_and(|held| held.is_due)) {
+                continue;
+            }
+            let mut next = None;
+            runs.reverse();
+            runs.retain(|run| {
+                let Some(held) = blocks.get(run.block) else { return false };
+                let sequence = run.segment.sequence;
+                if held.is_due && next != Some(sequence.wrapping_add(1)) {
+                    *outlived.entry(incarnation).or_default() += records_of(&held.words, run);
+                    return false;
+                }
+                next = Some(sequence);
+                true
+            });
+            runs.reverse();
+        }
+        self.lanes.retain(|_, runs| !runs.is_empty());
     }
 
     /// A name that the thread was seen under later holds from its last segment of another name on:
@@ -233,6 +273,28 @@ pub struct Cursor {
     counter: bool,
 }
 
+/// True when as many tickets were drawn since a block's as the ring has blocks.
+fn is_due(reader: &PoolReader<'_>, index: u32) -> bool {
+    // ORDERING: Relaxed, both; a block that changes hands meanwhile is not copied.
+    #[allow(clippy::cast_possible_truncation, reason = "the low bits are compared")]
+    let drawn = reader.tickets().load(Ordering::Relaxed) as u32;
+    let age = drawn.wrapping_sub(reader.header(index).ticket.load(Ordering::Relaxed));
+    age > reader.pool_header().block_count
+}
+
+/// Counts the records of a run.
+fn records_of(words: &[u64], run: &Run) -> u64 {
+    let mut records = 0;
+    let mut at = run.start;
+    while at < run.end
+        && let Some((_, form, _, next)) = record_at(words, at)
+    {
+        records += u64::from(form != Form::Note);
+        at = next;
+    }
+    records
+}
+
 /// The record at word `at`: delta, form, bytes, and the word behind it.
 pub(crate) fn record_at(words: &[u64], at: usize) -> Option<(u64, Form, &[u8], usize)> {
     let (delta, form, len) = split_word(*words.get(at)?);
@@ -246,4 +308,108 @@ fn as_bytes(words: &[u64]) -> &[u8] {
     const { assert!(cfg!(target_endian = "little")) };
     // SAFETY: any 8 bytes are 8 bytes; the lifetime stays.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::lane::Lane;
+    use crate::layout::{SEGMENT_WORDS, record_word};
+    use crate::pool::{Pool, Shape};
+
+    /// Words of a record of eight bytes.
+    const RECORD_WORDS: usize = 2;
+
+    /// Records `numbers` on `lane`, which never shares a block.
+    fn record(pool: &Pool, lane: &Lane, entry: u32, numbers: std::ops::Range<u64>) {
+        for number in numbers {
+            if !lane.takes(1, RECORD_WORDS, 0) {
+                lane.end(&pool.blocks, 1, true);
+                let need = u32::try_from(SEGMENT_WORDS + RECORD_WORDS).unwrap();
+                let lease = pool.blocks.lease(entry, need, |_| false).unwrap();
+                let segment = Segment {
+                    incarnation: entry,
+                    tid: 0,
+                    entry,
+                    sequence: lane.next_sequence(),
+                    lane: 0,
+                    counter: false,
+                    tick: 0,
+                    boot_ns: 0,
+                    name: [0; 16],
+                };
+                lane.begin(&pool.blocks, lease, 1, segment, 1000);
+            }
+            let bytes = number.to_le_bytes();
+            // SAFETY: the lane takes that many words.
+            unsafe { lane.append(record_word(0, Form::Text, 8), &[], bytes.as_ptr(), 8) };
+        }
+    }
+
+    fn numbers(snapshot: &Snapshot<'_>, incarnation: u32) -> Vec<u64> {
+        let mut numbers = Vec::new();
+        for run in snapshot.lanes.get(&(incarnation, 0)).into_iter().flatten() {
+            let mut cursor = snapshot.cursor(run);
+            while let Some((_, _, bytes)) = snapshot.peek(&mut cursor) {
+                numbers.push(u64::from_le_bytes(bytes.try_into().unwrap()));
+                snapshot.advance(&mut cursor);
+            }
+        }
+        numbers
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "maps memory")]
+    fn a_block_that_outlives_newer_ones_of_its_thread_is_left_out_and_counted() {
+        let shape = Shape {
+            capacity_bytes: 8 * 8192,
+            block_bytes: 8192,
+            mode: Mode::Ring,
+            path: None,
+            anchors: None,
+        };
+        let pool = Pool::create(&shape).unwrap();
+        let entry = pool.blocks.memory.new_entry(1, 7);
+        let lane = Lane::new();
+        let all = 20 * 1000;
+        record(&pool, &lane, entry, 0..all / 2);
+        // Another thread draws a ticket, and is stopped before it takes the block over.
+        pool.blocks.memory.tickets().fetch_add(1, Ordering::Relaxed);
+        let due = numbers(&Snapshot::take(&PoolReader::of(&pool)), entry);
+        assert!(due.windows(2).all(|pair| pair[0] + 1 == pair[1]), "the block is the oldest");
+        record(&pool, &lane, entry, all / 2..all / 2 + 1500);
+        let snapshot = Snapshot::take(&PoolReader::of(&pool));
+        let left = numbers(&snapshot, entry);
+        assert!(left.windows(2).all(|pair| pair[0] + 1 == pair[1]), "a gap");
+        assert_eq!(left.last(), Some(&(all / 2 + 1499)));
+        let threads = PoolReader::of(&pool).threads();
+        let overwritten: u64 = threads.iter().map(|facts| facts.overwritten).sum();
+        let outlived = snapshot.outlived.get(&entry).copied().unwrap_or(0);
+        assert!(outlived > 400, "{outlived}");
+        assert_eq!(overwritten + outlived + left.len() as u64, all / 2 + 1500);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "maps memory")]
+    fn a_thread_that_was_idle_for_a_lap_keeps_what_it_did_before() {
+        let shape = Shape {
+            capacity_bytes: 8 * 8192,
+            block_bytes: 8192,
+            mode: Mode::Ring,
+            path: None,
+            anchors: None,
+        };
+        let pool = Pool::create(&shape).unwrap();
+        let (idle, busy) = (Lane::new(), Lane::new());
+        let (idle_entry, busy_entry) =
+            (pool.blocks.memory.new_entry(1, 7), pool.blocks.memory.new_entry(2, 8));
+        record(&pool, &idle, idle_entry, 0..10);
+        record(&pool, &busy, busy_entry, 0..8000);
+        // It closes the old block and goes on in another.
+        idle.end(&pool.blocks, 1, true);
+        record(&pool, &idle, idle_entry, 10..20);
+        let snapshot = Snapshot::take(&PoolReader::of(&pool));
+        assert!(numbers(&snapshot, idle_entry).into_iter().eq(0..20));
+        assert_eq!(snapshot.outlived.get(&idle_entry), None);
+    }
 }

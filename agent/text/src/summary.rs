@@ -4,6 +4,7 @@ use crate::merge::Source;
 use crate::threads::{Threads, name_of};
 use tracetee_protocol::{Summary, ThreadSummary};
 use tracetee_recorder::layout::Loss;
+use tracetee_recorder::reader::ThreadFacts;
 use tracetee_recorder::record::Kind;
 
 /// Adds a thread's lost records.
@@ -15,6 +16,12 @@ fn count_dropped(summary: &mut Summary, dropped: &[u64; Loss::ALL.len()]) {
     }
 }
 
+/// Records of a thread that newer ones have overwritten, or are about to.
+fn overwritten(source: &Source<'_>, facts: &ThreadFacts) -> u64 {
+    let outlived = source.snapshot.outlived.get(&facts.incarnation).copied();
+    facts.overwritten + outlived.unwrap_or(0)
+}
+
 /// Adds what the pools say of themselves and of losses.
 pub(crate) fn add_sources(summary: &mut Summary, sources: &[Source<'_>]) {
     summary.processes = sources.len() as u64;
@@ -24,7 +31,7 @@ pub(crate) fn add_sources(summary: &mut Summary, sources: &[Source<'_>]) {
         summary.counter_clock |= source.reader.uses_counter();
         for facts in source.reader.threads() {
             count_dropped(summary, &facts.dropped);
-            summary.overwritten += facts.overwritten;
+            summary.overwritten += overwritten(source, &facts);
         }
     }
 }
@@ -60,7 +67,8 @@ pub(crate) fn thread_summaries(
     for (process, source) in sources.iter().enumerate() {
         for facts in source.reader.threads() {
             let dropped: u64 = facts.dropped.iter().sum();
-            if dropped + facts.overwritten == 0 {
+            let overwritten = overwritten(source, &facts);
+            if dropped + overwritten == 0 {
                 continue;
             }
             let index = known.iter().position(|thread| {
@@ -69,14 +77,14 @@ pub(crate) fn thread_summaries(
             match index.and_then(|index| threads.get_mut(index)) {
                 Some(thread) => {
                     thread.dropped += dropped;
-                    thread.overwritten += facts.overwritten;
+                    thread.overwritten += overwritten;
                 }
                 None => threads.push(ThreadSummary {
                     pid: source.reader.pid(),
                     tid: facts.tid,
                     name: name_of(&facts.name, facts.tid),
                     records: 0,
-                    overwritten: facts.overwritten,
+                    overwritten,
                     dropped,
                 }),
             }

@@ -200,7 +200,7 @@ fn what_is_wrong_is_said_with_its_place() {
     std::fs::write(path.join("claims.trace"), stream).unwrap();
     let said = refused(path, &["convert", "claims.trace", "-o", "out.json"]);
     assert!(
-        said.contains("truncated or damaged at byte 39 of its uncompressed content: a summary of 4294967295 bytes"),
+        said.contains("truncated or damaged at byte 39 of its uncompressed content: a summary has 4294967295 bytes"),
         "{said}"
     );
 }
