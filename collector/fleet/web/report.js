@@ -86,7 +86,8 @@
       make("div", { class: "tiles" },
         tile("frames", count(totals.frames)), tile("slow", share(totals.slow, totals.frames)),
         tile("janky", share(totals.janky, totals.frames)), tile("frozen", count(totals.frozen)),
-        tile("over the period", ms(totals.jank_ns)), tile("p99", ms(totals.p99_ns)),
+        tile("beyond the budget", ms(totals.jank_ns)), tile("p50", ms(totals.p50_ns)),
+        tile("p90", ms(totals.p90_ns)), tile("p99", ms(totals.p99_ns)),
         report.startup_ns === null ? null : tile("start-up", ms(report.startup_ns))));
     if (data.trace) {
       const bytes = () => Uint8Array.from(atob(data.trace.base64), (char) => char.charCodeAt(0));
