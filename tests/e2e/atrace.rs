@@ -169,7 +169,7 @@ fn a_flight_recorder_pauses_for_it() {
     let output = atrace(&["-t", "0.5", "--pid", &app.pid()]);
     assert!(frames(&String::from_utf8(output.stdout.clone()).unwrap()) > 5, "{}", said(&output));
     let health = app.ask("health").unwrap();
-    assert!(health.contains("a capture was asked for at the device"), "{health}");
+    assert!(health.contains("a capture was requested on the device"), "{health}");
 }
 
 const START: &str = r#"atrace {"start": {"tags": ["all"], "buffer_kb": 1024, "circular": true"#;

@@ -172,7 +172,7 @@ fn tags_of_a_session_of_the_sdk_are_left_to_it_while_it_lasts() {
     assert_eq!(named(&ran.text, "of the s"), 0);
     assert_eq!((named(&ran.text, "ours again"), named(&ran.text, "ours")), (100, 200));
     assert_eq!(ran.notes("tags 0x8 are left to a Perfetto session"), 1, "{}", ran.text);
-    assert_eq!(ran.notes("the Perfetto session has ended that tags 0x8 were left to"), 1);
+    assert_eq!(ran.notes("the Perfetto session that tags 0x8 were left to has ended"), 1);
     assert_eq!(ran.notes("tags 0x2 are left to a Perfetto session"), 1);
     assert_eq!(ran.report, json!({"tags_left": "0x2", "prefer_sdk": "0x0"}));
 

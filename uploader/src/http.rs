@@ -137,7 +137,7 @@ impl Read for Stoppable<'_> {
         self.was_read = true;
         // ORDERING: Relaxed; a wish, nothing is published with it.
         if self.stop.load(Ordering::Relaxed) {
-            return Err(io::Error::other("it was told to stop"));
+            return Err(io::Error::other("a stop was requested"));
         }
         self.inner.read(buffer)
     }

@@ -172,11 +172,11 @@ pub fn refuses(rules: &Rules, net: &NetState, spent: Spent, bytes: u64) -> Optio
         return Some(why.to_owned());
     }
     if rules.charging && !net.charging {
-        return Some("it waits for the charger".to_owned());
+        return Some("waiting for the charger".to_owned());
     }
     let (spent, limit) = match net.network {
         Network::Metered if rules.network == Allowed::Unmetered => {
-            return Some("it waits for a network that costs nothing".to_owned());
+            return Some("waiting for an unmetered network".to_owned());
         }
         Network::Metered => (spent.metered, rules.metered_bytes_per_day),
         Network::Unmetered | Network::None => (spent.unmetered, rules.bytes_per_day),
@@ -185,7 +185,9 @@ pub fn refuses(rules: &Rules, net: &NetState, spent: Spent, bytes: u64) -> Optio
     // is not there to protect somebody's bill.
     let is_first = spent == 0 && net.network == Network::Unmetered && limit > 0;
     if spent.saturating_add(bytes) > limit && !is_first {
-        return Some(format!("{spent} of the day's {limit} bytes are sent, it has {bytes}"));
+        return Some(format!(
+            "{spent} of the day's {limit} bytes are sent; this capture has {bytes}"
+        ));
     }
     None
 }

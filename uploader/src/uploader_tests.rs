@@ -136,7 +136,7 @@ fn the_first_failure_ends_the_pass_and_the_next_one_waits() {
     let endpoint = Endpoint::new(URL, None, false, false).unwrap();
     device.uploader = Uploader::new(same, endpoint, CaptureMeta::default());
     let (pass, asked) = device.pass(|_| status(201));
-    assert!(asked.is_empty() && pass.held.unwrap().starts_with("it waits for "));
+    assert!(asked.is_empty() && pass.held.unwrap().starts_with("waiting "));
     // Somebody who asks for it does not wait for our own backoff.
     device.conditions.urgent = true;
     let (_, asked) = device.pass(|_| with(503, "Retry-After", "7200"));
@@ -308,7 +308,7 @@ fn a_request_that_is_told_to_stop_is_no_failure() {
         request.stop.store(true, Ordering::Relaxed);
         Err(Failure::Broken("x".to_owned()))
     });
-    assert_eq!(pass.held.as_deref(), Some("it was told to stop"));
+    assert_eq!(pass.held.as_deref(), Some("a stop was requested"));
     assert_eq!((device.waiting(), device.uploader.status(device.now.get()).failures), (1, 0));
     let (_, asked) = device.pass(|_| status(201));
     assert!(asked.is_empty(), "nor is another one begun");

@@ -26,7 +26,7 @@ use tracetee_text::{About, Summary, TextOptions};
 const CONTROLLED: &str = "captures are opened and closed by the configuration (tracetee_install)";
 const NO_CAPTURE: &str = "there was no capture";
 pub(super) const CLONED: &str =
-    "this process was made by clone(2), past fork's handlers; the recording is its parent's";
+    "this process was made by clone(2), which runs no fork handlers; its parent owns the recording";
 
 static SLOTS: [Mutex<Slot>; 4] = [const { Mutex::new(Slot::empty()) }; 4];
 /// The index of the slot in use. A child that was forked while another thread held the lock goes on

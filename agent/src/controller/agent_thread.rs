@@ -54,7 +54,7 @@ pub(crate) fn install(install: &Install) -> Result<(), Error> {
             return Ok(());
         }
         Ok(Err(error)) => error,
-        Err(_) => Error::State("the agent failed by a fault of its own"),
+        Err(_) => Error::State("the agent failed because of an internal error"),
     };
     match lock(&CONTROLLER).take() {
         Some(mut controller) => controller.exit(),
@@ -123,7 +123,8 @@ pub fn report() -> Option<ControlReport> {
     // ORDERING: Relaxed; a count.
     let lost = LOST_COMMANDS.load(Ordering::Relaxed);
     if lost > 0 && report.trouble.is_none() {
-        report.trouble = Some(format!("{lost} calls of the app came too fast and were not heard"));
+        report.trouble =
+            Some(format!("{lost} calls of the app were dropped because they came too fast"));
     }
     Some(report)
 }

@@ -149,7 +149,7 @@ impl ConfigSource {
                     .and_then(|()| store.write("config.sig", signature))
                     .and_then(|()| store.write("config.json", bytes));
                 if let Err(error) = kept {
-                    self.refused = Some(format!("it holds until the process ends: {error}"));
+                    self.refused = Some(format!("not kept for the next start: {error}"));
                 }
                 self.in_force = Some(in_force);
                 true

@@ -130,7 +130,7 @@ impl StateMachine {
         Self {
             policy: Arc::new(Policy::none()),
             ledger,
-            state: State::Off("it was just installed".to_owned()),
+            state: State::Off("the agent was just installed".to_owned()),
             is_fresh: true,
             gone: None,
             asked: BTreeSet::new(),
@@ -237,8 +237,8 @@ impl StateMachine {
 
     /// Ends everything after a panic: no further action is returned.
     pub(crate) fn give_up(&mut self) {
-        self.gone = Some("the agent failed by a fault of its own");
-        self.state = State::Off("the agent failed by a fault of its own".to_owned());
+        self.gone = Some("the agent failed because of an internal error");
+        self.state = State::Off("the agent failed because of an internal error".to_owned());
     }
 
     /// Returns true if `input` may start a capture, so that the shared ledger must be reloaded first.
@@ -470,7 +470,7 @@ impl StateMachine {
         }
         self.disarm(actions);
         if armed.is_empty() {
-            let none = || "no window is due, and none waits for anything".to_owned();
+            let none = || "no window is due or waiting".to_owned();
             self.state = State::Off(reason.unwrap_or_else(none));
             return;
         }

@@ -214,7 +214,7 @@ fn after_a_panic_of_the_controller_nothing_is_asked_of_it() {
     let (mut machine, _) = machine(vec![window("w", Opens::AppStart), window("m", Opens::Manual)]);
     machine.give_up();
     assert_eq!(machine.step(at(11), Input::Open("m".into())), []);
-    assert_eq!(machine.state, State::Off("the agent failed by a fault of its own".into()));
+    assert_eq!(machine.state, State::Off("the agent failed because of an internal error".into()));
 }
 
 #[test]

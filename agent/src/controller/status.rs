@@ -97,7 +97,7 @@ fn status(machine: &StateMachine, index: usize, window: &Window, now: Now) -> St
     let refused = machine.ledger().refuses(&window.id, window.cool_down_s, budget, now);
     let waits = || match window.opens {
         Opens::AppStart => "opens when the app starts",
-        Opens::Schedule(_) => "had its capture in this period",
+        Opens::Schedule(_) => "already captured in this period",
         Opens::Manual => "opens when it is asked for",
         Opens::Section(_) | Opens::Triggers(_) => "waits for the recorder",
     };

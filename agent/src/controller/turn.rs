@@ -289,7 +289,7 @@ impl Controller {
         match self.machine.state() {
             State::Off(_) => {}
             State::Armed(_) => {
-                let reason = "a capture was asked for at the device".to_owned();
+                let reason = "a capture was requested on the device".to_owned();
                 self.step(now, Input::Abort(reason));
             }
             State::Fired(..) | State::Open(_) => {
@@ -404,7 +404,7 @@ impl Controller {
     /// Starts recording for these windows.
     fn record(&mut self, windows: &[usize], flight: bool) -> Result<(), Error> {
         if self.on_device.is_running() {
-            return Err(Error::State("a capture was asked for at the device"));
+            return Err(Error::State("a capture was requested on the device"));
         }
         let policy = Arc::clone(self.machine.policy());
         let all: Vec<_> = windows.iter().filter_map(|&index| policy.window(index)).collect();

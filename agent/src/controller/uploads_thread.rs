@@ -27,7 +27,7 @@ pub(super) fn start(shared: &Arc<Shared>, install: &Install) -> Result<Option<Th
         let _own = Own::register();
         // A fault of ours ends the uploads and nothing else.
         if catch_unwind(AssertUnwindSafe(|| run(&shared, &mut http, &woken))).is_err() {
-            shared.say("the uploads ended by a fault of their own");
+            shared.say("uploads ended because of an internal error");
         }
     };
     let handle = std::thread::Builder::new().name("tracetee-up".to_owned()).spawn(work);

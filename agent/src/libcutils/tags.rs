@@ -66,7 +66,7 @@ impl fmt::Display for TagChange {
             ),
             Self::Left { tags: 0, before } => write!(
                 f,
-                "the Perfetto session has ended that tags {before:#x} were left to; they \
+                "the Perfetto session that tags {before:#x} were left to has ended; they \
                  are forced again"
             ),
             Self::Left { tags, .. } => write!(

@@ -118,7 +118,7 @@ fn the_same_sql_gives_the_same_rows_on_sqlite_duckdb_and_spark() {
     let _ = convert(store, out, &keys[70..].join("\n"), &[]);
     let again = convert(store, out, &keys[..100].join("\n"), &[]);
     assert!(
-        first.contains("parts written, 0 were there") && again.contains(": 0 parts written"),
+        first.contains("parts written, 0 already there") && again.contains(": 0 parts written"),
         "{again}"
     );
     compare("duckdb", &engine("duckdb", &format!("{out}/tables/v1"), "", &[]), &database);

@@ -61,7 +61,7 @@ impl Uploader {
                 pass.config = Some(Config { bytes: response.body, signature });
                 pass.again = DECIDED;
                 // It may be the kill switch: nothing is sent before that is known.
-                Err(StopReason("another configuration has come, which decides first".to_owned()))
+                Err(StopReason("a newer configuration arrived and decides first".to_owned()))
             }
             // There is no other one; or none at all.
             304 | 404 | 410 => Ok(()),

@@ -184,7 +184,7 @@ impl Uploader {
         let left_ms = wait.left_ms(now);
         if left_ms > 0 && (wait.demanded || !context.conditions.urgent) {
             let (failures, left_s) = (wait.failures, left_ms.div_ceil(1000));
-            return Err(StopReason(format!("it waits for {left_s} s after {failures} failures")));
+            return Err(StopReason(format!("waiting {left_s} s after {failures} failures")));
         }
         self.fetch_config(context, pass)?;
         if context.conditions.killed {
@@ -228,7 +228,7 @@ impl Uploader {
             }
             // ORDERING: Relaxed; a wish, nothing is published with it.
             if context.stop.load(Ordering::Relaxed) || self.spool.is_off() {
-                return Err(StopReason("it was told to stop".to_owned()));
+                return Err(StopReason("a stop was requested".to_owned()));
             }
             let spent = self.state.spent(now);
             if let Some(why) =
@@ -310,7 +310,7 @@ impl Uploader {
             Verdict::Broken(_) if broken_off => {
                 let name = CaptureName { unconfirmed: true, ..sending.name.clone() };
                 self.back(&sending, name)?;
-                Err(StopReason("it was told to stop".to_owned()))
+                Err(StopReason("a stop was requested".to_owned()))
             }
             Verdict::Broken(why) => {
                 let tries = sending.name.tries + 1;
