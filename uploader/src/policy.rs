@@ -318,7 +318,7 @@ mod tests {
         row(rules, NetState { roaming: true, ..WIFI }, "roaming");
         row(rules, NetState { power_save: true, ..WIFI }, "saves power");
         row(rules, NetState { battery_percent: Some(9), ..WIFI }, "battery");
-        row(rules, NetState { network: Network::Metered, ..WIFI }, "costs nothing");
+        row(rules, NetState { network: Network::Metered, ..WIFI }, "unmetered");
         row(Rules { charging: true, ..rules }, WIFI, "charger");
         row(Rules { network: Allowed::Never, ..rules }, WIFI, "no upload");
         let any = Rules { network: Allowed::Any, ..rules };

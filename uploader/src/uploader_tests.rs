@@ -257,7 +257,7 @@ fn constraints_budgets_kill_switch_and_consent_keep_it_silent() {
         assert!(asked.is_empty() && held.contains(why), "{held}");
     };
     device.conditions.net = NetState::default();
-    silent(&mut device, "costs nothing");
+    silent(&mut device, "unmetered");
     device.conditions.net = NetState { network: Network::None, ..NetState::MAINS };
     silent(&mut device, "no network");
     device.conditions.net = NetState::MAINS;
