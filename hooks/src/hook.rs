@@ -35,7 +35,7 @@ impl Proxy {
 pub enum Later {
     /// When they are loaded. This hooks the loading functions.
     Watch,
-    /// When [`Registry::refresh`] is called.
+    /// When [`crate::Registry::refresh`] is called.
     OnRefresh,
 }
 

@@ -67,7 +67,7 @@ fn a_body_on_its_way_is_stopped() {
     });
     let answer = send(&url, Body::File { path: file.path(), bytes }, bytes, &STOP);
     assert!(
-        matches!(&answer, Err(Failure::Broken(why)) if why.contains("told to stop")),
+        matches!(&answer, Err(Failure::Broken(why)) if why.contains("a stop was requested")),
         "{answer:?}"
     );
 }

@@ -3,7 +3,7 @@
 use super::Record;
 use crate::json::{Error, Kind, Value};
 
-/// Declares structs with their JSON; see [the module](crate::record).
+/// Declares structs with their JSON; see [the module](mod@crate::record).
 #[macro_export]
 macro_rules! record {
     ($(
@@ -143,7 +143,7 @@ macro_rules! record {
 }
 
 /// Declares enums that are one of several texts; the first one is the default. See
-/// [the module](crate::record).
+/// [the module](mod@crate::record).
 #[macro_export]
 macro_rules! words {
     ($(
@@ -203,7 +203,7 @@ macro_rules! words {
 
 /// Declares enums whose variants are a text, or an object with one member that is named like the
 /// variant and has its fields; the first one is the default. See
-/// [the module](crate::record).
+/// [the module](mod@crate::record).
 #[macro_export]
 macro_rules! choice {
     ($(
