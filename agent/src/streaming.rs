@@ -188,7 +188,7 @@ impl<'p> Stream<'p> {
                 self.anchors.drain(..MAX_ANCHORS / 2);
             }
         }
-        // Who has read the clock before `now` has committed when it has been outside.
+        // A writer that read the clock before `now` has committed once it was outside.
         session::barrier();
         session::wait_until_outside(PATIENCE);
         let snapshot = Snapshot::take_new(

@@ -129,7 +129,7 @@ impl<F: Future> Future for Traced<F> {
         };
         let polled = future.poll(context);
         match &polled {
-            // Its values go before its section ends.
+            // The future's values are dropped before its section ends.
             Poll::Ready(_) => this.future.set(None),
             Poll::Pending => *this.is_waiting = true,
         }

@@ -63,7 +63,7 @@ fn build_agent(root: &Path, out: &Path) {
         // The cargo that runs this has brought Cargo.lock up to date: it may not change under it.
         .args(["--locked", "--target-dir"])
         .arg(&target);
-    // What is set for this package's own build is not meant for that one.
+    // Variables of this package's own build do not apply to that one.
     for name in ["RUSTC_WORKSPACE_WRAPPER", "CARGO_ENCODED_RUSTFLAGS", "RUSTFLAGS", "TARGET"] {
         cargo.env_remove(name);
     }

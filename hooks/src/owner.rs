@@ -92,7 +92,7 @@ impl Owner {
             report.modules.push(one);
             true
         });
-        // What is left in `known` was unloaded: its slots are gone with it.
+        // Libraries left in `known` were unloaded, and their slots with them.
         self.known = seen;
         self.seen = complete.then_some(list);
         Ok(report)

@@ -127,7 +127,7 @@ impl Registry {
 
 impl Drop for Registry {
     fn drop(&mut self) {
-        // What cannot be given back passes everything on.
+        // A slot that cannot be restored passes every call on.
         let _ = self.uninstall();
     }
 }

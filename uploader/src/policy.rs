@@ -64,7 +64,7 @@ pub fn classify(response: &Response, now: SystemTime) -> Outcome {
         200 | 201 | 202 | 204 => Outcome::Delivered,
         // It has it already: an earlier answer was lost.
         409 | 412 => Outcome::Delivered,
-        // What we do not ask for: redirects are not followed, they would take the token elsewhere.
+        // Never expected: redirects are not followed, because they would send the token elsewhere.
         100..=199 | 203 | 205..=299 | 300..=399 => {
             retry(false, ", which is no answer to an upload")
         }

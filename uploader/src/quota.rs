@@ -153,7 +153,7 @@ mod tests {
                     let (count, sum) = left.fold((0, 0), |(count, sum), (_, one)| (count + 1, sum + one.bytes));
                     let new = new.map_or((0, 0), |(_, bytes)| (1, bytes));
                     let fits = count + others.0 + new.0 <= captures && sum + others.1 + new.1 <= bytes;
-                    // What is being sent stays, whatever it takes.
+                    // A capture that is being sent stays, whatever its size.
                     prop_assert!(fits || (count == 0 && new.0 == 0));
                 }
             }

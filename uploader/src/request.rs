@@ -229,7 +229,7 @@ pub(crate) fn by_ticket<'a>(
 pub(crate) fn meta(name: &CaptureName, path: &Path, device: &CaptureMeta) -> String {
     let mut meta = device.clone();
     if let Some(about) = crate::frames::about(path) {
-        // What held when it was made is truer than what holds now.
+        // The values from when the capture was made are more accurate than today's.
         meta.merge(about);
     }
     meta.merge(CaptureMeta {

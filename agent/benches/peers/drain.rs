@@ -294,7 +294,7 @@ fn print_memory(mode: &str, threads: usize) {
     for _ in 0..threads {
         let (ready, go, done) = (Arc::clone(&ready), Arc::clone(&go), Arc::clone(&done));
         std::thread::spawn(move || {
-            // What the thread itself takes is there before.
+            // Measures the thread's own cost first.
             ready.wait();
             go.wait();
             for number in 0..2_000_000 / threads {

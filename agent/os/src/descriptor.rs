@@ -46,7 +46,7 @@ impl Drop for Held {
             let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
             // Another thread may have closed it and opened a file of its own there.
             if fd >= 0 && flags >= 0 && flags & libc::O_PATH != 0 {
-                // SAFETY: a placeholder of `new`.
+                // SAFETY: one of the placeholder descriptors that `new` opened.
                 unsafe { libc::close(fd) };
             }
         }

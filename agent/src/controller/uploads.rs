@@ -120,7 +120,7 @@ impl Uploads {
         conditions.quota = quota(&policy.document);
         conditions.poll = Some(Duration::from_secs(policy.document.upload.poll_s));
         conditions.config_digest = digest;
-        // What is recorded by now is sent, although the device is out of the sample meanwhile.
+        // Captures made so far are sent, even if the device has left the sample since.
         conditions.killed = policy.document.kill.on;
         if conditions.killed {
             self.interrupt();

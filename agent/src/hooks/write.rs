@@ -187,7 +187,7 @@ fn offer(fd: c_int, buffer: *const c_void, count: size_t, kept: size_t, stack: u
         return Verdict::PassOn(thread);
     }
     if fd < 0 {
-        // What the kernel says to a descriptor that is none.
+        // The kernel's answer to an invalid descriptor.
         errno::set(libc::EBADF);
         return Verdict::Swallowed(-1);
     }

@@ -44,7 +44,7 @@ pub fn abandoned_in(directory: &Path) -> Vec<Abandoned> {
         .filter(|path| path.extension().unwrap_or_default() == POOL_EXTENSION)
         .filter_map(|path| {
             let file = tracetee_os::open(&path).ok()?;
-            // Its process holds the lock as long as it lives.
+            // A process holds its file's lock while it lives.
             let is_ours = matches!(tracetee_os::try_lock(&file), Ok(true));
             is_ours.then_some(Abandoned { path, _lock: file })
         })

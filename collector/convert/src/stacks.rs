@@ -95,7 +95,7 @@ fn stacks(thread: &Thread) -> Vec<(Vec<NameId>, u64)> {
         if let Some((_, _, own, _)) = nodes.get_mut(node) {
             *own = own.wrapping_add(took);
         }
-        // What a child takes its parent has not; in the end the sum is right.
+        // A child's time is subtracted from its parent's; the final sum is right.
         if let Some((_, _, own, _)) = nodes.get_mut(parent) {
             *own = own.wrapping_sub(took);
         }

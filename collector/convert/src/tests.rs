@@ -226,7 +226,7 @@ fn json_trace(events: &[(u32, u32, &str)]) -> Trace {
         at += later;
         lines.push(format!("{{\"pid\":1,\"tid\":{},\"ts\":{at},{event}}}", 2 + thread));
     }
-    // What is open ends with its thread's last event, which may be a stray end; so each has one that stays.
+    // Open slices end with their thread's last event, which may be a stray end; so each thread gets an event that stays.
     lines.extend(
         (2..5).map(|tid| {
             format!(r#"{{"ph":"i","name":"last","pid":1,"tid":{tid},"ts":{}}}"#, at + 1)

@@ -210,6 +210,6 @@ fn cleaned(name: &str) -> String {
     let clean = name.replace(['|', '\n', '\r', '\0', '\u{2028}', '\u{2029}'], " ");
     let clean = clean.replace("\\n", " ");
     let clean = String::from_utf8_lossy(&crate::line::unscripted(clean.as_bytes())).into_owned();
-    // What is trimmed by who reads it.
+    // Characters that the reader trims.
     clean.trim_ascii().to_owned()
 }

@@ -38,10 +38,10 @@ impl Database {
         let connection = Connection::open(path)?;
         connection.busy_timeout(PATIENCE)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
-        // What is lost with the power is made anew from the captures.
+        // Rows lost in a power failure are made again from the captures.
         connection.pragma_update(None, "synchronous", "normal")?;
         connection.pragma_update(None, "cache_size", -65_536)?;
-        // What is deleted is overwritten: a device that is forgotten is in no free page.
+        // Deleted rows are overwritten, so that no free page contains a forgotten device.
         connection.pragma_update(None, "secure_delete", true)?;
         let database = Self { connection };
         match database.version()? {

@@ -94,7 +94,7 @@ fn the_report_says_what_was_planted_in_its_order_to_the_last_nanosecond() {
         .collect();
     assert_eq!(found, expected);
 
-    // What only the later version has is worse, and it alone.
+    // Only the cause that the later version adds is worse.
     let comparison = app.comparison.as_ref().unwrap();
     let worse: Vec<_> = comparison
         .rows

@@ -61,7 +61,7 @@ impl<'a> NameIndex<'a> {
         let text = self.mapped(id);
         let contention = Contention::parse(&text);
         let name: Arc<str> = match &contention {
-            // Its owner's name and line numbers differ each time; the two places are what it is.
+            // The owner's name and the line numbers differ each time; the two methods identify it.
             Some(contention) => format!("monitor contention: {}", contention.key()).into(),
             None => normalize(&text).into(),
         };

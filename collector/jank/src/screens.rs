@@ -26,7 +26,7 @@ impl Screens {
                 shown.push((instant.at_ns, screen.trim().into()));
             }
         }
-        // What the app says itself is what its team calls its screens.
+        // The app's own screen names are those its team uses.
         if shown.is_empty() {
             let main = trace.threads.get(&process.pid);
             for slice in main.iter().flat_map(|thread| &thread.slices) {
@@ -36,7 +36,7 @@ impl Screens {
             }
         }
         shown.sort_by_key(|&(at_ns, _)| at_ns);
-        // What it was when recording began.
+        // The screen when the recording began.
         if let Some(screen) = &trace.about.screen {
             shown.insert(0, (0, cut(screen).into()));
         }

@@ -29,7 +29,7 @@ pub fn merge(parts: &[(&Trace, i64)]) -> Trace {
         let mut lives = HashMap::new();
         for (&key, thread) in &trace.threads {
             let same = threads.get(&(thread.tid, thread.pid)).copied();
-            // What says no process is of the one that another says.
+            // An entry without a process belongs to the process that another entry names.
             let near = || {
                 let mut of_tid = threads.iter().filter(|((tid, _), _)| *tid == thread.tid);
                 of_tid

@@ -52,7 +52,7 @@ impl<'a> Losses<'a> {
         let to = self.directory().join(lost.to_text());
         match fs::rename(path, &to) {
             Ok(()) => {
-                // Its room is wanted; if this fails, `bound` does it.
+                // Its space is needed; if this fails, `bound` removes it.
                 let _ = tracetee_os::open_with(File::options().write(true), &to)
                     .and_then(|file| file.set_len(0));
                 Ok(())
@@ -153,7 +153,7 @@ impl<'a> Losses<'a> {
         })?;
         let (losses, older) = self.read(&directory);
         if losses.is_empty() && older == 0 {
-            // What is left of one that the server has.
+            // A leftover of a report that the server already has.
             self.reported(&[]);
             return None;
         }

@@ -191,7 +191,7 @@ impl Uploader {
             return Err(StopReason("the configuration allows nothing".to_owned()));
         }
         let mut done = Vec::new();
-        // What comes in meanwhile is sent too; what could not be sent is not looked at again.
+        // Captures that arrive meanwhile are sent too; captures that failed are not tried again.
         while let Some(next) = self.next(context, &mut done)? {
             if self.send(next, context)? {
                 pass.delivered.extend(done.last().cloned());

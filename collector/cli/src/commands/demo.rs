@@ -33,7 +33,7 @@ use tracetee_fleet::report::single::SingleReport;
 use tracetee_protocol::{CaptureReport, Health, HealthReport, Summary};
 use tracetee_server::{Options, Server, StoredCapture, tables_of};
 
-/// How long the sample app runs: until it has its configuration; then the start-up window, and some
+/// Running time of the sample app: until it has its configuration; then the start-up window, and some
 /// frames that jank behind it.
 const FIRST_SECONDS: &str = "3";
 const SECONDS: &str = "8";
@@ -43,7 +43,7 @@ const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCA
 const COST_RECORDS: &str = "200000";
 const COST_RUNS: usize = 5;
 
-/// What a fleet's owner would serve: a window at the start, and a flight recorder behind it.
+/// Configuration that a fleet's owner would serve: a window at the start, then a flight recorder.
 const REMOTE_CONFIG: &str = r#"{
   "schema": 1,
   "seq": 1,
@@ -288,7 +288,7 @@ impl SampleApp {
     }
 }
 
-/// What the app's health report has told so far.
+/// Facts of the app's health report printed so far.
 #[derive(Default)]
 struct Seen {
     state: String,
@@ -319,7 +319,7 @@ impl Seen {
             self.captures.push(capture.clone());
         }
         if control.state != self.state {
-            // What was there before the first recording is the agent alone.
+            // Only the agent itself was loaded before the first recording.
             if control.state != "off" && !std::mem::replace(&mut self.has_recorded, true) {
                 print(&what_it_hooked(&stats.health));
             }
@@ -336,7 +336,7 @@ impl Seen {
     }
 }
 
-/// What the collector's captures tell: printed of the one that jank made, and all as pages.
+/// Reports of the collector's captures: the one that jank triggered is printed, all become pages.
 fn push_report(
     text: &mut String,
     store: &Path,

@@ -24,7 +24,7 @@ pub fn clocks(mut trace: impl io::Read) -> io::Result<Vec<(u64, u64)>> {
         found_in(packet, &mut found);
         if let Ok(CompressedPackets { packed: Some(packed) }) = CompressedPackets::decode(packet) {
             let mut unpacked = flate2::read::ZlibDecoder::new(&*packed).take(MAX_UNPACKED_BYTES);
-            // What is broken in it Perfetto cannot read either.
+            // Perfetto cannot read a broken trace either.
             let _ = walk(&mut unpacked, &mut |packet| found_in(packet, &mut found));
         }
     })?;

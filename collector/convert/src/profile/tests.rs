@@ -178,7 +178,7 @@ proptest::proptest! {
         proptest::prop_assert_eq!(exclusive, profile.total_us);
         for entry in &profile.methods {
             let of_children: u64 = entry.children[0].iter().map(|edge| edge.us).sum();
-            // What a call took is its own time and that of its children.
+            // The time of a call is its own time and that of its children.
             proptest::prop_assert_eq!(entry.inclusive_us, entry.outer_exclusive_us + of_children);
         }
         let mut file = Vec::new();

@@ -20,7 +20,7 @@ pub(super) fn answer(status: StatusCode, why: &str) -> Answer {
 
 /// Answers a request whose body may not have been read.
 pub(super) async fn after_body(headers: &HeaderMap, body: &mut Body, answer: Answer) -> Response {
-    // Who asks whether to send has not sent.
+    // A client that asks first (Expect) has sent no body yet.
     let asks = text(headers, "expect").is_some_and(|of| of.eq_ignore_ascii_case("100-continue"));
     if !asks {
         let is_stranger = answer.0 == StatusCode::UNAUTHORIZED;

@@ -27,7 +27,7 @@ pub(super) async fn capture(
     let (parts, mut body) = request.into_parts();
     match take_capture(&collector, &id, &parts.headers, &mut body).await {
         Ok(answer) => answer.into_response(),
-        // What comes too slowly comes too slowly to its end, too.
+        // Draining a body that is too slow would be too slow as well.
         Err(slow @ (StatusCode::REQUEST_TIMEOUT, _)) => slow.into_response(),
         Err(answer) => after_body(&parts.headers, &mut body, answer).await,
     }

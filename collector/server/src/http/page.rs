@@ -163,7 +163,7 @@ async fn capture(State(page): Shared, Path(name): Path<String>) -> Response {
         }
         let watch = limits(is_unwanted).watch;
         let mut capture = read_file(&place, &Options { watch, ..Options::default() })?;
-        // What came with it and is not in its text.
+        // Values that came with the capture and are not in its text.
         if sidecar_of(&place).exists() {
             let mut meta = about(&root, &key).map_err(io)?.meta;
             meta.merge(std::mem::take(&mut capture.trace.about));

@@ -137,7 +137,7 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin>(
             is_ending = true;
             served.as_mut().graceful_shutdown();
         }
-        // How a peer has left is its own affair.
+        // The way in which a peer disconnects does not matter.
         served.as_mut().poll(context).map(drop)
     })
     .await;

@@ -39,7 +39,7 @@ pub(super) fn each_file(root: &Path, each: &mut dyn FnMut(StoredFile)) -> Result
                     .parent()
                     .and_then(Path::file_name)
                     .and_then(|name| name.to_str()?.strip_prefix("dt=").map(str::to_owned)),
-                // Its day is that of its id; one without a time in it has the day it came on.
+                // The id gives the day; an id without a time gets the day of arrival.
                 _ if text.ends_with(".json") => Some(day_in_quarantine(path)),
                 _ => None,
             };

@@ -41,7 +41,7 @@ pub fn forget(root: &Path, device: &str) -> Result<Forgotten> {
     }
     let mut database = Database::open(&tables)?;
     let (mut of_it, mut reports, mut unreadable) = (Vec::new(), Vec::new(), 0_u64);
-    // What the tables say of it, in case what is in the directory does not any longer.
+    // The tables' entries, in case the directory no longer has the capture.
     for key in database.raw_keys_for_device(device)? {
         of_it.push(root.join(key));
     }
@@ -157,7 +157,7 @@ mod tests {
         fs::remove_dir_all(root.join("ids")).unwrap();
         let store = LocalStore::open(root).unwrap();
         assert_eq!(put(&store, id, &of("2"), TEXT), None);
-        // What was deleted may come again.
+        // A deleted capture may be sent again.
         Database::open(&tables_of(root)).unwrap();
         forget(root, "d").unwrap();
         assert!(put(&store, id, &of("2"), TEXT).is_some());
@@ -180,7 +180,7 @@ mod tests {
         fs::create_dir_all(twice.parent().unwrap()).unwrap();
         fs::copy(&first, &twice).unwrap();
         fs::copy(sidecar_of(&first), sidecar_of(&twice)).unwrap();
-        // Its header names it, and nothing beside it does.
+        // Only its header contains the id.
         let header = format!("# tracer: nop\n# tracetee: {{\"install_id\":\"{DEVICE}\"}}\n");
         let named = put(&store, id(2, 8), &json!({"app": "a"}), &header).unwrap();
         // No rows can be made of it.

@@ -155,7 +155,7 @@ fn rows_of(runtime: &tokio::runtime::Handle, store: &Objects, path: &str) -> Res
     let key = RawKey::parse(path).context("not the key of a capture or a loss report")?;
     let (bytes, meta) = runtime.block_on(store.get(path))?;
     let about = about(&key, bytes.len() as u64, meta);
-    // What came by a ticket nobody has looked at yet.
+    // Captures that arrived by a ticket are not validated yet.
     let checked = check_text(Cursor::new(&bytes), bytes.len() as u64)
         .map_err(|why| anyhow::anyhow!("not a capture: {why}"))
         .and_then(|()| {

@@ -132,7 +132,7 @@ impl<R: BufRead> Scanner<R> {
                         Elements::Within => return Some(WITHIN_EVENT),
                     }
                 }
-                // What the Dart VM's service answers.
+                // The answer of the Dart VM's service.
                 ("result", Some(b'{')) if depth == 0 => {
                     self.skip();
                     if let Some(why) = self.object(take, 1) {
@@ -175,7 +175,7 @@ impl<R: BufRead> Scanner<R> {
             match self.value(&mut text, MAX_VALUE_BYTES) {
                 Found::Whole => take.event(&text),
                 Found::TooLong => take.too_long(&text),
-                // What is cut off is no event.
+                // A truncated element is no event.
                 Found::Ended => return Elements::Within,
             }
             if take.is_full() {

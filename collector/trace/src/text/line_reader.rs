@@ -248,7 +248,7 @@ fn is_other(line: &Line<'_>) -> bool {
         return true;
     }
     let payload = super::payload(line);
-    // Who joins traces writes the time of day anew.
+    // A join of traces writes the time of day again.
     !payload.starts_with(b"trace_event_clock_sync")
         && matches!(marker::parse(payload), Ok(marker::Marker::Other))
 }

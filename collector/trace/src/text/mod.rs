@@ -28,7 +28,7 @@ pub use marker::{NO_NAME, with_names};
 /// True if a line of a thread with this name parses as one; a name may itself look like the start of a line.
 #[must_use]
 pub fn is_task(name: &str) -> bool {
-    // What is trimmed away may have stood before a comment's beginning.
+    // The trimmed part may precede the beginning of a comment.
     let task = name.trim_matches(|char: char| char.is_ascii_whitespace() || char == '\0');
     let line = format!("{name}-1 (1) [000] ...1 1.000000: e: p");
     !task.starts_with('#')
@@ -56,7 +56,7 @@ pub fn read<R: BufRead>(mut text: R) -> Result<Trace, Error> {
         match text.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut buffer) {
             Ok(0) => break,
             Ok(count) => bytes += count as u64,
-            // What was read is there.
+            // The lines read so far are kept.
             Err(error) => {
                 if !reader.in_text {
                     return Err(Error::Broken { at: bytes, error });
@@ -117,7 +117,7 @@ impl Reader {
                 self.event(&line);
             }
             Err(_) if !self.in_text && is_preamble(line) => {}
-            // What a kernel says of a buffer that overflowed.
+            // The kernel's note about a buffer that overflowed.
             Err(_) if line.starts_with(b"CPU:") => {}
             Err(why) => self.bad(why, line),
         }

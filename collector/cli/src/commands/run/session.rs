@@ -155,7 +155,7 @@ impl Drop for Session {
         let files: Vec<_> = entries.map(|entry| entry.path()).collect();
         std::thread::scope(|scope| {
             for some in files.chunks(files.len().div_ceil(DELETING_THREADS).max(1)) {
-                // What cannot be deleted here, the directory's own end tries again.
+                // Dropping the directory tries again to delete what remains.
                 let delete = move || some.iter().for_each(|file| drop(std::fs::remove_file(file)));
                 let started = std::thread::Builder::new().spawn_scoped(scope, delete);
                 drop(started);
