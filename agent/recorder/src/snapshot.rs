@@ -163,8 +163,9 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Leaves out blocks that outlive newer ones of their thread: whoever takes such a block over was
-    /// stopped after it had drawn its ticket, and the ring has gone on meanwhile. A thread that was
-    /// idle for longer than a lap goes on with the next number, so what it did before stays.
+    /// stopped after it had drawn its ticket, and the ring has gone on meanwhile. A gap in the numbers
+    /// of the thread's segments shows it. Tickets alone do not: those for blocks of idle threads were
+    /// drawn as well, and passed on.
     fn leave_out_outlived(&mut self) {
         let (blocks, outlived) = (&self.blocks, &mut self.outlived);
         for (&(incarnation, _), runs) in &mut self.lanes {
@@ -176,7 +177,7 @@ impl<'a> Snapshot<'a> {
             runs.retain(|run| {
                 let Some(held) = blocks.get(run.block) else { return false };
                 let sequence = run.segment.sequence;
-                if held.is_due && next != Some(sequence.wrapping_add(1)) {
+                if held.is_due && next.is_some_and(|next| next != sequence.wrapping_add(1)) {
                     *outlived.entry(incarnation).or_default() += records_of(&held.words, run);
                     return false;
                 }
@@ -408,6 +409,9 @@ mod tests {
         // It closes the old block and goes on in another.
         idle.end(&pool.blocks, 1, true);
         record(&pool, &idle, idle_entry, 10..20);
+        // It ends, and others pass over what it holds with their tickets.
+        idle.end(&pool.blocks, 1, true);
+        pool.blocks.memory.tickets().fetch_add(8, Ordering::Relaxed);
         let snapshot = Snapshot::take(&PoolReader::of(&pool));
         assert!(numbers(&snapshot, idle_entry).into_iter().eq(0..20));
         assert_eq!(snapshot.outlived.get(&idle_entry), None);
