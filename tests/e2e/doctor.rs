@@ -16,7 +16,7 @@ fn doctor(arguments: &[&str]) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&text).into_owned())
 }
 
-/// What the doctor says of a running process once that holds `awaited`.
+/// Returns the doctor's report of a running process once it contains `awaited`.
 fn wait_for(child: &Child, awaited: &str) -> String {
     let begun = Instant::now();
     loop {

@@ -60,7 +60,7 @@ fn rules_drop_a_section_with_its_end_and_hash_the_same_to_the_same() {
     assert!(first.starts_with("user #") && first.len() == "user #".len() + 8, "{first}");
     assert_eq!(first, third);
     assert_ne!(first, second);
-    // What fired is told by its redacted name.
+    // The trigger is reported by its redacted name.
     assert_eq!(about(&capture)["why"], format!("section {first}"));
     let text = trace::text(&capture);
     assert!(!text.contains("secret") && !text.contains('@'), "{text}");

@@ -1,4 +1,4 @@
-//! What the end-to-end tests share: built parts, compiled fixtures, parsed traces.
+//! Shared parts of the end-to-end tests: built parts, compiled fixtures, parsed traces.
 //!
 //! The parts are the real ones: the program `tracetee` with the agent inside, the kernel's
 //! trace_marker, the system's compiler and libraries. Stand-ins of ours are C sources beside this
@@ -55,7 +55,7 @@ pub fn tracetee() -> &'static Path {
             "--package",
             "tracetee-cli",
         ]);
-        // What cargo says of the test's own package: build scripts (ring's) would run again for it.
+        // Cargo's variables for the test's own package would make build scripts (ring's) run again.
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
             if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| text.starts_with(prefix)) {

@@ -64,7 +64,7 @@ capture_meta! {
     why: String,
     /// Other reasons that came while it was recorded.
     also: Vec<String>,
-    /// What opens the window: `schedule`, `app_start`, `section`, `triggers` or `manual`.
+    /// Kind of event that opened the window: `schedule`, `app_start`, `section`, `triggers` or `manual`.
     opens: String,
     /// Range that the text was cut to: boot time of its ends, ns.
     span_ns: (u64, u64),
@@ -74,7 +74,7 @@ capture_meta! {
     pid: u32,
     /// Name of the process: an app may have several.
     process: String,
-    /// How often the system reset the tags during the recording.
+    /// Number of times that the system reset the tags during the recording.
     tag_resets: u64,
     /// Share of one processor that recording took, percent.
     overhead_percent: f64,

@@ -34,11 +34,11 @@ record! {
         pub spent: SpentReport = SpentReport::default(),
         /// Cost of recording.
         pub overhead: OverheadReport = OverheadReport::default(),
-        /// How often the system has reset the tags during a recording.
+        /// Number of times that the system reset the tags during a recording.
         pub tag_resets: u64 = 0,
         /// State of uploads.
         pub upload: UploadStatus = UploadStatus::default(),
-        /// How often a client of the control socket could not be accepted, for want of a descriptor.
+        /// Number of control socket clients that were not accepted because no descriptor was free.
         pub socket_refused: u64 = 0,
         /// The last thing that went wrong in the agent's own directory.
         pub trouble: Option<String> = None,
@@ -75,7 +75,7 @@ record! {
         pub path: Option<PathBuf> = None,
         /// Why it was not kept.
         pub error: Option<String> = None,
-        /// What the trace contains, and what it lacks.
+        /// Summary of the trace: its records and its losses.
         pub summary: Summary = Summary::default(),
     }
 

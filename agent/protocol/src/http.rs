@@ -36,11 +36,11 @@ pub const RETRY_AFTER: &str = "Retry-After";
 
 /// Value of [`IF_NONE_MATCH`] that stores only where nothing is stored.
 pub const IF_NOTHING_STORED: &str = "*";
-/// What stands before the token in [`AUTHORIZATION`].
+/// Prefix of the token in [`AUTHORIZATION`].
 pub const BEARER: &str = "Bearer ";
-/// What stands before the base64 in [`CONTENT_DIGEST`].
+/// Prefix of the base64 in [`CONTENT_DIGEST`].
 pub const SHA_256_PREFIX: &str = "sha-256=:";
-/// What stands after the base64 in [`CONTENT_DIGEST`].
+/// Suffix of the base64 in [`CONTENT_DIGEST`].
 pub const SHA_256_SUFFIX: &str = ":";
 
 /// Media type of a capture: ftrace text.

@@ -1,4 +1,4 @@
-//! What device, collector and program agree on: routes, header names, notes in traces, and the documents
+//! The contract between device, collector and program: routes, header names, notes in traces, and the documents
 //! that they exchange, as plain types with one reader and one writer each.
 //!
 //! The agent, the uploader, the collector and the program all use this crate, so a name that is changed

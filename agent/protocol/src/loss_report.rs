@@ -27,12 +27,12 @@ record! {
     }
 }
 
-/// What a device lost since its last report.
+/// Captures that a device has lost since its last report.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LossReport {
     /// Id of the report, a UUID.
     pub id: String,
-    /// What is known of the device.
+    /// Facts about the device.
     pub device: CaptureMeta,
     /// The losses, at most [`MAX_LOSSES`].
     pub lost: Vec<Loss>,

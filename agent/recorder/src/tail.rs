@@ -103,7 +103,7 @@ impl Follower {
     ) {
         self.places.resize(reader.blocks() as usize, Place::default());
         let mut new = New { limit: clock::anchor(reader.uses_counter()), ..New::default() };
-        // Who has read the clock before that, for a later record, has its earlier ones seen by us.
+        // A writer that read the clock before that for a later record has published its earlier ones.
         session::barrier();
         for index in 0..reader.blocks() {
             self.take_new(reader, index, &wants, &mut new);
