@@ -29,7 +29,14 @@ struct App(Child);
 
 impl App {
     fn start(device: &Device) -> Self {
-        let app = Self(device.command(SCRIPT).spawn().unwrap());
+        Self::start_as("scripted", device)
+    }
+
+    /// Starts the app under a name of its own: `-a` selects among all agents of the machine, those of
+    /// the tests beside this one included.
+    fn start_as(name: &str, device: &Device) -> Self {
+        use std::os::unix::process::CommandExt;
+        let app = Self(device.command(SCRIPT).arg0(name).spawn().unwrap());
         let begun = Instant::now();
         while app.ask("health").is_none() {
             assert!(begun.elapsed() < Duration::from_secs(20), "the agent does not listen");
@@ -66,7 +73,8 @@ fn frames(text: &str) -> usize {
 #[test]
 fn a_process_is_captured_for_a_time_and_on_request() {
     let device = Device::new(34);
-    let app = App::start(&device);
+    let name = format!("picked-{}", std::process::id());
+    let app = App::start_as(&name, &device);
     let pid = app.pid();
 
     // For a time, as text, packed, and as a page.
@@ -81,7 +89,7 @@ fn a_process_is_captured_for_a_time_and_on_request() {
     assert!((30..=150).contains(&count), "{count} frames in a second");
     assert!(text.contains("trace_event_clock_sync: realtime_ts="), "{text}");
     assert!(text.contains(&format!("({pid:>5})")), "the process is filled in");
-    let output = atrace(&["-t", "0.3", "-a", "scri*", "-z"]);
+    let output = atrace(&["-t", "0.3", "-a", &format!("pick*-{}", std::process::id()), "-z"]);
     assert!(output.stdout.starts_with(b"TRACE:\n\x78"), "{}", said(&output));
     let page = device.root.path().join("trace.html");
     let output = atrace(&["-t", "0.3", "--pid", &pid, "-o", page.to_str().unwrap()]);
