@@ -8,7 +8,8 @@ use crate::libcutils::tag_words;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use tracetee_recorder::layout::{Form, Loss};
-use tracetee_recorder::record::{Kind, Packed};
+use tracetee_recorder::packed::Packed;
+use tracetee_recorder::record::Kind;
 use tracetee_recorder::{session, thread, writer};
 
 /// Bytes of a name that are kept, as libcutils does.

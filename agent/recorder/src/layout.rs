@@ -173,7 +173,7 @@ pub enum Form {
     Text = 0,
     /// The recorder's own: the first byte says what ([`NOTE_SEGMENT`] …).
     Note = 1,
-    /// Fields that the fast path left unformatted, see [`crate::record::Packed`].
+    /// Fields that the fast path left unformatted, see [`crate::packed::Packed`].
     Packed = 2,
 }
 

@@ -39,6 +39,10 @@ mod error;
 #[cfg(not(loom))]
 pub mod extents;
 #[cfg(not(loom))]
+mod mapping;
+#[cfg(not(loom))]
+pub mod packed;
+#[cfg(not(loom))]
 pub mod pool;
 #[cfg(not(loom))]
 pub mod progress;

@@ -11,6 +11,10 @@ use memchr::{memchr, memrchr};
 /// kernel cuts a marker write at 4096 (TRACE_MARKER_MAX_SIZE).
 pub const MAX_RECORD_BYTES: usize = 4096;
 
+/// The bytes of libcutils' buffer before its NUL (ATRACE_MESSAGE_LENGTH less one). Android 6's libcutils
+/// claims more, see `hooks/write.rs`.
+pub const MAX_MESSAGE_BYTES: usize = 1023;
+
 /// The nine kinds, in the order of the table in the facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -67,14 +71,14 @@ impl Kind {
         matches!(self, Self::Begin | Self::End | Self::AsyncBegin | Self::AsyncEnd | Self::Counter)
     }
 
-    const fn has_number(self) -> bool {
+    pub(crate) const fn has_number(self) -> bool {
         matches!(
             self,
             Self::AsyncBegin | Self::AsyncEnd | Self::Counter | Self::TrackBegin | Self::TrackEnd
         )
     }
 
-    const fn has_track(self) -> bool {
+    pub(crate) const fn has_track(self) -> bool {
         matches!(self, Self::TrackInstant | Self::TrackBegin | Self::TrackEnd)
     }
 
@@ -107,67 +111,6 @@ pub const fn is_record_shaped(bytes: &[u8]) -> bool {
         [b'E', b'|'] | [b'E', b'|', b'\n'] => true,
         [letter, b'|', b'0'..=b'9', ..] => Kind::from_letter(*letter).is_some(),
         _ => false,
-    }
-}
-
-/// A record as the fast path stores it: its fields, not formatted yet.
-///
-/// The first word holds the letter (8 bits) and the track's length (16 bits, from bit 16); kinds
-/// with a cookie or value have it in the second word; then the track and the name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Packed<'a> {
-    kind: Kind,
-    track: &'a [u8],
-    name: &'a [u8],
-    number: i64,
-}
-
-/// The bytes of libcutils' buffer before its NUL (ATRACE_MESSAGE_LENGTH less one). Android 6's libcutils
-/// claims more, see `hooks/write.rs`.
-pub const MAX_MESSAGE_BYTES: usize = 1023;
-
-impl<'a> Packed<'a> {
-    /// The word before the names.
-    #[inline]
-    pub fn head(kind: Kind, track_bytes: usize) -> u64 {
-        kind as u64 | (track_bytes as u64 & 0xffff) << 16
-    }
-
-    /// Parses the bytes of a record from [`Packed::head`]; `None` if they are not such a record.
-    #[must_use]
-    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
-        let (head, rest) = bytes.split_first_chunk::<8>()?;
-        let [letter, _, low, high, ..] = *head;
-        let kind = Kind::from_letter(letter)?;
-        let (number, rest) = if kind.has_number() {
-            let (number, rest) = rest.split_first_chunk::<8>()?;
-            (i64::from_le_bytes(*number), rest)
-        } else {
-            (0, rest)
-        };
-        let (track, name) = rest.split_at_checked(usize::from(u16::from_le_bytes([low, high])))?;
-        Some(Self { kind, track, name, number })
-    }
-
-    /// The record as libcutils would have written it: what is too long is cut, first the name,
-    /// then the track.
-    #[must_use]
-    pub fn to_text(&self, pid: u32) -> Vec<u8> {
-        let mut text = format!("{}|{pid}", self.kind.letter()).into_bytes();
-        if self.kind == Kind::End {
-            return text;
-        }
-        let tail = if self.kind.has_number() { format!("|{}", self.number) } else { String::new() };
-        text.push(b'|');
-        let mut names = self.track.to_vec();
-        if self.kind.has_track() && !(self.kind == Kind::TrackEnd && self.name.is_empty()) {
-            names.push(b'|');
-        }
-        names.extend_from_slice(self.name);
-        names.truncate(MAX_MESSAGE_BYTES.saturating_sub(text.len() + tail.len()));
-        text.extend_from_slice(&names);
-        text.extend_from_slice(tail.as_bytes());
-        text
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::policy::Policy;
 use super::process_signals;
-use super::state_machine::{Input, Kept};
+use super::state::{Input, Kept};
 use super::uploads;
 use crate::capture;
 use crate::error::Error;

@@ -5,10 +5,10 @@
 
 use super::glob::Glob;
 use super::policy::Policy;
-use std::collections::VecDeque;
-use tracetee_protocol::remote_config::{Jank, Opens, ThreadChoice, Trigger};
-use tracetee_recorder::layout::Form;
-use tracetee_recorder::record::{Packed, Record};
+use super::trigger_pattern::{Pattern, is_of, nanos};
+use tracetee_protocol::remote_config::{Opens, ThreadChoice};
+use tracetee_recorder::packed::parse_stored;
+use tracetee_recorder::record::Record;
 use tracetee_recorder::tail::{Sight, Who};
 use tracetee_text::redact::Redactor;
 
@@ -21,38 +21,11 @@ pub(crate) enum Finding {
     Ended { window: usize, at_ns: u64 },
 }
 
-/// Pattern of records that fires a trigger.
-#[derive(Debug)]
-enum Look {
-    /// Sections that take longer.
-    Jank { section: Glob, over: Over, count: u32, within_ns: u64, past: VecDeque<(u64, u64)> },
-    /// A section or instant that begins.
-    Begin { name: Glob, thread: ThreadChoice },
-    /// The main thread does nothing else for longer; whether that was reported.
-    Blocked { over_ns: u64, was_reported: bool },
-    /// From one section …
-    From { name: Glob, thread: ThreadChoice },
-    /// … to another.
-    Until { name: Glob, thread: ThreadChoice },
-    /// Named by the app.
-    Custom(String),
-    /// Memory: available below this, percent.
-    LowMemory(f64),
-}
-
-/// Limit of a section's duration.
-#[derive(Debug, Clone, Copy)]
-enum Over {
-    Ns(u64),
-    /// Periods of the display at the section's end.
-    Periods(f64),
-}
-
 /// Triggers of a window.
 #[derive(Debug)]
 struct Watch {
     window: usize,
-    look: Look,
+    pattern: Pattern,
     before_ns: u64,
     after_ns: u64,
 }
@@ -113,17 +86,19 @@ impl Triggers {
             let max_ns = policy.window(window).map_or(0, |window| nanos(window.max_s));
             match opens {
                 Opens::Section(span) => {
-                    let look = Look::From { name: Glob::new(&span.from), thread: span.thread };
-                    watches.push(Watch { window, look, before_ns: 0, after_ns: max_ns });
+                    let pattern =
+                        Pattern::From { name: Glob::new(&span.from), thread: span.thread };
+                    watches.push(Watch { window, pattern, before_ns: 0, after_ns: max_ns });
                     if let Some(until) = &span.until {
-                        let look = Look::Until { name: Glob::new(until), thread: span.thread };
-                        watches.push(Watch { window, look, before_ns: 0, after_ns: 0 });
+                        let pattern =
+                            Pattern::Until { name: Glob::new(until), thread: span.thread };
+                        watches.push(Watch { window, pattern, before_ns: 0, after_ns: 0 });
                     }
                 }
                 Opens::Triggers(triggers) => {
                     watches.extend(triggers.any.iter().map(|trigger| Watch {
                         window,
-                        look: Look::of(trigger),
+                        pattern: Pattern::from_trigger(trigger),
                         before_ns: nanos(triggers.before_s),
                         after_ns: nanos(triggers.after_s).min(max_ns),
                     }));
@@ -138,12 +113,12 @@ impl Triggers {
 
     /// Returns the threads whose records matter.
     pub(crate) fn wanted(&self) -> Wanted {
-        let of = |watch: &Watch| match watch.look {
-            Look::Begin { thread, .. } | Look::From { thread, .. } | Look::Until { thread, .. } => {
-                Some(thread)
-            }
-            Look::Jank { .. } | Look::Blocked { .. } => Some(ThreadChoice::Main),
-            Look::Custom(_) | Look::LowMemory(_) => None,
+        let of = |watch: &Watch| match watch.pattern {
+            Pattern::Begin { thread, .. }
+            | Pattern::From { thread, .. }
+            | Pattern::Until { thread, .. } => Some(thread),
+            Pattern::Jank { .. } | Pattern::Blocked { .. } => Some(ThreadChoice::Main),
+            Pattern::Custom(_) | Pattern::LowMemory(_) => None,
         };
         let threads: Vec<_> = self.watches.iter().filter_map(of).collect();
         Wanted {
@@ -164,8 +139,8 @@ impl Triggers {
 
     /// Returns the highest memory limit of all triggers, percent; 0 if no trigger has one.
     pub(crate) fn memory_limit(&self) -> f64 {
-        let limits = self.watches.iter().map(|watch| match watch.look {
-            Look::LowMemory(percent) => percent,
+        let limits = self.watches.iter().map(|watch| match watch.pattern {
+            Pattern::LowMemory(percent) => percent,
             _ => 0.0,
         });
         limits.fold(0.0, f64::max)
@@ -182,16 +157,9 @@ impl Triggers {
             self.threads.retain(|thread| thread.who != who);
             return;
         };
-        let text;
-        let record = match form {
-            Form::Text => Record::parse(bytes),
-            Form::Packed => {
-                text = Packed::parse(bytes).map(|packed| packed.to_text(0)).unwrap_or_default();
-                Record::parse(&text)
-            }
-            Form::Note => None,
-        };
-        match record {
+        let mut scratch = Vec::new();
+        // The process does not matter here.
+        match parse_stored(form, bytes, 0, &mut scratch) {
             Some(Record::Begin { name, .. }) => self.begin(who, time_ns, name),
             Some(Record::End { .. }) => self.end(who, time_ns),
             Some(Record::Instant { name, .. } | Record::TrackInstant { name, .. }) => {
@@ -216,16 +184,16 @@ impl Triggers {
         let mut watches = Vec::new();
         let is_main = who.tid == self.main_tid;
         for index in 0..self.watches.len() {
-            match &self.watches[index].look {
-                Look::Jank { section, .. } if is_main && section.matches(name) => {
+            match &self.watches[index].pattern {
+                Pattern::Jank { section, .. } if is_main && section.matches(name) => {
                     watches.push(index)
                 }
-                Look::Until { name: glob, thread }
+                Pattern::Until { name: glob, thread }
                     if is_of(*thread, is_main) && glob.matches(name) =>
                 {
                     watches.push(index);
                 }
-                Look::Begin { name: glob, thread } | Look::From { name: glob, thread }
+                Pattern::Begin { name: glob, thread } | Pattern::From { name: glob, thread }
                     if is_of(*thread, is_main) && glob.matches(name) =>
                 {
                     let why = format!("section {}", self.shown(name));
@@ -241,14 +209,14 @@ impl Triggers {
         let is_main = who.tid == self.main_tid;
         for index in 0..self.watches.len() {
             let watch = &self.watches[index];
-            match &watch.look {
-                Look::Begin { name: glob, thread } | Look::From { name: glob, thread }
+            match &watch.pattern {
+                Pattern::Begin { name: glob, thread } | Pattern::From { name: glob, thread }
                     if is_of(*thread, is_main) && glob.matches(name) =>
                 {
                     let why = format!("instant {}", self.shown(name));
                     self.fire(index, why, time_ns, time_ns);
                 }
-                Look::Until { name: glob, thread }
+                Pattern::Until { name: glob, thread }
                     if is_of(*thread, is_main) && glob.matches(name) =>
                 {
                     let window = watch.window;
@@ -263,12 +231,12 @@ impl Triggers {
         let Some(open) = self.thread(who).open.pop() else { return };
         for index in open.watches {
             let Some(watch) = self.watches.get_mut(index) else { continue };
-            match &mut watch.look {
-                Look::Until { .. } => {
+            match &mut watch.pattern {
+                Pattern::Until { .. } => {
                     let window = watch.window;
                     self.findings.push(Finding::Ended { window, at_ns: end_ns });
                 }
-                Look::Jank { over, count, within_ns, past, .. } => {
+                Pattern::Jank { over, count, within_ns, past, .. } => {
                     let over_ns = over.ns(self.period_ns);
                     let took_ns = end_ns.saturating_sub(open.begin_ns);
                     if took_ns <= over_ns {
@@ -305,7 +273,8 @@ impl Triggers {
         let in_section_ns = first.map_or(0, |first| now_ns.saturating_sub(first.begin_ns));
         let blocked_ns = silent_ns.max(in_section_ns);
         for index in 0..self.watches.len() {
-            let Look::Blocked { over_ns, was_reported } = &mut self.watches[index].look else {
+            let Pattern::Blocked { over_ns, was_reported } = &mut self.watches[index].pattern
+            else {
                 continue;
             };
             let is_blocked = blocked_ns > *over_ns;
@@ -321,7 +290,7 @@ impl Triggers {
     /// Fires the custom triggers of that name.
     pub(crate) fn custom(&mut self, name: &str, now_ns: u64) {
         for index in 0..self.watches.len() {
-            if matches!(&self.watches[index].look, Look::Custom(wanted) if wanted == name) {
+            if matches!(&self.watches[index].pattern, Pattern::Custom(wanted) if wanted == name) {
                 self.fire(index, format!("custom {name}"), now_ns, now_ns);
             }
         }
@@ -330,7 +299,7 @@ impl Triggers {
     /// Takes the share of available memory, percent; 0 if the system has reported that it is low.
     pub(crate) fn memory(&mut self, available_percent: f64, now_ns: u64) {
         for index in 0..self.watches.len() {
-            if matches!(self.watches[index].look, Look::LowMemory(limit)
+            if matches!(self.watches[index].pattern, Pattern::LowMemory(limit)
                 if available_percent < limit || available_percent <= 0.0)
             {
                 let why = if available_percent > 0.0 {
@@ -361,56 +330,6 @@ impl Triggers {
             None => name,
         }
     }
-}
-
-impl Look {
-    fn of(trigger: &Trigger) -> Self {
-        match trigger {
-            Trigger::Jank(jank) => Self::Jank {
-                section: Glob::new(&jank.section),
-                over: Over::of(jank),
-                count: jank.count,
-                within_ns: nanos(jank.within_s),
-                past: VecDeque::new(),
-            },
-            Trigger::Blocked(blocked) => {
-                Self::Blocked { over_ns: nanos(blocked.over_s), was_reported: false }
-            }
-            Trigger::Custom(custom) => Self::Custom(custom.name.clone()),
-            Trigger::Section(section) => {
-                Self::Begin { name: Glob::new(&section.name), thread: section.thread }
-            }
-            Trigger::LowMemory(low) => Self::LowMemory(low.available_percent),
-        }
-    }
-}
-
-impl Over {
-    fn of(jank: &Jank) -> Self {
-        jank.over_ms.map_or(Self::Periods(jank.over_periods), |ms| Self::Ns(nanos(ms / 1000.0)))
-    }
-
-    fn ns(self, period_ns: u64) -> u64 {
-        match self {
-            Self::Ns(ns) => ns,
-            Self::Periods(periods) => {
-                #[allow(clippy::cast_precision_loss, reason = "a period is some ms")]
-                let period_s = period_ns as f64 / 1e9;
-                nanos(periods * period_s)
-            }
-        }
-    }
-}
-
-fn is_of(thread: ThreadChoice, is_main: bool) -> bool {
-    is_main || thread == ThreadChoice::Any
-}
-
-/// Seconds as nanoseconds.
-#[allow(clippy::cast_possible_truncation, reason = "limited by the document's checks")]
-#[allow(clippy::cast_sign_loss, reason = "never negative")]
-fn nanos(seconds: f64) -> u64 {
-    (seconds * 1e9).round() as u64
 }
 
 /// Nanoseconds as milliseconds with a decimal.

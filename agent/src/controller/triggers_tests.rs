@@ -3,9 +3,10 @@
 use super::*;
 use crate::controller::policy::Device;
 use tracetee_protocol::remote_config::{
-    Blocked, Document, LowMemory, Named, SectionName, SectionSpan,
+    Blocked, Document, Jank, LowMemory, Named, SectionName, SectionSpan, Trigger,
 };
 use tracetee_protocol::remote_config::{Triggers as Around, Window};
+use tracetee_recorder::layout::Form;
 
 const MAIN: Who = Who { incarnation: 1, lane: 0, tid: 100 };
 const OTHER: Who = Who { incarnation: 2, lane: 0, tid: 101 };

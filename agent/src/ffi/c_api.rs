@@ -5,7 +5,7 @@
 
 use crate::controller::{self, Install, process_signals};
 use crate::error::Error;
-use crate::{api, capture, config, section, self_test};
+use crate::{api, capture, config, self_test};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -13,7 +13,6 @@ use std::sync::{Mutex, PoisonError};
 use tracetee_protocol::capture_config::Config;
 use tracetee_protocol::json::Limits;
 use tracetee_protocol::record;
-use tracetee_recorder::record::Kind;
 use tracetee_text::TextOptions;
 
 /// A panic inside tracetee.
@@ -241,107 +240,6 @@ pub extern "C" fn tracetee_main_is_alive() {
     process_signals::main_is_alive();
 }
 
-/// Returns true while records are taken. See `tracetee.h`.
-#[unsafe(no_mangle)]
-pub extern "C" fn tracetee_is_recording() -> bool {
-    section::is_recording()
-}
-
-/// Begins a section. See `tracetee.h`.
-///
-/// # Safety
-/// `name` is null or a NUL-terminated string.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_begin_section(name: *const c_char) {
-    if section::is_recording() {
-        // SAFETY: as the caller promises.
-        section::record(Kind::Begin, unsafe { name_bytes(name) }, None);
-    }
-}
-
-/// Ends a section. See `tracetee.h`.
-#[unsafe(no_mangle)]
-pub extern "C" fn tracetee_end_section() {
-    section::end_section();
-}
-
-/// Begins an asynchronous slice. See `tracetee.h`.
-///
-/// # Safety
-/// `name` is null or a NUL-terminated string.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_begin_async(name: *const c_char, cookie: i32) {
-    if section::is_recording() {
-        // SAFETY: as the caller promises.
-        section::record(Kind::AsyncBegin, unsafe { name_bytes(name) }, Some(cookie.into()));
-    }
-}
-
-/// Ends an asynchronous slice. See `tracetee.h`.
-///
-/// # Safety
-/// `name` is null or a NUL-terminated string.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_end_async(name: *const c_char, cookie: i32) {
-    if section::is_recording() {
-        // SAFETY: as the caller promises.
-        section::record(Kind::AsyncEnd, unsafe { name_bytes(name) }, Some(cookie.into()));
-    }
-}
-
-/// Begins an asynchronous slice on a track. See `tracetee.h`.
-///
-/// # Safety
-/// `track` and `name` are null or NUL-terminated strings.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_begin_track(
-    track: *const c_char,
-    name: *const c_char,
-    cookie: i32,
-) {
-    if section::is_recording() {
-        // SAFETY: as the caller promises.
-        let (track, name) = (unsafe { name_bytes(track) }, unsafe { name_bytes(name) });
-        section::record_on(Kind::TrackBegin, track, name, Some(cookie.into()));
-    }
-}
-
-/// Ends a slice of a track. See `tracetee.h`.
-///
-/// # Safety
-/// `track` is null or a NUL-terminated string.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_end_track(track: *const c_char, cookie: i32) {
-    if section::is_recording() {
-        // SAFETY: as the caller promises.
-        section::record_on(Kind::TrackEnd, unsafe { name_bytes(track) }, &[], Some(cookie.into()));
-    }
-}
-
-/// Sets a counter. See `tracetee.h`.
-///
-/// # Safety
-/// `name` is null or a NUL-terminated string.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_counter(name: *const c_char, value: i64) {
-    if section::is_recording() {
-        // SAFETY: as the caller promises.
-        section::record(Kind::Counter, unsafe { name_bytes(name) }, Some(value));
-    }
-}
-
-/// Marks a moment. See `tracetee.h`.
-///
-/// # Safety
-/// `name` is null or a NUL-terminated string.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_instant(name: *const c_char) {
-    if section::is_recording() {
-        // SAFETY: as the caller promises.
-        section::record(Kind::Instant, unsafe { name_bytes(name) }, None);
-    }
-}
-
 /// Tries what captures need on this device. See `tracetee.h`.
 ///
 /// # Safety
@@ -392,16 +290,6 @@ unsafe fn with_name(name: *const c_char, call: fn(&str) -> Result<(), Error>) ->
         Some(name) => call(name).map(|()| 0),
         None => Ok(fail(ERROR_ARGUMENT, "the name is null or not UTF-8")),
     })
-}
-
-/// # Safety
-/// `name` is null or a NUL-terminated string that outlives the result.
-unsafe fn name_bytes<'a>(name: *const c_char) -> &'a [u8] {
-    if name.is_null() {
-        return &[];
-    }
-    // SAFETY: as the caller promises.
-    unsafe { CStr::from_ptr(name) }.to_bytes()
 }
 
 /// # Safety

@@ -3,6 +3,7 @@
 //! These modules translate arguments and errors and catch panics; they decide nothing.
 
 pub mod c_api;
+pub mod c_api_sections;
 pub mod c_api_upload;
 #[cfg(feature = "jni")]
 pub mod jni;

@@ -1,7 +1,7 @@
 //! The fast path: records are taken where libcutils makes them, before it formats them.
 //!
 //! Libraries call `atrace_begin_body` and its kin through their PLT. The proxies put name and
-//! cookie into the block as they are ([`tracetee_recorder::record::Packed`]); the text is made when the trace
+//! cookie into the block as they are ([`tracetee_recorder::packed::Packed`]); the text is made when the trace
 //! is written. While records are wanted by the kernel too, or nothing is recorded, they call the
 //! real function, whose `write` is teed as ever. What a caller got inlined does not pass here.
 
@@ -12,7 +12,8 @@ use libc::c_char;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tracetee_hooks::{Hook, Proxy};
 use tracetee_recorder::layout::Form;
-use tracetee_recorder::record::{Kind, MAX_RECORD_BYTES, Packed};
+use tracetee_recorder::packed::Packed;
+use tracetee_recorder::record::{Kind, MAX_RECORD_BYTES};
 use tracetee_recorder::{session, thread, writer};
 
 /// Maximum length of a name: what libcutils accepts, and some more. Longer names are cut when the text is made.

@@ -1,11 +1,72 @@
-//! The summary of a written trace: how the recorder's counts become it.
+//! The summary of a trace: the writer's own counts, and the recorder's.
 
 use crate::merge::Source;
 use crate::threads::{Threads, name_of};
+use crate::writer::Writer;
 use tracetee_protocol::{Summary, ThreadSummary};
 use tracetee_recorder::layout::Loss;
 use tracetee_recorder::reader::ThreadFacts;
 use tracetee_recorder::record::Kind;
+
+/// Counts of a trace that is being written.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// The counts that are in the summary as they are.
+    pub(crate) summary: Summary,
+    by_kind: [u64; Kind::ALL.len()],
+    /// By the index of the thread.
+    by_thread: Vec<u64>,
+    first_ns: Option<u64>,
+    /// Boot time of the last event.
+    pub(crate) last_ns: u64,
+}
+
+impl Tally {
+    /// Notes that the trace begins at that boot time, unless it has begun.
+    pub(crate) fn begin_at(&mut self, boot_ns: u64) {
+        self.first_ns.get_or_insert(boot_ns);
+    }
+
+    /// Counts a record of a thread.
+    pub(crate) fn count(&mut self, thread: usize, kind: Kind) {
+        if let Some(count) = self.by_kind.get_mut(kind.index()) {
+            *count += 1;
+        }
+        if self.by_thread.len() <= thread {
+            self.by_thread.resize(thread + 1, 0);
+        }
+        if let Some(count) = self.by_thread.get_mut(thread) {
+            *count += 1;
+        }
+    }
+
+    /// Returns the summary so far, with the losses that the pools know of.
+    pub(crate) fn complete(
+        &self,
+        writer: &mut Writer,
+        threads: &Threads,
+        sources: &[Source<'_>],
+    ) -> Summary {
+        let mut summary = self.summary.clone();
+        set_records(&mut summary, &self.by_kind);
+        summary.lines = writer.lines;
+        summary.left_out = writer.left_out;
+        summary.stray_ends = writer.balance.stray_ends;
+        summary.closed_sections = writer.balance.closed_sections;
+        if let Some(redactor) = &writer.redactor {
+            summary.redacted = redactor.changed;
+            summary.redacted_out = redactor.dropped;
+        }
+        add_sources(&mut summary, sources);
+        summary.threads = thread_summaries(threads, &self.by_thread, sources);
+        for thread in &mut summary.threads {
+            thread.name = writer.thread_name(std::mem::take(&mut thread.name));
+        }
+        summary.start_boot_ns = self.first_ns.unwrap_or(0);
+        summary.duration_ns = self.last_ns.saturating_sub(summary.start_boot_ns);
+        summary
+    }
+}
 
 /// Adds a thread's lost records.
 fn count_dropped(summary: &mut Summary, dropped: &[u64; Loss::ALL.len()]) {
@@ -23,7 +84,7 @@ fn overwritten(source: &Source<'_>, facts: &ThreadFacts) -> u64 {
 }
 
 /// Adds what the pools say of themselves and of losses.
-pub(crate) fn add_sources(summary: &mut Summary, sources: &[Source<'_>]) {
+fn add_sources(summary: &mut Summary, sources: &[Source<'_>]) {
     summary.processes = sources.len() as u64;
     for source in sources {
         summary.damaged_blocks += source.snapshot.damaged;
@@ -37,7 +98,7 @@ pub(crate) fn add_sources(summary: &mut Summary, sources: &[Source<'_>]) {
 }
 
 /// Takes the number of records of each kind.
-pub(crate) fn set_records(summary: &mut Summary, by_kind: &[u64; Kind::ALL.len()]) {
+fn set_records(summary: &mut Summary, by_kind: &[u64; Kind::ALL.len()]) {
     summary.records = Kind::ALL
         .iter()
         .zip(by_kind)
@@ -47,7 +108,7 @@ pub(crate) fn set_records(summary: &mut Summary, by_kind: &[u64; Kind::ALL.len()
 }
 
 /// All threads that recorded or lost records; `records` counts by the index of the thread.
-pub(crate) fn thread_summaries(
+fn thread_summaries(
     known: &Threads,
     records: &[u64],
     sources: &[Source<'_>],

@@ -6,7 +6,7 @@ use crate::merge::{Event, Merge, Place, Source};
 use crate::min_duration::{MinDuration, Role, longest_ns, min_ns};
 use crate::positions::Positions;
 use crate::sink::Sink;
-use crate::summary::{add_sources, set_records, thread_summaries};
+use crate::summary::Tally;
 use crate::threads::{Class, Threads};
 use crate::time_window::{Early, Phase, Span, TimeWindow};
 use crate::writer::Writer;
@@ -14,9 +14,10 @@ use crate::{Error, TextOptions};
 use std::path::Path;
 use tracetee_protocol::{CaptureMeta, Summary, notes};
 use tracetee_recorder::layout::{Form, NAME_BYTES};
+use tracetee_recorder::packed::parse_stored;
 use tracetee_recorder::progress::PoolPlace;
 use tracetee_recorder::reader::PoolReader;
-use tracetee_recorder::record::{Kind, Packed, Record};
+use tracetee_recorder::record::{Kind, Record};
 
 /// A step of a thread, with its own memory, so that its snapshot can be freed.
 #[derive(Debug)]
@@ -37,11 +38,7 @@ pub struct Trace {
     window: Option<TimeWindow>,
     /// Lines of the header that say what this trace is.
     comments: Vec<String>,
-    by_kind: [u64; Kind::ALL.len()],
-    by_thread: Vec<u64>,
-    first_ns: Option<u64>,
-    last_ns: u64,
-    summary: Summary,
+    tally: Tally,
     positions: Positions,
 }
 
@@ -71,11 +68,7 @@ impl Trace {
             min_duration: (longest_ns > 0).then(|| MinDuration::new(longest_ns)),
             window: None,
             comments: Vec::new(),
-            by_kind: [0; Kind::ALL.len()],
-            by_thread: Vec::new(),
-            first_ns: None,
-            last_ns: 0,
-            summary: Summary::default(),
+            tally: Tally::default(),
             positions: Positions::default(),
         })
     }
@@ -130,7 +123,7 @@ impl Trace {
 
     /// Says that the process did not end this capture itself.
     pub(crate) fn mark_recovered(&mut self) {
-        self.summary.recovered = true;
+        self.tally.summary.recovered = true;
     }
 
     fn write_header(&mut self, sources: &[Source<'_>]) {
@@ -143,8 +136,8 @@ impl Trace {
         let window_ns = self.window.as_ref().map_or(0, |window| window.span.from_ns);
         let boot_ns = start_ns.max(window_ns);
         let real_ns = first.start_real_ns().saturating_add(boot_ns - start_ns);
-        self.first_ns.get_or_insert(boot_ns);
-        let is_recovered = self.summary.recovered;
+        self.tally.begin_at(boot_ns);
+        let is_recovered = self.tally.summary.recovered;
         self.writer.header(first.pid(), (boot_ns, real_ns), &self.comments, is_recovered);
     }
 
@@ -158,7 +151,7 @@ impl Trace {
         let mut merge = Merge::new(sources, &mut self.threads);
         while let Some(event) = merge.next_until(limit_ns) {
             // A later part's times may come out some ns before the last of the earlier part.
-            let mut time_ns = event.time_ns().max(self.last_ns);
+            let mut time_ns = event.time_ns().max(self.tally.last_ns);
             let mut phase = Phase::Inside;
             if let Some(window) = &mut self.window {
                 if let Event::Record { thread, bytes, .. } = event {
@@ -177,7 +170,7 @@ impl Trace {
                     _ => time_ns.min(window.span.to_ns),
                 };
             }
-            self.last_ns = time_ns;
+            self.tally.last_ns = time_ns;
             if phase == Phase::Inside {
                 self.begin_span()?;
             }
@@ -196,7 +189,7 @@ impl Trace {
                 Event::Segment { thread, segment, .. } => {
                     let Some(known) = self.threads.get_mut(thread) else { continue };
                     let is_gap = known.enter(&segment);
-                    self.summary.gaps += u64::from(is_gap);
+                    self.tally.summary.gaps += u64::from(is_gap);
                     self.ends_open(is_gap.then_some(thread));
                     self.pass(time_ns, thread, Step::Segment(segment.name, is_gap))?;
                 }
@@ -252,14 +245,14 @@ impl Trace {
         let Some(known) = self.threads.all().get(thread) else { return Ok(()) };
         let class = known.class();
         let mut scratch = Vec::new();
-        let Some(record) = parse(form, bytes, known.pid, &mut scratch) else {
-            self.summary.malformed += 1;
+        let Some(record) = parse_stored(form, bytes, known.pid.unsigned_abs(), &mut scratch) else {
+            self.tally.summary.malformed += 1;
             self.positions.note_written(place);
             return Ok(());
         };
-        self.count(thread, record.kind());
+        self.tally.count(thread, record.kind());
         if self.options.main_thread_only && class != Class::Main {
-            self.summary.other_threads += 1;
+            self.tally.summary.other_threads += 1;
             self.positions.note_written(place);
             return Ok(());
         }
@@ -294,7 +287,7 @@ impl Trace {
         {
             match waiting.what {
                 Step::Record(_, _, place) if waiting.is_short => {
-                    self.summary.too_short += 1;
+                    self.tally.summary.too_short += 1;
                     self.positions.note_written(place);
                 }
                 step => self.perform(waiting.time_ns, waiting.thread, step)?,
@@ -306,9 +299,10 @@ impl Trace {
     fn perform(&mut self, time_ns: u64, thread: usize, step: Step) -> Result<(), Error> {
         match step {
             Step::Record(form, bytes, place) => {
-                let pid = self.threads.all().get(thread).map_or(0, |thread| thread.pid);
+                let pid =
+                    self.threads.all().get(thread).map_or(0, |thread| thread.pid.unsigned_abs());
                 let mut scratch = Vec::new();
-                match parse(form, &bytes, pid, &mut scratch) {
+                match parse_stored(form, &bytes, pid, &mut scratch) {
                     Some(record) => self.write(time_ns, thread, &record, place),
                     None => Ok(()),
                 }
@@ -345,18 +339,6 @@ impl Trace {
         self.writer.close(time_ns, thread, self.threads.all().get(thread), when)
     }
 
-    fn count(&mut self, thread: usize, kind: Kind) {
-        if let Some(count) = self.by_kind.get_mut(kind.index()) {
-            *count += 1;
-        }
-        if self.by_thread.len() <= thread {
-            self.by_thread.resize(thread + 1, 0);
-        }
-        if let Some(count) = self.by_thread.get_mut(thread) {
-            *count += 1;
-        }
-    }
-
     fn place_of(
         &mut self,
         sources: &[Source<'_>],
@@ -377,25 +359,7 @@ impl Trace {
 
     /// The counts so far, with what the pools know of losses.
     pub fn summary(&mut self, sources: &[Source<'_>]) -> Summary {
-        let mut summary = self.summary.clone();
-        set_records(&mut summary, &self.by_kind);
-        summary.lines = self.writer.lines;
-        summary.left_out = self.writer.left_out;
-        summary.stray_ends = self.writer.balance.stray_ends;
-        summary.closed_sections = self.writer.balance.closed_sections;
-        if let Some(redactor) = &self.writer.redactor {
-            summary.redacted = redactor.changed;
-            summary.redacted_out = redactor.dropped;
-        }
-        add_sources(&mut summary, sources);
-        summary.threads = thread_summaries(&self.threads, &self.by_thread, sources);
-        for thread in &mut summary.threads {
-            thread.name = self.writer.thread_name(std::mem::take(&mut thread.name));
-        }
-        let start = self.first_ns.unwrap_or(0);
-        summary.start_boot_ns = start;
-        summary.duration_ns = self.last_ns.saturating_sub(start);
-        summary
+        self.tally.complete(&mut self.writer, &self.threads, sources)
     }
 
     /// Gives the file its name. Returns the bytes of the text and of the file.
@@ -419,21 +383,5 @@ impl Trace {
         }
         (summary.text_bytes, summary.file_bytes) = self.finish()?;
         Ok(summary)
-    }
-}
-
-fn parse<'a>(
-    form: Form,
-    bytes: &'a [u8],
-    pid: i32,
-    scratch: &'a mut Vec<u8>,
-) -> Option<Record<'a>> {
-    match form {
-        Form::Text => Record::parse(bytes),
-        Form::Packed => {
-            *scratch = Packed::parse(bytes)?.to_text(pid.unsigned_abs());
-            Record::parse(scratch)
-        }
-        Form::Note => None,
     }
 }

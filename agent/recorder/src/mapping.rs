@@ -1,0 +1,399 @@
+//! The pool's memory: in the process alone, or in a file.
+//!
+//! A pool in a file backs each block with disk space before it is touched, because a store to an
+//! unbacked page of a full disk would kill the app with SIGBUS; without space the record is dropped and
+//! counted.
+
+use crate::Error;
+use crate::block_lease::Memory;
+use crate::clock::{self, Anchor};
+use crate::extents::{self, Extents};
+use crate::layout::{
+    BLOCK_HEADER_WORDS, BLOCKS_OFFSET, BlockHeader, Loss, MAGIC, META_OFFSET, Mode, NAME_BYTES,
+    PoolHeader, THREAD_ENTRIES, THREADS_OFFSET, ThreadEntry, VERSION,
+};
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The mapped region. Unmapped when dropped, which only its creator may do once no writer is left.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    /// The header, the metadata and the thread entries.
+    base: *mut PoolHeader,
+    /// The blocks.
+    extents: Arc<Extents>,
+    block_bytes: usize,
+    block_count: u32,
+    /// Behind the mapping, when it outlives the process; locked (flock) as long as we live.
+    file: Option<File>,
+    path: Option<PathBuf>,
+    /// All blocks are backed by disk space.
+    is_backed: bool,
+    /// True if all thread entries are backed by disk space.
+    entries_are_backed: bool,
+    unmap: bool,
+}
+
+// SAFETY: the region is shared memory on purpose; every field that two threads touch is atomic.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+/// The measures of a pool.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape<'a> {
+    /// Bytes of all blocks together.
+    pub capacity_bytes: u64,
+    /// Bytes of a block, a power of two.
+    pub block_bytes: u32,
+    /// Behaviour when all blocks are in use.
+    pub mode: Mode,
+    /// File of the pool; `None` for memory.
+    pub path: Option<&'a Path>,
+    /// The anchors that the counter was measured by, when it is used.
+    pub anchors: Option<[Anchor; 2]>,
+}
+
+impl Mapping {
+    /// Makes the memory of a pool, with its header.
+    pub(crate) fn new(shape: &Shape<'_>) -> Result<Self, Error> {
+        let mut mapping = Self::create(shape)?;
+        mapping.write_header(shape);
+        Ok(mapping)
+    }
+
+    /// A second owner of the same region, which never unmaps it.
+    pub(crate) fn alias(&self) -> Self {
+        Self {
+            base: self.base,
+            extents: Arc::clone(&self.extents),
+            block_bytes: self.block_bytes,
+            block_count: self.block_count,
+            file: None,
+            path: self.path.clone(),
+            is_backed: true,
+            entries_are_backed: true,
+            unmap: false,
+        }
+    }
+
+    /// Closes the file, whose lock then belongs to others that have it open; the region stays.
+    pub(crate) fn close_file(&mut self) {
+        self.file = None;
+        self.is_backed = true;
+        self.entries_are_backed = true;
+    }
+
+    /// The file that it lies in.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// The place of the metadata text, of [`crate::layout::META_BYTES`].
+    pub(crate) fn meta(&self) -> *mut u8 {
+        self.at(META_OFFSET)
+    }
+
+    /// Blocks are mapped and pages touched when a block is leased, unless the mode reuses its blocks:
+    /// those are few, and are mapped and backed at once.
+    fn create(shape: &Shape<'_>) -> Result<Self, Error> {
+        let block_bytes = usize::try_from(shape.block_bytes).unwrap_or(usize::MAX);
+        let reuses = shape.mode != Mode::Startup;
+        let block_count = block_count(shape)?;
+        let is_addressable = usize::try_from(block_count)
+            .ok()
+            .and_then(|count| count.checked_mul(block_bytes)?.checked_add(BLOCKS_OFFSET));
+        if is_addressable.is_none() {
+            return Err(Error::Capacity);
+        }
+        let extents = Extents::new(block_count, block_bytes, BLOCKS_OFFSET, reuses);
+        let file = shape.path.map(create_file).transpose()?;
+        let failed = |what, errno| {
+            // Nobody is to take it for a recorder's file.
+            let _ = shape.path.map(std::fs::remove_file);
+            let path = shape.path.unwrap_or(Path::new("(mmap)")).to_owned();
+            Error::Io { what, path, source: std::io::Error::from_raw_os_error(errno) }
+        };
+        if let Some(file) = &file {
+            size(file, &extents, reuses).map_err(|errno| failed("size", errno))?;
+        }
+        let base = extents::map(BLOCKS_OFFSET, file.as_ref(), 0);
+        let base = base.map_err(|errno| failed("map the recorder's memory", errno))?;
+        #[allow(clippy::cast_ptr_alignment, reason = "a mapping begins with a page")]
+        let base = base.cast::<PoolHeader>();
+        let mut mapping = Self {
+            base,
+            extents: Arc::new(extents),
+            block_bytes,
+            block_count,
+            file,
+            path: shape.path.map(Path::to_owned),
+            is_backed: shape.path.is_none() || reuses,
+            entries_are_backed: shape.path.is_none() || reuses,
+            unmap: true,
+        };
+        let begun = mapping.extents.begin(mapping.file.as_ref());
+        begun.map_err(|errno| failed("map the recorder's memory", errno))?;
+        let Some(file) = &mapping.file else { return Ok(mapping) };
+        // Only what can be reserved again and again without harm is left for later.
+        let [_, all] = mapping.extents.ends();
+        let mut backed = if reuses { all } else { THREADS_OFFSET + ENTRIES_PAGE };
+        if !allocate(file, 0, backed) && crate::errno::get() == libc::EOPNOTSUPP {
+            backed = backed.max(BLOCKS_OFFSET);
+            mapping.entries_are_backed = true;
+        }
+        if !reserve(file, 0, backed) {
+            return Err(failed("reserve space for", crate::errno::get()));
+        }
+        Ok(mapping)
+    }
+
+    fn write_header(&mut self, shape: &Shape<'_>) {
+        // SAFETY: the header lies at the start of the mapping, which is larger; it is page-aligned
+        // and nobody else has this pool yet.
+        let header = unsafe { &mut *self.base };
+        header.version = VERSION;
+        header.block_bytes = u32::try_from(self.block_bytes).unwrap_or(0);
+        header.block_count = self.block_count;
+        header.mode = shape.mode as u32;
+        header.pid = std::process::id().cast_signed();
+        header.start_boot_ns = clock::boot_ns();
+        header.start_real_ns = clock::real_ns();
+        header.threads = 1.into();
+        if let Some([first, second]) = shape.anchors {
+            header.anchors = [first.tick, first.boot_ns, second.tick, second.boot_ns];
+        }
+        // Last: a file without it is one whose process was killed before it recorded anything.
+        header.magic = MAGIC;
+    }
+
+    pub(crate) fn pool_header(&self) -> &PoolHeader {
+        // SAFETY: written by `write_header`; lives as long as the mapping; later changes go
+        // through its atomics only.
+        unsafe { &*self.base }
+    }
+
+    /// All of it, for [`crate::reader::PoolReader`].
+    pub(crate) fn region(&self) -> (*const PoolHeader, &Extents) {
+        (self.base, &self.extents)
+    }
+
+    fn at(&self, offset: usize) -> *mut u8 {
+        // SAFETY: callers give offsets below BLOCKS_OFFSET.
+        unsafe { self.base.cast::<u8>().add(offset) }
+    }
+
+    fn block(&self, index: u32) -> *mut u8 {
+        self.extents.block(index)
+    }
+}
+
+impl Memory for Mapping {
+    fn count(&self) -> u32 {
+        self.block_count
+    }
+
+    fn words_per_block(&self) -> u32 {
+        u32::try_from(self.block_bytes / 8 - BLOCK_HEADER_WORDS).unwrap_or(0)
+    }
+
+    fn header(&self, index: u32) -> &BlockHeader {
+        #[allow(clippy::cast_ptr_alignment, reason = "blocks are page-aligned")]
+        let header = self.block(index).cast::<BlockHeader>();
+        // SAFETY: inside the mapping; all fields are atomic and zero-initialised.
+        unsafe { &*header }
+    }
+
+    fn words(&self, index: u32) -> *const AtomicU64 {
+        #[allow(clippy::cast_ptr_alignment, reason = "blocks are page-aligned")]
+        let words = self.block(index).cast::<AtomicU64>();
+        // SAFETY: the header is smaller than a block.
+        unsafe { words.add(BLOCK_HEADER_WORDS) }
+    }
+
+    fn tickets(&self) -> &AtomicU64 {
+        &self.pool_header().tickets
+    }
+
+    fn reach(&self, index: u32) -> Result<(), Loss> {
+        self.extents.reach(index, self.file.as_ref())
+    }
+
+    fn back(&self, index: u32) -> bool {
+        let start = self.block(index);
+        let offset = self.extents.offset_of(index);
+        if let Some(file) = &self.file
+            && !self.is_backed
+            && !reserve(file, offset, self.block_bytes)
+        {
+            return false;
+        }
+        populate(start, self.block_bytes);
+        true
+    }
+
+    fn count_overwritten(&self, entry: u32, records: u64) {
+        if records > 0 {
+            // ORDERING: Relaxed; a count publishes nothing.
+            self.entry(entry).overwritten.fetch_add(records, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Mapping {
+    /// The thread entry `index`, the first for one that is too large.
+    pub(crate) fn entry(&self, index: u32) -> &ThreadEntry {
+        let index = usize::try_from(index).ok().filter(|&index| index < THREAD_ENTRIES);
+        let offset = THREADS_OFFSET + index.unwrap_or(0) * size_of::<ThreadEntry>();
+        #[allow(clippy::cast_ptr_alignment, reason = "entries are 64-byte aligned")]
+        let entry = self.at(offset).cast::<ThreadEntry>();
+        // SAFETY: inside the mapping; all fields are atomic and zero-initialised.
+        unsafe { &*entry }
+    }
+
+    /// Gives a thread an entry of its own while there are any.
+    pub(crate) fn new_entry(&self, incarnation: u32, tid: i32) -> u32 {
+        let threads = &self.pool_header().threads;
+        // ORDERING: Relaxed, both; the check keeps the counter from running over.
+        if threads.load(Ordering::Relaxed) as usize >= THREAD_ENTRIES {
+            return 0;
+        }
+        let index = threads.fetch_add(1, Ordering::Relaxed);
+        if index as usize >= THREAD_ENTRIES {
+            return 0;
+        }
+        let entry = self.entry(index);
+        let page =
+            (THREADS_OFFSET + index as usize * size_of::<ThreadEntry>()) & !(ENTRIES_PAGE - 1);
+        if let Some(file) = &self.file
+            && !self.entries_are_backed
+            && !allocate(file, page, ENTRIES_PAGE)
+        {
+            return 0;
+        }
+        entry.tid.store(tid.cast_unsigned(), Ordering::Relaxed);
+        // ORDERING: Release, pairs with the Acquire in `PoolReader::threads`.
+        entry.incarnation.store(incarnation, Ordering::Release);
+        index
+    }
+
+    /// Notes a thread's name.
+    pub(crate) fn name_entry(&self, entry: u32, name: &[u8; NAME_BYTES]) {
+        if entry == 0 {
+            return;
+        }
+        for (to, &from) in self.entry(entry).name.iter().zip(name) {
+            to.store(from, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if !self.unmap {
+            return;
+        }
+        // The mapping was made by `create` and nobody uses it any more: the creator drops a pool only
+        // after the writers have left (session::close) or never.
+        extents::unmap(self.base.cast(), BLOCKS_OFFSET);
+        self.extents.unmap_all();
+    }
+}
+
+/// Returns the number of blocks of a pool with this shape; fewer if the process may not write so large a file.
+fn block_count(shape: &Shape<'_>) -> Result<u32, Error> {
+    let wanted = (shape.capacity_bytes / u64::from(shape.block_bytes)).max(1);
+    let limit = if shape.path.is_some() { tracetee_os::file_size_limit() } else { u64::MAX };
+    let fit = limit.saturating_sub(BLOCKS_OFFSET as u64) / u64::from(shape.block_bytes);
+    let least = if shape.mode == Mode::Startup { 1 } else { wanted.min(LEAST_REUSED) };
+    if fit < least {
+        let source = std::io::ErrorKind::FileTooLarge.into();
+        let path = shape.path.unwrap_or(Path::new("")).to_owned();
+        return Err(Error::Io {
+            what: "fit a recorder into the limit on the size of files (ulimit -f) at",
+            path,
+            source,
+        });
+    }
+    Ok(u32::try_from(wanted.min(fit)).unwrap_or(u32::MAX).min(u32::MAX / 2))
+}
+
+/// Gives the file its size: that of all its blocks, or, where the file system can extend it later,
+/// of the first.
+fn size(file: &File, extents: &Extents, at_once: bool) -> Result<(), i32> {
+    let [first, all] = extents.ends();
+    if !at_once {
+        match extents::extend(file, first) {
+            Err(libc::EOPNOTSUPP | libc::ENOSYS) => {}
+            result => return result,
+        }
+    }
+    let sized = tracetee_os::without_write_signals(|| file.set_len(all as u64));
+    sized.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+fn create_file(path: &Path) -> Result<File, Error> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600);
+    let file = tracetee_os::open_with(&options, path).map_err(|source| Error::Io {
+        what: "create",
+        path: path.to_owned(),
+        source,
+    })?;
+    // Says that its process lives, whatever has become of the process id. A filesystem without
+    // locks is no reason to fail: recovery then looks at the process id alone.
+    let _ = tracetee_os::try_lock(&file);
+    Ok(file)
+}
+
+/// Has the kernel map a block's pages in one go; otherwise each would cost a page fault. Before
+/// Linux 5.14 it refuses, and they do.
+fn populate(start: *mut u8, bytes: usize) {
+    const MADV_POPULATE_WRITE: libc::c_int = 23;
+    let errno = crate::errno::Saved::now();
+    // SAFETY: pages of our own mapping; their content stays.
+    unsafe { libc::madvise(start.cast(), bytes, MADV_POPULATE_WRITE) };
+    errno.restore();
+}
+
+/// Blocks that a mode needs that reuses them, as `config` checks.
+const LEAST_REUSED: u64 = 4;
+
+/// Bytes of thread entries that are backed at once.
+const ENTRIES_PAGE: usize = 4096;
+
+/// Backs a range of `file` with disk space; what it holds stays. Leaves errno when it cannot.
+fn allocate(file: &File, offset: usize, len: usize) -> bool {
+    let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return false };
+    // SAFETY: plain syscall on an open descriptor.
+    unsafe { libc::fallocate64(file.as_raw_fd(), 0, offset, len) == 0 }
+}
+
+/// Reserves disk space like [`allocate`]; if the filesystem cannot, writes zeros (to an unused range). Keeps
+/// errno.
+fn reserve(file: &File, offset: usize, len: usize) -> bool {
+    let errno = crate::errno::Saved::now();
+    let mut done = allocate(file, offset, len);
+    let fd = file.as_raw_fd();
+    let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return false };
+    if !done && matches!(crate::errno::get(), libc::EOPNOTSUPP | libc::ENOSYS) {
+        static ZEROS: [u8; 4096] = [0; 4096];
+        done = true;
+        let mut at = 0;
+        while done && at < len {
+            let chunk = usize::try_from(len - at).unwrap_or(0).min(ZEROS.len());
+            let put = tracetee_os::without_write_signals(|| {
+                // SAFETY: the buffer holds `chunk` bytes; the range is new, nothing is overwritten.
+                unsafe { libc::pwrite64(fd, ZEROS.as_ptr().cast(), chunk, offset + at) }
+            });
+            done = put > 0;
+            at += i64::try_from(put).unwrap_or(0);
+        }
+    }
+    errno.restore();
+    done
+}
