@@ -17,9 +17,12 @@
 //! previous directory and is sent again; the server recognizes its id. The processes of an app share
 //! one spool. The app's own threads only open it and set the user's consent, during installation.
 
+mod capture;
+mod consent;
 mod locks;
 mod loss_report;
 
+pub use capture::{Recording, Waiting};
 pub use locks::Recovery;
 use loss_report::Losses;
 
@@ -31,7 +34,6 @@ use crate::spool_name::{self, CaptureName, LostName, RecordingName};
 use crate::timestamp::{Now, Timestamp};
 use crate::writer_lock::{self, WriterLock};
 use std::fs;
-use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use tracetee_protocol::UploadStatus;
@@ -41,51 +43,6 @@ use tracetee_protocol::UploadStatus;
 pub struct Spool {
     root: PathBuf,
     owner: Option<WriterLock>,
-}
-
-/// A capture that is being written to [`Recording::path`].
-#[derive(Debug)]
-pub struct Recording {
-    name: RecordingName,
-    path: PathBuf,
-}
-
-impl Recording {
-    /// Returns the path to write the capture to. Writers may append to its name until it is complete.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Returns the capture's id, a UUIDv7 as text.
-    #[must_use]
-    pub fn id(&self) -> String {
-        self.name.id.to_string()
-    }
-}
-
-/// A capture that waits for its upload.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
-    /// The file.
-    pub path: PathBuf,
-    /// Size in bytes.
-    pub bytes: u64,
-    pub(crate) name: CaptureName,
-}
-
-impl Waiting {
-    /// Returns the capture's id, a UUIDv7 as text.
-    #[must_use]
-    pub fn id(&self) -> String {
-        self.name.id.to_string()
-    }
-
-    /// Returns the window of the capture.
-    #[must_use]
-    pub fn label(&self) -> &str {
-        &self.name.label
-    }
 }
 
 impl Spool {
@@ -256,49 +213,6 @@ impl Spool {
         self.make_room(None, quota, now)?;
         self.losses().bound();
         Ok(())
-    }
-
-    /// Deletes all captures and all entries of lost ones.
-    pub fn purge(&self) {
-        for directory in ["rec", "ready", "sending", "lost", "report"] {
-            for path in self.files(directory) {
-                let _ = fs::remove_file(path);
-            }
-        }
-    }
-
-    /// True while the user does not consent: the spool accepts and sends nothing.
-    #[must_use]
-    pub fn is_off(&self) -> bool {
-        self.root.join("off").exists()
-    }
-
-    /// Withdraws the user's consent: deletes all captures, and accepts none until [`Spool::consent`].
-    ///
-    /// # Errors
-    /// [`Error::Io`] if the withdrawal cannot be stored; captures are deleted anyway.
-    pub fn withdraw(&self) -> Result<(), Error> {
-        let path = self.root.join("off");
-        let noted = self.make().and_then(|()| {
-            let file = tracetee_os::create(&path).map_err(Error::io("create", &path))?;
-            file.sync_all().map_err(Error::io("write", &path))
-        });
-        self.purge();
-        noted
-    }
-
-    /// Stores that the user consents.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if it cannot be stored.
-    pub fn consent(&self) -> Result<(), Error> {
-        let path = self.root.join("off");
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(Error::io("delete", &path)(error))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Gives up a capture that waits, and enters it in the loss report.

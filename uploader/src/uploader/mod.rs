@@ -6,6 +6,8 @@
 //! calls again after [`Pass::again`]. Runs on a background thread, never on an important thread of the app.
 
 mod config_fetch;
+mod loss_upload;
+mod verdict;
 
 pub use config_fetch::Config;
 
@@ -28,6 +30,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracetee_protocol::CaptureMeta;
 use tracetee_protocol::ticket::{ObjectKind, TicketRequest};
 use tracetee_protocol::upload_status::{LastUpload, UploadStatus};
+use verdict::{Verdict, judge};
 
 /// Delay after a pass that had nothing to do.
 const IDLE: Duration = Duration::from_secs(60);
@@ -347,46 +350,8 @@ impl Uploader {
         StopReason(why)
     }
 
-    /// Sends the loss report: last, so that a server that refuses reports still gets the captures.
-    fn report_losses(&mut self, context: &mut PassContext<'_>) -> Result<(), StopReason> {
-        let now = (context.clock)();
-        if let Some(why) = policy::device_refuses(&context.conditions.net) {
-            return Err(StopReason(why.to_owned()));
-        }
-        let lock = self.spool.lock();
-        let report = self.spool.losses().report(now);
-        drop(lock);
-        let Some(report) = report else { return Ok(()) };
-        let id = report.id.to_string();
-        let mut content = report.content;
-        content.device = self.device.clone();
-        let content = content.to_json().into_bytes();
-        let answer = if self.endpoint.wants_tickets() {
-            let sha256 = STANDARD.encode(hmac_sha256::Hash::hash(&content));
-            let (kind, bytes) = (ObjectKind::LossReport, content.len() as u64);
-            let ticket = TicketRequest { kind, id, bytes, sha256, meta: String::new() }.to_json();
-            self.by_ticket(ticket.as_bytes(), Body::Bytes(&content), context)
-        } else {
-            let request = self.endpoint.losses(&id, &content, context.stop);
-            context.transport.send(&request)
-        };
-        let now = (context.clock)();
-        match judge(answer, now).1 {
-            Verdict::Answer(Outcome::Delivered) => {
-                self.spool.losses().reported(&report.losses);
-                self.state.clear_wait();
-                Ok(())
-            }
-            // It is for the next pass; a server that does not want it shall still not be asked all
-            // the time.
-            Verdict::Answer(Outcome::Discard(why)) => Err(self.failed(None, why, now)),
-            Verdict::Answer(Outcome::Retry { after, why, .. }) => Err(self.failed(after, why, now)),
-            Verdict::Unreachable(why) | Verdict::Broken(why) => Err(self.failed(None, why, now)),
-        }
-    }
-
     /// Requests a ticket for an object, and sends the object to its address.
-    fn by_ticket(
+    pub(crate) fn by_ticket(
         &self,
         content: &[u8],
         body: Body<'_>,
@@ -415,29 +380,6 @@ impl Uploader {
         if let Some(error) = error {
             self.trouble = Some(error.to_string());
         }
-    }
-}
-
-enum Verdict {
-    Answer(Outcome),
-    Unreachable(String),
-    Broken(String),
-}
-
-/// Returns the meaning of an answer, with its text.
-fn judge(answer: Result<Response, Failure>, now: Now) -> (String, Verdict) {
-    match answer {
-        Ok(response) => {
-            let outcome = policy::classify(&response, real_time(now));
-            let said = match &outcome {
-                Outcome::Delivered => format!("delivered ({})", response.status),
-                Outcome::Retry { why, .. } => why.clone(),
-                Outcome::Discard(_) => format!("refused for good ({})", response.status),
-            };
-            (said, Verdict::Answer(outcome))
-        }
-        Err(Failure::Unreachable(why)) => (why.clone(), Verdict::Unreachable(why)),
-        Err(Failure::Broken(why)) => (why.clone(), Verdict::Broken(why)),
     }
 }
 

@@ -1,0 +1,33 @@
+//! The meaning of an answer for the object that was sent.
+
+use crate::policy::{self, Outcome};
+use crate::timestamp::Now;
+use crate::transport::{Failure, Response};
+use crate::uploader::real_time;
+
+/// The meaning of a server's answer, or of its absence.
+pub(super) enum Verdict {
+    /// The server has answered.
+    Answer(Outcome),
+    /// Nothing was sent, for this reason.
+    Unreachable(String),
+    /// It broke off, for this reason; the server may have the body.
+    Broken(String),
+}
+
+/// Returns the meaning of an answer, with its text.
+pub(super) fn judge(answer: Result<Response, Failure>, now: Now) -> (String, Verdict) {
+    match answer {
+        Ok(response) => {
+            let outcome = policy::classify(&response, real_time(now));
+            let said = match &outcome {
+                Outcome::Delivered => format!("delivered ({})", response.status),
+                Outcome::Retry { why, .. } => why.clone(),
+                Outcome::Discard(_) => format!("refused for good ({})", response.status),
+            };
+            (said, Verdict::Answer(outcome))
+        }
+        Err(Failure::Unreachable(why)) => (why.clone(), Verdict::Unreachable(why)),
+        Err(Failure::Broken(why)) => (why.clone(), Verdict::Broken(why)),
+    }
+}
