@@ -1,0 +1,52 @@
+//! The end of a trace: closes what is open, names threads by the scheduler or a dump.
+
+use super::Builder;
+use crate::model::Trace;
+
+impl Builder {
+    /// Completes the trace.
+    pub(crate) fn finish(mut self) -> Trace {
+        for mut running in self.running {
+            let dumped = self.trace.dumped.get(&running.key).copied();
+            // In another process its id was given again.
+            let dumped =
+                dumped.filter(|&(pid, _)| !running.is_pid_sure || running.thread.pid == Some(pid));
+            if let Some((pid, _)) = dumped {
+                running.thread.pid = Some(pid);
+            }
+            let comm = || self.comms.get(&running.key).copied();
+            if running.thread.names.is_empty()
+                && let Some(name) = dumped.map(|(_, name)| name).or_else(comm)
+            {
+                let from_ns = self.trace.span_ns.map_or(0, |(first, _)| first);
+                running.thread.names.push((from_ns, name));
+            }
+            self.trace.losses.unclosed += running.open.len() as u64;
+            let last_cpu_ns = running.thread.cpu_ns.iter().map(|&(_, end_ns)| end_ns).max();
+            for place in running.open {
+                if let Some(slice) = running.thread.slices.get_mut(place as usize) {
+                    slice.end_ns = running.last_ns;
+                }
+                if let (Some(cpu), Some(last_ns)) =
+                    (running.thread.cpu_ns.get_mut(place as usize), last_cpu_ns)
+                    && *cpu != (0, 0)
+                {
+                    cpu.1 = last_ns;
+                }
+            }
+            let thread = &mut running.thread;
+            if !thread.cpu_ns.is_empty() {
+                thread.cpu_ns.resize(thread.slices.len(), (0, 0));
+            }
+            // Whose id was given again is not to be told from scheduler events.
+            if running.key == thread.tid {
+                thread.states.extend(self.states.remove(&thread.tid).unwrap_or_default());
+            }
+            thread.slices.shrink_to_fit();
+            self.trace.threads.insert(running.key, running.thread);
+        }
+        self.trace.losses.unclosed_asyncs =
+            self.open_asyncs.values().map(|open| open.len() as u64).sum();
+        self.trace
+    }
+}
