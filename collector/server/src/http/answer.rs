@@ -18,6 +18,20 @@ pub(super) fn answer(status: StatusCode, why: &str) -> Answer {
     (status, format!("{why}\n"))
 }
 
+/// Answers an upload. A refused one is answered after its body, because many clients read no answer before.
+pub(super) async fn answer_upload(
+    outcome: Result<Answer, Answer>,
+    headers: &HeaderMap,
+    body: &mut Body,
+) -> Response {
+    match outcome {
+        Ok(answer) => answer.into_response(),
+        // Draining a body that is too slow would be too slow as well.
+        Err(slow @ (StatusCode::REQUEST_TIMEOUT, _)) => slow.into_response(),
+        Err(answer) => after_body(headers, body, answer).await,
+    }
+}
+
 /// Answers a request whose body may not have been read.
 pub(super) async fn after_body(headers: &HeaderMap, body: &mut Body, answer: Answer) -> Response {
     // A client that asks first (Expect) has sent no body yet.

@@ -1,6 +1,6 @@
 //! `PUT /v1/captures/{id}`: streams a capture in, checks it, stores it once.
 
-use super::answer::{Answer, STORED, after_body, answer, disk, status_of};
+use super::answer::{Answer, STORED, answer, answer_upload, disk, status_of};
 use super::headers::{checked_id, digest, meta, text};
 use super::ingest::{self, Refused};
 use super::{Collector, Shared, StoredCapture, add};
@@ -8,7 +8,7 @@ use crate::store::local_store::key_of;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -25,12 +25,8 @@ pub(super) async fn capture(
     request: Request,
 ) -> Response {
     let (parts, mut body) = request.into_parts();
-    match take_capture(&collector, &id, &parts.headers, &mut body).await {
-        Ok(answer) => answer.into_response(),
-        // Draining a body that is too slow would be too slow as well.
-        Err(slow @ (StatusCode::REQUEST_TIMEOUT, _)) => slow.into_response(),
-        Err(answer) => after_body(&parts.headers, &mut body, answer).await,
-    }
+    let outcome = take_capture(&collector, &id, &parts.headers, &mut body).await;
+    answer_upload(outcome, &parts.headers, &mut body).await
 }
 
 async fn take_capture(

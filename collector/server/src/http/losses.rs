@@ -1,13 +1,13 @@
 //! `PUT /v1/losses/{id}`: stores a report of captures that a device lost.
 
-use super::answer::{Answer, STORED, after_body, answer, disk, status_of};
+use super::answer::{Answer, STORED, answer, answer_upload, disk, status_of};
 use super::headers::{checked_id, digest};
 use super::ingest::{self, Refused};
 use super::{Collector, Shared, add};
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 use tracetee_protocol::LossReport;
@@ -21,11 +21,8 @@ pub(super) async fn losses(
     request: Request,
 ) -> Response {
     let (parts, mut body) = request.into_parts();
-    match take_losses(&collector, &id, &parts.headers, &mut body).await {
-        Ok(answer) => answer.into_response(),
-        Err(slow @ (StatusCode::REQUEST_TIMEOUT, _)) => slow.into_response(),
-        Err(answer) => after_body(&parts.headers, &mut body, answer).await,
-    }
+    let outcome = take_losses(&collector, &id, &parts.headers, &mut body).await;
+    answer_upload(outcome, &parts.headers, &mut body).await
 }
 
 async fn take_losses(

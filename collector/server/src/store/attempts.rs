@@ -65,7 +65,7 @@ impl Attempts {
                 let mut running = looked_at.lock().unwrap_or_else(PoisonError::into_inner);
                 for run in running.iter_mut().flatten() {
                     if !run.is_marked && run.began.elapsed() >= LONG {
-                        // Where the disk is full it is analysed at the next start too.
+                        // Without the mark (the disk is full), the next start analyses it as well.
                         let _ = mark(&at, &run.key);
                         run.is_marked = true;
                     }

@@ -2,7 +2,8 @@
 //!
 //! The directory is the truth, not the tables: what could not be indexed, or lies there twice, is seen too.
 
-use super::local_store::{day, day_of, leave, sidecar_of, walk};
+use super::id_index;
+use super::local_store::{day, day_of, sidecar_of, walk};
 use anyhow::{Context, Result};
 use std::fs;
 use std::io::ErrorKind;
@@ -87,7 +88,7 @@ pub(super) fn delete(root: &Path, database: &mut Database, paths: &[PathBuf]) ->
             gone(&path.with_extension("body"))?;
             gone(path)?;
         }
-        keys.iter().for_each(|key| leave(root, key));
+        keys.iter().for_each(|key| id_index::leave(root, key));
     }
     Ok(captures)
 }

@@ -7,11 +7,12 @@
 //! its place by a link that fails where there is one, so that two that come at once are one. One collector
 //! has the directory at a time (`lock`).
 
+use super::id_index;
 use super::quarantined::Quarantined;
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -56,7 +57,7 @@ impl LocalStore {
                 .with_context(|| format!("cannot create {}", path.display()))?;
         }
         let lock = lock(root)?;
-        index(root)?;
+        id_index::build(root)?;
         for entry in fs::read_dir(root.join("incoming"))?.flatten() {
             let _ = fs::remove_file(entry.path());
         }
@@ -100,7 +101,7 @@ impl LocalStore {
     /// True if a capture with this id is stored, under any app and version, or is in quarantine.
     pub(crate) fn has(&self, key: &RawKey) -> bool {
         self.root.join(key.path()).exists()
-            || id_path(&self.root, key).exists()
+            || id_index::path(&self.root, key).exists()
             || self.was_set_aside(key)
     }
 
@@ -131,7 +132,7 @@ impl LocalStore {
         let directory = make_parent(&place)?;
         // The link of its id leads nowhere until it has its place, and its metadata is there before it:
         // whatever ends this in between, the capture may come again.
-        enter(&self.root, key)?;
+        id_index::enter(&self.root, key)?;
         link(&sidecar.path, &sidecar_of(&place))?;
         let kept = link(&incoming.path, &place)?;
         File::open(directory)?.sync_all()?;
@@ -168,52 +169,6 @@ impl LocalStore {
     }
 }
 
-/// The link of an id.
-fn id_path(root: &Path, key: &RawKey) -> PathBuf {
-    root.join("ids").join(format!("dt={}", key.day)).join(&key.id)
-}
-
-/// Has the id lead to the capture.
-fn enter(root: &Path, key: &RawKey) -> io::Result<()> {
-    let link = id_path(root, key);
-    make_parent(&link)?;
-    let to = Path::new("../..").join(key.path());
-    match symlink(&to, &link) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            // It leads nowhere: of a capture that was deleted.
-            fs::remove_file(&link)?;
-            symlink(&to, &link)
-        }
-        made => made,
-    }
-}
-
-/// Takes the link of an id away, if it leads nowhere.
-pub(crate) fn leave(root: &Path, key: &RawKey) {
-    let link = id_path(root, key);
-    if !link.exists() {
-        let _ = fs::remove_file(link);
-    }
-}
-
-/// Makes the links of a store that has none: of an earlier version.
-fn index(root: &Path) -> Result<()> {
-    if root.join("ids").exists() {
-        return Ok(());
-    }
-    let making = root.join("incoming/ids");
-    let _ = fs::remove_dir_all(&making);
-    fs::create_dir_all(&making)?;
-    walk(&root.join("raw"), &mut |path| {
-        let Some(key) = path.to_str().and_then(RawKey::parse) else { return };
-        let of_day = making.join(format!("dt={}", key.day));
-        let _ = fs::create_dir_all(&of_day);
-        // Of several of one id the first one counts.
-        let _ = symlink(Path::new("../..").join(key.path()), of_day.join(&key.id));
-    })?;
-    fs::rename(&making, root.join("ids")).context("cannot create the index of ids")
-}
-
 /// Sets a capture aside of which no rows can be made, with the reason.
 pub(crate) fn set_aside(root: &Path, key: &RawKey, reason: &str) -> io::Result<()> {
     let place = root.join(key.path());
@@ -224,7 +179,7 @@ pub(crate) fn set_aside(root: &Path, key: &RawKey, reason: &str) -> io::Result<(
     fs::write(quarantine.join(format!("{}.json", key.id)), about.to_json())?;
     fs::rename(&place, quarantine.join(format!("{}.body", key.id)))?;
     let _ = fs::remove_file(sidecar_of(&place));
-    leave(root, key);
+    id_index::leave(root, key);
     Ok(())
 }
 
@@ -245,7 +200,7 @@ pub(crate) fn readmit(root: &Path) -> io::Result<u64> {
         let place = root.join(key.path());
         let put_back = || -> io::Result<()> {
             make_parent(&place)?;
-            enter(root, &key)?;
+            id_index::enter(root, &key)?;
             fs::write(sidecar_of(&place), meta.to_json())?;
             fs::rename(path.with_extension("body"), &place)?;
             fs::remove_file(path)
@@ -270,7 +225,7 @@ pub(crate) fn lock(root: &Path) -> Result<File> {
     }
 }
 
-fn make_parent(place: &Path) -> io::Result<&Path> {
+pub(super) fn make_parent(place: &Path) -> io::Result<&Path> {
     let directory = place.parent().unwrap_or(place);
     fs::create_dir_all(directory)?;
     Ok(directory)
@@ -291,12 +246,12 @@ pub(crate) fn sidecar_of(place: &Path) -> PathBuf {
     place.with_extension("").with_extension("json")
 }
 
-/// Where a loss report lies, below the store's root.
+/// Returns the path of a loss report, below the store's root.
 pub(crate) fn losses_path(id: Uuid) -> String {
     format!("losses/v1/dt={}/{id}.json", day_of(id))
 }
 
-/// Where a capture lies of which this is known.
+/// Returns the key of a capture by its id and metadata.
 pub(crate) fn key_of(id: Uuid, meta: &CaptureMeta) -> RawKey {
     let app = meta.app.as_deref().filter(|app| !app.is_empty());
     RawKey {

@@ -1,4 +1,4 @@
-//! Where captures are kept, and the tables made of them.
+//! The storage of captures, and the tables made of them.
 //!
 //! [`storage`] is the one place that receives from HTTP: a [`local_store`], which keeps each capture once, or
 //! [`objects`] on an object store. [`indexer`] makes rows of what a local store receives, beside what serves, and
@@ -8,6 +8,7 @@
 mod attempts;
 mod files;
 pub(crate) mod forget;
+mod id_index;
 pub(crate) mod indexer;
 pub(crate) mod local_store;
 #[cfg(feature = "parquet")]

@@ -1,5 +1,5 @@
-//! Where this collector puts what comes: a directory of its own, whose captures it analyses, or an object
-//! store, where it keeps nothing and converters make the tables (`tracetee tables`).
+//! The storage of uploads: a local directory, whose captures this collector analyses, or an object store, of
+//! which converters make the tables (`tracetee tables`).
 
 use super::indexer::{Indexer, Work};
 use super::local_store::{Incoming, LocalStore};
@@ -17,7 +17,7 @@ use tracetee_fleet::object_keys::RawKey;
 use tracetee_protocol::CaptureMeta;
 use uuid::Uuid;
 
-/// Where captures go.
+/// The storage of uploads.
 #[derive(Debug)]
 pub(crate) enum Storage {
     /// A directory.
