@@ -6,7 +6,7 @@ plugins {
     alias(libs.plugins.kotlin.jvm) apply false
 }
 
-// What an app that includes this build names: dev.tracetee:tracetee, dev.tracetee:coroutines.
+// An app that includes this build depends on dev.tracetee:tracetee and dev.tracetee:coroutines.
 subprojects {
     group = "dev.tracetee"
     version = "0.1.0"

@@ -15,7 +15,7 @@ use tracetee::{Config, TaskSection, TraceFuture, instant, misuses, set_strict};
 /// A capture is of the whole process: one test at a time.
 static CAPTURE: Mutex<()> = Mutex::new(());
 
-/// What is recorded meanwhile: by thread, payloads without the pid.
+/// Returns the records that `run` causes: thread, and payload without the pid.
 fn recorded(run: impl FnOnce()) -> Vec<(u32, String)> {
     let _one = CAPTURE.lock().unwrap_or_else(PoisonError::into_inner);
     start();

@@ -14,7 +14,7 @@ android {
         sourceCompatibility = JavaVersion.VERSION_11
         targetCompatibility = JavaVersion.VERSION_11
     }
-    // Where `cargoNdk` puts the libraries.
+    // The directory into which `cargoNdk` puts the libraries.
     sourceSets["main"].jniLibs.directories.add(layout.buildDirectory.dir("jniLibs").get().asFile.path)
     testOptions.unitTests.isIncludeAndroidResources = true
 }

@@ -217,7 +217,7 @@ fn what_is_switched_off_meanwhile_ends() {
     assert!(told.contains("no capture was asked for"), "{told}");
 }
 
-/// What `adb forward tcp:PORT localabstract:NAME` does, for one connection after the other.
+/// Does as `adb forward tcp:PORT localabstract:NAME`, for one connection after the other.
 fn forward(pid: u32) -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -29,7 +29,7 @@ fn a_c_program_captures_itself_and_gets_every_documented_error() {
         ["B|own   \u{fffd}", "C|bytes|-9223372036854775808", "I|now", "S|load|-7", "F|load|-7"];
     assert_eq!(own[..5], expected);
     assert_eq!(own[5..7], ["G|net work|GET /|8", "H|net work|8"]);
-    // What is too long is cut: the name, then the track; the cookie stays.
+    // A record that is too long is cut: the name first, then the track; the cookie stays.
     assert!(own[7].starts_with("G|xxx") && own[7].ends_with("x|9"), "{}", own[7]);
     assert!((900..1024).contains(&own[7].len()), "{}", own[7].len());
     assert_eq!(own[8..], ["B|", "E", "E"]);

@@ -101,7 +101,7 @@ fn a_capture_that_was_lost_is_the_headline_until_the_end() {
     device.configure(json!({"seq": 2, "windows": [
         {"id": "jank", "opens": {"triggers": {"any": [{"jank": {}}]}}}]}));
     let text = wait_for(&app, "state         armed");
-    // Whatever is recorded now.
+    // The report begins with the lost capture, although the next window is armed already.
     let lost = "a capture was lost: checkout (asked for): cannot ";
     assert!(text.starts_with(lost), "{text}");
     assert!(text.lines().next().unwrap().contains("spool/rec"), "{text}");

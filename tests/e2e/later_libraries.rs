@@ -79,7 +79,7 @@ fn the_fast_path_takes_the_records_of_a_library_out_of_the_global_scope() {
         ["start", FAST, "load", plugin],
         ["start", FAST, "load-lazily", plugin],
     ] {
-        // Where libcutils comes after the start, its tags were not forced.
+        // If libcutils is loaded after the start, its tags were not forced.
         let is_late = words[0] == "start";
         let sections = if is_late { "any-sections" } else { "sections" };
         let then = [sections, "fast", "2", "stats", "stop", "dump", out];

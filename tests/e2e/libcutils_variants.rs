@@ -42,7 +42,7 @@ fn check(api: u32, library: &[&str], program: &[&str]) {
     let mut program = program.to_vec();
     program.push(&api);
     for marker in [None, Some(("ATRACE_MARKER", "none")), Some(("ATRACE_MARKER", "/dev/null"))] {
-        // Where there is no marker file a libcutils up to API 29 and one from 30 alike hold −1.
+        // Without a marker file, libcutils has −1 on all API levels.
         let records = records_of(directory.path(), &program, marker.as_slice());
         assert_eq!(records, EXPECTED, "{api} {library:?} {program:?} {marker:?}");
     }

@@ -28,7 +28,7 @@ fn a_frame_over_the_limit_is_captured_whole_with_the_time_before_it() {
         .collect();
     assert_eq!(long.len(), 1, "{sections:?}");
     let &(_, from_us, to_us) = long[0];
-    // Its inner section is there too, and half a second before.
+    // The capture has the frame's inner section, and the half second before the frame.
     let is_inner = |section: &&(String, u64, u64)| section.1 >= from_us && section.2 <= to_us;
     assert!(sections.iter().filter(is_inner).any(|section| section.0 == "traversal"));
     let first_us = sections.iter().map(|section| section.1).min().unwrap();
@@ -36,7 +36,7 @@ fn a_frame_over_the_limit_is_captured_whole_with_the_time_before_it() {
     // A busy machine may stop the app for a while at the window's start.
     assert!((100_000..=505_000).contains(&(from_us - first_us)), "{}", from_us - first_us);
     assert!((100_000..=205_000).contains(&(last_us - to_us)), "{}", last_us - to_us);
-    // What fired stands in the trace, where it was noticed.
+    // A note in the trace says what fired, at the time at which it was noticed.
     let notes: Vec<_> =
         trace::read(&capture).into_iter().filter(|line| line.name == "tracetee").collect();
     assert!(notes.iter().any(|note| note.payload.contains("tracetee: jank: 12")), "{notes:?}");
@@ -55,7 +55,7 @@ fn a_capture_says_what_reports_ask_for() {
     let about = about(&capture);
     assert_eq!(about["opens"], "triggers");
     assert_eq!(about["refresh_hz"], 120.0);
-    // What was shown when the span began; what came then stands in the trace.
+    // The header has the screen at the begin of the span; later screens are in the trace.
     assert_eq!(about["screen"], "Feed");
     let lines = trace::read(&capture);
     assert!(lines.iter().any(|line| line.payload.ends_with("|screen:Detail")));

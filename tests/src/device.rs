@@ -59,7 +59,7 @@ impl Device {
         std::fs::rename(temporary, path).unwrap();
     }
 
-    /// Where the configuration lies.
+    /// Returns the path of the configuration.
     #[must_use]
     pub fn config_file(&self) -> PathBuf {
         self.root.path().join("remote.json")

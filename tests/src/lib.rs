@@ -106,7 +106,7 @@ pub fn libcutils(directory: &Path, api: u32, arguments: &[&str]) {
     compile(&directory.join("libcutils.so"), &[source("libcutils/trace-dev.c")], &all);
 }
 
-/// Where a fixture finds its libraries: beside itself, whatever LD_LIBRARY_PATH says (cargo sets it
+/// Makes a fixture find its libraries beside itself, whatever LD_LIBRARY_PATH says (cargo sets it
 /// to directories in which stale builds of the agent may lie; only the old tag overrules it).
 const RPATH: &str = "-Wl,-rpath,$ORIGIN";
 const OLD_TAGS: &str = "-Wl,--disable-new-dtags";

@@ -112,7 +112,7 @@ record! {
     /// One libcutils. Tag words are hexadecimal texts.
     #[derive(Eq)]
     pub struct TagReport {
-        /// Where the variables of libcutils were found.
+        /// The place in which the variables of libcutils were found.
         pub found_by: String = String::new(),
         /// The tag word before it was forced.
         pub tags_before: String = String::new(),

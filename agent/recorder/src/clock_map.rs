@@ -3,8 +3,8 @@
 //! The map is one for the whole process and made of straight lines between anchors, so records of
 //! different threads keep the order that the counter gave them. Anchors that lie close together
 //! would give lines of wild slope (each is some ten ns off), so one in [`SPACING_NS`] is used.
-//! Where two neighbours disagree with the rate of the rest, the counter stood still or jumped
-//! between them: the time before the second is then counted from the first, and it is counted.
+//! If two neighbours disagree with the rate of the rest, the counter stood still or jumped between
+//! them: times before the second one are then computed from the first, and the jump is counted.
 
 use crate::clock::Anchor;
 

@@ -223,7 +223,7 @@ fn two_threads_never_lease_one_block() {
 #[test]
 fn a_copy_of_a_block_that_is_taken_over_has_the_old_content_or_the_new() {
     let mut model = loom::model::Builder::new();
-    // Its reader looks at many words: with three switches it takes a quarter of an hour.
+    // The reader looks at many words: with three switches this model takes a quarter of an hour.
     model.preemption_bound = model.preemption_bound.map(|bound| bound.min(2));
     model.check(|| {
         let world = World::new(Mode::Ring, 1, 1);
@@ -367,7 +367,7 @@ fn a_closer_waits_for_no_entry_of_an_earlier_session_and_for_each_of_its_own() {
         if !Gate::is_inside(&world.writers[0].inside, 2) {
             freed.store(1, Ordering::Relaxed);
         }
-        // Whoever comes now belongs to the next session; this closer is done.
+        // A writer that enters now belongs to the next session; this closer is done.
         world.gate.open(3, true);
         writing.join().unwrap();
     });

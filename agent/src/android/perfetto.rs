@@ -1,6 +1,6 @@
 //! Which tags belong to a session of Perfetto's SDK in this process.
 //!
-//! Where an app is registered with Perfetto (`Trace.registerWithPerfetto`: some of the system's
+//! In an app that is registered with Perfetto (`Trace.registerWithPerfetto`: some of the system's
 //! apps, or all by a property), `android.os.Trace` writes a category's events into the session that
 //! has the category on. From Android 16 on (and in late builds of 15) it writes them to atrace
 //! instead if the category's atrace tag is on too, unless `debug.atrace.prefer_sdk` has the tag's

@@ -118,7 +118,7 @@ impl Ledger {
     /// Forgets captures that are too old to matter, and moves those from the future to now.
     fn tidy(&mut self, now: Now) {
         for entry in &mut self.kept.entries {
-            // Where the clock was set back, a capture ages from now on.
+            // If the clock was set back, a capture ages from now on.
             entry.begun.real_ms = entry.begun.real_ms.min(now.real_ms);
             if let Some((written, _)) = &mut entry.file {
                 written.real_ms = written.real_ms.min(now.real_ms);

@@ -236,8 +236,8 @@ impl Tags {
                 unsafe { update() };
             }
         }
-        // Where there is no such function, or it does nothing (libcutils on Linux), the word still
-        // holds what was forced. A system that asks for exactly these tags finds them again.
+        // If there is no such function, or it does nothing (libcutils on Linux), the word still
+        // holds the forced tags. A system that asks for exactly these tags finds them again.
         let system = properties::system_tags().map(|tags| tags | 1);
         if self.copies.iter().any(|copy| Some(copy.forced) != system) {
             tag_words::give_words_back();

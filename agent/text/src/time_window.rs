@@ -59,8 +59,8 @@ impl TimeWindow {
         Self { span, threads: Vec::new(), has_begun: false }
     }
 
-    /// Where a record at `time_ns` lies. What ends at an edge belongs to what was before it, what
-    /// begins there to what comes behind.
+    /// Returns the part of the trace that a record at `time_ns` belongs to. At an edge of the span, an
+    /// end belongs to the part before the edge, a begin to the part after it.
     pub(crate) fn phase(&mut self, time_ns: u64, thread: usize, kind: Option<Kind>) -> Phase {
         let Span { from_ns, to_ns } = self.span;
         let has_begun = self.has_begun;

@@ -1,4 +1,4 @@
-//! Whose frames: the process, its main thread and its render threads.
+//! The process whose frames are analysed: its main thread and its render threads.
 
 use crate::watch::Stopped;
 use std::collections::BTreeMap;

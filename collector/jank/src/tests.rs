@@ -384,7 +384,7 @@ proptest::proptest! {
         proptest::prop_assert_eq!(found, naive);
     }
 
-    /// Whatever the threads do: the parts of a janky frame are all of it, and so are the stacks.
+    /// For any behaviour of the threads, the parts of a janky frame add up to the frame, and so do its stacks.
     #[test]
     fn no_nanosecond_is_lost_or_told_twice(
         steps in proptest::collection::vec((0..2_usize, 0..30_000_u64, 0..6_usize), 1..80),

@@ -1,7 +1,7 @@
 //! Ends an analysis that takes too long, or that nobody wants any longer.
 //!
-//! Whoever analyzes what strangers have sent gives it a limit of time, and a flag that ends it at once; all
-//! that grows with a trace asks here every so often.
+//! A caller that analyses traces of strangers sets a limit of time, and a flag that ends the analysis at once;
+//! every loop that grows with the trace checks both regularly.
 
 use std::fmt;
 use std::sync::Arc;

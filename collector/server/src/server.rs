@@ -35,7 +35,7 @@ const RETENTION_EVERY: Duration = Duration::from_secs(3600);
 
 /// Options of a server.
 pub struct Options<'a> {
-    /// Where captures are stored.
+    /// The directory or object store that captures are stored in.
     pub store: StoreLocation<'a>,
     /// File of the remote configuration to serve.
     pub config: Option<PathBuf>,

@@ -161,7 +161,7 @@ impl Map {
 fn put_slices(builder: &mut Builder, parts: &[(&Trace, i64)], maps: &[Map]) {
     let mut timelines: Vec<_> =
         parts.iter().map(|(trace, _)| Timeline::new(trace).peekable()).collect();
-    // Where a part's slice is in the whole.
+    // The place of each part's slice in the whole trace.
     let mut places: HashMap<(usize, u32, u32), u32> = HashMap::new();
     loop {
         let heads = timelines.iter_mut().zip(maps).enumerate();

@@ -4,8 +4,8 @@ import java.util.ArrayDeque;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * What rewritten libraries call: each end must end what its own method began. Java, and of the JDK only what is
- * not rewritten: it must not meet itself.
+ * Receives the calls of rewritten libraries: each end must end the section that its own method began. It is Java,
+ * and uses only those classes of the JDK that are not rewritten: it must not call itself.
  */
 public final class Balance {
     private Balance() {}

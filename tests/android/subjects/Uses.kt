@@ -1,5 +1,5 @@
-// What an app does with libraries that nobody here wrote: prints what comes of it, which has to be the same
-// when they are rewritten. At the end, whether their sections are balanced.
+// Uses third-party libraries as an app does, and prints the results, which must be the same after the libraries
+// were rewritten. At the end it prints whether their sections are balanced.
 @file:JvmName("Uses")
 
 import arrow.core.Either

@@ -43,7 +43,7 @@ fn without_clock(trace: &[u8]) -> Vec<u8> {
             .rev()
             .fold(0, |length, byte| length << 7 | usize::from(byte & 0x7f));
         let (packet, after) = rest.split_at(1 + bytes + length);
-        // Its first field, by its number, is the snapshot.
+        // The first field of such a packet is the clock snapshot, by its number.
         if packet[1 + bytes] != 6 << 3 | 2 {
             kept.extend_from_slice(packet);
         }
@@ -65,7 +65,7 @@ const JOIN: [&str; 5] = ["convert", "ours.ftrace", "system.pftrace", "-o", "join
 /// The time of day at 5 s of boot time in `frames`.
 const REAL_NS: u64 = 1_700_000_000_000_000_000;
 
-/// Where the slice is in the joined trace, µs.
+/// Returns the begin of the slice in the joined trace, µs.
 fn begin(engine: &Engine, path: &Path) -> Option<u64> {
     let slices = engine.whole(path, "joined.pftrace").slices;
     let ours = slices.iter().find(|row| row.contains("\"ours\""))?;

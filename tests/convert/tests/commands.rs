@@ -124,7 +124,7 @@ fn a_file_with_nothing_of_the_wanted_kind_is_refused_and_leaves_no_empty_one() {
     }
     let said = refused(path, &["dmtracedump", "counter.ftrace"]);
     assert!(said.contains("counter.ftrace: contains no thread slices"), "{said}");
-    // What there is of each kind is written.
+    // A trace without slices is written as well.
     for (input, output) in [
         ("counter.ftrace", "o.json"),
         ("kernel.ftrace", "o.pftrace"),

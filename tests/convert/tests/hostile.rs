@@ -54,7 +54,7 @@ fn cut_anywhere_a_file_is_read_up_to_there_or_refused_with_the_place() {
         let mut slices = 0;
         for length in 0..=file.len() {
             match read_any(Cursor::new(file[..length].to_vec())) {
-                // What is there only grows.
+                // A longer file has no fewer slices.
                 Ok(trace) => {
                     assert!(trace.slice_count() >= slices, "{kind} {length}");
                     slices = trace.slice_count();

@@ -53,7 +53,7 @@ fn equal(file: &Path) -> bool {
         let Some(expected) = original(options, file) else { return false };
         let found = ours(options, file);
         let (expected, found) = match has_a_name_twice(&expected) {
-            // Its fault; all before that is to be equal.
+            // A fault of the original; everything before it must be equal.
             true => (up_to_names(&expected), up_to_names(&found)),
             false => (&*expected, &*found),
         };

@@ -115,7 +115,7 @@ fn equal(engine: &Engine, directory: &Path, input: &str, outputs: &[&str]) {
                 || output.ends_with(".dart.json") && has_no_duration(row)
         };
         let has_kernel_slices = original.slices.iter().any(|row| is_of_kernel(row));
-        // Where the original knows no process, other formats need one.
+        // If the original names no process, other formats need one.
         let pidless = |row: &String| match row.split_once(',') {
             Some((_, rest)) if !is_text && alone.contains(tid(row)) => format!("[null,{rest}"),
             _ => row.clone(),
@@ -219,7 +219,7 @@ fn generated(seed: u64) -> String {
                         format!("H|{pid}|on {label}|{cookie}"),
                     ),
                 };
-                // What is under way does not begin again: which of both ends then is each reader's own.
+                // An open async slice does not begin again: readers differ in which of two an end belongs to.
                 if open.iter().any(|(_, other)| *other == end) {
                     continue;
                 }
@@ -624,7 +624,7 @@ fn async_slices_of_one_cookie_are_told_apart_by_track_name_and_process() {
                 assert!(event["cat"].is_string() && event.get("id").is_none(), "{event}");
             }
         }
-        // What was read again is the same.
+        // A second conversion gives the same.
         let _ = converted(path, &[output], "again.ftrace");
         assert_eq!(
             engine.whole(path, "again.ftrace").asyncs,

@@ -121,7 +121,7 @@ fn frames_counters_async_tracks_and_the_profile_are_there_and_nothing_from_elsew
         const relatives = page.getElementById('relatives').innerText;
         const marks = tracetee.rows().find((row) => row.kind === 'frames');
         const view = page.getElementById('canvas').getContext('2d');
-        // Where the first janky frame (the fourth, 60 ms) is drawn: its colour.
+        // The colour at the place of the first janky frame (the fourth, 60 ms).
         tracetee.draw();
         const at = Math.round(tracetee.xOf(80_000));
         const pixel = [...view.getImageData(at, 24 + marks.y + 8, 1, 1).data];

@@ -153,7 +153,7 @@ fn who_sends_slowly_or_not_at_all_holds_up_nobody() {
         socket.write_all(head.as_bytes()).unwrap();
         held.push(socket);
     }
-    // Whoever comes meanwhile is asked to come again, until those who hold places have lost them.
+    // Other clients are asked to retry until the slow ones have lost their places.
     assert_eq!(collector.send("GET", "/healthz", &[], b"").status, 200);
     let body = zstd::bulk::compress(HEAD, 1).unwrap();
     let id = ID.replace("d5", "ee");

@@ -116,7 +116,7 @@ fn a_fleet_s_page_shows_what_is_so() {
     ] {
         assert!(dom.contains(part), "{part}");
     }
-    // What the page asks for again is what the command says, and the planted is in it.
+    // A new request of the page gives the result of the command, and contains the planted cause.
     let live = collector.send("GET", "/report.json?from=2.0&to=2.1", &[], b"");
     let live: Value = serde_json::from_slice(&live.body).unwrap();
     let told = collector.tracetee(&[

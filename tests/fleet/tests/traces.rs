@@ -141,7 +141,7 @@ fn a_list_that_janks_is_told_as_sql_tells_it() {
                 part["self_ns"].as_i64().unwrap();
         }
     }
-    // What the list's adapter does takes most of it.
+    // The list's adapter takes most of the time.
     assert_eq!(expected[0].0, "obtainView");
     assert_eq!(report["causes"][0]["key"], "obtainView");
     for (name, self_ns) in expected.iter().take(3) {

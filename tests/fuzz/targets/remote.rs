@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| match check_config(bytes) {
     Ok(_) => {
         let document: Document = record::parse(bytes, Limits::DEFAULT).unwrap();
         document.check_limits().unwrap();
-        // What was taken is taken again as it is written here.
+        // An accepted document is accepted again after it was written as JSON.
         let text = record::to_json(&document);
         assert_eq!(check_config(text.as_bytes()), Ok(Vec::new()));
     }

@@ -133,7 +133,7 @@ fn serve(stream: TcpStream, store: &Mutex<Store>, plan: &Mutex<Plan>) -> std::io
             let kind = usize::try_from(plan.numbers.below(FAULTS.len() as u64)).unwrap();
             (is_fault.then(|| FAULTS[kind]), plan.numbers.below(u64::MAX))
         };
-        // What ends a capture's journey is made rare.
+        // Faults that end a capture's journey are made rare.
         let fault = match fault {
             Some("refused for good") if chance % 4 != 0 => Some("wrong token"),
             Some("slow" | "answer longer than it says, kept") if chance % 2 == 0 => Some("garbage"),
@@ -345,7 +345,7 @@ fn keep(request: &Request, store: &Mutex<Store>) -> u16 {
     let id = request.path.strip_prefix("/v1/losses/").expect("a path of the wire format");
     let report: Value = serde_json::from_slice(&request.body).unwrap();
     match store.reports.get(id) {
-        // What a killed process left of a report that is there already may be less.
+        // A killed process may send a part of a report again: the stored one stays.
         Some(_) => 412,
         None => {
             store.reports.insert(id.to_owned(), report);

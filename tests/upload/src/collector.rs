@@ -20,9 +20,9 @@ pub const ID: &str = "019a1fd7-2955-7cfa-a44a-a7427d9591d5";
 
 /// A running collector.
 pub struct Collector {
-    /// Where it runs; its store is in `store`.
+    /// The directory that it runs in; its store is in `store`.
     pub directory: TempDir,
-    /// It.
+    /// The process.
     pub process: Child,
     /// Address of the collector.
     pub url: String,

@@ -99,7 +99,7 @@ fn a_capture_goes_to_s3_by_a_presigned_put_and_only_once() {
     let (sent, statuses) = pass(false, 2);
     assert_eq!((sent.delivered, statuses), (vec![again.id()], vec![412]));
 
-    // What is on its way must be what was signed; it is refused for good, and told.
+    // A body that differs from the signed digest is refused for good, and reported as lost.
     let spoilt = put(&mut spool, 3);
     let (sent, statuses) = pass(true, 3);
     assert!(sent.delivered.is_empty());

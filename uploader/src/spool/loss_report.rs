@@ -52,7 +52,7 @@ impl<'a> Losses<'a> {
         let to = self.directory().join(lost.to_text());
         match fs::rename(path, &to) {
             Ok(()) => {
-                // Its space is needed; if this fails, `bound` removes it.
+                // Frees the disk space; if this fails, `bound` deletes the file.
                 let _ = tracetee_os::open_with(File::options().write(true), &to)
                     .and_then(|file| file.set_len(0));
                 Ok(())

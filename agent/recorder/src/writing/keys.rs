@@ -1,7 +1,7 @@
 //! Checks that the process has free pthread keys. [`crate::thread::prepare`] calls it on the thread that starts
 //! a capture or installs the agent, before the agent needs a key.
 //!
-//! Where the system has no native thread-locals (Android), std makes a pthread key for each of its own and of
+//! On a system without native thread-locals (Android), std makes a pthread key for each of its own and of
 //! its users' thread-locals when it is first used, and **ends the process when there is none**. bionic has 128
 //! keys for all libraries of an app.
 

@@ -145,7 +145,7 @@ impl ThreadState {
         let mut is_whole = true;
         for level in (0..LEVELS).filter(|&level| self.inside.frame(level) != 0) {
             is_whole = false;
-            // That of an earlier session was counted when it was closed.
+            // A record of an earlier session was counted when that session closed.
             if self.inside.session(level) == session::current() {
                 session::count_unplaced_loss(Loss::Abandoned);
             }

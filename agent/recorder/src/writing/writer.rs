@@ -205,7 +205,7 @@ pub(crate) fn thread_ends(state: &ThreadState) {
         {
             pool.blocks.memory.name_entry(state.entry_in(session), &thread::current_name());
             let tick = now(lane);
-            // Where it does not fit it is left out: the thread's sections are then closed later.
+            // A note that does not fit is left out: the thread's sections are then closed later.
             if lane.takes(session, 2, tick) {
                 let word = record_word(lane.delta(tick), Form::Note, 1);
                 lane.append_note(&[word, u64::from(NOTE_THREAD_END)]);

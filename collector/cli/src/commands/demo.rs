@@ -37,7 +37,7 @@ use tracetee_server::{Options, Server, StoredCapture, tables_of};
 /// frames that jank behind it.
 const FIRST_SECONDS: &str = "3";
 const SECONDS: &str = "8";
-/// Where the collector listens.
+/// The address that the collector listens on.
 const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// Records of one cost measurement, and how many there are: the median counts.
 const COST_RECORDS: &str = "200000";

@@ -175,7 +175,7 @@ impl Drop for Connection {
     }
 }
 
-/// Whom a peer counts as: a customer of a provider has 2^64 addresses.
+/// Returns the network that a peer is counted by: a customer of a provider has 2^64 addresses.
 fn network_of(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {

@@ -38,7 +38,7 @@ impl Builder {
             if !thread.cpu_ns.is_empty() {
                 thread.cpu_ns.resize(thread.slices.len(), (0, 0));
             }
-            // Whose id was given again is not to be told from scheduler events.
+            // Scheduler events do not tell two threads apart that had the same id.
             if running.key == thread.tid {
                 thread.states.extend(self.states.remove(&thread.tid).unwrap_or_default());
             }

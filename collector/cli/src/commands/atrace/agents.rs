@@ -106,7 +106,7 @@ pub(super) fn start(args: &AtraceArgs, tags: Vec<String>) -> AtraceRequest {
     })
 }
 
-/// Whom the command line means.
+/// Returns the agents that the command line selects.
 pub(super) fn find(args: &AtraceArgs) -> Result<Vec<Target>> {
     if let Some(address) = &args.connect {
         return Ok(vec![Target::Forwarded(address.clone())]);

@@ -1,4 +1,4 @@
-// What the tests rewrite: everything that a method can be.
+// The classes that the tests rewrite: every kind of method.
 package com.example
 
 interface Shape {

@@ -95,7 +95,7 @@ class TransformerTest {
         assertEquals("rethrows calleeThrows throws E E branches E E", taken())
         assertThrows(IllegalArgumentException::class.java) { make(type, 1, true) }
         assertEquals("<init> E", taken())
-        // What is thrown before the other constructor was called is in no section of this one.
+        // A constructor's section begins after the call of the other constructor.
         assertThrows(IllegalArgumentException::class.java) { make(type, 0, false) }
         assertEquals("", taken())
     }
