@@ -33,6 +33,7 @@ mod hooks;
 mod host;
 mod libcutils;
 mod own_threads;
+mod queue;
 mod recover;
 mod section;
 mod self_test;

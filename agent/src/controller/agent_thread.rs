@@ -12,8 +12,8 @@ use super::uploads::Passer;
 use crate::capture::{self, Owner};
 use crate::error::Error;
 use crate::own_threads::{self, Own};
+use crate::queue::{self, Receiver, RecvTimeoutError, Sender, TrySendError};
 use crate::streaming::lower_priority;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -70,7 +70,7 @@ pub(crate) fn install(install: &Install) -> Result<(), Error> {
 
 fn start(install: &Install) -> Result<Thread, Error> {
     let controller = Controller::new(install)?;
-    let (commands, receiver) = crossbeam_channel::bounded(MAX_COMMANDS);
+    let (commands, receiver) = queue::bounded(MAX_COMMANDS);
     controller.connect(Some(commands.clone()));
     *lock(&CONTROLLER) = Some(controller);
     let handle = std::thread::Builder::new()
@@ -145,7 +145,7 @@ pub(crate) fn send(command: Command) -> Result<(), Error> {
     }
     let thread = lock(&THREAD);
     let sent = thread.as_ref().ok_or(NOT_INSTALLED)?.commands.try_send(command);
-    if let Err(TrySendError::Full(_)) = sent {
+    if let Err(TrySendError::Full) = sent {
         // ORDERING: Relaxed; a count.
         LOST_COMMANDS.fetch_add(1, Ordering::Relaxed);
     }
@@ -180,7 +180,7 @@ fn run(commands: &Receiver<Command>) {
         let mut guard = lock(&CONTROLLER);
         let Some(controller) = guard.as_mut() else { return };
         let work = || {
-            for command in first.into_iter().chain(commands.try_iter()) {
+            for command in first.into_iter().chain(std::iter::from_fn(|| commands.try_recv())) {
                 controller.command(command);
             }
             controller.turn();
@@ -206,7 +206,9 @@ fn end_with_process(commands: &Receiver<Command>) {
     let thread = lock(&THREAD).take();
     if let Some(mut controller) = lock(&CONTROLLER).take() {
         let _ = catch_unwind(AssertUnwindSafe(|| {
-            commands.try_iter().for_each(|command| controller.command(command));
+            while let Some(command) = commands.try_recv() {
+                controller.command(command);
+            }
             controller.exit();
         }));
     }

@@ -6,8 +6,8 @@ use super::install::Install;
 use super::uploads::{Shared, Thread};
 use crate::error::Error;
 use crate::own_threads::Own;
+use crate::queue::{Receiver, RecvTimeoutError, bounded};
 use crate::streaming::{LOWEST_PRIORITY, lower_priority};
-use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -45,7 +45,7 @@ fn run(shared: &Shared, http: &mut Http, woken: &Receiver<()>) {
     tracetee_os::block_write_signals();
     let first = Instant::now() + FIRST_PAUSE;
     loop {
-        match woken.recv_deadline(first) {
+        match woken.recv_timeout(first.saturating_duration_since(Instant::now())) {
             Ok(()) => {}
             Err(RecvTimeoutError::Timeout) => break,
             Err(RecvTimeoutError::Disconnected) => return,
