@@ -1,11 +1,12 @@
 //! Redaction: what is kept out of names before they leave the recorder's memory.
 //!
 //! Rules by regular expression, applied one after the other to each name as the text is written
-//! (to a dump, a stream, a recovered trace). The engine does not backtrack: a search takes time in
-//! proportion to the name and to the pattern, whatever they are, and a name is at most a record long.
-//! Names repeat, so what a name became is remembered.
+//! (to a dump, a stream, a recovered trace). A search takes time in proportion to the name and to the
+//! pattern, whatever they are (see [`crate::regex`]), and no rule makes a name longer than 4 KiB. Names
+//! repeat, so what a name became is remembered.
 
-use regex_lite::{Captures, Regex, RegexBuilder};
+use crate::regex::{Regex, Scratch};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tracetee_protocol::redaction;
@@ -15,8 +16,9 @@ use tracetee_recorder::record::Record;
 /// Maximum number of rules, each of which is tried on each new name. Twice that of a document, because the
 /// rules of two may apply at once.
 const MAX_RULES: usize = 2 * redaction::MAX_RULES;
-/// Bytes of one compiled expression.
-const MAX_COMPILED_BYTES: usize = 256 * 1024;
+/// Bytes of a name that a rule has changed; the rest is cut off. A record is shorter, but each rule could
+/// replace every character by a long text.
+const MAX_NAME_BYTES: usize = 4096;
 /// Number of names that are remembered.
 const MAX_REMEMBERED: usize = 8192;
 
@@ -45,10 +47,9 @@ impl RuleSet {
             return Err((MAX_RULES, format!("{} rules, at most {MAX_RULES}", rules.len())));
         }
         let compile = |pattern: &str| {
-            RegexBuilder::new(pattern)
-                .size_limit(MAX_COMPILED_BYTES)
-                .build()
-                .map_err(|error| format!("pattern {pattern:?}: {error}"))
+            Regex::new(pattern).map_err(|error| {
+                format!("pattern {pattern:?}: {}, at byte {}", error.reason, error.at)
+            })
         };
         let rules = rules.iter().enumerate().map(|(index, rule)| {
             let compiled = || {
@@ -61,34 +62,35 @@ impl RuleSet {
         Ok(Self { rules: rules.collect::<Result<_, _>>()?, key })
     }
 
-    fn apply(&self, name: &str) -> Outcome {
-        let mut name = std::borrow::Cow::Borrowed(name);
-        let mut changed = false;
+    fn apply(&self, name: &str, scratch: &mut Scratch) -> Outcome {
+        let mut name = Cow::Borrowed(name);
         for rule in self.rules.iter() {
-            if rule.except.as_ref().is_some_and(|except| except.is_match(&name))
-                || !rule.pattern.is_match(&name)
-            {
+            let mut matches = |pattern: &Regex| pattern.find(&name, 0, scratch).is_some();
+            if rule.except.as_ref().is_some_and(&mut matches) {
                 continue;
             }
-            let replaced = match &rule.action {
-                Action::Drop => return Outcome::Dropped,
-                Action::Replace(Replacement { with }) => {
-                    rule.pattern.replace_all(&name, regex_lite::NoExpand(with)).into_owned()
-                }
-                Action::Hash => {
-                    let hash = |found: &Captures<'_>| {
-                        format!(
-                            "#{:08x}",
-                            keyed_hash(self.key, found.get(0).map_or("", |m| m.as_str()))
-                        )
-                    };
-                    rule.pattern.replace_all(&name, hash).into_owned()
-                }
+            let mut put: &mut dyn FnMut(&str, &mut String) = match &rule.action {
+                Action::Drop if matches(&rule.pattern) => return Outcome::Dropped,
+                Action::Drop => continue,
+                Action::Replace(Replacement { with }) => &mut |_, out| out.push_str(with),
+                Action::Hash => &mut |found, out| put_hash(keyed_hash(self.key, found), out),
             };
-            name = std::borrow::Cow::Owned(replaced);
-            changed = true;
+            if let Some(replaced) = rule.pattern.replace(&name, MAX_NAME_BYTES, scratch, &mut put) {
+                name = Cow::Owned(replaced);
+            }
         }
-        if changed { Outcome::Changed(name.into_owned().into()) } else { Outcome::Kept }
+        match name {
+            Cow::Borrowed(_) => Outcome::Kept,
+            Cow::Owned(name) => Outcome::Changed(name.into()),
+        }
+    }
+}
+
+/// Writes `#` and eight hexadecimal digits.
+fn put_hash(hash: u32, out: &mut String) {
+    out.push('#');
+    for digit in (0..8).rev() {
+        out.extend(char::from_digit(hash >> (4 * digit) & 15, 16));
     }
 }
 
@@ -112,6 +114,7 @@ pub(crate) enum Outcome {
 #[derive(Debug)]
 pub struct Redactor {
     rules: RuleSet,
+    scratch: Scratch,
     known: HashMap<Box<[u8]>, Outcome>,
     /// For each thread's open sections, true if the section was left out.
     open: Vec<Vec<bool>>,
@@ -133,6 +136,7 @@ impl Redactor {
     pub fn new(rules: RuleSet) -> Self {
         Self {
             rules,
+            scratch: Scratch::default(),
             known: HashMap::new(),
             open: Vec::new(),
             tracks: HashSet::new(),
@@ -201,7 +205,7 @@ impl Redactor {
         if let Some(outcome) = self.known.get(name) {
             return outcome.clone();
         }
-        let outcome = self.rules.apply(&String::from_utf8_lossy(name));
+        let outcome = self.rules.apply(&String::from_utf8_lossy(name), &mut self.scratch);
         if self.known.len() >= MAX_REMEMBERED {
             self.known.clear();
         }
