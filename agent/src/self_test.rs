@@ -10,13 +10,11 @@ use std::io;
 use std::panic::{catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use tracetee_frames::{decompress, frame_bytes};
 use tracetee_text::sink::Sink;
-use zstd::zstd_safe::find_frame_compressed_size;
 
 /// Several frames: the sink ends one after 256 KiB of text.
 const TEXT_BYTES: usize = 600 * 1024;
-/// The most text that a frame of the sink holds.
-const FRAME_TEXT_BYTES: usize = 256 * 1024;
 
 /// Held during a test: two at once would use the same files.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -87,11 +85,10 @@ fn keeps(path: &Path) -> Result<(), Error> {
     }
     let (mut rest, mut expected) = (compressed.as_slice(), written.as_slice());
     while !rest.is_empty() {
-        let bytes = find_frame_compressed_size(rest)
-            .map_err(|_| failed("decode", path, "a frame of zstd has a broken head"))?;
+        let bytes = frame_bytes(rest)
+            .ok_or_else(|| failed("decode", path, "a frame of zstd has a broken head"))?;
         let (frame, after) = rest.split_at(bytes.min(rest.len()));
-        let text = zstd::bulk::decompress(frame, FRAME_TEXT_BYTES)
-            .map_err(|source| io("decode", path, source))?;
+        let text = decompress(frame).map_err(|error| io("decode", path, error.into()))?;
         expected = expected
             .strip_prefix(text.as_slice())
             .ok_or_else(|| failed("decode", path, "the text is not what was compressed"))?;

@@ -8,13 +8,10 @@ use crate::id::random;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use tracetee_frames::{Compressor, FRAME_BYTES, decompress, frame_bytes};
 use tracetee_protocol::CaptureMeta;
 use tracetee_protocol::notes::{COMMENT, CUT_HERE};
 
-/// Maximum text in one frame, as the agent's sink writes it.
-const FRAME_TEXT_BYTES: usize = 256 * 1024;
-/// Maximum size of one frame: text that does not compress, and its header.
-const FRAME_BYTES: usize = FRAME_TEXT_BYTES + 64 * 1024;
 /// Maximum compressed size of the note that a capture was cut.
 const CUT_LINE_BYTES: u64 = 256;
 
@@ -41,7 +38,10 @@ pub(crate) fn cut(path: &Path, most: u64) -> Result<Option<u64>, Error> {
         return Err(Error::NotKept { reason: "size" });
     }
     let line = format!("{COMMENT}{CUT_HERE}{kept} of {had} bytes are kept\n");
-    let tail = zstd::bulk::compress(line.as_bytes(), 1).map_err(Error::io("compress", path))?;
+    let mut tail = Vec::new();
+    Compressor::new()
+        .and_then(|mut compressor| compressor.compress(line.as_bytes(), &mut tail))
+        .map_err(|error| Error::io("compress", path)(error.into()))?;
     file.set_len(kept).map_err(Error::io("truncate", path))?;
     file.seek(SeekFrom::End(0)).map_err(Error::io("seek in", path))?;
     file.write_all(&tail).map_err(Error::io("write", path))?;
@@ -82,7 +82,7 @@ pub(crate) fn is_readable(path: &Path) -> Result<bool, Error> {
         file.seek(SeekFrom::Start(start)).map_err(Error::io("seek in", path))?;
         let read = Read::by_ref(&mut file).take(end - start).read_to_end(&mut frame);
         read.map_err(Error::io("read", path))?;
-        if zstd::bulk::decompress(&frame, FRAME_TEXT_BYTES).is_err() {
+        if decompress(&frame).is_err() {
             return Ok(false);
         }
     }
@@ -97,10 +97,7 @@ fn whole_frames(file: &mut File, mut more: impl FnMut(u64) -> bool) -> std::io::
         file.seek(SeekFrom::Start(end))?;
         buffer.clear();
         Read::by_ref(file).take(FRAME_BYTES as u64).read_to_end(&mut buffer)?;
-        let Ok(bytes) = zstd::zstd_safe::find_frame_compressed_size(&buffer) else { return Ok(()) };
-        if bytes == 0 || bytes > buffer.len() {
-            return Ok(());
-        }
+        let Some(bytes) = frame_bytes(&buffer) else { return Ok(()) };
         end += bytes as u64;
         if !more(end) {
             return Ok(());
@@ -112,8 +109,7 @@ fn whole_frames(file: &mut File, mut more: impl FnMut(u64) -> bool) -> std::io::
 pub(crate) fn about(path: &Path) -> Option<CaptureMeta> {
     let mut head = Vec::new();
     tracetee_os::open(path).ok()?.take(FRAME_BYTES as u64).read_to_end(&mut head).ok()?;
-    let bytes = zstd::zstd_safe::find_frame_compressed_size(&head).ok()?;
-    let text = zstd::bulk::decompress(head.get(..bytes)?, FRAME_TEXT_BYTES).ok()?;
+    let text = decompress(head.get(..frame_bytes(&head)?)?).ok()?;
     let text = String::from_utf8_lossy(&text);
     let mut comments = text.lines().take_while(|line| line.starts_with('#'));
     let json =

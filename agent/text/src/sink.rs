@@ -12,13 +12,8 @@ use crate::Error;
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use tracetee_frames::{Compressor, TEXT_BYTES};
 use tracetee_recorder::clock;
-
-/// Text in one frame.
-const FRAME_TEXT_BYTES: usize = 256 * 1024;
-/// The least memory, and on traces of real phones 4 % smaller than level 3 at about its speed; level 9
-/// saves a fifth more and takes six to nine times as long (`cargo bench -p tracetee-uploader`).
-const LEVEL: i32 = 1;
 
 /// One frame in so many, chosen by chance, is decoded besides the first. Decoding takes about a
 /// third of the time of compressing, so this costs some 2 %.
@@ -29,7 +24,7 @@ pub struct Sink {
     path: PathBuf,
     temporary: PathBuf,
     file: File,
-    compressor: Option<zstd::bulk::Compressor<'static>>,
+    compressor: Option<Compressor>,
     buffer: Vec<u8>,
     compressed: Vec<u8>,
     text_bytes: u64,
@@ -72,10 +67,7 @@ impl Sink {
     fn with(path: &Path, temporary: PathBuf, file: File, file_bytes: u64) -> Result<Self, Error> {
         let io = |what, source| Error::Io { what, path: path.to_owned(), source };
         let compressor = if path.extension().is_some_and(|extension| extension == "zst") {
-            let mut compressor =
-                zstd::bulk::Compressor::new(LEVEL).map_err(|error| io("compress", error))?;
-            compressor.include_checksum(true).map_err(|error| io("compress", error))?;
-            Some(compressor)
+            Some(Compressor::new().map_err(|error| io("compress", error.into()))?)
         } else {
             None
         };
@@ -84,7 +76,7 @@ impl Sink {
             temporary,
             file,
             compressor,
-            buffer: Vec::with_capacity(FRAME_TEXT_BYTES),
+            buffer: Vec::with_capacity(TEXT_BYTES),
             compressed: Vec::new(),
             text_bytes: 0,
             file_bytes,
@@ -107,7 +99,7 @@ impl Sink {
     /// Writes the buffer out when another line may not fit.
     pub fn line_done(&mut self) -> Result<(), Error> {
         // A line is at most a record and its prefix long, far below this reserve.
-        if self.buffer.len() > FRAME_TEXT_BYTES - 16 * 1024 { self.flush() } else { Ok(()) }
+        if self.buffer.len() > TEXT_BYTES - 16 * 1024 { self.flush() } else { Ok(()) }
     }
 
     /// Writes out all that is there. Gives the bytes of the file.
@@ -124,11 +116,9 @@ impl Sink {
         let bytes: &[u8] = match &mut self.compressor {
             None => &self.buffer,
             Some(compressor) => {
-                self.compressed.clear();
-                self.compressed.reserve(zstd::zstd_safe::compress_bound(self.buffer.len()));
                 compressor
-                    .compress_to_buffer(&self.buffer, &mut self.compressed)
-                    .map_err(|error| io("compress", error))?;
+                    .compress(&self.buffer, &mut self.compressed)
+                    .map_err(|error| io("compress", error.into()))?;
                 #[cfg(test)]
                 tests::damage(&mut self.compressed);
                 if self.frames == 0 || clock::boot_ns().is_multiple_of(CHECKED_FRAMES) {
@@ -166,7 +156,7 @@ impl Sink {
 
 /// Decodes a frame and compares it with the text that went into it.
 fn check(frame: &[u8], text: &[u8]) -> Result<(), String> {
-    let decoded = zstd::bulk::decompress(frame, text.len()).map_err(|error| error.to_string())?;
+    let decoded = tracetee_frames::decompress(frame).map_err(|error| error.to_string())?;
     if decoded == text { Ok(()) } else { Err("the text is another".to_owned()) }
 }
 
@@ -238,8 +228,8 @@ pub(crate) mod tests {
 
         let (mut rest, mut frames) = (file.as_slice(), 0);
         while !rest.is_empty() {
-            let len = zstd::zstd_safe::find_frame_compressed_size(rest).unwrap();
-            let text = zstd::bulk::decompress(&rest[..len], FRAME_TEXT_BYTES).unwrap();
+            let len = tracetee_frames::frame_bytes(rest).unwrap();
+            let text = tracetee_frames::decompress(&rest[..len]).unwrap();
             assert_eq!(text.last(), Some(&b'\n'));
             (rest, frames) = (&rest[len..], frames + 1);
         }
