@@ -11,7 +11,7 @@ use tracetee_fleet::sql::{SET, choose};
 use tracetee_tests::{root, tracetee};
 use tracetee_tests_fleet::engines;
 use tracetee_tests_upload::collector::{Collector, file, run};
-use tracetee_tests_upload::s3::{KEYS, serve};
+use tracetee_tests_upload::s3::{environment, serve};
 
 /// Tolerance for numbers that are not integers: the order of a sum is undefined.
 const TOLERANCE: f64 = 1e-9;
@@ -128,13 +128,7 @@ fn the_same_sql_gives_the_same_rows_on_sqlite_duckdb_and_spark() {
     let buckets = collector.directory.path().join("s3");
     std::fs::create_dir_all(buckets.join("fleet")).unwrap();
     let endpoint = serve(&runtime, &buckets);
-    let environment = [
-        ("AWS_ENDPOINT", &*endpoint),
-        ("AWS_ALLOW_HTTP", "true"),
-        ("AWS_ACCESS_KEY_ID", KEYS[0]),
-        ("AWS_SECRET_ACCESS_KEY", KEYS[1]),
-        ("AWS_REGION", "us-east-1"),
-    ];
+    let environment = environment(&endpoint);
     let first = convert(store, "s3://fleet/warehouse", &listed, &environment);
     let again = convert(store, "s3://fleet/warehouse", &listed, &environment);
     assert!(!first.contains(" 0 parts") && again.contains(": 0 parts written"), "{first}{again}");

@@ -12,7 +12,7 @@ use tracetee_fleet::simulate::Plan;
 use tracetee_tests::tracetee;
 use tracetee_tests_fleet::meta_of;
 use tracetee_tests_upload::collector::{Collector, file, put_capture, run};
-use tracetee_tests_upload::s3::{KEYS, serve};
+use tracetee_tests_upload::s3::{environment, serve};
 use tracetee_uploader::http::Http;
 use tracetee_uploader::{Body, Request, Response, Transport};
 
@@ -51,7 +51,7 @@ fn by_ticket(url: &str, id: &str, meta: &Value, body: &[u8], spoil: bool) -> u16
         .collect();
     let without: Vec<_> =
         headers.iter().filter(|(name, _)| name != "if-none-match").cloned().collect();
-    // What was signed may not be left out: else it would overwrite.
+    // A signed header may not be left out: without If-None-Match the upload would overwrite.
     let status = send("PUT", ticket["url"].as_str().unwrap(), &without, body).status;
     assert!((400..500).contains(&status), "{status}");
     send("PUT", ticket["url"].as_str().unwrap(), &headers, body).status
@@ -81,13 +81,7 @@ fn captures_go_to_s3_through_the_collector_or_past_it_and_become_tables() {
     let bucket = directory.path().join("s3/fleet");
     std::fs::create_dir_all(&bucket).unwrap();
     let endpoint = serve(&runtime, bucket.parent().unwrap());
-    let environment = [
-        ("AWS_ENDPOINT", &*endpoint),
-        ("AWS_ALLOW_HTTP", "true"),
-        ("AWS_ACCESS_KEY_ID", KEYS[0]),
-        ("AWS_SECRET_ACCESS_KEY", KEYS[1]),
-        ("AWS_REGION", "us-east-1"),
-    ];
+    let environment = environment(&endpoint);
     let collector = Collector::start_at("s3://fleet/traces", &environment);
     let plan = Plan { frames: 20, ..Plan::default() };
     let mut captures = (0..6).flat_map(|number| plan.device(1, number).0);
@@ -113,7 +107,7 @@ fn captures_go_to_s3_through_the_collector_or_past_it_and_become_tables() {
     // s3s-fs leaves what it has refused; S3 does not.
     let left = objects(&bucket, &format!("{spoilt}.ftrace.zst"));
     left.iter().for_each(|path| std::fs::remove_file(bucket.join(path)).unwrap());
-    // What is no capture comes in too: nobody looks before the converter.
+    // The object store accepts any content: only the converter validates it.
     let bomb = zstd::bulk::compress(&vec![0; 64 << 20], 19).unwrap();
     let bad = "019a1fd7-2955-7cfa-a44a-a7427d9591d5";
     assert_eq!(by_ticket(url, bad, &meta, &bomb, false), 200);

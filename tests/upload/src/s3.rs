@@ -27,3 +27,15 @@ pub fn serve(runtime: &tokio::runtime::Runtime, root: &Path) -> String {
     });
     format!("http://{address}")
 }
+
+/// Returns the environment by which programs find and use the server at `endpoint`.
+#[must_use]
+pub fn environment(endpoint: &str) -> [(&'static str, &str); 5] {
+    [
+        ("AWS_ENDPOINT", endpoint),
+        ("AWS_ALLOW_HTTP", "true"),
+        ("AWS_ACCESS_KEY_ID", KEYS[0]),
+        ("AWS_SECRET_ACCESS_KEY", KEYS[1]),
+        ("AWS_REGION", "us-east-1"),
+    ]
+}
