@@ -5,8 +5,9 @@
 use crate::capture::{self, Owner};
 use crate::controller::{self, Install};
 use crate::error::Error;
-use crate::fork;
+use crate::{after_panic, fork};
 use std::path::Path;
+use tracetee_os::guard;
 use tracetee_protocol::capture_config::Config;
 use tracetee_text::Summary;
 
@@ -17,8 +18,15 @@ use tracetee_text::Summary;
 /// the agent is installed, [`Error::Io`] when the recorder gets no memory or file, [`Error::Hooks`]
 /// when nothing can be hooked. Nothing is recorded then.
 pub fn start(config: &Config) -> Result<(), Error> {
-    fork::watch();
+    prepare()?;
     capture::start(Owner::Manual, config)
+}
+
+/// Watches forks and panics. Fails after a panic.
+fn prepare() -> Result<(), Error> {
+    after_panic::watch();
+    fork::watch();
+    guard::reason().map_or(Ok(()), |reason| Err(Error::State(reason)))
 }
 
 /// Stops the running capture: gives the tags back, waits for the writers, unhooks.
@@ -46,7 +54,7 @@ pub fn dump(path: &Path) -> Result<Summary, Error> {
 /// [`Error::State`] when the agent is installed already or a capture is running, [`Error::Config`]
 /// for a wrong field, [`Error::Io`] when the directory cannot be used or no thread can be started.
 pub fn install(install: &Install) -> Result<(), Error> {
-    fork::watch();
+    prepare()?;
     install.validate()?;
     controller::install(install)
 }

@@ -8,8 +8,8 @@
 use crate::capture::tag_watch;
 use crate::controller::{control_socket, process_signals};
 use crate::{capture, controller, own_threads, section};
-use std::panic::catch_unwind;
 use std::sync::Once;
+use tracetee_os::guard;
 use tracetee_recorder::{errno, session};
 
 /// Registers the handlers, once in a process.
@@ -34,18 +34,20 @@ extern "C" fn reset_child() {
     section::set_ready(false);
     tag_watch::reset_after_fork();
     let errno = errno::Saved::now();
-    let done = catch_unwind(|| {
-        if controller::is_installed() {
-            tracetee_hooks::ignore_later_libraries();
-            process_signals::reset_after_fork();
-            own_threads::forget_after_fork();
-            control_socket::reset_after_fork();
+    let is_installed = controller::is_installed();
+    if is_installed {
+        tracetee_hooks::ignore_later_libraries();
+        process_signals::reset_after_fork();
+        own_threads::forget_after_fork();
+        control_socket::reset_after_fork();
+    }
+    // After a panic in the parent, there is nothing to continue.
+    let _ = guard::run(|| {
+        guard::planted("fork");
+        if is_installed {
             controller::reset_after_fork();
         }
         capture::reset_after_fork();
     });
-    if done.is_err() {
-        session::switch_off();
-    }
     errno.restore();
 }

@@ -19,6 +19,7 @@
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 compile_error!("tracetee runs on Android and Linux");
 
+mod after_panic;
 mod android;
 mod api;
 mod capture;

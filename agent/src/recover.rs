@@ -2,7 +2,8 @@
 //! they left ([`tracetee_text::abandoned`]), and what became of each file, for the health report.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+use tracetee_os::guard;
 use tracetee_protocol::health::Health;
 use tracetee_text::abandoned::{Abandoned, Outcome, abandoned_in};
 use tracetee_text::{Summary, TextOptions};
@@ -12,11 +13,11 @@ static OUTCOMES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// See [`Health::recovered`].
 pub(crate) fn outcomes() -> Vec<String> {
-    OUTCOMES.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    guard::lock(&OUTCOMES).clone()
 }
 
 fn tell(outcome: String) {
-    let mut outcomes = OUTCOMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut outcomes = guard::lock(&OUTCOMES);
     // A health report is no log.
     if outcomes.len() < 16 {
         outcomes.push(outcome);
@@ -34,14 +35,14 @@ pub(crate) fn in_background(directory: &Path, to: &Path, options: &TextOptions) 
         let _own = crate::own_threads::Own::register();
         crate::streaming::lower_priority(crate::streaming::LOWEST_PRIORITY);
         tracetee_os::block_write_signals();
-        let done = std::panic::catch_unwind(|| {
+        let _ = guard::run(|| {
             for file in files {
+                if guard::is_broken() {
+                    return;
+                }
                 recover_one(&file, &to, &options);
             }
         });
-        if done.is_err() {
-            tell("recovery failed by a fault of its own".to_owned());
-        }
     };
     let thread = std::thread::Builder::new().name("tracetee-rec".to_owned()).spawn(work);
     if let Err(error) = thread {

@@ -7,10 +7,10 @@
 use crate::error::Error;
 use std::fs::{self, File};
 use std::io;
-use std::panic::{catch_unwind, resume_unwind};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use tracetee_frames::{decompress, frame_bytes};
+use tracetee_os::guard;
 use tracetee_text::sink::Sink;
 
 /// Several frames: the sink ends one after 256 KiB of text.
@@ -19,13 +19,13 @@ const TEXT_BYTES: usize = 600 * 1024;
 /// Held during a test: two at once would use the same files.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Checks that a panic is caught, that files in `directory` can be locked, and that a compressed trace there is
+/// Checks that a guard can be left as after a panic, that files in `directory` can be locked, and that a compressed trace there is
 /// read back as it was written.
 ///
 /// # Errors
 /// [`Error::Io`] names the first of these that fails.
 pub fn self_test(directory: &Path) -> Result<(), Error> {
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = guard::lock(&ONE_AT_A_TIME);
     let file = |kind: &str| directory.join(format!("self-test-{}.{kind}", std::process::id()));
     let (lock, trace) = (file("lock"), file("ftrace.zst"));
     let done = catches_panics(directory).and_then(|()| locks(&lock)).and_then(|()| keeps(&trace));
@@ -35,16 +35,12 @@ pub fn self_test(directory: &Path) -> Result<(), Error> {
     done
 }
 
-/// The C API relies on it. Where the unwinder cannot walk the stack, the process aborts here.
+/// All that foreign code calls relies on it.
 fn catches_panics(directory: &Path) -> Result<(), Error> {
-    const VALUE: u32 = 0x7261_6365;
-    // Not `panic!`, which would print a message.
-    let caught = catch_unwind(|| resume_unwind(Box::new(VALUE)));
-    let value = caught.err().and_then(|value: Box<_>| value.downcast::<u32>().ok());
-    if value.is_some_and(|value| *value == VALUE) {
+    if guard::works() {
         return Ok(());
     }
-    Err(failed("unwind the stack for", directory, "another panic was caught than the one raised"))
+    Err(failed("leave a guard for", directory, "it was not left"))
 }
 
 /// A lock that is held keeps others out, and is free after its file is closed.

@@ -14,9 +14,10 @@ use crate::queue::{self, Receiver, RecvTimeoutError, Sender};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tracetee_os::guard;
 use tracetee_protocol::capture_config::Config;
 use tracetee_recorder::clock::{self, Anchor};
 use tracetee_recorder::pool::Pool;
@@ -32,6 +33,7 @@ use tracetee_text::trace::Trace;
 const ROUND: Duration = Duration::from_secs(1);
 /// Interval at which the thread checks whether the pool fills up sooner.
 const POLL: Duration = Duration::from_millis(20);
+const FAILED: Error = Error::State("the streaming thread failed by a fault of its own");
 /// Time that a round waits for threads inside the recorder.
 const PATIENCE: Duration = Duration::from_millis(20);
 
@@ -75,8 +77,8 @@ impl Drain {
             own_tid.store(gettid(), Ordering::Relaxed);
             lower_priority(LOWEST_PRIORITY);
             tracetee_os::block_write_signals();
-            let pool = pointer.get();
-            Stream::new(pool, trace, shared).run(&stopped, percent)
+            let stream = || Stream::new(pointer.get(), trace, shared).run(&stopped, percent);
+            guard::run(stream).unwrap_or(Err(FAILED))
         };
         let thread = std::thread::Builder::new().name("tracetee".to_owned()).spawn(work);
         let thread = thread.map_err(|source| Error::Io {
@@ -89,7 +91,7 @@ impl Drain {
 
     /// Returns the summary of the trace so far.
     pub(crate) fn summary(&self) -> Summary {
-        self.summary.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        guard::lock(&self.summary).clone()
     }
 
     /// Streams the rest and gives the trace its name. After the session was closed.
@@ -101,7 +103,7 @@ impl Drain {
         }
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
-            Some(Err(_)) => Err(Error::State("the streaming thread failed by a fault of its own")),
+            Some(Err(_)) => Err(FAILED),
             None => Ok(()),
         }
     }
@@ -155,6 +157,9 @@ impl<'p> Stream<'p> {
             if own_threads::is_all_that_is_left() {
                 return self.last_round();
             }
+            if guard::is_broken() {
+                return Err(FAILED);
+            }
             let before = (Instant::now(), cpu_time());
             self.round(false)?;
             // A round that took long is paid for before the next.
@@ -174,12 +179,13 @@ impl<'p> Stream<'p> {
     fn last_round(mut self) -> Result<(), Error> {
         self.round(true)?;
         let (text_bytes, file_bytes) = self.trace.finish()?;
-        let mut summary = self.summary.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut summary = guard::lock(&self.summary);
         (summary.text_bytes, summary.file_bytes) = (text_bytes, file_bytes);
         Ok(())
     }
 
     fn round(&mut self, is_last: bool) -> Result<(), Error> {
+        guard::planted("stream");
         let reader = PoolReader::of(self.pool);
         let now = clock::anchor(reader.uses_counter());
         if reader.uses_counter() {
@@ -204,7 +210,7 @@ impl<'p> Stream<'p> {
         let bytes = self.trace.flush()?;
         self.publish(bytes);
         self.pool.free_streamed(&self.written);
-        *self.summary.lock().unwrap_or_else(PoisonError::into_inner) = self.trace.summary(&sources);
+        *guard::lock(&self.summary) = self.trace.summary(&sources);
         Ok(())
     }
 

@@ -12,8 +12,8 @@ use libc::{c_int, c_void, dl_phdr_info, size_t};
 use std::collections::HashSet;
 use std::ffi::CStr;
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
+use tracetee_os::guard::{self, Caught};
 
 /// Identity of a loaded library. The bias alone is not enough: a dlclose frees it for reuse.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -296,7 +296,7 @@ pub fn for_each_module(mut visit: impl FnMut(&Module<'_>) -> bool) {
 fn walk(visit: impl FnMut(&dl_phdr_info, size_t) -> bool) {
     struct State<F> {
         visit: F,
-        panic: Option<Box<dyn std::any::Any + Send>>,
+        caught: Option<Caught>,
     }
     unsafe extern "C" fn callback<F: FnMut(&dl_phdr_info, size_t) -> bool>(
         info: *mut dl_phdr_info,
@@ -307,10 +307,10 @@ fn walk(visit: impl FnMut(&dl_phdr_info, size_t) -> bool) {
         let state = unsafe { &mut *data.cast::<State<F>>() };
         // SAFETY: the linker passes a valid info for the length of this call.
         let info = unsafe { &*info };
-        match catch_unwind(AssertUnwindSafe(|| (state.visit)(info, size))) {
+        match guard::catch(|| (state.visit)(info, size)) {
             Ok(go_on) => c_int::from(!go_on),
-            Err(panic) => {
-                state.panic = Some(panic);
+            Err(caught) => {
+                state.caught = Some(caught);
                 1
             }
         }
@@ -319,10 +319,10 @@ fn walk(visit: impl FnMut(&dl_phdr_info, size_t) -> bool) {
         // SAFETY: `callback::<F>` is given the state that it expects, which outlives the call.
         unsafe { libc::dl_iterate_phdr(Some(callback::<F>), (&raw mut *state).cast()) };
     }
-    let mut state = State { visit, panic: None };
+    let mut state = State { visit, caught: None };
     drive(&mut state);
-    if let Some(panic) = state.panic {
-        std::panic::resume_unwind(panic);
+    if let Some(caught) = state.caught {
+        caught.resume();
     }
 }
 
@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn a_panic_in_the_visitor_reaches_the_caller() {
-        let caught = catch_unwind(|| for_each_module(|_| panic!("visitor")));
+        let caught = guard::catch(|| for_each_module(|_| panic!("visitor")));
         assert!(caught.is_err());
     }
 }

@@ -10,6 +10,7 @@ use crate::patch::Unlocked;
 use crate::report::{ModuleReport, Outcome, Report};
 use crate::slots::{OwnedSlot, Wanted, hook_module, restore};
 use std::collections::HashMap;
+use tracetee_os::guard;
 
 /// The hooks of one owner.
 pub(crate) struct Owner {
@@ -87,6 +88,7 @@ impl Owner {
             {
                 maps = now;
             }
+            guard::planted("loader");
             let (one, slots) = hook_module(module, hooks, filter, &maps, &mut report.protect_calls);
             seen.insert(module.key.clone(), Known { slots, report: one.clone() });
             report.modules.push(one);

@@ -11,16 +11,17 @@
 
 use crate::error::Error;
 use crate::hook::{Filter, Hook, Later};
-use crate::loaded::{ListState, Settled, with_linker_lock};
+use crate::loaded::{ListState, Settled, for_each_module, with_linker_lock};
 use crate::loader;
 use crate::maps::Maps;
 use crate::owner::Owner;
 use crate::report::{ModuleReport, Report};
-use crate::slots::{Wanted, is_defined_somewhere};
+use crate::slots::{Wanted, is_defined_somewhere, unhook_module};
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError, TryLockError};
+use std::sync::{Mutex, TryLockError};
+use tracetee_os::guard;
 
 /// The hooks of one owner. Dropping it removes them.
 #[derive(Debug)]
@@ -132,6 +133,21 @@ impl Drop for Registry {
     }
 }
 
+/// Restores every slot that holds a proxy of `hooks` or of the loader's, after a panic: without our lock, which
+/// the thread that panicked may hold, and without what it knew. Each slot gets what its proxy calls.
+///
+/// # Errors
+/// [`Error::System`] if the memory map cannot be read; the proxies then stay and pass all calls on.
+pub fn give_back_after_panic(hooks: &[Hook]) -> Result<(), Error> {
+    let hooks: Vec<_> = hooks.iter().chain(loader::hooks()).copied().collect();
+    let maps = Maps::read()?;
+    for_each_module(|module| {
+        unhook_module(module, &hooks, &maps);
+        true
+    });
+    Ok(())
+}
+
 /// Set by [`ignore_later_libraries`].
 static IGNORES_LATER: AtomicBool = AtomicBool::new(false);
 
@@ -206,7 +222,7 @@ impl State {
     fn with<T>(body: impl FnOnce(&mut Self, &Settled) -> T) -> T {
         let settled = Settled::now();
         let result = with_linker_lock(|| {
-            let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = guard::lock(&STATE);
             body(&mut state, &settled)
         });
         // ORDERING: SeqCst, see `libraries_changed`.

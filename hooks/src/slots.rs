@@ -265,3 +265,28 @@ pub(crate) fn restore(unlocked: &mut Unlocked<'_>, slot: &OwnedSlot) -> Outcome 
         Written::Refused(errno) => Outcome::Refused(errno),
     }
 }
+
+/// Gives each slot of one library that holds a proxy of `hooks` the function that the proxy calls.
+pub(crate) fn unhook_module(module: &Module<'_>, hooks: &[Hook], maps: &Maps) {
+    let Ok(Some(image)) = module.image(maps) else { return };
+    let names: Vec<_> = hooks.iter().map(|hook| hook.symbol.as_bytes()).collect();
+    let Ok(mut slots) = image.slots(&names) else { return };
+    slots.sort_by_key(|slot| slot.vaddr);
+    let mut unlocked = Unlocked::new(maps);
+    for slot in slots {
+        let Some(hook) = hooks.get(slot.name_index) else { continue };
+        let address = module.address(slot.vaddr);
+        let word = size_of::<usize>();
+        let mapped = address.checked_add(word).is_some_and(|end| maps.readable(address, end));
+        if !address.is_multiple_of(word) || !module.contains(address) || !mapped {
+            continue;
+        }
+        // SAFETY: aligned and inside a readable segment of a module that stays mapped here.
+        let now = unsafe { load(address) };
+        let ours = hook.proxies.iter().find(|proxy| proxy.entry as usize == now);
+        // ORDERING: Relaxed; it was written before the slot.
+        let Some(old) = ours.map(|proxy| proxy.previous.load(Ordering::Relaxed)) else { continue };
+        // SAFETY: as above; the proxy passes the slot's calls on to this function.
+        unsafe { unlocked.replace(address, now, old) };
+    }
+}

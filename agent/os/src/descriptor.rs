@@ -3,6 +3,7 @@
 //! A program that was started with one of them closed, or that closes one, would otherwise find a
 //! file of ours there: its writes to stdout would go into the recorder.
 
+use crate::guard;
 use std::os::fd::RawFd;
 
 /// Calls `open`, whose descriptors are all above 2.
@@ -10,8 +11,7 @@ use std::os::fd::RawFd;
 /// Meanwhile those of 0 to 2 that are closed are taken by descriptors that can neither be read nor
 /// written: the program's own calls on them fail with EBADF as before.
 pub fn above_standard<T>(open: impl FnOnce() -> T) -> T {
-    let _held = Held::new();
-    open()
+    guard::holding(Held::new(), open)
 }
 
 /// Placeholders; −1 for none.

@@ -2,17 +2,20 @@
 //! process cannot use.
 //!
 //! The agent, its hooks and the uploader call this crate instead of the functions that the
-//! workspace's `clippy.toml` forbids; each entry there has its reason. Nothing here allocates,
-//! panics or logs, and every call may be made on any thread.
+//! workspace's `clippy.toml` forbids; each entry there has its reason. [`guard`] keeps a panic of theirs from
+//! the app. Nothing here allocates, panics or logs, and every call may be made on any thread.
 
 mod descriptor;
 mod file;
+pub mod guard;
 mod limit;
 mod lock;
+mod own_thread;
 mod signal;
 
 pub use descriptor::above_standard;
 pub use file::{create, open, open_with, write};
 pub use limit::file_size_limit;
 pub use lock::try_lock;
+pub use own_thread::without_signals;
 pub use signal::{block_write_signals, without_write_signals};

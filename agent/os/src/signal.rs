@@ -7,6 +7,7 @@
 //! By raw system calls with the kernel's own signal set: bionic has `sigtimedwait` from API 23 on
 //! only, and sets of 32 signals on 32-bit processors.
 
+use crate::guard;
 use libc::{c_int, c_long};
 
 /// The two signals, in a set as the kernel has it.
@@ -19,8 +20,7 @@ pub fn block_write_signals() {
 
 /// Calls `write` with the signals blocked on this thread, and drops those that it has raised.
 pub fn without_write_signals<T>(write: impl FnOnce() -> T) -> T {
-    let _blocked = Blocked::new();
-    write()
+    guard::holding(Blocked::new(), write)
 }
 
 struct Blocked {

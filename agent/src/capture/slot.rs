@@ -15,8 +15,9 @@ use crate::section::set_ready;
 use crate::{config, cost};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use tracetee_hooks::Registry;
+use tracetee_os::guard;
 use tracetee_protocol::capture_config::Config;
 use tracetee_protocol::health::Health;
 use tracetee_recorder::reader::PoolReader;
@@ -96,6 +97,7 @@ pub(crate) fn stop(by: Owner) -> Result<(), Error> {
         return Err(Error::State(CLONED));
     }
     let mut slot = lock();
+    guard::planted("stop");
     let Some(capture) = slot.running() else {
         return match by {
             Owner::Manual => Err(Error::State("no capture is running")),
@@ -287,5 +289,5 @@ fn slot() -> &'static Mutex<Slot> {
 }
 
 fn lock() -> MutexGuard<'static, Slot> {
-    slot().lock().unwrap_or_else(PoisonError::into_inner)
+    guard::lock(slot())
 }

@@ -14,6 +14,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tracetee_os::guard;
 
 /// Interval between checks.
 const LOOK: Duration = Duration::from_millis(250);
@@ -32,14 +33,14 @@ impl TagWatch {
     pub(super) fn start(turn: fn()) -> io::Result<Self> {
         let (stop, stopped) = queue::bounded(1);
         let builder = std::thread::Builder::new().name("tracetee".to_owned());
-        let thread = without_signals(|| builder.spawn(move || run(&stopped, turn)))?;
+        let start = || builder.spawn(move || run(&stopped, turn));
+        let thread = tracetee_os::without_signals(start)?;
         Ok(Self { stop, thread })
     }
 
     /// Ends the thread and waits for it. Never called under the capture's lock, which `turn` takes.
     pub(super) fn end(self) {
         drop(self.stop);
-        // A thread that panicked has ended, too.
         let _ = self.thread.join();
     }
 }
@@ -47,12 +48,16 @@ impl TagWatch {
 fn run(stopped: &Receiver<()>, turn: fn()) {
     let _own = Own::register();
     lower_priority(NICE);
-    while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-        if own_threads::is_all_that_is_left() {
-            return;
+    // After a panic nothing is left to look after.
+    let _ = guard::run(|| {
+        while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            if guard::is_broken() || own_threads::is_all_that_is_left() {
+                return;
+            }
+            guard::planted("tags");
+            turn();
         }
-        turn();
-    }
+    });
 }
 
 /// The thread holds the capture's lock, for a look.
@@ -83,7 +88,8 @@ pub(crate) extern "C" fn before_fork() {
     let errno = tracetee_recorder::errno::Saved::now();
     let pause = Duration::from_micros(50);
     let mut waited = Duration::ZERO;
-    while IS_LOOKING.load(Ordering::SeqCst) && waited < PATIENCE {
+    // After a panic in a look nobody ends it.
+    while IS_LOOKING.load(Ordering::SeqCst) && waited < PATIENCE && !guard::is_broken() {
         std::thread::sleep(pause);
         waited += pause;
     }
@@ -101,35 +107,6 @@ pub(crate) fn reset_after_fork() {
     // ORDERING: Relaxed, both; the child has one thread.
     FORKING.store(0, Ordering::Relaxed);
     IS_LOOKING.store(false, Ordering::Relaxed);
-}
-
-/// Calls `spawn` with all signals blocked that are not about the calling thread's own doing: the
-/// thread that it starts inherits that, and the program's handlers run on the program's threads.
-fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
-    const OWN: [libc::c_int; 7] = [
-        libc::SIGSEGV,
-        libc::SIGBUS,
-        libc::SIGILL,
-        libc::SIGFPE,
-        libc::SIGABRT,
-        libc::SIGTRAP,
-        libc::SIGSYS,
-    ];
-    // SAFETY: an all-zero sigset_t is a valid value of a plain C structure.
-    let mut blocked: libc::sigset_t = unsafe { std::mem::zeroed() };
-    let mut before = blocked;
-    // SAFETY: a signal set to write to.
-    unsafe { libc::sigfillset(&raw mut blocked) };
-    for signal in OWN {
-        // SAFETY: a signal set that was filled, and a signal's number.
-        unsafe { libc::sigdelset(&raw mut blocked, signal) };
-    }
-    // SAFETY: valid sets; it changes the calling thread's mask alone.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const blocked, &raw mut before) };
-    let spawned = spawn();
-    // SAFETY: the mask of before.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
-    spawned
 }
 
 #[cfg(test)]

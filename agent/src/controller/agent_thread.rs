@@ -14,11 +14,11 @@ use crate::error::Error;
 use crate::own_threads::{self, Own};
 use crate::queue::{self, Receiver, RecvTimeoutError, Sender, TrySendError};
 use crate::streaming::lower_priority;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tracetee_os::guard;
 use tracetee_protocol::ControlReport;
 
 /// Below the app's threads, but not so far that a ring buffer wraps before it looks.
@@ -48,13 +48,12 @@ pub(crate) fn install(install: &Install) -> Result<(), Error> {
     capture::hand_over(Owner::Controller)?;
     // On the app's thread, and it creates files.
     let start = || tracetee_os::without_write_signals(|| start(install));
-    let failed = match catch_unwind(AssertUnwindSafe(start)) {
-        Ok(Ok(started)) => {
+    let failed = match start() {
+        Ok(started) => {
             *thread = Some(started);
             return Ok(());
         }
-        Ok(Err(error)) => error,
-        Err(_) => Error::State("the agent failed because of an internal error"),
+        Err(error) => error,
     };
     match lock(&CONTROLLER).take() {
         Some(mut controller) => controller.exit(),
@@ -70,6 +69,7 @@ pub(crate) fn install(install: &Install) -> Result<(), Error> {
 
 fn start(install: &Install) -> Result<Thread, Error> {
     let controller = Controller::new(install)?;
+    guard::planted("install");
     let (commands, receiver) = queue::bounded(MAX_COMMANDS);
     controller.connect(Some(commands.clone()));
     *lock(&CONTROLLER) = Some(controller);
@@ -97,7 +97,7 @@ pub fn uninstall() -> Result<(), Error> {
         controller.connect(None);
     }
     drop(thread.commands);
-    // The end of the channel ends the thread; one that panicked has ended already.
+    // The end of the channel ends the thread.
     let _ = thread.handle.join();
     if let Some(mut controller) = lock(&CONTROLLER).take() {
         controller.exit();
@@ -165,11 +165,15 @@ pub(crate) fn reset_after_fork() {
     }
 }
 
-/// The thread.
+/// The thread. A panic ends it: see `after_panic`.
 fn run(commands: &Receiver<Command>) {
     let _own = Own::register();
     lower_priority(NICE);
     tracetee_os::block_write_signals();
+    let _ = guard::run(|| take_turns(commands));
+}
+
+fn take_turns(commands: &Receiver<Command>) {
     let mut pause = Duration::ZERO;
     loop {
         let first = match commands.recv_timeout(pause) {
@@ -177,25 +181,23 @@ fn run(commands: &Receiver<Command>) {
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => return,
         };
-        let mut guard = lock(&CONTROLLER);
-        let Some(controller) = guard.as_mut() else { return };
-        let work = || {
-            for command in first.into_iter().chain(std::iter::from_fn(|| commands.try_recv())) {
-                controller.command(command);
-            }
-            controller.turn();
-        };
-        if catch_unwind(AssertUnwindSafe(work)).is_err() {
-            return controller.give_up();
+        if guard::is_broken() {
+            return;
         }
+        let mut locked = lock(&CONTROLLER);
+        let Some(controller) = locked.as_mut() else { return };
+        for command in first.into_iter().chain(std::iter::from_fn(|| commands.try_recv())) {
+            controller.command(command);
+        }
+        guard::planted("agent");
+        controller.turn();
         pause = controller.pause();
-        drop(guard);
+        drop(locked);
         if own_threads::is_all_that_is_left() {
             return end_with_process(commands);
         }
-        // Without the controller's lock: it waits where the app is loading a library. A panic here
-        // leaves that library unhooked.
-        let _ = catch_unwind(capture::hook_later_libraries);
+        // Without the controller's lock: it waits where the app is loading a library.
+        capture::hook_later_libraries();
     }
 }
 
@@ -205,12 +207,10 @@ fn end_with_process(commands: &Receiver<Command>) {
     // Commands that are queued by now are carried out; later ones find no thread.
     let thread = lock(&THREAD).take();
     if let Some(mut controller) = lock(&CONTROLLER).take() {
-        let _ = catch_unwind(AssertUnwindSafe(|| {
-            while let Some(command) = commands.try_recv() {
-                controller.command(command);
-            }
-            controller.exit();
-        }));
+        while let Some(command) = commands.try_recv() {
+            controller.command(command);
+        }
+        controller.exit();
     }
     let _ = capture::hand_over(Owner::Manual);
     // Ends the socket's thread.
@@ -218,5 +218,5 @@ fn end_with_process(commands: &Receiver<Command>) {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    guard::lock(mutex)
 }

@@ -16,6 +16,7 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tracetee_os::guard;
 use tracetee_protocol::control_socket::{self, AtraceRequest, Reply};
 
 /// Android's shell user.
@@ -52,8 +53,13 @@ impl Socket {
             let _own = Own::register();
             tracetee_os::block_write_signals();
             while let Some(stream) = next_client(&listener) {
-                // A client that hangs up is no error of ours; a panic ends the answer.
-                let _ = std::panic::catch_unwind(|| answer(&stream));
+                // A client that hangs up is no error of ours.
+                if let Err(stopped) = guard::run(|| answer(&stream)) {
+                    if stopped.is_fresh() {
+                        return;
+                    }
+                    let _ = answer_after_panic(&stream);
+                }
             }
         };
         let thread = std::thread::Builder::new().name("tracetee-ctl".to_owned()).spawn(serve);
@@ -112,13 +118,8 @@ fn answer(mut stream: &UnixStream) -> std::io::Result<()> {
     if !is_trusted(stream) {
         return Ok(());
     }
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut request = Vec::new();
-    let mut byte = [0];
-    while request.len() < MAX_REQUEST_BYTES && stream.read(&mut byte)? == 1 && byte != *b"\n" {
-        request.push(byte[0]);
-    }
+    let request = read_request(stream)?;
+    guard::planted("socket");
     if let Some(request) = request.strip_prefix(control_socket::ATRACE.as_bytes()) {
         return atrace(stream, request);
     }
@@ -132,6 +133,45 @@ fn answer(mut stream: &UnixStream) -> std::io::Result<()> {
         refuse(&format!("unknown request {request:?}; known: health, atrace"))
     };
     stream.write_all(text.as_bytes())
+}
+
+fn read_request(mut stream: &UnixStream) -> std::io::Result<Vec<u8>> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut request = Vec::new();
+    let mut byte = [0];
+    while request.len() < MAX_REQUEST_BYTES && stream.read(&mut byte)? == 1 && byte != *b"\n" {
+        request.push(byte[0]);
+    }
+    Ok(request)
+}
+
+/// Answers after a panic on another thread: the health report says why, everything else is refused.
+fn answer_after_panic(mut stream: &UnixStream) -> std::io::Result<()> {
+    if !is_trusted(stream) {
+        return Ok(());
+    }
+    let request = read_request(stream)?;
+    let text = match super::report_after_panic() {
+        Some(report) if request == control_socket::HEALTH.as_bytes() => report.to_json(),
+        _ => refuse(guard::reason().unwrap_or_default()),
+    };
+    stream.write_all(text.as_bytes())
+}
+
+/// True while a thread answers.
+pub(crate) fn is_open() -> bool {
+    // ORDERING: Relaxed; a descriptor's number.
+    LISTENING.load(Ordering::Relaxed) >= 0
+}
+
+/// Ends the thread that answers, after a panic: nobody can drop the [`Socket`] then.
+pub(crate) fn shut() {
+    let fd = LISTENING.swap(-1, Ordering::Relaxed);
+    if fd >= 0 {
+        // SAFETY: the listener is open until its thread ends, and this shutdown ends it.
+        unsafe { libc::shutdown(fd, libc::SHUT_RDWR) };
+    }
 }
 
 fn refuse(why: &str) -> String {

@@ -44,6 +44,7 @@ mod uploads_thread;
 pub(crate) use agent_thread::{install, is_installed, process_exits, reset_after_fork};
 pub use agent_thread::{report, uninstall};
 pub use install::{Install, TransportChoice, UploadTo};
+pub(crate) use stats::report_after_panic;
 pub use stats::stats;
 
 use crate::error::Error;

@@ -6,8 +6,9 @@
 use crate::section;
 use std::collections::VecDeque;
 use std::ffi::c_void;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use tracetee_os::guard;
 use tracetee_recorder::clock;
 
 /// The display's refresh rate as it was said, an f64's bits; 0 until then.
@@ -50,7 +51,7 @@ const MAX_SCREEN: usize = 100;
 pub(crate) fn set_screen(name: &str) {
     let name: String = name.chars().take(MAX_SCREEN).collect();
     section::instant(&format!("screen:{name}"));
-    let mut screens = SCREENS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut screens = guard::lock(&SCREENS);
     if screens.len() >= MAX_SCREENS {
         screens.pop_front();
     }
@@ -59,7 +60,7 @@ pub(crate) fn set_screen(name: &str) {
 
 /// Returns the screen at this boot time.
 pub(crate) fn screen_at(boot_ns: u64) -> Option<String> {
-    let screens = SCREENS.lock().unwrap_or_else(PoisonError::into_inner);
+    let screens = guard::lock(&SCREENS);
     screens.iter().rev().find(|(from_ns, _)| *from_ns <= boot_ns).map(|(_, name)| name.clone())
 }
 
@@ -109,6 +110,8 @@ pub(crate) fn silent_ns(now_ns: u64) -> u64 {
                 let ping = unsafe { std::mem::transmute::<usize, Ping>(ping) };
                 // SAFETY: what `tracetee_watch_main` asks of its caller.
                 unsafe { ping(PING_CONTEXT.load(Ordering::Relaxed)) };
+                // It may have called the agent.
+                guard::leave_if_broken();
             }
             0
         }

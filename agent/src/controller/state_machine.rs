@@ -156,12 +156,6 @@ impl StateMachine {
         actions
     }
 
-    /// Ends everything after a panic: no further action is returned.
-    pub(crate) fn give_up(&mut self) {
-        self.gone = Some("the agent failed because of an internal error");
-        self.state = State::Off("the agent failed because of an internal error".to_owned());
-    }
-
     /// Returns true if `input` may start a capture, so that the shared ledger must be reloaded first.
     pub(crate) fn may_enter(&self, now: Now, input: &Input) -> bool {
         match input {

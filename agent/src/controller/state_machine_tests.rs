@@ -210,14 +210,6 @@ fn the_exit_keeps_what_is_open() {
 }
 
 #[test]
-fn after_a_panic_of_the_controller_nothing_is_asked_of_it() {
-    let (mut machine, _) = machine(vec![window("w", Opens::AppStart), window("m", Opens::Manual)]);
-    machine.give_up();
-    assert_eq!(machine.step(at(11), Input::Open("m".into())), []);
-    assert_eq!(machine.state, State::Off("the agent failed because of an internal error".into()));
-}
-
-#[test]
 fn while_another_process_holds_the_ledger_no_capture_begins() {
     let (mut machine, _) = machine(vec![window("w", jank()), window("m", Opens::Manual)]);
     machine.is_ledger_stale = true;

@@ -1,14 +1,34 @@
 //! The health report: what the capture and the controller say, in one.
 
 use super::report::headline;
-use crate::capture;
+use crate::{capture, health};
+use tracetee_os::guard;
 use tracetee_protocol::{HealthReport, PROTOCOL_VERSION};
+use tracetee_text::Summary;
+
+/// Returns the health report of an agent that a panic has switched off; `None` while it is in order. Needs no
+/// guard: takes no lock, and reads nothing that the panic may have left half done.
+#[must_use]
+pub(crate) fn report_after_panic() -> Option<HealthReport> {
+    let headline = Some(guard::reason()?.to_owned());
+    Some(HealthReport {
+        protocol: PROTOCOL_VERSION,
+        headline,
+        control: None,
+        recording: false,
+        health: health::of_this_process(),
+        summary: Summary::default(),
+    })
+}
 
 /// Returns the health report: the state of the running or last capture, and of the controller;
 /// `None` before the first capture of a process in which the agent is not installed. Hooks libraries
 /// that were loaded since the last look, so that the report lists them.
 #[must_use]
 pub fn stats() -> Option<HealthReport> {
+    if let Some(report) = report_after_panic() {
+        return Some(report);
+    }
     let control = super::report();
     capture::hook_later_libraries();
     let capture::Inspection { has_capture, recording, ended_early, health, summary } =

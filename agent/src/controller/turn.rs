@@ -26,7 +26,7 @@ use super::state_machine::StateMachine;
 use super::status::{self, Parts};
 use super::triggers::Finding;
 use super::uploads::{Passer, Uploads};
-use crate::capture::{self, Owner};
+use crate::capture;
 use crate::error::Error;
 use crate::queue::Sender;
 use crate::section;
@@ -194,16 +194,6 @@ impl Controller {
         self.on_device.end();
         self.step(Now::read(), Input::Exit);
         self.uploads = None;
-        capture::release(true);
-        self.probation.survived(&self.store);
-    }
-
-    /// Ends after a panic in a turn: stops recording, gives hooks and tags back.
-    pub(crate) fn give_up(&mut self) {
-        self.uploads = None;
-        self.on_device.end();
-        self.machine.give_up();
-        let _ = capture::stop(Owner::Controller);
         capture::release(true);
         self.probation.survived(&self.store);
     }

@@ -13,9 +13,10 @@ use crate::error::Error;
 use crate::queue::Sender;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tracetee_os::guard;
 use tracetee_protocol::remote_config::{Document, Network as Allowed};
 use tracetee_recorder::thread::Excluded;
 use tracetee_uploader::policy::{self, Rules};
@@ -207,6 +208,7 @@ impl Shared {
     pub(super) fn pass(&self, transport: &mut dyn Transport) -> (Pass, UploadStatus) {
         let _excluded = Excluded::this_thread();
         let mut uploader = lock(&self.uploader);
+        guard::planted("uploads");
         // ORDERING: Relaxed, both; wishes. What one was for is in the spool, or in the conditions that
         // are looked at behind it.
         self.stop.store(self.ended.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -224,12 +226,6 @@ impl Shared {
             let _ = commands.try_send(Command::Offer(config.bytes, config.signature));
         }
         (pass, status)
-    }
-
-    /// Notes an error outside a pass.
-    #[cfg(feature = "http")]
-    pub(super) fn say(&self, trouble: &str) {
-        lock(&self.status).get_or_insert_default().trouble = Some(trouble.to_owned());
     }
 }
 
@@ -260,5 +256,5 @@ fn rules(document: &Document) -> Rules {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    guard::lock(mutex)
 }

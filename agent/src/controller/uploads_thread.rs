@@ -8,10 +8,10 @@ use crate::error::Error;
 use crate::own_threads::Own;
 use crate::queue::{Receiver, RecvTimeoutError, bounded};
 use crate::streaming::{LOWEST_PRIORITY, lower_priority};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use tracetee_os::guard;
 use tracetee_uploader::http::Http;
 
 /// Delay of the first pass after the agent's start, which belongs to the app.
@@ -25,10 +25,7 @@ pub(super) fn start(shared: &Arc<Shared>, install: &Install) -> Result<Option<Th
     let shared = Arc::clone(shared);
     let work = move || {
         let _own = Own::register();
-        // A fault of ours ends the uploads and nothing else.
-        if catch_unwind(AssertUnwindSafe(|| run(&shared, &mut http, &woken))).is_err() {
-            shared.say("uploads ended because of an internal error");
-        }
+        let _ = guard::run(|| run(&shared, &mut http, &woken));
     };
     let handle = std::thread::Builder::new().name("tracetee-up".to_owned()).spawn(work);
     let handle = handle.map_err(|source| Error::Io {
@@ -52,7 +49,7 @@ fn run(shared: &Shared, http: &mut Http, woken: &Receiver<()>) {
         }
     }
     // ORDERING: Relaxed; a wish.
-    while !shared.ended.load(Ordering::Relaxed) {
+    while !shared.ended.load(Ordering::Relaxed) && !guard::is_broken() {
         let (pass, _) = shared.pass(http);
         if woken.recv_timeout(pass.again) == Err(RecvTimeoutError::Disconnected) {
             return;

@@ -1,21 +1,22 @@
 //! The C API, documented for its users in `include/tracetee.h`.
 //!
-//! Each function converts its arguments, calls one function of the crate and converts the error to a
-//! number. It decides nothing, and catches panics.
+//! Each function converts its arguments, calls one function of the crate in a guard and converts the error
+//! to a number. It decides nothing.
 
 use crate::controller::{self, Install, process_signals};
 use crate::error::Error;
 use crate::{api, capture, config, self_test};
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use tracetee_os::guard;
+use tracetee_protocol::HealthReport;
 use tracetee_protocol::capture_config::Config;
 use tracetee_protocol::json::Limits;
 use tracetee_protocol::record;
 use tracetee_text::TextOptions;
 
-/// A panic inside tracetee.
+/// A panic inside tracetee, now or earlier.
 const ERROR_INTERNAL: c_int = -6;
 /// A null pointer, or bytes that are not UTF-8, where a string is required.
 pub(crate) const ERROR_ARGUMENT: c_int = -7;
@@ -87,11 +88,15 @@ pub unsafe extern "C" fn tracetee_dump(path: *const c_char) -> c_int {
 /// `buffer` is null, or points to `size` writable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tracetee_stats(buffer: *mut c_char, size: usize) -> c_int {
-    guarded(|| {
-        let stats = controller::stats().ok_or(Error::State("there was no capture"))?;
-        let json = stats.to_json();
+    let give = |report: &HealthReport| {
         // SAFETY: as the caller promises.
-        Ok(unsafe { give_text(&json, buffer, size) })
+        unsafe { give_text(&report.to_json(), buffer, size) }
+    };
+    if let Some(report) = controller::report_after_panic() {
+        return give(&report);
+    }
+    guarded(|| {
+        controller::stats().map(|report| give(&report)).ok_or(Error::State("there was no capture"))
     })
 }
 
@@ -269,10 +274,10 @@ pub unsafe extern "C" fn tracetee_last_error(buffer: *mut c_char, size: usize) -
 }
 
 pub(crate) fn guarded(call: impl FnOnce() -> Result<c_int, Error>) -> c_int {
-    match catch_unwind(AssertUnwindSafe(call)) {
+    match guard::enter(call) {
         Ok(Ok(value)) => value,
         Ok(Err(error)) => fail(error.code(), &error.to_string()),
-        Err(_) => fail(ERROR_INTERNAL, "internal error"),
+        Err(stopped) => fail(ERROR_INTERNAL, &stopped.to_string()),
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::controller;
 use crate::ffi::c_api::{ERROR_ARGUMENT, bytes, fail, give_text, guarded, text};
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use tracetee_os::guard;
 use tracetee_protocol::json::Limits;
 use tracetee_protocol::record;
 use tracetee_uploader::{Body, Failure, NetState, Request, Response, handed};
@@ -105,8 +105,7 @@ pub unsafe extern "C" fn tracetee_respond(
     let headers = unsafe { text(headers) }.unwrap_or_default();
     // SAFETY: as the caller promises.
     let body = unsafe { bytes(body, body_bytes) };
-    // A panic (no memory) must not go through the app's frames.
-    let _ = catch_unwind(AssertUnwindSafe(|| {
+    let _ = guard::enter(|| {
         let header = |line: &str| {
             let (name, value) = line.split_once(':')?;
             Some((name.trim().to_owned(), value.trim().to_owned()))
@@ -114,7 +113,7 @@ pub unsafe extern "C" fn tracetee_respond(
         let headers = headers.lines().filter_map(header).collect();
         let status = u16::try_from(status).unwrap_or(0);
         response.0 = Some(Response { status, headers, body: body.to_owned() });
-    }));
+    });
 }
 
 /// # Safety
@@ -147,6 +146,8 @@ unsafe fn hand(send: CSend, user: *mut c_void, request: &Request<'_>) -> Result<
     let mut response = CResponse::default();
     // SAFETY: as the caller promises; the request and the response live until it returns.
     let said = unsafe { send(&raw const given, &raw mut response, user) };
+    // It may have called the agent.
+    guard::leave_if_broken();
     let failure = |what: &str| format!("the app's HTTP client: {what}");
     match (said, response.0) {
         (SENT, Some(response)) if (100..=999).contains(&response.status) => {

@@ -11,8 +11,8 @@ use crate::config;
 use crate::controller::{self, Install};
 use crate::error::Error;
 use std::ffi::OsStr;
-use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
+use tracetee_os::guard;
 use tracetee_recorder::session;
 use tracetee_text::recover::FAILURE_EXTENSION;
 
@@ -27,8 +27,10 @@ pub const INSTALL_VARIABLE: &str = "TRACETEE_INSTALL";
 static CONSTRUCTOR: extern "C" fn() = library_loaded;
 
 extern "C" fn library_loaded() {
-    // A panic (a bug) must not end the program; there is nothing left to report it with.
-    let _ = catch_unwind(|| {
+    if [INSTALL_VARIABLE, CONFIG_VARIABLE].iter().all(|name| std::env::var_os(name).is_none()) {
+        return;
+    }
+    let _ = guard::enter(|| {
         if let Some(value) = std::env::var_os(INSTALL_VARIABLE) {
             if let Err(error) = install(&value) {
                 report(&error, None);
@@ -81,7 +83,7 @@ extern "C" fn process_exits() {
     if session::is_another_process() {
         return;
     }
-    let _ = catch_unwind(|| {
+    let _ = guard::run(|| {
         controller::process_exits();
         if let Err(error) = capture::process_exits() {
             report(&error, None);

@@ -273,6 +273,20 @@ impl Tags {
     }
 }
 
+/// Gives every copy of libcutils the system's present value, after a panic: the words that were forced
+/// hold the former one by then.
+pub(crate) fn give_back_after_panic() {
+    let copies = tracetee_hooks::atrace::find().unwrap_or_default();
+    for update in copies.iter().filter_map(|copy| copy.update_tags) {
+        // SAFETY: libcutils' own function, without arguments, callable at any time.
+        unsafe { update() };
+    }
+    if let (Some(call), Some(copy)) = (ON_CHANGE.get(), copies.first()) {
+        // ORDERING: Relaxed, as libcutils itself reads and writes it.
+        call(copy.tags.load(Ordering::Relaxed));
+    }
+}
+
 fn initialise(atrace: &Atrace) -> u64 {
     for _ in 0..2 {
         if let Some(get) = atrace.get_enabled_tags {

@@ -9,6 +9,7 @@ use crate::maps::Maps;
 use std::arch::naked_asm;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tracetee_os::guard;
 
 type Dlopen = unsafe extern "C-unwind" fn(*const c_char, c_int) -> *mut c_void;
 
@@ -130,9 +131,9 @@ unsafe extern "C-unwind" fn dlopen_and_look(name: *const c_char, flags: c_int) -
     handle
 }
 
-/// Hooks new libraries; never unwinds into the app.
+/// Hooks new libraries.
 extern "C" fn look() {
-    let _ = std::panic::catch_unwind(changed);
+    changed();
 }
 
 /// True if dlopen's result may depend on the library that contains `caller`.
@@ -146,7 +147,7 @@ extern "C" fn caller_matters(name: *const c_char, _flags: c_int, caller: usize) 
     if name.contains(&b'/') && !name.contains(&b'$') {
         return false;
     }
-    std::panic::catch_unwind(|| has_run_path(caller)).unwrap_or(true)
+    guard::run(|| has_run_path(caller)).unwrap_or(true)
 }
 
 /// True if the library at `address` has an RPATH or RUNPATH, or if no listed library contains

@@ -19,6 +19,8 @@
 
 use crate::hook::Hook;
 use std::sync::OnceLock;
+#[cfg(any(target_os = "android", target_arch = "x86_64", target_arch = "aarch64"))]
+use tracetee_os::guard;
 
 #[cfg(target_os = "android")]
 mod android;
@@ -38,11 +40,11 @@ pub(crate) fn on_change(call: fn()) {
     let _ = ON_CHANGE.set(call);
 }
 
-/// Tells the registry that libraries were loaded or unloaded.
+/// Tells the registry that libraries were loaded or unloaded. Never unwinds into the app.
 #[cfg(any(target_os = "android", target_arch = "x86_64", target_arch = "aarch64"))]
 fn changed() {
-    if let Some(call) = ON_CHANGE.get() {
-        call();
+    if let Some(&call) = ON_CHANGE.get() {
+        let _ = guard::run(call);
     }
 }
 

@@ -11,6 +11,7 @@ use jni_sys::{
 };
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
+use tracetee_os::guard;
 
 /// The process's virtual machine; there is one.
 static VM: AtomicPtr<JavaVM> = AtomicPtr::new(std::ptr::null_mut());
@@ -112,14 +113,20 @@ impl Env {
     ) -> Result<jobject, Thrown> {
         let method = self.method(object, name, signature)?;
         let given = table!(self, CallObjectMethodA, object, method, arguments.as_ptr());
-        self.thrown().map_or(Ok(given), Err)
+        let thrown = self.thrown();
+        // The method may have called the agent.
+        guard::leave_if_broken();
+        thrown.map_or(Ok(given), Err)
     }
 
     /// Calls a method that returns nothing.
     pub(super) fn call_void(self, object: jobject, name: &CStr) -> Result<(), Thrown> {
         let method = self.method(object, name, c"()V")?;
         table!(self, CallVoidMethodA, object, method, std::ptr::null());
-        self.thrown().map_or(Ok(()), Err)
+        let thrown = self.thrown();
+        // As above.
+        guard::leave_if_broken();
+        thrown.map_or(Ok(()), Err)
     }
 
     fn method(self, object: jobject, name: &CStr, signature: &CStr) -> Result<jmethodID, Thrown> {
@@ -157,7 +164,8 @@ impl Env {
         table!(self, ExceptionClear);
     }
 
-    /// Calls `call` and frees the local references that it makes.
+    /// Calls `call` and frees the local references that it makes. After a panic in it, the machine frees them when
+    /// the native returns, or the thread is detached.
     pub(super) fn in_frame<T>(self, call: impl FnOnce() -> T) -> T {
         let pushed = table!(self, PushLocalFrame, 16);
         let given = call();
@@ -210,9 +218,13 @@ pub(super) fn attached(call: impl FnOnce(Env)) {
             // SAFETY: the machine's table; it is attached as a daemon, so that it holds up no exit.
             let said = unsafe { ((**vm).v1_4.AttachCurrentThreadAsDaemon)(vm, to, arguments) };
             if said == JNI_OK {
-                call(env);
+                let done = guard::catch(|| call(env));
+                // After a panic as well: ART ends the process when an attached thread ends.
                 // SAFETY: attached above, and no Java frame is on this thread.
                 unsafe { ((**vm).v1_4.DetachCurrentThread)(vm) };
+                if let Err(caught) = done {
+                    caught.resume();
+                }
             }
         }
         _ => {}

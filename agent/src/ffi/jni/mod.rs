@@ -1,7 +1,7 @@
 //! The natives of the Kotlin library's `dev.tracetee.Native` (android-sample/tracetee).
 //!
-//! Each native converts its arguments and calls one function of the crate, under `catch_unwind`: no
-//! panic reaches the app. A native that can fail returns an error message, or null. Called on the
+//! Each native converts its arguments and calls one function of the crate in a guard: no panic
+//! reaches the app. A native that can fail returns an error message, or null. Called on the
 //! app's threads.
 
 mod env;
@@ -16,9 +16,9 @@ use jni_sys::{
     jobject, jstring, jvalue,
 };
 use std::ffi::c_void;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+use tracetee_os::guard;
 use tracetee_protocol::json::{self as protocol_json, Limits};
 use tracetee_protocol::record;
 use tracetee_protocol::upload_status::PassReport;
@@ -48,7 +48,7 @@ impl From<protocol_json::Error> for Refusal {
 pub unsafe extern "system" fn JNI_OnLoad(vm: *mut JavaVM, _: *mut c_void) -> jint {
     // SAFETY: as the caller promises.
     let env = unsafe { env::of_machine(vm) };
-    let registered = catch_unwind(|| env.is_some_and(register));
+    let registered = guard::enter(|| env.is_some_and(register));
     if registered.unwrap_or(false) {
         tags::on_change(refresh_java_tags);
     }
@@ -124,6 +124,9 @@ extern "system" fn dump(env: Env, _: jclass, path: jstring) -> jstring {
 
 /// The health report as JSON; null where there was no capture.
 extern "system" fn health(env: Env, _: jclass) -> jstring {
+    if let Some(report) = controller::report_after_panic() {
+        return env.new_text(&report.to_json());
+    }
     given(env, || Ok(controller::stats().map(|report| report.to_json())))
 }
 
@@ -189,7 +192,7 @@ extern "system" fn watch_main(env: Env, _: jclass, ping: jobject) -> jstring {
         let kept = env.keep(ping);
         let function: process_signals::Ping = ping_main;
         let before = {
-            let mut ping = PING.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ping = guard::lock(&PING);
             std::mem::replace(&mut *ping, kept.expose_provenance())
         };
         process_signals::watch_main((!kept.is_null()).then_some(function), std::ptr::null_mut());
@@ -202,7 +205,7 @@ unsafe extern "C" fn ping_main(_: *mut c_void) {
     let _ = caught(|| {
         env::attached(|env| {
             // Held while it runs: it is not given back meanwhile.
-            let ping = PING.lock().unwrap_or_else(PoisonError::into_inner);
+            let ping = guard::lock(&PING);
             if *ping != 0 {
                 let _ = env.call_void(std::ptr::with_exposed_provenance_mut(*ping), c"run");
             }
@@ -356,16 +359,14 @@ fn refresh_java_tags(tags: u64) {
     if !JAVA_CACHES_TAGS.applies() {
         return;
     }
-    let _ = caught(|| {
-        env::attached(|env| {
-            env.in_frame(|| {
-                let class = env.class(c"android/os/Trace");
-                if !class.is_null() {
-                    env.set_static_long(class, c"sEnabledTags", tags.cast_signed());
-                }
-            });
+    env::attached(|env| {
+        env.in_frame(|| {
+            guard::planted("java tags");
+            let class = env.class(c"android/os/Trace");
+            if !class.is_null() {
+                env.set_static_long(class, c"sEnabledTags", tags.cast_signed());
+            }
         });
-        Ok(())
     });
 }
 
@@ -381,8 +382,11 @@ fn text(env: Env, string: jstring) -> Result<String, Refusal> {
 
 /// Calls `call`; a panic becomes an error.
 fn caught<T>(call: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
-    catch_unwind(AssertUnwindSafe(call))
-        .unwrap_or_else(|_| Err(Refusal("internal error".to_owned())))
+    let call = || {
+        guard::planted("jni");
+        call()
+    };
+    guard::enter(call).unwrap_or_else(|stopped| Err(Refusal(stopped.to_string())))
 }
 
 /// Returns the error's message, or null.

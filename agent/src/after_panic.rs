@@ -1,0 +1,46 @@
+//! What happens when a panic switches the agent off ([`guard`]): the app gets back what it had.
+//!
+//! On the thread that panicked the recording ends, and libcutils' tag words get their former values. A thread that
+//! is started for it restores the slots, has libcutils read the system's tags, and refreshes Java's copy of
+//! them. Where it cannot be started, the proxies pass everything on. The recorder's memory stays mapped, since a
+//! writer may be inside; a recorder file is recovered at the next start, as after a kill.
+
+use crate::controller::control_socket;
+use crate::hooks::write;
+use crate::libcutils::{tag_words, tags};
+use crate::own_threads::{self, Own};
+use crate::section;
+use std::time::Duration;
+use tracetee_os::guard::{self, Ending};
+use tracetee_recorder::session;
+
+/// The pause between looks at whether the process has other threads than ours.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Prepares for a panic. Called before anything is recorded.
+pub(crate) fn watch() {
+    guard::end_with(Ending { at_once, afterwards });
+}
+
+fn at_once() {
+    section::set_ready(false);
+    session::switch_off();
+    tag_words::give_words_back();
+}
+
+fn afterwards() {
+    let _own = Own::register();
+    // SAFETY: a C string shorter than a thread's name.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"tracetee-off".as_ptr()) };
+    guard::planted("afterwards");
+    // Slots that cannot be restored pass everything on.
+    let _ = tracetee_hooks::give_back_after_panic(write::hooks(true));
+    tags::give_back_after_panic();
+    // The socket tells what has happened for as long as the app runs, and keeps no process alive.
+    while control_socket::is_open() {
+        std::thread::sleep(LOOK);
+        if own_threads::is_all_that_is_left() {
+            control_socket::shut();
+        }
+    }
+}
