@@ -381,11 +381,12 @@ fn reserve(file: &File, offset: usize, len: usize) -> bool {
     let fd = file.as_raw_fd();
     let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return false };
     if !done && matches!(crate::errno::get(), libc::EOPNOTSUPP | libc::ENOSYS) {
-        static ZEROS: [u8; 4096] = [0; 4096];
+        // Atomic, so that it is zeroed memory and no 4 KiB of the library.
+        static ZEROS: [AtomicU64; 512] = [const { AtomicU64::new(0) }; 512];
         done = true;
         let mut at = 0;
         while done && at < len {
-            let chunk = usize::try_from(len - at).unwrap_or(0).min(ZEROS.len());
+            let chunk = usize::try_from(len - at).unwrap_or(0).min(size_of_val(&ZEROS));
             let put = tracetee_os::without_write_signals(|| {
                 // SAFETY: the buffer holds `chunk` bytes; the range is new, nothing is overwritten.
                 unsafe { libc::pwrite64(fd, ZEROS.as_ptr().cast(), chunk, offset + at) }

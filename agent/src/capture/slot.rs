@@ -36,15 +36,16 @@ static SLOT: AtomicUsize = AtomicUsize::new(0);
 /// The controller owns the captures of this process.
 static IS_CONTROLLED: AtomicBool = AtomicBool::new(false);
 
+/// Boxed, so that an empty slot is zeroed memory and not a kilobyte of the library.
 #[derive(Debug)]
 struct Slot {
-    capture: Option<Capture>,
+    capture: Option<Box<Capture>>,
     /// Looks after a capture by hand, where there are tags.
-    watch: Option<TagWatch>,
+    watch: Option<Box<TagWatch>>,
     /// Hooks that stay in place between the controller's captures.
-    hooks: Option<Hooks>,
+    hooks: Option<Box<Hooks>>,
     /// The report of the controller's last capture, and the tags that it had forced.
-    ended: Option<(Health, Tags)>,
+    ended: Option<Box<(Health, Tags)>>,
 }
 
 /// Makes `owner` the one who starts and stops captures. Fails for the controller while a capture
@@ -74,15 +75,15 @@ pub(crate) fn start(by: Owner, config: &Config) -> Result<(), Error> {
         return Err(Error::State("a capture is running; stop it first"));
     }
     slot.close_capture();
-    let kept = slot.hooks.take();
+    let kept = slot.hooks.take().map(|hooks| *hooks);
     let mut capture = Capture::start(config.clone(), kept, by)?;
     if by == Owner::Manual && capture.has_tags() {
         match TagWatch::start(look_after) {
-            Ok(watch) => slot.watch = Some(watch),
+            Ok(watch) => slot.watch = Some(Box::new(watch)),
             Err(error) => capture.note_unwatched(&error),
         }
     }
-    slot.capture = Some(capture);
+    slot.capture = Some(Box::new(capture));
     Ok(())
 }
 
@@ -108,7 +109,7 @@ pub(crate) fn stop(by: Owner) -> Result<(), Error> {
         return Err(Error::State(CONTROLLED));
     }
     let (hooks, streamed) = capture.stop();
-    slot.hooks = hooks;
+    slot.hooks = hooks.map(Box::new);
     let watch = slot.watch.take();
     drop(slot);
     if let Some(watch) = watch {
@@ -140,7 +141,7 @@ pub(crate) fn release(hooks: bool) {
     slot.close_capture();
     if hooks && let Some(hooks) = slot.hooks.take() {
         let mut unheard = Health::default();
-        let health = slot.ended.as_mut().map_or(&mut unheard, |(health, _)| health);
+        let health = slot.ended.as_mut().map_or(&mut unheard, |ended| &mut ended.0);
         hooks.uninstall(health);
     }
 }
@@ -217,7 +218,7 @@ pub(crate) fn inspect() -> Inspection {
     let Slot { capture, hooks, ended, .. } = &mut *slot;
     match capture {
         Some(capture) => Inspection::of(capture),
-        None => Inspection::without_capture(hooks.as_ref(), ended.as_mut()),
+        None => Inspection::without_capture(hooks.as_deref(), ended.as_deref_mut()),
     }
 }
 
@@ -258,11 +259,11 @@ impl Slot {
     }
 
     fn running(&mut self) -> Option<&mut Capture> {
-        self.capture.as_mut().filter(|capture| capture.is_running())
+        self.capture.as_deref_mut().filter(|capture| capture.is_running())
     }
 
     fn is_running(&self) -> bool {
-        self.capture.as_ref().is_some_and(Capture::is_running)
+        self.capture.as_deref().is_some_and(Capture::is_running)
     }
 
     /// Frees the stopped capture.
@@ -271,7 +272,7 @@ impl Slot {
             let owner = capture.owner();
             let ended = capture.close();
             if owner == Owner::Controller {
-                self.ended = Some(ended);
+                self.ended = Some(Box::new(ended));
             }
         }
     }
