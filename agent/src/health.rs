@@ -44,13 +44,7 @@ pub(crate) fn take_hooks(health: &mut Health, report: &Report, with_fast_path: b
         now.libraries.push(Library {
             path: module.path.clone(),
             slots: of_write,
-            reason: module.skipped.as_ref().map(|skipped| match skipped {
-                Skipped::Own => "is the agent".to_owned(),
-                Skipped::Filtered => "is left out".to_owned(),
-                Skipped::NoDynamicSection => "has no dynamic section".to_owned(),
-                Skipped::Broken(error) => error.to_string(),
-                other => format!("{other:?}"),
-            }),
+            reason: module.skipped.as_ref().map(ToString::to_string),
         });
     }
     if with_fast_path && now.fast_path_slots == 0 {
@@ -61,7 +55,7 @@ pub(crate) fn take_hooks(health: &mut Health, report: &Report, with_fast_path: b
         );
     }
     for (path, slot) in report.slots().filter(|(_, slot)| slot.outcome != Outcome::Hooked) {
-        now.not_hooked.push(format!("{path}: {} {:?}", slot.symbol, slot.outcome));
+        now.not_hooked.push(format!("{path}: {} {}", slot.symbol, slot.outcome));
     }
     now.not_hooked.truncate(16);
     let Health { hooked_slots, hooked_libraries, fast_path_slots, libraries, not_hooked, .. } = now;

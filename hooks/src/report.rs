@@ -2,6 +2,7 @@
 
 use crate::elf::relocation::{SlotKind, Table};
 use crate::error::Error;
+use std::fmt;
 
 /// The result for one slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,23 @@ pub enum Outcome {
     Unreadable,
     /// mprotect failed with this errno (0: the page is not mapped).
     Refused(i32),
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hooked => "is hooked",
+            Self::Restored => "is restored",
+            Self::ChangedByOther(value) => {
+                return write!(f, "was changed by another hooker, to {value:#x}");
+            }
+            Self::ChainFull => "holds another hooker's function, and every proxy has a predecessor",
+            Self::Unresolved => "is an unresolved weak symbol",
+            Self::NoDefinition => "is bound by its first call, and has no or several definitions",
+            Self::Unreadable => "is not an aligned word in a mapped segment",
+            Self::Refused(errno) => return write!(f, "cannot be made writable, errno {errno}"),
+        })
+    }
 }
 
 /// One slot of the report.
@@ -66,6 +84,17 @@ pub enum Skipped {
     NoDynamicSection,
     /// The library's ELF structures are malformed.
     Broken(Error),
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Filtered => f.write_str("is left out"),
+            Self::Own => f.write_str("is the agent"),
+            Self::NoDynamicSection => f.write_str("has no dynamic section"),
+            Self::Broken(error) => error.fmt(f),
+        }
+    }
 }
 
 /// The report of one pass.

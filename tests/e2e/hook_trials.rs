@@ -157,7 +157,7 @@ fn where_mprotect_is_refused_the_slot_says_so_and_the_rest_is_hooked() {
         .filter(|line| line.contains("libgenerated1.so"))
         .collect();
     assert_eq!(refused.len(), 1, "{stats}");
-    assert!(refused[0].contains("write Refused(13)"), "{refused:?}");
+    assert!(refused[0].contains("write cannot be made writable, errno 13"), "{refused:?}");
     assert_eq!(stats["summary"]["records"]["B"], 1, "the lazy libcutils is hooked");
 }
 

@@ -1,5 +1,7 @@
 //! The categories of atrace's tags: libcutils' tag word has a bit for each.
 
+use crate::json::quoted;
+
 /// Tag names and their bits (`atrace --list_categories`, and `app`, which atrace sets by `-a`).
 pub const CATEGORIES: [(&str, u32); 27] = [
     ("gfx", 1),
@@ -47,7 +49,7 @@ pub fn tag_word(names: &[String]) -> Result<u64, String> {
             None => {
                 let known: Vec<_> = CATEGORIES.iter().map(|(name, _)| *name).collect();
                 let known = known.join(", ");
-                return Err(format!("unknown category {name:?}; known are all, {known}"));
+                return Err(format!("unknown category {}; known are all, {known}", quoted(name)));
             }
         };
     }

@@ -8,7 +8,7 @@
 use crate::PROTOCOL_VERSION;
 use crate::choice;
 use crate::health::HealthReport;
-use crate::json::{self, Limits, Tree, Value};
+use crate::json::{self, Limits, Tree, Value, quoted};
 use crate::record;
 use crate::record::{Json, to_json};
 use std::fmt;
@@ -163,7 +163,7 @@ impl fmt::Display for OtherVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("agent of another version: ")?;
         match &self.version {
-            Some(version) => write!(f, "{version:?}, ")?,
+            Some(version) => write!(f, "{}, ", quoted(version))?,
             None => f.write_str("unknown, ")?,
         }
         match self.protocol {

@@ -18,6 +18,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tracetee_os::guard;
 use tracetee_protocol::control_socket::{self, AtraceRequest, Reply};
+use tracetee_protocol::json::quoted;
 
 /// Android's shell user.
 const SHELL_UID: u32 = 2000;
@@ -130,7 +131,7 @@ fn answer(mut stream: &UnixStream) -> std::io::Result<()> {
         }
     } else {
         let request = String::from_utf8_lossy(&request);
-        refuse(&format!("unknown request {request:?}; known: health, atrace"))
+        refuse(&format!("unknown request {}; known: health, atrace", quoted(&request)))
     };
     stream.write_all(text.as_bytes())
 }

@@ -9,6 +9,7 @@ use crate::regex::{Regex, Scratch};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use tracetee_protocol::json::quoted;
 use tracetee_protocol::redaction;
 pub(crate) use tracetee_protocol::redaction::{Action, Replacement, Rule};
 use tracetee_recorder::record::Record;
@@ -48,7 +49,7 @@ impl RuleSet {
         }
         let compile = |pattern: &str| {
             Regex::new(pattern).map_err(|error| {
-                format!("pattern {pattern:?}: {}, at byte {}", error.reason, error.at)
+                format!("pattern {}: {}, at byte {}", quoted(pattern), error.reason, error.at)
             })
         };
         let rules = rules.iter().enumerate().map(|(index, rule)| {

@@ -37,5 +37,5 @@ mod tests;
 pub use error::{Error, Position};
 pub use parse::{Limits, Tree};
 pub use value::{Items, Kind, Members, Value};
-pub use write::Writer;
 pub(crate) use write::push_u64;
+pub use write::{Writer, quoted};

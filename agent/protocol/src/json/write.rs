@@ -130,6 +130,14 @@ impl Writer {
     }
 }
 
+/// The text in quotes, as a JSON string. For messages: `{:?}` prints nothing in the library that an app loads.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let mut out = Writer::new();
+    out.text(text);
+    out.finish()
+}
+
 /// Appends decimal digits, without the machinery of `format!`.
 pub(crate) fn push_u64(text: &mut String, mut number: u64) {
     let mut digits = [0u8; 20];

@@ -1,5 +1,6 @@
 //! The limits of a remote configuration, each with the reason for its value.
 
+use crate::json::quoted;
 use std::ops::RangeInclusive;
 
 /// The only format there is. A document of another format is refused whole.
@@ -55,7 +56,7 @@ pub(super) fn is_id(id: &str) -> Result<(), String> {
     let allowed = |char: char| char.is_ascii_alphanumeric() || "._-".contains(char);
     if id.is_empty() || id.len() > MAX_ID_CHARS || !id.chars().all(allowed) || id.starts_with('.') {
         let what = format!("1 to {MAX_ID_CHARS} of a-z, A-Z, 0-9, `.`, `_`, `-`, no dot in front");
-        return Err(format!("{id:?} is not {what}"));
+        return Err(format!("{} is not {what}", quoted(id)));
     }
     Ok(())
 }

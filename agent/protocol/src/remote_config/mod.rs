@@ -13,7 +13,7 @@ mod tests;
 
 pub use window::*;
 
-use crate::json::{Error, Limits, Tree};
+use crate::json::{Error, Limits, Tree, quoted};
 use crate::record;
 use crate::redaction::Redaction;
 use crate::words;
@@ -164,7 +164,7 @@ impl Document {
         record::check(self)?;
         for (index, window) in self.windows.iter().enumerate() {
             if self.windows.iter().take(index).any(|other| other.id == window.id) {
-                let reason = format!("{:?} is taken", window.id);
+                let reason = format!("{} is taken", quoted(&window.id));
                 return Err(Error::new(format!("windows[{index}].id"), reason));
             }
         }

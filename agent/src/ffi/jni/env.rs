@@ -135,7 +135,9 @@ impl Env {
         table!(self, DeleteLocalRef, class);
         match self.thrown() {
             Some(thrown) => Err(thrown),
-            None if method.is_null() => Err(Thrown(format!("no method {name:?}"))),
+            None if method.is_null() => {
+                Err(Thrown(format!("no method {}", name.to_string_lossy())))
+            }
             None => Ok(method),
         }
     }

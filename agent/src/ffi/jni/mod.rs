@@ -19,7 +19,7 @@ use std::ffi::c_void;
 use std::path::Path;
 use std::sync::Mutex;
 use tracetee_os::guard;
-use tracetee_protocol::json::{self as protocol_json, Limits};
+use tracetee_protocol::json::{self as protocol_json, Limits, quoted};
 use tracetee_protocol::record;
 use tracetee_protocol::upload_status::PassReport;
 use tracetee_recorder::record::Kind;
@@ -348,7 +348,7 @@ fn hand(env: Env, sender: jobject, request: &Request<'_>) -> Result<Response, Fa
         Ok(status @ 100..=999) => {
             Ok(Response { status, headers: headers.lines().filter_map(header).collect(), body })
         }
-        _ => Err(Failure::Broken(client(format!("it gave {status:?} as status")))),
+        _ => Err(Failure::Broken(client(format!("it gave {} as status", quoted(&status))))),
     }
 }
 
