@@ -16,9 +16,6 @@
 //! `controller`, `capture`, then `hooks` and `libcutils`, then the recorder and the text
 //! (`tests/imports` fails otherwise).
 
-// The library that apps load is built with `-Zfmt-debug=none`: `{:?}` prints nothing there.
-#![cfg_attr(not(test), deny(clippy::use_debug))]
-
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 compile_error!("tracetee runs on Android and Linux");
 

@@ -10,9 +10,6 @@
 //! The crate maps no memory that is both writable and executable, installs no signal handler, and
 //! changes no code. It reports each slot that it cannot hook, with the reason, and leaves it alone.
 
-// The library that apps load is built with `-Zfmt-debug=none`: `{:?}` prints nothing there.
-#![cfg_attr(not(test), deny(clippy::use_debug))]
-
 pub mod atrace;
 pub mod elf;
 mod error;

@@ -8,9 +8,6 @@
 //! (`loss_report`); no capture is both delivered and reported.
 //!
 //! The crate knows neither the recorder nor the agent. Its callers pass in time, network and power.
-
-// The library that apps load is built with `-Zfmt-debug=none`: `{:?}` prints nothing there.
-#![cfg_attr(not(test), deny(clippy::use_debug))]
 #![forbid(unsafe_code)]
 
 mod error;

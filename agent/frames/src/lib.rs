@@ -4,9 +4,6 @@
 //! a buffer at once: the streaming ones, dictionaries and long-distance matching stay out of the library that an
 //! app loads (24 KB of arm64, see docs/ANDROID.md).
 
-// The library that apps load is built with `-Zfmt-debug=none`: `{:?}` prints nothing there.
-#![cfg_attr(not(test), deny(clippy::use_debug))]
-
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr::NonNull;

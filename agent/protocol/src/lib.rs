@@ -3,9 +3,6 @@
 //!
 //! The agent, the uploader, the collector and the program all use this crate, so a name that is changed
 //! here is changed everywhere. It knows none of them, and does no input or output.
-
-// The library that apps load is built with `-Zfmt-debug=none`: `{:?}` prints nothing there.
-#![cfg_attr(not(test), deny(clippy::use_debug))]
 #![forbid(unsafe_code)]
 
 pub mod capture_config;

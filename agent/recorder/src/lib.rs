@@ -15,9 +15,6 @@
 //!
 //! Under `cfg(loom)` the crate is its core alone, over loom's atomics, with a model for each thing
 //! that two threads do to one block: `tests/loom/run`.
-
-// The library that apps load is built with `-Zfmt-debug=none`: `{:?}` prints nothing there.
-#![cfg_attr(not(test), deny(clippy::use_debug))]
 #![cfg_attr(loom, allow(dead_code, reason = "the models use a part of the core"))]
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]

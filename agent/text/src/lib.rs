@@ -11,9 +11,6 @@
 //! `positions` keeps its account. [`recover`] and [`abandoned`] read the files of processes that
 //! have ended.
 
-// The library that apps load is built with `-Zfmt-debug=none`: `{:?}` prints nothing there.
-#![cfg_attr(not(test), deny(clippy::use_debug))]
-
 pub mod abandoned;
 mod balance;
 mod error;
