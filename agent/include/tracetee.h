@@ -7,10 +7,10 @@
  *
  * There is one capture per process at a time.
  *
- * Threads: call any function from any thread, but never from a signal handler. tracetee_install,
- * tracetee_uninstall, tracetee_start, tracetee_stop, tracetee_dump, tracetee_stats and
- * tracetee_recover take a lock and may take long; keep them off an app's main thread (except
- * tracetee_install at the app's start, which takes some milliseconds).
+ * Threads: call any function from any thread, but never from a signal handler. tracetee_uninstall,
+ * tracetee_start, tracetee_stop, tracetee_dump, tracetee_stats and tracetee_recover take a lock and
+ * use files; keep them off an app's main thread. tracetee_install is for the main thread at the app's
+ * start.
  *
  * Errors: a function that returns int returns 0 or more on success, else one of the errors below.
  * Call tracetee_last_error() for the message. Each function lists its own errors; every one of them
@@ -136,7 +136,8 @@ int tracetee_dump(const char *path);
  *                libraries, those that could not be hooked, and why
  *   "summary"    records by kind and thread, dropped records by reason
  *   "control"    after tracetee_install: the configuration in force, the state of each window, the
- *                outcome of the last capture, what captures and records have cost
+ *                outcome of the last capture, what captures and records have cost. While the agent
+ *                starts, this function waits for it, at most a second
  *
  * On Android 7, where library loads are not watched, also hooks the libraries that were loaded since
  * the last look. (The agent's threads do so four times a second.)
@@ -166,9 +167,21 @@ int tracetee_recover(const char *directory, const char *options_json, const char
 /*
  * Installs the agent: from now on the remote configuration opens and closes captures.
  *
- * Begins with the configuration of the last run: a window that opens at the app's start is open when
- * this returns. Hooks libraries only when there is something to record. Starts two threads of low
- * priority, one of which only waits, and a third if tracetee itself sends captures.
+ * Begins with the configuration of the last run. Hooks libraries only when there is something to
+ * record. Starts two threads of low priority, one of which only waits, and a third if tracetee itself
+ * sends captures.
+ *
+ * The call itself checks its arguments, and neither reads nor writes a file: the agent's thread does.
+ * Only if the stored configuration has a window that is not "manual" does the call wait for that
+ * thread, until the window is open or armed: at most "start_wait_ms" while the thread works on files,
+ * and 100 ms more while it hooks libraries. What takes longer (a slow disk; a call from a library's
+ * constructor, for which the dynamic linker makes hooks wait) is recorded from a later time on:
+ * "control"."late_start" of tracetee_stats and a note in the trace say how late, and why.
+ *
+ * An error on files that the agent's thread finds while the call waits is returned. Later ones are in
+ * tracetee_stats: "control"."state" is "failed" if the directory cannot be used, and
+ * "control"."upload"."trouble" says why nothing can be sent. The agent then stays installed until
+ * tracetee_uninstall.
  *
  * install_json: a JSON object; only "directory" is required:
  *   "directory"     the agent's own directory, in the app's private files; created if it is missing.
@@ -180,6 +193,7 @@ int tracetee_recover(const char *directory, const char *options_json, const char
  *   "config_file"   a file with the configuration, checked once a second; its detached signature is
  *                   the file of the same name with ".sig" added
  *   "public_key"    accept only configurations that this Ed25519 key has signed; 64 hexadecimal digits
+ *   "start_wait_ms" limit of the wait for files, ms, 0 to 10000 (3)
  *   "consent"       whether the user consents. The last answer holds over restarts (at first: true)
  *   "app", "version_name", "device"
  *                   metadata of each capture: "com.example.app", "1.2", an object of up to 512 bytes
@@ -201,13 +215,14 @@ int tracetee_recover(const char *directory, const char *options_json, const char
  * While the agent is installed, tracetee_start and tracetee_stop return STATE. In a forked child the
  * agent is not installed.
  *
- * Returns 0. Errors: CONFIG, STATE (it is installed already, or a capture is running), IO, ARGUMENT.
+ * Returns 0. Errors: CONFIG, STATE (it is installed already, or a capture is running), IO (no thread
+ * could be started; or the directory cannot be used, as above), ARGUMENT.
  */
 int tracetee_install(const char *install_json);
 
 /*
  * Uninstalls the agent: keeps what the open window has recorded as a capture, restores the tags and
- * unhooks the libraries. Waits for the agent's threads.
+ * unhooks the libraries. Waits for the agent's threads, also for their start.
  *
  * Returns 0. Errors: STATE (it is not installed).
  */

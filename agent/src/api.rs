@@ -48,11 +48,16 @@ pub fn dump(path: &Path) -> Result<Summary, Error> {
 }
 
 /// Installs the agent: from now on the remote configuration opens and closes captures. It begins with
-/// the configuration of the last run; a window that opens with the app is open when this returns.
+/// the configuration of the last run.
+///
+/// The agent's thread does all work on files. This thread waits for it only if the configuration of
+/// the last run may record something from the app's start on: at most `start_wait_ms` for files and
+/// 100 ms more for hooks. A recording that begins later is reported as `late_start`.
 ///
 /// # Errors
 /// [`Error::State`] when the agent is installed already or a capture is running, [`Error::Config`]
-/// for a wrong field, [`Error::Io`] when the directory cannot be used or no thread can be started.
+/// for a wrong field, [`Error::Io`] when no thread can be started, or when the directory cannot be used
+/// and that is known while this thread waits. Later errors are in the health report.
 pub fn install(install: &Install) -> Result<(), Error> {
     prepare()?;
     install.validate()?;

@@ -15,6 +15,8 @@ pub struct Device {
     app: PathBuf,
     /// Further arguments of `tracetee_install`.
     pub install: Value,
+    /// The app installs the agent itself (`install` in the script), not before `main`.
+    pub installs_itself: bool,
     /// Further variables of the app's environment.
     pub environment: Vec<(String, String)>,
 }
@@ -36,7 +38,8 @@ impl Device {
         let define = format!("-DATRACE_API={api}");
         let app = fixture(root.path(), "script", &[&define, "-ldl"]);
         let agent = library(root.path());
-        Self { agent, app, root, install: json!({}), environment: Vec::new() }
+        let (install, environment) = (json!({}), Vec::new());
+        Self { agent, app, root, install, installs_itself: false, environment }
     }
 
     /// The agent's directory.
@@ -71,13 +74,16 @@ impl Device {
     pub fn command(&self, script: &str) -> Command {
         let mut install =
             json!({ "directory": self.directory(), "config_file": self.config_file() });
+        // However busy the machine is: the app's first record is to be recorded.
+        install["start_wait_ms"] = json!(10_000);
         for (name, value) in self.install.as_object().unwrap() {
             install[name] = value.clone();
         }
+        let variable = if self.installs_itself { "SCRIPT_INSTALL" } else { "TRACETEE_INSTALL" };
         let mut command = Command::new(&self.app);
         command
             .env("LD_PRELOAD", &self.agent)
-            .env("TRACETEE_INSTALL", install.to_string())
+            .env(variable, install.to_string())
             .env("ATRACE_MARKER", "none")
             .envs(self.environment.iter().map(|(name, value)| (name, value)));
         for word in words(script) {

@@ -9,8 +9,9 @@ use std::path::PathBuf;
 record! {
     /// State of the controller.
     pub struct ControlReport {
-        /// `off`, `armed` (the flight recorder runs), `fired` (its content is about to be kept) or
-        /// `open` (a window is recorded).
+        /// `starting` (files are being read; nothing else is known yet), `failed` (the agent could not
+        /// start), `off`, `armed` (the flight recorder runs), `fired` (its content is about to be kept)
+        /// or `open` (a window is recorded).
         pub state: String = String::new(),
         /// Why, for people.
         pub reason: String = String::new(),
@@ -30,6 +31,8 @@ record! {
         pub captures_lost: u64 = 0,
         /// The last of those.
         pub last_lost: Option<LostReport> = None; omit(Option::is_none),
+        /// Part of the app's start that was not recorded, because the agent's start took too long.
+        pub late_start: Option<LateStartReport> = None; omit(Option::is_none),
         /// Captures of the app in the last hour and day, and their bytes, all processes together.
         pub spent: SpentReport = SpentReport::default(),
         /// Cost of recording.
@@ -87,6 +90,15 @@ record! {
         /// Reason for the capture.
         pub why: String = String::new(),
         /// Why it was not kept.
+        pub reason: String = String::new(),
+    }
+
+    /// A recording that began after the installation of the agent had returned.
+    #[derive(Eq)]
+    pub struct LateStartReport {
+        /// Time from that return to the begin of the recording, ms.
+        pub ms: u64 = 0,
+        /// Why it was late, for people.
         pub reason: String = String::new(),
     }
 

@@ -25,8 +25,8 @@ pub mod upload_status;
 
 pub use capture_meta::CaptureMeta;
 pub use control_report::{
-    CaptureReport, ConfigReport, ControlReport, LostReport, OverheadReport, SpentReport,
-    WindowReport,
+    CaptureReport, ConfigReport, ControlReport, LateStartReport, LostReport, OverheadReport,
+    SpentReport, WindowReport,
 };
 pub use health::{Health, HealthReport};
 pub use loss_report::LossReport;

@@ -19,8 +19,17 @@ pub(crate) use inspection::Inspection;
 pub(crate) use memory::prepare_threads;
 pub(crate) use slot::{
     dump, hand_over, hook_later_libraries, inspect, is_open, look, measure_cost, owner,
-    process_exits, release, reset_after_fork, start, stop, watch_tags, write,
+    process_exits, release, reset_after_fork, start, start_in_stages, stop, watch_tags, write,
 };
+
+/// The work that the start of a capture is at. Somebody may be waiting for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// On files, as fast as the disk.
+    Files,
+    /// In memory.
+    Memory,
+}
 
 /// Owner of the process's captures: starts and stops them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

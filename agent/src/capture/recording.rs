@@ -2,9 +2,9 @@
 //!
 //! Called under the lock of [`super::slot`]; decides nothing about who may start or stop it.
 
-use super::Owner;
 use super::hooked::Hooks;
 use super::memory::{deadline_ns, expand, new_pool, prepare_threads};
+use super::{Owner, Stage};
 use crate::error::Error;
 use crate::health;
 use crate::host::HOST;
@@ -41,8 +41,15 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    /// Starts recording. `kept`: hooks that an earlier capture left in place.
-    pub(super) fn start(config: Config, kept: Option<Hooks>, owner: Owner) -> Result<Self, Error> {
+    /// Starts recording. `kept`: hooks that an earlier capture left in place. `enter` is called with
+    /// each stage that begins.
+    pub(super) fn start(
+        config: Config,
+        kept: Option<Hooks>,
+        owner: Owner,
+        enter: &dyn Fn(Stage),
+    ) -> Result<Self, Error> {
+        enter(Stage::Memory);
         if !clock::is_allowed() {
             return Err(Error::State("the process forbids reading the clock (prctl PR_SET_TSC)"));
         }
@@ -63,6 +70,10 @@ impl Capture {
         let hooks = if records { Some(Hooks::install(kept, config.fast_path)?) } else { kept };
 
         let wanted = tag_word(&config.tags).map_err(|reason| json::Error::new("tags", reason))?;
+        let has_files = config.recorder.directory.is_some() || config.output.is_some();
+        if has_files {
+            enter(Stage::Files);
+        }
         let pool = new_pool(&config, earlier)?;
         health.recorder_mode = config.recorder.mode;
         health.counter_clock = clock::uses_counter();
@@ -70,6 +81,9 @@ impl Capture {
         let mut capture = Self { config, owner, pool, hooks, drain, tags, health, running };
         if capture.config.recorder.mode == Mode::Endless {
             capture.start_streaming()?;
+        }
+        if has_files {
+            enter(Stage::Memory);
         }
         if records {
             session::open(&raw const *capture.pool, deadline_ns(&capture.config), &HOST);

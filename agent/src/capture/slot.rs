@@ -2,12 +2,12 @@
 //!
 //! Hooks are process-wide, so there is one capture. All verbs take its lock.
 
-use super::Owner;
 use super::hooked::Hooks;
 use super::inspection::Inspection;
 use super::memory::prepare_threads;
 use super::recording::Capture;
 use super::tag_watch::{self, TagWatch};
+use super::{Owner, Stage};
 use crate::error::Error;
 use crate::libcutils::tag_words;
 use crate::libcutils::tags::Tags;
@@ -66,6 +66,15 @@ pub(crate) fn owner() -> Owner {
 
 /// Starts a capture for `by`. On an error nothing is changed in the process.
 pub(crate) fn start(by: Owner, config: &Config) -> Result<(), Error> {
+    start_in_stages(by, config, &|_| ())
+}
+
+/// As [`start`]. Calls `enter` with each stage that begins.
+pub(crate) fn start_in_stages(
+    by: Owner,
+    config: &Config,
+    enter: &dyn Fn(Stage),
+) -> Result<(), Error> {
     if by != owner() {
         return Err(Error::State(CONTROLLED));
     }
@@ -76,7 +85,7 @@ pub(crate) fn start(by: Owner, config: &Config) -> Result<(), Error> {
     }
     slot.close_capture();
     let kept = slot.hooks.take().map(|hooks| *hooks);
-    let mut capture = Capture::start(config.clone(), kept, by)?;
+    let mut capture = Capture::start(config.clone(), kept, by, enter)?;
     if by == Owner::Manual && capture.has_tags() {
         match TagWatch::start(look_after) {
             Ok(watch) => slot.watch = Some(Box::new(watch)),

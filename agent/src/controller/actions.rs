@@ -1,7 +1,7 @@
 //! Carries out the state machine's actions: starts and stops recording, keeps and discards captures.
 
 use super::Controller;
-use crate::capture::{self, Owner};
+use crate::capture::{self, Owner, Stage};
 use crate::controller::budget_ledger::Now;
 use crate::controller::capture_writer::Observed;
 use crate::controller::state::{Action, Input, State};
@@ -77,7 +77,9 @@ impl Controller {
         let policy = Arc::clone(self.machine.policy());
         let all: Vec<_> = windows.iter().filter_map(|&index| policy.window(index)).collect();
         self.probation.begin(&self.store, policy.document.crash_loop.within_s)?;
+        self.enter(Stage::Memory);
         self.observer.measure()?;
+        self.enter(Stage::Files);
         let streamed = match self.machine.state() {
             State::Open(kept) => Some(kept),
             _ => None,
@@ -85,7 +87,8 @@ impl Controller {
         let pools = self.store.pools();
         let config = self.writer.configure(&policy, &all, flight, streamed, pools)?;
         let redactor = tracetee_text::rules(&config.text)?.map(Redactor::new);
-        capture::start(Owner::Controller, &config)?;
+        capture::start_in_stages(Owner::Controller, &config, &|stage| self.enter(stage))?;
+        self.note_late_start();
         self.writer.note_begun();
         self.probation.note_hooked(Now::read());
         let main_tid = std::process::id().cast_signed();

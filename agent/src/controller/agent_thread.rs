@@ -7,6 +7,7 @@ use super::NOT_INSTALLED;
 use super::command::Command;
 use super::control_socket::Socket;
 use super::install::Install;
+use super::startup::Startup;
 use super::turn::Controller;
 use super::uploads::Passer;
 use crate::capture::{self, Owner};
@@ -14,8 +15,8 @@ use crate::error::Error;
 use crate::own_threads::{self, Own};
 use crate::queue::{self, Receiver, RecvTimeoutError, Sender, TrySendError};
 use crate::streaming::lower_priority;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tracetee_os::guard;
@@ -23,65 +24,97 @@ use tracetee_protocol::ControlReport;
 
 /// Below the app's threads, but not so far that a ring buffer wraps before it looks.
 const NICE: i32 = 10;
+/// Time that calls which need the controller wait for the agent's start, ms.
+const START_PATIENCE_MS: u32 = 1000;
 /// Commands that may wait. An app that sends faster than they are read repeats itself.
 const MAX_COMMANDS: usize = 64;
 
-static CONTROLLER: Mutex<Option<Controller>> = Mutex::new(None);
-static THREAD: Mutex<Option<Thread>> = Mutex::new(None);
+static AGENTS: [Agent; 4] = [const { Agent::none() }; 4];
+/// The index of the agent in use. A child that was forked while another thread held one of its locks
+/// goes on with the next, because nobody releases that lock in the child.
+static AGENT: AtomicUsize = AtomicUsize::new(0);
 /// Commands that found no room.
 static LOST_COMMANDS: AtomicU64 = AtomicU64::new(0);
+
+/// The agent of this process. One that is not installed is zeroed memory, no bytes of the library.
+struct Agent {
+    thread: Mutex<Option<Box<Thread>>>,
+    controller: Mutex<Held>,
+    socket: Mutex<Option<Box<Socket>>>,
+    /// The agent's thread holds the controller's lock until it has started, as long as the disk takes.
+    is_starting: AtomicBool,
+}
+
+/// The place of the controller.
+enum Held {
+    /// Not installed, or the thread has ended.
+    Nothing,
+    /// The agent's thread has not begun.
+    Awaited,
+    /// The start has failed, for this reason.
+    Failed(Box<str>),
+    Running(Box<Controller>),
+}
 
 struct Thread {
     commands: Sender<Command>,
     handle: JoinHandle<()>,
-    /// Open as long as the thread is.
-    _socket: Option<Socket>,
+}
+
+impl Agent {
+    const fn none() -> Self {
+        Self {
+            thread: Mutex::new(None),
+            controller: Mutex::new(Held::Nothing),
+            socket: Mutex::new(None),
+            is_starting: AtomicBool::new(false),
+        }
+    }
 }
 
 /// Installs the agent: see [`crate::install`]. Forks are watched by then.
+///
+/// Nothing here touches a file: the agent's thread does that, and this one waits for it as long as
+/// [`Startup::wait`] does.
 pub(crate) fn install(install: &Install) -> Result<(), Error> {
-    let mut thread = lock(&THREAD);
-    if thread.is_some() {
+    let agent = agent();
+    let mut thread = lock(&agent.thread);
+    // It is also installed while another thread uninstalls it.
+    if thread.is_some() || is_installed() {
         return Err(Error::State("it is installed already"));
     }
     capture::prepare_threads()?;
     capture::hand_over(Owner::Controller)?;
-    // On the app's thread, and it creates files.
-    let start = || tracetee_os::without_write_signals(|| start(install));
-    let failed = match start() {
-        Ok(started) => {
-            *thread = Some(started);
-            return Ok(());
-        }
-        Err(error) => error,
-    };
-    match lock(&CONTROLLER).take() {
-        Some(mut controller) => controller.exit(),
-        None => {
-            // The controller may have begun a capture before it failed.
-            let _ = capture::stop(Owner::Controller);
-            capture::release(true);
+    let startup = Arc::new(Startup::new(Duration::from_millis(install.start_wait_ms.into())));
+    *lock(&agent.controller) = Held::Awaited;
+    match start(install, &startup) {
+        Ok(started) => *thread = Some(Box::new(started)),
+        Err(error) => {
+            *lock(&agent.controller) = Held::Nothing;
+            capture::hand_over(Owner::Manual)?;
+            return Err(error);
         }
     }
-    let _ = capture::hand_over(Owner::Manual);
-    Err(failed)
+    drop(thread);
+    startup.wait().inspect_err(|_| {
+        guard::leave_if_broken();
+        let _ = uninstall();
+    })
 }
 
-fn start(install: &Install) -> Result<Thread, Error> {
-    let controller = Controller::new(install)?;
-    guard::planted("install");
+fn start(install: &Install, startup: &Arc<Startup>) -> Result<Thread, Error> {
     let (commands, receiver) = queue::bounded(MAX_COMMANDS);
-    controller.connect(Some(commands.clone()));
-    *lock(&CONTROLLER) = Some(controller);
+    let (sender, settings) = (commands.clone(), install.clone());
+    let startup = Arc::clone(startup);
     let handle = std::thread::Builder::new()
         .name("tracetee".to_owned())
-        .spawn(move || run(&receiver))
+        .spawn(move || run(&settings, &startup, sender, &receiver))
         .map_err(|source| Error::Io {
             what: "start the agent's thread for",
             path: install.directory.clone(),
             source,
         })?;
-    Ok(Thread { commands, handle, _socket: Socket::open() })
+    Ok(Thread { commands, handle })
 }
 
 /// Uninstalls the agent: keeps what is open, gives hooks and tags back and ends the thread.
@@ -92,25 +125,37 @@ pub fn uninstall() -> Result<(), Error> {
     if !is_installed() {
         return Err(NOT_INSTALLED);
     }
-    let thread = lock(&THREAD).take().ok_or(NOT_INSTALLED)?;
-    if let Some(controller) = lock(&CONTROLLER).as_ref() {
-        controller.connect(None);
+    let agent = agent();
+    let thread = lock(&agent.thread).take().ok_or(NOT_INSTALLED)?;
+    let mut held = lock(&agent.controller);
+    match &*held {
+        Held::Running(controller) => controller.connect(None),
+        // A thread that has not begun finds nothing to do.
+        Held::Awaited => *held = Held::Nothing,
+        Held::Nothing | Held::Failed(_) => {}
     }
+    drop(held);
     drop(thread.commands);
     // The end of the channel ends the thread.
     let _ = thread.handle.join();
-    if let Some(mut controller) = lock(&CONTROLLER).take() {
+    if let Held::Running(mut controller) = take(&agent.controller) {
         controller.exit();
     }
+    drop(lock(&agent.socket).take());
     capture::hand_over(Owner::Manual)
 }
 
 /// Keeps what is open, at an orderly exit of the process.
 pub(crate) fn process_exits() {
-    if is_installed()
-        && let Some(controller) = lock(&CONTROLLER).as_mut()
-    {
-        controller.exit();
+    if !is_installed() {
+        return;
+    }
+    let mut held = lock(&agent().controller);
+    match &mut *held {
+        Held::Running(controller) => controller.exit(),
+        // Hooks that went in now would look like those of a process that died of them.
+        Held::Awaited => *held = Held::Nothing,
+        Held::Nothing | Held::Failed(_) => {}
     }
 }
 
@@ -119,7 +164,14 @@ pub fn report() -> Option<ControlReport> {
     if !is_installed() {
         return None;
     }
-    let mut report = lock(&CONTROLLER).as_ref().map(Controller::report)?;
+    let Some(held) = started(agent()) else {
+        return Some(without_controller("starting", "the agent reads its files"));
+    };
+    let mut report = match &*held {
+        Held::Running(controller) => controller.report(),
+        Held::Failed(reason) => without_controller("failed", reason),
+        Held::Awaited | Held::Nothing => return None,
+    };
     // ORDERING: Relaxed; a count.
     let lost = LOST_COMMANDS.load(Ordering::Relaxed);
     if lost > 0 && report.trouble.is_none() {
@@ -129,13 +181,36 @@ pub fn report() -> Option<ControlReport> {
     Some(report)
 }
 
+/// Locks the controller once the agent has started; `None` if that takes too long.
+fn started(agent: &Agent) -> Option<MutexGuard<'_, Held>> {
+    for _ in 0..START_PATIENCE_MS {
+        // ORDERING: Relaxed; a start that ends now is seen at the next look.
+        if !agent.is_starting.load(Ordering::Relaxed) {
+            let held = lock(&agent.controller);
+            if !matches!(*held, Held::Awaited) {
+                return Some(held);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    None
+}
+
+fn without_controller(state: &str, reason: &str) -> ControlReport {
+    ControlReport { state: state.to_owned(), reason: reason.to_owned(), ..ControlReport::default() }
+}
+
 pub(crate) fn is_installed() -> bool {
     capture::owner() == Owner::Controller
 }
 
 /// Returns the passer that the calling thread needs for an upload; `None` if the agent sends nothing.
+/// Waits for the agent's start.
 pub(crate) fn passer() -> Option<Passer> {
-    lock(&CONTROLLER).as_ref().and_then(Controller::passer)
+    match &*started(agent())? {
+        Held::Running(controller) => controller.passer(),
+        _ => None,
+    }
 }
 
 /// Queues a command for the thread.
@@ -143,7 +218,7 @@ pub(crate) fn send(command: Command) -> Result<(), Error> {
     if !is_installed() {
         return Err(NOT_INSTALLED);
     }
-    let thread = lock(&THREAD);
+    let thread = lock(&agent().thread);
     let sent = thread.as_ref().ok_or(NOT_INSTALLED)?.commands.try_send(command);
     if let Err(TrySendError::Full) = sent {
         // ORDERING: Relaxed; a count.
@@ -154,26 +229,79 @@ pub(crate) fn send(command: Command) -> Result<(), Error> {
 
 /// In a forked child: forgets the parent's thread and its controller.
 pub(crate) fn reset_after_fork() {
-    // A lock that was held when the parent forked is held for ever: nobody asks for it any more.
-    if let Ok(mut controller) = CONTROLLER.try_lock()
-        && let Some(controller) = controller.take()
-    {
+    let agent = agent();
+    let locks = (try_lock(&agent.thread), try_lock(&agent.controller), try_lock(&agent.socket));
+    let (Some(mut thread), Some(mut held), Some(mut socket)) = locks else {
+        // Another thread held a lock when this one forked.
+        AGENT.fetch_add(1, Ordering::Relaxed);
+        return;
+    };
+    std::mem::forget(thread.take());
+    std::mem::forget(socket.take());
+    if let Held::Running(controller) = std::mem::replace(&mut *held, Held::Nothing) {
         controller.forget();
     }
-    if let Ok(mut thread) = THREAD.try_lock() {
-        std::mem::forget(thread.take());
-    }
+    agent.is_starting.store(false, Ordering::Relaxed);
 }
 
 /// The thread. A panic ends it: see `after_panic`.
-fn run(commands: &Receiver<Command>) {
+fn run(
+    install: &Install,
+    startup: &Arc<Startup>,
+    sender: Sender<Command>,
+    commands: &Receiver<Command>,
+) {
     let _own = Own::register();
-    lower_priority(NICE);
     tracetee_os::block_write_signals();
-    let _ = guard::run(|| take_turns(commands));
+    let agent = agent();
+    let ended = guard::run(|| {
+        // Tools ask by it while the start goes on.
+        *lock(&agent.socket) = Socket::open().map(Box::new);
+        if begin(agent, install, startup, sender) {
+            lower_priority(NICE);
+            take_turns(agent, commands);
+        }
+    });
+    if ended.is_err() {
+        startup.finish(Err(Error::State("the agent failed because of an internal error")));
+    }
 }
 
-fn take_turns(commands: &Receiver<Command>) {
+/// Starts the controller. `false`: there is none.
+fn begin(
+    agent: &Agent,
+    install: &Install,
+    startup: &Arc<Startup>,
+    sender: Sender<Command>,
+) -> bool {
+    let mut held = lock(&agent.controller);
+    if !matches!(*held, Held::Awaited) {
+        return false;
+    }
+    // ORDERING: Relaxed, here and below; for the health report.
+    agent.is_starting.store(true, Ordering::Relaxed);
+    let started = Controller::start(install, startup);
+    guard::planted("install");
+    agent.is_starting.store(false, Ordering::Relaxed);
+    match started {
+        Ok(controller) => {
+            controller.connect(Some(sender));
+            *held = Held::Running(Box::new(controller));
+            true
+        }
+        Err(error) => {
+            // The controller may have begun a capture before it failed.
+            let _ = capture::stop(Owner::Controller);
+            capture::release(true);
+            *held = Held::Failed(format!("the agent could not start: {error}").into());
+            startup.finish(Err(error));
+            false
+        }
+    }
+}
+
+/// Works until nobody can send commands any more.
+fn take_turns(agent: &Agent, commands: &Receiver<Command>) {
     let mut pause = Duration::ZERO;
     loop {
         let first = match commands.recv_timeout(pause) {
@@ -184,17 +312,17 @@ fn take_turns(commands: &Receiver<Command>) {
         if guard::is_broken() {
             return;
         }
-        let mut locked = lock(&CONTROLLER);
-        let Some(controller) = locked.as_mut() else { return };
+        let mut held = lock(&agent.controller);
+        let Held::Running(controller) = &mut *held else { return };
         for command in first.into_iter().chain(std::iter::from_fn(|| commands.try_recv())) {
             controller.command(command);
         }
         guard::planted("agent");
         controller.turn();
         pause = controller.pause();
-        drop(locked);
+        drop(held);
         if own_threads::is_all_that_is_left() {
-            return end_with_process(commands);
+            return end_with_process(agent, commands);
         }
         // Without the controller's lock: it waits where the app is loading a library.
         capture::hook_later_libraries();
@@ -203,20 +331,38 @@ fn take_turns(commands: &Receiver<Command>) {
 
 /// Ends when the app's main thread has ended by `pthread_exit`, and its others have ended, too: the
 /// process ends when our threads do. Keeps what is open, as at an exit.
-fn end_with_process(commands: &Receiver<Command>) {
+fn end_with_process(agent: &Agent, commands: &Receiver<Command>) {
     // Commands that are queued by now are carried out; later ones find no thread.
-    let thread = lock(&THREAD).take();
-    if let Some(mut controller) = lock(&CONTROLLER).take() {
+    drop(lock(&agent.thread).take());
+    if let Held::Running(mut controller) = take(&agent.controller) {
         while let Some(command) = commands.try_recv() {
             controller.command(command);
         }
         controller.exit();
     }
     let _ = capture::hand_over(Owner::Manual);
-    // Ends the socket's thread.
-    drop(thread);
+    drop(lock(&agent.socket).take());
+}
+
+fn agent() -> &'static Agent {
+    // ORDERING: Relaxed; changes only in a forked child, which has one thread then.
+    let index = AGENT.load(Ordering::Relaxed);
+    &AGENTS[index.min(AGENTS.len() - 1)]
+}
+
+fn take(held: &Mutex<Held>) -> Held {
+    std::mem::replace(&mut *lock(held), Held::Nothing)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     guard::lock(mutex)
+}
+
+/// `None` while somebody holds the lock.
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }

@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tracetee_protocol::json::Limits;
 use tracetee_protocol::record;
-use tracetee_protocol::remote_config::Document;
+use tracetee_protocol::remote_config::{Document, Opens};
 
 /// A configuration in force.
 #[derive(Debug, Clone)]
@@ -30,6 +30,8 @@ pub(crate) struct ConfigSource {
     key: Option<[u8; 32]>,
     watched: Option<Watched>,
     pub(crate) in_force: Option<InForce>,
+    /// The signature of the one in force, while neither is in the agent's directory yet.
+    unkept: Option<Vec<u8>>,
     /// The newest one that was ever in force, according to the disk too.
     highest: Option<Highest>,
     /// The reason for which the last one that was offered is not in force.
@@ -75,6 +77,7 @@ impl ConfigSource {
             key: install.key()?,
             watched: install.config_file.as_ref().map(watched),
             in_force: None,
+            unkept: None,
             highest: None,
             refused: None,
         })
@@ -102,7 +105,15 @@ impl ConfigSource {
         }
     }
 
-    /// Reads the watched file if it has changed. `true`: another configuration is in force.
+    /// Returns true if the configuration in force records something from the app's start on, unless
+    /// something else keeps it from that.
+    pub(crate) fn records_at_start(&self) -> bool {
+        let windows = self.in_force.as_ref().map(|in_force| in_force.document.windows.iter());
+        windows.into_iter().flatten().any(|window| window.opens != Opens::Manual)
+    }
+
+    /// Reads the watched file if it has changed. `true`: another configuration is in force, which
+    /// [`ConfigSource::keep`] is to keep.
     pub(crate) fn look(&mut self, store: &StateDir, now: Now) -> bool {
         let Some(watched) = &mut self.watched else { return false };
         let signature = watched.path.with_added_extension("sig");
@@ -124,7 +135,8 @@ impl ConfigSource {
         }
     }
 
-    /// Puts a configuration in force if it may be. `true`: it is another one than before.
+    /// Puts a configuration in force if it may be. `true`: it is another one than before, which
+    /// [`ConfigSource::keep`] is to keep.
     pub(crate) fn offer(
         &mut self,
         bytes: &[u8],
@@ -141,16 +153,8 @@ impl ConfigSource {
         match self.admit(bytes, signature, now) {
             Ok(in_force) => {
                 self.refused = None;
-                let highest = Highest::from_document(in_force.document.seq, bytes);
-                // The signature first: a configuration without its own is refused at the next
-                // start, which is the safe side.
-                let kept = self
-                    .keep_highest(store, highest)
-                    .and_then(|()| store.write("config.sig", signature))
-                    .and_then(|()| store.write("config.json", bytes));
-                if let Err(error) = kept {
-                    self.refused = Some(format!("not kept for the next start: {error}"));
-                }
+                self.highest = Some(Highest::from_document(in_force.document.seq, bytes));
+                self.unkept = Some(signature.to_vec());
                 self.in_force = Some(in_force);
                 true
             }
@@ -158,6 +162,21 @@ impl ConfigSource {
                 self.refused = Some(reason);
                 false
             }
+        }
+    }
+
+    /// Keeps the configuration in force for the next start, if it is a new one.
+    pub(crate) fn keep(&mut self, store: &StateDir) {
+        let Some(signature) = self.unkept.take() else { return };
+        let (Some(in_force), Some(highest)) = (&self.in_force, &self.highest) else { return };
+        // The signature first: a configuration without its own is refused at the next start, which
+        // is the safe side.
+        let kept = store
+            .write(HIGHEST, record::to_json(highest).as_bytes())
+            .and_then(|()| store.write("config.sig", &signature))
+            .and_then(|()| store.write("config.json", &in_force.bytes));
+        if let Err(error) = kept {
+            self.refused = Some(format!("not kept for the next start: {error}"));
         }
     }
 
@@ -266,7 +285,9 @@ mod tests {
             std::fs::write(self.directory.path().join("remote.json"), bytes).unwrap();
             // The time of change may be the same.
             self.source.watched.as_mut().unwrap().seen = None;
-            self.source.look(&self.store, NOW)
+            let is_new = self.source.look(&self.store, NOW);
+            self.source.keep(&self.store);
+            is_new
         }
 
         fn seq(&self) -> Option<u64> {
@@ -308,7 +329,9 @@ mod tests {
         let mut setup = setup(Some(hex(&*pair.pk)));
         let signature = pair.sk.sign(text(5), None);
         let offer = |setup: &mut Setup, bytes: &[u8], signature: &[u8]| {
-            setup.source.offer(bytes, signature, &setup.store, NOW)
+            let is_new = setup.source.offer(bytes, signature, &setup.store, NOW);
+            setup.source.keep(&setup.store);
+            is_new
         };
         assert!(!offer(&mut setup, &text(5), b""));
         assert!(setup.refused().starts_with("signature: there is none"));

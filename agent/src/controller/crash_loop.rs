@@ -105,7 +105,8 @@ fn read(store: &StateDir) -> EarlyDeaths {
 }
 
 fn write(store: &StateDir, record: &EarlyDeaths) -> Result<(), Error> {
-    store.write("starts.json", record::to_json(record).as_bytes())
+    // The death of a process, which it counts, leaves the system's memory whole.
+    store.replace("starts.json", record::to_json(record).as_bytes())
 }
 
 /// Removes the files of dead processes, and counts them.

@@ -39,6 +39,9 @@ record! {
         pub version_name: Option<String> = None,
         /// Other facts about the device for the collector (`model` …): at most 512 bytes of JSON.
         pub device: BTreeMap<String, RawJson> = BTreeMap::new(); check(is_short),
+        /// Time that the installation waits for files, ms, if something is to be recorded from the
+        /// app's start on. What takes longer is recorded later.
+        pub start_wait_ms: u32 = 3; within(0..=MAX_START_WAIT_MS),
         /// The destination of captures. Without it they stay on the device.
         pub upload: Option<UploadTo> = None,
     }
@@ -75,6 +78,9 @@ words! {
         App = "app",
     }
 }
+
+/// Limit of `start_wait_ms`: an app's first seconds are not ours.
+const MAX_START_WAIT_MS: u32 = 10_000;
 
 /// Bytes of `device` as JSON: it goes into a header of each upload.
 const MAX_DEVICE_BYTES: usize = 512;
@@ -224,6 +230,7 @@ mod tests {
             (r#", "install_id": """#, "install_id: must have 1 to 256 bytes"),
             (r#", "public_key": "ab""#, "public_key: is not 64 hexadecimal digits (an Ed25519"),
             (&*long, "device: has more than 512 bytes"),
+            (r#", "start_wait_ms": 10001"#, "start_wait_ms: 10001 is not from 0 to 10000"),
             (r#", "device": 5"#, "device: must be an object, not 5"),
             (r#", "upload": {"url": "ftp://x"}"#, "upload: "),
             (r#", "upload": {"url": "https://x", "transport": "me"}"#, "upload.transport: must be"),

@@ -1,6 +1,6 @@
 //! Decides what is captured, when, and how much, by remote configuration and by events in the app.
 //!
-//! The journey: the app calls [`install()`]. `config_source` admits configurations, which
+//! The journey: the app calls [`install()`], and waits in `startup` for a moment. `config_source` admits configurations, which
 //! `remote_config` reads and checks; `policy` applies one to this device. The `state_machine` decides
 //! what is recorded and what is kept, by the `budget_ledger` of past captures. The controller
 //! (`turn`), on the `agent_thread`, carries that out with its parts: the `observer` looks for what
@@ -29,6 +29,7 @@ mod probation;
 pub(crate) mod process_signals;
 mod remote_config;
 mod report;
+mod startup;
 mod state;
 mod state_dir;
 mod state_machine;
@@ -131,7 +132,8 @@ pub fn set_network(net: NetState) -> Result<(), Error> {
 /// [`Error::State`] when the agent is not installed, or has no address to send to.
 pub fn upload(net: Option<NetState>, transport: &mut dyn Transport) -> Result<PassReport, Error> {
     let passer = agent_thread::passer();
-    let passer = passer.ok_or(Error::State("it is not installed with an address to upload to"))?;
+    let passer =
+        passer.ok_or(Error::State("it has not started, or has no address to upload to"))?;
     let (pass, status) = passer.pass(net, transport);
     let Pass { delivered, held, again, .. } = pass;
     Ok(PassReport { delivered, held, again_s: again.as_secs_f64(), status })

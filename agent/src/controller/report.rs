@@ -20,19 +20,22 @@ pub(crate) fn headline(report: &ControlReport, is_recording: bool) -> Option<Str
             (None, Some(refused)) => format!(
                 "nothing is recorded now: {reason}; the one that was offered is refused: {refused}"
             ),
-            (None, None) => format!("nothing is recorded now: {reason}; none has come"),
+            (None, None) if report.state == "off" => {
+                format!("nothing is recorded now: {reason}; none has come")
+            }
             _ => format!("nothing is recorded now: {reason}"),
         }
     });
     let parts: Vec<_> = lost.into_iter().chain(off).collect();
-    let trouble = || report.trouble.clone();
+    let late = || report.late_start.as_ref().map(|late| late.reason.clone());
+    let trouble = || report.trouble.clone().or_else(late);
     if parts.is_empty() { trouble() } else { Some(parts.join("; ")) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracetee_protocol::ConfigReport;
+    use tracetee_protocol::{ConfigReport, LateStartReport};
 
     #[test]
     fn the_headline_is_what_was_lost_then_why_nothing_is_recorded() {
@@ -40,6 +43,9 @@ mod tests {
             ControlReport { reason: "jank: cool-down".to_owned(), ..ControlReport::default() };
         report.config = Some(ConfigReport::default());
         assert_eq!(headline(&report, true), None);
+        let reason = "recording began 5 ms after".to_owned();
+        report.late_start = Some(LateStartReport { ms: 5, reason });
+        assert_eq!(headline(&report, true).unwrap(), "recording began 5 ms after");
         report.trouble = Some("cannot write the ledger".to_owned());
         assert_eq!(headline(&report, true).unwrap(), "cannot write the ledger");
         let off = "nothing is recorded now: jank: cool-down";

@@ -5,10 +5,12 @@
 //! an app may have several processes), `starts.json` and `starts/` (see [`super::crash_loop`]),
 //! `pools/` (crash-proof recorders), `recovered/` (traces of them, on their way into the spool),
 //! `spool/` (captures; the uploader's). All of it is private to the app. A file is replaced by
-//! renaming a complete new one; one that cannot be read counts as missing.
+//! renaming a complete new one; one that cannot be read counts as missing. The agent's thread alone
+//! uses it.
 
 use super::budget_ledger::Ledger;
 use crate::error::Error;
+use std::cell::Cell;
 use std::fs::{self, File, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -18,6 +20,9 @@ use std::time::Duration;
 /// Attempts to take a lock, a millisecond apart.
 const LOCK_TRIES: u32 = 200;
 
+/// The file of the ledger.
+const LEDGER: &str = "ledger.json";
+
 /// Prefix of the names of files that exist for a moment.
 const MOMENTARY: &str = "momentary-";
 
@@ -25,12 +30,15 @@ const MOMENTARY: &str = "momentary-";
 #[derive(Debug)]
 pub(crate) struct StateDir {
     root: PathBuf,
+    /// The ledger's file is on the disk, not only in the system's memory.
+    is_ledger_synced: Cell<bool>,
 }
 
 impl StateDir {
     /// Opens the directory, and makes it where it is missing.
     pub(crate) fn open(root: &Path) -> Result<Self, Error> {
-        let store = Self { root: root.to_owned() };
+        let store = Self { root: root.to_owned(), is_ledger_synced: Cell::new(true) };
+        // The first tells whether the place can be used at all.
         for directory in [root.to_owned(), store.recovered(), store.pools(), store.starts()] {
             make_private(&directory).map_err(|source| Error::Io {
                 what: "create",
@@ -38,7 +46,6 @@ impl StateDir {
                 source,
             })?;
         }
-        store.sweep();
         Ok(store)
     }
 
@@ -52,7 +59,7 @@ impl StateDir {
     }
 
     /// Deletes momentary files of killed processes.
-    fn sweep(&self) {
+    pub(crate) fn sweep(&self) {
         for entry in std::fs::read_dir(&self.root).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let pid =
@@ -80,8 +87,23 @@ impl StateDir {
         fs::read(self.root.join(name)).ok()
     }
 
-    /// Replaces a file as a whole: after a crash it is the old or the new one.
+    /// Replaces a file as a whole: after a power loss it is the old or the new one.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        self.put(name, bytes, File::sync_data)
+    }
+
+    /// Replaces a file as a whole, without waiting for the disk: after the death of this process it is
+    /// the old or the new one, after a power loss it may also be empty.
+    pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        self.put(name, bytes, |_| Ok(()))
+    }
+
+    fn put(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        sync: fn(&File) -> std::io::Result<()>,
+    ) -> Result<(), Error> {
         let path = self.root.join(name);
         let temporary = self.root.join(format!("{name}.{}.tmp", std::process::id()));
         let write = || {
@@ -89,7 +111,7 @@ impl StateDir {
             options.write(true).create(true).truncate(true).mode(0o600);
             let mut file = tracetee_os::open_with(&options, &temporary)?;
             file.write_all(bytes)?;
-            file.sync_data()?;
+            sync(&file)?;
             fs::rename(&temporary, &path)
         };
         write().map_err(|source| Error::Io { what: "write", path: path.clone(), source })
@@ -110,18 +132,30 @@ impl StateDir {
         let mut file = tracetee_os::open(path).map_err(io)?;
         std::io::Read::read_exact(&mut file, &mut random).map_err(io)?;
         let id: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        self.write("install_id", id.as_bytes())?;
+        self.replace("install_id", id.as_bytes())?;
         Ok(id)
     }
 
     /// Reads the ledger.
     pub(crate) fn ledger(&self) -> Ledger {
-        self.read("ledger.json").map_or_else(Ledger::default, |json| Ledger::from_json(&json))
+        self.read(LEDGER).map_or_else(Ledger::default, |json| Ledger::from_json(&json))
     }
 
-    /// Writes the ledger. The caller holds [`StateDir::lock_ledger`].
+    /// Writes the ledger; [`StateDir::sync_ledger`] follows. The caller holds
+    /// [`StateDir::lock_ledger`], for which other processes wait, and a capture may wait to begin.
     pub(crate) fn save_ledger(&self, ledger: &Ledger) -> Result<(), Error> {
-        self.write("ledger.json", ledger.to_json().as_bytes())
+        self.is_ledger_synced.set(false);
+        self.replace(LEDGER, ledger.to_json().as_bytes())
+    }
+
+    /// Waits until the ledger that was saved is on the disk.
+    pub(crate) fn sync_ledger(&self) -> Result<(), Error> {
+        if self.is_ledger_synced.replace(true) {
+            return Ok(());
+        }
+        let path = self.root.join(LEDGER);
+        let synced = tracetee_os::open(&path).and_then(|file| file.sync_data());
+        synced.map_err(|source| Error::Io { what: "sync", path, source })
     }
 
     /// Holds the lock of the ledger among the app's processes until the file is dropped: for some

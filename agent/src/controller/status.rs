@@ -9,7 +9,7 @@ use super::state::State;
 use super::state_machine::StateMachine;
 use super::uploads::{self, Uploads};
 use tracetee_protocol::remote_config::{Opens, Window};
-use tracetee_protocol::{ConfigReport, ControlReport, WindowReport};
+use tracetee_protocol::{ConfigReport, ControlReport, LateStartReport, WindowReport};
 use tracetee_uploader::UploadStatus;
 
 /// The controller's parts that the report is about.
@@ -20,12 +20,14 @@ pub(crate) struct Parts<'a> {
     pub(crate) observer: &'a Observer,
     pub(crate) writer: &'a CaptureWriter,
     pub(crate) uploads: Option<&'a Uploads>,
+    pub(crate) uploads_failed: Option<&'a str>,
+    pub(crate) late_start: Option<&'a LateStartReport>,
     pub(crate) trouble: Option<&'a str>,
 }
 
 /// Reports on the configuration, its windows and the captures.
 pub(crate) fn report(parts: &Parts<'_>) -> ControlReport {
-    let Parts { machine, source, observer, writer, uploads, trouble } = *parts;
+    let Parts { machine, source, observer, writer, late_start, trouble, .. } = *parts;
     let now = Now::read();
     let (state, reason) = self::state(machine);
     let account = writer.account();
@@ -47,16 +49,18 @@ pub(crate) fn report(parts: &Parts<'_>) -> ControlReport {
         spent: machine.ledger().spent(now),
         overhead: observer.overhead_report(),
         tag_resets: observer.tag_resets(),
-        upload: upload(writer, uploads),
+        late_start: late_start.cloned(),
+        upload: upload(parts),
         socket_refused: control_socket::refused(),
         trouble: trouble.map(ToOwned::to_owned),
     }
 }
 
 /// Reports the captures that wait in the spool, and the last pass.
-fn upload(writer: &CaptureWriter, uploads: Option<&Uploads>) -> UploadStatus {
-    let now = writer.spool().status(uploads::time());
-    let last = uploads.and_then(Uploads::status).unwrap_or_default();
+fn upload(parts: &Parts<'_>) -> UploadStatus {
+    let now = parts.writer.spool().status(uploads::time());
+    let mut last = parts.uploads.and_then(Uploads::status).unwrap_or_default();
+    last.trouble = last.trouble.or(parts.uploads_failed.map(ToOwned::to_owned));
     let UploadStatus { waiting, waiting_bytes, lost, consent, .. } = now;
     UploadStatus { waiting, waiting_bytes, lost, consent, ..last }
 }

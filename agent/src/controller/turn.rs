@@ -3,11 +3,13 @@
 //! Runs on the agent's thread, four times a second while something is recorded, once a second
 //! otherwise. A turn looks at the configuration's file, at the new records (for triggers), at the
 //! tags and at the overhead. Nothing of it runs on the app's threads, whose requests come as
-//! [`Command`]s. `actions` carries out what the state machine orders.
+//! [`Command`]s. `start` makes the controller; `actions` carries out what the state machine orders.
 
-// A child, because the fields of `Controller` are private to this module.
+// Children, because the fields of `Controller` are private to this module.
 #[path = "actions.rs"]
 mod actions;
+#[path = "start.rs"]
+mod start;
 
 use super::budget_ledger::Now;
 use super::capture_writer::CaptureWriter;
@@ -15,11 +17,11 @@ use super::command::Command;
 use super::config_source::ConfigSource;
 use super::crash_loop::CrashGuard;
 use super::crash_recovery;
-use super::install::Install;
 use super::observer::Observer;
 use super::on_device_capture::{Ask, OnDeviceCapture};
 use super::policy::{Device, Policy};
 use super::probation::Probation;
+use super::startup::Startup;
 use super::state::{Input, State};
 use super::state_dir::StateDir;
 use super::state_machine::StateMachine;
@@ -33,10 +35,9 @@ use crate::section;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tracetee_protocol::ControlReport;
 use tracetee_protocol::control_socket::{AtraceRequest, CaptureOptions};
 use tracetee_protocol::notes;
-use tracetee_uploader::Spool;
+use tracetee_protocol::{ControlReport, LateStartReport};
 
 /// The pause between turns while something is recorded, and while nothing is.
 const RECORDING: Duration = Duration::from_millis(250);
@@ -58,55 +59,17 @@ pub(crate) struct Controller {
     writer: CaptureWriter,
     on_device: OnDeviceCapture,
     uploads: Option<Uploads>,
+    /// Why nothing is sent although the app has given an address.
+    uploads_failed: Option<String>,
+    /// The agent's start, until it has made its first decision.
+    startup: Option<Arc<Startup>>,
+    late_start: Option<LateStartReport>,
     has_recovered: bool,
     /// The last thing that went wrong in the agent's directory.
     trouble: Option<String>,
 }
 
 impl Controller {
-    /// Starts with the configuration of the last run, on the calling thread: a window that opens
-    /// with the app is open when this returns.
-    pub(crate) fn new(install: &Install) -> Result<Self, Error> {
-        let mut source = ConfigSource::new(install)?;
-        let store = StateDir::open(&install.directory)?;
-        let spool = Spool::open(&store.spool())?;
-        // The user's answer comes before anything else.
-        match install.consent {
-            Some(true) => spool.consent()?,
-            Some(false) => {
-                store.purge();
-                spool.withdraw()?;
-            }
-            None => {}
-        }
-        let device = install.device(store.install_id(install.install_id.as_deref())?);
-        let uploads = Uploads::new(install, &device, &store.spool())?;
-        let now = Now::read();
-        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let ledger = store.ledger().for_boot(boot.trim(), std::process::id());
-        let has_config = source.load(&store, now) | source.look(&store, now);
-        let mut controller = Self {
-            writer: CaptureWriter::new(spool, install.facts(&device), &device.install_id),
-            device,
-            store,
-            source,
-            source_seen_ms: now.boot_ms,
-            machine: StateMachine::new(ledger),
-            probation: Probation::default(),
-            observer: Observer::default(),
-            on_device: OnDeviceCapture::default(),
-            uploads,
-            has_recovered: false,
-            trouble: None,
-        };
-        if has_config {
-            controller.apply_config(now);
-        } else {
-            controller.step(now, Input::Tick);
-        }
-        Ok(controller)
-    }
-
     /// Returns the time that the thread may sleep until the next turn.
     pub(crate) fn pause(&self) -> Duration {
         match self.machine.state() {
@@ -137,6 +100,7 @@ impl Controller {
             Command::Close(id) => self.step(now, Input::Close(id)),
             Command::Offer(bytes, signature) => {
                 if self.source.offer(&bytes, &signature, &self.store, now) {
+                    self.source.keep(&self.store);
                     self.apply_config(now);
                 }
             }
@@ -157,12 +121,14 @@ impl Controller {
             let (machine, store, writer) = (&mut self.machine, &self.store, &mut self.writer);
             let recovered = crash_recovery::recover(machine, store, writer, now);
             self.note_trouble(recovered);
+            self.store.sweep();
         }
         let within_s = self.machine.policy().document.crash_loop.within_s;
         self.probation.look(&self.store, within_s, now);
         if now.boot_ms.saturating_sub(self.source_seen_ms) >= SOURCE_MS {
             self.source_seen_ms = now.boot_ms;
             if self.source.look(&self.store, now) {
+                self.source.keep(&self.store);
                 self.apply_config(now);
             }
         }
@@ -187,6 +153,8 @@ impl Controller {
             self.check_overhead(now);
         }
         self.step(now, Input::Tick);
+        let synced = self.store.sync_ledger();
+        self.note_trouble(synced);
     }
 
     /// Ends in order: the process exits, or the agent is uninstalled.
@@ -196,6 +164,8 @@ impl Controller {
         self.uploads = None;
         capture::release(true);
         self.probation.survived(&self.store);
+        let synced = self.store.sync_ledger();
+        self.note_trouble(synced);
     }
 
     /// In a forked child: forgets the parent's threads, files and locks.
@@ -225,6 +195,8 @@ impl Controller {
             observer: &self.observer,
             writer: &self.writer,
             uploads: self.uploads.as_ref(),
+            uploads_failed: self.uploads_failed.as_deref(),
+            late_start: self.late_start.as_ref(),
             trouble: self.trouble.as_deref(),
         })
     }

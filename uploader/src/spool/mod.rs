@@ -15,7 +15,7 @@
 //! A capture moves by rename, so it is in exactly one place if its process is killed. Its data is
 //! synced before it is `ready`. Names are not synced, so after a power loss a capture may be in its
 //! previous directory and is sent again; the server recognizes its id. The processes of an app share
-//! one spool. The app's own threads only open it and set the user's consent, during installation.
+//! one spool. The app's own threads use it only in a pass that the app makes.
 
 mod capture;
 mod consent;

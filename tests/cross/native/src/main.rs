@@ -53,7 +53,10 @@ fn install(agent: &Path, config_file: &Path) {
     let config = r#"{"schema":1,"seq":1,"windows":[{"id":"w","opens":"manual","cool_down_s":0}]}"#;
     std::fs::write(config_file, config).expect("write the configuration");
     let (directory, config_file) = (agent.to_owned(), Some(config_file.to_owned()));
-    tracetee::install(&Install { directory, config_file, ..Install::default() }).expect("install");
+    // Under an emulator.
+    let start_wait_ms = 10_000;
+    let install = Install { directory, config_file, start_wait_ms, ..Install::default() };
+    tracetee::install(&install).expect("install");
 }
 
 fn health() {
