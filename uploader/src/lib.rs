@@ -14,6 +14,7 @@ mod error;
 mod frames;
 #[cfg(feature = "http")]
 pub mod http;
+mod http_date;
 mod id;
 mod network;
 pub mod policy;
