@@ -7,6 +7,7 @@
 use crate::error::Error;
 use crate::host::HOST;
 use std::time::Instant;
+use tracetee_protocol::json::Decimal;
 use tracetee_recorder::clock::{self, Anchor};
 use tracetee_recorder::layout::Mode;
 use tracetee_recorder::pool::{Pool, Shape};
@@ -17,7 +18,7 @@ const ROUNDS: usize = 5;
 const RECORDS: u32 = 400;
 
 /// Measures the cost of a record, ns. Called under the capture's lock, while no session is open.
-pub(crate) fn ns_per_record(earlier: Anchor) -> Result<f64, Error> {
+pub(crate) fn ns_per_record(earlier: Anchor) -> Result<Decimal, Error> {
     let shape = Shape {
         capacity_bytes: 256 * 1024,
         block_bytes: 16 * 1024,
@@ -27,7 +28,7 @@ pub(crate) fn ns_per_record(earlier: Anchor) -> Result<f64, Error> {
     };
     let pool = Box::new(Pool::create(&shape)?);
     session::open(&raw const *pool, u64::MAX, &HOST);
-    let mut rounds = [0.0; ROUNDS];
+    let mut rounds = [0; ROUNDS];
     if let Some(state) = thread::current() {
         // The first touches memory for the first time.
         round(state);
@@ -37,12 +38,22 @@ pub(crate) fn ns_per_record(earlier: Anchor) -> Result<f64, Error> {
         // Another thread was writing to a marker just now, and is stopped in it.
         std::mem::forget(pool);
     }
-    rounds.sort_by(f64::total_cmp);
-    Ok(rounds.get(ROUNDS / 2).copied().unwrap_or(0.0))
+    Ok(Decimal::ratio(median(rounds), RECORDS.into()))
 }
 
+/// The median, without the machinery of a sort.
+fn median(mut rounds: [u64; ROUNDS]) -> u64 {
+    for _ in 0..ROUNDS / 2 {
+        if let Some(longest) = rounds.iter_mut().max() {
+            *longest = 0;
+        }
+    }
+    rounds.into_iter().max().unwrap_or(0)
+}
+
+/// Records, and measures the time, ns.
 #[allow(clippy::disallowed_methods, reason = "a device that sleeps meanwhile spends nothing")]
-fn round(state: &thread::ThreadState) -> f64 {
+fn round(state: &thread::ThreadState) -> u64 {
     let started = Instant::now();
     for number in 0..RECORDS {
         let mut buffer = [0u8; 1024];
@@ -60,7 +71,17 @@ fn round(state: &thread::ThreadState) -> f64 {
         let record = buffer.get(..usize::try_from(len).unwrap_or(0)).unwrap_or(&[]);
         writer::record(state, std::hint::black_box(record));
     }
-    #[allow(clippy::cast_precision_loss, reason = "microseconds")]
-    let ns = started.elapsed().as_nanos() as f64;
-    ns / f64::from(RECORDS)
+    u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_has_as_many_rounds_below_as_above() {
+        assert_eq!(median([5, 1, 4, 2, 3]), 3);
+        assert_eq!(median([7, 7, 7, 1, 1]), 7);
+        assert_eq!(median([0; ROUNDS]), 0);
+    }
 }

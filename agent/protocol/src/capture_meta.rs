@@ -5,7 +5,7 @@
 //! may be missing. Members that are no field (`device` of `tracetee_install`, other tools' metadata)
 //! are kept as they are.
 
-use crate::json::{Kind, Limits, Tree, Value, Writer};
+use crate::json::{Decimal, Kind, Limits, Tree, Value, Writer};
 use crate::record::{self, to_json};
 use std::collections::BTreeMap;
 
@@ -77,11 +77,11 @@ capture_meta! {
     /// Number of times that the system reset the tags during the recording.
     tag_resets: u64,
     /// Share of one processor that recording took, percent.
-    overhead_percent: f64,
+    overhead_percent: Decimal,
     /// Records that were lost.
     dropped: u64,
     /// Refresh rate of the display.
-    refresh_hz: f64,
+    refresh_hz: Decimal,
     /// Name of the screen at the beginning.
     screen: String,
     /// Id of the app (`com.example.app`).

@@ -1,6 +1,7 @@
 //! The part of the health report on the remote configuration: what drives captures in a process, and
 //! why the last one did or did not run.
 
+use crate::json::Decimal;
 use crate::record;
 use crate::summary::Summary;
 use crate::upload_status::UploadStatus;
@@ -117,8 +118,8 @@ record! {
     #[derive(Copy)]
     pub struct OverheadReport {
         /// Cost of one record for the app, formatting included, as measured here, ns.
-        pub ns_per_record: f64 = 0.0,
+        pub ns_per_record: Decimal = Decimal::ZERO,
         /// Share of one processor that the present recording has taken of late, percent.
-        pub percent: Option<f64> = None,
+        pub percent: Option<Decimal> = None,
     }
 }

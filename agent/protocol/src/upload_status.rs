@@ -1,6 +1,6 @@
 //! State of uploads: a part of the health report, and the result of one upload pass.
 
-use crate::json::Writer;
+use crate::json::{Decimal, Writer};
 use crate::record;
 use crate::record::to_json;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ record! {
         /// Why the pass ended before everything was sent.
         pub held: Option<String> = None,
         /// When the next pass makes sense, seconds from now.
-        pub again_s: f64 = 0.0,
+        pub again_s: Decimal = Decimal::ZERO,
         /// State after the pass.
         pub status: UploadStatus = UploadStatus::default(),
     }

@@ -156,7 +156,7 @@ pub(crate) fn release(hooks: bool) {
 }
 
 /// Measures what a record costs here, ns; before the first capture.
-pub(crate) fn measure_cost() -> Result<f64, Error> {
+pub(crate) fn measure_cost() -> Result<tracetee_protocol::json::Decimal, Error> {
     let slot = lock();
     if slot.is_running() {
         return Err(Error::State("a capture is running"));

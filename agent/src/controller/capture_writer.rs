@@ -11,6 +11,7 @@ use crate::capture;
 use crate::error::Error;
 use std::path::PathBuf;
 use tracetee_protocol::capture_config::{Config, RecorderConfig};
+use tracetee_protocol::json::Decimal;
 use tracetee_protocol::notes;
 use tracetee_protocol::remote_config::Window;
 use tracetee_protocol::{CaptureMeta, CaptureReport, LostReport};
@@ -61,7 +62,7 @@ struct Written {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Observed {
     pub(crate) tag_resets: u64,
-    pub(crate) overhead_percent: Option<f64>,
+    pub(crate) overhead_percent: Option<Decimal>,
 }
 
 impl CaptureWriter {

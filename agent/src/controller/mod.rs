@@ -55,6 +55,7 @@ use command::Command;
 use on_device_capture::{Ask, PATIENCE};
 use std::path::PathBuf;
 use tracetee_protocol::control_socket::AtraceRequest;
+use tracetee_protocol::json::Decimal;
 use tracetee_protocol::upload_status::PassReport;
 use tracetee_uploader::{NetState, Pass, Transport};
 
@@ -136,7 +137,8 @@ pub fn upload(net: Option<NetState>, transport: &mut dyn Transport) -> Result<Pa
         passer.ok_or(Error::State("it has not started, or has no address to upload to"))?;
     let (pass, status) = passer.pass(net, transport);
     let Pass { delivered, held, again, .. } = pass;
-    Ok(PassReport { delivered, held, again_s: again.as_secs_f64(), status })
+    let again_s = Decimal::ratio(u64::try_from(again.as_millis()).unwrap_or(u64::MAX), 1000);
+    Ok(PassReport { delivered, held, again_s, status })
 }
 
 /// Starts, dumps or stops a capture for somebody at the device. Returns the file with the text, where

@@ -11,6 +11,7 @@ use crate::capture;
 use crate::error::Error;
 use crate::streaming;
 use tracetee_protocol::OverheadReport;
+use tracetee_protocol::json::Decimal;
 use tracetee_recorder::clock;
 use tracetee_recorder::tail::Follower;
 
@@ -63,7 +64,7 @@ impl Observer {
     /// Fires the triggers for low memory: the system has reported it.
     pub(crate) fn fire_low_memory(&mut self) {
         if let Some(triggers) = &mut self.triggers {
-            triggers.memory(0.0, clock::boot_ns());
+            triggers.memory(Decimal::ZERO, clock::boot_ns());
         }
     }
 
@@ -109,7 +110,7 @@ impl Observer {
         let Some(triggers) = &mut self.triggers else { return };
         let now_ns = clock::boot_ns();
         triggers.look_at_main_thread(now_ns, process_signals::silent_ns(now_ns));
-        if triggers.memory_limit() > 0.0
+        if triggers.memory_limit() > Decimal::ZERO
             && let Some(percent) = process_signals::memory_available_percent(now.boot_ms)
         {
             triggers.memory(percent, now_ns);
@@ -117,13 +118,16 @@ impl Observer {
     }
 
     /// The share of one processor that the recording takes, percent; `None` before enough was seen.
-    pub(crate) fn overhead_percent(&self) -> Option<f64> {
+    pub(crate) fn overhead_percent(&self) -> Option<Decimal> {
         self.overhead.as_ref().and_then(Overhead::percent)
     }
 
     pub(crate) fn overhead_report(&self) -> OverheadReport {
         OverheadReport {
-            ns_per_record: self.overhead.as_ref().map_or(0.0, |known| known.ns_per_record),
+            ns_per_record: self
+                .overhead
+                .as_ref()
+                .map_or(Decimal::ZERO, |known| known.ns_per_record),
             percent: self.overhead_percent(),
         }
     }

@@ -3,6 +3,7 @@
 //! A dropped record costs the app as much as a kept one: both count.
 
 use std::collections::VecDeque;
+use tracetee_protocol::json::Decimal;
 
 /// The span of time that the share is of, ms.
 const SPAN_MS: u64 = 10_000;
@@ -21,12 +22,12 @@ struct Sample {
 #[derive(Debug, Default)]
 pub(crate) struct Overhead {
     /// Cost of a record in ns, as measured on this device.
-    pub(crate) ns_per_record: f64,
+    pub(crate) ns_per_record: Decimal,
     samples: VecDeque<Sample>,
 }
 
 impl Overhead {
-    pub(crate) fn new(ns_per_record: f64) -> Self {
+    pub(crate) fn new(ns_per_record: Decimal) -> Self {
         Self { ns_per_record, samples: VecDeque::new() }
     }
 
@@ -47,16 +48,17 @@ impl Overhead {
     }
 
     /// The share of one processor, percent; `None` before enough was seen.
-    #[allow(clippy::cast_precision_loss, reason = "a share")]
-    pub(crate) fn percent(&self) -> Option<f64> {
+    pub(crate) fn percent(&self) -> Option<Decimal> {
         let (first, last) = (self.samples.front()?, self.samples.back()?);
         let ms = last.boot_ms.saturating_sub(first.boot_ms);
         if ms < FIRST_MS {
             return None;
         }
-        let records = last.records.saturating_sub(first.records) as f64;
-        let ours_ns = last.our_ns.saturating_sub(first.our_ns) as f64;
-        Some((records * self.ns_per_record + ours_ns) / (ms as f64 * 1e6) * 100.0)
+        let records = last.records.saturating_sub(first.records);
+        let ours_ns = last.our_ns.saturating_sub(first.our_ns);
+        let ns = self.ns_per_record.of(records).saturating_add(ours_ns);
+        // A hundredth of a millisecond, in ns, is 1 % of it.
+        Some(Decimal::ratio(ns, ms.saturating_mul(10_000)))
     }
 }
 
@@ -66,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_share_is_of_the_last_ten_seconds() {
-        let mut overhead = Overhead::new(100.0);
+        let mut overhead = Overhead::new(Decimal::whole(100));
         overhead.note(0, 0, 0, 0);
         overhead.note(2_000, 20_000, 0, 0);
         assert_eq!(overhead.percent(), None);
@@ -74,20 +76,20 @@ mod tests {
         for second in 0..=30u64 {
             overhead.note(second * 1000, second * 100_000, 0, second * 10_000_000);
         }
-        assert!((overhead.percent().unwrap() - 2.0).abs() < 0.01, "{:?}", overhead.percent());
+        assert_eq!(overhead.percent(), Some(Decimal::whole(2)));
         for second in 31..=45u64 {
             overhead.note(second * 1000, 3_000_000, 0, 300_000_000);
         }
-        assert!(overhead.percent().unwrap() < 0.01, "{:?}", overhead.percent());
+        assert_eq!(overhead.percent(), Some(Decimal::ZERO));
     }
     #[test]
     fn what_is_dropped_costs_as_much_as_what_is_kept() {
-        let mut overhead = Overhead::new(100.0);
+        let mut overhead = Overhead::new(Decimal::whole(100));
         // The recorder is full after a second; the app writes on.
         for second in 0..=10u64 {
             let kept = second.min(1) * 100_000;
             overhead.note(second * 1000, kept, second * 100_000 - kept, 0);
         }
-        assert!((overhead.percent().unwrap() - 1.0).abs() < 0.01, "{:?}", overhead.percent());
+        assert_eq!(overhead.percent(), Some(Decimal::whole(1)));
     }
 }

@@ -1,6 +1,7 @@
 //! A remote configuration on this device: which windows take part, and why others do not.
 
 use super::budget_ledger::Now;
+use tracetee_protocol::json::Decimal;
 use tracetee_protocol::remote_config::{Budget, Document, Match, Sampling, Window};
 
 /// The properties of the device that sampling and `match` look at.
@@ -73,19 +74,19 @@ impl Policy {
 }
 
 /// The device's bucket for a salt, 0 to 100: evenly spread, and always the same.
-pub(crate) fn bucket(install_id: &str, salt: &str) -> f64 {
+pub(crate) fn bucket(install_id: &str, salt: &str) -> Decimal {
     let mut hash = hmac_sha256::Hash::new();
     hash.update(install_id.as_bytes());
     hash.update(salt.as_bytes());
     let digest = hash.finalize();
     let number = digest.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
-    f64::from(number) / f64::from(u32::MAX) * 100.0
+    Decimal::ratio(u64::from(number) * 100, u32::MAX.into())
 }
 
 fn not_sampled(sampling: &Sampling, salt: &str, device: &Device) -> Option<String> {
     let bucket = bucket(&device.install_id, sampling.salt.as_deref().unwrap_or(salt));
     let percent = sampling.percent;
-    let is_in = percent >= 100.0 || bucket < percent;
+    let is_in = percent >= Decimal::whole(100) || bucket < percent;
     (!is_in).then(|| format!("not sampled: bucket {bucket:.2} of the device, {percent} take part"))
 }
 
@@ -113,20 +114,23 @@ mod tests {
     #[test]
     fn a_device_stays_in_or_out_and_shares_come_out_as_asked() {
         let ids: Vec<_> = (0..4000).map(|number| format!("install-{number}")).collect();
-        for percent in [0.0, 1.0, 25.0, 100.0] {
-            let sampling = Sampling { percent, salt: None };
+        for percent in [0, 1, 25, 100] {
+            let sampling = Sampling { percent: Decimal::whole(percent), salt: None };
             let is_in = |id: &String| {
                 let device = Device { install_id: id.clone(), ..Device::default() };
                 not_sampled(&sampling, "w", &device).is_none()
             };
             let count = u32::try_from(ids.iter().filter(|id| is_in(id)).count()).unwrap();
             let share = f64::from(count) / 40.0;
-            assert!((share - percent).abs() <= 2.0, "{share} of {percent}");
+            assert!((share - f64::from(percent)).abs() <= 2.0, "{share} of {percent}");
             assert!(ids.iter().all(|id| is_in(id) == is_in(id)));
         }
         // Growing the share keeps those who were in.
-        assert!(ids.iter().all(|id| (0.0..=100.0).contains(&bucket(id, ""))));
-        let both = ids.iter().filter(|id| bucket(id, "a") < 50.0 && bucket(id, "b") < 50.0);
+        assert!(
+            ids.iter().all(|id| (Decimal::ZERO..=Decimal::whole(100)).contains(&bucket(id, "")))
+        );
+        let is_low = |id, salt| bucket(id, salt) < Decimal::whole(50);
+        let both = ids.iter().filter(|id| is_low(id, "a") && is_low(id, "b"));
         assert!((900..1100).contains(&both.count()), "salts do not correlate");
     }
 

@@ -7,12 +7,13 @@ use crate::section;
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use tracetee_os::guard;
+use tracetee_protocol::json::Decimal;
 use tracetee_recorder::clock;
 
-/// The display's refresh rate as it was said, an f64's bits; 0 until then.
-static SAID_HZ: AtomicU64 = AtomicU64::new(0);
+/// The display's refresh rate as it was said, millionths of a Hz; 0 until then.
+static SAID_HZ: AtomicI64 = AtomicI64::new(0);
 
 /// The refresh period until then: of 60 Hz.
 const PERIOD_NS: u64 = 16_666_667;
@@ -21,21 +22,21 @@ const PERIOD_NS: u64 = 16_666_667;
 pub(crate) fn set_refresh_rate(hz: f64) {
     if (1.0..=1000.0).contains(&hz) {
         // ORDERING: Relaxed; a setting, it publishes nothing.
-        SAID_HZ.store(hz.to_bits(), Ordering::Relaxed);
+        SAID_HZ.store(Decimal::from_f64(hz).in_millionths(), Ordering::Relaxed);
     }
 }
 
 /// The rate, if it was said.
-pub(crate) fn refresh_hz() -> Option<f64> {
+pub(crate) fn refresh_hz() -> Option<Decimal> {
     // ORDERING: Relaxed; see above.
-    let hz_bits = SAID_HZ.load(Ordering::Relaxed);
-    (hz_bits != 0).then(|| f64::from_bits(hz_bits))
+    let hz = SAID_HZ.load(Ordering::Relaxed);
+    (hz != 0).then(|| Decimal::millionths(hz))
 }
 
 pub(crate) fn period_ns() -> u64 {
-    #[allow(clippy::cast_possible_truncation, reason = "within a second")]
-    #[allow(clippy::cast_sign_loss, reason = "positive")]
-    refresh_hz().map_or(PERIOD_NS, |hz| (1e9 / hz) as u64)
+    const SECOND: u64 = 1_000_000_000_000_000;
+    let hz = refresh_hz().and_then(|hz| u64::try_from(hz.in_millionths()).ok());
+    hz.and_then(|hz| SECOND.checked_div(hz)).unwrap_or(PERIOD_NS)
 }
 
 // ---- the screen ----
@@ -132,7 +133,7 @@ static MEMORY_SEEN_MS: AtomicU64 = AtomicU64::new(0);
 
 /// The share of the memory that is available, percent; `None` when it is not time to look, or not
 /// to be had.
-pub(crate) fn memory_available_percent(boot_ms: u64) -> Option<f64> {
+pub(crate) fn memory_available_percent(boot_ms: u64) -> Option<Decimal> {
     // ORDERING: Relaxed, both; this thread alone.
     if boot_ms.saturating_sub(MEMORY_SEEN_MS.load(Ordering::Relaxed)) < MEMORY_MS {
         return None;
@@ -141,13 +142,13 @@ pub(crate) fn memory_available_percent(boot_ms: u64) -> Option<f64> {
     available_percent(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }
 
-fn available_percent(text: &str) -> Option<f64> {
+fn available_percent(text: &str) -> Option<Decimal> {
     let number = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().trim_end_matches(" kB").parse::<f64>().ok()
+        line.trim().trim_end_matches(" kB").parse::<u64>().ok()
     };
     let (total, available) = (number("MemTotal:")?, number("MemAvailable:")?);
-    (total > 0.0).then(|| available / total * 100.0)
+    (total > 0).then(|| Decimal::ratio(available.saturating_mul(100), total))
 }
 
 /// The present boot time, for who tells of something that happened.
@@ -162,7 +163,7 @@ mod tests {
     #[test]
     fn the_share_of_memory_is_read_as_the_kernel_writes_it() {
         let text = "MemTotal:        8000000 kB\nMemFree: 5 kB\nMemAvailable:     400000 kB\n";
-        assert!((available_percent(text).unwrap() - 5.0).abs() < 1e-9);
+        assert_eq!(available_percent(text), Some(Decimal::whole(5)));
         assert_eq!(available_percent("MemTotal: 8 kB\n"), None);
         assert!(memory_available_percent(1 << 40).is_some());
     }

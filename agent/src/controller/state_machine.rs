@@ -21,6 +21,7 @@ use super::policy::Policy;
 use super::state::{Action, Input, Kept, State};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tracetee_protocol::json::Decimal;
 use tracetee_protocol::remote_config::{Opens, Window};
 
 /// The pause after a window that exceeded the budget of processor time, or could not be recorded, ms.
@@ -358,8 +359,8 @@ impl StateMachine {
     }
 
     fn open(&mut self, now: Now, window: usize, why: String, actions: &mut Vec<Action>) {
-        let max_s = self.policy.window(window).map_or(0.0, |window| window.max_s);
-        let kept = self.enter(now, window, why, now.boot_ms + millis(max_s), actions);
+        let max_s = self.policy.window(window).map_or(Decimal::ZERO, |window| window.max_s);
+        let kept = self.enter(now, window, why, now.boot_ms + max_s.of(1000), actions);
         self.state = State::Open(kept);
         actions.push(Action::Record { windows: vec![window], flight: false });
     }
@@ -392,13 +393,6 @@ impl StateMachine {
         actions.push(Action::Record { windows: armed.clone(), flight: true });
         self.state = State::Armed(armed);
     }
-}
-
-/// Converts seconds to milliseconds.
-#[allow(clippy::cast_possible_truncation, reason = "limited by the document's checks")]
-#[allow(clippy::cast_sign_loss, reason = "never negative")]
-pub(crate) fn millis(seconds: f64) -> u64 {
-    (seconds * 1000.0).round() as u64
 }
 
 #[cfg(test)]

@@ -8,7 +8,13 @@ use tracetee_protocol::remote_config::{Budget, Jank, Schedule};
 use tracetee_protocol::remote_config::{Document, Kill, SectionSpan, Trigger, Triggers, Window};
 
 fn window(id: &str, opens: Opens) -> Window {
-    Window { id: id.to_owned(), opens, max_s: 10.0, cool_down_s: 60, ..Window::default() }
+    Window {
+        id: id.to_owned(),
+        opens,
+        max_s: Decimal::whole(10),
+        cool_down_s: 60,
+        ..Window::default()
+    }
 }
 
 fn jank() -> Opens {

@@ -2,6 +2,7 @@
 
 use super::glob::Glob;
 use std::collections::VecDeque;
+use tracetee_protocol::json::Decimal;
 use tracetee_protocol::remote_config::{Jank, ThreadChoice, Trigger};
 
 /// Pattern of records that fires a trigger.
@@ -20,7 +21,7 @@ pub(crate) enum Pattern {
     /// Named by the app.
     Custom(String),
     /// Memory: available below this, percent.
-    LowMemory(f64),
+    LowMemory(Decimal),
 }
 
 /// Limit of a section's duration.
@@ -28,7 +29,7 @@ pub(crate) enum Pattern {
 pub(crate) enum Over {
     Ns(u64),
     /// Periods of the display at the section's end.
-    Periods(f64),
+    Periods(Decimal),
 }
 
 impl Pattern {
@@ -55,18 +56,14 @@ impl Pattern {
 
 impl Over {
     fn from_jank(jank: &Jank) -> Self {
-        jank.over_ms.map_or(Self::Periods(jank.over_periods), |ms| Self::Ns(nanos(ms / 1000.0)))
+        jank.over_ms.map_or(Self::Periods(jank.over_periods), |ms| Self::Ns(ms.of(1_000_000)))
     }
 
     /// Returns the limit in ns; `period_ns`: the period of the display.
     pub(crate) fn ns(self, period_ns: u64) -> u64 {
         match self {
             Self::Ns(ns) => ns,
-            Self::Periods(periods) => {
-                #[allow(clippy::cast_precision_loss, reason = "a period is some ms")]
-                let period_s = period_ns as f64 / 1e9;
-                nanos(periods * period_s)
-            }
+            Self::Periods(periods) => periods.of(period_ns),
         }
     }
 }
@@ -77,8 +74,6 @@ pub(crate) fn is_of(thread: ThreadChoice, is_main: bool) -> bool {
 }
 
 /// Converts seconds to nanoseconds.
-#[allow(clippy::cast_possible_truncation, reason = "limited by the document's checks")]
-#[allow(clippy::cast_sign_loss, reason = "never negative")]
-pub(crate) fn nanos(seconds: f64) -> u64 {
-    (seconds * 1e9).round() as u64
+pub(crate) fn nanos(seconds: Decimal) -> u64 {
+    seconds.of(1_000_000_000)
 }

@@ -6,6 +6,7 @@
 use super::glob::Glob;
 use super::policy::Policy;
 use super::trigger_pattern::{Pattern, is_of, nanos};
+use tracetee_protocol::json::Decimal;
 use tracetee_protocol::remote_config::{Opens, ThreadChoice};
 use tracetee_recorder::packed::parse_stored;
 use tracetee_recorder::record::Record;
@@ -138,12 +139,12 @@ impl Triggers {
     }
 
     /// Returns the highest memory limit of all triggers, percent; 0 if no trigger has one.
-    pub(crate) fn memory_limit(&self) -> f64 {
+    pub(crate) fn memory_limit(&self) -> Decimal {
         let limits = self.watches.iter().map(|watch| match watch.pattern {
             Pattern::LowMemory(percent) => percent,
-            _ => 0.0,
+            _ => Decimal::ZERO,
         });
-        limits.fold(0.0, f64::max)
+        limits.fold(Decimal::ZERO, Decimal::max)
     }
 
     /// Takes the events found so far.
@@ -297,12 +298,12 @@ impl Triggers {
     }
 
     /// Takes the share of available memory, percent; 0 if the system has reported that it is low.
-    pub(crate) fn memory(&mut self, available_percent: f64, now_ns: u64) {
+    pub(crate) fn memory(&mut self, available_percent: Decimal, now_ns: u64) {
         for index in 0..self.watches.len() {
             if matches!(self.watches[index].pattern, Pattern::LowMemory(limit)
-                if available_percent < limit || available_percent <= 0.0)
+                if available_percent < limit || available_percent <= Decimal::ZERO)
             {
-                let why = if available_percent > 0.0 {
+                let why = if available_percent > Decimal::ZERO {
                     format!("low memory: {available_percent:.1} % available")
                 } else {
                     "low memory: the system says so".to_owned()

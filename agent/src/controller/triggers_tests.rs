@@ -13,14 +13,18 @@ const OTHER: Who = Who { incarnation: 2, lane: 0, tid: 101 };
 const MS: u64 = 1_000_000;
 
 fn watching(opens: Opens) -> Triggers {
-    let window = Window { id: "w".into(), opens, max_s: 10.0, ..Window::default() };
+    let window = Window { id: "w".into(), opens, max_s: Decimal::whole(10), ..Window::default() };
     let document = Document { windows: vec![window], ..Document::default() };
     let policy = Policy::new(document, &Device::default());
     Triggers::new(&policy, &[0], 100, None)
 }
 
 fn around(trigger: Trigger) -> Triggers {
-    watching(Opens::Triggers(Around { any: vec![trigger], before_s: 1.0, after_s: 0.5 }))
+    watching(Opens::Triggers(Around {
+        any: vec![trigger],
+        before_s: Decimal::whole(1),
+        after_s: Decimal::millionths(500_000),
+    }))
 }
 
 impl Triggers {
@@ -38,7 +42,8 @@ fn fired(why: &str, from_ms: u64, to_ms: u64) -> Vec<Finding> {
 
 #[test]
 fn a_frame_over_the_limit_fires_with_what_is_around_it_and_others_do_not() {
-    let mut triggers = around(Trigger::Jank(Jank { over_ms: Some(40.0), ..Jank::default() }));
+    let mut triggers =
+        around(Trigger::Jank(Jank { over_ms: Some(Decimal::whole(40)), ..Jank::default() }));
     for frame in 0..1000 {
         let from = 5000 + frame * 50;
         assert_eq!(triggers.slice(MAIN, "Choreographer#doFrame 7", from, from + 40), []);
@@ -51,7 +56,8 @@ fn a_frame_over_the_limit_fires_with_what_is_around_it_and_others_do_not() {
 
 #[test]
 fn the_limit_may_be_given_in_refresh_periods() {
-    let mut triggers = around(Trigger::Jank(Jank { over_periods: 2.0, ..Jank::default() }));
+    let mut triggers =
+        around(Trigger::Jank(Jank { over_periods: Decimal::whole(2), ..Jank::default() }));
     assert_eq!(triggers.slice(MAIN, "Choreographer#doFrame", 2000, 2033), []);
     assert_eq!(triggers.slice(MAIN, "Choreographer#doFrame", 2000, 2034).len(), 1);
     triggers.period_ns = 20 * MS;
@@ -60,7 +66,12 @@ fn the_limit_may_be_given_in_refresh_periods() {
 
 #[test]
 fn several_janks_fire_when_they_come_together() {
-    let jank = Jank { over_ms: Some(20.0), count: 3, within_s: 1.0, ..Jank::default() };
+    let jank = Jank {
+        over_ms: Some(Decimal::whole(20)),
+        count: 3,
+        within_s: Decimal::whole(1),
+        ..Jank::default()
+    };
     let mut triggers = around(Trigger::Jank(jank));
     for (from, expected) in [
         (2000, vec![]),
@@ -81,7 +92,7 @@ fn several_janks_fire_when_they_come_together() {
 
 #[test]
 fn a_main_thread_that_stays_in_a_section_fires_once_while_it_does() {
-    let mut triggers = around(Trigger::Blocked(Blocked { over_s: 4.0 }));
+    let mut triggers = around(Trigger::Blocked(Blocked { over_s: Decimal::whole(4) }));
     triggers.see(MAIN, Sight::Record(2000 * MS, Form::Text, b"B|100|frame"));
     triggers.see(MAIN, Sight::Record(2001 * MS, Form::Text, b"B|100|binder transaction"));
     triggers.look_at_main_thread(5900 * MS, 0);
@@ -91,7 +102,7 @@ fn a_main_thread_that_stays_in_a_section_fires_once_while_it_does() {
     triggers.look_at_main_thread(9000 * MS, 0);
     assert_eq!(triggers.take(), []);
     // A loop that does not answer is blocked too.
-    let mut triggers = around(Trigger::Blocked(Blocked { over_s: 4.0 }));
+    let mut triggers = around(Trigger::Blocked(Blocked { over_s: Decimal::whole(4) }));
     triggers.look_at_main_thread(6100 * MS, 4100 * MS);
     assert_eq!(triggers.take(), fired("main thread blocked for 4100.0 ms", 1000, 6600));
 }
@@ -129,19 +140,21 @@ fn the_app_and_the_memory_fire_too() {
     assert_eq!(triggers.take(), []);
     triggers.custom("rage-tap", 2000 * MS);
     assert_eq!(triggers.take(), fired("custom rage-tap", 1000, 2500));
-    let mut triggers = around(Trigger::LowMemory(LowMemory { available_percent: 5.0 }));
-    assert!((triggers.memory_limit() - 5.0).abs() < 1e-9);
-    triggers.memory(5.1, 2000 * MS);
+    let mut triggers =
+        around(Trigger::LowMemory(LowMemory { available_percent: Decimal::whole(5) }));
+    assert_eq!(triggers.memory_limit(), Decimal::whole(5));
+    triggers.memory(Decimal::millionths(5_100_000), 2000 * MS);
     assert_eq!(triggers.take(), []);
-    triggers.memory(4.9, 2000 * MS);
+    triggers.memory(Decimal::millionths(4_900_000), 2000 * MS);
     assert_eq!(triggers.take(), fired("low memory: 4.9 % available", 1000, 2500));
-    triggers.memory(0.0, 2000 * MS);
+    triggers.memory(Decimal::whole(0), 2000 * MS);
     assert_eq!(triggers.take(), fired("low memory: the system says so", 1000, 2500));
 }
 
 #[test]
 fn where_records_are_missing_sections_are_not_taken_for_long_ones() {
-    let mut triggers = around(Trigger::Jank(Jank { over_ms: Some(40.0), ..Jank::default() }));
+    let mut triggers =
+        around(Trigger::Jank(Jank { over_ms: Some(Decimal::whole(40)), ..Jank::default() }));
     triggers.see(MAIN, Sight::Record(2000 * MS, Form::Text, b"B|100|Choreographer#doFrame"));
     triggers.see(MAIN, Sight::Break);
     triggers.see(MAIN, Sight::Record(9000 * MS, Form::Text, b"E|100"));

@@ -3,6 +3,7 @@
 use crate::schema::{CaptureRow, FrameRow, FrameSliceRow, LossRow, StackRow};
 use std::sync::Arc;
 use tracetee_jank::{Analysis, Frame, Part, Stack};
+use tracetee_protocol::json::Decimal;
 use tracetee_protocol::loss_report::{self, LossReport};
 use tracetee_protocol::{CaptureMeta, notes};
 use tracetee_trace::Trace;
@@ -140,7 +141,7 @@ fn capture_row(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow 
         anrs: analysis.long_slices.iter().filter(|long| long.anr).count() as u64,
         slow_session_20fps: totals.slow_session_20fps,
         slow_session_30fps: totals.slow_session_30fps,
-        overhead_percent: meta.overhead_percent,
+        overhead_percent: meta.overhead_percent.map(Decimal::to_f64),
         over_budget,
         recovered,
         lost_records: meta.dropped.unwrap_or(0),

@@ -10,12 +10,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use text::Text;
 use tracetee_protocol::CaptureMeta;
+use tracetee_protocol::json::Decimal;
 use uuid::Uuid;
 
 mod text;
 
 /// Refresh rate of the display.
-const HZ: f64 = 60.0;
+const HZ: Decimal = Decimal::whole(60);
 /// Refresh period in whole microseconds, the precision of the trace.
 const VSYNC_US: u64 = 16_667;
 /// The frame budget by the analysis.

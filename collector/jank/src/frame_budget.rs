@@ -4,6 +4,7 @@
 //! shows how far apart its frames begin. Otherwise it is 60 Hz.
 
 use serde::Serialize;
+use tracetee_protocol::json::Decimal;
 use tracetee_trace::Trace;
 
 /// Refresh rates of displays, Hz.
@@ -57,7 +58,7 @@ impl FrameBudget {
 
     /// Finds the budget of a trace's frames, which start at `frame_starts_ns`.
     pub(crate) fn find(trace: &Trace, frame_starts_ns: impl Iterator<Item = u64>) -> Self {
-        let said = trace.about.refresh_hz;
+        let said = trace.about.refresh_hz.map(Decimal::to_f64);
         if let Some(hz) = said.filter(|hz| (1.0..=1000.0).contains(hz)) {
             #[allow(
                 clippy::cast_possible_truncation,

@@ -25,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod decimal;
 mod error;
 mod number;
 mod parse;
@@ -34,6 +35,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use decimal::Decimal;
 pub use error::{Error, Position};
 pub use parse::{Limits, Tree};
 pub use value::{Items, Kind, Members, Value};

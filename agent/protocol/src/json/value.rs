@@ -1,5 +1,6 @@
 //! Values of a parsed text: small handles that convert when they are asked.
 
+use super::decimal::{self, Decimal};
 use super::error::{Error, Position};
 use super::number;
 use super::parse::{Node, OPEN, Tree, to_u32, unescape};
@@ -67,10 +68,9 @@ impl<'a> Value<'a> {
         (self.kind() == Kind::Number).then(|| number::parse_i64(self.raw())).flatten()
     }
 
-    /// A number. It is exact for up to 15 significant digits and exponents up to 22, and within
-    /// some units of the last place for others.
-    pub fn f64(self) -> Option<f64> {
-        (self.kind() == Kind::Number).then(|| number::parse_f64(self.raw())).flatten()
+    /// A number, rounded to millionths; the last one that there is for what lies beyond.
+    pub fn decimal(self) -> Option<Decimal> {
+        (self.kind() == Kind::Number).then(|| decimal::parse(self.raw()))
     }
 
     /// A text, unescaped.

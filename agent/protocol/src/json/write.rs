@@ -3,7 +3,7 @@
 //! Commas are put by looking at the last byte: after `{`, `[` and `:` none is due. The caller keeps
 //! the order of keys, values and ends.
 
-use std::fmt::Write as _;
+use super::Decimal;
 
 /// JSON that grows.
 #[derive(Debug, Clone, Default)]
@@ -102,16 +102,9 @@ impl Writer {
         self
     }
 
-    /// A number; `null` for an infinite one and for NaN. The standard library's float formatting
-    /// comes with it: where the value is a count, use [`Writer::u64`].
-    pub fn f64(&mut self, number: f64) -> &mut Self {
-        if !number.is_finite() {
-            return self.null();
-        }
-        self.comma();
-        // Writing to a string does not fail.
-        let _ = write!(self.text, "{number}");
-        self
+    /// A number.
+    pub fn decimal(&mut self, number: Decimal) -> &mut Self {
+        self.put(&number.text(None))
     }
 
     /// `true` or `false`.

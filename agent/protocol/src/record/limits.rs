@@ -1,6 +1,6 @@
 //! The check of limits: where in a document it is, and the sentences of its errors.
 
-use crate::json::Error;
+use crate::json::{Decimal, Error};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
@@ -62,7 +62,7 @@ macro_rules! ranged {
     )*};
 }
 
-ranged!(u32, u64, usize, f64);
+ranged!(u32, u64, usize, Decimal);
 
 impl<T: Ranged<T>> Ranged<T> for Option<T> {
     fn check_range(&self, range: &RangeInclusive<T>, path: &Path) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 //! The JSON of the standard library's types.
 
 use super::{Json, Path};
-use crate::json::{Error, Kind, Value, Writer};
+use crate::json::{Decimal, Error, Kind, Value, Writer};
 use crate::record::schema::Schema;
 use std::path::PathBuf;
 
@@ -73,14 +73,14 @@ impl Json for i32 {
     }
 }
 
-impl Json for f64 {
+impl Json for Decimal {
     fn read(&mut self, value: Value<'_>) -> Result<(), Error> {
-        *self = value.f64().ok_or_else(|| value.expected("a number"))?;
+        *self = value.decimal().ok_or_else(|| value.expected("a number"))?;
         Ok(())
     }
 
     fn write(&self, out: &mut Writer) {
-        out.f64(*self);
+        out.decimal(*self);
     }
 
     fn schema(_: &mut Schema) -> String {

@@ -1,6 +1,6 @@
 //! The limits of a remote configuration, each with the reason for its value.
 
-use crate::json::quoted;
+use crate::json::{Decimal, quoted};
 use std::ops::RangeInclusive;
 
 /// The only format there is. A document of another format is refused whole.
@@ -16,9 +16,9 @@ pub(super) const MAX_ID_CHARS: usize = 64;
 /// Characters of a section pattern: libcutils cuts names at 1,023 bytes.
 pub(super) const MAX_PATTERN_CHARS: usize = 1023;
 /// Seconds of an open window. A longer capture belongs into a lab, not on the disk of a user's phone.
-pub(super) const MAX_WINDOW_S: f64 = 3600.0;
+pub(super) const WINDOW_S: RangeInclusive<Decimal> = Decimal::ZERO..=Decimal::whole(3600);
 /// Seconds before and after a trigger: the flight recorder holds them in memory.
-pub(super) const AROUND_S: RangeInclusive<f64> = 0.0..=120.0;
+pub(super) const AROUND_S: RangeInclusive<Decimal> = Decimal::ZERO..=Decimal::whole(120);
 /// KiB of a recorder: it is the app's memory.
 pub(super) const CAPACITY_KB: RangeInclusive<u64> = 256..=262_144;
 /// Captures in an hour and in a day.
@@ -32,7 +32,10 @@ pub(super) const CAPTURES_KEPT: RangeInclusive<usize> = 1..=10_000;
 /// Bytes of one capture: fewer than one compressed frame with its header would keep no records.
 pub(super) const BYTES_PER_CAPTURE: RangeInclusive<u64> = 65_536..=1 << 30;
 /// Share of a processor. Below 0.01 % even an idle recorder would exceed it.
-pub(super) const CPU_PERCENT: RangeInclusive<f64> = 0.01..=100.0;
+pub(super) const CPU_PERCENT: RangeInclusive<Decimal> =
+    Decimal::millionths(10_000)..=Decimal::whole(100);
+/// Any share.
+pub(super) const PERCENT: RangeInclusive<Decimal> = Decimal::ZERO..=Decimal::whole(100);
 /// Bytes sent in a day.
 pub(super) const BYTES_SENT: RangeInclusive<u64> = 0..=1 << 30;
 /// Seconds that a capture may wait: an hour outlasts a server's restart, after a month nobody asks.
@@ -72,8 +75,8 @@ pub(super) fn is_pattern_or_none(pattern: &Option<String>) -> Result<(), String>
     pattern.as_deref().map_or(Ok(()), is_pattern)
 }
 
-pub(super) fn is_some_time(seconds: &f64) -> Result<(), String> {
-    if *seconds > 0.0 { Ok(()) } else { Err("must be more than 0".to_owned()) }
+pub(super) fn is_some_time(seconds: &Decimal) -> Result<(), String> {
+    if *seconds > Decimal::ZERO { Ok(()) } else { Err("must be more than 0".to_owned()) }
 }
 
 pub(super) fn is_kept(recorder: &super::WindowRecorder) -> Result<(), String> {

@@ -13,7 +13,7 @@ mod tests;
 
 pub use window::*;
 
-use crate::json::{Error, Limits, Tree, quoted};
+use crate::json::{Decimal, Error, Limits, Tree, quoted};
 use crate::record;
 use crate::redaction::Redaction;
 use crate::words;
@@ -59,7 +59,7 @@ record! {
     /// install id and the salt, lies below it.
     pub struct Sampling {
         /// The share.
-        pub percent: f64 = 100.0; within(0.0..=100.0),
+        pub percent: Decimal = Decimal::whole(100); within(PERCENT),
         /// Another salt selects other devices. Default: "" for the document, its id for a window.
         pub salt: Option<String> = None,
     }
@@ -83,7 +83,7 @@ record! {
         /// The share of one processor that recording may take over ten seconds: the number of records
         /// times the cost of one on this device, and the time of the agent's thread. Above it the
         /// agent closes the window, and opens none for ten minutes.
-        pub cpu_percent: f64 = 2.0; within(CPU_PERCENT),
+        pub cpu_percent: Decimal = Decimal::whole(2); within(CPU_PERCENT),
     }
 
     /// When captures may be sent.

@@ -2,6 +2,7 @@
 
 use super::limits::*;
 use crate::categories::are_known;
+use crate::json::Decimal;
 use crate::recording::{MinSlice, Mode, PassOnSetting};
 use crate::remote_config::Sampling;
 use crate::{choice, record, words};
@@ -19,7 +20,7 @@ record! {
         pub opens: Opens = Opens::Manual,
         /// The longest time that the window is open, seconds. With triggers: the capture ends at the
         /// latest `before_s` and this after the first one that fires.
-        pub max_s: f64 = 30.0; within(0.0..=MAX_WINDOW_S); check(is_some_time),
+        pub max_s: Decimal = Decimal::whole(30); within(WINDOW_S); check(is_some_time),
         /// Seconds between one capture of this window and the next.
         pub cool_down_s: u64 = 60; within(0..=MAX_PERIOD_S),
         /// Tag categories (`view`, `gfx` …), or `all`.
@@ -86,9 +87,9 @@ record! {
         /// The triggers.
         pub any: Vec<Trigger> = Vec::new(); required(); count(1..=MAX_TRIGGERS),
         /// Seconds before that moment.
-        pub before_s: f64 = 5.0; within(AROUND_S),
+        pub before_s: Decimal = Decimal::whole(5); within(AROUND_S),
         /// Seconds after that moment.
-        pub after_s: f64 = 2.0; within(AROUND_S),
+        pub after_s: Decimal = Decimal::whole(2); within(AROUND_S),
     }
 
     /// Sections that take too long.
@@ -96,14 +97,14 @@ record! {
         /// The section; `*` matches any text.
         pub section: String = "Choreographer#doFrame*".to_owned(); check(is_pattern),
         /// Longer than this, milliseconds. Without it `over_periods` holds.
-        pub over_ms: Option<f64> = None; within(0.0..=60_000.0),
+        pub over_ms: Option<Decimal> = None; within(Decimal::ZERO..=Decimal::whole(60_000)),
         /// Longer than this many refresh periods of the display (`tracetee_set_refresh_rate`; 60 Hz
         /// until the app calls it).
-        pub over_periods: f64 = 3.0; within(0.0..=1000.0),
+        pub over_periods: Decimal = Decimal::whole(3); within(Decimal::ZERO..=Decimal::whole(1000)),
         /// The number of such sections that fires.
         pub count: u32 = 1; within(1..=1000),
         /// For `count` above 1: all of them within this many seconds.
-        pub within_s: f64 = 10.0; within(0.0..=600.0),
+        pub within_s: Decimal = Decimal::whole(10); within(Decimal::ZERO..=Decimal::whole(600)),
     }
 
     /// The main thread does not respond.
@@ -111,7 +112,7 @@ record! {
     pub struct Blocked {
         /// Seconds for which one section is open, or the main loop does not answer
         /// (`tracetee_watch_main`). The system's own limit is 5.
-        pub over_s: f64 = 4.0; within(0.1..=60.0),
+        pub over_s: Decimal = Decimal::whole(4); within(Decimal::millionths(100_000)..=Decimal::whole(60)),
     }
 
     /// A name.
@@ -135,7 +136,7 @@ record! {
     pub struct LowMemory {
         /// Less than this share of the memory is available (`MemAvailable` in /proc/meminfo),
         /// percent. 0: only `tracetee_low_memory` fires.
-        pub available_percent: f64 = 5.0; within(0.0..=50.0),
+        pub available_percent: Decimal = Decimal::whole(5); within(Decimal::ZERO..=Decimal::whole(50)),
     }
 }
 

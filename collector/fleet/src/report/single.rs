@@ -5,6 +5,7 @@ use crate::rows;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tracetee_jank::{Analysis, Cause, FrameBudget, Level, ThreadRole, Totals};
+use tracetee_protocol::json::Decimal;
 use tracetee_protocol::notes;
 
 /// Limits of the frames that are reported in full, and of their parts.
@@ -198,7 +199,7 @@ impl SingleReport {
             locks: locks(analysis),
             long_slices: long_slices.collect(),
             startup_ns: analysis.startup_ns,
-            overhead_percent: about.overhead_percent,
+            overhead_percent: about.overhead_percent.map(Decimal::to_f64),
             over_budget,
             lost_records: about.dropped.unwrap_or(0),
             bad_lines: trace.losses.bad_lines,
