@@ -41,10 +41,16 @@ public object Tracetee {
 
     /**
      * Installs the agent. From then on the remote configuration starts and ends captures. Call it in
-     * `Application.attachBaseContext`, so that the app's start can be captured; it takes a few milliseconds. A
-     * second call does nothing and returns true.
+     * `Application.attachBaseContext`, so that the app's start can be captured. A second call does nothing and
+     * returns true.
      *
-     * @return true if the agent is installed; otherwise [lastError] has the reason
+     * The calling thread loads the native library, asks the package manager for the app's version and checks the
+     * settings. A thread of the agent does all work on files. The calling thread waits for it only if the
+     * configuration of the last run may record something from the app's start on: at most 3 ms for files and 100 ms
+     * more for hooks. A capture that begins later says so, as [health] does (`late_start`).
+     *
+     * @return true if the agent is installed; otherwise [lastError] has the reason. The agent may find later that it
+     * cannot use its files: [health] has that reason
      */
     @JvmStatic
     @Synchronized
@@ -159,7 +165,7 @@ public object Tracetee {
         }
         val process = ProcessName.of(context)
         // The processes of an app share budgets and the spool, so they share this directory.
-        val directory = File(context.filesDir, "tracetee")
+        val directory = File(filesDir(context), "tracetee")
         val device = JSONObject().put("model", Build.MODEL).put("brand", Build.MANUFACTURER)
         config.device.forEach { (name, value) -> device.put(name, value) }
         val settings = JSONObject()
@@ -179,6 +185,13 @@ public object Tracetee {
             settings.put("upload", upload)
         }
         return settings
+    }
+
+    /** The app's files directory, without the look at the disk that [Context.getFilesDir] takes to create it. */
+    private fun filesDir(context: Context): File {
+        val isElsewhere = Build.VERSION.SDK_INT >= 24 && context.isDeviceProtectedStorage
+        val data = context.applicationInfo.dataDir
+        return if (isElsewhere || data == null) context.filesDir else File(data, "files")
     }
 
     private inline fun ask(what: String, call: () -> String?): Boolean =

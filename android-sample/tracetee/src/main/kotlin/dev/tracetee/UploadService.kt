@@ -7,7 +7,10 @@ import android.app.job.JobService
 import android.content.ComponentName
 import android.content.Context
 import android.util.Log
-import java.util.concurrent.Executors
+import java.util.concurrent.LinkedBlockingQueue
+import java.util.concurrent.ThreadFactory
+import java.util.concurrent.ThreadPoolExecutor
+import java.util.concurrent.TimeUnit
 
 /**
  * Uploads captures as a job of the platform's JobScheduler, once an hour, when the device has a network. The
@@ -33,12 +36,16 @@ public class UploadService : JobService() {
         /** Job id, unlikely to be one of the app's own ("trce"). */
         private const val JOB = 0x7472_6365
         private const val EVERY_MS = 60 * 60 * 1000L
-        private val worker = Executors.newSingleThreadExecutor { task -> Thread(task, "tracetee-upload") }
 
-        fun schedule(context: Context) {
-            val scheduler = context.getSystemService(Context.JOB_SCHEDULER_SERVICE) as? JobScheduler ?: return
+        /** One thread while there is work: nothing of it is for the main thread. */
+        private val worker = ThreadPoolExecutor(
+            0, 1, 10L, TimeUnit.SECONDS, LinkedBlockingQueue(), ThreadFactory { Thread(it, "tracetee-upload") },
+        )
+
+        /** Schedules the job, on a thread of its own. */
+        fun schedule(context: Context) = withScheduler(context) { scheduler ->
             // Scheduling the job again would restart its hour at each start of the app.
-            if (scheduler.allPendingJobs.any { it.id == JOB }) return
+            if (scheduler.allPendingJobs.any { it.id == JOB }) return@withScheduler
             val job = JobInfo.Builder(JOB, ComponentName(context, UploadService::class.java))
                 .setRequiredNetworkType(JobInfo.NETWORK_TYPE_ANY)
                 .setPeriodic(EVERY_MS)
@@ -46,8 +53,15 @@ public class UploadService : JobService() {
             scheduler.schedule(job)
         }
 
-        fun cancel(context: Context) {
-            (context.getSystemService(Context.JOB_SCHEDULER_SERVICE) as? JobScheduler)?.cancel(JOB)
+        /** Cancels the job, after [schedule]. */
+        fun cancel(context: Context) = withScheduler(context) { it.cancel(JOB) }
+
+        private fun withScheduler(context: Context, call: (JobScheduler) -> Unit) = worker.execute {
+            try {
+                (context.getSystemService(Context.JOB_SCHEDULER_SERVICE) as? JobScheduler)?.let(call)
+            } catch (error: RuntimeException) {
+                Log.w("tracetee", "cannot use the JobScheduler: $error")
+            }
         }
     }
 }

@@ -59,6 +59,7 @@ class AppTest {
         assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig.Builder().setCollectorUrl(url).build()))
         assertTrue("a second install changes nothing", Tracetee.install(app))
         val scheduler = app.getSystemService(Context.JOB_SCHEDULER_SERVICE) as JobScheduler
+        await("the job") { scheduler.allPendingJobs.isNotEmpty() }
         val job = scheduler.allPendingJobs.single()
         assertEquals(UploadService::class.java.name, job.service.className)
         assertEquals(60 * 60 * 1000L, job.intervalMillis)
