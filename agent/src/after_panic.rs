@@ -5,14 +5,15 @@
 //! them. Where it cannot be started, the proxies pass everything on. The recorder's memory stays mapped, since a
 //! writer may be inside; a recorder file is recovered at the next start, as after a kill.
 
+use crate::android::quirks::track_end;
 use crate::controller::control_socket;
-use crate::hooks::write;
-use crate::libcutils::{tag_words, tags};
 use crate::own_threads::{self, Own};
 use crate::section;
+use crate::tags;
 use std::time::Duration;
 use tracetee_os::guard::{self, Ending};
 use tracetee_recorder::session;
+use tracetee_tee::tag_words;
 
 /// The pause between looks at whether the process has other threads than ours.
 const LOOK: Duration = Duration::from_secs(1);
@@ -34,7 +35,7 @@ fn afterwards() {
     unsafe { libc::prctl(libc::PR_SET_NAME, c"tracetee-off".as_ptr()) };
     guard::planted("afterwards");
     // Slots that cannot be restored pass everything on.
-    let _ = tracetee_hooks::give_back_after_panic(write::hooks(true));
+    let _ = tracetee_hooks::give_back_after_panic(tracetee_tee::hooks(true, track_end));
     tags::give_back_after_panic();
     // The socket tells what has happened for as long as the app runs, and keeps no process alive.
     while control_socket::is_open() {

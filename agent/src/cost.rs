@@ -10,8 +10,11 @@ use std::time::Instant;
 use tracetee_protocol::json::Decimal;
 use tracetee_recorder::clock::{self, Anchor};
 use tracetee_recorder::layout::Mode;
+use tracetee_recorder::packed::Packed;
 use tracetee_recorder::pool::{Pool, Shape};
-use tracetee_recorder::{session, thread, writer};
+use tracetee_recorder::record::Kind;
+use tracetee_recorder::{session, thread};
+use tracetee_tee::packed;
 
 /// Rounds, of which the median counts, and records in each: some 200 µs together.
 const ROUNDS: usize = 5;
@@ -69,7 +72,8 @@ fn round(state: &thread::ThreadState) -> u64 {
             )
         };
         let record = buffer.get(..usize::try_from(len).unwrap_or(0)).unwrap_or(&[]);
-        writer::record(state, std::hint::black_box(record));
+        let head = Packed::head(Kind::Begin, 0);
+        packed::record(state, head, None, std::hint::black_box(record));
     }
     u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }

@@ -2,11 +2,10 @@
 //!
 //! Made on whatever thread asks ([`crate::stats`]); a part of it travels in recorder files.
 
-use crate::hooks::fast_path;
-use crate::hooks::write;
-use crate::libcutils::tags::Tags;
+use crate::tags::Tags;
 use tracetee_hooks::{Outcome, Report, Skipped};
 use tracetee_protocol::health::{Health, Library};
+use tracetee_tee::{fast_path, write};
 
 /// The report of a process in which nothing is hooked yet.
 #[allow(clippy::disallowed_methods, reason = "an app says its package's name itself")]

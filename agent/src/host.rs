@@ -1,8 +1,8 @@
 //! The functions of the agent that a recording session needs: see [`Host`].
 
 use crate::android::quirks::SECCOMP_MAY_KILL_MEMBARRIER;
-use crate::libcutils::tag_words;
 use tracetee_recorder::session::Host;
+use tracetee_tee::tag_words;
 
 /// The agent, for every session of this process.
 pub(crate) static HOST: Host =

@@ -1,19 +1,19 @@
 //! The agent inside the app: tees atrace records into a recorder, and writes them as ftrace text.
 //!
 //! The journey of a record. A library writes `B|pid|name` to the trace marker; its call of `write`
-//! reaches the proxy in `hooks`. The proxy recognises the record (`libcutils` knows the descriptor)
+//! reaches the proxy in [`tracetee_tee`]. The proxy recognises the record and its descriptor,
 //! and stores it, with the time, in the block that its thread has in [`tracetee_recorder`]. Then the
 //! write goes on to the kernel or is spared. A dump merges all threads by time, repairs what is
 //! unbalanced and writes text ([`tracetee_text`]), compressed.
 //!
 //! `capture` starts and stops that: it finds libcutils' variables, hooks `write` everywhere, and
-//! forces the `libcutils::tags` on. Above it, `controller` opens and closes captures by remote
+//! forces its `tags` on. Above it, `controller` opens and closes captures by remote
 //! configuration and by what happens in the app. `section` is your own instrumentation, `task` that
 //! of futures. `recover` reads what a killed process left behind.
 //!
 //! The ways in: this Rust API (`api`), and in [`ffi`] the C API (`include/tracetee.h`), JNI and
 //! `LD_PRELOAD` with a configuration file. Modules import downward only: `ffi`, `api`, `fork`,
-//! `controller`, `capture`, then `hooks` and `libcutils`, then the recorder and the text
+//! `controller`, `capture`, `tags`, then the proxies, the recorder and the text
 //! (`tests/imports` fails otherwise).
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -30,15 +30,14 @@ mod error;
 pub mod ffi;
 mod fork;
 mod health;
-mod hooks;
 mod host;
-mod libcutils;
 mod own_threads;
 mod queue;
 mod recover;
 mod section;
 mod self_test;
 mod streaming;
+mod tags;
 mod task;
 
 pub use api::{dump, install, start, stop};

@@ -4,13 +4,13 @@
 //! whatever tags are on. While a system trace wants the app's records, they go to the kernel, too.
 //! While nothing is recorded, a call is a load and a branch.
 
-use crate::libcutils::tag_words;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use tracetee_recorder::layout::{Form, Loss};
+use tracetee_recorder::layout::Loss;
 use tracetee_recorder::packed::Packed;
 use tracetee_recorder::record::Kind;
-use tracetee_recorder::{session, thread, writer};
+use tracetee_recorder::{session, thread};
+use tracetee_tee::{packed, tag_words};
 
 /// Bytes of a name that are kept, as libcutils does.
 const MAX_NAME_BYTES: usize = 1000;
@@ -40,8 +40,8 @@ pub(crate) fn set_ready(is_ready: bool) {
 /// Records an instant of the agent's own on the calling thread: a note about the trace.
 pub(crate) fn note(text: &str) {
     if let Some(state) = thread::current() {
-        let text: String = text.chars().take(512).collect();
-        writer::record(state, format!("I|{}|{text}", std::process::id()).as_bytes());
+        let end = text.char_indices().nth(512).map_or(text.len(), |(index, _)| index);
+        packed::record(state, Packed::head(Kind::Instant, 0), None, &text.as_bytes()[..end]);
     }
 }
 
@@ -174,25 +174,25 @@ pub(crate) fn record_on(kind: Kind, track: &[u8], name: &[u8], number: Option<i6
 
 /// Records an event. `names` is the track's name, `track_bytes` long, and the event's.
 fn put(kind: Kind, track_bytes: usize, names: &[u8], number: Option<i64>) -> bool {
-    let head = [Packed::head(kind, track_bytes), number.unwrap_or(0).cast_unsigned()];
-    let head = if number.is_some() { &head[..] } else { &head[..1] };
+    let head = Packed::head(kind, track_bytes);
     let Some(state) = thread::current() else {
         session::count_unplaced_loss(Loss::TooManyThreads);
         return false;
     };
-    let was_recorded = writer::record_as(state, Form::Packed, head, names);
+    let was_recorded = packed::record(state, head, number, names);
     if was_recorded && tag_words::passes_on() {
-        pass_on(head, names);
+        pass_on(head, number, names);
     }
     was_recorded
 }
 
 /// Writes a record to the kernel, for the system trace that is on.
 #[cold]
-fn pass_on(head: &[u64], name: &[u8]) {
+fn pass_on(head: u64, number: Option<i64>, names: &[u8]) {
     let Some(fd) = tag_words::marker_fd() else { return };
-    let mut bytes: Vec<u8> = head.iter().flat_map(|word| word.to_le_bytes()).collect();
-    bytes.extend_from_slice(name);
+    let mut bytes = head.to_le_bytes().to_vec();
+    bytes.extend_from_slice(number.map(i64::to_le_bytes).as_ref().map_or(&[], |word| word));
+    bytes.extend_from_slice(names);
     let Some(packed) = Packed::parse(&bytes) else { return };
     let text = packed.to_text(std::process::id());
     let errno = tracetee_recorder::errno::Saved::now();

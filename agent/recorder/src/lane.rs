@@ -107,7 +107,7 @@ impl Lane {
     #[inline]
     pub(crate) fn has_room(&self, words: usize) -> bool {
         let room = (self.end.get() as usize).wrapping_sub(self.cursor.get() as usize);
-        words <= room / size_of::<AtomicU64>()
+        words * size_of::<AtomicU64>() <= room
     }
 
     /// True if the lane holds a block of `session` that has not been revoked, with room for `words`.
@@ -129,7 +129,14 @@ impl Lane {
     pub(crate) unsafe fn append(&self, word: u64, head: &[u64], bytes: *const u8, len: usize) {
         // SAFETY: as the caller promises.
         let mut cursor = unsafe { self.push(self.cursor.get(), word) };
-        for &part in head {
+        // Without a loop where the caller's number of words is known: it is 0, 1 or 2.
+        let mut rest = head;
+        if let [first, after @ ..] = rest {
+            // SAFETY: as the caller promises.
+            cursor = unsafe { self.push(cursor, *first) };
+            rest = after;
+        }
+        for &part in rest {
             // SAFETY: as the caller promises.
             cursor = unsafe { self.push(cursor, part) };
         }

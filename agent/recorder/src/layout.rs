@@ -178,6 +178,7 @@ pub enum Form {
 }
 
 /// A record's first word.
+#[inline]
 pub const fn record_word(delta: u64, form: Form, bytes: usize) -> u64 {
     (delta << 16) | ((form as u64) << 13) | (bytes as u64 & 0x1fff)
 }
@@ -195,6 +196,7 @@ pub(crate) const fn split_word(word: u64) -> (u64, Option<Form>, usize) {
 }
 
 /// Words that `bytes` take with the record's first word.
+#[inline]
 pub(crate) const fn record_words(bytes: usize) -> usize {
     1 + bytes.div_ceil(8)
 }

@@ -12,7 +12,7 @@ use memchr::{memchr, memrchr};
 pub const MAX_RECORD_BYTES: usize = 4096;
 
 /// The bytes of libcutils' buffer before its NUL (ATRACE_MESSAGE_LENGTH less one). Android 6's libcutils
-/// claims more, see `hooks/write.rs`.
+/// claims more, see `agent/tee/src/write.rs`.
 pub const MAX_MESSAGE_BYTES: usize = 1023;
 
 /// The nine kinds, in the order of the table in the facts.
@@ -107,11 +107,15 @@ impl Kind {
 #[must_use]
 pub const fn is_record_shaped(bytes: &[u8]) -> bool {
     match bytes {
-        [b'E'] | [b'E', b'\n'] => true,
-        [b'E', b'|'] | [b'E', b'|', b'\n'] => true,
         [letter, b'|', b'0'..=b'9', ..] => Kind::from_letter(*letter).is_some(),
-        _ => false,
+        _ => is_end_without_pid(bytes),
     }
+}
+
+#[cold]
+#[inline(never)]
+const fn is_end_without_pid(bytes: &[u8]) -> bool {
+    matches!(bytes, [b'E'] | [b'E', b'\n'] | [b'E', b'|'] | [b'E', b'|', b'\n'])
 }
 
 /// A record taken apart. Names and tracks are the raw bytes.

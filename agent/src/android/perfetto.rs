@@ -5,7 +5,7 @@
 //! has the category on. From Android 16 on (and in late builds of 15) it writes them to atrace
 //! instead if the category's atrace tag is on too, unless `debug.atrace.prefer_sdk` has the tag's
 //! bit (`shouldPreferAtrace` in AOSP's `frameworks/native/libs/tracing_perfetto`). A tag that the
-//! agent forces would divert such a session's events, so [`crate::libcutils::tags`] asks here first.
+//! agent forces would divert such a session's events, so [`crate::tags`] asks here first.
 //!
 //! Called under the capture's lock. Loads nothing.
 

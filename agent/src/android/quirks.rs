@@ -8,6 +8,7 @@
 
 use super::properties::api_level;
 use std::ops::RangeInclusive;
+use tracetee_tee::fast_path::TrackEnd;
 
 /// A difference between Android releases that only the API level tells.
 #[derive(Debug)]
@@ -77,6 +78,17 @@ quirks! {
     PERFETTO_PREFERS_ATRACE: 36..=NEWEST, if_unknown: false,
         source: "AOSP `frameworks/native/libs/tracing_perfetto`, `shouldPreferAtrace`",
         test: "`tags_of_a_session_of_the_sdk_are_left_to_it_while_it_lasts` in `tests/e2e/tags.rs`";
+}
+
+/// Returns the arguments that this release passes to `atrace_async_for_track_end_body`.
+pub(crate) fn track_end() -> TrackEnd {
+    if TRACK_END_HAS_NAME.applies() {
+        TrackEnd::TrackAndName
+    } else if TRACK_END_HAS_NO_NAME.applies() {
+        TrackEnd::Track
+    } else {
+        TrackEnd::Unknown
+    }
 }
 
 #[cfg(test)]

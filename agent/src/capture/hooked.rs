@@ -3,9 +3,9 @@
 //! Called under the capture's lock, except [`Hooks::registry`]'s users, which hold none.
 
 use crate::android::pinned;
+use crate::android::quirks::track_end;
 use crate::error::Error;
 use crate::health;
-use crate::hooks::write;
 use std::sync::Arc;
 use tracetee_hooks::{Later, Registry};
 use tracetee_protocol::health::Health;
@@ -34,7 +34,7 @@ impl Hooks {
             kept.registry.uninstall()?;
         }
         pinned::stay_loaded();
-        let hooks = write::hooks(with_fast_path);
+        let hooks = tracetee_tee::hooks(with_fast_path, track_end);
         let (registry, _) = Registry::install(hooks, Box::new(|_| true), Later::Watch)?;
         let registry = Arc::new(registry);
         Ok(Self { registry, with_fast_path, trouble: None, pid: std::process::id() })

@@ -5,11 +5,11 @@
 use super::hooked::Hooks;
 use super::recording::Capture;
 use super::slot::CLONED;
-use crate::hooks::thread_name;
-use crate::libcutils::tags::Tags;
+use crate::tags::Tags;
 use crate::{health, recover, section};
 use tracetee_protocol::health::Health;
 use tracetee_recorder::{clock, session};
+use tracetee_tee::thread_name;
 use tracetee_text::Summary;
 
 /// The capture's part of the health report.

@@ -8,11 +8,10 @@ use super::{Owner, Stage};
 use crate::error::Error;
 use crate::health;
 use crate::host::HOST;
-use crate::libcutils::tags::{TagChange, Tags};
-use crate::libcutils::{marker_fd, tag_words};
 use crate::recover;
 use crate::section::{self, set_ready};
 use crate::streaming::Drain;
+use crate::tags::{TagChange, Tags};
 use std::path::Path;
 use std::sync::Arc;
 use tracetee_hooks::Registry;
@@ -25,6 +24,7 @@ use tracetee_recorder::layout::Mode;
 use tracetee_recorder::pool::Pool;
 use tracetee_recorder::reader::PoolReader;
 use tracetee_recorder::{clock, session};
+use tracetee_tee::{marker_fd, tag_words};
 use tracetee_text::{self as text, About, Summary, TextOptions};
 
 /// A capture, running or stopped.

@@ -9,9 +9,8 @@ use super::recording::Capture;
 use super::tag_watch::{self, TagWatch};
 use super::{Owner, Stage};
 use crate::error::Error;
-use crate::libcutils::tag_words;
-use crate::libcutils::tags::Tags;
 use crate::section::set_ready;
+use crate::tags::Tags;
 use crate::{config, cost};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,6 +21,7 @@ use tracetee_protocol::capture_config::Config;
 use tracetee_protocol::health::Health;
 use tracetee_recorder::reader::PoolReader;
 use tracetee_recorder::{clock, session};
+use tracetee_tee::tag_words;
 use tracetee_text::{About, Summary, TextOptions};
 
 const CONTROLLED: &str = "captures are opened and closed by the configuration (tracetee_install)";

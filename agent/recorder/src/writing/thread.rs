@@ -90,6 +90,7 @@ pub fn prepare() -> Result<(), i32> {
     Ok(())
 }
 
+#[inline]
 fn key() -> libc::pthread_key_t {
     // ORDERING: Relaxed; see `prepare`.
     #[allow(clippy::unnecessary_cast, reason = "pthread_key_t is signed on Android")]

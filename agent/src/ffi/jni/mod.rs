@@ -8,7 +8,7 @@ mod env;
 
 use crate::android::quirks::JAVA_CACHES_TAGS;
 use crate::controller::{self, Install, process_signals};
-use crate::libcutils::tags;
+use crate::tags;
 use crate::{Error, api, config, section};
 use env::{Env, Thrown};
 use jni_sys::{

@@ -25,7 +25,7 @@ static KNOWN: [[AtomicU64; 2]; 8] = [const { [const { AtomicU64::new(0) }; 2] };
 static KNOWN_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Learns the identity of the system's marker. Called at the start of a capture.
-pub(crate) fn learn() {
+pub fn learn() {
     for path in PATHS {
         // SAFETY: an all-zero stat is a valid value of a plain C structure.
         let mut stat: libc::stat = unsafe { std::mem::zeroed() };

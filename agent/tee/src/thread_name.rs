@@ -9,8 +9,8 @@
 //! sigreturn. Recording ends there. (Not noticed: the same by `syscall(SYS_seccomp)`, or by
 //! instructions of the program's own.)
 
-use crate::hooks::write::{CHAIN, proxies};
-use crate::libcutils::tag_words;
+use crate::chain::{CHAIN, proxies};
+use crate::tag_words;
 use libc::{c_char, c_int, c_ulong, pthread_t};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tracetee_hooks::Proxy;
@@ -36,7 +36,8 @@ const SECCOMP_MODE_STRICT: c_ulong = 1;
 static IS_STRICT: AtomicBool = AtomicBool::new(false);
 
 /// True if strict seccomp ended a recording.
-pub(crate) fn is_strict() -> bool {
+#[must_use]
+pub fn is_strict() -> bool {
     // ORDERING: Relaxed; a flag for the report.
     IS_STRICT.load(Ordering::Relaxed)
 }

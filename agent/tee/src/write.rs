@@ -1,28 +1,19 @@
 //! The proxies that stand in for `write` and `__write_chk`: where a record enters the agent.
 //!
-//! The proxies run on the app's threads, in signal handlers and in places where no library may be
-//! called. The rule for everything below: no allocation, no lock, no panic, errno as the caller
-//! expects it, and the caller gets what the real function would have given.
-//!
 //! The proxies are `C-unwind`: `write` is a cancellation point, and a cancelled thread unwinds through
 //! here. No destructor waits in their frames.
 
-use crate::hooks::fast_path;
-use crate::hooks::thread_name;
-use crate::libcutils::marker_fd;
-use crate::libcutils::tag_words;
+use crate::chain::{CHAIN, proxies};
+use crate::marker_fd;
+use crate::tag_words;
 use libc::{c_int, c_void, size_t, ssize_t};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tracetee_hooks::{Hook, Proxy};
+use tracetee_hooks::Proxy;
 use tracetee_recorder::gate::Mark;
-use tracetee_recorder::layout::Loss;
+use tracetee_recorder::layout::{Form, Loss};
 use tracetee_recorder::record::{MAX_MESSAGE_BYTES, MAX_RECORD_BYTES, is_record_shaped};
 use tracetee_recorder::{errno, readable};
 use tracetee_recorder::{session, thread, thread::ThreadState, writer};
-
-/// Proxies a symbol: one for the real function, the others each for one foreign hooker's.
-pub(crate) const CHAIN: usize = 4;
 
 type Write = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t) -> ssize_t;
 type WriteChk = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t, size_t) -> ssize_t;
@@ -30,43 +21,13 @@ type WriteChk = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t, size_t
 static PREVIOUS_WRITE: [AtomicUsize; CHAIN] = [const { AtomicUsize::new(0) }; CHAIN];
 static PREVIOUS_WRITE_CHK: [AtomicUsize; CHAIN] = [const { AtomicUsize::new(0) }; CHAIN];
 
-/// The proxies of one symbol.
-macro_rules! proxies {
-    ($function:ident, $signature:ty, $previous:ident, $($index:literal)*) => {
-        [$(
-            // SAFETY: the function has the symbol's signature and passes on to `previous`.
-            unsafe { Proxy::new($function::<$index> as $signature as *const (), &$previous[$index]) },
-        )*]
-    };
-}
-
-pub(crate) use proxies;
-
-static WRITE: [Proxy; CHAIN] = proxies!(write_proxy, Write, PREVIOUS_WRITE, 0 1 2 3);
-static WRITE_CHK: [Proxy; CHAIN] = proxies!(write_chk_proxy, WriteChk, PREVIOUS_WRITE_CHK, 0 1 2 3);
-
-/// Returns the agent's hooks: on functions that write records, that name threads, and, if wanted, that make
-/// records in libcutils.
-pub(crate) fn hooks(fast_path: bool) -> &'static [Hook] {
-    static HOOKS: OnceLock<Vec<Hook>> = OnceLock::new();
-    let hooks = HOOKS.get_or_init(|| {
-        let mut hooks = vec![
-            Hook { symbol: "write", proxies: &WRITE },
-            Hook { symbol: "__write_chk", proxies: &WRITE_CHK },
-            Hook { symbol: "prctl", proxies: &thread_name::PRCTL },
-            Hook { symbol: "pthread_setname_np", proxies: &thread_name::SETNAME },
-        ];
-        hooks.extend(fast_path::hooks());
-        hooks
-    });
-    if fast_path { hooks } else { hooks.get(..WITHOUT_FAST_PATH).unwrap_or(hooks) }
-}
-
-/// Number of [`hooks`] without the fast path.
-const WITHOUT_FAST_PATH: usize = 4;
+pub(crate) static WRITE: [Proxy; CHAIN] = proxies!(write_proxy, Write, PREVIOUS_WRITE, 0 1 2 3);
+pub(crate) static WRITE_CHK: [Proxy; CHAIN] =
+    proxies!(write_chk_proxy, WriteChk, PREVIOUS_WRITE_CHK, 0 1 2 3);
 
 /// True if this function writes records.
-pub(crate) fn is_write(symbol: &str) -> bool {
+#[must_use]
+pub fn is_write(symbol: &str) -> bool {
     matches!(symbol, "write" | "__write_chk")
 }
 
@@ -75,13 +36,12 @@ unsafe extern "C-unwind" fn write_proxy<const INDEX: usize>(
     buffer: *const c_void,
     count: size_t,
 ) -> ssize_t {
-    let previous = previous_write::<INDEX>();
-    // SAFETY: the caller's own arguments, to the function that it meant.
-    let pass_on = || unsafe { previous(fd, buffer, count) };
+    let next = Next::of(&PREVIOUS_WRITE[INDEX]);
     if session::current() == 0 {
-        return pass_on();
+        // SAFETY: the caller's own arguments, to the function that it meant.
+        return unsafe { next.write(fd, buffer, count) };
     }
-    while_recording(fd, buffer, count, pass_on)
+    while_recording(fd, buffer, count, next, None)
 }
 
 /// bionic's and glibc's fortified `write`: the length check is theirs, so it is always they who
@@ -92,29 +52,50 @@ unsafe extern "C-unwind" fn write_chk_proxy<const INDEX: usize>(
     count: size_t,
     buffer_bytes: size_t,
 ) -> ssize_t {
-    let previous = previous_write_chk::<INDEX>();
-    // SAFETY: the caller's own arguments, to the function that it meant.
-    let pass_on = || unsafe { previous(fd, buffer, count, buffer_bytes) };
+    let next = Next::of(&PREVIOUS_WRITE_CHK[INDEX]);
     if session::current() == 0 || count > buffer_bytes {
-        return pass_on();
+        // SAFETY: the caller's own arguments, to the function that it meant.
+        return unsafe { next.write_chk(fd, buffer, count, buffer_bytes) };
     }
-    while_recording(fd, buffer, count, pass_on)
+    while_recording(fd, buffer, count, next, Some(buffer_bytes))
 }
 
-#[inline]
-fn previous_write<const INDEX: usize>() -> Write {
-    // ORDERING: Relaxed; set before the first slot that leads here, and never to 0 again.
-    let address = PREVIOUS_WRITE[INDEX].load(Ordering::Relaxed);
-    // SAFETY: the address of a function with write's signature, put there by the registry.
-    unsafe { std::mem::transmute::<usize, Write>(address) }
-}
+/// Address of the function that a proxy passes on to.
+#[derive(Clone, Copy)]
+struct Next(usize);
 
-#[inline]
-fn previous_write_chk<const INDEX: usize>() -> WriteChk {
-    // ORDERING: Relaxed, as above.
-    let address = PREVIOUS_WRITE_CHK[INDEX].load(Ordering::Relaxed);
-    // SAFETY: as above, with __write_chk's signature.
-    unsafe { std::mem::transmute::<usize, WriteChk>(address) }
+impl Next {
+    #[inline(always)]
+    fn of(previous: &AtomicUsize) -> Self {
+        // ORDERING: Relaxed; set before the first slot that leads here, and never to 0 again.
+        Self(previous.load(Ordering::Relaxed))
+    }
+
+    /// # Safety
+    /// A proxy of `write` calls, with its caller's arguments.
+    #[inline(always)]
+    unsafe fn write(self, fd: c_int, buffer: *const c_void, count: size_t) -> ssize_t {
+        // SAFETY: the address of a function with write's signature, put there by the registry.
+        let write = unsafe { std::mem::transmute::<usize, Write>(self.0) };
+        // SAFETY: as the caller promises.
+        unsafe { write(fd, buffer, count) }
+    }
+
+    /// # Safety
+    /// A proxy of `__write_chk` calls, with its caller's arguments.
+    #[inline(always)]
+    unsafe fn write_chk(
+        self,
+        fd: c_int,
+        buffer: *const c_void,
+        count: size_t,
+        buffer_bytes: size_t,
+    ) -> ssize_t {
+        // SAFETY: as above, with __write_chk's signature.
+        let write_chk = unsafe { std::mem::transmute::<usize, WriteChk>(self.0) };
+        // SAFETY: as the caller promises.
+        unsafe { write_chk(fd, buffer, count, buffer_bytes) }
+    }
 }
 
 /// Decision about a write.
@@ -127,57 +108,61 @@ enum Verdict {
     PassOn(Option<&'static ThreadState>),
 }
 
-/// The proxies' body while a session is open. Its own frame, so that they have none when it is not.
+/// The proxies' body while a session is open. Its own frame, so that they have none. `buffer_bytes`: the
+/// last argument of `__write_chk`.
 #[inline(never)]
 fn while_recording(
     fd: c_int,
     buffer: *const c_void,
     count: size_t,
-    pass_on: impl FnOnce() -> ssize_t,
+    next: Next,
+    buffer_bytes: Option<size_t>,
 ) -> ssize_t {
     let mark = Mark::new();
-    let stack = mark.address();
-    let verdict = if count <= MAX_MESSAGE_BYTES {
-        offer(fd, buffer, count, count, stack)
-    } else {
-        offer_long(fd, buffer, count, stack)
-    };
-    match verdict {
-        Verdict::NotOurs => pass_on(),
-        Verdict::Swallowed(result) => result,
-        Verdict::PassOn(None) => pass_on(),
+    let passing = match offer(fd, buffer, count, mark.address()) {
+        Verdict::Swallowed(result) => return result,
+        Verdict::NotOurs | Verdict::PassOn(None) => None,
         Verdict::PassOn(Some(thread)) => {
-            let outer = start_passing(thread, buffer as usize, &mark);
-            let result = pass_on();
-            stop_passing(thread, outer);
-            result
+            Some((thread, start_passing(thread, buffer as usize, &mark)))
         }
+    };
+    let result = match buffer_bytes {
+        // SAFETY: the arguments of the proxy's caller.
+        None => unsafe { next.write(fd, buffer, count) },
+        // SAFETY: as above.
+        Some(buffer_bytes) => unsafe { next.write_chk(fd, buffer, count, buffer_bytes) },
+    };
+    if let Some((thread, outer)) = passing {
+        stop_passing(thread, outer);
     }
+    result
 }
 
-/// Looks at a write; records it if it is a record that goes to a trace marker. `kept`: the bytes of the
-/// `count` written that the record has, 0 for none.
+/// Looks at a write; records it if it is a record that goes to a trace marker.
 #[inline(always)]
-fn offer(fd: c_int, buffer: *const c_void, count: size_t, kept: size_t, stack: usize) -> Verdict {
-    if kept == 0 {
-        return Verdict::NotOurs;
-    }
-    if !is_near_in_stack(buffer as usize, stack) && !readable::is_readable(buffer as usize, kept) {
-        // The kernel answers EFAULT; it is not for us to fault on the caller's behalf.
-        return Verdict::NotOurs;
-    }
+fn offer(fd: c_int, buffer: *const c_void, count: size_t, stack: usize) -> Verdict {
+    let kept = if count <= MAX_MESSAGE_BYTES && is_near_in_stack(buffer as usize, stack) {
+        count
+    } else {
+        match kept_of_unusual(buffer, count, stack) {
+            0 => return Verdict::NotOurs,
+            kept => kept,
+        }
+    };
     // SAFETY: `kept` readable bytes, and the caller lends them for the length of its call.
     let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), kept) };
     if !is_record_shaped(bytes) {
         return Verdict::NotOurs;
     }
-    let libcutils = tag_words::is_libcutils_marker(fd);
+    let libcutils = tag_words::is_libcutils_marker(fd) || tag_words::is_other_libcutils_marker(fd);
     if !libcutils && !marker_fd::is_trace_marker(fd) {
         return Verdict::NotOurs;
     }
     let thread = thread::current();
     if let Some(thread) = thread {
-        if is_being_passed_on(thread, buffer as usize, stack) || !writer::record(thread, bytes) {
+        if is_being_passed_on(thread, buffer as usize, stack)
+            || !writer::record_as(thread, Form::Text, &[], bytes)
+        {
             return Verdict::NotOurs;
         }
     } else {
@@ -192,14 +177,19 @@ fn offer(fd: c_int, buffer: *const c_void, count: size_t, kept: size_t, stack: u
         return Verdict::Swallowed(-1);
     }
     // libcutils ignores it; a marker that cuts a record says that it took the whole.
-    Verdict::Swallowed(ssize_t::try_from(count).unwrap_or(0))
+    Verdict::Swallowed(count.cast_signed())
 }
 
-/// [`offer`] of a write that is longer than libcutils' buffer.
+/// Returns the length to look at of a write whose buffer is not on the stack, or that is longer than libcutils'
+/// buffer. 0: nothing of ours, or not readable. The kernel answers EFAULT then; it is not for us to fault on
+/// the caller's behalf.
 #[cold]
 #[inline(never)]
-fn offer_long(fd: c_int, buffer: *const c_void, count: size_t, stack: usize) -> Verdict {
-    offer(fd, buffer, count, kept_of_long(buffer, count, stack), stack)
+fn kept_of_unusual(buffer: *const c_void, count: size_t, stack: usize) -> usize {
+    if count > MAX_MESSAGE_BYTES {
+        return kept_of_long(buffer, count, stack);
+    }
+    if count != 0 && readable::is_readable(buffer as usize, count) { count } else { 0 }
 }
 
 /// Returns the record's length in a write that is longer than libcutils' buffer: up to the first
@@ -243,12 +233,19 @@ const fn is_near_in_stack(buffer: usize, stack: usize) -> bool {
 /// buffer; a passing that was left by longjmp is not above us any more, or its mark is overwritten.)
 #[inline]
 fn is_being_passed_on(thread: &ThreadState, buffer: usize, stack: usize) -> bool {
-    let [passing_buffer, passing_stack] = &thread.passing;
+    let [passing_buffer, _] = &thread.passing;
     // ORDERING: Relaxed; own thread only.
-    passing_buffer.load(Ordering::Relaxed) == buffer && {
-        let outer = passing_stack.load(Ordering::Relaxed);
-        stack < outer && thread::word_at(outer) == Some(passing_token(thread))
-    }
+    passing_buffer.load(Ordering::Relaxed) == buffer && is_within_passing(thread, stack)
+}
+
+/// True if `stack` is deeper than the proxy that passes a write on, and that proxy's mark is there.
+#[cold]
+#[inline(never)]
+fn is_within_passing(thread: &ThreadState, stack: usize) -> bool {
+    let [_, passing_stack] = &thread.passing;
+    // ORDERING: Relaxed; own thread only.
+    let outer = passing_stack.load(Ordering::Relaxed);
+    stack < outer && thread::word_at(outer) == Some(passing_token(thread))
 }
 
 /// Returns the mark of a proxy that passes a write on.

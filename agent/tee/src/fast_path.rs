@@ -5,16 +5,26 @@
 //! is written. While records are wanted by the kernel too, or nothing is recorded, they call the
 //! real function, whose `write` is teed as ever. What a caller got inlined does not pass here.
 
-use crate::android::quirks::{TRACK_END_HAS_NAME, TRACK_END_HAS_NO_NAME};
-use crate::hooks::write::{CHAIN, proxies};
-use crate::libcutils::tag_words;
+use crate::chain::{CHAIN, proxies};
+use crate::packed;
+use crate::tag_words;
 use libc::c_char;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tracetee_hooks::{Hook, Proxy};
-use tracetee_recorder::layout::Form;
 use tracetee_recorder::packed::Packed;
 use tracetee_recorder::record::{Kind, MAX_RECORD_BYTES};
-use tracetee_recorder::{session, thread, writer};
+use tracetee_recorder::{session, thread};
+
+/// Arguments of `atrace_async_for_track_end_body`, which depend on the Android release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrackEnd {
+    /// The track and the cookie.
+    Track,
+    /// The track, the name and the cookie.
+    TrackAndName,
+    /// Unknown: records are taken where libcutils writes them.
+    Unknown,
+}
 
 /// Maximum length of a name: what libcutils accepts, and some more. Longer names are cut when the text is made.
 const MAX_NAME_BYTES: usize = 1024;
@@ -32,7 +42,7 @@ macro_rules! fast_paths {
 
             unsafe extern "C-unwind" fn proxy<const INDEX: usize>($($name: $type),*) {
                 let record: fn($($type),*) -> bool = $record;
-                if session::current() != 0 && !tag_words::passes_on() && record($($name),*) {
+                if session::current() != 0 && record($($name),*) {
                     return;
                 }
                 // ORDERING: Relaxed; set before the first slot that leads here, never to 0 again.
@@ -45,13 +55,14 @@ macro_rules! fast_paths {
         })*
 
         /// The symbols, in an order that does not change.
-        pub(crate) fn hooks() -> Vec<Hook> {
+        pub(crate) fn hooks(track_end: TrackEnd) -> Vec<Hook> {
             let mut hooks = vec![$(Hook { symbol: $symbol, proxies: &$module::PROXIES }),*];
-            // Of the two proxies of one symbol, the one whose arguments this release passes; neither
-            // where the release is unknown.
-            let (has_name, has_none) = (TRACK_END_HAS_NAME.applies(), TRACK_END_HAS_NO_NAME.applies());
-            hooks.retain(|hook| has_none || !std::ptr::eq(hook.proxies, &track_end::PROXIES));
-            hooks.retain(|hook| has_name || !std::ptr::eq(hook.proxies, &track_end_33::PROXIES));
+            // Of the two proxies of one symbol, the one whose arguments this release passes.
+            hooks.retain(|hook| {
+                (track_end == TrackEnd::Track || !std::ptr::eq(hook.proxies, &track_end::PROXIES))
+                    && (track_end == TrackEnd::TrackAndName
+                        || !std::ptr::eq(hook.proxies, &track_end_33::PROXIES))
+            });
             hooks
         }
     };
@@ -82,44 +93,46 @@ fast_paths! {
 }
 
 /// True if this is a function of libcutils from which records are taken.
-pub(crate) fn is_fast(symbol: &str) -> bool {
+#[must_use]
+pub fn is_fast(symbol: &str) -> bool {
     symbol.starts_with("atrace_")
 }
 
-#[inline]
 fn plain(kind: Kind, name: *const c_char) -> bool {
-    record(&[Packed::head(kind, 0)], bytes_of(name))
+    named(Packed::head(kind, 0), None, name)
 }
 
 fn end_section() -> bool {
-    record(&[Packed::head(Kind::End, 0)], &[])
+    named(Packed::head(Kind::End, 0), None, std::ptr::null())
 }
 
-#[inline]
 fn numbered(kind: Kind, name: *const c_char, number: i64) -> bool {
-    record(&[Packed::head(kind, 0), number.cast_unsigned()], bytes_of(name))
+    named(Packed::head(kind, 0), Some(number), name)
 }
 
+/// `false` when it was not recorded and the real function is to see to it.
+#[inline(never)]
+fn named(head: u64, number: Option<i64>, name: *const c_char) -> bool {
+    if tag_words::passes_on() {
+        return false;
+    }
+    let name = bytes_of(name);
+    thread::current().is_some_and(|thread| packed::record_here(thread, head, number, name))
+}
+
+/// The same, with a track.
+#[inline(never)]
 fn tracked(kind: Kind, track: *const c_char, name: *const c_char, cookie: Option<i32>) -> bool {
+    if tag_words::passes_on() {
+        return false;
+    }
     let mut both = [0u8; 2 * MAX_NAME_BYTES];
     let (track, name) = (bytes_of(track), bytes_of(name));
     let len = track.len() + name.len();
     both.iter_mut().zip(track.iter().chain(name)).for_each(|(to, from)| *to = *from);
     let names = both.get(..len).unwrap_or(&[]);
-    let head = Packed::head(kind, track.len());
-    match cookie {
-        Some(cookie) => record(&[head, i64::from(cookie).cast_unsigned()], names),
-        None => record(&[head], names),
-    }
-}
-
-/// `false` when it was not recorded and the real function is to see to it.
-#[inline]
-fn record(head: &[u64], bytes: &[u8]) -> bool {
-    match thread::current() {
-        Some(thread) => writer::record_as(thread, Form::Packed, head, bytes),
-        None => false,
-    }
+    let (head, number) = (Packed::head(kind, track.len()), cookie.map(i64::from));
+    thread::current().is_some_and(|thread| packed::record(thread, head, number, names))
 }
 
 /// A C string as libcutils would read it (a null is printed by some as `(null)`; here it is empty).

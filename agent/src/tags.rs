@@ -11,7 +11,6 @@
 
 use crate::android::perfetto::{self, Perfetto};
 use crate::android::properties;
-use crate::libcutils::tag_words::{self, IDLE_TAGS};
 use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -19,6 +18,7 @@ use tracetee_hooks::atrace::{Atrace, FoundBy};
 use tracetee_protocol::health::{PerfettoReport, TagReport};
 use tracetee_protocol::notes;
 use tracetee_recorder::clock;
+use tracetee_tee::tag_words::{self, IDLE_TAGS};
 
 /// Refreshes the word's copy (Java's); called when the word was changed here.
 static ON_CHANGE: OnceLock<fn(u64)> = OnceLock::new();

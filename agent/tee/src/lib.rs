@@ -1,0 +1,26 @@
+//! The proxies that hooked libraries call: here a record enters the agent.
+//!
+//! [`write`](mod@write) recognises records in calls of `write`: [`tag_words`] knows libcutils' descriptor, `marker_fd`
+//! other descriptors of a `trace_marker`. [`fast_path`] takes records where libcutils' functions are
+//! called, `thread_name` notes the names that threads get. [`packed`] records unformatted fields.
+//!
+//! The proxies run on the app's threads, in signal handlers and in places where no library may be called. The
+//! rule for everything below: no allocation, no lock, no panic, errno as the caller expects it, and
+//! the caller gets what the real function would have given.
+//!
+//! This crate has all of a record's path that is not for size (`profile.agent`). The recorder's part of the path is inlined
+//! here; parts that a record seldom needs are functions of their own.
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+compile_error!("the proxies run on Android and Linux");
+
+mod chain;
+pub mod fast_path;
+mod hooks;
+pub mod marker_fd;
+pub mod packed;
+pub mod tag_words;
+pub mod thread_name;
+pub mod write;
+
+pub use hooks::hooks;
