@@ -136,7 +136,7 @@ impl Owner {
 
 fn sorted(modules: impl Iterator<Item = ModuleReport>) -> Vec<ModuleReport> {
     let mut modules: Vec<_> = modules.collect();
-    modules.sort_by(|a, b| a.path.cmp(&b.path));
+    tracetee_os::sort(&mut modules, |a, b| a.path < b.path);
     modules
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn hook_module(
         Ok(slots) => slots,
         Err(error) => return skip(Skipped::Broken(error)),
     };
-    slots.sort_by_key(|slot| slot.vaddr);
+    tracetee_os::sort(&mut slots, |a, b| (a.vaddr, a.name_index) < (b.vaddr, b.name_index));
     slots.dedup_by_key(|slot| slot.vaddr);
 
     let mut unlocked = Unlocked::new(maps);

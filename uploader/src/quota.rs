@@ -57,9 +57,10 @@ pub(crate) fn room(
         .iter()
         .fold(others.1.saturating_add(new_bytes), |sum, one| sum.saturating_add(one.bytes));
     let mut order: Vec<usize> = (0..held.len()).collect();
-    order.sort_by_key(|&index| {
-        held.get(index).map(|one| (one.priority, std::cmp::Reverse(one.age_ms)))
-    });
+    let rank = |index: usize| {
+        held.get(index).map(|one| (one.priority, std::cmp::Reverse(one.age_ms), index))
+    };
+    tracetee_os::sort(&mut order, |&a, &b| rank(a) < rank(b));
     let mut gone = Vec::new();
     let mut victims = order.into_iter();
     while captures > quota.captures || bytes > quota.bytes {

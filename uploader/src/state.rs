@@ -6,7 +6,6 @@
 use crate::error::Error;
 use crate::policy::{MAX_RETRY_AFTER, Spent};
 use crate::timestamp::{Now, Timestamp};
-use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,7 +17,7 @@ const DAY_MS: u64 = 24 * 3600 * 1000;
 pub(crate) struct State {
     directory: PathBuf,
     /// Values that the disk refused.
-    kept: HashMap<&'static str, String>,
+    kept: Vec<(&'static str, String)>,
 }
 
 /// Failures in a row, and the delay after the last one.
@@ -41,7 +40,7 @@ impl Wait {
 
 impl State {
     pub(crate) fn new(directory: PathBuf) -> Self {
-        Self { directory, kept: HashMap::new() }
+        Self { directory, kept: Vec::new() }
     }
 
     /// Returns the current delay; none after a success.
@@ -62,7 +61,7 @@ impl State {
     }
 
     pub(crate) fn clear_wait(&mut self) {
-        self.kept.remove("wait");
+        self.forget("wait");
         for (path, _) in self.files("wait") {
             let _ = fs::remove_file(path);
         }
@@ -102,7 +101,8 @@ impl State {
     }
 
     fn get(&self, what: &'static str) -> Option<String> {
-        self.kept.get(what).cloned().or_else(|| self.files(what).pop().map(|(_, value)| value))
+        let kept = self.kept.iter().find(|(kept, _)| *kept == what).map(|(_, value)| value.clone());
+        kept.or_else(|| self.files(what).pop().map(|(_, value)| value))
     }
 
     /// Lists the files of a value: one, unless something else left more.
@@ -115,16 +115,21 @@ impl State {
                 Some((entry.path(), value))
             })
             .collect();
-        found.sort();
+        tracetee_os::sort(&mut found, |(_, a), (_, b)| a < b);
         found
     }
 
     /// Sets a value like [`State::set`]; if the disk refuses, the value holds for this process.
     fn hold(&mut self, what: &'static str, value: String) {
-        match self.set(what, value.clone()) {
-            Ok(()) => self.kept.remove(what),
-            Err(_) => self.kept.insert(what, value),
-        };
+        let is_set = self.set(what, value.clone()).is_ok();
+        self.forget(what);
+        if !is_set {
+            self.kept.push((what, value));
+        }
+    }
+
+    fn forget(&mut self, what: &str) {
+        self.kept.retain(|(kept, _)| *kept != what);
     }
 
     fn set(&self, what: &'static str, value: String) -> Result<(), Error> {

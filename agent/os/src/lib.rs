@@ -1,5 +1,5 @@
-//! Kernel interfaces that std lacks on Android, or offers in a way that a guest in somebody else's
-//! process cannot use.
+//! Functions that std lacks on Android, or offers in a way that a guest in somebody else's process cannot
+//! use: kernel interfaces, and a sort that is small.
 //!
 //! The agent, its hooks and the uploader call this crate instead of the functions that the
 //! workspace's `clippy.toml` forbids; each entry there has its reason. [`guard`] keeps a panic of theirs from
@@ -12,6 +12,7 @@ mod limit;
 mod lock;
 mod own_thread;
 mod signal;
+mod sort;
 
 pub use descriptor::above_standard;
 pub use file::{create, open, open_with, write};
@@ -19,3 +20,4 @@ pub use limit::file_size_limit;
 pub use lock::try_lock;
 pub use own_thread::without_signals;
 pub use signal::{block_write_signals, without_write_signals};
+pub use sort::sort;

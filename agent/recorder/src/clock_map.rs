@@ -36,7 +36,7 @@ impl TimeMap {
             jumps: 0,
         };
         anchors.push(second);
-        anchors.sort_unstable_by_key(|anchor| anchor.tick);
+        tracetee_os::sort(&mut anchors, |a, b| a.tick < b.tick);
         for anchor in anchors {
             map.push(anchor);
         }

@@ -113,7 +113,7 @@ impl<'a> Snapshot<'a> {
         }
         for runs in snapshot.lanes.values_mut() {
             // Numbers may wrap after four billion segments: nobody keeps so many.
-            runs.sort_by_key(|run| run.segment.sequence);
+            tracetee_os::sort(runs, |a, b| a.segment.sequence < b.segment.sequence);
         }
         snapshot.leave_out_outlived();
         snapshot.map = TimeMap::new(reader.pool_header().anchors, anchors);

@@ -113,10 +113,11 @@ impl Follower {
         self.anchors.drain(..over);
         let map = TimeMap::new(reader.pool_header().anchors, self.anchors.clone());
         breaks.into_iter().filter(|who| wants(*who)).for_each(|who| see(who, Sight::Break));
-        runs.sort_by_key(|run: &Run| {
+        let place = |run: &Run| {
             let Segment { incarnation, lane, sequence, .. } = run.segment;
             (incarnation, lane, sequence, run.words.start)
-        });
+        };
+        tracetee_os::sort(&mut runs, |a, b| place(a) < place(b));
         for run in runs {
             self.show(&run, &copies, &map, &wants, &mut see);
         }

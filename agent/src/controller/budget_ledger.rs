@@ -240,7 +240,7 @@ impl Ledger {
                 None => self.kept.entries.push(entry),
             }
         }
-        self.kept.entries.sort_by_key(|entry| entry.number);
+        tracetee_os::sort(&mut self.kept.entries, |a, b| a.number < b.number);
     }
 }
 

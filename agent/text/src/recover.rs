@@ -34,7 +34,8 @@ pub fn recover(directory: &Path, options: &TextOptions, output: &Path) -> Result
         }
     }
     let mut readers: Vec<_> = pools.iter().map(PoolFile::reader).collect();
-    readers.sort_by_key(PoolReader::start_boot_ns);
+    let begin = |reader: &PoolReader<'_>| (reader.start_boot_ns(), reader.pid());
+    tracetee_os::sort(&mut readers, |a, b| begin(a) < begin(b));
     for reader in &readers {
         recovered.processes.push(Health::from_json(&reader.meta()));
         recovered.unfinished += u64::from(reader.stop_boot_ns().is_none());
@@ -56,6 +57,6 @@ pub(crate) fn files_in(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     for entry in std::fs::read_dir(directory).map_err(io)? {
         files.push(entry.map_err(io)?.path());
     }
-    files.sort();
+    tracetee_os::sort(&mut files, |a, b| a.as_os_str() < b.as_os_str());
     Ok(files)
 }

@@ -7,7 +7,6 @@
 
 use crate::regex::{Regex, Scratch};
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tracetee_protocol::json::quoted;
 use tracetee_protocol::redaction;
@@ -111,16 +110,54 @@ pub(crate) enum Outcome {
     Dropped,
 }
 
+/// What names became. A name has one place, so a new one takes the place of another.
+#[derive(Debug, Default)]
+struct Known {
+    places: Vec<Option<(Box<[u8]>, Outcome)>>,
+    used: usize,
+}
+
+impl Known {
+    fn get(&self, name: &[u8]) -> Option<&Outcome> {
+        let (known, outcome) = self.places.get(self.place(name))?.as_ref()?;
+        (**known == *name).then_some(outcome)
+    }
+
+    fn insert(&mut self, name: Box<[u8]>, outcome: Outcome) {
+        if self.used * 2 >= self.places.len() && self.places.len() < MAX_REMEMBERED {
+            let more = (self.places.len() * 2).max(64);
+            let old = std::mem::take(&mut self.places);
+            self.places.resize_with(more, || None);
+            self.used = 0;
+            old.into_iter().flatten().for_each(|(name, outcome)| self.insert(name, outcome));
+        }
+        let place = self.place(&name);
+        if let Some(place) = self.places.get_mut(place)
+            && place.replace((name, outcome)).is_none()
+        {
+            self.used += 1;
+        }
+    }
+
+    /// FNV-1a, modulo the number of places, which is a power of two.
+    fn place(&self, name: &[u8]) -> usize {
+        let hash = name.iter().fold(0x811c_9dc5_u32, |hash, &byte| {
+            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+        });
+        hash as usize & self.places.len().wrapping_sub(1)
+    }
+}
+
 /// The rules at work on one trace.
 #[derive(Debug)]
 pub struct Redactor {
     rules: RuleSet,
     scratch: Scratch,
-    known: HashMap<Box<[u8]>, Outcome>,
+    known: Known,
     /// For each thread's open sections, true if the section was left out.
     open: Vec<Vec<bool>>,
     /// Sections on tracks that were left out: their ends do not name them.
-    tracks: HashSet<(Box<[u8]>, i64)>,
+    tracks: Vec<(Box<[u8]>, i64)>,
     /// Records that came out with other names.
     pub(crate) changed: u64,
     /// Records left out.
@@ -138,9 +175,9 @@ impl Redactor {
         Self {
             rules,
             scratch: Scratch::default(),
-            known: HashMap::new(),
+            known: Known::default(),
             open: Vec::new(),
-            tracks: HashSet::new(),
+            tracks: Vec::new(),
             changed: 0,
             dropped: 0,
         }
@@ -158,12 +195,14 @@ impl Redactor {
             Record::End { .. } => self.of(thread).pop().unwrap_or(false),
             Record::TrackBegin { track, cookie, .. } if is_dropped => {
                 if self.tracks.len() < MAX_REMEMBERED {
-                    self.tracks.insert((track.into(), cookie));
+                    self.tracks.push((track.into(), cookie));
                 }
                 true
             }
             Record::TrackEnd { track, cookie, .. } => {
-                !self.tracks.is_empty() && self.tracks.remove(&(track.into(), cookie)) || is_dropped
+                let is_end = |(name, of): &(Box<[u8]>, i64)| *of == cookie && **name == *track;
+                let begun = self.tracks.iter().position(is_end);
+                begun.map(|begun| self.tracks.swap_remove(begun)).is_some() || is_dropped
             }
             _ => is_dropped,
         };
@@ -207,9 +246,6 @@ impl Redactor {
             return outcome.clone();
         }
         let outcome = self.rules.apply(&String::from_utf8_lossy(name), &mut self.scratch);
-        if self.known.len() >= MAX_REMEMBERED {
-            self.known.clear();
-        }
         self.known.insert(name.into(), outcome.clone());
         outcome
     }
@@ -267,6 +303,23 @@ mod tests {
         assert_eq!(redactor.apply(1, &end), None);
         assert!(redactor.apply(0, &begin(b"open")).is_some());
         assert!(redactor.apply(0, &end).is_some());
+    }
+
+    #[test]
+    fn names_are_remembered_in_places_that_they_share() {
+        let outcome = |number: usize| Outcome::Changed(number.to_string().into());
+        let mut known = Known::default();
+        for number in 0..3 * MAX_REMEMBERED {
+            let name = format!("name {number}");
+            assert_eq!(known.get(name.as_bytes()), None);
+            known.insert(name.as_bytes().into(), outcome(number));
+            assert_eq!(known.get(name.as_bytes()), Some(&outcome(number)));
+            assert!(known.places.len() <= MAX_REMEMBERED && known.used <= known.places.len());
+        }
+        let is_known = |&number: &usize| {
+            known.get(format!("name {number}").as_bytes()) == Some(&outcome(number))
+        };
+        assert!((0..3 * MAX_REMEMBERED).filter(is_known).count() > MAX_REMEMBERED / 2);
     }
 
     proptest! {

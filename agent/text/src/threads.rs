@@ -5,7 +5,6 @@
 
 use crate::line;
 use crate::sanitize::thread_name;
-use std::collections::HashMap;
 use tracetee_recorder::layout::{NAME_BYTES, Segment};
 
 /// Class of a thread, for filters.
@@ -96,7 +95,8 @@ pub(crate) fn name_of(comm: &[u8; NAME_BYTES], tid: i32) -> String {
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
     threads: Vec<Thread>,
-    by_incarnation: HashMap<(usize, u32), usize>,
+    /// Process and incarnation of each thread, in order, with the thread's index.
+    by_incarnation: Vec<((usize, u32), usize)>,
 }
 
 impl Threads {
@@ -122,11 +122,16 @@ impl Threads {
         tid: i32,
         name: [u8; NAME_BYTES],
     ) -> usize {
-        let next = self.threads.len();
-        let index = *self.by_incarnation.entry((process, incarnation)).or_insert(next);
-        if index == next {
-            self.threads.push(Thread::new(process, pid, incarnation, tid, name));
+        let key = (process, incarnation);
+        let known = &mut self.by_incarnation;
+        match known.binary_search_by_key(&key, |&(key, _)| key) {
+            Ok(at) => known.get(at).map_or(0, |&(_, index)| index),
+            Err(at) => {
+                let index = self.threads.len();
+                known.insert(at, (key, index));
+                self.threads.push(Thread::new(process, pid, incarnation, tid, name));
+                index
+            }
         }
-        index
     }
 }

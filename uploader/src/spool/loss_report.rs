@@ -119,7 +119,7 @@ impl<'a> Losses<'a> {
         if names.len() <= MAX_LOSSES {
             return;
         }
-        names.sort();
+        sort(&mut names);
         let surplus = names.len() - MAX_LOSSES;
         // Deleted, then counted: a process that is killed between them counts too few.
         let gone = names
@@ -220,7 +220,11 @@ impl<'a> Losses<'a> {
                 losses.extend(LostName::parse(&name));
             }
         }
-        losses.sort();
+        sort(&mut losses);
         (losses, older)
     }
+}
+
+fn sort(losses: &mut [LostName]) {
+    tracetee_os::sort(losses, |a, b| a < b);
 }

@@ -186,10 +186,11 @@ impl Spool {
                 Some(Waiting { path, bytes, name })
             })
             .collect();
-        waiting.sort_by_key(|one| {
+        let rank = |one: &Waiting| {
             let CaptureName { tries, priority, made, id, .. } = one.name;
             (tries, std::cmp::Reverse(priority), std::cmp::Reverse(made.age_ms(now)), id)
-        });
+        };
+        tracetee_os::sort(&mut waiting, |a, b| rank(a) < rank(b));
         waiting
     }
 
