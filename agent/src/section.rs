@@ -6,6 +6,7 @@
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
+use tracetee_os::guard;
 use tracetee_recorder::layout::Loss;
 use tracetee_recorder::packed::Packed;
 use tracetee_recorder::record::Kind;
@@ -186,9 +187,13 @@ fn put(kind: Kind, track_bytes: usize, names: &[u8], number: Option<i64>) -> boo
     was_recorded
 }
 
-/// Writes a record to the kernel, for the system trace that is on.
+/// Writes a record to the kernel, for the system trace that is on. In a guard, because the text is allocated.
 #[cold]
 fn pass_on(head: u64, number: Option<i64>, names: &[u8]) {
+    let _ = guard::run(|| write_text(head, number, names));
+}
+
+fn write_text(head: u64, number: Option<i64>, names: &[u8]) {
     let Some(fd) = tag_words::marker_fd() else { return };
     let mut bytes = head.to_le_bytes().to_vec();
     bytes.extend_from_slice(number.map(i64::to_le_bytes).as_ref().map_or(&[], |word| word));

@@ -19,5 +19,5 @@ pub use file::{create, open, open_with, write};
 pub use limit::file_size_limit;
 pub use lock::try_lock;
 pub use own_thread::without_signals;
-pub use signal::{block_write_signals, without_write_signals};
+pub use signal::{block_write_signals, without_write_signals, without_write_signals_unguarded};
 pub use sort::sort;

@@ -19,6 +19,7 @@
 
 use crate::layout::{BlockHeader, Form, Loss, Mode, NOTE_SEGMENT, SEGMENT_WORDS, split_word};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use std::num::NonZeroU64;
 
 const STATE_BITS: u32 = 3;
 /// Nothing in it that may not go.
@@ -120,6 +121,7 @@ impl<M: Memory> Blocks<M> {
             return Ok(lease);
         }
         let (count, tickets) = (self.memory.count(), self.memory.tickets());
+        let whole = NonZeroU64::new(u64::from(count)).ok_or(Loss::PoolFull)?;
         let mut skipped = 0;
         for _ in 0..count.saturating_mul(2) {
             // ORDERING: Relaxed, both; tickets hand out indices, a block's content is published by
@@ -134,7 +136,7 @@ impl<M: Memory> Blocks<M> {
                 return Err(Loss::PoolFull);
             }
             #[allow(clippy::cast_possible_truncation, reason = "below the count")]
-            let index = (ticket % u64::from(count)) as u32;
+            let index = (ticket % whole) as u32;
             self.memory.reach(index)?;
             let header = self.memory.header(index);
             // ORDERING: Acquire, pairs with the Release of whoever has leased the block: with its word

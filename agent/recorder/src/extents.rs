@@ -8,6 +8,7 @@
 use crate::errno;
 use crate::layout::Loss;
 use std::fs::File;
+use std::num::NonZeroU32;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -19,7 +20,7 @@ const EXTENT_BYTES: usize = 4 << 20;
 pub(crate) struct Extents {
     /// The start of each, null before it is mapped. A later one is mapped after all earlier ones.
     starts: Box<[AtomicPtr<u8>]>,
-    blocks_each: u32,
+    blocks_each: NonZeroU32,
     block_bytes: usize,
     block_count: u32,
     /// Offset of the first block in the file.
@@ -36,7 +37,8 @@ impl Extents {
     ) -> Self {
         let each = u32::try_from(EXTENT_BYTES / block_bytes).unwrap_or(1).max(1);
         let blocks_each = if at_once { block_count } else { each.min(block_count) };
-        let count = block_count.div_ceil(blocks_each);
+        let blocks_each = NonZeroU32::new(blocks_each).unwrap_or(NonZeroU32::MIN);
+        let count = block_count.div_ceil(blocks_each.get());
         let starts = (0..count).map(|_| AtomicPtr::default()).collect();
         Self { starts, blocks_each, block_bytes, block_count, file_offset }
     }
@@ -55,7 +57,10 @@ impl Extents {
         // ORDERING: Acquire; as in `block`.
         let is_mapped = |start: &&AtomicPtr<u8>| !start.load(Ordering::Acquire).is_null();
         let mapped = self.starts.iter().take_while(is_mapped).count();
-        u32::try_from(mapped).unwrap_or(0).saturating_mul(self.blocks_each).min(self.block_count)
+        u32::try_from(mapped)
+            .unwrap_or(0)
+            .saturating_mul(self.blocks_each.get())
+            .min(self.block_count)
     }
 
     /// Returns the offset of a block in the file.
@@ -97,7 +102,7 @@ impl Extents {
         if !start.load(Ordering::Acquire).is_null() {
             return Ok(());
         }
-        let offset = self.offset_of(extent * self.blocks_each);
+        let offset = self.offset_of(extent * self.blocks_each.get());
         let bytes = self.bytes_of(extent);
         if let Some(file) = file {
             extend(file, offset + bytes)?;
@@ -118,8 +123,8 @@ impl Extents {
     }
 
     fn bytes_of(&self, extent: u32) -> usize {
-        let first = extent * self.blocks_each;
-        self.blocks_each.min(self.block_count - first) as usize * self.block_bytes
+        let first = extent * self.blocks_each.get();
+        self.blocks_each.get().min(self.block_count - first) as usize * self.block_bytes
     }
 
     /// Unmaps all pieces. No one uses them any more.
@@ -137,7 +142,13 @@ impl Extents {
 /// Makes the file at least `bytes` long, never shorter, and changes nothing in it, whichever thread
 /// extends it meanwhile. Fails with an errno.
 pub(crate) fn extend(file: &File, bytes: usize) -> Result<(), i32> {
-    let has = file.metadata().map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?.len();
+    // SAFETY: an all-zero stat64 is a valid value of a plain C structure.
+    let mut stat: libc::stat64 = unsafe { std::mem::zeroed() };
+    // SAFETY: an open descriptor, and a place to write to.
+    if unsafe { libc::fstat64(file.as_raw_fd(), &raw mut stat) } != 0 {
+        return Err(errno::get());
+    }
+    let has = u64::try_from(stat.st_size).unwrap_or(0);
     if has >= bytes as u64 {
         return Ok(());
     }
@@ -146,7 +157,7 @@ pub(crate) fn extend(file: &File, bytes: usize) -> Result<(), i32> {
     }
     let last = libc::off64_t::try_from(bytes - 1).map_err(|_| libc::EFBIG)?;
     // The limit may have been lowered this moment.
-    tracetee_os::without_write_signals(|| {
+    tracetee_os::without_write_signals_unguarded(|| {
         // SAFETY: plain system call on an open descriptor.
         match unsafe { libc::fallocate64(file.as_raw_fd(), 0, last, 1) } {
             0 => Ok(()),

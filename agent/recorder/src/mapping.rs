@@ -387,7 +387,7 @@ fn reserve(file: &File, offset: usize, len: usize) -> bool {
         let mut at = 0;
         while done && at < len {
             let chunk = usize::try_from(len - at).unwrap_or(0).min(size_of_val(&ZEROS));
-            let put = tracetee_os::without_write_signals(|| {
+            let put = tracetee_os::without_write_signals_unguarded(|| {
                 // SAFETY: the buffer holds `chunk` bytes; the range is new, nothing is overwritten.
                 unsafe { libc::pwrite64(fd, ZEROS.as_ptr().cast(), chunk, offset + at) }
             });

@@ -15,6 +15,7 @@ use crate::pool::Pool;
 pub use crate::state::ThreadState;
 use crate::{session, writer};
 use std::ffi::c_void;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -189,7 +190,8 @@ fn give_back(state: &ThreadState) {
 /// Looks at the next few states for one that is free, or whose thread is gone.
 fn reclaim_some() -> Option<&'static ThreadState> {
     // ORDERING: Relaxed, both; where it begins does not matter.
-    let used = USED.load(Ordering::Relaxed).clamp(1, MAX_THREADS);
+    let used = USED.load(Ordering::Relaxed).min(MAX_THREADS);
+    let used = NonZeroUsize::new(used).unwrap_or(NonZeroUsize::MIN);
     let first = RECLAIM_AT.fetch_add(RECLAIM_STEP, Ordering::Relaxed);
     let mut states =
         (first..first.saturating_add(RECLAIM_STEP)).filter_map(|at| STATES.get(at % used));
