@@ -40,7 +40,10 @@ extern "C" {
 #define TRACETEE_ERROR_IO (-4)
 /* A recorder file is damaged, or another version of tracetee wrote it. */
 #define TRACETEE_ERROR_POOL (-5)
-/* tracetee has a bug. */
+/*
+ * tracetee has a bug: it panicked, in this call or earlier. It is off for the rest of the process, has given
+ * back what it had of the app, and tracetee_stats tells why.
+ */
 #define TRACETEE_ERROR_INTERNAL (-6)
 /* A pointer is NULL where it must not be, or a string is not UTF-8. */
 #define TRACETEE_ERROR_ARGUMENT (-7)
@@ -414,10 +417,9 @@ void tracetee_instant(const char *name);
 /* ---- Diagnosis ---- */
 
 /*
- * Tests what every capture needs of this device: catches a panic, locks a file in directory, writes
+ * Tests what every capture needs of this device: leaves a guard as after a panic, locks a file in directory, writes
  * a compressed trace of 600 KB there, reads it back and compares. Takes some milliseconds, leaves no
- * file and does not touch a running capture. For debug builds and tests: if the stack cannot be
- * unwound, which means a broken build, the process aborts.
+ * file and does not touch a running capture. For debug builds and tests.
  *
  * directory: a directory that the process may write to.
  *

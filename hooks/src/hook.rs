@@ -30,6 +30,27 @@ impl Proxy {
     }
 }
 
+/// The type of the function that a proxy calls on, which may be left by the unwinding of a cancelled thread or of
+/// the app's exception.
+#[cfg(panic = "unwind")]
+#[macro_export]
+macro_rules! foreign_fn {
+    (fn($($argument:ty),*) $(-> $result:ty)?) => {
+        unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?
+    };
+}
+
+/// The type of the function that a proxy calls on. Where panics abort, the compiler would put a landing pad
+/// around the call of a `C-unwind` function that ends the process, also when a cancelled thread unwinds. A call of a `C`
+/// function has none, so unwinding passes the proxy's frame, in which no destructor waits.
+#[cfg(panic = "abort")]
+#[macro_export]
+macro_rules! foreign_fn {
+    (fn($($argument:ty),*) $(-> $result:ty)?) => {
+        unsafe extern "C" fn($($argument),*) $(-> $result)?
+    };
+}
+
 /// When to hook libraries that are loaded later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Later {

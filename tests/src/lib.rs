@@ -7,6 +7,7 @@
 pub mod device;
 pub mod fake_agent;
 pub mod numbered;
+pub mod panics;
 pub mod slow_disk;
 pub mod tools;
 pub mod trace;

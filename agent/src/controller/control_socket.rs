@@ -56,10 +56,10 @@ impl Socket {
             while let Some(stream) = next_client(&listener) {
                 // A client that hangs up is no error of ours.
                 if let Err(stopped) = guard::run(|| answer(&stream)) {
-                    if stopped.is_fresh() {
+                    let answer = || answer_after_panic(&stream);
+                    if stopped.is_fresh() || guard::catch(answer).is_err() {
                         return;
                     }
-                    let _ = answer_after_panic(&stream);
                 }
             }
         };

@@ -92,8 +92,9 @@ pub unsafe extern "C" fn tracetee_stats(buffer: *mut c_char, size: usize) -> c_i
         // SAFETY: as the caller promises.
         unsafe { give_text(&report.to_json(), buffer, size) }
     };
-    if let Some(report) = controller::report_after_panic() {
-        return give(&report);
+    if guard::is_broken() {
+        let report = || controller::report_after_panic().map(|report| give(&report));
+        return guard::catch(report).ok().flatten().unwrap_or(ERROR_INTERNAL);
     }
     guarded(|| {
         controller::stats().map(|report| give(&report)).ok_or(Error::State("there was no capture"))

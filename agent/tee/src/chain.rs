@@ -5,10 +5,10 @@ pub(crate) const CHAIN: usize = 4;
 
 /// Declares the proxies of one symbol.
 macro_rules! proxies {
-    ($function:ident, $signature:ty, $previous:ident, $($index:literal)*) => {
+    ($function:ident, $previous:ident, $($index:literal)*) => {
         [$(
             // SAFETY: the function has the symbol's signature and passes on to `previous`.
-            unsafe { Proxy::new($function::<$index> as $signature as *const (), &$previous[$index]) },
+            unsafe { Proxy::new($function::<$index> as *const (), &$previous[$index]) },
         )*]
     };
 }

@@ -10,7 +10,7 @@ use crate::packed;
 use crate::tag_words;
 use libc::c_char;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tracetee_hooks::{Hook, Proxy};
+use tracetee_hooks::{Hook, Proxy, foreign_fn};
 use tracetee_recorder::packed::Packed;
 use tracetee_recorder::record::{Kind, MAX_RECORD_BYTES};
 use tracetee_recorder::{session, thread};
@@ -36,9 +36,9 @@ macro_rules! fast_paths {
         $(mod $module {
             use super::*;
 
-            type Function = unsafe extern "C-unwind" fn($($type),*);
+            type Function = foreign_fn!(fn($($type),*));
             static PREVIOUS: [AtomicUsize; CHAIN] = [const { AtomicUsize::new(0) }; CHAIN];
-            pub(super) static PROXIES: [Proxy; CHAIN] = proxies!(proxy, Function, PREVIOUS, 0 1 2 3);
+            pub(super) static PROXIES: [Proxy; CHAIN] = proxies!(proxy, PREVIOUS, 0 1 2 3);
 
             unsafe extern "C-unwind" fn proxy<const INDEX: usize>($($name: $type),*) {
                 let record: fn($($type),*) -> bool = $record;

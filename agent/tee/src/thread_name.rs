@@ -13,20 +13,19 @@ use crate::chain::{CHAIN, proxies};
 use crate::tag_words;
 use libc::{c_char, c_int, c_ulong, pthread_t};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use tracetee_hooks::Proxy;
+use tracetee_hooks::{Proxy, foreign_fn};
 use tracetee_recorder::clock;
 use tracetee_recorder::{session, thread};
 
 /// prctl is variadic; all its arguments are register-sized integers.
-type Prctl = unsafe extern "C-unwind" fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;
-type SetName = unsafe extern "C-unwind" fn(pthread_t, *const c_char) -> c_int;
+type Prctl = foreign_fn!(fn(c_int, c_ulong, c_ulong, c_ulong, c_ulong) -> c_int);
+type SetName = foreign_fn!(fn(pthread_t, *const c_char) -> c_int);
 
 static PREVIOUS_PRCTL: [AtomicUsize; CHAIN] = [const { AtomicUsize::new(0) }; CHAIN];
 static PREVIOUS_SETNAME: [AtomicUsize; CHAIN] = [const { AtomicUsize::new(0) }; CHAIN];
 
-pub(crate) static PRCTL: [Proxy; CHAIN] = proxies!(prctl_proxy, Prctl, PREVIOUS_PRCTL, 0 1 2 3);
-pub(crate) static SETNAME: [Proxy; CHAIN] =
-    proxies!(setname_proxy, SetName, PREVIOUS_SETNAME, 0 1 2 3);
+pub(crate) static PRCTL: [Proxy; CHAIN] = proxies!(prctl_proxy, PREVIOUS_PRCTL, 0 1 2 3);
+pub(crate) static SETNAME: [Proxy; CHAIN] = proxies!(setname_proxy, PREVIOUS_SETNAME, 0 1 2 3);
 
 /// Forbids or allows reading the time stamp counter; and so the vDSO's clocks, which read it.
 const PR_SET_TSC: c_int = 26;

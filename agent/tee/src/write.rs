@@ -8,22 +8,22 @@ use crate::marker_fd;
 use crate::tag_words;
 use libc::{c_int, c_void, size_t, ssize_t};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tracetee_hooks::Proxy;
+use tracetee_hooks::{Proxy, foreign_fn};
 use tracetee_recorder::gate::Mark;
 use tracetee_recorder::layout::{Form, Loss};
 use tracetee_recorder::record::{MAX_MESSAGE_BYTES, MAX_RECORD_BYTES, is_record_shaped};
 use tracetee_recorder::{errno, readable};
 use tracetee_recorder::{session, thread, thread::ThreadState, writer};
 
-type Write = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t) -> ssize_t;
-type WriteChk = unsafe extern "C-unwind" fn(c_int, *const c_void, size_t, size_t) -> ssize_t;
+type Write = foreign_fn!(fn(c_int, *const c_void, size_t) -> ssize_t);
+type WriteChk = foreign_fn!(fn(c_int, *const c_void, size_t, size_t) -> ssize_t);
 
 static PREVIOUS_WRITE: [AtomicUsize; CHAIN] = [const { AtomicUsize::new(0) }; CHAIN];
 static PREVIOUS_WRITE_CHK: [AtomicUsize; CHAIN] = [const { AtomicUsize::new(0) }; CHAIN];
 
-pub(crate) static WRITE: [Proxy; CHAIN] = proxies!(write_proxy, Write, PREVIOUS_WRITE, 0 1 2 3);
+pub(crate) static WRITE: [Proxy; CHAIN] = proxies!(write_proxy, PREVIOUS_WRITE, 0 1 2 3);
 pub(crate) static WRITE_CHK: [Proxy; CHAIN] =
-    proxies!(write_chk_proxy, WriteChk, PREVIOUS_WRITE_CHK, 0 1 2 3);
+    proxies!(write_chk_proxy, PREVIOUS_WRITE_CHK, 0 1 2 3);
 
 /// True if this function writes records.
 #[must_use]

@@ -13,6 +13,7 @@ use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tracetee_frames::{Compressor, TEXT_BYTES};
+use tracetee_os::guard;
 use tracetee_recorder::clock;
 
 /// One frame in so many, chosen by chance, is decoded besides the first. Decoding takes about a
@@ -133,8 +134,11 @@ impl Sink {
             }
         };
         let file = &mut self.file;
-        tracetee_os::without_write_signals(|| file.write_all(bytes))
-            .map_err(|error| io("write", error))?;
+        tracetee_os::without_write_signals(|| {
+            guard::planted("sink");
+            file.write_all(bytes)
+        })
+        .map_err(|error| io("write", error))?;
         self.text_bytes += self.buffer.len() as u64;
         self.file_bytes += bytes.len() as u64;
         self.buffer.clear();

@@ -2,15 +2,16 @@
 //! itself on versions without namespaces. Runs on the app's threads, inside their `dlopen`.
 
 use super::changed;
+use crate::foreign_fn;
 use crate::hook::{Hook, Proxy};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-type LoaderDlopen = unsafe extern "C-unwind" fn(*const c_char, c_int, *const c_void) -> *mut c_void;
+type LoaderDlopen = foreign_fn!(fn(*const c_char, c_int, *const c_void) -> *mut c_void);
 type LoaderDlopenExt =
-    unsafe extern "C-unwind" fn(*const c_char, c_int, *const c_void, *const c_void) -> *mut c_void;
-type Dlopen = unsafe extern "C-unwind" fn(*const c_char, c_int) -> *mut c_void;
-type DlopenExt = unsafe extern "C-unwind" fn(*const c_char, c_int, *const c_void) -> *mut c_void;
+    foreign_fn!(fn(*const c_char, c_int, *const c_void, *const c_void) -> *mut c_void);
+type Dlopen = foreign_fn!(fn(*const c_char, c_int) -> *mut c_void);
+type DlopenExt = foreign_fn!(fn(*const c_char, c_int, *const c_void) -> *mut c_void);
 
 static LOADER_DLOPEN: AtomicUsize = AtomicUsize::new(0);
 static LOADER_DLOPEN_EXT: AtomicUsize = AtomicUsize::new(0);
@@ -73,18 +74,16 @@ unsafe extern "C-unwind" fn dlopen_ext(
 // SAFETY, for all: the function has the symbol's signature and passes on to `previous`.
 static LOADER_DLOPEN_PROXY: [Proxy; 1] =
     // SAFETY: as above.
-    [unsafe { Proxy::new(loader_dlopen as LoaderDlopen as *const (), &LOADER_DLOPEN) }];
+    [unsafe { Proxy::new(loader_dlopen as *const (), &LOADER_DLOPEN) }];
 static LOADER_DLOPEN_EXT_PROXY: [Proxy; 1] =
     // SAFETY: as above.
-    [unsafe {
-        Proxy::new(loader_dlopen_ext as LoaderDlopenExt as *const (), &LOADER_DLOPEN_EXT)
-    }];
+    [unsafe { Proxy::new(loader_dlopen_ext as *const (), &LOADER_DLOPEN_EXT) }];
 static DLOPEN_PROXY: [Proxy; 1] =
     // SAFETY: as above.
-    [unsafe { Proxy::new(dlopen as Dlopen as *const (), &DLOPEN) }];
+    [unsafe { Proxy::new(dlopen as *const (), &DLOPEN) }];
 static DLOPEN_EXT_PROXY: [Proxy; 1] =
     // SAFETY: as above.
-    [unsafe { Proxy::new(dlopen_ext as DlopenExt as *const (), &DLOPEN_EXT) }];
+    [unsafe { Proxy::new(dlopen_ext as *const (), &DLOPEN_EXT) }];
 
 static FROM_8: [Hook; 2] = [
     Hook { symbol: "__loader_dlopen", proxies: &LOADER_DLOPEN_PROXY },

@@ -3,6 +3,7 @@
 //! the return address.
 
 use super::changed;
+use crate::foreign_fn;
 use crate::hook::{Hook, Proxy};
 use crate::loaded::for_each_module;
 use crate::maps::Maps;
@@ -11,7 +12,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tracetee_os::guard;
 
-type Dlopen = unsafe extern "C-unwind" fn(*const c_char, c_int) -> *mut c_void;
+type Dlopen = foreign_fn!(fn(*const c_char, c_int) -> *mut c_void);
 
 static DLOPEN: AtomicUsize = AtomicUsize::new(0);
 static DLSYM: AtomicUsize = AtomicUsize::new(0);

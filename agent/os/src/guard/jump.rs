@@ -103,9 +103,6 @@ fn set_innermost(frame: *const Frame) -> bool {
 }
 
 pub(super) fn call<T>(body: impl FnOnce() -> T) -> Result<T, Caught> {
-    if !is_armed() {
-        return Ok(body());
-    }
     let mut call = Call { body: Some(body), result: None };
     if call.start() {
         return call.result.ok_or(Caught(()));
@@ -136,14 +133,17 @@ impl<F: FnOnce() -> T, T> Call<F, T> {
 
 /// Calls `body(data)`; false if it was left, or could not be guarded.
 fn guarded(body: extern "C" fn(*mut c_void), data: *mut c_void) -> bool {
+    let is_listed = is_armed();
     let mut frame = Frame { stack: std::ptr::null_mut(), outer: innermost() };
-    if !set_innermost(&raw const frame) {
+    if is_listed && !set_innermost(&raw const frame) {
         return false;
     }
     // SAFETY: a place for the stack pointer, which nobody leaves by after `enter` has returned: the
     // outer guard is the innermost one again.
     let was_left = unsafe { enter(&raw mut frame.stack, body, data) };
-    set_innermost(frame.outer);
+    if is_listed {
+        set_innermost(frame.outer);
+    }
     was_left == 0
 }
 

@@ -17,8 +17,10 @@
 //! - **Nothing refers to the frames left.** No guarded body has scoped threads, pins a value on its stack, or
 //!   lends its stack to a thread or a foreign function that outlives the call.
 //! - **Nobody reads what was left half done.** Values that are not dropped leak, as by `mem::forget`. Locks stay
-//!   held, so no thread sees the data behind them; [`lock`] ends a thread's wait for such a lock. No later
-//!   body runs. What runs after the panic (`at_once`, `afterwards`, the health report) reads atomics, statics
+//!   held, so no thread sees the data behind them; [`lock`] ends a thread's wait for such a lock. Where std's
+//!   `Mutex::lock` waits (the last error's text, the queues, the start, pthread keys), no code under the lock
+//!   panics. A file lock is held until the process ends: other processes of the app then do without what it
+//!   protects, as beside one that is busy. No later body runs. What runs after the panic (`at_once`, `afterwards`, the health report) reads atomics, statics
 //!   and what it asks the system for.
 //! - **The app's thread is as it was.** A signal mask, a placeholder descriptor, an attachment to the virtual machine
 //!   is given back below a guard of its own ([`holding`]).

@@ -124,8 +124,10 @@ extern "system" fn dump(env: Env, _: jclass, path: jstring) -> jstring {
 
 /// The health report as JSON; null where there was no capture.
 extern "system" fn health(env: Env, _: jclass) -> jstring {
-    if let Some(report) = controller::report_after_panic() {
-        return env.new_text(&report.to_json());
+    if guard::is_broken() {
+        let report = || controller::report_after_panic().map(|report| report.to_json());
+        let report = guard::catch(report).ok().flatten();
+        return report.map_or(std::ptr::null_mut(), |report| env.new_text(&report));
     }
     given(env, || Ok(controller::stats().map(|report| report.to_json())))
 }
