@@ -156,21 +156,24 @@ pub fn instant(name: &str) {
 /// Records an event; returns true if it was recorded.
 #[cold]
 pub(crate) fn record(kind: Kind, name: &[u8], number: Option<i64>) -> bool {
-    put(kind, 0, name.get(..name.len().min(MAX_NAME_BYTES)).unwrap_or(name), number)
+    put(kind, 0, cut(name), number)
 }
 
 /// Records an event on a track; returns true if it was recorded.
 #[cold]
 pub(crate) fn record_on(kind: Kind, track: &[u8], name: &[u8], number: Option<i64>) -> bool {
     let mut names = [0; 2 * MAX_NAME_BYTES];
-    let (track_bytes, name_bytes) =
-        (track.len().min(MAX_NAME_BYTES), name.len().min(MAX_NAME_BYTES));
-    for (to, &byte) in names.iter_mut().zip(&track[..track_bytes]) {
-        // A bar would end the track's name.
-        *to = if byte == b'|' { b' ' } else { byte };
-    }
-    names[track_bytes..track_bytes + name_bytes].copy_from_slice(&name[..name_bytes]);
-    put(kind, track_bytes, &names[..track_bytes + name_bytes], number)
+    let (track, name) = (cut(track), cut(name));
+    // A bar would end the track's name.
+    let of_track = track.iter().map(|&byte| if byte == b'|' { b' ' } else { byte });
+    let bytes = of_track.chain(name.iter().copied());
+    names.iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
+    let names = names.get(..track.len() + name.len()).unwrap_or(&names);
+    put(kind, track.len(), names, number)
+}
+
+fn cut(name: &[u8]) -> &[u8] {
+    name.get(..MAX_NAME_BYTES).unwrap_or(name)
 }
 
 /// Records an event. `names` is the track's name, `track_bytes` long, and the event's.
