@@ -1,4 +1,4 @@
-//! What happens when a panic switches the agent off ([`guard`]): the app gets back what it had.
+//! Switches the agent off after a panic ([`guard`]), and restores the app's state.
 //!
 //! On the thread that panicked the recording ends, and libcutils' tag words get their former values. A thread that
 //! is started for it restores the slots, has libcutils read the system's tags, and refreshes Java's copy of

@@ -49,7 +49,7 @@ struct Speed {
     stands_still: bool,
 }
 
-/// What the kernel knows by number.
+/// The files and open handles that the kernel knows by number.
 struct Files {
     /// By node number less one.
     paths: Vec<PathBuf>,
@@ -66,7 +66,7 @@ impl SlowDisk {
             skip("no /dev/fuse (needs root)");
             return None;
         };
-        // What lies below the mount is reached by a descriptor from before.
+        // A descriptor from before the mount reaches the directory below it.
         let below = File::open(directory).unwrap();
         let backing = PathBuf::from(format!("/proc/self/fd/{}/.", below.as_raw_fd()));
         std::mem::forget(below);

@@ -16,7 +16,7 @@ pub fn sort<T>(items: &mut [T], is_less: impl Fn(&T, &T) -> bool) {
     });
 }
 
-/// What is done with two items.
+/// An operation on two items.
 #[derive(Clone, Copy)]
 enum Act {
     /// True if the first one belongs before the second one.

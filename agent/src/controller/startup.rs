@@ -86,7 +86,7 @@ impl Startup {
         state.spent_ns[index] += spent_ns;
         (state.stage, state.since_ns) = (stage, now_ns);
         if stage == Stage::Files {
-            // Its limit is the shorter one.
+            // This stage has the shorter limit.
             self.changed.notify_all();
         }
     }

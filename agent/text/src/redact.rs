@@ -110,7 +110,7 @@ pub(crate) enum Outcome {
     Dropped,
 }
 
-/// What names became. A name has one place, so a new one takes the place of another.
+/// Names with their outcomes. A name has one place, so a new one takes the place of another.
 #[derive(Debug, Default)]
 struct Known {
     places: Vec<Option<(Box<[u8]>, Outcome)>>,

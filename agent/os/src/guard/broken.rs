@@ -14,7 +14,7 @@ const BROKEN: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(WHOLE);
 
-/// What the agent does when it is switched off.
+/// The agent's actions when it is switched off.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending {
     /// Ends the recording, in the panic hook of the thread that panicked: atomics only.

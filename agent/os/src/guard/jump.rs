@@ -107,7 +107,7 @@ pub(super) fn call<T>(body: impl FnOnce() -> T) -> Result<T, Caught> {
     if call.start() {
         return call.result.ok_or(Caught(()));
     }
-    // Its parts are gone, or half made.
+    // The call's parts are gone, or half made.
     std::mem::forget(call);
     Err(Caught(()))
 }

@@ -5,7 +5,7 @@
 //! for the rest of the process: recording ends at once ([`Ending::at_once`]), [`run`] refuses every later
 //! body, and a new thread gives back what is left ([`Ending::afterwards`]).
 //!
-//! Where panics unwind, a guard is `catch_unwind`. The library that apps load is compiled with
+//! If panics unwind, a guard is `catch_unwind`. The library that apps load is compiled with
 //! `panic = "abort"`, without landing pads and tables. There a guard saves the registers that a call
 //! preserves (`registers`), and the panic hook jumps to the innermost guard of its thread (`jump`).
 //! A jump leaves frames without running their destructors, which the language does not promise to

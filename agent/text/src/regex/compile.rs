@@ -165,7 +165,7 @@ impl Compiler<'_> {
         let mut number = None;
         while let Some(digit) = self.peek().and_then(|char| char.to_digit(10)) {
             self.rest.next();
-            // What is larger than any program is refused for that.
+            // A number above the limit stays above it, and is refused for that.
             number = Some((number.unwrap_or(0) * 10 + digit as usize).min(MAX_SIZE + 1));
         }
         while self.eat(' ') {}
