@@ -1,10 +1,12 @@
 //! The memory that a capture needs before it starts: the recorder's pool, and the threads' keys.
 
 use crate::error::Error;
+use crate::host::HOST;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tracetee_protocol::capture_config::{ClockSetting, Config};
 use tracetee_recorder::pool::{Pool, Shape};
-use tracetee_recorder::{clock, thread};
+use tracetee_recorder::{clock, session, thread};
 
 /// Makes what threads need to record. Fails where the process has too few pthread keys left.
 pub(crate) fn prepare_threads() -> Result<(), Error> {
@@ -13,6 +15,16 @@ pub(crate) fn prepare_threads() -> Result<(), Error> {
         path: PathBuf::from("pthread keys"),
         source: std::io::Error::from_raw_os_error(errno),
     })
+}
+
+/// Prepares the first session in a process that has one thread: as soon as it has more, that takes the
+/// kernel some milliseconds.
+pub(crate) fn prepare_while_alone() {
+    // In memory: the directory of the process's threads, which has a link for each.
+    let threads = std::fs::metadata("/proc/self/task").map(|tasks| tasks.nlink().saturating_sub(2));
+    if threads.is_ok_and(|threads| threads == 1) {
+        session::register(&HOST);
+    }
 }
 
 /// Creates the recorder's memory. `earlier`: an anchor of the clock from some time ago.

@@ -16,7 +16,7 @@ mod slot;
 pub(crate) mod tag_watch;
 
 pub(crate) use inspection::Inspection;
-pub(crate) use memory::prepare_threads;
+pub(crate) use memory::{prepare_threads, prepare_while_alone};
 pub(crate) use slot::{
     dump, hand_over, hook_later_libraries, inspect, is_open, look, measure_cost, owner,
     process_exits, release, reset_after_fork, start, start_in_stages, stop, watch_tags, write,

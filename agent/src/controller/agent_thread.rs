@@ -85,6 +85,7 @@ pub(crate) fn install(install: &Install) -> Result<(), Error> {
     }
     capture::prepare_threads()?;
     capture::hand_over(Owner::Controller)?;
+    capture::prepare_while_alone();
     let startup = Arc::new(Startup::new(Duration::from_millis(install.start_wait_ms.into())));
     *lock(&agent.controller) = Held::Awaited;
     match start(install, &startup) {
@@ -255,7 +256,7 @@ fn run(
     tracetee_os::block_write_signals();
     let agent = agent();
     let ended = guard::run(|| {
-        // Tools ask by it while the start goes on.
+        // Tools ask by it while the start goes on, and when it has failed.
         *lock(&agent.socket) = Socket::open().map(Box::new);
         if begin(agent, install, startup, sender) {
             lower_priority(NICE);

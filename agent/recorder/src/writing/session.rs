@@ -125,6 +125,14 @@ pub fn open(pool: *const Pool, deadline_ns: u64, host: &'static Host) {
     gate().open(session, !(may_call && membarrier_registered()));
 }
 
+/// Has the kernel prepare what [`open`] needs for the first time. It does so at once in a process with one
+/// thread; with more it waits for all processors, some 10 ms.
+pub fn register(host: &'static Host) {
+    if (host.may_call_membarrier)() {
+        membarrier_registered();
+    }
+}
+
 /// The session in force, 0 for none.
 #[inline(always)]
 pub fn current() -> u32 {

@@ -62,6 +62,8 @@ fn install(agent: &Path, config_file: &Path) {
 fn health() {
     let name = format!("tracetee-{}", std::process::id());
     let address = SocketAddr::from_abstract_name(name).expect("an abstract name");
+    // The installation may have returned before it is open.
+    wait("the socket", || UnixStream::connect_addr(&address).is_ok());
     let mut stream = UnixStream::connect_addr(&address).expect("connect to the agent's socket");
     stream.write_all(b"health\n").expect("ask for the health report");
     let mut answer = String::new();
