@@ -43,11 +43,11 @@ macro_rules! capture_meta {
             }
 
             /// The members that are there, each with its JSON, in the order of their names.
-            pub(crate) fn members(&self) -> BTreeMap<&str, String> {
-                let mut members: BTreeMap<&str, String> =
-                    self.other.iter().map(|(name, json)| (&**name, json.clone())).collect();
+            pub(crate) fn members(&self) -> Vec<(&str, String)> {
+                let mut members = Vec::new();
+                self.other.iter().for_each(|(name, json)| put(&mut members, name, json.clone()));
                 $(if let Some(value) = &self.$field {
-                    members.insert(stringify!($field), to_json(value));
+                    put(&mut members, stringify!($field), to_json(value));
                 })*
                 members
             }
@@ -141,11 +141,11 @@ impl CaptureMeta {
         let mut members = self.members();
         let mut json = object(&members);
         while json.len() > max_bytes {
-            let others = members.iter().filter(|(name, _)| **name != SHORTENED);
-            let longest = others.max_by_key(|(_, json)| json.len()).map(|(name, _)| *name);
+            let others = members.iter().enumerate().filter(|(_, (name, _))| *name != SHORTENED);
+            let longest = others.max_by_key(|(_, (_, json))| json.len()).map(|(at, _)| at);
             let Some(longest) = longest else { break };
             members.remove(longest);
-            members.insert(SHORTENED, "true".to_owned());
+            put(&mut members, SHORTENED, "true".to_owned());
             json = object(&members);
         }
         json
@@ -173,7 +173,19 @@ impl CaptureMeta {
     }
 }
 
-fn object(members: &BTreeMap<&str, String>) -> String {
+/// Puts a member at its place in the order of names, in place of another one of that name.
+fn put<'a>(members: &mut Vec<(&'a str, String)>, name: &'a str, json: String) {
+    match members.binary_search_by(|(other, _)| (*other).cmp(name)) {
+        Ok(at) => {
+            if let Some((_, old)) = members.get_mut(at) {
+                *old = json;
+            }
+        }
+        Err(at) => members.insert(at, (name, json)),
+    }
+}
+
+fn object(members: &[(&str, String)]) -> String {
     let mut out = Writer::new();
     out.begin_object();
     for (name, json) in members {
