@@ -42,10 +42,12 @@ const _: () = assert!(size_of::<ThreadState>() <= 256);
 unsafe impl Sync for ThreadState {}
 
 impl ThreadState {
-    pub(super) const fn new() -> Self {
+    /// All zeros, as in the table of threads.
+    #[cfg(test)]
+    pub(super) fn new() -> Self {
         Self {
             inside: Inside::new(),
-            lanes: [const { Lane::new() }; 2],
+            lanes: std::array::from_fn(|_| Lane::new()),
             passing: [const { AtomicUsize::new(0) }; 2],
             owner: AtomicU32::new(0),
             tid: AtomicI32::new(0),

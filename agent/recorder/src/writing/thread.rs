@@ -1,7 +1,7 @@
 //! The table of thread states, and how a thread finds its own.
 //!
 //! A pthread key holds the pointer: it is as fast as ELF TLS on bionic and glibc, allocates
-//! nothing (the states lie in a static table), works on Android where Rust's `thread_local!` would
+//! nothing (the states lie in a table of their own), works on Android where Rust's `thread_local!` would
 //! box a value inside the hook, and its destructor tells when the thread ends.
 //!
 //! A thread may end without giving its state back (its last destructor records once more, or it
@@ -16,7 +16,7 @@ pub use crate::state::ThreadState;
 use crate::{session, writer};
 use std::ffi::c_void;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Maximum number of threads that record at once. Each state is 256 bytes of zeroed memory, untouched until
@@ -33,15 +33,15 @@ const RECLAIM_EVERY: u32 = 64;
 
 /// Returns the number that identifies a lane in a block's header.
 pub(crate) fn lane_number(state: &ThreadState, level: usize) -> u32 {
-    let number =
-        (std::ptr::from_ref(state) as usize - STATES.as_ptr() as usize) / size_of::<ThreadState>();
+    let number = (std::ptr::from_ref(state) as usize - states().as_ptr() as usize)
+        / size_of::<ThreadState>();
     u32::try_from(number * 2 + level).unwrap_or(0)
 }
 
 /// Makes a lane give up its block of `session`; `true` when its thread is outside the recorder, so
 /// that it writes nothing more into it.
 pub(crate) fn take_from(lane_number: u32, session: u32) -> bool {
-    let Some(state) = STATES.get(lane_number as usize / 2) else { return false };
+    let Some(state) = states().get(lane_number as usize / 2) else { return false };
     let Some(lane) = state.lane(lane_number as usize % 2) else { return false };
     // ORDERING: Relaxed; the barrier orders it before the look at the thread.
     lane.session.store(0, Ordering::Relaxed);
@@ -49,7 +49,9 @@ pub(crate) fn take_from(lane_number: u32, session: u32) -> bool {
     !state.is_inside(session)
 }
 
-static STATES: [ThreadState; MAX_THREADS] = [const { ThreadState::new() }; MAX_THREADS];
+/// The first of [`MAX_THREADS`] states; null before [`prepare`]. Mapped, because a static of a megabyte would be out
+/// of reach of AArch64's short addresses, which the library is compiled with.
+static STATES: AtomicPtr<ThreadState> = AtomicPtr::new(std::ptr::null_mut());
 /// No state from this index on was ever used.
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// About how many states below that are free.
@@ -76,6 +78,7 @@ pub fn prepare() -> Result<(), i32> {
         return Ok(());
     }
     keys::are_left()?;
+    map_states()?;
     let mut key: libc::pthread_key_t = 0;
     // SAFETY: a place for the key and a destructor of the right type.
     let status = unsafe { libc::pthread_key_create(&raw mut key, Some(thread_ended)) };
@@ -89,6 +92,35 @@ pub fn prepare() -> Result<(), i32> {
     KEY.store((key as u32).wrapping_add(1), Ordering::Release);
     session::prepare();
     Ok(())
+}
+
+/// Maps the table, zeroed and untouched. It stays for the life of the process, also in a forked child.
+fn map_states() -> Result<(), i32> {
+    if !states().is_empty() {
+        return Ok(());
+    }
+    let bytes = MAX_THREADS * size_of::<ThreadState>();
+    let (access, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping, of no file.
+    let table = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
+    if table == libc::MAP_FAILED {
+        return Err(crate::errno::get());
+    }
+    // ORDERING: Release, pairs with the Acquire in `states`.
+    STATES.store(table.cast(), Ordering::Release);
+    Ok(())
+}
+
+/// The table; empty before [`prepare`].
+fn states() -> &'static [ThreadState] {
+    // ORDERING: Acquire, pairs with the Release in `map_states`.
+    let first = STATES.load(Ordering::Acquire);
+    if first.is_null() {
+        return &[];
+    }
+    // SAFETY: mapped for so many, page-aligned and never unmapped; zeros are a state, which a test compares.
+    unsafe { std::slice::from_raw_parts(first, MAX_THREADS) }
 }
 
 #[inline]
@@ -107,7 +139,7 @@ pub fn current() -> Option<&'static ThreadState> {
     if state.is_null() {
         return attach();
     }
-    // SAFETY: the key holds nothing but pointers into STATES.
+    // SAFETY: the key holds nothing but pointers into the table.
     Some(unsafe { &*state })
 }
 
@@ -119,7 +151,7 @@ fn existing() -> Option<&'static ThreadState> {
     }
     // SAFETY: a valid key.
     let state = unsafe { libc::pthread_getspecific(key()) }.cast::<ThreadState>();
-    // SAFETY: the key holds nothing but pointers into STATES.
+    // SAFETY: the key holds nothing but pointers into the table.
     unsafe { state.as_ref() }
 }
 
@@ -160,7 +192,7 @@ fn claim() -> Option<&'static ThreadState> {
     while USED.load(Ordering::Relaxed) < MAX_THREADS {
         // ORDERING: SeqCst, as the fence in `Gate::enter`: a closer that counts the states either
         // sees this one, or this thread sees the session closed.
-        let state = STATES.get(USED.fetch_add(1, Ordering::SeqCst))?;
+        let state = states().get(USED.fetch_add(1, Ordering::SeqCst))?;
         if state.claim() {
             return Some(state);
         }
@@ -169,7 +201,7 @@ fn claim() -> Option<&'static ThreadState> {
 }
 
 fn claim_free(used: usize) -> Option<&'static ThreadState> {
-    let state = STATES.iter().take(used).find(|state| state.claim());
+    let state = states().iter().take(used).find(|state| state.claim());
     // ORDERING: Relaxed, both; a hint.
     match state {
         Some(_) => {
@@ -194,7 +226,7 @@ fn reclaim_some() -> Option<&'static ThreadState> {
     let used = NonZeroUsize::new(used).unwrap_or(NonZeroUsize::MIN);
     let first = RECLAIM_AT.fetch_add(RECLAIM_STEP, Ordering::Relaxed);
     let mut states =
-        (first..first.saturating_add(RECLAIM_STEP)).filter_map(|at| STATES.get(at % used));
+        (first..first.saturating_add(RECLAIM_STEP)).filter_map(|at| states().get(at % used));
     states.find(|state| state.claim() || state.reclaim())
 }
 
@@ -212,7 +244,7 @@ pub(crate) fn release_gone() {
 const DESTRUCTOR_ROUNDS: u32 = 3;
 
 unsafe extern "C" fn thread_ended(state: *mut c_void) {
-    // SAFETY: the key holds nothing but pointers into STATES.
+    // SAFETY: the key holds nothing but pointers into the table.
     let thread = unsafe { &*state.cast::<ThreadState>() };
     // ORDERING: Relaxed; own thread only.
     let round = thread.destructor_rounds.fetch_add(1, Ordering::Relaxed);
@@ -266,7 +298,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static ThreadState> {
     // ORDERING: SeqCst, see `claim`; Relaxed, who attaches meanwhile finds the session as it is
     // then.
     let used = USED.load(Ordering::SeqCst);
-    STATES.iter().take(used).filter(|state| state.owner.load(Ordering::Relaxed) != 0)
+    states().iter().take(used).filter(|state| state.owner.load(Ordering::Relaxed) != 0)
 }
 
 /// Makes good what entries of the calling thread have left that are abandoned. Before `session`,
@@ -324,7 +356,7 @@ pub fn renamed(own: bool) {
 pub(crate) fn forget_all_after_fork() {
     // ORDERING: Relaxed throughout; the child has one thread.
     let used = USED.load(Ordering::Relaxed);
-    for state in STATES.iter().take(used) {
+    for state in states().iter().take(used) {
         state.reset();
         state.owner.store(0, Ordering::Relaxed);
     }

@@ -97,3 +97,10 @@ fn an_entry_is_abandoned_when_its_mark_is_overwritten_or_lies_in_a_later_frame()
     Gate::leave(&inside, 0);
     assert!(!inside.is_abandoned(0, lower, |_| Some(0)));
 }
+
+#[test]
+fn a_state_of_zeros_is_a_new_one() {
+    // SAFETY: atomics and Cells of numbers, flags and raw pointers, for which zeros are a value.
+    let zeros: ThreadState = unsafe { std::mem::zeroed() };
+    assert_eq!(format!("{zeros:?}"), format!("{:?}", ThreadState::new()));
+}
