@@ -40,7 +40,7 @@ import unicorn.ArmConst;
 /**
  * Runs the libraries for ARM, as they were built, on Android 6's own libc, in unidbg's emulator of the processor.
  * Every symbol that a library needs must be in one of the system's (unidbg's loader leaves out what is missing,
- * so this looks); then its natives are registered, configurations are checked, and the self test catches a panic,
+ * so this looks); then its natives are registered, configurations are checked, and the self test leaves a guard,
  * locks a file, compresses a trace and decodes it.
  *
  * Kernel and dynamic linker are stand-ins: files are those of the host; flock and dl_unwind_find_exidx are below.
