@@ -10,6 +10,7 @@
 //! The crate knows neither the recorder nor the agent. Its callers pass in time, network and power.
 #![forbid(unsafe_code)]
 
+mod base_64;
 mod error;
 mod frames;
 #[cfg(feature = "http")]
