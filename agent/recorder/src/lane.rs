@@ -11,29 +11,33 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 use crate::word::store_word;
 use std::cell::Cell;
 
-/// One lane.
+/// One lane. The fields that a record touches come first, in 64 bytes.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Lane {
     /// The session that the block belongs to: 0 when another thread wants the block to be given up.
     pub(crate) session: AtomicU32,
-    /// The session that the block was leased in; 0 for none. Set after `lease`, which it vouches for.
-    leased_in: Cell<u32>,
+    /// Records in the present segment; [`UNKNOWN`] when its thread was stopped while it counted.
+    records: Cell<u32>,
+    /// Base of deltas, in ticks.
+    base_tick: Cell<u64>,
+    /// The largest delta before the clock has to be looked at again.
+    max_delta: Cell<u64>,
     cursor: Cell<*const AtomicU64>,
     end: Cell<*const AtomicU64>,
     first: Cell<*const AtomicU64>,
     header: Cell<*const BlockHeader>,
-    /// Base of deltas, in ticks.
-    base_tick: Cell<u64>,
-    base_boot_ns: Cell<u64>,
-    /// The largest delta before the clock has to be looked at again.
-    max_delta: Cell<u64>,
     /// Ticks are the hardware counter's.
     counter: Cell<bool>,
-    /// Records in the present segment; [`UNKNOWN`] when its thread was stopped while it counted.
-    records: Cell<u32>,
+    /// The session that the block was leased in; 0 for none. Set after `lease`, which it vouches for.
+    leased_in: Cell<u32>,
+    base_boot_ns: Cell<u64>,
     sequence: Cell<u32>,
     lease: Cell<Lease>,
 }
+
+#[cfg(not(loom))]
+const _: () = assert!(std::mem::offset_of!(Lane, counter) < 64);
 
 /// A number of records that has to be counted.
 const UNKNOWN: u32 = u32::MAX;

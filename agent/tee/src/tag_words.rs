@@ -31,25 +31,35 @@ struct Copy {
     forced: AtomicU64,
 }
 
-/// The copies; those without are null.
-static COPIES: [Copy; MAX_COPIES] = [const {
-    Copy {
-        marker_fd: AtomicPtr::new(std::ptr::null_mut()),
-        tags: AtomicPtr::new(std::ptr::null_mut()),
-        before: AtomicU64::new(0),
-        forced: AtomicU64::new(0),
-    }
-}; MAX_COPIES];
-static PASS_ON: AtomicU8 = AtomicU8::new(0);
-/// Tags that a system trace had set when the capture started.
-static SYSTEM_TAGS: AtomicU64 = AtomicU64::new(0);
+/// All that a record's way asks for, in one cache line where there is one copy.
+#[repr(C, align(64))]
+struct Words {
+    pass_on: AtomicU8,
+    /// Tags that a system trace had set when the capture started.
+    system_tags: AtomicU64,
+    /// The copies; those without are null.
+    copies: [Copy; MAX_COPIES],
+}
+
+static WORDS: Words = Words {
+    pass_on: AtomicU8::new(0),
+    system_tags: AtomicU64::new(0),
+    copies: [const {
+        Copy {
+            marker_fd: AtomicPtr::new(std::ptr::null_mut()),
+            tags: AtomicPtr::new(std::ptr::null_mut()),
+            before: AtomicU64::new(0),
+            forced: AtomicU64::new(0),
+        }
+    }; MAX_COPIES],
+};
 
 /// Bits that do not mean that somebody traces: ALWAYS and NOT_READY.
 pub const IDLE_TAGS: u64 = 1 | 1 << 63;
 
 /// Makes `copies` known to the proxies.
 pub fn set_copies(copies: &[Atrace]) {
-    for (index, slot) in COPIES.iter().enumerate() {
+    for (index, slot) in WORDS.copies.iter().enumerate() {
         let (marker_fd, tags) = match copies.get(index) {
             Some(copy) => (std::ptr::from_ref(copy.marker_fd), std::ptr::from_ref(copy.tags)),
             None => (std::ptr::null(), std::ptr::null()),
@@ -63,7 +73,7 @@ pub fn set_copies(copies: &[Atrace]) {
 
 /// Remembers what copy `index` held and what was forced on it.
 pub fn set_forced(index: usize, before: u64, forced: u64) {
-    if let Some(copy) = COPIES.get(index) {
+    if let Some(copy) = WORDS.copies.get(index) {
         copy.before.store(before, Ordering::Relaxed);
         copy.forced.store(forced, Ordering::Relaxed);
     }
@@ -71,18 +81,18 @@ pub fn set_forced(index: usize, before: u64, forced: u64) {
 
 /// Sets when records are passed on, and the tags a system trace has of its own.
 pub fn set_passing(mode: PassOn, system_tags: u64) {
-    SYSTEM_TAGS.store(system_tags & !IDLE_TAGS, Ordering::Relaxed);
-    PASS_ON.store(mode as u8, Ordering::Relaxed);
+    WORDS.system_tags.store(system_tags & !IDLE_TAGS, Ordering::Relaxed);
+    WORDS.pass_on.store(mode as u8, Ordering::Relaxed);
 }
 
 /// A system trace has these tags, too.
 pub fn add_system_tags(tags: u64) {
-    SYSTEM_TAGS.fetch_or(tags & !IDLE_TAGS, Ordering::Relaxed);
+    WORDS.system_tags.fetch_or(tags & !IDLE_TAGS, Ordering::Relaxed);
 }
 
 /// The tags that a system trace has of its own now.
 pub fn set_system_tags(system_tags: u64) {
-    SYSTEM_TAGS.store(system_tags & !IDLE_TAGS, Ordering::Relaxed);
+    WORDS.system_tags.store(system_tags & !IDLE_TAGS, Ordering::Relaxed);
 }
 
 impl Copy {
@@ -118,7 +128,7 @@ impl Copy {
 /// [`is_other_libcutils_marker`] next.
 #[inline]
 pub(crate) fn is_libcutils_marker(fd: i32) -> bool {
-    let [first, ..] = &COPIES;
+    let [first, ..] = &WORDS.copies;
     first.marker_fd() == Some(fd)
 }
 
@@ -126,12 +136,12 @@ pub(crate) fn is_libcutils_marker(fd: i32) -> bool {
 #[cold]
 #[inline(never)]
 pub(crate) fn is_other_libcutils_marker(fd: i32) -> bool {
-    COPIES.iter().any(|copy| copy.marker_fd() == Some(fd))
+    WORDS.copies.iter().any(|copy| copy.marker_fd() == Some(fd))
 }
 
 /// The marker that a libcutils has open.
 pub fn marker_fd() -> Option<i32> {
-    COPIES.iter().filter_map(Copy::marker_fd).find(|&fd| fd >= 0)
+    WORDS.copies.iter().filter_map(Copy::marker_fd).find(|&fd| fd >= 0)
 }
 
 /// True if a record for libcutils' marker is passed on to the kernel.
@@ -141,9 +151,9 @@ pub fn marker_fd() -> Option<i32> {
 #[inline]
 #[must_use]
 pub fn passes_on() -> bool {
-    let mode = PASS_ON.load(Ordering::Relaxed);
+    let mode = WORDS.pass_on.load(Ordering::Relaxed);
     if mode == PassOn::Auto as u8 {
-        return SYSTEM_TAGS.load(Ordering::Relaxed) != 0 || is_set_otherwise();
+        return WORDS.system_tags.load(Ordering::Relaxed) != 0 || is_set_otherwise();
     }
     mode == PassOn::Always as u8
 }
@@ -151,19 +161,19 @@ pub fn passes_on() -> bool {
 /// True if a system trace has replaced forced tags by tags of its own.
 #[inline]
 fn is_set_otherwise() -> bool {
-    let [first, second, ..] = &COPIES;
+    let [first, second, ..] = &WORDS.copies;
     first.is_set_otherwise() || second.tags().is_some() && is_set_otherwise_in_others()
 }
 
 #[cold]
 #[inline(never)]
 fn is_set_otherwise_in_others() -> bool {
-    COPIES.iter().any(Copy::is_set_otherwise)
+    WORDS.copies.iter().any(Copy::is_set_otherwise)
 }
 
 /// Puts back the words that still hold what was forced. Atomics only: runs anywhere.
 pub fn give_words_back() {
-    for copy in &COPIES {
+    for copy in &WORDS.copies {
         let (before, forced) =
             (copy.before.load(Ordering::Relaxed), copy.forced.load(Ordering::Relaxed));
         if forced != 0

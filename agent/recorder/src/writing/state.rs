@@ -14,16 +14,16 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering}
 /// The owner of a state that is changing hands.
 pub(super) const CLAIMED: u32 = u32::MAX;
 
-/// One thread's state. What a record touches comes first.
+/// One thread's state. All that a record touches comes first, in two cache lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct ThreadState {
     /// The thread's entries into the recorder.
     pub(crate) inside: Inside,
-    /// Lanes of the thread itself, and of a signal handler that interrupts it inside the recorder.
-    pub(super) lanes: [Lane; 2],
     /// Buffer and stack address of a teed write that is being passed on; see `proxy`.
     pub passing: [AtomicUsize; 2],
+    /// Lanes of the thread itself, and of a signal handler that interrupts it inside the recorder.
+    pub(super) lanes: [Lane; 2],
     /// Number of the thread that has this state, counted from 1 in this process; 0 for none.
     pub(super) owner: AtomicU32,
     pub(super) tid: AtomicI32,
@@ -47,8 +47,8 @@ impl ThreadState {
     pub(super) fn new() -> Self {
         Self {
             inside: Inside::new(),
-            lanes: std::array::from_fn(|_| Lane::new()),
             passing: [const { AtomicUsize::new(0) }; 2],
+            lanes: std::array::from_fn(|_| Lane::new()),
             owner: AtomicU32::new(0),
             tid: AtomicI32::new(0),
             entry: AtomicU32::new(0),
