@@ -99,12 +99,13 @@ fn add_sources(summary: &mut Summary, sources: &[Source<'_>]) {
 
 /// Takes the number of records of each kind.
 fn set_records(summary: &mut Summary, by_kind: &[u64; Kind::ALL.len()]) {
-    summary.records = Kind::ALL
-        .iter()
-        .zip(by_kind)
-        .filter(|&(_, &count)| count > 0)
-        .map(|(kind, &count)| (kind.letter(), count))
-        .collect();
+    // Collecting them would bring a sort of its own.
+    summary.records.clear();
+    for (kind, &count) in Kind::ALL.iter().zip(by_kind) {
+        if count > 0 {
+            summary.records.insert(kind.letter(), count);
+        }
+    }
 }
 
 /// All threads that recorded or lost records; `records` counts by the index of the thread.
