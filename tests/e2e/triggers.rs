@@ -20,7 +20,9 @@ fn a_frame_over_the_limit_is_captured_whole_with_the_time_before_it() {
     let ran = device.run("frames 100 5 frames 1 120 frames 100 5 await \"captures\":1 health");
     let capture = device.capture();
     let why = about(&capture)["why"].as_str().unwrap().to_owned();
-    assert!(why.starts_with("jank: 12") && why.ends_with(" ms, over 80.0 ms"), "{why}");
+    let took = why.strip_prefix("jank: ").and_then(|why| why.strip_suffix(" ms, over 80.0 ms"));
+    let took: f64 = took.unwrap_or_else(|| panic!("{why}")).parse().unwrap();
+    assert!(took >= 120.0, "{why}");
     let sections = sections(&capture, "script");
     let long: Vec<_> = sections
         .iter()
@@ -35,11 +37,17 @@ fn a_frame_over_the_limit_is_captured_whole_with_the_time_before_it() {
     let last_us = sections.iter().map(|section| section.2).max().unwrap();
     // A busy machine may stop the app for a while at the window's start.
     assert!((100_000..=505_000).contains(&(from_us - first_us)), "{}", from_us - first_us);
-    assert!((100_000..=205_000).contains(&(last_us - to_us)), "{}", last_us - to_us);
+    assert!(last_us - to_us >= 100_000, "{}", last_us - to_us);
+    // The window ends before the app does.
+    let is_after = |section: &&(String, u64, u64)| {
+        section.0.starts_with("Choreographer#doFrame ") && section.1 >= to_us
+    };
+    let after = sections.iter().filter(is_after).count();
+    assert!((1..95).contains(&after), "{after} frames after it");
     // A note in the trace says what fired, at the time at which it was noticed.
     let notes: Vec<_> =
         trace::read(&capture).into_iter().filter(|line| line.name == "tracetee").collect();
-    assert!(notes.iter().any(|note| note.payload.contains("tracetee: jank: 12")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.payload.contains("tracetee: jank: ")), "{notes:?}");
     assert_eq!(ran.health["control"]["state"], "armed");
     assert_eq!(ran.health["control"]["captures"], 1);
 }
