@@ -5,6 +5,7 @@
 //! the hook sees our panics only. A Rust program that is compiled with `panic = "abort"` has chosen to end
 //! with any panic; it calls no [`arm`], and guards are plain calls there.
 
+use super::addresses::Addresses;
 use super::broken::{self, is_broken};
 use super::registers::{enter, leave};
 use std::ffi::c_void;
@@ -161,13 +162,20 @@ fn leave_innermost() {
 
 /// Notes a panic inside a guard, and leaves the guard.
 fn panicked(info: &PanicHookInfo<'_>) {
-    if innermost().is_null() {
+    let frame = innermost();
+    if frame.is_null() {
         return;
     }
     let text = info.payload_as_str().unwrap_or("a panic without a message");
-    match info.location() {
-        Some(place) => broken::mark(format_args!("{}:{}: {text}", place.file(), place.line())),
-        None => broken::mark(format_args!("{text}")),
+    // SAFETY: a frame in the list is that of a `guarded` that has not returned.
+    let end = unsafe { (*frame).stack };
+    let addresses = Addresses::on_stack_up_to(end.cast());
+    match info.location().filter(|place| place.line() != 0) {
+        Some(place) => {
+            broken::mark(format_args!("{}:{}: {text} ({addresses})", place.file(), place.line()));
+        }
+        // The library is built without locations.
+        None => broken::mark(format_args!("{text} ({addresses})")),
     }
     leave_innermost();
 }

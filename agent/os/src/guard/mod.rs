@@ -29,6 +29,8 @@
 //! - **No thread panics twice**, which ends the process in std, because its count of panics stays raised.
 //!   A thread that has panicked runs only what leads out of the guard.
 
+#[cfg(panic = "abort")]
+mod addresses;
 mod broken;
 #[cfg(panic = "abort")]
 mod jump;
