@@ -3,14 +3,18 @@
 //! `tests/cross/loadable` compares their symbols with what bionic exports; `tests/android/run bionic` executes
 //! the two for ARM.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use tracetee_tests::link_map::bytes_by_part;
 use tracetee_tests::{cache, compile, root, skip, source};
 
-/// The ABIs, and what each library may weigh in bytes: the table of docs/ANDROID.md, and some room. Growth is to be
-/// noticed and argued.
-const ABIS: [(&str, u64); 4] =
-    [("arm64-v8a", 1_142_000), ("armeabi-v7a", 824_000), ("x86_64", 1_259_000), ("x86", 1_373_000)];
+const ABIS: [&str; 4] = ["arm64-v8a", "armeabi-v7a", "x86_64", "x86"];
+/// Bytes of each library, of it compressed, and of each of its parts, as measured when they were last argued.
+const SIZES: &str = "tests/fixtures/android_sizes.csv";
+/// Growth of a part that the optimiser makes by itself when another part changes.
+const NOISE_BYTES: u64 = 512;
 
 fn library(abi: &str) -> Option<PathBuf> {
     let path = cache("cross/out").join(abi).join("libtracetee.so");
@@ -31,7 +35,7 @@ fn text(output: &Output) -> String {
 
 #[test]
 fn each_android_library_is_aligned_closed_and_needs_only_the_systems_own() {
-    for (abi, budget_bytes) in ABIS {
+    for abi in ABIS {
         let Some(path) = library(abi) else {
             return skip("tests/cross/run has not built the Android libraries");
         };
@@ -67,16 +71,93 @@ fn each_android_library_is_aligned_closed_and_needs_only_the_systems_own() {
             names.iter().all(|name| name.starts_with("tracetee_") || *name == "JNI_OnLoad"),
             "{abi} {names:?}"
         );
-        let bytes = path.metadata().unwrap().len();
-        assert!(bytes <= budget_bytes, "{abi} has {bytes} bytes");
-        println!("{abi}: {bytes} bytes, needs {needed:?}");
+        println!("{abi} needs {needed:?}");
     }
+}
+
+/// Bytes by name: of the file, of the file compressed as in an APK, and of its parts.
+fn sizes(library: &Path) -> BTreeMap<String, u64> {
+    let map = std::fs::read_to_string(library.with_extension("map")).unwrap();
+    let mut sizes = bytes_by_part(&map);
+    let compressed = Command::new("gzip").args(["-9", "-n", "-c"]).arg(library).output().unwrap();
+    assert!(compressed.status.success());
+    sizes.insert("gzip -9".to_owned(), compressed.stdout.len() as u64);
+    sizes.insert("file".to_owned(), library.metadata().unwrap().len());
+    sizes
+}
+
+#[test]
+fn no_library_and_no_part_of_one_grows_unnoticed() {
+    let mut measured = Vec::new();
+    for abi in ABIS {
+        let Some(path) = library(abi) else {
+            return skip("tests/cross/run has not built the Android libraries");
+        };
+        measured.push(sizes(&path));
+    }
+    let mut names: Vec<&String> = measured.iter().flat_map(BTreeMap::keys).collect();
+    names.sort_by_key(|name| (Reverse(measured[0].get(*name)), *name));
+    names.dedup();
+    let mut table = format!("part,{}\n", ABIS.join(","));
+    for name in names {
+        let bytes = measured.iter().map(|sizes| sizes.get(name).copied().unwrap_or(0).to_string());
+        table += &format!("{name},{}\n", bytes.collect::<Vec<_>>().join(","));
+    }
+    println!("{table}");
+    let path = root().join(SIZES);
+    if std::env::var_os("TRACETEE_BLESS").is_some() {
+        return std::fs::write(path, table).unwrap();
+    }
+    let stored = std::fs::read_to_string(path).unwrap();
+    let grown = growth(&stored, &table);
+    assert!(
+        grown.is_empty(),
+        "{grown}argue the growth in the commit, and store it: TRACETEE_BLESS=1 cargo test --release -p \
+         tracetee-tests --test android_builds"
+    );
+}
+
+/// One line for each number of `table` that is 1 % larger than in `stored`.
+fn growth(stored: &str, table: &str) -> String {
+    let cells = |table: &str| -> BTreeMap<(String, usize), u64> {
+        let rows = table.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect());
+        rows.flat_map(|row: Vec<String>| {
+            let bytes = row.clone().into_iter().enumerate().skip(1);
+            bytes.map(move |(column, bytes)| ((row[0].clone(), column), bytes.parse().unwrap()))
+        })
+        .collect()
+    };
+    let stored = cells(stored);
+    let mut lines = String::new();
+    for ((part, column), bytes) in cells(table) {
+        let before = stored.get(&(part.clone(), column)).copied().unwrap_or(0);
+        let is_whole = ["file", "gzip -9"].contains(&part.as_str());
+        let room = if is_whole { before / 100 } else { NOISE_BYTES.max(before / 100) };
+        if bytes > before + room {
+            lines +=
+                &format!("{part} of {} has {bytes} bytes, {before} before\n", ABIS[column - 1]);
+        }
+    }
+    lines
+}
+
+#[test]
+fn growth_by_more_than_a_hundredth_is_named() {
+    let table = |file: u64, std: u64| {
+        format!("part,arm64-v8a,armeabi-v7a,x86_64,x86\nfile,{file},1,1,1\nstd,1,1,{std},1\n")
+    };
+    assert_eq!(growth(&table(560_000, 90_000), &table(565_600, 90_900)), "");
+    assert_eq!(growth(&table(560_000, 1_000), &table(100, 1_512)), "");
+    assert_eq!(
+        growth(&table(560_000, 90_000), &table(565_601, 90_901)),
+        "file of arm64-v8a has 565601 bytes, 560000 before\nstd of x86_64 has 90901 bytes, 90000 before\n"
+    );
 }
 
 #[test]
 fn bionic_of_api_21_has_every_symbol_of_each_android_library() {
     let mut obstacles = String::new();
-    for (abi, _) in ABIS {
+    for abi in ABIS {
         let Some(path) = library(abi) else {
             return skip("tests/cross/run has not built the Android libraries");
         };

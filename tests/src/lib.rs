@@ -6,6 +6,7 @@
 
 pub mod device;
 pub mod fake_agent;
+pub mod link_map;
 pub mod numbered;
 pub mod panics;
 pub mod slow_disk;

@@ -1,31 +1,17 @@
 /*
- * Compiled, not linked, for each ABI with the flags of zstd and of libunwind: fails where a header gives a type
+ * Compiled, not linked, for each ABI with the flags of zstd: fails where a header gives a type
  * another size or alignment than the ABI does. A uint64_t of 4 bytes compresses garbage.
  */
-#include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <link.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #if defined(__LP64__)
 #define WORD 8
-/* Of bionic's structures, which are frozen: its own headers state the same numbers. */
-#define RWLOCK_BYTES 56
-#define FILE_BYTES 152
-#define PHDR_BYTES 56
 #else
 #define WORD 4
-#define RWLOCK_BYTES 40
-#define FILE_BYTES 84
-#define PHDR_BYTES 32
 #endif
 /* The i386 ABI aligns 8 bytes to 4 within a structure; all others to 8. */
 #if defined(__i386__)
@@ -77,10 +63,3 @@ struct aligned_word {
     void *second;
 };
 _Static_assert(offsetof(struct aligned_word, second) == WORD, "alignment of pointers");
-
-IS(pthread_rwlock_t, RWLOCK_BYTES);
-IS(FILE, FILE_BYTES);
-IS(ElfW(Phdr), PHDR_BYTES);
-IS(sigset_t, WORD);
-_Static_assert(offsetof(struct dl_phdr_info, dlpi_phdr) == 2 * WORD, "dlpi_phdr");
-_Static_assert(offsetof(struct dl_phdr_info, dlpi_phnum) == 3 * WORD, "dlpi_phnum");
