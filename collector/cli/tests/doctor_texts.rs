@@ -7,12 +7,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Sources of the texts, from the repository's root: files, or directories with all their files.
-const SOURCES: [&str; 14] = [
+const SOURCES: [&str; 18] = [
+    "agent/os/src/guard/broken.rs",
+    "agent/os/src/guard/jump.rs",
     "agent/src/android",
     "agent/src/capture",
     "agent/src/controller",
     "agent/src/error.rs",
-    "agent/src/libcutils",
+    "agent/src/tags.rs",
+    "agent/tee/src",
     "collector/cli/src/commands/doctor.rs",
     "collector/cli/src/commands/run",
     "hooks/src/atrace.rs",
@@ -21,6 +24,7 @@ const SOURCES: [&str; 14] = [
     "hooks/src/loaded.rs",
     "hooks/src/patch.rs",
     "hooks/src/registry.rs",
+    "hooks/src/report.rs",
     "uploader/src",
 ];
 
