@@ -180,7 +180,7 @@ private fun judge(lines: List<String>) {
     for (line in lines) {
         val (name, _, tgid, payload) = LINE.find(line)?.destructured ?: continue
         check(tgid.toLong() == pid)
-        byThread.getOrPut(name.trim()) { ArrayList() }.add(payload.replace("|$pid", ""))
+        byThread.getOrPut(name.trim()) { ArrayList() }.add(payload.replaceFirst("|$pid", ""))
     }
     for (n in 0 until THREADS) {
         val expected = ArrayList<String>()
