@@ -1,9 +1,9 @@
 //! Where a panic came from: return addresses on the stack.
 //!
-//! The library that apps load has neither locations (23 KB) nor unwind tables (127 KB). Each word of the stack between
-//! the panic hook and the guard that points into our code is taken for a return address, as crash reporters do where
-//! there are no tables. A few may be of calls that have returned. The linker's map, which the build leaves beside the
-//! library, names the functions.
+//! The library that apps load has neither locations nor unwind tables (together 127 KB of arm64's). Each word of the
+//! stack between the panic hook and the guard that points into our code is taken for a return address, as crash
+//! reporters do where there are no tables. A few may be of calls that have returned. The linker's map, which the build
+//! leaves beside the library, names the functions.
 
 use std::fmt;
 

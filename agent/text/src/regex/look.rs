@@ -1,4 +1,4 @@
-//! Assertions: positions in a text, told by the characters on both sides.
+//! Assertions, such as `^` and `\b`: they look at the characters before and after a position, and match no text.
 //!
 //! A character is of one of five kinds, so there are 25 surroundings of a position. Each is a bit, and an
 //! assertion is the set of those where it holds.
