@@ -8,8 +8,9 @@ use std::io::{self, Write};
 use tracetee_trace::{Kind, Trace};
 
 use Content::{
-    Arguments, AsyncSlices, Categories, Counters, CpuTimes, EarlierNames, Flows, Header, Instants,
-    KernelEvents, OtherArguments, ProcessNames, ThreadStates,
+    Arguments, AsyncSlices, Categories, Counters, CpuTimes, EarlierNames, Flows, Frames, Header,
+    Instants, KernelEvents, OtherArguments, Packages, ProcessNames, Samples, ThreadCounters,
+    ThreadStates, Units,
 };
 
 /// A row of the table.
@@ -57,11 +58,22 @@ macro_rules! formats {
 }
 
 /// Content that ftrace text cannot represent. (Thread states are in the kernel's events.)
-const NOT_IN_TEXT: [Content; 6] =
-    [Categories, Arguments, OtherArguments, Flows, CpuTimes, ProcessNames];
+const NOT_IN_TEXT: [Content; 11] = [
+    Categories,
+    Arguments,
+    OtherArguments,
+    Flows,
+    CpuTimes,
+    ProcessNames,
+    Frames,
+    Samples,
+    Units,
+    ThreadCounters,
+    Packages,
+];
 
 /// Everything but slices.
-const ALL_BUT_SLICES: [Content; 12] = [
+const ALL_BUT_SLICES: [Content; 16] = [
     AsyncSlices,
     Instants,
     Counters,
@@ -74,10 +86,14 @@ const ALL_BUT_SLICES: [Content; 12] = [
     ProcessNames,
     Header,
     KernelEvents,
+    Frames,
+    Samples,
+    Units,
+    Packages,
 ];
 
 /// Everything but wall time of slices.
-const ALL_BUT_WALL_TIME: [Content; 13] = [
+const ALL_BUT_WALL_TIME: [Content; 17] = [
     AsyncSlices,
     Instants,
     Counters,
@@ -91,6 +107,10 @@ const ALL_BUT_WALL_TIME: [Content; 13] = [
     ProcessNames,
     Header,
     KernelEvents,
+    Frames,
+    Samples,
+    Units,
+    Packages,
 ];
 
 formats! {
@@ -129,7 +149,7 @@ formats! {
     Perfetto {
         name: "perfetto",
         endings: [".perfetto-trace", ".pftrace", ".perfetto"],
-        reader: None,
+        reader: Some(Kind::Perfetto),
         lacks: [CpuTimes, EarlierNames, Header],
         writer: |trace, kernel, mut out, _| perfetto::write(trace, kernel, &mut out),
     }
@@ -138,7 +158,9 @@ formats! {
         name: "chrome",
         endings: [".json"],
         reader: Some(Kind::Json),
-        lacks: [ThreadStates, EarlierNames, KernelEvents],
+        lacks: [
+            ThreadStates, EarlierNames, KernelEvents, Frames, Samples, Units, ThreadCounters, Packages
+        ],
         writer: |trace, _, mut out, dropped| {
             json::write(trace, json::Dialect::Chrome, &mut out, dropped)
         },
@@ -148,7 +170,10 @@ formats! {
         name: "dart",
         endings: [".dart.json"],
         reader: Some(Kind::Json),
-        lacks: [ThreadStates, EarlierNames, CpuTimes, Header, KernelEvents],
+        lacks: [
+            ThreadStates, EarlierNames, CpuTimes, Header, KernelEvents, Frames, Samples, Units,
+            ThreadCounters, Packages
+        ],
         writer: |trace, _, mut out, dropped| {
             json::write(trace, json::Dialect::Dart, &mut out, dropped)
         },
@@ -261,7 +286,7 @@ impl Format {
         out: &mut dyn Write,
     ) -> io::Result<Dropped> {
         let mut dropped = Dropped::default();
-        let has_kernel_events = !kernel.is_empty();
+        let has_kernel_events = !kernel.is_empty() || !trace.kernel.is_empty();
         let row = self.row();
         (row.writer)(trace, kernel, out, &mut dropped)?;
         for &content in row.lacks.iter().filter(|&&content| content != KernelEvents) {
@@ -271,7 +296,9 @@ impl Format {
         if !row.lacks.contains(&ThreadStates) && !has_kernel_events {
             dropped.add(ThreadStates.label(), ThreadStates.count(trace));
         }
-        let kernel_events = KernelEvents.count(trace).saturating_sub(kernel.given());
+        let is_written = !row.lacks.contains(&KernelEvents);
+        let of_model = if is_written { trace.kernel.len() as u64 } else { 0 };
+        let kernel_events = KernelEvents.count(trace).saturating_sub(kernel.given() + of_model);
         dropped.add(KernelEvents.label(), kernel_events);
         Ok(dropped)
     }

@@ -9,6 +9,7 @@
 mod format;
 mod json;
 mod kernel;
+mod kernel_text;
 mod line;
 mod lossiness;
 mod method_trace;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use tracetee_trace::{NameId, Trace};
+use tracetee_trace::{NameId, Scope, Trace};
 
 /// A kind of content of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,17 +35,29 @@ pub enum Content {
     ProcessNames,
     /// The capture's header.
     Header,
+    /// Frames as SurfaceFlinger sees them, and events of graphics buffers.
+    Frames,
+    /// Samples of callstacks.
+    Samples,
+    /// Units of counters.
+    Units,
+    /// Counters of threads as such.
+    ThreadCounters,
+    /// Installed packages.
+    Packages,
 }
 
 impl Content {
     /// The kinds of content that are events.
-    pub const EVENTS: [Self; 6] = [
+    pub const EVENTS: [Self; 8] = [
         Self::Slices,
         Self::AsyncSlices,
         Self::Instants,
         Self::Counters,
         Self::Flows,
         Self::KernelEvents,
+        Self::Frames,
+        Self::Samples,
     ];
 
     /// The plural noun that messages use.
@@ -66,6 +78,11 @@ impl Content {
             Self::EarlierNames => "earlier thread names",
             Self::ProcessNames => "process names",
             Self::Header => "capture headers",
+            Self::Frames => "display frames and buffer events",
+            Self::Samples => "stack samples",
+            Self::Units => "counter units",
+            Self::ThreadCounters => "threads of counters",
+            Self::Packages => "packages",
         }
     }
 
@@ -105,6 +122,14 @@ impl Content {
                 named.filter(|&process| header != Some(process)).count() as u64
             }
             Self::Header => u64::from(!trace.about.is_empty()),
+            Self::Frames => (trace.frames.len() + trace.buffers.len()) as u64,
+            Self::Samples => trace.samples.len() as u64,
+            Self::Units => trace.units.len() as u64,
+            Self::ThreadCounters => {
+                let of_threads = trace.counters.iter().filter(|one| one.scope == Scope::Thread);
+                of_threads.count() as u64
+            }
+            Self::Packages => trace.packages.len() as u64,
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Ftrace text in the one form that Perfetto, catapult and systrace accept.
 
 use crate::kernel::Kernel;
+use crate::kernel_text;
 use crate::lossiness::Dropped;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use tracetee_protocol::notes;
 use tracetee_trace::text::{Line, NO_NAME, is_task};
-use tracetee_trace::{Event, NameId, Thread, Timeline, Trace, UNFINISHED};
+use tracetee_trace::{Event, KernelEvent, NameId, Thread, Timeline, Trace, UNFINISHED};
 
 pub(crate) fn write(
     trace: &Trace,
@@ -20,13 +21,20 @@ pub(crate) fn write(
     }
     let mut lines = Lines::for_trace(trace, dropped);
     let mut realtime = trace.realtime;
+    let mut of_model = trace.kernel.iter().peekable();
     for (at_ns, event) in Timeline::new(trace) {
+        while let Some(event) = of_model.next_if(|event| event.at_ns <= at_ns) {
+            lines.kernel_event(out, event)?;
+        }
         while kernel.next(at_ns, |at_ns, line| kernel_line(trace, out, at_ns, line))? {}
         if let Some((_, ms)) = realtime.take_if(|(from_ns, _)| *from_ns <= at_ns) {
             let key = lines.key_of(event);
             lines.line(out, key, at_ns, &format!("trace_event_clock_sync: realtime_ts={ms}"))?;
         }
         lines.event(out, at_ns, event)?;
+    }
+    for event in of_model {
+        lines.kernel_event(out, event)?;
     }
     while kernel.next(u64::MAX, |at_ns, line| kernel_line(trace, out, at_ns, line))? {}
     let is_nameless = |id: NameId| trace.names.text(id).trim_ascii().is_empty();
@@ -152,7 +160,28 @@ impl<'a> Lines<'a> {
         Ok(())
     }
 
+    /// An event of the kernel that the model has.
+    fn kernel_event(&self, out: &mut impl Write, event: &KernelEvent) -> io::Result<()> {
+        if event.tid == 0 {
+            write!(out, "{:>16}-{:<7} (-----)", "<idle>", 0)?;
+        } else {
+            self.thread(out, event.tid, event.at_ns)?;
+        }
+        write!(out, " [{:03}] d..2 ", event.cpu)?;
+        self.time(out, event.at_ns)?;
+        let name = |id| self.name(id);
+        writeln!(out, ": {}: {}", event.kind.event(), kernel_text::payload(event, name))
+    }
+
     fn line(&self, out: &mut impl Write, key: u32, at_ns: u64, payload: &str) -> io::Result<()> {
+        self.thread(out, key, at_ns)?;
+        out.write_all(b" [000] ...1 ")?;
+        self.time(out, at_ns)?;
+        writeln!(out, ": tracing_mark_write: {payload}")
+    }
+
+    /// A line's thread and process.
+    fn thread(&self, out: &mut impl Write, key: u32, at_ns: u64) -> io::Result<()> {
         let thread = self.trace.threads.get(&key);
         let tid = thread.map_or(key, |thread| thread.tid);
         match thread.and_then(|thread| name_at(thread, at_ns)) {
@@ -166,17 +195,18 @@ impl<'a> Lines<'a> {
             None => write!(out, "{:>16}-{tid:<7} ", format!("thread-{tid}"))?,
         }
         match thread.and_then(|thread| thread.pid) {
-            Some(pid) => write!(out, "({pid:5})")?,
-            None => out.write_all(b"(-----)")?,
+            Some(pid) => write!(out, "({pid:5})"),
+            None => out.write_all(b"(-----)"),
         }
+    }
+
+    fn time(&self, out: &mut impl Write, at_ns: u64) -> io::Result<()> {
         let (seconds, ns) = (at_ns / 1_000_000_000, at_ns % 1_000_000_000);
-        write!(out, " [000] ...1 {seconds}.")?;
         if self.is_ns {
-            write!(out, "{ns:09}")?;
+            write!(out, "{seconds}.{ns:09}")
         } else {
-            write!(out, "{:06}", ns / 1000)?;
+            write!(out, "{seconds}.{:06}", ns / 1000)
         }
-        writeln!(out, ": tracing_mark_write: {payload}")
     }
 }
 
@@ -188,6 +218,7 @@ fn has_ns(trace: &Trace) -> bool {
         || trace.asyncs.iter().any(|one| is_fine(one.start_ns) || is_fine(one.end_ns))
         || trace.instants.iter().any(|one| is_fine(one.at_ns))
         || trace.counters.iter().any(|one| is_fine(one.at_ns))
+        || trace.kernel.iter().any(|one| is_fine(one.at_ns))
 }
 
 fn slice(trace: &Trace, key: u32, place: u32) -> Option<(&Thread, &tracetee_trace::Slice)> {

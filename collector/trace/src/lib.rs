@@ -1,7 +1,7 @@
-//! Reads traces (ftrace text, Chrome's and Dart's JSON, method traces) into one model: threads with slices, counters,
+//! Reads traces (Perfetto's protobuf, ftrace text, Chrome's and Dart's JSON, method traces) into one model: threads with slices, counters,
 //! instants, async slices and flows.
 //!
-//! The journey: [`open()`] decompresses a file (gzip, zstd, atrace's zlib); [`text`], [`json`] or [`method`] parses it;
+//! The journey: [`open()`] decompresses a file (gzip, zstd, atrace's zlib); [`perfetto`], [`text`], [`json`] or [`method`] parses it;
 //! [`builder`] pairs and nests the events and puts them into the [`model`]; [`timeline`] returns them by time, for
 //! writers and merging. Bad lines are counted and shown with their number; they do not end the reading.
 
@@ -9,27 +9,36 @@
 
 mod builder;
 mod error;
+mod frames;
 pub mod json;
+mod kernel;
 mod mapping;
 mod merge;
+mod merge_system;
 pub mod method;
 mod model;
 mod names;
 mod open;
+pub mod perfetto;
 #[cfg(test)]
 mod phone_trace;
+mod samples;
 pub mod text;
 mod timeline;
+mod twins;
 
 pub use error::Error;
+pub use frames::{ActualFrame, BufferEvent, TimelineFrame};
+pub use kernel::{KernelEvent, KernelKind, Task, Wake, state_text};
 pub use mapping::Mapping;
-pub use merge::{SAME_CLOCK_MS, merge, offset_ms};
+pub use merge::{SAME_CLOCK_MS, merge, offset_ms, without_twins};
 pub use model::{
-    Async, BadLine, Counter, FIRST_KEY, Flow, FlowKind, Instant, Losses, NO_PARENT, Process, Slice,
-    State, Thread, Trace, UNFINISHED,
+    Async, BadLine, Counter, FIRST_KEY, Flow, FlowKind, Instant, Losses, NO_PARENT, Package,
+    Process, Scope, Slice, State, Thread, Trace, UNFINISHED,
 };
 pub use names::{NameId, Names};
 pub use open::{MAX_TEXT_BYTES, open};
+pub use samples::{Sample, StackFrame, Stacks};
 pub use text::read;
 pub use timeline::{Event, Timeline};
 
@@ -56,11 +65,7 @@ pub fn read_any<R: std::io::Read + 'static>(file: R) -> Result<Trace, Error> {
         Kind::Text => text::read(unpacked),
         Kind::Json => json::read(unpacked),
         Kind::Method => method::read(unpacked).map(|trace| trace.to_trace()),
-        Kind::Perfetto => Err(Error::NoTrace(
-            "it is a Perfetto trace (protobuf): `tracetee convert --to perfetto` joins it with others; \
-             ui.perfetto.dev opens it and exports it in other formats"
-                .to_owned(),
-        )),
+        Kind::Perfetto => perfetto::read(unpacked),
     }
 }
 

@@ -4,6 +4,7 @@ use crate::builder::{Builder, Live};
 use crate::model::{MAX_NS, Trace, UNFINISHED};
 use crate::names::NameId;
 use crate::timeline::{Event, Timeline};
+use crate::twins::Twins;
 use std::collections::HashMap;
 
 /// Milliseconds by which two clock notes of the same clock may differ: they are written a moment after they are taken,
@@ -17,9 +18,21 @@ pub fn offset_ms(realtime: (u64, u64)) -> i64 {
     ms.cast_signed() - (at_ns / 1_000_000).cast_signed()
 }
 
-/// Merges traces; the second value of each pair is added to its times (ns).
+/// Merges traces; the second value of each pair is added to its times (ns). Records that two of them have are kept once.
 #[must_use]
 pub fn merge(parts: &[(&Trace, i64)]) -> Trace {
+    merge_without(parts, &Twins::of(parts))
+}
+
+/// Returns a trace without the records that `reference` has too. `shift_ns` is what is added to the trace's times to
+/// compare them; its own stay.
+#[must_use]
+pub fn without_twins(trace: &Trace, shift_ns: i64, reference: &Trace) -> Trace {
+    let twins = Twins::of(&[(reference, 0), (trace, shift_ns)]).of_part(1);
+    merge_without(&[(trace, 0)], &twins)
+}
+
+fn merge_without(parts: &[(&Trace, i64)], twins: &Twins) -> Trace {
     let mut builder = Builder::default();
     let mut maps: Vec<Map> = Vec::new();
     let mut threads: HashMap<(u32, Option<u32>), Live> = HashMap::new();
@@ -45,15 +58,20 @@ pub fn merge(parts: &[(&Trace, i64)]) -> Trace {
         }
         maps.push(Map { names, lives, shift_ns: *shift_ns });
     }
-    put_slices(&mut builder, parts, &maps);
-    for ((trace, _), map) in parts.iter().zip(&maps) {
-        map.copy(&mut builder, trace);
+    put_slices(&mut builder, parts, &maps, twins);
+    for (part, ((trace, _), map)) in parts.iter().zip(&maps).enumerate() {
+        map.copy(&mut builder, trace, part, twins);
     }
     let mut merged = builder.finish();
+    merged.losses.twins += twins.count();
     merged.asyncs.sort_by_key(|one| one.start_ns);
     merged.instants.sort_by_key(|one| one.at_ns);
     merged.counters.sort_by_key(|one| one.at_ns);
     merged.flows.sort_by_key(|one| one.at_ns);
+    merged.kernel.sort_by_key(|one| one.at_ns);
+    merged.frames.sort_by_key(|one| one.start_ns);
+    merged.buffers.sort_by_key(|one| one.at_ns);
+    merged.samples.sort_by_key(|one| one.at_ns);
     for thread in merged.threads.values_mut() {
         thread.names.sort_by_key(|&(at_ns, _)| at_ns);
         thread.names.dedup_by_key(|&mut (_, name)| name);
@@ -63,21 +81,21 @@ pub fn merge(parts: &[(&Trace, i64)]) -> Trace {
 }
 
 /// From a part to the whole.
-struct Map {
+pub(crate) struct Map {
     names: Vec<NameId>,
     lives: HashMap<u32, Live>,
     shift_ns: i64,
 }
 
 impl Map {
-    fn at(&self, at_ns: u64) -> u64 {
+    pub(crate) fn at(&self, at_ns: u64) -> u64 {
         if at_ns == UNFINISHED {
             return at_ns;
         }
         at_ns.saturating_add_signed(self.shift_ns).min(MAX_NS)
     }
 
-    fn name(&self, id: NameId) -> NameId {
+    pub(crate) fn name(&self, id: NameId) -> NameId {
         self.names.get(id.number() as usize).copied().unwrap_or_default()
     }
 
@@ -86,7 +104,7 @@ impl Map {
     }
 
     /// Copies everything but slices.
-    fn copy(&self, builder: &mut Builder, trace: &Trace) {
+    fn copy(&self, builder: &mut Builder, trace: &Trace, part: usize, twins: &Twins) {
         for (&pid, process) in &trace.processes {
             builder.process_name(pid, self.name(process.name));
         }
@@ -100,7 +118,10 @@ impl Map {
             states.iter_mut().for_each(|state| state.at_ns = self.at(state.at_ns));
             builder.more(live, names.collect(), states);
         }
-        for mut one in trace.asyncs.iter().copied() {
+        for (place, mut one) in trace.asyncs.iter().copied().enumerate() {
+            if twins.asyncs.contains(&(part, place)) {
+                continue;
+            }
             one.threads = one.threads.map(|key| self.key(builder, key));
             one.track = one.track.map(|track| self.name(track));
             (one.name, one.category) = (self.name(one.name), self.name(one.category));
@@ -112,7 +133,10 @@ impl Map {
             }
             builder.trace.asyncs.push(one);
         }
-        for mut one in trace.instants.iter().copied() {
+        for (place, mut one) in trace.instants.iter().copied().enumerate() {
+            if twins.instants.contains(&(part, place)) {
+                continue;
+            }
             one.thread = self.key(builder, one.thread);
             one.track = one.track.map(|track| self.name(track));
             (one.name, one.category) = (self.name(one.name), self.name(one.category));
@@ -120,7 +144,10 @@ impl Map {
             builder.span(one.at_ns);
             builder.instant(one);
         }
-        for mut one in trace.counters.iter().copied() {
+        for (place, mut one) in trace.counters.iter().copied().enumerate() {
+            if twins.counters.contains(&(part, place)) {
+                continue;
+            }
             one.thread = self.key(builder, one.thread);
             (one.name, one.at_ns) = (self.name(one.name), self.at(one.at_ns));
             builder.span(one.at_ns);
@@ -132,6 +159,7 @@ impl Map {
             one.at_ns = self.at(one.at_ns);
             builder.flow(one);
         }
+        self.copy_system(builder, trace);
         for (event, count) in &trace.kernel_events {
             *builder.trace.kernel_events.entry(event.clone()).or_default() += count;
         }
@@ -151,6 +179,12 @@ impl Map {
         all.out_of_order += part.out_of_order;
         all.overlapping += part.overlapping;
         all.rounded += part.rounded;
+        all.twins += part.twins;
+        for (all, part) in [(&mut all.unread, &part.unread), (&mut all.lost, &part.lost)] {
+            for (what, count) in part {
+                *all.entry(what.clone()).or_default() += count;
+            }
+        }
         if all.truncated.is_none() {
             all.truncated.clone_from(&part.truncated);
         }
@@ -158,7 +192,7 @@ impl Map {
 }
 
 /// Slices of all parts in the order of time: those of one thread nest, whichever part they are from.
-fn put_slices(builder: &mut Builder, parts: &[(&Trace, i64)], maps: &[Map]) {
+fn put_slices(builder: &mut Builder, parts: &[(&Trace, i64)], maps: &[Map], twins: &Twins) {
     let mut timelines: Vec<_> =
         parts.iter().map(|(trace, _)| Timeline::new(trace).peekable()).collect();
     // The place of each part's slice in the whole trace.
@@ -182,6 +216,9 @@ fn put_slices(builder: &mut Builder, parts: &[(&Trace, i64)], maps: &[Map]) {
         else {
             continue;
         };
+        if twins.slices.contains(&(part, key, place)) {
+            continue;
+        }
         let Some(&live) = map.lives.get(&key) else { continue };
         let thread = trace.threads.get(&key);
         let Some(thread) = thread else { continue };
@@ -236,6 +273,41 @@ mod tests {
         assert_eq!(told, [("outer", 10_000, 40_000, u32::MAX), ("inner", 20_000, 30_000, 0)]);
         assert_eq!((merged.asyncs[0].start_ns, merged.asyncs[0].end_ns), (80_000, 90_000));
         assert_eq!((merged.counters.len(), merged.span_ns), (1, Some((10_000, 90_000))));
+    }
+
+    #[test]
+    fn records_that_two_traces_have_are_kept_once() {
+        let lines = |after: u64, own: &'static str| {
+            let lines = [
+                (10, "B|5|frame"),
+                (20, "B|5|bind"),
+                (30, "E|5"),
+                (40, "S|5|load|1"),
+                (45, "C|5|heap|7"),
+                (50, "E|5"),
+                (60, "B|5|frame"),
+                (70, own),
+                (80, "E|5"),
+                (85, "E|5"),
+                (90, "F|5|load|1"),
+                (95, "I|5|vsync"),
+            ];
+            lines.map(|(us, payload)| (us + after, payload))
+        };
+        let system = parsed("a", &lines(3, "B|5|of the system"));
+        let ours = parsed("a", &lines(0, "B|5|ours"));
+        let merged = merge(&[(&system, 0), (&ours, 0)]);
+        let names = merged.threads[&7].slices.iter().map(|slice| merged.names.text(slice.name));
+        assert_eq!(names.collect::<Vec<_>>(), ["frame", "bind", "frame", "ours", "of the system"]);
+        // Two frames, bind, the async slice, the counter, the instant.
+        assert_eq!((merged.losses.twins, merged.losses.overlapping), (6, 1));
+        assert_eq!((merged.asyncs.len(), merged.counters.len(), merged.instants.len()), (1, 1, 1));
+        // What is alone in ours is left, at its own time.
+        let alone = without_twins(&ours, 0, &system);
+        let left: Vec<_> = alone.threads[&7].slices.iter().map(|slice| slice.start_ns).collect();
+        assert_eq!((left, alone.losses.twins), (vec![70_000], 6));
+        // A tenth of a second later it is another one.
+        assert_eq!(merge(&[(&system, 0), (&ours, 100_000_000)]).losses.twins, 0);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! The model of a trace. Times are nanoseconds of the trace's own clock.
 
+use crate::frames::{BufferEvent, TimelineFrame};
+use crate::kernel::KernelEvent;
 use crate::names::{NameId, Names};
+use crate::samples::{Sample, Stacks};
 use std::collections::BTreeMap;
 use tracetee_protocol::CaptureMeta;
 
@@ -39,6 +42,20 @@ pub struct Trace {
     pub span_ns: Option<(u64, u64)>,
     /// A time (ns) and its Unix time (ms), from `trace_event_clock_sync: realtime_ts`.
     pub realtime: Option<(u64, u64)>,
+    /// Events of the kernel, by time; only of traces that have them by their fields (Perfetto's).
+    pub kernel: Vec<KernelEvent>,
+    /// Frames as SurfaceFlinger sees them.
+    pub frames: Vec<TimelineFrame>,
+    /// Events of graphics buffers.
+    pub buffers: Vec<BufferEvent>,
+    /// Samples of callstacks.
+    pub samples: Vec<Sample>,
+    /// Callstacks of the samples.
+    pub stacks: Stacks,
+    /// Units of counters, by process and name.
+    pub units: BTreeMap<(u32, NameId), NameId>,
+    /// Installed packages.
+    pub packages: Vec<Package>,
     /// Numbers of kernel events, by name: sched_switch …
     pub kernel_events: BTreeMap<String, u64>,
     /// Errors in the file, and what was lost to them.
@@ -68,6 +85,19 @@ impl Trace {
             self.processes.insert(pid, Process { name });
         }
     }
+}
+
+/// An installed package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Package {
+    /// Name of the package.
+    pub name: NameId,
+    /// User id of its processes.
+    pub uid: u64,
+    /// Version code.
+    pub version: i64,
+    /// True if it may be debugged.
+    pub is_debuggable: bool,
 }
 
 /// A process.
@@ -153,6 +183,18 @@ pub struct Counter {
     pub at_ns: u64,
     /// Value from this time.
     pub value: i64,
+    /// Owner of the counter.
+    pub scope: Scope,
+}
+
+/// Owner of a counter.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The process; or nobody, if its id is 0.
+    #[default]
+    Process,
+    /// The thread that wrote it.
+    Thread,
 }
 
 /// A point in time.
@@ -250,6 +292,12 @@ pub struct Losses {
     pub overlapping: u64,
     /// Counter values that were not integers; rounded.
     pub rounded: u64,
+    /// Records that two merged traces had, kept once.
+    pub twins: u64,
+    /// Content that the reader does not read, by field and reason.
+    pub unread: BTreeMap<String, u64>,
+    /// Losses that the recorder itself reports, by kind.
+    pub lost: BTreeMap<String, u64>,
     /// Position in the uncompressed text at which the file ended early or became unreadable, and the reason.
     pub truncated: Option<(u64, String)>,
 }

@@ -71,6 +71,21 @@ impl Engine {
     /// Reads files of a directory.
     #[must_use]
     pub fn read(&self, directory: &Path, files: &[&str]) -> Vec<Read> {
+        self.ask(directory, files, &QUERIES).iter().map(read).collect()
+    }
+
+    /// Rows of files of a directory, by file and query. Nothing may be wrong with the files.
+    #[must_use]
+    pub fn rows(&self, directory: &Path, files: &[&str], queries: &[&str]) -> Vec<Vec<Rows>> {
+        let answers = self.ask(directory, files, queries);
+        for (file, answer) in files.iter().zip(&answers) {
+            assert_eq!((&answer["error"], &answer["stats"]), (&Value::Null, &json!([])), "{file}");
+        }
+        let of = |answer: &Value| (0..queries.len()).map(|query| rows(answer, query)).collect();
+        answers.iter().map(of).collect()
+    }
+
+    fn ask(&self, directory: &Path, files: &[&str], queries: &[&str]) -> Vec<Value> {
         let mut child = Command::new(&self.python)
             .arg(root().join("tests/convert/trace_processor/query.py"))
             .current_dir(directory)
@@ -78,13 +93,13 @@ impl Engine {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let request = json!({"files": files, "queries": QUERIES});
+        let request = json!({"files": files, "queries": queries});
         child.stdin.take().unwrap().write_all(request.to_string().as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "trace_processor failed on one of {files:?}");
         let text = String::from_utf8(output.stdout).unwrap();
-        let all: Vec<Read> =
-            text.lines().map(|line| read(&serde_json::from_str(line).unwrap())).collect();
+        let all: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(all.len(), files.len());
         all
     }
@@ -104,10 +119,7 @@ fn read(read: &Value) -> Read {
         .unwrap()
         .iter()
         .map(|stat| (stat[0].as_str().unwrap().to_owned(), stat[2].as_i64().unwrap()));
-    let rows = |query: usize| -> Rows {
-        let rows = read["rows"][query].as_array();
-        rows.map(|rows| rows.iter().map(Value::to_string).collect()).unwrap_or_default()
-    };
+    let rows = |query: usize| rows(read, query);
     Read {
         error: read["error"].as_str().map(str::to_owned),
         stats: stats.collect(),
@@ -119,4 +131,9 @@ fn read(read: &Value) -> Read {
         threads: rows(5),
         processes: rows(6),
     }
+}
+
+fn rows(answer: &Value, query: usize) -> Rows {
+    let rows = answer["rows"][query].as_array();
+    rows.map(|rows| rows.iter().map(Value::to_string).collect()).unwrap_or_default()
 }

@@ -1,8 +1,10 @@
 //! Shared parts of the conversion tests: tools that read our files, and traces to convert.
 
 mod engine;
+mod packets;
 
 pub use engine::{Engine, Read, Rows};
+pub use packets::{Message, everything, everything_of, trace};
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,6 +1,10 @@
 //! The messages of Perfetto's `protos/perfetto/trace` that are written or looked at here, by their field
 //! numbers.
 
+use super::system_messages::{
+    BlockedReason, Callstack, FrameTimelineEvent, GraphicsFrameEvent, InternedBytes, Mapping,
+    PackagesList, PerfSample, StackFrame, TaskNewtask, TaskRename,
+};
 use prost::Message;
 
 #[derive(Clone, PartialEq, Message)]
@@ -19,10 +23,18 @@ pub(super) struct TracePacket {
     pub(super) interned_data: Option<InternedData>,
     #[prost(uint32, optional, tag = "13")]
     pub(super) sequence_flags: Option<u32>,
+    #[prost(message, optional, tag = "47")]
+    pub(super) packages_list: Option<PackagesList>,
+    #[prost(message, optional, tag = "57")]
+    pub(super) graphics_frame_event: Option<GraphicsFrameEvent>,
     #[prost(message, optional, tag = "59")]
     pub(super) trace_packet_defaults: Option<TracePacketDefaults>,
     #[prost(message, optional, tag = "60")]
     pub(super) track_descriptor: Option<TrackDescriptor>,
+    #[prost(message, optional, tag = "66")]
+    pub(super) perf_sample: Option<PerfSample>,
+    #[prost(message, optional, tag = "76")]
+    pub(super) frame_timeline_event: Option<FrameTimelineEvent>,
 }
 
 /// A packet of which only the clocks are looked at.
@@ -67,6 +79,18 @@ pub(super) struct InternedData {
     pub(super) event_categories: Vec<InternedName>,
     #[prost(message, repeated, tag = "2")]
     pub(super) event_names: Vec<InternedName>,
+    #[prost(message, repeated, tag = "5")]
+    pub(super) function_names: Vec<InternedName>,
+    #[prost(message, repeated, tag = "6")]
+    pub(super) frames: Vec<StackFrame>,
+    #[prost(message, repeated, tag = "7")]
+    pub(super) callstacks: Vec<Callstack>,
+    #[prost(message, repeated, tag = "16")]
+    pub(super) build_ids: Vec<InternedBytes>,
+    #[prost(message, repeated, tag = "17")]
+    pub(super) mapping_paths: Vec<InternedName>,
+    #[prost(message, repeated, tag = "19")]
+    pub(super) mappings: Vec<Mapping>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -112,7 +136,10 @@ pub(super) struct ThreadDescriptor {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct CounterDescriptor {}
+pub(super) struct CounterDescriptor {
+    #[prost(string, optional, tag = "6")]
+    pub(super) unit_name: Option<String>,
+}
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TrackEvent {
@@ -166,6 +193,8 @@ pub(super) struct FtraceEvent {
     pub(super) cpu_idle: Option<CpuState>,
     #[prost(message, optional, tag = "17")]
     pub(super) sched_wakeup: Option<SchedWakeup>,
+    #[prost(message, optional, tag = "18")]
+    pub(super) sched_blocked_reason: Option<BlockedReason>,
     #[prost(message, optional, tag = "20")]
     pub(super) sched_waking: Option<SchedWakeup>,
     #[prost(message, optional, tag = "50")]
@@ -174,6 +203,10 @@ pub(super) struct FtraceEvent {
     pub(super) binder_transaction_received: Option<BinderTransactionReceived>,
     #[prost(message, optional, tag = "114")]
     pub(super) sched_wakeup_new: Option<SchedWakeup>,
+    #[prost(message, optional, tag = "235")]
+    pub(super) task_newtask: Option<TaskNewtask>,
+    #[prost(message, optional, tag = "236")]
+    pub(super) task_rename: Option<TaskRename>,
     #[prost(message, optional, tag = "327")]
     pub(super) generic: Option<GenericEvent>,
 }

@@ -3,6 +3,8 @@
 mod clock;
 mod ftrace;
 mod messages;
+mod system;
+mod system_messages;
 
 pub use clock::clocks;
 
@@ -15,7 +17,7 @@ use messages::{
 use prost::Message;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
-use tracetee_trace::{Event, FlowKind, NameId, Slice, Thread, Timeline, Trace};
+use tracetee_trace::{Counter, Event, FlowKind, NameId, Scope, Slice, Thread, Timeline, Trace};
 
 const SLICE_BEGIN: i32 = 1;
 const SLICE_END: i32 = 2;
@@ -35,6 +37,7 @@ pub(crate) fn write(trace: &Trace, kernel: &mut Kernel, out: &mut impl Write) ->
     for (at_ns, event) in Timeline::new(trace) {
         writer.event(at_ns, event)?;
     }
+    writer.system()?;
     if !kernel.is_empty() {
         ftrace::write(kernel, writer.out)?;
     }
@@ -93,7 +96,7 @@ impl<'a, W: Write> Writer<'a, W> {
         packet.sequence_flags.get_or_insert(NEEDS_STATE);
         let has_new =
             !self.interned.event_names.is_empty() || !self.interned.event_categories.is_empty();
-        if has_new {
+        if has_new && packet.interned_data.is_none() {
             packet.interned_data = Some(std::mem::take(&mut self.interned));
         }
         self.buffer.clear();
@@ -128,6 +131,11 @@ impl<'a, W: Write> Writer<'a, W> {
             }
         }
         for (&key, thread) in &self.trace.threads {
+            // Threads of which only the kernel's events tell are in those.
+            let is_of_kernel = thread.slices.is_empty() && !self.trace.kernel.is_empty();
+            if thread.tid == 0 || thread.pid.is_none() && is_of_kernel {
+                continue;
+            }
             let pid = pid_of(key, thread);
             self.process(pid)?;
             self.thread(key, pid, thread.tid, thread.name(&self.trace.names))?;
@@ -150,6 +158,9 @@ impl<'a, W: Write> Writer<'a, W> {
 
     fn process(&mut self, pid: u32) -> io::Result<()> {
         let trace = self.trace;
+        if pid == 0 {
+            return Ok(());
+        }
         let named = trace.processes.get(&pid).map(|process| trace.names.text(process.name));
         let process_name = named.map(str::to_owned);
         self.track(TrackDescriptor {
@@ -168,14 +179,37 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     /// A track of a process, of that name.
-    fn track_of(&mut self, pid: u32, uuid: u64, name: NameId, is_counter: bool) -> io::Result<u64> {
+    fn track_of(&mut self, pid: u32, uuid: u64, name: NameId) -> io::Result<u64> {
         if !self.tracks.contains(&uuid) {
             self.process(pid)?;
             self.track(TrackDescriptor {
                 uuid: Some(uuid),
-                parent_uuid: Some(process_track(pid)),
+                parent_uuid: (pid != 0).then(|| process_track(pid)),
                 name: Some(self.trace.names.text(name).to_owned()),
-                counter: is_counter.then(CounterDescriptor::default),
+                ..TrackDescriptor::default()
+            })?;
+        }
+        Ok(uuid)
+    }
+
+    /// The track of a counter: of its thread, its process or nobody.
+    fn counter_track(&mut self, one: &Counter) -> io::Result<u64> {
+        let name = one.name.number().into();
+        let (uuid, parent) = match one.scope {
+            Scope::Thread => (hash(&[7, one.thread.into(), name]), Some(thread_track(one.thread))),
+            Scope::Process => {
+                (hash(&[5, one.pid.into(), name]), (one.pid != 0).then(|| process_track(one.pid)))
+            }
+        };
+        if !self.tracks.contains(&uuid) {
+            self.process(one.pid)?;
+            let unit = self.trace.units.get(&(one.pid, one.name));
+            let unit_name = unit.map(|&unit| self.trace.names.text(unit).to_owned());
+            self.track(TrackDescriptor {
+                uuid: Some(uuid),
+                parent_uuid: parent,
+                name: Some(self.trace.names.text(one.name).to_owned()),
+                counter: Some(CounterDescriptor { unit_name }),
                 ..TrackDescriptor::default()
             })?;
         }
@@ -242,7 +276,7 @@ impl<'a, W: Write> Writer<'a, W> {
                 let Some(one) = trace.asyncs.get(place) else { return Ok(None) };
                 let label = one.track.unwrap_or(one.name);
                 let of = [3, one.pid.into(), label.number().into(), one.cookie.cast_unsigned()];
-                let track_uuid = Some(self.track_of(one.pid, hash(&of), label, false)?);
+                let track_uuid = Some(self.track_of(one.pid, hash(&of), label)?);
                 Some(if matches!(event, Event::AsyncBegin(_)) {
                     TrackEvent {
                         kind: Some(SLICE_BEGIN),
@@ -261,7 +295,7 @@ impl<'a, W: Write> Writer<'a, W> {
                 let track = match one.track {
                     Some(track) => {
                         let uuid = hash(&[4, one.pid.into(), track.number().into()]);
-                        self.track_of(one.pid, uuid, track, false)?
+                        self.track_of(one.pid, uuid, track)?
                     }
                     None => thread_track(one.thread),
                 };
@@ -276,10 +310,9 @@ impl<'a, W: Write> Writer<'a, W> {
             }
             Event::Counter(place) => {
                 let Some(one) = trace.counters.get(place) else { return Ok(None) };
-                let uuid = hash(&[5, one.pid.into(), one.name.number().into()]);
                 Some(TrackEvent {
                     kind: Some(COUNTER),
-                    track_uuid: Some(self.track_of(one.pid, uuid, one.name, true)?),
+                    track_uuid: Some(self.counter_track(one)?),
                     counter_value: Some(one.value),
                     ..TrackEvent::default()
                 })

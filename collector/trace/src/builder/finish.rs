@@ -2,6 +2,7 @@
 
 use super::Builder;
 use crate::model::Trace;
+use crate::names::NameId;
 
 impl Builder {
     /// Completes the trace.
@@ -14,9 +15,10 @@ impl Builder {
             if let Some((pid, _)) = dumped {
                 running.thread.pid = Some(pid);
             }
+            let named = dumped.map(|(_, name)| name).filter(|&name| name != NameId::NONE);
             let comm = || self.comms.get(&running.key).copied();
             if running.thread.names.is_empty()
-                && let Some(name) = dumped.map(|(_, name)| name).or_else(comm)
+                && let Some(name) = named.or_else(comm)
             {
                 let from_ns = self.trace.span_ns.map_or(0, |(first, _)| first);
                 running.thread.names.push((from_ns, name));

@@ -365,6 +365,16 @@ impl Builder {
         }
     }
 
+    /// The same, with a name of the trace.
+    pub(crate) fn comm_id(&mut self, tid: u32, name: NameId) {
+        self.comms.insert(tid, name);
+    }
+
+    /// Returns the thread's process, if it is known.
+    pub(crate) fn pid(&self, live: Live) -> Option<u32> {
+        self.running.get(live.0)?.thread.pid
+    }
+
     /// Counts an event of another kind.
     pub(crate) fn other(&mut self, event: &[u8]) {
         let event = String::from_utf8_lossy(event);
@@ -382,10 +392,14 @@ impl Builder {
             if self.events > MAX_EVENTS {
                 return Some(format!("more than {MAX_EVENTS} events"));
             }
-            if self.trace.names.bytes() > MAX_NAME_BYTES {
-                return Some(format!("its names have more than {MAX_NAME_BYTES} bytes"));
-            }
+            return self.is_full_of_names();
         }
         None
+    }
+
+    /// The same, of the names alone.
+    pub(crate) fn is_full_of_names(&self) -> Option<String> {
+        (self.trace.names.bytes() > MAX_NAME_BYTES)
+            .then(|| format!("its names have more than {MAX_NAME_BYTES} bytes"))
     }
 }

@@ -8,7 +8,7 @@ mod scan;
 
 use crate::builder::{AsyncKey, Builder, Live, MAX_EVENTS};
 use crate::error::Error;
-use crate::model::{Async, Counter, Flow, Instant, MAX_NS, Trace, UNFINISHED};
+use crate::model::{Async, Counter, Flow, Instant, MAX_NS, Scope, Trace, UNFINISHED};
 use crate::names::NameId;
 use event::{Event, Kind};
 use scan::{Scanner, Take};
@@ -204,7 +204,14 @@ impl Reader {
             Kind::Counter => {
                 for &(name, value, is_rounded) in &event.values {
                     builder.trace.losses.rounded += u64::from(is_rounded);
-                    builder.counter(Counter { thread: key, pid, name, at_ns, value });
+                    builder.counter(Counter {
+                        thread: key,
+                        pid,
+                        name,
+                        at_ns,
+                        value,
+                        scope: Scope::Process,
+                    });
                 }
             }
             Kind::Flow(kind) => {

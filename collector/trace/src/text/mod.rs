@@ -5,13 +5,13 @@
 
 mod line;
 mod line_reader;
-mod marker;
+pub(crate) mod marker;
 mod sched;
 mod sections;
 
 use crate::builder::{AsyncKey, Builder, Live};
 use crate::error::Error;
-use crate::model::{Async, Counter, Instant, Trace, UNFINISHED};
+use crate::model::{Async, Counter, Instant, Scope, Trace, UNFINISHED};
 use crate::names::NameId;
 use marker::Marker;
 use sections::{Names, Sections};
@@ -181,7 +181,7 @@ impl Reader {
             }
             Marker::Counter { pid, name, value } => {
                 let name = builder.trace.names.id(name);
-                builder.counter(Counter { thread, pid, name, at_ns, value });
+                builder.counter(Counter { thread, pid, name, at_ns, value, scope: Scope::Process });
             }
             Marker::RealTime(ms) => builder.trace.realtime = Some((at_ns, ms)),
             Marker::Other => {}

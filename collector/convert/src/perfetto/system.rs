@@ -1,0 +1,351 @@
+//! The system's part of a trace as Perfetto has it: events of the kernel, FrameTimeline, buffer events, samples, packages.
+
+use super::Writer;
+use super::messages::{
+    BinderTransaction, BinderTransactionReceived, CpuFrequencyLimits, CpuState, FtraceEvent,
+    FtraceEventBundle, InternedData, InternedName, SchedSwitch, SchedWakeup, TracePacket,
+};
+use super::system_messages::{
+    ActualDisplay, ActualSurface, BlockedReason, BufferEvent, Callstack, ExpectedDisplay,
+    ExpectedSurface, FrameEnd, FrameTimelineEvent, GraphicsFrameEvent, InternedBytes, Mapping,
+    PackageInfo, PackagesList, PerfSample, StackFrame, TaskNewtask, TaskRename,
+};
+use std::collections::HashMap;
+use std::io::{self, Write};
+use tracetee_trace::{
+    KernelEvent, KernelKind, NO_PARENT, NameId, Task, TimelineFrame, UNFINISHED, Wake,
+};
+
+/// Events of a packet.
+const MAX_EVENTS: usize = 512;
+
+impl<W: Write> Writer<'_, W> {
+    /// Writes all of it.
+    pub(super) fn system(&mut self) -> io::Result<()> {
+        self.packages()?;
+        self.kernel()?;
+        self.frames()?;
+        self.buffers()?;
+        self.samples()
+    }
+
+    fn text(&self, id: NameId) -> Option<String> {
+        (id != NameId::NONE).then(|| self.trace.names.text(id).to_owned())
+    }
+
+    fn packages(&mut self) -> io::Result<()> {
+        let packages = self.trace.packages.iter();
+        let packages: Vec<PackageInfo> = packages
+            .map(|package| PackageInfo {
+                name: self.text(package.name),
+                uid: Some(package.uid),
+                debuggable: Some(package.is_debuggable),
+                version_code: Some(package.version),
+            })
+            .collect();
+        if packages.is_empty() {
+            return Ok(());
+        }
+        let packages_list = Some(PackagesList { packages });
+        self.packet(TracePacket { packages_list, ..TracePacket::default() })
+    }
+
+    /// Events in the order of time: a packet has those of one processor that follow each other.
+    fn kernel(&mut self) -> io::Result<()> {
+        let trace = self.trace;
+        let mut events: Vec<FtraceEvent> = Vec::new();
+        let mut of_cpu = 0;
+        for event in &trace.kernel {
+            if event.cpu != of_cpu || events.len() >= MAX_EVENTS {
+                self.bundle(of_cpu, std::mem::take(&mut events))?;
+                of_cpu = event.cpu;
+            }
+            events.push(self.kernel_event(event));
+        }
+        self.bundle(of_cpu, events)
+    }
+
+    fn bundle(&mut self, cpu: u16, event: Vec<FtraceEvent>) -> io::Result<()> {
+        if event.is_empty() {
+            return Ok(());
+        }
+        let bundle = FtraceEventBundle { cpu: Some(cpu.into()), event };
+        self.packet(TracePacket { ftrace_events: Some(bundle), ..TracePacket::default() })
+    }
+
+    fn kernel_event(&self, event: &KernelEvent) -> FtraceEvent {
+        let name = |id: NameId| Some(self.trace.names.text(id).to_owned());
+        let tid = |task: Task| Some(task.tid.cast_signed());
+        let mut out = FtraceEvent {
+            timestamp: Some(event.at_ns),
+            pid: Some(event.tid),
+            ..FtraceEvent::default()
+        };
+        match event.kind {
+            KernelKind::Switch { prev, state, next } => {
+                out.sched_switch = Some(SchedSwitch {
+                    prev_comm: name(prev.name),
+                    prev_pid: tid(prev),
+                    prev_prio: Some(prev.priority),
+                    prev_state: Some(state.into()),
+                    next_comm: name(next.name),
+                    next_pid: tid(next),
+                    next_prio: Some(next.priority),
+                });
+            }
+            KernelKind::Wake { how, task, target } => {
+                let woken = Some(SchedWakeup {
+                    comm: name(task.name),
+                    pid: tid(task),
+                    prio: Some(task.priority),
+                    success: Some(1),
+                    target_cpu: Some(target),
+                });
+                match how {
+                    Wake::Waking => out.sched_waking = woken,
+                    Wake::Wakeup => out.sched_wakeup = woken,
+                    Wake::New => out.sched_wakeup_new = woken,
+                }
+            }
+            KernelKind::Blocked { tid, caller, io_wait } => {
+                let (pid, io_wait) = (Some(tid.cast_signed()), Some(io_wait.into()));
+                out.sched_blocked_reason =
+                    Some(BlockedReason { pid, caller: Some(caller), io_wait });
+            }
+            KernelKind::Frequency { cpu, khz } => {
+                out.cpu_frequency = Some(CpuState { state: Some(khz), cpu_id: Some(cpu) });
+            }
+            KernelKind::FrequencyLimits { cpu, min_khz, max_khz } => {
+                let (min_freq, max_freq) = (Some(min_khz), Some(max_khz));
+                let limits = CpuFrequencyLimits { min_freq, max_freq, cpu_id: Some(cpu) };
+                out.cpu_frequency_limits = Some(limits);
+            }
+            KernelKind::Idle { cpu, state } => {
+                out.cpu_idle = Some(CpuState { state: Some(state), cpu_id: Some(cpu) });
+            }
+            KernelKind::Transaction { id, node, pid, tid, is_reply, code, flags } => {
+                out.binder_transaction = Some(BinderTransaction {
+                    debug_id: Some(id),
+                    target_node: Some(node),
+                    to_proc: Some(pid),
+                    to_thread: Some(tid),
+                    reply: Some(is_reply.into()),
+                    code: Some(code),
+                    flags: Some(flags),
+                });
+            }
+            KernelKind::Received { id } => {
+                out.binder_transaction_received =
+                    Some(BinderTransactionReceived { debug_id: Some(id) });
+            }
+            KernelKind::Rename { tid, before, name: after, oom } => {
+                out.task_rename = Some(TaskRename {
+                    pid: Some(tid.cast_signed()),
+                    oldcomm: name(before),
+                    newcomm: name(after),
+                    oom_score_adj: Some(oom.into()),
+                });
+            }
+            KernelKind::NewTask { tid, name: own, flags, oom } => {
+                out.task_newtask = Some(TaskNewtask {
+                    pid: Some(tid.cast_signed()),
+                    comm: name(own),
+                    clone_flags: Some(flags),
+                    oom_score_adj: Some(oom.into()),
+                });
+            }
+        }
+        out
+    }
+
+    /// Begins and ends of frames, by time.
+    fn frames(&mut self) -> io::Result<()> {
+        let trace = self.trace;
+        let mut events = Vec::with_capacity(2 * trace.frames.len());
+        for (cookie, frame) in (1_i64..).zip(&trace.frames) {
+            events.push((frame.start_ns, true, cookie, frame));
+            if frame.end_ns != UNFINISHED {
+                events.push((frame.end_ns, false, cookie, frame));
+            }
+        }
+        events.sort_by_key(|&(at_ns, ..)| at_ns);
+        for (at_ns, begins, cookie, frame) in events {
+            let event = if begins { self.frame_start(frame, cookie) } else { frame_end(cookie) };
+            self.packet(TracePacket {
+                timestamp: Some(at_ns),
+                frame_timeline_event: Some(event),
+                ..TracePacket::default()
+            })?;
+        }
+        Ok(())
+    }
+
+    fn frame_start(&self, frame: &TimelineFrame, cookie: i64) -> FrameTimelineEvent {
+        let mut event = FrameTimelineEvent::default();
+        let (cookie, token, pid) = (Some(cookie), Some(frame.token), Some(frame.pid.cast_signed()));
+        let display_frame_token = Some(frame.display_token);
+        let layer_name = self.text(frame.layer);
+        match (frame.is_display, frame.actual) {
+            (true, None) => {
+                event.expected_display_frame_start = Some(ExpectedDisplay { cookie, token, pid });
+            }
+            (false, None) => {
+                event.expected_surface_frame_start =
+                    Some(ExpectedSurface { cookie, token, display_frame_token, pid, layer_name });
+            }
+            (true, Some(actual)) => {
+                event.actual_display_frame_start = Some(ActualDisplay {
+                    cookie,
+                    token,
+                    pid,
+                    present_type: Some(actual.present.into()),
+                    on_time_finish: Some(actual.on_time),
+                    gpu_composition: Some(actual.gpu),
+                    jank_type: Some(actual.jank),
+                    prediction_type: Some(actual.prediction.into()),
+                    jank_severity_type: Some(actual.severity.into()),
+                });
+            }
+            (false, Some(actual)) => {
+                event.actual_surface_frame_start = Some(ActualSurface {
+                    cookie,
+                    token,
+                    display_frame_token,
+                    pid,
+                    layer_name,
+                    present_type: Some(actual.present.into()),
+                    on_time_finish: Some(actual.on_time),
+                    gpu_composition: Some(actual.gpu),
+                    jank_type: Some(actual.jank),
+                    prediction_type: Some(actual.prediction.into()),
+                    is_buffer: Some(actual.is_buffer),
+                    jank_severity_type: Some(actual.severity.into()),
+                });
+            }
+        }
+        event
+    }
+
+    fn buffers(&mut self) -> io::Result<()> {
+        let trace = self.trace;
+        for event in &trace.buffers {
+            let buffer_event = Some(BufferEvent {
+                frame_number: Some(event.frame),
+                kind: Some(event.kind.into()),
+                layer_name: self.text(event.layer),
+                duration_ns: (event.dur_ns != 0).then_some(event.dur_ns),
+                buffer_id: Some(event.buffer),
+            });
+            self.packet(TracePacket {
+                timestamp: Some(event.at_ns),
+                graphics_frame_event: Some(GraphicsFrameEvent { buffer_event }),
+                ..TracePacket::default()
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Samples as perf's: every version of Perfetto reads those.
+    fn samples(&mut self) -> io::Result<()> {
+        let trace = self.trace;
+        let mut stacks = StackTables::default();
+        for sample in &trace.samples {
+            let callstack_iid = (sample.stack != NO_PARENT).then(|| u64::from(sample.stack) + 1);
+            if sample.stack != NO_PARENT {
+                stacks.intern(self, sample.stack);
+            }
+            let perf_sample = Some(PerfSample {
+                cpu: Some(sample.cpu),
+                pid: Some(sample.pid),
+                tid: Some(sample.tid),
+                callstack_iid,
+                timebase_count: Some(sample.weight),
+            });
+            let interned = std::mem::take(&mut stacks.new);
+            let interned_data = (interned != InternedData::default()).then_some(interned);
+            self.packet(TracePacket {
+                timestamp: Some(sample.at_ns),
+                perf_sample,
+                interned_data,
+                ..TracePacket::default()
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn frame_end(cookie: i64) -> FrameTimelineEvent {
+    let frame_end = Some(FrameEnd { cookie: Some(cookie) });
+    FrameTimelineEvent { frame_end, ..FrameTimelineEvent::default() }
+}
+
+/// Interned callstacks, and what of them is not written yet.
+#[derive(Default)]
+struct StackTables {
+    new: InternedData,
+    stacks: HashMap<u32, ()>,
+    functions: HashMap<NameId, ()>,
+    mappings: HashMap<(NameId, NameId), u64>,
+    frames: HashMap<tracetee_trace::StackFrame, u64>,
+}
+
+impl StackTables {
+    fn intern<W: Write>(&mut self, writer: &Writer<'_, W>, stack: u32) {
+        if self.stacks.insert(stack, ()).is_some() {
+            return;
+        }
+        let trace = writer.trace;
+        let mut frame_ids = Vec::new();
+        for frame in trace.stacks.frames(stack) {
+            let next = self.frames.len() as u64 + 1;
+            let iid = *self.frames.entry(frame).or_insert(next);
+            frame_ids.push(iid);
+            if iid != next {
+                continue;
+            }
+            let function = u64::from(frame.function.number()) + 1;
+            if self.functions.insert(frame.function, ()).is_none() {
+                let name = trace.names.text(frame.function).to_owned();
+                let name = InternedName { iid: Some(function), name: Some(name) };
+                self.new.function_names.push(name);
+            }
+            let mapping = self.mapping(writer, frame.mapping, frame.build_id);
+            self.new.frames.push(StackFrame {
+                iid: Some(iid),
+                function_name_id: Some(function),
+                mapping_id: Some(mapping),
+                rel_pc: Some(frame.rel_pc),
+            });
+        }
+        frame_ids.reverse();
+        self.new.callstacks.push(Callstack { iid: Some(u64::from(stack) + 1), frame_ids });
+    }
+
+    fn mapping<W: Write>(&mut self, writer: &Writer<'_, W>, path: NameId, build: NameId) -> u64 {
+        let next = self.mappings.len() as u64 + 1;
+        let iid = *self.mappings.entry((path, build)).or_insert(next);
+        if iid != next {
+            return iid;
+        }
+        let names = &writer.trace.names;
+        let mut path_string_ids = Vec::new();
+        if path != NameId::NONE {
+            let name = names.text(path).trim_start_matches('/').to_owned();
+            self.new.mapping_paths.push(InternedName { iid: Some(iid), name: Some(name) });
+            path_string_ids.push(iid);
+        }
+        let bytes = unhex(names.text(build));
+        let build_id = (!bytes.is_empty()).then_some(iid);
+        if build_id.is_some() {
+            self.new.build_ids.push(InternedBytes { iid: Some(iid), bytes: Some(bytes) });
+        }
+        self.new.mappings.push(Mapping { iid: Some(iid), build_id, path_string_ids });
+        iid
+    }
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digits = text.as_bytes().chunks_exact(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    digits.map_while(byte).collect()
+}

@@ -1,0 +1,60 @@
+//! Frames as SurfaceFlinger sees them: FrameTimeline's expected and actual frames, and events of graphics buffers.
+
+use crate::names::NameId;
+
+/// A frame of FrameTimeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimelineFrame {
+    /// Begin.
+    pub start_ns: u64,
+    /// End; [`crate::UNFINISHED`] if it has none.
+    pub end_ns: u64,
+    /// Process of the surface; of a display frame SurfaceFlinger's.
+    pub pid: u32,
+    /// Layer of a surface frame.
+    pub layer: NameId,
+    /// The vsync's id.
+    pub token: i64,
+    /// Token of the display frame that shows a surface frame; of a display frame its own.
+    pub display_token: i64,
+    /// True for a frame of the display, false for one of an app's surface.
+    pub is_display: bool,
+    /// Result; `None` for an expected frame.
+    pub actual: Option<ActualFrame>,
+}
+
+/// How a frame turned out. The numbers are Perfetto's.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct ActualFrame {
+    /// Bits of `JankType`: 1 none, 2 SurfaceFlinger's scheduling, 64 the app missed its deadline …
+    pub jank: i32,
+    /// `PresentType`: 1 on time, 2 late, 3 early, 4 dropped.
+    pub present: u8,
+    /// `PredictionType`: 1 valid, 2 expired.
+    pub prediction: u8,
+    /// `JankSeverityType`: 1 none, 2 partial, 3 full.
+    pub severity: u8,
+    /// True if the frame was finished in time.
+    pub on_time: bool,
+    /// True if the GPU composed it.
+    pub gpu: bool,
+    /// True for a frame of a buffer; false for one of an animation alone.
+    pub is_buffer: bool,
+}
+
+/// An event of a graphics buffer on its way to the display.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BufferEvent {
+    /// Time.
+    pub at_ns: u64,
+    /// Duration; 0 if it has none.
+    pub dur_ns: u64,
+    /// `BufferEventType`: 1 dequeue, 2 queue, 3 post, 4 acquire fence, 5 latch, 8 present fence …
+    pub kind: u8,
+    /// Number of the frame.
+    pub frame: u32,
+    /// Layer.
+    pub layer: NameId,
+    /// Id of the buffer.
+    pub buffer: u32,
+}

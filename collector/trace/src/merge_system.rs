@@ -1,0 +1,72 @@
+//! The system's part of a merged trace: events of the kernel, frames, samples, packages.
+
+use crate::builder::Builder;
+use crate::kernel::{KernelKind, Task};
+use crate::merge::Map;
+use crate::model::{NO_PARENT, Trace};
+use crate::samples::StackFrame;
+
+impl Map {
+    /// Copies what only traces of the system have.
+    pub(crate) fn copy_system(&self, builder: &mut Builder, trace: &Trace) {
+        let task = |task: Task| Task { name: self.name(task.name), ..task };
+        for mut event in trace.kernel.iter().copied() {
+            event.at_ns = self.at(event.at_ns);
+            event.kind = match event.kind {
+                KernelKind::Switch { prev, state, next } => {
+                    KernelKind::Switch { prev: task(prev), state, next: task(next) }
+                }
+                KernelKind::Wake { how, task: woken, target } => {
+                    KernelKind::Wake { how, task: task(woken), target }
+                }
+                KernelKind::Rename { tid, before, name, oom } => KernelKind::Rename {
+                    tid,
+                    before: self.name(before),
+                    name: self.name(name),
+                    oom,
+                },
+                KernelKind::NewTask { tid, name, flags, oom } => {
+                    KernelKind::NewTask { tid, name: self.name(name), flags, oom }
+                }
+                other => other,
+            };
+            builder.span(event.at_ns);
+            builder.trace.kernel.push(event);
+        }
+        for mut frame in trace.frames.iter().copied() {
+            (frame.start_ns, frame.end_ns) = (self.at(frame.start_ns), self.at(frame.end_ns));
+            frame.layer = self.name(frame.layer);
+            builder.trace.frames.push(frame);
+        }
+        for mut event in trace.buffers.iter().copied() {
+            (event.at_ns, event.layer) = (self.at(event.at_ns), self.name(event.layer));
+            builder.trace.buffers.push(event);
+        }
+        // Callers come before the frames that they call.
+        let mut nodes: Vec<u32> = Vec::with_capacity(trace.stacks.nodes.len());
+        for &(caller, frame) in &trace.stacks.nodes {
+            let caller = nodes.get(caller as usize).copied().unwrap_or(NO_PARENT);
+            let frame = StackFrame {
+                function: self.name(frame.function),
+                mapping: self.name(frame.mapping),
+                build_id: self.name(frame.build_id),
+                rel_pc: frame.rel_pc,
+            };
+            nodes.push(builder.trace.stacks.node(caller, frame));
+        }
+        for mut sample in trace.samples.iter().copied() {
+            sample.at_ns = self.at(sample.at_ns);
+            sample.stack = nodes.get(sample.stack as usize).copied().unwrap_or(NO_PARENT);
+            builder.trace.samples.push(sample);
+        }
+        for (&(pid, name), &unit) in &trace.units {
+            builder.trace.units.insert((pid, self.name(name)), self.name(unit));
+        }
+        for &package in &trace.packages {
+            let package = crate::model::Package { name: self.name(package.name), ..package };
+            if !builder.trace.packages.contains(&package) {
+                builder.trace.packages.push(package);
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Events as they wait to be sorted by time.
+
+use super::clock::Clock;
+use super::tracks::TrackId;
+use crate::model::FlowKind;
+use crate::names::NameId;
+
+/// CPU time of an event that has none.
+pub(super) const NO_CPU: u64 = u64::MAX;
+
+/// An event.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Event {
+    pub(super) at_ns: u64,
+    pub(super) clock: Clock,
+    /// Orders events at the same time; those of a rank stay in the order of the file.
+    pub(super) rank: u8,
+    pub(super) what: What,
+}
+
+/// Rank of the end of a complete slice, which ends before anything that begins then.
+pub(super) const FIRST: u8 = 0;
+/// Rank of all others.
+pub(super) const NORMAL: u8 = 1;
+
+/// Content of an event.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum What {
+    Begin {
+        on: TrackId,
+        name: NameId,
+        category: NameId,
+        args: NameId,
+        cpu_ns: u64,
+    },
+    End {
+        on: TrackId,
+        args: NameId,
+        cpu_ns: u64,
+    },
+    /// A slice whose end is the [`What::CompleteEnd`] with the same id.
+    Complete {
+        on: TrackId,
+        name: NameId,
+        category: NameId,
+        args: NameId,
+        id: u32,
+    },
+    CompleteEnd {
+        id: u32,
+    },
+    Instant {
+        on: TrackId,
+        name: NameId,
+        category: NameId,
+        args: NameId,
+    },
+    Counter {
+        on: TrackId,
+        name: NameId,
+        value: f64,
+    },
+    State {
+        on: TrackId,
+        name: NameId,
+        args: NameId,
+    },
+    /// A flow of the track's last slice.
+    Flow {
+        on: TrackId,
+        id: u64,
+        name: NameId,
+        category: NameId,
+        kind: FlowKind,
+    },
+    /// A legacy async event: paired by category (or name) and id.
+    Async {
+        on: TrackId,
+        name: NameId,
+        category: NameId,
+        args: NameId,
+        id: u64,
+        phase: Phase,
+    },
+    /// An event of atrace in the kernel's buffer.
+    Mark {
+        tid: u32,
+        mark: Mark,
+    },
+}
+
+/// Phase of a legacy async event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Begin { by_name: bool },
+    End { by_name: bool },
+    Instant,
+}
+
+/// A marker, with interned names.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Mark {
+    Begin { pid: u32, name: NameId },
+    End,
+    AsyncBegin { pid: u32, track: Option<NameId>, name: NameId, cookie: i64 },
+    AsyncEnd { pid: u32, track: Option<NameId>, name: NameId, cookie: i64 },
+    Instant { pid: u32, track: Option<NameId>, name: NameId },
+    Counter { pid: u32, name: NameId, value: i64 },
+    RealTime { ms: u64 },
+}

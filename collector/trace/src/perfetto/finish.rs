@@ -1,0 +1,204 @@
+//! The end of a trace: converts the waiting events to one clock, sorts them, and infers what compact events leave out.
+
+use super::Reader;
+use super::clock::{Clock, Converters};
+use super::event::What;
+use super::frames::paired;
+use super::put::Put;
+use crate::builder::Builder;
+use crate::kernel::{KernelEvent, KernelKind, NO_TID, Task, state_letter, state_of_kernel};
+use crate::model::{MAX_NS, Trace};
+use crate::names::NameId;
+use std::collections::HashMap;
+
+impl Reader {
+    /// Makes the trace.
+    pub(super) fn finish(mut self) -> Trace {
+        let own = self.own_clock();
+        let converters = self.clocks.converters(own);
+        self.builder.trace.realtime =
+            self.clocks.realtime().map(|(at_ns, real_ns)| (at_ns, real_ns / 1_000_000));
+        self.put_names();
+        self.put_kernel(&converters);
+        self.put_frames(&converters);
+        let mut events = std::mem::take(&mut self.events);
+        let unread = &mut self.unread;
+        events.retain_mut(|event| {
+            let at_ns = converted(&converters, event.clock, event.at_ns);
+            event.at_ns = at_ns.unwrap_or(0);
+            if at_ns.is_none() {
+                unread.event("events on a clock that no snapshot relates to the trace's");
+            }
+            at_ns.is_some()
+        });
+        events.sort_by_key(|event| (event.at_ns, event.rank));
+        let mut put = Put::new(self);
+        for event in events {
+            put.event(event);
+        }
+        put.finish()
+    }
+
+    /// The clock that times are converted to. Without any snapshot the one that all events are on.
+    fn own_clock(&self) -> u32 {
+        let own = self.clocks.own();
+        if self.clocks.has_snapshots() {
+            return own;
+        }
+        let others = self.kernel.iter().map(|&(clock, _)| clock);
+        let clocks = self.events.iter().map(|event| event.clock).chain(others);
+        let clocks = clocks.chain(self.frames.iter().map(|&(clock, _)| clock));
+        let mut clocks = clocks.chain(self.samples.iter().map(|&(clock, _)| clock));
+        let Some(first) = clocks.next() else { return own };
+        if clocks.all(|clock| clock == first) {
+            self.clocks.global_id(first).unwrap_or(own)
+        } else {
+            own
+        }
+    }
+
+    fn put_names(&mut self) {
+        for &(pid, name) in &self.tracks.process_names {
+            self.builder.process_name(pid, name);
+        }
+        for (tid, (pid, name)) in std::mem::take(&mut self.tree) {
+            self.builder.trace.dumped.insert(tid, (pid, name));
+        }
+    }
+
+    fn put_kernel(&mut self, converters: &Converters) {
+        let started = self.started.and_then(|(clock, ns)| converted(converters, clock, ns));
+        let mut kernel = Vec::with_capacity(self.kernel.len());
+        let version = self.kernel_version;
+        for (clock, event) in std::mem::take(&mut self.kernel) {
+            match converted(converters, clock, event.at_ns) {
+                Some(at_ns) if started.is_none_or(|started| at_ns >= started) => {
+                    kernel.push(KernelEvent { at_ns, ..event });
+                }
+                Some(_) => self.unread.event("kernel events before the recording began"),
+                None => {
+                    self.unread.event("events on a clock that no snapshot relates to the trace's")
+                }
+            }
+        }
+        if let Some(started) = started {
+            let unread = &mut self.unread;
+            self.events.retain(|event| {
+                let is_mark = matches!(event.what, What::Mark { .. });
+                let is_early = is_mark
+                    && converted(converters, event.clock, event.at_ns)
+                        .is_some_and(|at_ns| at_ns < started);
+                if is_early {
+                    unread.event("kernel events before the recording began");
+                }
+                !is_early
+            });
+        }
+        kernel.sort_by_key(|event| event.at_ns);
+        // What runs on each processor: compact events say only what goes on.
+        let mut running: HashMap<u16, Task> = HashMap::new();
+        let Self { builder, unread, .. } = self;
+        kernel.retain_mut(|event| {
+            let before = running.get(&event.cpu).copied();
+            let is_compact = event.tid == NO_TID;
+            if is_compact {
+                event.tid = before.map_or(0, |task| task.tid);
+            }
+            if let KernelKind::Switch { prev, state, next } = &mut event.kind {
+                if prev.tid == NO_TID {
+                    *prev = before.unwrap_or(*prev);
+                }
+                *state = state_of_kernel((*state).into(), version);
+                running.insert(event.cpu, *next);
+            }
+            if is_compact && before.is_none() {
+                unread.event("compact scheduler events before the first switch of their processor");
+                return false;
+            }
+            kernel_state(builder, event);
+            true
+        });
+        self.builder.trace.kernel = kernel;
+    }
+
+    fn put_frames(&mut self, converters: &Converters) {
+        let unread = &mut self.unread;
+        let mut at = |clock, ns| {
+            let at_ns = converted(converters, clock, ns);
+            if at_ns.is_none() {
+                unread.event("events on a clock that no snapshot relates to the trace's");
+            }
+            at_ns
+        };
+        let frames = std::mem::take(&mut self.frames).into_iter();
+        let mut frames: Vec<_> = frames
+            .filter_map(|(clock, mut frame)| {
+                frame.at_ns = at(clock, frame.at_ns)?;
+                Some(frame)
+            })
+            .collect();
+        let buffers = std::mem::take(&mut self.buffers).into_iter();
+        let mut buffers: Vec<_> = buffers
+            .filter_map(|(clock, mut event)| {
+                event.at_ns = at(clock, event.at_ns)?;
+                Some(event)
+            })
+            .collect();
+        let samples = std::mem::take(&mut self.samples).into_iter();
+        let mut samples: Vec<_> = samples
+            .filter_map(|(clock, mut sample)| {
+                sample.at_ns = at(clock, sample.at_ns)?;
+                Some(sample)
+            })
+            .collect();
+        frames.sort_by_key(|frame| frame.at_ns);
+        buffers.sort_by_key(|event| event.at_ns);
+        samples.sort_by_key(|sample| sample.at_ns);
+        let times = frames.iter().map(|frame| frame.at_ns);
+        let times = times.chain(buffers.iter().map(|event| event.at_ns));
+        times
+            .chain(samples.iter().map(|sample| sample.at_ns))
+            .for_each(|at_ns| self.builder.span(at_ns));
+        let (frames, unpaired) = paired(&frames);
+        if unpaired > 0 {
+            self.lost("frame ends without a begin", unpaired);
+        }
+        let trace = &mut self.builder.trace;
+        (trace.frames, trace.buffers, trace.samples) = (frames, buffers, samples);
+    }
+}
+
+fn converted(converters: &Converters, clock: Clock, at_ns: u64) -> Option<u64> {
+    converters.convert(clock, at_ns).filter(|&at_ns| at_ns <= MAX_NS)
+}
+
+/// Names and states of threads from an event of the kernel.
+fn kernel_state(builder: &mut Builder, event: &KernelEvent) {
+    let at_ns = event.at_ns;
+    builder.span(at_ns);
+    builder.other(event.kind.event().as_bytes());
+    let mut comm = |task: Task| {
+        if task.tid != 0 && task.name != NameId::NONE {
+            builder.comm_id(task.tid, task.name);
+        }
+    };
+    match event.kind {
+        KernelKind::Switch { prev, state, next } => {
+            comm(prev);
+            comm(next);
+            builder.state(prev.tid, at_ns, state_letter(state));
+            builder.state(next.tid, at_ns, b'r');
+        }
+        KernelKind::Wake { task, .. } => {
+            comm(task);
+            builder.woken(task.tid, at_ns);
+        }
+        KernelKind::Rename { tid, name, .. } | KernelKind::NewTask { tid, name, .. } => {
+            comm(Task { tid, name, priority: 0 });
+        }
+        _ => {}
+    }
+    if event.tid != 0 {
+        builder.thread(event.tid, None);
+    }
+}

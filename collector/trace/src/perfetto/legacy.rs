@@ -1,0 +1,132 @@
+//! Legacy events: Chrome's phases within a track event.
+
+use super::Reader;
+use super::clock::Clock;
+use super::event::{Event, FIRST, NO_CPU, NORMAL, Phase, What};
+use super::track_event::Decoded;
+use super::tracks::TrackId;
+use super::unread::Message;
+use super::wire::{Fields, Malformed};
+use crate::model::FlowKind;
+use crate::names::NameId;
+
+/// Process and thread that an event names instead of its sequence's.
+pub(super) fn owner(message: &[u8]) -> Result<(Option<u32>, Option<u32>), Malformed> {
+    let (mut pid, mut tid) = (None, None);
+    for field in Fields::of(message) {
+        match field? {
+            (18, value) => pid = Some(value.u32()?),
+            (19, value) => tid = Some(value.u32()?),
+            _ => {}
+        }
+    }
+    Ok((pid, tid))
+}
+
+#[derive(Debug, Default)]
+struct Legacy {
+    phase: u8,
+    name: Option<u64>,
+    dur_us: i64,
+    id: Option<u64>,
+    bind_id: u64,
+    scope: u64,
+    direction: u64,
+}
+
+impl Reader {
+    pub(super) fn legacy_event(
+        &mut self,
+        sequence: u32,
+        on: TrackId,
+        (clock, at_ns): (Clock, u64),
+        event: &Decoded<'_>,
+        message: &[u8],
+    ) -> Result<(), Malformed> {
+        let legacy = self.decode_legacy(message)?;
+        let named = legacy.name.and_then(|iid| self.sequence(sequence).names.get(iid).copied());
+        let name = if event.name == NameId::NONE { named.unwrap_or_default() } else { event.name };
+        let (category, args) = (event.category, event.args);
+        let cpu_ns = event.cpu_ns.unwrap_or(NO_CPU);
+        let is_async = matches!(legacy.phase, b'b' | b'e' | b'n' | b'S' | b'F' | b'T' | b'p');
+        if is_async && legacy.id.is_none() {
+            self.unread.event("legacy async events without an id");
+            return Ok(());
+        }
+        let id = legacy.id.unwrap_or_default();
+        let paired = |phase| What::Async { on, name, category, args, id, phase };
+        let flow =
+            |kind| What::Flow { on, id: legacy.id.unwrap_or(legacy.bind_id), name, category, kind };
+        let what = match legacy.phase {
+            b'B' => What::Begin { on, name, category, args, cpu_ns },
+            b'E' => What::End { on, args, cpu_ns },
+            b'X' => {
+                let id = self.completes;
+                self.completes = self.completes.wrapping_add(1);
+                let dur_ns = u64::try_from(legacy.dur_us).unwrap_or(0).saturating_mul(1000);
+                let what = What::Complete { on, name, category, args, id };
+                self.events.push(Event { at_ns, clock, rank: NORMAL, what });
+                let (at_ns, what) = (at_ns.saturating_add(dur_ns), What::CompleteEnd { id });
+                // One that takes no time ends before what follows, but not before it began.
+                let rank = if dur_ns == 0 { NORMAL } else { FIRST };
+                self.events.push(Event { at_ns, clock, rank, what });
+                self.flows(on, (clock, at_ns.saturating_sub(dur_ns)), event);
+                return Ok(());
+            }
+            b'i' | b'I' | b'R' => What::Instant { on, name, category, args },
+            b'b' => paired(Phase::Begin { by_name: false }),
+            b'e' => paired(Phase::End { by_name: false }),
+            b'S' => paired(Phase::Begin { by_name: true }),
+            b'F' => paired(Phase::End { by_name: true }),
+            b'n' => paired(Phase::Instant),
+            b's' => flow(FlowKind::Start),
+            b't' => flow(FlowKind::Step),
+            b'f' => flow(FlowKind::EndAtNext),
+            _ => {
+                self.unread.event("legacy events of other phases");
+                return Ok(());
+            }
+        };
+        self.events.push(Event { at_ns, clock, rank: NORMAL, what });
+        self.flows(on, (clock, at_ns), event);
+        // The older way to bind a slice to a flow.
+        if legacy.bind_id != 0 && matches!(legacy.phase, b'B' | b'i' | b'I') {
+            let kind = match legacy.direction {
+                1 => FlowKind::End,
+                2 => FlowKind::Start,
+                _ => FlowKind::Step,
+            };
+            let what = What::Flow {
+                on,
+                id: legacy.bind_id,
+                name: NameId::NONE,
+                category: NameId::NONE,
+                kind,
+            };
+            self.events.push(Event { at_ns, clock, rank: NORMAL, what });
+        }
+        if legacy.scope != 0 && legacy.scope != 3 {
+            self.unread.event("scopes of instants, shown on their thread");
+        }
+        Ok(())
+    }
+
+    fn decode_legacy(&mut self, message: &[u8]) -> Result<Legacy, Malformed> {
+        let mut legacy = Legacy::default();
+        for field in Fields::of(message) {
+            let (number, value) = field?;
+            match number {
+                1 => legacy.name = Some(value.number()?),
+                2 => legacy.phase = u8::try_from(value.number()?).unwrap_or(0),
+                3 => legacy.dur_us = value.int()?,
+                6 | 10 | 11 => legacy.id = Some(value.number()?),
+                8 => legacy.bind_id = value.number()?,
+                13 => legacy.direction = value.number()?,
+                14 => legacy.scope = value.number()?,
+                18 | 19 => {}
+                _ => self.unread.field(Message::LegacyEvent, number),
+            }
+        }
+        Ok(legacy)
+    }
+}

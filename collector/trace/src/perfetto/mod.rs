@@ -1,0 +1,304 @@
+//! Perfetto's protobuf. One pass over the packets, each in place; events wait, small and with interned names, until all
+//! clocks and tracks are known, are sorted by time and put into the model.
+//!
+//! [`packets`] takes packets out of the file, [`wire`] reads fields, [`sequence`] keeps what a writer interned, [`clock`]
+//! relates clocks, [`tracks`] describes tracks; [`track_event`], [`legacy`], [`ftrace`], [`frames`], [`stacks`] and
+//! [`processes`] read packets of their kinds; [`finish`] sorts, and [`put`] makes the trace. A field walker of our own, not generated types: it
+//! allocates nothing for a field that is only compared or interned, and reads what unknown writers add. Fields that are not
+//! read are counted ([`unread`]).
+
+mod annotations;
+mod clock;
+mod event;
+mod finish;
+mod frames;
+mod ftrace;
+mod legacy;
+mod packets;
+mod processes;
+mod put;
+mod sched;
+mod sequence;
+mod stacks;
+mod track_event;
+mod tracks;
+mod unread;
+mod wire;
+
+use crate::builder::{Builder, MAX_EVENTS};
+use crate::error::Error;
+use crate::kernel::KernelEvent;
+use crate::model::Trace;
+use clock::{Clock, Clocks};
+use event::Event;
+use sequence::{Descriptor, Reference, Sequence};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::BufRead;
+use tracks::Tracks;
+use unread::{Message, Unread};
+use wire::{Fields, Malformed};
+
+/// Limit of sequences of a file; a device has some hundreds.
+const MAX_SEQUENCES: usize = 1 << 16;
+/// Limit of packets, most of which may be empty.
+const MAX_PACKETS: u64 = 256 << 20;
+/// Flags of a packet.
+const CLEARED: u64 = 1;
+const NEEDS_STATE: u64 = 2;
+
+/// Reads a trace in Perfetto's format.
+///
+/// # Errors
+/// [`Error::NoTrace`] if it has no packet; [`Error::At`] if its first packet cannot be read.
+pub fn read<R: BufRead>(mut trace: R) -> Result<Trace, Error> {
+    let mut reader = Reader::default();
+    let end = packets::walk(&mut trace, &mut reader);
+    let losses = &mut reader.builder.trace.losses;
+    if let Some(error) = end.error {
+        if losses.lines == 0 {
+            return Err(Error::At { offset: end.at, why: error.to_string() });
+        }
+        losses.truncated = Some((end.at, error.to_string()));
+    } else if let Some(why) = reader.full.take() {
+        losses.truncated = Some((end.at, why));
+    }
+    if losses.lines == losses.bad_lines {
+        let why = losses.shown.first().map_or("it is empty", |bad| bad.why);
+        return Err(Error::NoTrace(format!(
+            "none of its {} packets is valid: {why}",
+            losses.lines
+        )));
+    }
+    Ok(reader.finish())
+}
+
+#[derive(Default)]
+struct Reader {
+    builder: Builder,
+    sequences: HashMap<u32, Sequence>,
+    /// Interned entries so far.
+    interned: u64,
+    clocks: Clocks,
+    tracks: Tracks,
+    events: Vec<Event>,
+    kernel: Vec<(Clock, KernelEvent)>,
+    frames: Vec<(Clock, frames::FrameEvent)>,
+    buffers: Vec<(Clock, crate::frames::BufferEvent)>,
+    samples: Vec<(Clock, crate::samples::Sample)>,
+    /// Ids of flows that began.
+    flows: HashSet<u64>,
+    completes: u32,
+    /// Version of the kernel, which decides the meaning of thread states.
+    kernel_version: Option<(u32, u32)>,
+    /// Time from which the kernel's events count.
+    started: Option<(Clock, u64)>,
+    /// Thread names of the process tree, by thread id: process and name.
+    tree: BTreeMap<u32, (u32, crate::names::NameId)>,
+    /// Counts of the kernel's losses at the begin of the recording: overwritten, dropped.
+    kernel_losses: [u64; 2],
+    unread: Unread,
+    lost: BTreeMap<&'static str, u64>,
+    /// Buffer for JSON of arguments.
+    json: String,
+    full: Option<String>,
+}
+
+impl packets::Take for Reader {
+    fn packet(&mut self, packet: &[u8]) -> bool {
+        self.builder.trace.losses.lines += 1;
+        if !packet.is_empty()
+            && let Err(why) = self.read_packet(packet)
+        {
+            self.bad(why, packet);
+        }
+        self.full = self.limit();
+        self.full.is_none()
+    }
+
+    fn bad(&mut self, why: &'static str, bytes: &[u8]) {
+        let losses = &mut self.builder.trace.losses;
+        let number = losses.lines;
+        losses.bad(number, why, bytes);
+    }
+}
+
+/// The fields of a packet that decide how the others are read.
+#[derive(Debug, Default)]
+struct Head {
+    sequence: u32,
+    timestamp: Option<u64>,
+    clock: Option<u32>,
+    flags: u64,
+    dropped: u64,
+    machine: u64,
+}
+
+impl Reader {
+    /// Returns why no more is read, if a limit is reached.
+    fn limit(&self) -> Option<String> {
+        let losses = &self.builder.trace.losses;
+        if losses.lines > MAX_PACKETS {
+            return Some(format!("more than {MAX_PACKETS} packets"));
+        }
+        let waiting = self.events.len() + self.kernel.len() + self.frames.len();
+        let waiting = waiting + self.buffers.len() + self.samples.len();
+        if waiting as u64 > MAX_EVENTS {
+            return Some(format!("more than {MAX_EVENTS} events"));
+        }
+        if losses.lines.is_multiple_of(64) { self.builder.is_full_of_names() } else { None }
+    }
+
+    fn sequence(&mut self, id: u32) -> &mut Sequence {
+        self.sequences.entry(id).or_default()
+    }
+
+    fn lost(&mut self, what: &'static str, count: u64) {
+        if count > 0 {
+            *self.lost.entry(what).or_default() += count;
+        }
+    }
+
+    fn read_packet(&mut self, packet: &[u8]) -> Result<(), Malformed> {
+        let head = head(packet)?;
+        if head.machine != 0 {
+            self.unread.event("packets of other machines");
+            return Ok(());
+        }
+        if self.sequences.len() >= MAX_SEQUENCES && !self.sequences.contains_key(&head.sequence) {
+            return Err("too many sequences");
+        }
+        let state = self.sequences.entry(head.sequence).or_default();
+        let is_first = !std::mem::replace(&mut state.is_known, true);
+        if head.flags & CLEARED != 0 {
+            state.clear();
+        } else if head.dropped != 0 {
+            state.lose();
+        }
+        // The first packet of a sequence always has the flag.
+        if head.dropped != 0 && !is_first {
+            self.lost("gaps in sequences of packets", 1);
+        }
+        self.read_state(&head, packet)?;
+        if head.flags & NEEDS_STATE != 0 && !self.sequence(head.sequence).is_valid {
+            self.unread.event("packets whose interned data was lost");
+            return Ok(());
+        }
+        let time = self.time(&head)?;
+        self.read_content(&head, time, packet)
+    }
+
+    /// Reads what later fields need: defaults, interned data, clocks.
+    fn read_state(&mut self, head: &Head, packet: &[u8]) -> Result<(), Malformed> {
+        for field in Fields::of(packet) {
+            let (number, value) = field?;
+            match number {
+                59 => {
+                    let (defaults, unread) = sequence::defaults(value.bytes()?)?;
+                    self.sequence(head.sequence).defaults = defaults;
+                    for number in unread {
+                        self.unread.field(Message::Defaults, number);
+                    }
+                }
+                6 => self.clocks.snapshot(head.sequence, value.bytes()?)?,
+                _ => {}
+            }
+        }
+        // Interned data may stand behind the defaults' field or before it.
+        for field in Fields::of(packet) {
+            let (12, value) = field? else { continue };
+            let state = self.sequences.entry(head.sequence).or_default();
+            if !state.is_valid {
+                self.unread.event("interned data after a loss");
+                continue;
+            }
+            let names = &mut self.builder.trace.names;
+            let unread = sequence::intern(state, names, &mut self.interned, value.bytes()?)?;
+            for number in unread {
+                self.unread.field(Message::InternedData, number);
+            }
+        }
+        Ok(())
+    }
+
+    fn time(&mut self, head: &Head) -> Result<Option<(Clock, u64)>, Malformed> {
+        let Some(timestamp) = head.timestamp else { return Ok(None) };
+        let default = self.sequence(head.sequence).defaults.clock;
+        let id = head.clock.or(default).filter(|&id| id != 0).unwrap_or(clock::BOOTTIME);
+        let clock = self.clocks.clock(head.sequence, id).ok_or("too many clocks")?;
+        Ok(Some((clock, self.clocks.absolute(clock, timestamp))))
+    }
+
+    fn read_content(
+        &mut self,
+        head: &Head,
+        time: Option<(Clock, u64)>,
+        packet: &[u8],
+    ) -> Result<(), Malformed> {
+        for field in Fields::of(packet) {
+            let (number, value) = field?;
+            match number {
+                // The head, the state, and the marks that the service adds.
+                3 | 6 | 8 | 10 | 12 | 13 | 36 | 41 | 42 | 58 | 59 | 79 | 87 | 89 | 98 => {}
+                11 => self.track_event(head.sequence, time, value.bytes()?)?,
+                60 => {
+                    let names = &mut self.builder.trace.names;
+                    for number in self.tracks.describe(value.bytes()?, names)? {
+                        self.unread.field(Message::TrackDescriptor, number);
+                    }
+                }
+                1 => self.ftrace_bundle(head.sequence, value.bytes()?)?,
+                2 => self.process_tree(value.bytes()?)?,
+                43 => self.process_descriptor(value.bytes()?)?,
+                44 => self.thread_descriptor(head.sequence, value.bytes()?)?,
+                76 => self.frame_timeline(time, value.bytes()?)?,
+                57 => self.graphics_frame(time, value.bytes()?)?,
+                66 => self.perf_sample(head.sequence, time, value.bytes()?)?,
+                135 => self.stack_sample(head.sequence, time, value.bytes()?)?,
+                47 => self.packages(value.bytes()?)?,
+                34 => self.ftrace_stats(value.bytes()?)?,
+                35 => self.trace_stats(value.bytes()?)?,
+                45 => self.system_info(value.bytes()?)?,
+                69 => self.service_event(time, value.bytes()?)?,
+                // The configuration says how the trace was recorded; nothing here depends on it.
+                33 => {}
+                _ => self.unread.field(Message::Packet, number),
+            }
+        }
+        Ok(())
+    }
+
+    /// A sequence's thread, in the older form; deltas are relative to its times.
+    fn thread_descriptor(&mut self, sequence: u32, message: &[u8]) -> Result<(), Malformed> {
+        let names = &mut self.builder.trace.names;
+        let (pid, tid, name, at_us, cpu_us) = tracks::legacy_thread(message, names)?;
+        if name != crate::names::NameId::NONE {
+            self.tracks.thread_names.push((pid, tid, name));
+        }
+        let state = self.sequence(sequence);
+        if !state.is_valid {
+            self.unread.event("thread descriptors after a loss");
+            return Ok(());
+        }
+        state.thread = Some(Descriptor { pid, tid });
+        let ns = |us: i64| us.saturating_mul(1000);
+        state.reference = Some(Reference { at_ns: ns(at_us), cpu_ns: ns(cpu_us) });
+        Ok(())
+    }
+}
+
+fn head(packet: &[u8]) -> Result<Head, Malformed> {
+    let mut head = Head::default();
+    for field in Fields::of(packet) {
+        match field? {
+            (10, value) => head.sequence = value.u32()?,
+            (8, value) => head.timestamp = Some(value.number()?),
+            (58, value) => head.clock = Some(value.u32()?),
+            (13, value) => head.flags |= value.number()?,
+            (41, value) => head.flags |= u64::from(value.bool()?),
+            (42, value) => head.dropped = value.number()?,
+            (98, value) => head.machine = value.number()?,
+            _ => {}
+        }
+    }
+    Ok(head)
+}

@@ -1,0 +1,303 @@
+//! Puts sorted events into the trace: finds each event's thread or process, pairs and nests.
+
+use super::Reader;
+use super::event::{Event, Mark, NO_CPU, Phase, What};
+use super::tracks::{Place, TrackId};
+use crate::builder::{AsyncKey, Builder, Live};
+use crate::model::{Async, Counter, Flow, Instant, Scope, Trace, UNFINISHED};
+use crate::names::NameId;
+use std::collections::HashMap;
+
+/// Whose a track is, with its thread in the builder.
+#[derive(Debug, Clone, Copy)]
+enum Owner {
+    Thread(Live),
+    /// Process, the thread that its events are shown with, name of the track.
+    Process {
+        pid: u32,
+        live: Live,
+        thread: bool,
+        name: NameId,
+    },
+}
+
+/// Events on their way into the trace.
+pub(super) struct Put {
+    reader: Reader,
+    owners: HashMap<TrackId, Option<Owner>>,
+    threads: HashMap<(u32, u32), Live>,
+    names: HashMap<(u32, u32), NameId>,
+    /// Open complete slices: thread and place.
+    completes: HashMap<u32, (Live, u32)>,
+    /// Open slices of async tracks, and the state of state tracks.
+    open: HashMap<TrackId, Vec<usize>>,
+}
+
+impl Put {
+    pub(super) fn new(mut reader: Reader) -> Self {
+        let names = std::mem::take(&mut reader.tracks.thread_names);
+        let names = names.into_iter().map(|(pid, tid, name)| ((pid, tid), name)).collect();
+        Self {
+            reader,
+            owners: HashMap::new(),
+            threads: HashMap::new(),
+            names,
+            completes: HashMap::new(),
+            open: HashMap::new(),
+        }
+    }
+
+    fn thread(&mut self, pid: u32, tid: u32) -> Live {
+        if let Some(&live) = self.threads.get(&(pid, tid)) {
+            return live;
+        }
+        let builder = &mut self.reader.builder;
+        let live = builder.thread(tid, Some(pid));
+        let from_ns = builder.trace.span_ns.map_or(0, |(first, _)| first);
+        if let Some(name) = self.names.remove(&(pid, tid)) {
+            builder.name_id(live, from_ns, name);
+        }
+        self.threads.insert((pid, tid), live);
+        live
+    }
+
+    fn owner(&mut self, on: TrackId) -> Option<Owner> {
+        if let Some(&owner) = self.owners.get(&on) {
+            return owner;
+        }
+        let owner = match self.reader.tracks.place(on) {
+            Place::Thread { pid, tid } => Some(Owner::Thread(self.thread(pid, tid))),
+            Place::Process { pid, thread, name } => {
+                // Records of text need a thread: the process' main one, if it has no other.
+                let live = self.thread(pid, thread.unwrap_or(pid));
+                Some(Owner::Process { pid, live, thread: thread.is_some(), name })
+            }
+            Place::Unknown => None,
+        };
+        self.owners.insert(on, owner);
+        owner
+    }
+
+    pub(super) fn event(&mut self, event: Event) {
+        let at_ns = event.at_ns;
+        match event.what {
+            What::Mark { tid, mark } => self.mark(tid, at_ns, mark),
+            What::CompleteEnd { id } => {
+                if let Some((live, place)) = self.completes.remove(&id) {
+                    let builder = &mut self.reader.builder;
+                    let at_ns = builder.at(live, at_ns);
+                    builder.end_open(live, place, at_ns, true);
+                }
+            }
+            What::Begin { on, .. }
+            | What::End { on, .. }
+            | What::Complete { on, .. }
+            | What::Instant { on, .. }
+            | What::Counter { on, .. }
+            | What::State { on, .. }
+            | What::Flow { on, .. }
+            | What::Async { on, .. } => match self.owner(on) {
+                Some(owner) => self.on_track(owner, on, at_ns, event.what),
+                None => self.reader.unread.event("track events on tracks without a descriptor"),
+            },
+        }
+    }
+
+    fn on_track(&mut self, owner: Owner, on: TrackId, at_ns: u64, what: What) {
+        let (live, pid, track) = match owner {
+            Owner::Thread(live) => (live, None, None),
+            Owner::Process { pid, live, name, .. } => (live, Some(pid), Some(name)),
+        };
+        let Self { reader, completes, open, .. } = self;
+        let builder = &mut reader.builder;
+        let at_ns = builder.at(live, at_ns);
+        let thread = builder.key(live);
+        let cookie = reader.tracks.get(on).map_or(0, |track| track.uuid.cast_signed());
+        let of = |track: Option<NameId>| track.filter(|&name| name != NameId::NONE);
+        let slice = |name, category, args| Async {
+            threads: [thread; 2],
+            pid: pid.unwrap_or_default(),
+            track: of(track),
+            name,
+            category,
+            args,
+            cookie,
+            start_ns: at_ns,
+            end_ns: UNFINISHED,
+        };
+        match (what, pid) {
+            (What::Begin { name, category, args, cpu_ns, .. }, None) => {
+                if let Some(place) = builder.begin(live, at_ns, name, category) {
+                    builder.args(live, place, args);
+                    builder.cpu(live, place, Some(cpu_ns).filter(|&ns| ns != NO_CPU), None);
+                }
+            }
+            (What::End { args, cpu_ns, .. }, None) => {
+                if let Some(place) = builder.end(live, at_ns) {
+                    builder.more_args(live, place, args);
+                    builder.cpu(live, place, None, Some(cpu_ns).filter(|&ns| ns != NO_CPU));
+                }
+            }
+            (What::Complete { name, category, args, id, .. }, None) => {
+                if let Some(place) = builder.begin(live, at_ns, name, category) {
+                    builder.args(live, place, args);
+                    completes.insert(id, (live, place));
+                }
+            }
+            (What::Begin { name, category, args, .. }, Some(_)) => {
+                open.entry(on).or_default().push(builder.trace.asyncs.len());
+                builder.trace.asyncs.push(slice(name, category, args));
+            }
+            (What::End { args, .. }, Some(_)) => {
+                let begun = open.get_mut(&on).and_then(Vec::pop);
+                match begun.and_then(|place| builder.trace.asyncs.get_mut(place)) {
+                    Some(begun) => {
+                        (begun.end_ns, begun.threads[1]) = (at_ns, thread);
+                        if begun.args == NameId::NONE {
+                            begun.args = args;
+                        } else if args != NameId::NONE {
+                            reader
+                                .unread
+                                .event("arguments at the end of async slices that have others");
+                        }
+                    }
+                    None => builder.trace.losses.unmatched_async_ends += 1,
+                }
+            }
+            (What::State { name, args, .. }, _) => {
+                let last = open.entry(on).or_default();
+                if let Some(begun) =
+                    last.pop().and_then(|place| builder.trace.asyncs.get_mut(place))
+                {
+                    begun.end_ns = at_ns;
+                }
+                // A state without a name is none.
+                if name != NameId::NONE {
+                    last.push(builder.trace.asyncs.len());
+                    builder.trace.asyncs.push(slice(name, NameId::NONE, args));
+                }
+            }
+            (What::Instant { name, category, args, .. }, _) => {
+                let pid = pid.or_else(|| builder.pid(live)).unwrap_or_default();
+                // An instant of a process' own track is on one of its name.
+                let track = track.map(|track| of(Some(track)).unwrap_or(name));
+                builder.instant(Instant { thread, pid, track, name, category, args, at_ns });
+            }
+            (What::Counter { name, value, .. }, _) => {
+                let counter = reader.tracks.get(on).and_then(|track| track.counter);
+                let name = track.and_then(|track| of(Some(track))).unwrap_or(name);
+                let is_of_thread = matches!(owner, Owner::Process { thread: true, .. });
+                let scope = if is_of_thread { Scope::Thread } else { Scope::Process };
+                let pid = pid.unwrap_or_default();
+                if counter.is_some_and(|counter| counter.is_cpu_time)
+                    && let Ok(cpu_ns) = u64::try_from(rounded(value))
+                    && let Some(&place) = builder.open(live).last()
+                {
+                    builder.cpu(live, place, None, Some(cpu_ns));
+                }
+                if let Some(unit) = counter.map(|counter| counter.unit)
+                    && unit != NameId::NONE
+                {
+                    builder.trace.units.insert((pid, name), unit);
+                }
+                let whole = rounded(value);
+                builder.trace.losses.rounded += u64::from(value.fract() != 0.0);
+                builder.counter(Counter { thread, pid, name, at_ns, value: whole, scope });
+            }
+            (What::Flow { id, name, category, kind, .. }, None) => {
+                builder.flow(Flow { thread, name, category, id, kind, at_ns });
+            }
+            (What::Flow { .. }, Some(_)) => reader.unread.event("flows of slices on async tracks"),
+            (What::Async { name, category, args, id, phase, .. }, _) => {
+                let pid = pid.or_else(|| builder.pid(live)).unwrap_or_default();
+                let one = Async {
+                    pid,
+                    cookie: id.cast_signed(),
+                    track: None,
+                    ..slice(name, category, args)
+                };
+                legacy_async(builder, live, at_ns, one, phase);
+            }
+            (What::Complete { .. }, Some(_)) => {
+                reader.unread.event("complete slices on async tracks");
+            }
+            (What::Mark { .. } | What::CompleteEnd { .. }, _) => {}
+        }
+    }
+
+    fn mark(&mut self, tid: u32, at_ns: u64, mark: Mark) {
+        let builder = &mut self.reader.builder;
+        let live = builder.thread(tid, None);
+        let at_ns = builder.at(live, at_ns);
+        let thread = builder.key(live);
+        let (category, args) = (NameId::NONE, NameId::NONE);
+        let of = |track: Option<NameId>, name| if track.is_none() { name } else { NameId::NONE };
+        match mark {
+            Mark::Begin { pid, name } => {
+                builder.guess_pid(live, pid);
+                builder.begin(live, at_ns, name, category);
+            }
+            Mark::End => {
+                builder.end(live, at_ns);
+            }
+            Mark::AsyncBegin { pid, track, name, cookie } => {
+                let (threads, start_ns, end_ns) = ([thread; 2], at_ns, UNFINISHED);
+                builder.begin_async(
+                    AsyncKey { pid, track, of: of(track, name), cookie },
+                    Async { threads, pid, track, name, category, args, cookie, start_ns, end_ns },
+                );
+            }
+            Mark::AsyncEnd { pid, track, name, cookie } => {
+                let key = AsyncKey { pid, track, of: of(track, name), cookie };
+                builder.end_async(key, live, at_ns, NameId::NONE);
+            }
+            Mark::Instant { pid, track, name } => {
+                builder.instant(Instant { thread, pid, track, name, category, args, at_ns });
+            }
+            Mark::Counter { pid, name, value } => {
+                let scope = Scope::Process;
+                builder.counter(Counter { thread, pid, name, at_ns, value, scope });
+            }
+            // The snapshots of clocks are exact to the nanosecond.
+            Mark::RealTime { ms } => {
+                builder.trace.realtime.get_or_insert((at_ns, ms));
+            }
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Trace {
+        let open: usize = self.open.values().map(Vec::len).sum();
+        // Threads with a name and without an event.
+        for ((pid, tid), name) in std::mem::take(&mut self.names) {
+            self.reader.builder.trace.dumped.insert(tid, (pid, name));
+        }
+        let Reader { builder, unread, lost, .. } = self.reader;
+        let mut trace = builder.finish();
+        trace.losses.unclosed_asyncs += open as u64;
+        trace.losses.unread = unread.into_counts();
+        trace.losses.lost =
+            lost.into_iter().map(|(what, count)| (what.to_owned(), count)).collect();
+        trace
+    }
+}
+
+/// A legacy async event: the older phases pair by name, the newer by category.
+fn legacy_async(builder: &mut Builder, live: Live, at_ns: u64, one: Async, phase: Phase) {
+    let Async { pid, name, category, args, cookie, .. } = one;
+    let key =
+        |by_name| AsyncKey { pid, track: None, of: if by_name { name } else { category }, cookie };
+    match phase {
+        Phase::Begin { by_name } => builder.begin_async(key(by_name), one),
+        Phase::End { by_name } => builder.end_async(key(by_name), live, at_ns, name),
+        Phase::Instant => {
+            let (thread, track) = (one.threads[0], Some(name));
+            builder.instant(Instant { thread, pid, track, name, category, args, at_ns });
+        }
+    }
+}
+
+/// The nearest whole number.
+#[allow(clippy::cast_possible_truncation, reason = "the cast saturates, as values of counters may")]
+fn rounded(value: f64) -> i64 {
+    value.round() as i64
+}

@@ -1,0 +1,90 @@
+//! The scheduler's events in their compact form: columns, with times as differences and names by their place in a table.
+
+use super::Reader;
+use super::clock::Clock;
+use super::ftrace::{low, raw_state};
+use super::wire::{Fields, Malformed, Value, numbers};
+use crate::kernel::{KernelEvent, KernelKind, NO_TID, Task, Wake};
+use crate::names::NameId;
+
+/// A column of numbers.
+struct Column<'a>(Vec<Value<'a>>);
+
+impl<'a> Column<'a> {
+    fn rows(&self) -> impl Iterator<Item = Result<u64, Malformed>> + use<'a, '_> {
+        self.0.iter().flat_map(|&value| numbers(value))
+    }
+}
+
+impl Reader {
+    pub(super) fn compact_sched(
+        &mut self,
+        clock: Clock,
+        cpu: u16,
+        message: &[u8],
+    ) -> Result<(), Malformed> {
+        let mut comms: Vec<NameId> = Vec::new();
+        let mut columns: [Column<'_>; 13] = std::array::from_fn(|_| Column(Vec::new()));
+        for field in Fields::of(message) {
+            match field? {
+                (5, value) => comms.push(self.comm(value.bytes()?)),
+                (number, value) => {
+                    if let Some(column) = columns.get_mut(number as usize) {
+                        column.0.push(value);
+                    }
+                }
+            }
+        }
+        let [
+            _,
+            times,
+            states,
+            nexts,
+            priorities,
+            _,
+            names,
+            woken_times,
+            woken,
+            targets,
+            woken_priorities,
+            woken_names,
+            _,
+        ] = columns;
+        let comm = |place: u64| {
+            let comm = usize::try_from(place).ok().and_then(|place| comms.get(place));
+            comm.copied().ok_or("a name of compact scheduler events is not in their table")
+        };
+        const SHORT: Malformed = "a column of compact scheduler events is too short";
+        let narrow = |number: u64| low(number.cast_signed());
+        let (mut at_ns, unknown) = (0_u64, Task { tid: NO_TID, name: NameId::NONE, priority: 0 });
+        let (mut states, mut nexts) = (states.rows(), nexts.rows());
+        let (mut priorities, mut names) = (priorities.rows(), names.rows());
+        for time in times.rows() {
+            at_ns = at_ns.saturating_add(time?);
+            let state = states.next().ok_or(SHORT)??;
+            let tid = narrow(nexts.next().ok_or(SHORT)??);
+            let priority = narrow(priorities.next().ok_or(SHORT)??).cast_signed();
+            let name = comm(names.next().ok_or(SHORT)??)?;
+            let state = raw_state(state.cast_signed());
+            let next = Task { tid, name, priority };
+            // The thread that ran is the one before on this processor.
+            let kind = KernelKind::Switch { prev: unknown, state, next };
+            self.kernel_event(clock, KernelEvent { at_ns, tid: NO_TID, cpu, kind });
+        }
+        at_ns = 0;
+        let (mut woken, mut targets) = (woken.rows(), targets.rows());
+        let (mut priorities, mut names) = (woken_priorities.rows(), woken_names.rows());
+        for time in woken_times.rows() {
+            at_ns = at_ns.saturating_add(time?);
+            let tid = narrow(woken.next().ok_or(SHORT)??);
+            let target = narrow(targets.next().ok_or(SHORT)??).cast_signed();
+            let priority = narrow(priorities.next().ok_or(SHORT)??).cast_signed();
+            let name = comm(names.next().ok_or(SHORT)??)?;
+            let task = Task { tid, name, priority };
+            let kind = KernelKind::Wake { how: Wake::Waking, task, target };
+            // The thread that wakes it is the one that runs on this processor.
+            self.kernel_event(clock, KernelEvent { at_ns, tid: NO_TID, cpu, kind });
+        }
+        Ok(())
+    }
+}

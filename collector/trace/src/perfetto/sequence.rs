@@ -1,0 +1,337 @@
+//! The state of a packet sequence: what a writer interned, its defaults, and the deltas that its values are relative to.
+//! Packet loss makes it invalid until the writer starts anew.
+
+use super::wire::{Fields, Malformed, numbers};
+use crate::names::{NameId, Names};
+use std::collections::HashMap;
+
+/// Limit of interned entries of all sequences.
+const MAX_INTERNED: u64 = 16 << 20;
+
+/// What a sequence has said so far.
+#[derive(Debug, Default)]
+pub(super) struct Sequence {
+    /// False from a loss, or the beginning, until the writer clears its state.
+    pub(super) is_valid: bool,
+    /// True after the sequence's first packet.
+    pub(super) is_known: bool,
+    pub(super) categories: Table<NameId>,
+    pub(super) names: Table<NameId>,
+    pub(super) annotation_names: Table<NameId>,
+    pub(super) annotation_values: Table<NameId>,
+    pub(super) functions: Table<NameId>,
+    pub(super) paths: Table<NameId>,
+    pub(super) build_ids: Table<NameId>,
+    pub(super) mappings: Table<Mapping>,
+    pub(super) frames: Table<Frame>,
+    pub(super) callstacks: Table<Vec<u64>>,
+    /// Stacks that were already made of `callstacks`.
+    pub(super) stacks: HashMap<u64, u32>,
+    pub(super) tasks: Table<(u32, u32)>,
+    pub(super) processors: Table<u32>,
+    pub(super) defaults: Defaults,
+    /// The last value of incremental counters, by track.
+    pub(super) counters: HashMap<u64, f64>,
+    pub(super) thread: Option<Descriptor>,
+    pub(super) reference: Option<Reference>,
+}
+
+/// Defaults of the sequence's packets.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Defaults {
+    pub(super) clock: Option<u32>,
+    pub(super) track: Option<u64>,
+    pub(super) extra_tracks: Vec<u64>,
+    pub(super) extra_double_tracks: Vec<u64>,
+}
+
+/// Process and thread of a sequence, from its (legacy) thread descriptor.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Descriptor {
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+}
+
+/// Time (ns, monotonic) and CPU time that a sequence's deltas are relative to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reference {
+    pub(super) at_ns: i64,
+    pub(super) cpu_ns: i64,
+}
+
+/// A mapped file.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Mapping {
+    pub(super) build_id: u64,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) offset: u64,
+    pub(super) paths: Vec<u64>,
+}
+
+/// A frame of a callstack.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Frame {
+    pub(super) function: u64,
+    pub(super) mapping: u64,
+    pub(super) rel_pc: u64,
+}
+
+/// Interned entries by their id. Writers count from 1.
+#[derive(Debug)]
+pub(super) struct Table<T> {
+    low: Vec<Option<T>>,
+    high: HashMap<u64, T>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { low: Vec::new(), high: HashMap::new() }
+    }
+}
+
+impl<T> Table<T> {
+    pub(super) fn get(&self, iid: u64) -> Option<&T> {
+        let place = usize::try_from(iid).ok()?;
+        match self.low.get(place) {
+            Some(Some(entry)) => Some(entry),
+            _ => self.high.get(&iid),
+        }
+    }
+
+    pub(super) fn insert(&mut self, iid: u64, entry: T) {
+        // An id far beyond the others must not take memory for all below it.
+        let most = self.low.len() * 2 + 64;
+        match usize::try_from(iid) {
+            Ok(place) if place < most => {
+                if place >= self.low.len() {
+                    self.low.resize_with(place + 1, || None);
+                }
+                if let Some(slot) = self.low.get_mut(place) {
+                    *slot = Some(entry);
+                }
+            }
+            _ => {
+                self.high.insert(iid, entry);
+            }
+        }
+    }
+}
+
+impl Sequence {
+    /// The writer starts anew: all that it interned is void. Its thread stays.
+    pub(super) fn clear(&mut self) {
+        let thread = self.thread;
+        *self = Self { is_valid: true, is_known: true, thread, ..Self::default() };
+    }
+
+    /// Packets were lost.
+    pub(super) fn lose(&mut self) {
+        self.is_valid = false;
+        self.reference = None;
+    }
+}
+
+/// Takes interned entries. Returns the numbers of unknown fields.
+pub(super) fn intern(
+    sequence: &mut Sequence,
+    names: &mut Names,
+    total: &mut u64,
+    message: &[u8],
+) -> Result<Vec<u32>, Malformed> {
+    let mut unread = Vec::new();
+    for field in Fields::of(message) {
+        let (number, value) = field?;
+        *total += 1;
+        if *total > MAX_INTERNED {
+            return Err("too many interned entries");
+        }
+        let table = match number {
+            1 => &mut sequence.categories,
+            2 => &mut sequence.names,
+            3 => &mut sequence.annotation_names,
+            29 => &mut sequence.annotation_values,
+            5 => &mut sequence.functions,
+            17 => &mut sequence.paths,
+            16 => &mut sequence.build_ids,
+            6 => {
+                let (iid, frame) = frame(value.bytes()?)?;
+                sequence.frames.insert(iid, frame);
+                continue;
+            }
+            7 => {
+                let (iid, frames) = callstack(value.bytes()?)?;
+                sequence.stacks.remove(&iid);
+                sequence.callstacks.insert(iid, frames);
+                continue;
+            }
+            19 => {
+                let (iid, mapping) = mapping(value.bytes()?)?;
+                sequence.mappings.insert(iid, mapping);
+                continue;
+            }
+            48 => {
+                let (iid, task) = task(value.bytes()?)?;
+                sequence.tasks.insert(iid, task);
+                continue;
+            }
+            49 => {
+                let (iid, cpu) = processor(value.bytes()?)?;
+                sequence.processors.insert(iid, cpu);
+                continue;
+            }
+            _ => {
+                unread.push(number);
+                continue;
+            }
+        };
+        let (iid, text) = entry(value.bytes()?)?;
+        let text = match number {
+            // Build ids are bytes; shown as hex.
+            16 => names.id(hex(text).as_bytes()),
+            _ => names.id(text),
+        };
+        table.insert(iid, text);
+    }
+    Ok(unread)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// Id and text of an entry: fields 1 and 2 of all such messages.
+fn entry(message: &[u8]) -> Result<(u64, &[u8]), Malformed> {
+    let (mut iid, mut text) = (0, &[][..]);
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => iid = value.number()?,
+            (2, value) => text = value.bytes()?,
+            _ => {}
+        }
+    }
+    Ok((iid, text))
+}
+
+pub(super) fn frame(message: &[u8]) -> Result<(u64, Frame), Malformed> {
+    let (mut iid, mut frame) = (0, Frame::default());
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => iid = value.number()?,
+            (2, value) => frame.function = value.number()?,
+            (3, value) => frame.mapping = value.number()?,
+            (4, value) => frame.rel_pc = value.number()?,
+            _ => {}
+        }
+    }
+    Ok((iid, frame))
+}
+
+/// Limit of a callstack's frames; more are cut.
+const MAX_FRAMES: usize = 4096;
+
+fn callstack(message: &[u8]) -> Result<(u64, Vec<u64>), Malformed> {
+    let (mut iid, mut frames) = (0, Vec::new());
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => iid = value.number()?,
+            (2, value) => {
+                for frame in numbers(value) {
+                    if frames.len() < MAX_FRAMES {
+                        frames.push(frame?);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok((iid, frames))
+}
+
+fn mapping(message: &[u8]) -> Result<(u64, Mapping), Malformed> {
+    let (mut iid, mut mapping) = (0, Mapping::default());
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => iid = value.number()?,
+            (2, value) => mapping.build_id = value.number()?,
+            (4, value) => mapping.start = value.number()?,
+            (5, value) => mapping.end = value.number()?,
+            (8, value) => mapping.offset = value.number()?,
+            (7, value) => {
+                for path in numbers(value).take(64) {
+                    mapping.paths.push(path?);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok((iid, mapping))
+}
+
+/// Process and thread of a stack sample.
+pub(super) fn task(message: &[u8]) -> Result<(u64, (u32, u32)), Malformed> {
+    let (mut iid, mut pid, mut tid) = (0, 0, 0);
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => iid = value.number()?,
+            (2, value) => pid = value.u32()?,
+            (3, value) => tid = value.u32()?,
+            _ => {}
+        }
+    }
+    Ok((iid, (pid, tid)))
+}
+
+/// Processor of a stack sample.
+pub(super) fn processor(message: &[u8]) -> Result<(u64, u32), Malformed> {
+    let (mut iid, mut cpu) = (0, 0);
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => iid = value.number()?,
+            (2, value) => cpu = value.u32()?,
+            _ => {}
+        }
+    }
+    Ok((iid, cpu))
+}
+
+/// Takes the defaults of a sequence's packets. Returns the numbers of unknown fields.
+pub(super) fn defaults(message: &[u8]) -> Result<(Defaults, Vec<u32>), Malformed> {
+    let (mut defaults, mut unread) = (Defaults::default(), Vec::new());
+    for field in Fields::of(message) {
+        match field? {
+            (58, value) => defaults.clock = Some(value.u32()?),
+            (11, value) => {
+                for field in Fields::of(value.bytes()?) {
+                    match field? {
+                        (11, value) => defaults.track = Some(value.number()?),
+                        (31, value) => extend(&mut defaults.extra_tracks, value)?,
+                        (45, value) => extend(&mut defaults.extra_double_tracks, value)?,
+                        _ => {}
+                    }
+                }
+            }
+            // Units and sources of samples.
+            (12 | 100, _) => {}
+            (number, _) => unread.push(number),
+        }
+    }
+    Ok((defaults, unread))
+}
+
+/// Limit of the counters that an event carries beside its own.
+const MAX_EXTRA: usize = 16;
+
+pub(super) fn extend(all: &mut Vec<u64>, value: super::wire::Value<'_>) -> Result<(), Malformed> {
+    for number in numbers(value) {
+        if all.len() >= MAX_EXTRA {
+            return Err("an event has more than 16 extra counters");
+        }
+        all.push(number?);
+    }
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! Samples of callstacks: perf's, and the newer form of any sampler, with interned frames or their own.
+
+use super::Reader;
+use super::clock::Clock;
+use super::sequence;
+use super::tracks::{Place, TrackId};
+use super::unread::Message;
+use super::wire::{Fields, Malformed, Value};
+use crate::model::NO_PARENT;
+use crate::names::NameId;
+use crate::samples::{Sample, StackFrame};
+
+/// Limit of the frames of an inline callstack.
+const MAX_FRAMES: usize = 4096;
+
+impl Reader {
+    pub(super) fn perf_sample(
+        &mut self,
+        sequence: u32,
+        time: Option<(Clock, u64)>,
+        message: &[u8],
+    ) -> Result<(), Malformed> {
+        let (clock, at_ns) = time.ok_or("a sample has no time")?;
+        let mut sample = Sample { at_ns, pid: 0, tid: 0, cpu: 0, stack: NO_PARENT, weight: 1 };
+        let (mut callstack, mut is_skipped) = (None, false);
+        for field in Fields::of(message) {
+            let (number, value) = field?;
+            match number {
+                1 => sample.cpu = value.u32()?,
+                2 => sample.pid = value.u32()?,
+                3 => sample.tid = value.u32()?,
+                4 => callstack = Some(value.number()?),
+                6 => sample.weight = value.number()?,
+                // The processor's mode, why unwinding failed.
+                5 | 16 => {}
+                17 => self.lost("samples lost by the kernel", value.number()?),
+                18 => is_skipped = true,
+                19 => return Ok(()),
+                _ => self.unread.field(Message::PerfSample, number),
+            }
+        }
+        if is_skipped {
+            self.lost("samples skipped by the profiler", 1);
+            return Ok(());
+        }
+        if let Some(iid) = callstack {
+            sample.stack = self.interned_stack(sequence, iid);
+        }
+        self.samples.push((clock, sample));
+        Ok(())
+    }
+
+    pub(super) fn stack_sample(
+        &mut self,
+        sequence: u32,
+        time: Option<(Clock, u64)>,
+        message: &[u8],
+    ) -> Result<(), Malformed> {
+        let (clock, at_ns) = time.ok_or("a sample has no time")?;
+        let mut sample = Sample { at_ns, pid: 0, tid: 0, cpu: 0, stack: NO_PARENT, weight: 1 };
+        for field in Fields::of(message) {
+            let (number, value) = field?;
+            match number {
+                1 => (sample.pid, sample.tid) = sequence::task(value.bytes()?)?.1,
+                2 => {
+                    let task = self.sequence(sequence).tasks.get(value.number()?).copied();
+                    (sample.pid, sample.tid) = task.unwrap_or_default();
+                }
+                3 => sample.cpu = sequence::processor(value.bytes()?)?.1,
+                4 => {
+                    let cpu = self.sequence(sequence).processors.get(value.number()?).copied();
+                    sample.cpu = cpu.unwrap_or_default();
+                }
+                5 | 6 => sample.stack = self.stack(sequence, value)?,
+                11 => sample.weight = value.number()?,
+                // Errors and units.
+                7..=10 => {}
+                _ => self.unread.field(Message::StackSample, number),
+            }
+        }
+        self.samples.push((clock, sample));
+        Ok(())
+    }
+
+    /// The callstack of a track event: a sample of its thread.
+    pub(super) fn event_stack(
+        &mut self,
+        sequence: u32,
+        on: TrackId,
+        (clock, at_ns): (Clock, u64),
+        value: Value<'_>,
+    ) -> Result<(), Malformed> {
+        let stack = self.stack(sequence, value)?;
+        let Place::Thread { pid, tid } = self.tracks.place(on) else {
+            self.unread.event("callstacks of events on async tracks");
+            return Ok(());
+        };
+        self.samples.push((clock, Sample { at_ns, pid, tid, cpu: 0, stack, weight: 1 }));
+        Ok(())
+    }
+
+    /// A callstack: an interned one by its number, or one with its frames.
+    fn stack(&mut self, sequence: u32, value: Value<'_>) -> Result<u32, Malformed> {
+        let message = match value {
+            Value::Number(iid) => return Ok(self.interned_stack(sequence, iid)),
+            Value::Bytes(message) => message,
+        };
+        let mut stack = NO_PARENT;
+        for field in Fields::of(message).take(MAX_FRAMES) {
+            let (1, value) = field? else { continue };
+            let mut frame = StackFrame::default();
+            for field in Fields::of(value.bytes()?) {
+                if let (1, value) = field? {
+                    frame.function = self.builder.trace.names.id(value.bytes()?);
+                }
+            }
+            stack = self.builder.trace.stacks.node(stack, frame);
+        }
+        Ok(stack)
+    }
+
+    fn interned_stack(&mut self, sequence: u32, iid: u64) -> u32 {
+        let Self { sequences, builder, unread, .. } = self;
+        let state = sequences.entry(sequence).or_default();
+        if let Some(&stack) = state.stacks.get(&iid) {
+            return stack;
+        }
+        let Some(frames) = state.callstacks.get(iid) else {
+            unread.event("callstacks that were not interned");
+            return NO_PARENT;
+        };
+        let mut stack = NO_PARENT;
+        let text = |table: &sequence::Table<NameId>, iid: u64| table.get(iid).copied();
+        // The outermost frame comes first.
+        for &iid in frames {
+            let Some(frame) = state.frames.get(iid) else {
+                unread.event("frames that were not interned");
+                continue;
+            };
+            let mapping = state.mappings.get(frame.mapping);
+            let names = &mut builder.trace.names;
+            let path = mapping.map(|mapping| {
+                let parts = mapping.paths.iter().filter_map(|&part| text(&state.paths, part));
+                let parts: Vec<&str> = parts.map(|part| names.text(part)).collect();
+                if parts.is_empty() { String::new() } else { format!("/{}", parts.join("/")) }
+            });
+            let frame = StackFrame {
+                function: text(&state.functions, frame.function).unwrap_or_default(),
+                mapping: path.map_or(NameId::NONE, |path| names.id(path.as_bytes())),
+                build_id: mapping
+                    .and_then(|mapping| text(&state.build_ids, mapping.build_id))
+                    .unwrap_or_default(),
+                rel_pc: frame.rel_pc,
+            };
+            stack = builder.trace.stacks.node(stack, frame);
+        }
+        state.stacks.insert(iid, stack);
+        stack
+    }
+}

@@ -1,0 +1,239 @@
+//! Tracks: descriptors of threads, processes, counters and async tracks, and the parents that they inherit a process from.
+//! Events name a track by its place here; its descriptor may come later.
+
+use super::wire::{Fields, Malformed};
+use crate::names::{NameId, Names};
+use std::collections::HashMap;
+
+/// Parents that are followed.
+const MAX_DEPTH: usize = 32;
+
+/// A track by its place in [`Tracks`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct TrackId(pub(super) u32);
+
+/// What is known of a track.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Track {
+    pub(super) uuid: u64,
+    parent: Option<u64>,
+    name: NameId,
+    pid: Option<u32>,
+    tid: Option<u32>,
+    pub(super) counter: Option<CounterOf>,
+    is_declared: bool,
+}
+
+/// A counter's track.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(super) struct CounterOf {
+    pub(super) unit: NameId,
+    pub(super) multiplier: i64,
+    pub(super) is_incremental: bool,
+    /// True if it is the CPU time of its thread.
+    pub(super) is_cpu_time: bool,
+}
+
+/// Owner of a track's events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// They are a thread's own.
+    Thread { pid: u32, tid: u32 },
+    /// They are on a track of a process (0: of none), perhaps one below a thread.
+    Process { pid: u32, thread: Option<u32>, name: NameId },
+    /// The track has no descriptor.
+    Unknown,
+}
+
+/// All tracks.
+#[derive(Debug, Default)]
+pub(super) struct Tracks {
+    ids: HashMap<u64, TrackId>,
+    threads: HashMap<(u32, u32), TrackId>,
+    pub(super) tracks: Vec<Track>,
+    last: Option<(u64, TrackId)>,
+    /// Names of threads and processes, in the order of the file.
+    pub(super) thread_names: Vec<(u32, u32, NameId)>,
+    pub(super) process_names: Vec<(u32, NameId)>,
+}
+
+impl Tracks {
+    /// Returns the track with this uuid, which may not be described yet.
+    pub(super) fn id(&mut self, uuid: u64) -> TrackId {
+        if let Some((last, id)) = self.last
+            && last == uuid
+        {
+            return id;
+        }
+        let id = match self.ids.get(&uuid) {
+            Some(&id) => id,
+            None => {
+                let id = self.push(Track { uuid, ..Track::default() });
+                self.ids.insert(uuid, id);
+                id
+            }
+        };
+        self.last = Some((uuid, id));
+        id
+    }
+
+    /// Returns the track of a thread that a sequence is of, without a descriptor of its own.
+    pub(super) fn of_thread(&mut self, pid: u32, tid: u32) -> TrackId {
+        if let Some(&id) = self.threads.get(&(pid, tid)) {
+            return id;
+        }
+        let track = Track { pid: Some(pid), tid: Some(tid), is_declared: true, ..Track::default() };
+        let id = self.push(track);
+        self.threads.insert((pid, tid), id);
+        id
+    }
+
+    fn push(&mut self, track: Track) -> TrackId {
+        let id = TrackId(u32::try_from(self.tracks.len()).unwrap_or(u32::MAX));
+        self.tracks.push(track);
+        id
+    }
+
+    pub(super) fn get(&self, id: TrackId) -> Option<&Track> {
+        self.tracks.get(id.0 as usize)
+    }
+
+    /// Takes a descriptor. Returns the numbers of unknown fields.
+    pub(super) fn describe(
+        &mut self,
+        message: &[u8],
+        names: &mut Names,
+    ) -> Result<Vec<u32>, Malformed> {
+        let mut found = Track { is_declared: true, ..Track::default() };
+        let (mut uuid, mut unread) = (None, Vec::new());
+        for field in Fields::of(message) {
+            match field? {
+                (1, value) => uuid = Some(value.number()?),
+                (5, value) => found.parent = Some(value.number()?).filter(|&uuid| uuid != 0),
+                (2 | 10 | 13, value) => found.name = names.id(value.bytes()?),
+                (3, value) => {
+                    let (pid, name) = process(value.bytes()?, names)?;
+                    found.pid = Some(pid);
+                    if name != NameId::NONE {
+                        self.process_names.push((pid, name));
+                    }
+                }
+                (4, value) => {
+                    let (pid, tid, name) = thread(value.bytes()?, names)?;
+                    (found.pid, found.tid) = (Some(pid), Some(tid));
+                    if name != NameId::NONE {
+                        self.thread_names.push((pid, tid, name));
+                    }
+                }
+                (8, value) => found.counter = Some(counter(value.bytes()?, names)?),
+                // How a viewer orders and merges tracks; state tracks have no fields.
+                (6 | 7 | 9 | 11 | 12 | 15..=20, _) => {}
+                (number, _) => unread.push(number),
+            }
+        }
+        let uuid = uuid.ok_or("a track descriptor has no uuid")?;
+        let id = self.id(uuid);
+        if let Some(track) = self.tracks.get_mut(id.0 as usize) {
+            // A later descriptor may leave out what an earlier one had.
+            let name = if found.name == NameId::NONE { track.name } else { found.name };
+            let (pid, tid) = (found.pid.or(track.pid), found.tid.or(track.tid));
+            let parent = found.parent.or(track.parent);
+            let counter = found.counter.or(track.counter);
+            *track = Track { uuid, parent, name, pid, tid, counter, is_declared: true };
+        }
+        Ok(unread)
+    }
+
+    /// Returns whose events a track has.
+    pub(super) fn place(&self, id: TrackId) -> Place {
+        let Some(track) = self.get(id).filter(|track| track.is_declared || track.uuid == 0) else {
+            return Place::Unknown;
+        };
+        if let (Some(pid), Some(tid)) = (track.pid, track.tid)
+            && track.counter.is_none()
+        {
+            return Place::Thread { pid, tid };
+        }
+        let name = track.name;
+        let mut at = track;
+        for _ in 0..MAX_DEPTH {
+            if let Some(pid) = at.pid {
+                return Place::Process { pid, thread: at.tid, name };
+            }
+            let parent = at.parent.and_then(|uuid| self.get(*self.ids.get(&uuid)?));
+            let Some(parent) = parent else { break };
+            at = parent;
+        }
+        Place::Process { pid: 0, thread: None, name }
+    }
+}
+
+fn process(message: &[u8], names: &mut Names) -> Result<(u32, NameId), Malformed> {
+    let (mut pid, mut name, mut command) = (0, NameId::NONE, NameId::NONE);
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => pid = value.u32()?,
+            (2, value) if command == NameId::NONE => command = names.id(value.bytes()?),
+            (6, value) => name = names.id(value.bytes()?),
+            _ => {}
+        }
+    }
+    Ok((pid, if name == NameId::NONE { command } else { name }))
+}
+
+fn thread(message: &[u8], names: &mut Names) -> Result<(u32, u32, NameId), Malformed> {
+    let (mut pid, mut tid, mut name) = (0, 0, NameId::NONE);
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => pid = value.u32()?,
+            (2, value) => tid = value.u32()?,
+            (5, value) => name = names.id(value.bytes()?),
+            _ => {}
+        }
+    }
+    Ok((pid, tid, name))
+}
+
+/// Process and thread of a thread descriptor, and the times that deltas are relative to, µs.
+pub(super) fn legacy_thread(
+    message: &[u8],
+    names: &mut Names,
+) -> Result<(u32, u32, NameId, i64, i64), Malformed> {
+    let (pid, tid, name) = thread(message, names)?;
+    let (mut at_us, mut cpu_us) = (0, 0);
+    for field in Fields::of(message) {
+        match field? {
+            (6, value) => at_us = value.int()?,
+            (7, value) => cpu_us = value.int()?,
+            _ => {}
+        }
+    }
+    Ok((pid, tid, name, at_us, cpu_us))
+}
+
+fn counter(message: &[u8], names: &mut Names) -> Result<CounterOf, Malformed> {
+    let mut found = CounterOf { multiplier: 1, ..CounterOf::default() };
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => {
+                found.is_cpu_time = value.number()? == 1;
+                if found.is_cpu_time {
+                    found.unit = names.id(b"ns");
+                }
+            }
+            (3, value) => {
+                found.unit = match value.number()? {
+                    1 => names.id(b"ns"),
+                    2 => names.id(b"count"),
+                    3 => names.id(b"bytes"),
+                    _ => found.unit,
+                }
+            }
+            (6, value) => found.unit = names.id(value.bytes()?),
+            (4, value) => found.multiplier = if value.int()? == 0 { 1 } else { value.int()? },
+            (5, value) => found.is_incremental = value.bool()?,
+            _ => {}
+        }
+    }
+    Ok(found)
+}

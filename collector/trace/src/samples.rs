@@ -1,0 +1,68 @@
+//! Samples of callstacks.
+
+use crate::names::NameId;
+use std::collections::HashMap;
+
+/// Caller of an outermost frame: [`crate::NO_PARENT`], which the model defines.
+const NO_PARENT: u32 = u32::MAX;
+
+/// A frame of a callstack.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct StackFrame {
+    /// Function, if it is known.
+    pub function: NameId,
+    /// File that is mapped there.
+    pub mapping: NameId,
+    /// Build id of that file, hex.
+    pub build_id: NameId,
+    /// Address in the file.
+    pub rel_pc: u64,
+}
+
+/// Callstacks as a tree: those that begin alike share their outer frames.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Stacks {
+    /// Nodes: the caller's place here ([`crate::NO_PARENT`] for an outermost frame), and the frame.
+    pub nodes: Vec<(u32, StackFrame)>,
+    places: HashMap<(u32, StackFrame), u32>,
+}
+
+impl Stacks {
+    /// Returns the node of a frame that `caller` calls.
+    pub(crate) fn node(&mut self, caller: u32, frame: StackFrame) -> u32 {
+        if let Some(&place) = self.places.get(&(caller, frame)) {
+            return place;
+        }
+        let place = u32::try_from(self.nodes.len()).unwrap_or(NO_PARENT);
+        self.nodes.push((caller, frame));
+        self.places.insert((caller, frame), place);
+        place
+    }
+
+    /// Iterates over the frames of a stack, the innermost first.
+    pub fn frames(&self, innermost: u32) -> impl Iterator<Item = StackFrame> + '_ {
+        let mut place = innermost;
+        std::iter::from_fn(move || {
+            let &(caller, frame) = self.nodes.get(place as usize)?;
+            place = caller;
+            Some(frame)
+        })
+    }
+}
+
+/// A sample: the callstack of a thread at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// Time.
+    pub at_ns: u64,
+    /// Process.
+    pub pid: u32,
+    /// Thread id.
+    pub tid: u32,
+    /// Processor.
+    pub cpu: u32,
+    /// Innermost frame, in [`Stacks::nodes`]; [`crate::NO_PARENT`] if the stack could not be unwound.
+    pub stack: u32,
+    /// Weight, in the unit of the sampled event.
+    pub weight: u64,
+}

@@ -1,0 +1,418 @@
+//! Perfetto's packets one by one: clocks, losses, compression, older forms of events, and what is not read. No engine here:
+//! `perfetto.rs` compares with it.
+
+use std::io::{Cursor, Write};
+use std::time::Duration;
+use tracetee_tests_convert::{Message, Random, everything, everything_of, trace};
+use tracetee_trace::{Trace, read_any};
+
+fn read(packets: &[Message]) -> Trace {
+    read_any(Cursor::new(trace(packets))).unwrap()
+}
+
+/// A packet of a sequence, which has its state.
+fn packet(sequence: u64, at_ns: u64) -> Message {
+    Message::new().int(8, at_ns).int(10, sequence)
+}
+
+fn cleared(sequence: u64) -> Message {
+    Message::new().int(10, sequence).int(13, 1)
+}
+
+/// The track of thread 5 of process 5.
+fn track() -> Message {
+    let thread = Message::new().int(1, 5).int(2, 5);
+    Message::new().int(10, 1).of(60, &Message::new().int(1, 9).of(4, &thread))
+}
+
+fn event(kind: u64, name: &str) -> Message {
+    let event = Message::new().int(9, kind).int(11, 9);
+    if name.is_empty() { event } else { event.bytes(23, name) }
+}
+
+fn begin(name: &str) -> Message {
+    event(1, name)
+}
+
+fn end() -> Message {
+    event(2, "")
+}
+
+/// Slices of all threads: name, begin, end.
+fn slices(trace: &Trace) -> Vec<(&str, u64, u64)> {
+    let slices = trace.threads.values().flat_map(|thread| &thread.slices);
+    slices.map(|one| (trace.names.text(one.name), one.start_ns, one.end_ns)).collect()
+}
+
+fn unread(trace: &Trace) -> Vec<(&str, u64)> {
+    trace.losses.unread.iter().map(|(what, &count)| (&**what, count)).collect()
+}
+
+fn clock(id: u64, ns: u64) -> Message {
+    Message::new().int(1, id).int(2, ns)
+}
+
+fn snapshot(sequence: u64, clocks: &[Message]) -> Message {
+    let snapshot = clocks.iter().fold(Message::new(), |snapshot, clock| snapshot.of(1, clock));
+    Message::new().int(10, sequence).of(6, &snapshot)
+}
+
+#[test]
+fn times_of_every_clock_come_to_boot_time() {
+    // 64: of sequence 1, in µs, each time relative to the last; 3: monotonic, over which 100 is related.
+    let own = clock(64, 5).int(3, 1).int(4, 1000);
+    let trace = read(&[
+        track(),
+        snapshot(1, &[own, clock(6, 1_000_000)]),
+        packet(1, 7).int(58, 64).of(11, &begin("incremental")),
+        packet(1, 3).int(58, 64).of(11, &end()),
+        packet(2, 500).int(58, 100).of(11, &begin("over another")),
+        packet(2, 600).int(58, 100).of(11, &end()),
+        // The snapshots come after the events.
+        snapshot(2, &[clock(3, 2_000_000), clock(6, 3_000_000)]),
+        snapshot(2, &[clock(3, 9_000_000), clock(6, 10_000_007)]),
+        snapshot(2, &[clock(100, 400), clock(3, 2_000_100)]),
+        packet(2, 8_999_999).int(58, 3).of(11, &begin("before")),
+        packet(2, 9_000_001).int(58, 3).of(11, &end()),
+        packet(2, 1).int(58, 77).of(11, &begin("unrelated")),
+    ]);
+    let expected = [
+        ("incremental", 1_007_000, 1_010_000),
+        ("over another", 3_000_200, 3_000_300),
+        ("before", 9_999_999, 10_000_008),
+    ];
+    assert_eq!(slices(&trace), expected);
+    let what = "events on a clock that no snapshot relates to the trace's";
+    assert_eq!(unread(&trace), [(what, 1)]);
+    assert_eq!(trace.realtime, None);
+}
+
+#[test]
+fn a_trace_of_one_clock_needs_no_snapshot_and_one_that_runs_backwards_is_read() {
+    let only = read(&[
+        track(),
+        packet(1, 5).int(58, 3).of(11, &begin("a")),
+        packet(1, 9).int(58, 3).of(11, &end()),
+    ]);
+    assert_eq!(slices(&only), [("a", 5, 9)]);
+    let backwards = read(&[
+        track(),
+        snapshot(1, &[clock(6, 1000), clock(1, 1_700_000_000_000_000_000)]),
+        snapshot(1, &[clock(6, 2000), clock(1, 1_600_000_000_000_000_000)]),
+        packet(1, 1500).of(11, &begin("a")),
+    ]);
+    assert_eq!(slices(&backwards), [("a", 1500, 1500)]);
+    assert_eq!(backwards.realtime, Some((1000, 1_700_000_000_000)));
+}
+
+#[test]
+fn events_after_a_loss_wait_for_the_writer_to_start_anew() {
+    let named = |sequence: u64, iid: u64, name: &str| {
+        let data = Message::new().of(2, &Message::new().int(1, iid).bytes(2, name));
+        Message::new().int(10, sequence).of(12, &data)
+    };
+    let interned = |at_ns, iid| {
+        packet(1, at_ns).int(13, 2).of(11, &Message::new().int(9, 1).int(11, 9).int(10, iid))
+    };
+    let trace = read(&[
+        track(),
+        cleared(1),
+        named(1, 1, "first"),
+        interned(10, 1),
+        interned(20, 1).int(42, 1),
+        named(1, 1, "of the gap"),
+        interned(30, 1),
+        cleared(1),
+        named(1, 1, "second"),
+        interned(40, 1),
+        interned(50, 2),
+    ]);
+    assert_eq!(slices(&trace), [("first", 10, 50), ("second", 40, 50), ("", 50, 50)]);
+    let expected = [
+        ("event names that were not interned", 1),
+        ("interned data after a loss", 1),
+        ("packets whose interned data was lost", 2),
+    ];
+    assert_eq!(unread(&trace), expected);
+    assert_eq!(trace.losses.lost["gaps in sequences of packets"], 1);
+}
+
+#[test]
+fn compressed_packets_are_those_that_they_hold() {
+    let plain = everything(3);
+    let expected = read_any(Cursor::new(plain.clone())).unwrap();
+    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    zlib.write_all(&plain).unwrap();
+    let zlib = zlib.finish().unwrap();
+    let zstd = zstd::bulk::compress(&plain, 1).unwrap();
+    for (field, bytes) in [(50, &zlib), (133, &zstd)] {
+        let mut found = read(&[Message::new().bytes(field, bytes)]);
+        assert_eq!(found.losses.lines, expected.losses.lines);
+        found.losses.lines = expected.losses.lines;
+        assert_eq!(found, expected);
+    }
+    // Packed in packed ones: refused, and the others are read.
+    let nested = trace(&[Message::new().bytes(50, &zlib), track()]);
+    let mut outer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    outer.write_all(&nested).unwrap();
+    let found = read(&[
+        Message::new().bytes(50, outer.finish().unwrap()),
+        packet(1, 1).of(11, &begin("a")),
+    ]);
+    assert_eq!(
+        (found.losses.bad_lines, found.losses.shown[0].why),
+        (1, "compressed packets in compressed packets")
+    );
+    assert_eq!(found.slice_count(), 1);
+}
+
+#[test]
+fn older_forms_of_events_are_read() {
+    let descriptor = Message::new().int(1, 7).int(2, 8).bytes(5, "old").int(6, 1000).int(7, 50);
+    let legacy = |phase: char, more: Message| {
+        let phase = Message::new().int(2, u64::from(phase));
+        let bytes = [phase.encoded(), more.encoded()].concat();
+        Message::new().bytes(6, bytes)
+    };
+    let at = |delta_us: u64, event: Message| {
+        let event = [Message::new().int(1, delta_us).encoded(), event.encoded()].concat();
+        Message::new().int(10, 3).bytes(11, event)
+    };
+    let trace = read(&[
+        cleared(3),
+        Message::new().int(10, 3).of(44, &descriptor),
+        at(1, legacy('X', Message::new().int(3, 20)).bytes(23, "outer").int(2, 5)),
+        at(2, legacy('B', Message::new()).bytes(23, "inner").int(2, 5)),
+        at(3, legacy('E', Message::new()).int(2, 5)),
+        at(1, legacy('b', Message::new().int(10, 4)).bytes(23, "task").bytes(22, "net")),
+        at(50, legacy('e', Message::new().int(10, 4)).bytes(23, "task").bytes(22, "net")),
+        at(1, legacy('I', Message::new()).bytes(23, "now")),
+    ]);
+    assert_eq!(slices(&trace), [("outer", 1_001_000, 1_021_000), ("inner", 1_003_000, 1_006_000)]);
+    let thread = &trace.threads[&8];
+    assert_eq!((thread.pid, thread.name(&trace.names)), (Some(7), "old"));
+    assert_eq!(thread.cpu_ns[1], (60_000, 65_000));
+    assert_eq!((trace.asyncs[0].start_ns, trace.asyncs[0].end_ns), (1_007_000, 1_057_000));
+    assert_eq!((trace.instants.len(), unread(&trace)), (1, Vec::new()));
+}
+
+#[test]
+fn annotations_become_json() {
+    let named = |name: &str| Message::new().bytes(10, name);
+    let inner = named("k")
+        .of(12, &Message::new().int(4, u64::MAX))
+        .of(12, &Message::new().bytes(6, "a\"b\n"));
+    let event = begin("x")
+        .of(4, &named("bool").int(2, 1))
+        .of(4, &named("double").float(5, 1.5))
+        .of(4, &named("none"))
+        .of(4, &named("json").bytes(9, "{\"a\":[1]}"))
+        .of(4, &named("no json").bytes(9, "{"))
+        .of(4, &named("dict").of(11, &inner).of(11, &named("p").int(7, 255)));
+    let trace = read(&[track(), packet(1, 1).of(11, &event)]);
+    let args = trace.names.text(trace.threads[&5].args[&0]);
+    let expected = r#"{"bool":true,"double":1.5,"none":null,"json":{"a":[1]},"no json":"{","dict":{"k":[-1,"a\"b\n"],"p":"0xff"}}"#;
+    assert_eq!(args, expected);
+}
+
+#[test]
+fn states_stacks_and_counters_of_every_form_are_read() {
+    let below = |uuid, name: &str| Message::new().int(1, uuid).int(5, 9).bytes(2, name);
+    let counter = below(20, "n").of(8, &Message::new().int(5, 1).int(4, 10).bytes(6, "things"));
+    let function = |name: &str| Message::new().of(1, &Message::new().bytes(1, name));
+    let stack = [function("outer").encoded(), function("inner").encoded()].concat();
+    let sample =
+        Message::new().of(1, &Message::new().int(2, 5).int(3, 5)).bytes(5, &stack).int(11, 3);
+    let trace = read(&[
+        track(),
+        Message::new().int(10, 1).of(60, &counter),
+        Message::new().int(10, 1).of(60, &below(21, "state").of(18, &Message::new())),
+        packet(1, 1).of(11, &Message::new().int(9, 4).int(11, 20).int(30, 2)),
+        packet(1, 2).of(11, &Message::new().int(9, 4).int(11, 20).float(44, 0.25)),
+        packet(1, 3).of(11, &Message::new().int(9, 5).int(11, 21).bytes(23, "busy")),
+        packet(1, 8).of(11, &Message::new().int(9, 5).int(11, 21).bytes(23, "idle")),
+        packet(1, 9).of(11, &begin("with a stack").bytes(55, &stack)),
+        packet(1, 10).of(135, &sample),
+    ]);
+    let values: Vec<_> = trace.counters.iter().map(|one| one.value).collect();
+    assert_eq!((values, trace.losses.rounded), (vec![20, 23], 1));
+    let states: Vec<_> = trace
+        .asyncs
+        .iter()
+        .map(|one| (trace.names.text(one.name), one.start_ns, one.end_ns))
+        .collect();
+    assert_eq!(states, [("busy", 3, 8), ("idle", 8, u64::MAX)]);
+    let stacks: Vec<Vec<&str>> = trace
+        .samples
+        .iter()
+        .map(|sample| {
+            trace
+                .stacks
+                .frames(sample.stack)
+                .map(|frame| trace.names.text(frame.function))
+                .collect()
+        })
+        .collect();
+    assert_eq!(stacks, [["inner", "outer"], ["inner", "outer"]]);
+    assert_eq!((trace.samples[1].weight, trace.samples[1].tid), (3, 5));
+}
+
+#[test]
+fn what_is_not_read_is_counted_by_its_field() {
+    let bundle = Message::new().int(1, 0).of(2, &Message::new().int(1, 1).of(999, &Message::new()));
+    let trace = read(&[
+        track(),
+        packet(1, 1).of(11, &begin("x").int(52, 3)),
+        packet(1, 2).of(39, &Message::new()),
+        packet(1, 3).of(39, &Message::new()),
+        packet(1, 4).of(1500, &Message::new()),
+        packet(1, 5).int(98, 2).of(11, &begin("of another machine")),
+        packet(1, 6).of(11, &Message::new().int(9, 1).int(11, 12345)),
+        packet(1, 7).of(1, &bundle),
+        packet(1, 8).of(35, &Message::new().of(1, &Message::new().int(3, 4).int(19, 2))),
+        packet(1, 9).bytes(11, [0x08]),
+    ]);
+    let expected = [
+        ("packet field 1500", 1),
+        ("packet field 39 (android_log)", 2),
+        ("packets of other machines", 1),
+        ("track event field 52 (correlation_id)", 1),
+        ("track events on tracks without a descriptor", 1),
+    ];
+    assert_eq!(unread(&trace), expected);
+    assert_eq!(trace.kernel_events["ftrace event 999"], 1);
+    assert_eq!(trace.losses.lost["packets lost by writers"], 2);
+    assert_eq!((trace.losses.bad_lines, trace.losses.shown[0].why), (1, "a number is cut off"));
+}
+
+#[test]
+fn cut_anywhere_what_is_whole_is_read() {
+    let file = everything_of(1, 2);
+    let mut events = 0;
+    for length in 0..=file.len() {
+        match read_any(Cursor::new(file[..length].to_vec())) {
+            Ok(trace) => {
+                let found =
+                    trace.slice_count() + trace.kernel.len() as u64 + trace.frames.len() as u64;
+                assert!(found >= events, "{length}");
+                events = found;
+            }
+            Err(error) => {
+                let text = error.to_string();
+                assert!(
+                    ["byte", "line", "is not a trace"].iter().any(|what| text.contains(what)),
+                    "{length}: {text}"
+                );
+            }
+        }
+    }
+    assert!(events > 20, "{events}");
+}
+
+#[test]
+fn changed_bytes_are_no_reason_to_panic_and_are_written_again() {
+    let mut random = Random(3);
+    let file = everything_of(2, 2);
+    for _ in 0..2000 {
+        let mut changed = file.clone();
+        for _ in 0..=random.below(4) {
+            let place = usize::try_from(random.below(changed.len() as u64)).unwrap();
+            changed[place] = u8::try_from(random.below(256)).unwrap();
+        }
+        let Ok(trace) = read_any(Cursor::new(changed)) else { continue };
+        for &format in tracetee_convert::Format::ALL {
+            tracetee_convert::write(&trace, format, std::io::sink()).unwrap();
+        }
+        let merged = tracetee_trace::merge(&[(&trace, 0), (&trace, 1_000_000)]);
+        assert_eq!(merged.kernel.len(), 2 * trace.kernel.len());
+    }
+}
+
+/// Processor time of this thread: a busy machine must not decide.
+fn cpu_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writes.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    assert_eq!(failed, 0);
+    Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
+}
+
+/// Reads it within a time that a debug build needs several times over.
+fn quickly(what: &str, file: Vec<u8>) -> Result<Trace, tracetee_trace::Error> {
+    let begin = cpu_time();
+    let trace = read_any(Cursor::new(file));
+    let took = cpu_time() - begin;
+    assert!(took < Duration::from_secs(30), "{what}: {took:?}");
+    trace
+}
+
+#[test]
+fn bombs_are_read_or_refused_in_their_time() {
+    let many = [0x0a, 0].repeat(10_000_000);
+    assert_eq!(quickly("empty packets", many).unwrap().losses.lines, 10_000_000);
+    let many = trace(&[packet(1, 1)]).repeat(500_000);
+    assert_eq!(quickly("packets", many).unwrap().losses.lines, 500_000);
+
+    let mut deep = Message::new().int(4, 1);
+    for _ in 0..50_000 {
+        deep = Message::new().of(11, &deep);
+        if deep.encoded().len() > 200_000 {
+            break;
+        }
+    }
+    let deep = quickly(
+        "deep annotations",
+        trace(&[track(), packet(1, 1).of(11, &begin("x").of(4, &deep))]),
+    )
+    .unwrap();
+    assert_eq!(deep.losses.shown[0].why, "annotations are nested too deep");
+
+    // Tracks that are each other's parents.
+    let parent = |uuid, parent| {
+        Message::new().int(10, 1).of(60, &Message::new().int(1, uuid).int(5, parent))
+    };
+    let mut circle = vec![parent(1, 2), parent(2, 1)];
+    circle.extend(
+        (0..1000).map(|at| packet(1, at).of(11, &Message::new().int(9, 1).int(11, 1 + at % 2))),
+    );
+    assert_eq!(quickly("circle of tracks", trace(&circle)).unwrap().asyncs.len(), 1000);
+
+    // Ids far from each other take memory for themselves alone.
+    let mut ids = vec![cleared(1)];
+    ids.extend((0..100_000_u64).map(|place| {
+        let entry = Message::new().int(1, place << 40).bytes(2, "x");
+        Message::new().int(10, 1).of(12, &Message::new().of(2, &entry))
+    }));
+    assert_eq!(quickly("interned ids", trace(&ids)).unwrap().losses.bad_lines, 0);
+
+    // A thousand clocks, each related to the next.
+    let mut clocks: Vec<Message> =
+        (128..1128).rev().map(|id| snapshot(1, &[clock(id, 1), clock(id + 1, 2)])).collect();
+    clocks.push(snapshot(1, &[clock(128, 1), clock(6, 1)]));
+    clocks.push(track());
+    clocks.extend((0..1000).map(|at| packet(1, at).int(58, 1128).of(11, &begin("x"))));
+    let clocks = quickly("clocks", trace(&clocks)).unwrap();
+    assert!(clocks.slice_count() + clocks.losses.unread.values().sum::<u64>() >= 1000);
+
+    // Half a gigabyte of packets in half a megabyte: within the limit, and read as they come.
+    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    let empty = [0x0a, 0].repeat(1 << 20);
+    for _ in 0..8 {
+        zlib.write_all(&empty).unwrap();
+    }
+    let bomb = trace(&[Message::new().bytes(50, zlib.finish().unwrap())]);
+    assert_eq!(quickly("compressed packets", bomb).unwrap().losses.lines, 8 << 20);
+
+    for (file, why) in [
+        (
+            &[0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1][..],
+            "is invalid at byte 0: a packet has 18446744073709551615 bytes",
+        ),
+        (
+            &[0x0a, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80],
+            "is invalid at byte 0: a number has more than ten bytes",
+        ),
+    ] {
+        assert_eq!(tracetee_trace::perfetto::read(file).unwrap_err().to_string(), why);
+    }
+}
