@@ -46,10 +46,9 @@ pub(crate) enum Command {
     Atrace(AtraceArgs),
     /// Convert traces to the format of another tool.
     ///
-    /// Reads ftrace text (of tracetee, atrace, systrace's HTML and trace-cmd), Chrome and Dart JSON, and method traces
-    /// (versions 1, 2, 3 and ART's streaming format), plain or compressed with gzip, zstd or zlib, and Perfetto traces
-    /// to merge with others. Merges several inputs into one trace on one clock. Reports events that the target format
-    /// cannot represent.
+    /// Reads Perfetto's protobuf, ftrace text (of tracetee, atrace, systrace's HTML and trace-cmd), Chrome and Dart JSON,
+    /// and method traces (versions 1, 2, 3 and ART's streaming format), plain or compressed with gzip, zstd or zlib.
+    /// Merges several inputs into one trace on one clock. Reports events that the target format cannot represent.
     Convert(ConvertArgs),
     /// Print a method profile of any trace, as dmtracedump does.
     Dmtracedump(DmtracedumpArgs),

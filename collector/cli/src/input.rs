@@ -2,6 +2,8 @@
 
 use crate::terminal::say;
 use anyhow::{Context, Result};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufRead;
 use std::path::Path;
@@ -56,4 +58,26 @@ pub(crate) fn say_losses(path: &Path, losses: &Losses) {
             say(&format!("{name}: {count} {what}"));
         }
     }
+    for (what, counts) in [("not read", &losses.unread), ("lost by the recorder", &losses.lost)] {
+        if !counts.is_empty() {
+            say(&format!("{name}: {what}: {}", counted(counts)));
+        }
+    }
+}
+
+/// Kinds that are named; the others are counted together.
+const MAX_KINDS: usize = 8;
+
+/// Counts by kind as one text, the largest first.
+pub(crate) fn counted(counts: &BTreeMap<String, u64>) -> String {
+    let mut kinds: Vec<(&String, u64)> =
+        counts.iter().map(|(name, &count)| (name, count)).collect();
+    kinds.sort_by_key(|&(_, count)| Reverse(count));
+    let rest: u64 = kinds.iter().skip(MAX_KINDS).map(|(_, count)| count).sum();
+    let mut named: Vec<String> =
+        kinds.iter().take(MAX_KINDS).map(|(name, count)| format!("{count} {name}")).collect();
+    if rest > 0 {
+        named.push(format!("{rest} of {} other kinds", kinds.len() - MAX_KINDS));
+    }
+    named.join(", ")
 }

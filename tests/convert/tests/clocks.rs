@@ -4,7 +4,7 @@
 use flate2::Compression;
 use std::io::Write;
 use std::path::Path;
-use tracetee_tests_convert::{Engine, frames, refused, told};
+use tracetee_tests_convert::{Engine, frames, told};
 
 /// A trace whose clock is 3,000 ms from that of `frames` and its note of the time of day 1,123 ms later.
 const OURS: &str = "        own-7       (    7) [000] ...1 1.000000: tracing_mark_write: B|7|ours\n\
@@ -131,7 +131,7 @@ fn snapshots_that_contradict_each_other_are_said_and_the_one_that_agrees_is_take
 }
 
 #[test]
-fn perfetto_traces_of_different_clocks_are_not_joined() {
+fn perfetto_traces_of_different_clocks_come_to_that_of_the_first() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     let bare = inputs(path);
@@ -142,8 +142,14 @@ fn perfetto_traces_of_different_clocks_are_not_joined() {
     .unwrap();
     std::fs::write(path.join("b.pftrace"), [snapshot(9_000_000_000, REAL_NS), bare].concat())
         .unwrap();
-    let said = refused(path, &["convert", "a.pftrace", "b.pftrace", "-o", "joined.pftrace"]);
-    assert!(said.contains("the clocks of a.pftrace and b.pftrace are 4000 ms apart"), "{said}");
+    let (_, said) = told(path, &["convert", "a.pftrace", "b.pftrace", "-o", "joined.pftrace"]);
+    assert!(said.contains("b.pftrace: shifted by -4000 ms to the clock of a.pftrace"), "{said}");
+    let trace = tracetee_trace::read_file(&path.join("joined.pftrace")).unwrap();
+    let alone = tracetee_trace::read_file(&path.join("a.pftrace")).unwrap();
+    assert_eq!(trace.slice_count(), 2 * alone.slice_count());
+    let begins = |trace: &tracetee_trace::Trace| trace.span_ns.unwrap().0;
+    assert_eq!(begins(&trace), begins(&alone) - 4_000_000_000);
+    assert_eq!(trace.realtime, alone.realtime);
 }
 
 #[test]

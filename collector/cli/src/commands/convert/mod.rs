@@ -32,23 +32,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
             "-z needs --to atrace; other formats are compressed if the output file ends in .gz or .zst"
         );
     }
-    let (perfetto, others): (Vec<&PathBuf>, Vec<&PathBuf>) = {
-        let mut kinds = Vec::new();
-        for path in &args.inputs {
-            kinds.push((path, kind(path)?));
-        }
-        let is_perfetto = |&(_, kind): &(&PathBuf, Kind)| kind == Kind::Perfetto;
-        let (perfetto, others): (Vec<_>, Vec<_>) = kinds.into_iter().partition(is_perfetto);
-        let paths = |all: Vec<(_, Kind)>| all.into_iter().map(|(path, _)| path).collect();
-        (paths(perfetto), paths(others))
-    };
-    if !perfetto.is_empty() && to != Format::Perfetto {
-        bail!(
-            "{} is a Perfetto trace, which can only be merged with others (--to perfetto); open it in \
-             ui.perfetto.dev to export other formats",
-            perfetto.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
-        );
-    }
+    let (perfetto, others) = copied(args, to)?;
     let mut out = Output::create(&args.output)?;
     // Text stays as it is, and needs no memory for what it says.
     let passthrough = Passthrough::for_inputs(args, &others)?;
@@ -61,15 +45,15 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
             Ok(Dropped::default())
         })?,
         _ => {
-            let Joined { trace, shifts_ns } = read(args, &others, &perfetto)?;
+            let Joined { trace, shifts_ns } = read(args, &others, perfetto)?;
             // A joined Perfetto trace has the kernel's events itself, and so has a text that a page contains as it is.
-            let has_them = !perfetto.is_empty() || (to == Format::Html && passthrough.is_some());
+            let has_them = perfetto.is_some() || (to == Format::Html && passthrough.is_some());
             let mut kernel = if has_them || to.lacks().contains(&Content::KernelEvents) {
                 Kernel::default()
             } else {
                 kernel(&others, &shifts_ns)?
             };
-            if perfetto.is_empty() {
+            if perfetto.is_none() {
                 refuse_empty(&trace, to, &others)?;
             }
             match to {
@@ -81,7 +65,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
             }
         }
     };
-    for path in perfetto {
+    if let Some(path) = perfetto {
         io::copy(&mut unpacked(path)?, &mut out)
             .with_context(|| format!("cannot append {}", path.display()))?;
     }
@@ -97,6 +81,22 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
         say(&format!("dropped (not representable in {}): {dropped}", to.name()));
     }
     Ok(())
+}
+
+/// Splits the inputs: a Perfetto trace that is copied, packet by packet, and those that go through the model. One is copied
+/// if it is the only one and nothing of it is to change; then nothing of it can be lost.
+fn copied(args: &ConvertArgs, to: Format) -> Result<(Option<&PathBuf>, Vec<&PathBuf>)> {
+    let mut perfetto = Vec::new();
+    for path in &args.inputs {
+        if kind(path)? == Kind::Perfetto {
+            perfetto.push(path);
+        }
+    }
+    let copied = match *perfetto {
+        [one] if to == Format::Perfetto && args.mapping.is_none() => Some(one),
+        _ => None,
+    };
+    Ok((copied, args.inputs.iter().filter(|&path| Some(path) != copied).collect()))
 }
 
 /// Collects the kernel events of the texts among the inputs.

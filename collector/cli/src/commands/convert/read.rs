@@ -1,32 +1,19 @@
 //! Several traces as one, on one clock.
 
 use crate::args::ConvertArgs;
-use crate::input::{mapping, say_losses, unpacked};
+use crate::input::{counted, mapping, say_losses, unpacked};
 use crate::terminal::say;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tracetee_convert::perfetto_clocks;
 use tracetee_trace::{SAME_CLOCK_MS, Trace, offset_ms};
 
-/// Kinds of events that are named; the others are counted together.
-const MAX_KINDS: usize = 8;
-
 /// Says what events a file has that the model does not hold.
 fn say_others(path: &Path, events: &BTreeMap<String, u64>) {
-    let mut kinds: Vec<(&String, u64)> =
-        events.iter().map(|(name, &count)| (name, count)).collect();
-    if kinds.is_empty() {
-        return;
+    if !events.is_empty() {
+        say(&format!("{}: events other than app markers: {}", path.display(), counted(events)));
     }
-    kinds.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
-    let rest: u64 = kinds.iter().skip(MAX_KINDS).map(|(_, count)| count).sum();
-    let mut named: Vec<String> =
-        kinds.iter().take(MAX_KINDS).map(|(name, count)| format!("{count} {name}")).collect();
-    if rest > 0 {
-        named.push(format!("{rest} of {} other kinds", kinds.len() - MAX_KINDS));
-    }
-    say(&format!("{}: events other than app markers: {}", path.display(), named.join(", ")));
 }
 
 /// All inputs as one trace.
@@ -40,7 +27,7 @@ pub(super) struct Joined {
 pub(super) fn read(
     args: &ConvertArgs,
     paths: &[&PathBuf],
-    perfetto: &[&PathBuf],
+    perfetto: Option<&PathBuf>,
 ) -> Result<Joined> {
     let mapping = mapping(args.mapping.as_deref())?;
     let mut traces = Vec::new();
@@ -55,14 +42,17 @@ pub(super) fn read(
         }
         traces.push(trace);
     }
-    // A Perfetto trace cannot be moved: the others go to its clock.
-    let fixed = reference(perfetto)?;
+    // A Perfetto trace that is copied cannot be moved: the others go to its clock.
+    let fixed = match perfetto {
+        Some(path) => reference(path)?,
+        None => None,
+    };
     let first = traces.iter().zip(paths).find_map(|(trace, path)| {
         trace.realtime.map(|realtime| Reference { path, clocks: vec![realtime] })
     });
     let is_fixed = fixed.is_some();
-    let reference = fixed.or_else(|| first.filter(|_| perfetto.is_empty()));
-    let is_alone = paths.len() + perfetto.len() == 1;
+    let reference = fixed.or_else(|| first.filter(|_| perfetto.is_none()));
+    let is_alone = paths.len() + usize::from(perfetto.is_some()) == 1;
     let mut shifts_ns = Vec::new();
     for (trace, path) in traces.iter().zip(paths) {
         let clocks = reference.as_ref().zip(trace.realtime);
@@ -77,11 +67,14 @@ pub(super) fn read(
             continue;
         }
         // Beside a Perfetto trace nothing else would show that they are apart.
-        let is_said = !args.quiet || !perfetto.is_empty();
+        let is_said = !args.quiet || perfetto.is_some();
         if clocks.is_none() && !is_alone && trace.span_ns.is_some() && is_said {
-            say(&format!("{}: {}", path.display(), unknown(perfetto, is_fixed)));
+            say(&format!("{}: {}", path.display(), unknown(perfetto.filter(|_| !is_fixed))));
         }
         shifts_ns.push(0);
+    }
+    if let Some(path) = perfetto {
+        drop_twins(args, path, &mut traces, &shifts_ns)?;
     }
     let mut trace = match traces.len() {
         1 if shifts_ns.iter().all(|&shift| shift == 0) => traces.pop().unwrap_or_default(),
@@ -89,6 +82,7 @@ pub(super) fn read(
             let parts: Vec<_> = traces.iter().zip(shifts_ns.iter().copied()).collect();
             let merged = tracetee_trace::merge(&parts);
             let known: u64 = traces.iter().map(|trace| trace.losses.overlapping).sum();
+            say_twins(args, merged.losses.twins);
             let cut = merged.losses.overlapping.saturating_sub(known);
             if cut > 0 && !args.quiet {
                 say(&format!(
@@ -103,6 +97,37 @@ pub(super) fn read(
         trace.realtime = None;
     }
     Ok(Joined { trace, shifts_ns })
+}
+
+/// Removes the records that the Perfetto trace has too, which is copied as it is.
+fn drop_twins(
+    args: &ConvertArgs,
+    path: &Path,
+    traces: &mut [Trace],
+    shifts_ns: &[i64],
+) -> Result<()> {
+    if traces.is_empty() {
+        return Ok(());
+    }
+    let reference = tracetee_trace::read_file(path)?;
+    let mut twins = 0;
+    for (trace, &shift_ns) in traces.iter_mut().zip(shifts_ns) {
+        let without = tracetee_trace::without_twins(trace, shift_ns, &reference);
+        if without.losses.twins > 0 {
+            twins += without.losses.twins;
+            *trace = without;
+        }
+    }
+    say_twins(args, twins);
+    Ok(())
+}
+
+fn say_twins(args: &ConvertArgs, twins: u64) {
+    if twins > 0 && !args.quiet {
+        say(&format!(
+            "{twins} records that two inputs have (of the agent and of the kernel) are kept once"
+        ));
+    }
 }
 
 /// The clock that all inputs are put on.
@@ -121,49 +146,30 @@ impl Reference<'_> {
     }
 }
 
-/// The clock of the Perfetto traces, if they say the time of day.
-fn reference<'a>(perfetto: &[&'a PathBuf]) -> Result<Option<Reference<'a>>> {
-    let mut found: Option<Reference<'a>> = None;
-    for &path in perfetto {
-        let clocks = perfetto_clocks(unpacked(path)?)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        let Some(&clock) = clocks.first() else { continue };
-        if let [first, .., last] = *clocks {
-            say(&format!(
-                "{}: clock snapshots differ by {} ms, because the wall clock was set during the recording; inputs that \
-                 match none of them are aligned with the first",
-                path.display(),
-                (offset_ms(last) - offset_ms(first)).abs()
-            ));
-        }
-        let Some(first) = &found else {
-            found = Some(Reference { path, clocks });
-            continue;
-        };
-        let apart_ms = first.shift_ms(clock);
-        if apart_ms != 0 {
-            bail!(
-                "the clocks of {} and {} are {} ms apart, by the wall-clock time in both; Perfetto traces cannot be \
-                 shifted, so these cannot be merged",
-                first.path.display(),
-                path.display(),
-                apart_ms.abs()
-            );
-        }
+/// The clock of a Perfetto trace, if it says the time of day.
+fn reference(path: &PathBuf) -> Result<Option<Reference<'_>>> {
+    let clocks = perfetto_clocks(unpacked(path)?)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    if let [first, .., last] = *clocks {
+        say(&format!(
+            "{}: clock snapshots differ by {} ms, because the wall clock was set during the recording; inputs that \
+             match none of them are aligned with the first",
+            path.display(),
+            (offset_ms(last) - offset_ms(first)).abs()
+        ));
     }
-    Ok(found)
+    Ok((!clocks.is_empty()).then_some(Reference { path, clocks }))
 }
 
-/// Why it is not known how far an input's clock is from the others'.
-fn unknown(perfetto: &[&PathBuf], is_fixed: bool) -> String {
-    if perfetto.is_empty() || is_fixed {
-        return "cannot align it with the other inputs (no wall-clock time in it or in them); assuming the same clock"
-            .to_owned();
+/// Why it is not known how far an input's clock is from the others'; `perfetto`: the reference without a clock.
+fn unknown(perfetto: Option<&PathBuf>) -> String {
+    match perfetto {
+        None => "cannot align it with the other inputs (no wall-clock time in it or in them); assuming the same clock"
+            .to_owned(),
+        Some(path) => format!(
+            "{} has no readable clock snapshot with wall-clock time; assuming the same clock (boot time). If that is \
+             wrong, the events lie far apart on the timeline",
+            path.display()
+        ),
     }
-    let names: Vec<_> = perfetto.iter().map(|path| path.display().to_string()).collect();
-    format!(
-        "{} has no readable clock snapshot with wall-clock time; assuming the same clock (boot time). If that is wrong, \
-         the events lie far apart on the timeline",
-        names.join(", ")
-    )
 }
