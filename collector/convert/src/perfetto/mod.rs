@@ -130,10 +130,11 @@ impl<'a, W: Write> Writer<'a, W> {
                 self.thread(tid, pid, tid, self.trace.names.text(name))?;
             }
         }
+        let with_events = with_events(self.trace);
         for (&key, thread) in &self.trace.threads {
-            // Threads of which only the kernel's events tell are in those.
-            let is_of_kernel = thread.slices.is_empty() && !self.trace.kernel.is_empty();
-            if thread.tid == 0 || thread.pid.is_none() && is_of_kernel {
+            // The kernel's events describe threads that have no others, and the idle ones.
+            let is_of_kernel = thread.pid.is_none() && !self.trace.kernel.is_empty();
+            if (thread.tid == 0 || is_of_kernel) && !with_events.contains(&key) {
                 continue;
             }
             let pid = pid_of(key, thread);
@@ -158,9 +159,6 @@ impl<'a, W: Write> Writer<'a, W> {
 
     fn process(&mut self, pid: u32) -> io::Result<()> {
         let trace = self.trace;
-        if pid == 0 {
-            return Ok(());
-        }
         let named = trace.processes.get(&pid).map(|process| trace.names.text(process.name));
         let process_name = named.map(str::to_owned);
         self.track(TrackDescriptor {
@@ -178,13 +176,22 @@ impl<'a, W: Write> Writer<'a, W> {
         self.packet(TracePacket { track_descriptor: Some(track), ..TracePacket::default() })
     }
 
+    /// The track of the process that owns others; none if nobody does.
+    fn parent(&mut self, pid: u32) -> io::Result<Option<u64>> {
+        if pid == 0 {
+            return Ok(None);
+        }
+        self.process(pid)?;
+        Ok(Some(process_track(pid)))
+    }
+
     /// A track of a process, of that name.
     fn track_of(&mut self, pid: u32, uuid: u64, name: NameId) -> io::Result<u64> {
         if !self.tracks.contains(&uuid) {
-            self.process(pid)?;
+            let parent_uuid = self.parent(pid)?;
             self.track(TrackDescriptor {
                 uuid: Some(uuid),
-                parent_uuid: (pid != 0).then(|| process_track(pid)),
+                parent_uuid,
                 name: Some(self.trace.names.text(name).to_owned()),
                 ..TrackDescriptor::default()
             })?;
@@ -195,19 +202,20 @@ impl<'a, W: Write> Writer<'a, W> {
     /// The track of a counter: of its thread, its process or nobody.
     fn counter_track(&mut self, one: &Counter) -> io::Result<u64> {
         let name = one.name.number().into();
-        let (uuid, parent) = match one.scope {
-            Scope::Thread => (hash(&[7, one.thread.into(), name]), Some(thread_track(one.thread))),
-            Scope::Process => {
-                (hash(&[5, one.pid.into(), name]), (one.pid != 0).then(|| process_track(one.pid)))
-            }
+        let uuid = match one.scope {
+            Scope::Thread => hash(&[7, one.thread.into(), name]),
+            Scope::Process => hash(&[5, one.pid.into(), name]),
         };
         if !self.tracks.contains(&uuid) {
-            self.process(one.pid)?;
+            let parent_uuid = match one.scope {
+                Scope::Thread => Some(thread_track(one.thread)),
+                Scope::Process => self.parent(one.pid)?,
+            };
             let unit = self.trace.units.get(&(one.pid, one.name));
             let unit_name = unit.map(|&unit| self.trace.names.text(unit).to_owned());
             self.track(TrackDescriptor {
                 uuid: Some(uuid),
-                parent_uuid: parent,
+                parent_uuid,
                 name: Some(self.trace.names.text(one.name).to_owned()),
                 counter: Some(CounterDescriptor { unit_name }),
                 ..TrackDescriptor::default()
@@ -350,6 +358,19 @@ impl<'a, W: Write> Writer<'a, W> {
             ..TrackEvent::default()
         }
     }
+}
+
+/// Keys of the threads whose own tracks have events.
+fn with_events(trace: &Trace) -> HashSet<u32> {
+    let of_slices = trace.threads.iter().filter(|(_, thread)| !thread.slices.is_empty());
+    let of_instants = trace.instants.iter().filter(|one| one.track.is_none());
+    let of_counters = trace.counters.iter().filter(|one| one.scope == Scope::Thread);
+    of_slices
+        .map(|(&key, _)| key)
+        .chain(of_instants.map(|one| one.thread))
+        .chain(of_counters.map(|one| one.thread))
+        .chain(trace.flows.iter().map(|one| one.thread))
+        .collect()
 }
 
 fn pid_of(key: u32, thread: &Thread) -> u32 {
