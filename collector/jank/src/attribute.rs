@@ -9,7 +9,7 @@ use crate::cause::Cause;
 use crate::contention::Contention;
 use crate::frames::{Frame, FrameSlices};
 use crate::name_index::NameIndex;
-use crate::process::{Error, Process};
+use crate::process::Error;
 use crate::stacks::{Kin, Lineage, OTHER, Stack, Stacks};
 use crate::thread_role::ThreadRole;
 use crate::watch::Watch;
@@ -66,7 +66,6 @@ const FREE_LOOKS: u64 = 1 << 22;
 /// [`Error::Stopped`] if `watch` ends the analysis.
 pub(crate) fn attribute(
     trace: &Trace,
-    process: &Process,
     slices: &FrameSlices,
     frames: &mut [Frame],
     names: &NameIndex<'_>,
@@ -74,7 +73,7 @@ pub(crate) fn attribute(
 ) -> Result<Attributed, Error> {
     let mut parts = Parts::default();
     let mut stacks = Stacks::default();
-    let mut lineages: HashMap<u32, Lineage> = HashMap::new();
+    let mut lineages: HashMap<(ThreadRole, u32), Lineage> = HashMap::new();
     let mut looks = trace.slice_count().saturating_mul(LOOKS_PER_SLICE).saturating_add(FREE_LOOKS);
     let empty = Thread::default();
     for (place, (frame, found)) in frames.iter_mut().zip(&slices.found).enumerate() {
@@ -84,11 +83,12 @@ pub(crate) fn attribute(
         watch.check()?;
         let mut of_frame = OfFrame::new(place, names);
         let ui_end_ns = found.ui_end_ns();
-        let mut windows = vec![(ThreadRole::Main, process.pid, frame.start_ns, ui_end_ns)];
+        let mut windows = vec![(found.role, found.ui_tid, frame.start_ns, ui_end_ns)];
+        let (_, render) = found.pipeline.roles();
         let end_ns = frame.start_ns + frame.dur_ns;
         match found.last_draw() {
             Some((tid, draw)) if draw.end_ns > ui_end_ns => {
-                windows.push((ThreadRole::Render, tid, ui_end_ns, end_ns));
+                windows.push((render, tid, ui_end_ns, end_ns));
             }
             Some(_) => {}
             None if end_ns > ui_end_ns => {
@@ -100,7 +100,7 @@ pub(crate) fn attribute(
         }
         for (role, tid, from_ns, to_ns) in windows {
             let thread = trace.threads.get(&tid).unwrap_or(&empty);
-            let lineage = match lineages.entry(tid) {
+            let lineage = match lineages.entry((role, tid)) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(none) => {
                     none.insert(Lineage::for_thread(role, thread, names, &mut stacks, watch)?)

@@ -32,6 +32,8 @@ pub enum Cause {
     RenderWait,
     /// Work of the graphics pipeline: shaders, textures, layers.
     Graphics,
+    /// Composition by Jetpack Compose.
+    Compose,
     /// A section of the app or of a library.
     Section,
     /// No slice explains the time.
@@ -54,6 +56,7 @@ impl Cause {
             Self::Io => "io",
             Self::RenderWait => "render_wait",
             Self::Graphics => "graphics",
+            Self::Compose => "compose",
             Self::Section => "section",
             Self::Unexplained => "unexplained",
         }
@@ -83,6 +86,10 @@ const RULES: &[(Is, Cause)] = &[
     (Has("mark sweep GC"), Cause::Gc),
     (Begins("(Paused)"), Cause::Gc),
     (Name("Trim"), Cause::Gc),
+    // Dart's and Unity's collectors.
+    (Begins("CollectNewGeneration"), Cause::Gc),
+    (Begins("CollectOldGeneration"), Cause::Gc),
+    (Begins("GC.Collect"), Cause::Gc),
     (Begins("monitor contention with"), Cause::Lock),
     (Begins("Lock contention on "), Cause::Lock),
     (Begins("Contending for "), Cause::Lock),
@@ -143,6 +150,17 @@ const RULES: &[(Is, Cause)] = &[
     (Begins("flush commands"), Cause::Graphics),
     (Begins("issueDrawCommands"), Cause::Graphics),
     (Name("flush layers"), Cause::Graphics),
+    (Begins("vkQueuePresentKHR"), Cause::Graphics),
+    (Begins("vkQueueSubmit"), Cause::Graphics),
+    (Begins("Shader.CreateGPUProgram"), Cause::Graphics),
+    (Begins("ShaderCompilation"), Cause::Graphics),
+    // Unity's main thread waits for the one that presents.
+    (Begins("Gfx.WaitForPresent"), Cause::RenderWait),
+    (Begins("Gfx.WaitForLastPresent"), Cause::RenderWait),
+    (Begins("Gfx.WaitForRenderThread"), Cause::RenderWait),
+    (Begins("Recomposer:"), Cause::Compose),
+    (Begins("Compose:"), Cause::Compose),
+    (Begins("compose:"), Cause::Compose),
 ];
 
 /// Steps of the framework, which are no causes.
@@ -169,6 +187,16 @@ const STEPS: &[Is] = &[
     Begins("draw-VRI"),
     Begins("layout-"),
     Begins("measure-"),
+    Begins("AndroidOwner:"),
+    // Flutter's engine, Unity's loop.
+    Begins("Animator::"),
+    Begins("Engine::BeginFrame"),
+    Begins("Shell::OnAnimator"),
+    Begins("GPURasterizer::"),
+    Begins("Rasterizer::"),
+    Begins("VsyncProcessCallback"),
+    Name("PlayerLoop"),
+    Name("WaitForTargetFPS"),
 ];
 
 impl Is {
@@ -215,6 +243,11 @@ mod tests {
             ("JIT compiling void a.b.c()", Some(Cause::Jit)),
             ("dequeueBuffer", Some(Cause::Buffer)),
             ("postAndWait", Some(Cause::RenderWait)),
+            ("Recomposer:recompose", Some(Cause::Compose)),
+            ("compose:lazy:prefetch:compose", Some(Cause::Compose)),
+            ("AndroidOwner:measureAndLayout", None),
+            ("Animator::BeginFrame", None),
+            ("GC.Collect", Some(Cause::Gc)),
             ("Feed.bind", Some(Cause::Section)),
             ("inflated", Some(Cause::Section)),
             ("Choreographer#doFrame 12", None),

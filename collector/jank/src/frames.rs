@@ -5,10 +5,12 @@
 
 use crate::cause::Cause;
 use crate::frame_budget::FrameBudget;
+use crate::pipelines::{self, Cadences, Pipeline, Verdict};
 use crate::process::{DO_FRAME, Process, draw_id, frame_id};
 use crate::screens::Screens;
+use crate::thread_role::ThreadRole;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tracetee_trace::{Slice, Trace};
 
@@ -16,8 +18,6 @@ use tracetee_trace::{Slice, Trace};
 pub(crate) const ASSUMED_RENDER_NS: u64 = 5_000_000;
 /// Android vitals: frames that take longer are frozen.
 const FROZEN_NS: u64 = 700_000_000;
-/// JankStats: frames that take more periods are janky.
-const JANKY_PERIODS: u64 = 2;
 
 /// Matrix's levels, by missed vsyncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -65,15 +65,17 @@ impl Level {
 /// A frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
+    /// How the app made it.
+    pub pipeline: Pipeline,
     /// The vsync's id, since Android 12.
     pub vsync_id: Option<i64>,
     /// The screen that was shown, if the trace names it.
     pub screen: Option<Arc<str>>,
-    /// Begin on the main thread, ns of the trace's clock.
+    /// Begin on the main thread (other pipelines: on the thread that begins frames), ns of the trace's clock.
     pub start_ns: u64,
-    /// Time on the main thread.
+    /// Time on that thread.
     pub ui_ns: u64,
-    /// Time on the render thread, if it drew.
+    /// Time on the thread that completes frames (render thread), if it drew.
     pub render_ns: Option<u64>,
     /// Time from `start_ns` to the end of both threads' work. If the app has no render thread, 5 ms are
     /// assumed for it.
@@ -106,12 +108,41 @@ pub(crate) struct FrameSlices {
 
 #[derive(Debug)]
 pub(crate) struct Found {
+    pub(crate) pipeline: Pipeline,
+    /// The vsync's id, or the number that the pipeline gives its frames.
     pub(crate) vsync_id: Option<i64>,
+    /// True for a turn of a loop that the display holds back.
+    pub(crate) is_loop: bool,
+    /// The thread of `ui`, and its role.
+    pub(crate) ui_tid: u32,
+    pub(crate) role: ThreadRole,
+    /// What the frame begins with; of a loop, the time from the last frame's end to this one's.
     pub(crate) ui: Slice,
     pub(crate) draws: Vec<(u32, Slice)>,
 }
 
 impl Found {
+    /// A frame of the thread with this id, without draws.
+    pub(crate) const fn new(
+        pipeline: Pipeline,
+        ui_tid: u32,
+        vsync_id: Option<i64>,
+        ui: Slice,
+    ) -> Self {
+        let (role, _) = pipeline.roles();
+        Self { pipeline, vsync_id, is_loop: false, ui_tid, role, ui, draws: Vec::new() }
+    }
+
+    /// The threads that made it.
+    pub(crate) fn tids(&self) -> impl Iterator<Item = u32> {
+        std::iter::once(self.ui_tid).chain(self.draws.iter().map(|&(tid, _)| tid))
+    }
+
+    /// The end of all threads' work.
+    pub(crate) fn end_ns(&self) -> u64 {
+        self.last_draw().map_or(0, |(_, slice)| slice.end_ns).max(self.ui.end_ns)
+    }
+
     pub(crate) fn ui_end_ns(&self) -> u64 {
         self.ui.end_ns
     }
@@ -136,7 +167,7 @@ impl FrameSlices {
             if let Some(id) = vsync_id {
                 by_id.insert(id, found.len());
             }
-            found.push(Found { vsync_id, ui: *slice, draws: Vec::new() });
+            found.push(Found::new(Pipeline::Views, process.pid, vsync_id, *slice));
         }
         let mut draws = Vec::new();
         for &tid in &process.render_tids {
@@ -159,30 +190,44 @@ impl FrameSlices {
             }
         }
         draws.sort_by_key(|(_, slice)| slice.start_ns);
+        pipelines::find(trace, process, &mut found);
         Self { found, has_render_thread: !process.render_tids.is_empty(), draws }
     }
 
-    /// Returns the begin of each frame.
+    /// Returns the begin of each frame of the thread that begins most of them.
     pub(crate) fn starts_ns(&self) -> impl Iterator<Item = u64> {
-        self.found.iter().map(|found| found.ui.start_ns)
+        let mut counts: BTreeMap<(Pipeline, u32), usize> = BTreeMap::new();
+        for found in &self.found {
+            *counts.entry((found.pipeline, found.ui_tid)).or_default() += 1;
+        }
+        let most = counts.into_iter().rev().max_by_key(|&(_, count)| count).map(|(of, _)| of);
+        let of_most = move |found: &&Found| Some((found.pipeline, found.ui_tid)) == most;
+        self.found.iter().filter(of_most).map(|found| found.ui.start_ns)
     }
 
     pub(crate) fn frames(&self, budget: FrameBudget, screens: &Screens) -> Vec<Frame> {
-        self.found.iter().map(|found| self.frame(found, budget, screens)).collect()
+        let cadences = Cadences::find(&self.found, budget.ns);
+        self.found.iter().map(|found| self.frame(found, budget, screens, &cadences)).collect()
     }
 
-    fn frame(&self, found: &Found, budget: FrameBudget, screens: &Screens) -> Frame {
+    fn frame(
+        &self,
+        found: &Found,
+        budget: FrameBudget,
+        screens: &Screens,
+        cadences: &Cadences,
+    ) -> Frame {
         let (start_ns, ui_ns) = (found.ui.start_ns, found.ui.duration_ns());
-        let draw_end_ns = found.last_draw().map(|(_, slice)| slice.end_ns);
-        let dur_ns = match draw_end_ns {
-            Some(end_ns) => end_ns.max(found.ui.end_ns) - start_ns,
-            None if self.has_render_thread => ui_ns,
-            None => ui_ns + ASSUMED_RENDER_NS,
-        };
+        let is_assumed =
+            found.pipeline == Pipeline::Views && found.draws.is_empty() && !self.has_render_thread;
+        let dur_ns = found.end_ns().saturating_sub(start_ns)
+            + if is_assumed { ASSUMED_RENDER_NS } else { 0 };
         let render_ns = (!found.draws.is_empty())
             .then(|| found.draws.iter().map(|(_, slice)| slice.duration_ns()).sum());
-        let dropped = dur_ns / budget.ns.max(1);
+        let Verdict { dropped, slow, janky, jank_ns } =
+            Verdict::of(found, dur_ns, render_ns.unwrap_or(0), budget.ns, cadences);
         Frame {
+            pipeline: found.pipeline,
             vsync_id: found.vsync_id,
             screen: screens.at(start_ns),
             start_ns,
@@ -191,10 +236,10 @@ impl FrameSlices {
             dur_ns,
             dropped,
             level: Level::from_dropped(dropped),
-            slow: dur_ns > budget.ns,
-            janky: dur_ns > JANKY_PERIODS * budget.ns,
+            slow,
+            janky,
             frozen: dur_ns > FROZEN_NS,
-            jank_ns: dur_ns.saturating_sub(budget.ns),
+            jank_ns,
             cause: None,
         }
     }

@@ -14,9 +14,11 @@ mod cause;
 mod contention;
 mod frame_budget;
 mod frames;
+mod interactions;
 mod long_slices;
 mod name_index;
 mod normalize;
+mod pipelines;
 mod process;
 mod screens;
 mod stacks;
@@ -30,8 +32,10 @@ pub use cause::Cause;
 pub use contention::Contention;
 pub use frame_budget::{BudgetSource, FrameBudget};
 pub use frames::{Frame, Level};
+pub use interactions::{Interaction, Interactions};
 pub use long_slices::LongSlice;
 pub use normalize::normalize;
+pub use pipelines::{Composition, Pipeline, PipelineTotals};
 pub use process::{Error, Process};
 pub use stacks::Stack;
 pub use thread_role::ThreadRole;
@@ -59,7 +63,7 @@ pub struct Analysis {
     pub process: Process,
     /// The time that a frame may take.
     pub frame_budget: FrameBudget,
-    /// The frames, by time.
+    /// The frames of all pipelines, by time.
     pub frames: Vec<Frame>,
     /// Parts of the janky frames. The parts of a frame add up to its duration.
     pub parts: Vec<Part>,
@@ -70,8 +74,14 @@ pub struct Analysis {
     pub long_slices: Vec<LongSlice>,
     /// Time from `bindApplication` to the end of the first `DrawFrame`, if both are in the trace.
     pub startup_ns: Option<u64>,
-    /// Sums over all frames.
+    /// Sums over the frames that rates count: all but those of [`Pipeline::VsyncCallback`].
     pub totals: Totals,
+    /// Sums by pipeline.
+    pub pipelines: Vec<PipelineTotals>,
+    /// Composition by Jetpack Compose, if there is any.
+    pub composition: Option<Composition>,
+    /// Interactions that the system's jank monitor names.
+    pub interactions: Interactions,
 }
 
 /// Analyzes a trace.
@@ -86,12 +96,27 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let screens = screens::Screens::find(trace, &process, &names);
     let mut frames = frame_slices.frames(frame_budget, &screens);
     let attributed =
-        attribute::attribute(trace, &process, &frame_slices, &mut frames, &names, &options.watch)?;
-    let totals = Totals::from_frames(&frames);
+        attribute::attribute(trace, &frame_slices, &mut frames, &names, &options.watch)?;
+    let totals = Totals::from_frames(frames.iter().filter(|frame| frame.pipeline.is_rated()));
+    let pipelines = pipelines::by_pipeline(trace, &frame_slices.found, &frames);
+    let composition = pipelines::composition(trace, &process, &frames);
+    let interactions = interactions::interactions(trace, &process, &frames);
     let long_slices = long_slices::long_slices(trace, &process, &names);
     let startup_ns = startup::startup_ns(trace, &process, &frame_slices);
     let attribute::Attributed { parts, stacks } = attributed;
-    Ok(Analysis { process, frame_budget, frames, parts, stacks, long_slices, startup_ns, totals })
+    Ok(Analysis {
+        process,
+        frame_budget,
+        frames,
+        parts,
+        stacks,
+        long_slices,
+        startup_ns,
+        totals,
+        pipelines,
+        composition,
+        interactions,
+    })
 }
 
 #[cfg(test)]

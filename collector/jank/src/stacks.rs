@@ -107,18 +107,18 @@ pub(crate) struct Stacks {
 }
 
 /// The first number of a node; lower numbers stand for the threads.
-const FIRST_NODE: u32 = 2;
+const FIRST_NODE: u32 = 7;
 
 impl Stacks {
     const fn root(role: ThreadRole) -> u32 {
-        match role {
-            ThreadRole::Main => 0,
-            ThreadRole::Render => 1,
-        }
+        role as u32
     }
 
-    const fn root_name(root: u32) -> &'static str {
-        if root == 0 { "main" } else { "RenderThread" }
+    fn root_name(root: u32) -> &'static str {
+        match ThreadRole::ALL.get(root as usize) {
+            Some(ThreadRole::Render) => "RenderThread",
+            role => role.map_or("main", |role| role.name()),
+        }
     }
 
     /// Returns the node of a thread and one name.

@@ -6,14 +6,14 @@ use crate::attribute::self_times;
 use std::collections::BTreeMap;
 use tracetee_trace::{Thread, read};
 
-const MAIN: (&str, u32) = ("com.example.app", 100);
-const RENDER: (&str, u32) = ("RenderThread", 107);
+pub(crate) const MAIN: (&str, u32) = ("com.example.app", 100);
+pub(crate) const RENDER: (&str, u32) = ("RenderThread", 107);
 
 /// Thread, time in µs, marker.
-type Line<'a> = ((&'a str, u32), u64, &'a str);
+pub(crate) type Line<'a> = ((&'a str, u32), u64, &'a str);
 
 /// A trace of process 100: thread, time in µs, marker without its pid (`B name`, `E`, `I name`).
-fn trace(about: &str, lines: &[Line<'_>]) -> Trace {
+pub(crate) fn trace(about: &str, lines: &[Line<'_>]) -> Trace {
     let mut text = format!("# tracer: nop\n# tracetee: {about}\n");
     let mut lines = lines.to_vec();
     lines.sort_by_key(|&(_, us, _)| us);
@@ -31,11 +31,16 @@ fn trace(about: &str, lines: &[Line<'_>]) -> Trace {
 }
 
 /// A slice of a thread: name, begin and end in µs.
-fn slice<'a>(thread: (&'a str, u32), name: &'a str, from: u64, to: u64) -> [Line<'a>; 2] {
+pub(crate) fn slice<'a>(
+    thread: (&'a str, u32),
+    name: &'a str,
+    from: u64,
+    to: u64,
+) -> [Line<'a>; 2] {
     [(thread, from, name), (thread, to, "E")]
 }
 
-fn analyzed(about: &str, slices: &[[Line<'_>; 2]]) -> Analysis {
+pub(crate) fn analyzed(about: &str, slices: &[[Line<'_>; 2]]) -> Analysis {
     analyze(&trace(about, slices.concat().as_slice()), &Options::default()).unwrap()
 }
 

@@ -40,10 +40,10 @@ pub struct Totals {
 }
 
 impl Totals {
-    pub(crate) fn from_frames(frames: &[Frame]) -> Self {
-        let count =
-            |is: fn(&Frame) -> bool| frames.iter().filter(|&frame| is(frame)).count() as u64;
-        let sum = |of: fn(&Frame) -> u64| frames.iter().map(of).sum();
+    pub(crate) fn from_frames<'a>(frames: impl Iterator<Item = &'a Frame>) -> Self {
+        let frames: Vec<&Frame> = frames.collect();
+        let count = |is: fn(&Frame) -> bool| frames.iter().filter(|frame| is(frame)).count() as u64;
+        let sum = |of: fn(&Frame) -> u64| frames.iter().map(|frame| of(frame)).sum();
         let mut durations: Vec<u64> = frames.iter().map(|frame| frame.dur_ns).collect();
         durations.sort_unstable();
         let rank = |percent: usize| {

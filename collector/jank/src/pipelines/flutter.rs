@@ -1,0 +1,190 @@
+//! Flutter's frames: the UI thread builds a layer tree, the raster thread draws it.
+//!
+//! The engine's markers name both (`Animator::BeginFrame`, `GPURasterizer::Draw` …). Where they carry a frame's number,
+//! it joins them; otherwise time does. An engine without markers of its own shows its raster thread (`1.raster`, `1.gpu`)
+//! through the swaps of buffers alone.
+
+use super::{Pipeline, swaps};
+use crate::frames::Found;
+use crate::thread_role::ThreadRole;
+use std::collections::{BTreeMap, HashMap};
+use tracetee_trace::{Slice, Thread, Trace};
+
+/// The UI thread's part, by the engine and by the framework.
+const BEGIN: [&str; 3] =
+    ["Animator::BeginFrame", "Engine::BeginFrame", "Shell::OnAnimatorBeginFrame"];
+/// The same of the framework alone: too common a word in a process without other signs of Flutter.
+const FRAMEWORK: &str = "Frame";
+/// The raster thread's part.
+const DRAW: [&str; 4] =
+    ["GPURasterizer::Draw", "Rasterizer::DoDraw", "Rasterizer::Draw", "Rasterizer::DrawToSurfaces"];
+/// A finished layer tree that the idle raster thread leaves for longer was none.
+const PICKED_UP_NS: u64 = 2_000_000;
+
+/// A part of a frame on one thread.
+#[derive(Debug, Clone, Copy)]
+struct Stage {
+    tid: u32,
+    number: Option<i64>,
+    slice: Slice,
+}
+
+/// The threads of one engine.
+#[derive(Debug, Default)]
+struct Engine {
+    begins: Vec<Stage>,
+    draws: Vec<Stage>,
+    /// Raster threads without markers of the engine.
+    unmarked: Vec<u32>,
+}
+
+pub(super) fn find(trace: &Trace, own: &BTreeMap<u32, &Thread>) -> Vec<Found> {
+    let of_engine = |text: &str| BEGIN.contains(&text) || DRAW.contains(&text);
+    let has_markers = own
+        .values()
+        .any(|thread| thread.slices.iter().any(|slice| of_engine(trace.names.text(slice.name))));
+    let mut engines: BTreeMap<String, Engine> = BTreeMap::new();
+    let mut ui_threads = 0;
+    for (&tid, thread) in own {
+        let (number, role) = engine_thread(thread.name(&trace.names));
+        let is_begin = |name: &str| {
+            BEGIN.contains(&name) || (name == FRAMEWORK && (has_markers || role == Some(Role::Ui)))
+        };
+        let begins = stages(trace, tid, thread, is_begin);
+        let draws = stages(trace, tid, thread, |name| DRAW.contains(&name));
+        let unmarked = role == Some(Role::Raster) && draws.is_empty();
+        if begins.is_empty() && draws.is_empty() && !unmarked {
+            continue;
+        }
+        ui_threads += usize::from(!begins.is_empty());
+        let engine = engines.entry(number.to_owned()).or_default();
+        engine.begins.extend(begins);
+        engine.draws.extend(draws);
+        engine.unmarked.extend(unmarked.then_some(tid));
+    }
+    // One UI thread draws on all raster threads: only several need to be told apart by their number.
+    if ui_threads <= 1 {
+        let mut all = Engine::default();
+        for engine in engines.into_values() {
+            all.begins.extend(engine.begins);
+            all.draws.extend(engine.draws);
+            all.unmarked.extend(engine.unmarked);
+        }
+        engines = BTreeMap::from([(String::new(), all)]);
+    }
+    engines.into_values().flat_map(|engine| engine.frames(trace, own)).collect()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Ui,
+    Raster,
+}
+
+/// The engine's number and the role in a thread's name: `1.ui`, `2.raster`, `1.gpu` (before 2020).
+fn engine_thread(name: &str) -> (&str, Option<Role>) {
+    let Some((number, role)) = name.rsplit_once('.') else { return ("", None) };
+    if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return ("", None);
+    }
+    match role {
+        "ui" => (number, Some(Role::Ui)),
+        "raster" | "gpu" => (number, Some(Role::Raster)),
+        _ => ("", None),
+    }
+}
+
+/// The slices of a thread with such a name, without those inside of another.
+fn stages(trace: &Trace, tid: u32, thread: &Thread, is: impl Fn(&str) -> bool) -> Vec<Stage> {
+    let mut stages: Vec<Stage> = Vec::new();
+    for (place, slice) in (0_u32..).zip(&thread.slices) {
+        let is_inside = stages.last().is_some_and(|last| slice.start_ns < last.slice.end_ns);
+        if is_inside || !is(trace.names.text(slice.name)) {
+            continue;
+        }
+        let args = thread.args.get(&place).map_or("", |&args| trace.names.text(args));
+        stages.push(Stage { tid, number: frame_number(args), slice: *slice });
+    }
+    stages
+}
+
+/// `"frame_number": "12"` in the arguments of a slice.
+fn frame_number(args: &str) -> Option<i64> {
+    let (_, rest) = args.split_once("frame_number\"")?;
+    let rest = rest.trim_start().strip_prefix(':')?.trim_start().trim_start_matches('"');
+    let end = rest.find(|char: char| !char.is_ascii_digit()).unwrap_or(rest.len());
+    rest.get(..end)?.parse().ok()
+}
+
+impl Engine {
+    fn frames(mut self, trace: &Trace, own: &BTreeMap<u32, &Thread>) -> Vec<Found> {
+        self.begins.sort_by_key(|begin| begin.slice.start_ns);
+        self.draws.sort_by_key(|draw| draw.slice.start_ns);
+        let frame =
+            |stage: &Stage| Found::new(Pipeline::Flutter, stage.tid, stage.number, stage.slice);
+        let mut found: Vec<Found> = self.begins.iter().map(frame).collect();
+        if self.draws.is_empty() {
+            // Swaps show when a frame was complete, but not to which begin it belongs.
+            let of_swaps = self.unmarked.iter().filter_map(|tid| Some((*tid, *own.get(tid)?)));
+            let swaps = of_swaps.flat_map(|(tid, thread)| {
+                let frames = swaps::find(trace, tid, thread).into_iter();
+                frames.map(|frame| Found {
+                    pipeline: Pipeline::Flutter,
+                    role: ThreadRole::Raster,
+                    ..frame
+                })
+            });
+            found.extend(swaps);
+            return found;
+        }
+        let by_number: HashMap<i64, usize> = (0..)
+            .zip(&self.begins)
+            .filter_map(|(place, begin)| Some((begin.number?, place)))
+            .collect();
+        let mut queue = Queue::default();
+        let mut alone = Vec::new();
+        for draw in &self.draws {
+            let numbered = draw.number.and_then(|number| by_number.get(&number).copied());
+            let place = numbered.or_else(|| queue.take(&self.begins, &draw.slice));
+            match place.and_then(|place| found.get_mut(place)) {
+                Some(frame) if frame.ui.start_ns <= draw.slice.start_ns => {
+                    frame.draws.push((draw.tid, draw.slice));
+                }
+                // The UI thread is not in the trace, or this frame's begin is not.
+                _ => alone.push(Found { role: ThreadRole::Raster, ..frame(draw) }),
+            }
+        }
+        found.append(&mut alone);
+        found
+    }
+}
+
+/// The frames that wait for the raster thread, which draws them in their order, one at a time.
+#[derive(Debug, Default)]
+struct Queue {
+    /// The first frame that may be drawn next.
+    next: usize,
+    /// Begin and end of the last draw.
+    last: (u64, u64),
+}
+
+impl Queue {
+    /// Returns the frame of a draw: the first that has waited since the last draw, otherwise the last that began. The
+    /// engine lets one frame wait, so that those which had begun before the last draw did are drawn or given up.
+    fn take(&mut self, begins: &[Stage], draw: &Slice) -> Option<usize> {
+        let until = begins.partition_point(|begin| begin.slice.start_ns <= draw.start_ns);
+        let waits_since = begins.partition_point(|begin| begin.slice.start_ns <= self.last.0);
+        let free_ns = self.last.1;
+        let newest = until.checked_sub(1).filter(|&newest| newest >= self.next);
+        let oldest = self.next.max(waits_since);
+        let waiting = begins.get(oldest..until).unwrap_or_default().iter().position(|begin| {
+            let is_ready_ns = free_ns.max(begin.slice.end_ns);
+            begin.slice.start_ns <= free_ns
+                && draw.start_ns <= is_ready_ns.saturating_add(PICKED_UP_NS)
+        });
+        let found = waiting.map(|place| oldest + place).or(newest);
+        self.last = (draw.start_ns, draw.end_ns);
+        self.next = found.map_or(self.next, |place| place + 1);
+        found
+    }
+}

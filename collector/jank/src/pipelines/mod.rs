@@ -1,0 +1,138 @@
+//! Pipelines: the ways in which an app makes frames, and their frames.
+//!
+//! Android's views and Compose draw from `Choreographer#doFrame` ([`crate::frames`]). Here are those that do not:
+//! Flutter ([`flutter`]), games and GL apps ([`swaps`], [`unity`]), React Native's JavaScript ([`react_native`]).
+//! [`find`] appends their frames to those of the views; [`judge`] says which of them are late.
+
+mod flutter;
+mod judge;
+mod react_native;
+mod summary;
+mod swaps;
+mod unity;
+
+pub(crate) use judge::{Cadences, Verdict};
+pub use summary::{Composition, PipelineTotals};
+pub(crate) use summary::{by_pipeline, composition};
+
+use crate::frames::Found;
+use crate::process::Process;
+use crate::thread_role::ThreadRole;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use tracetee_trace::{Thread, Trace};
+
+/// A way in which an app makes frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pipeline {
+    /// Android's views and Jetpack Compose: `Choreographer#doFrame` and the render thread.
+    #[default]
+    Views,
+    /// Flutter: its UI thread and its raster thread.
+    Flutter,
+    /// Unity: the player loop and the thread that presents.
+    Unity,
+    /// A thread that swaps buffers of OpenGL ES.
+    Gl,
+    /// A thread that presents images of Vulkan.
+    Vulkan,
+    /// React Native: the JavaScript thread's turns.
+    ReactNative,
+    /// `Choreographer#doFrame` that draws nothing, in a process whose frames another pipeline draws: only the
+    /// vsync's callback. Rates do not count it.
+    VsyncCallback,
+}
+
+impl Pipeline {
+    /// All pipelines.
+    pub const ALL: [Self; 7] = [
+        Self::Views,
+        Self::Flutter,
+        Self::Unity,
+        Self::Gl,
+        Self::Vulkan,
+        Self::ReactNative,
+        Self::VsyncCallback,
+    ];
+
+    /// The name in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Views => "views",
+            Self::Flutter => "flutter",
+            Self::Unity => "unity",
+            Self::Gl => "gl",
+            Self::Vulkan => "vulkan",
+            Self::ReactNative => "react_native",
+            Self::VsyncCallback => "vsync_callback",
+        }
+    }
+
+    /// True if rates of smoothness count the frames.
+    #[must_use]
+    pub const fn is_rated(self) -> bool {
+        !matches!(self, Self::VsyncCallback)
+    }
+
+    /// Roles of the thread that begins a frame, and of the thread that completes it.
+    pub(crate) const fn roles(self) -> (ThreadRole, ThreadRole) {
+        match self {
+            Self::Views | Self::VsyncCallback => (ThreadRole::Main, ThreadRole::Render),
+            Self::Flutter => (ThreadRole::Ui, ThreadRole::Raster),
+            Self::Unity | Self::Gl | Self::Vulkan => (ThreadRole::Game, ThreadRole::Present),
+            Self::ReactNative => (ThreadRole::Js, ThreadRole::Render),
+        }
+    }
+}
+
+/// Appends the frames of all other pipelines of the process to those of the views, and sorts them by their begin.
+pub(crate) fn find(trace: &Trace, process: &Process, found: &mut Vec<Found>) {
+    let own: BTreeMap<u32, &Thread> = trace
+        .threads
+        .iter()
+        .filter(|(_, thread)| is_of(process.pid, thread))
+        .map(|(&tid, thread)| (tid, thread))
+        .collect();
+    let mut others = flutter::find(trace, &own);
+    let raster: Vec<u32> = others.iter().flat_map(Found::tids).collect();
+    others.extend(unity::find(trace, &own));
+    let is_taken = |tid: &u32| process.render_tids.contains(tid) || raster.contains(tid);
+    let has_unity = others.iter().any(|frame| frame.pipeline == Pipeline::Unity);
+    let swapping = own.iter().filter(|(tid, _)| !is_taken(tid) && !has_unity);
+    swapping.for_each(|(&tid, thread)| others.extend(swaps::find(trace, tid, thread)));
+    let draws = others.iter().any(|frame| frame.pipeline != Pipeline::ReactNative);
+    others.extend(react_native::find(trace, &own));
+    if others.is_empty() {
+        return;
+    }
+    if let (true, Some(main)) = (draws, trace.threads.get(&process.pid)) {
+        mark_callbacks(trace, main, found);
+    }
+    found.append(&mut others);
+    found.sort_by_key(|frame| frame.ui.start_ns);
+}
+
+const fn is_of(pid: u32, thread: &Thread) -> bool {
+    match thread.pid {
+        Some(own) => own == pid,
+        None => thread.tid == pid,
+    }
+}
+
+/// Marks frames of the views in which nothing was laid out or drawn.
+fn mark_callbacks(trace: &Trace, main: &Thread, found: &mut [Found]) {
+    let draws = |name: &str| matches!(name, "traversal" | "performTraversals" | "draw");
+    for frame in found.iter_mut().filter(|frame| frame.draws.is_empty()) {
+        let (from_ns, to_ns) = (frame.ui.start_ns, frame.ui.end_ns);
+        let first = main.slices.partition_point(|slice| slice.start_ns < from_ns);
+        let inside = main.slices.iter().skip(first).take_while(|slice| slice.start_ns < to_ns);
+        if !inside.map(|slice| trace.names.text(slice.name)).any(draws) {
+            frame.pipeline = Pipeline::VsyncCallback;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+//! Unity's frames: one turn of `PlayerLoop`, and the swap that presents it, often on another thread.
+
+use super::{Pipeline, swaps};
+use crate::frames::Found;
+use std::collections::BTreeMap;
+use tracetee_trace::{Slice, Thread, Trace};
+
+const LOOP: &str = "PlayerLoop";
+
+pub(super) fn find(trace: &Trace, own: &BTreeMap<u32, &Thread>) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
+    for (&tid, thread) in own {
+        let first = found.len();
+        for slice in &thread.slices {
+            let is_inside = found
+                .get(first..)
+                .and_then(<[Found]>::last)
+                .is_some_and(|last| slice.start_ns < last.ui.end_ns);
+            if !is_inside && trace.names.text(slice.name) == LOOP {
+                let frame = Found::new(Pipeline::Unity, tid, None, *slice);
+                found.push(Found { is_loop: true, ..frame });
+            }
+        }
+    }
+    found.sort_by_key(|frame| frame.ui.start_ns);
+    if found.is_empty() {
+        return found;
+    }
+    for (&tid, thread) in own {
+        for slice in swaps_of(trace, thread) {
+            let place = found.partition_point(|frame| frame.ui.start_ns <= slice.start_ns);
+            let frame = place.checked_sub(1).and_then(|place| found.get_mut(place));
+            if let Some(frame) = frame.filter(|frame| frame.ui_tid != tid) {
+                frame.draws.push((tid, *slice));
+            }
+        }
+    }
+    found
+}
+
+fn swaps_of<'a>(trace: &'a Trace, thread: &'a Thread) -> impl Iterator<Item = &'a Slice> {
+    let is_swap = |slice: &&Slice| swaps::of_swap(trace.names.text(slice.name)).is_some();
+    thread.slices.iter().filter(is_swap)
+}
