@@ -18,10 +18,12 @@ mod merge_system;
 pub mod method;
 mod model;
 mod names;
+mod one_process;
 mod open;
 pub mod perfetto;
 #[cfg(test)]
 mod phone_trace;
+mod process_names;
 mod samples;
 pub mod text;
 mod timeline;
@@ -38,6 +40,7 @@ pub use model::{
 };
 pub use names::{NameId, Names};
 pub use open::{MAX_TEXT_BYTES, open};
+pub use process_names::is_system_process;
 pub use samples::{Sample, StackFrame, Stacks};
 pub use text::read;
 pub use timeline::{Event, Timeline};

@@ -1,0 +1,159 @@
+//! Names of processes, from the best source that a trace has, and the processes that a name stands for.
+//!
+//! The kernel keeps 15 bytes of a name, for an app the last ones (`.tencent.matrix`). The whole name comes from a PROCESS DUMP or
+//! a process tree, from the capture's header, or from a package or a component (`PACKAGE/CLASS`) that ends alike.
+
+use crate::model::Trace;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// Bytes of a name that the kernel keeps.
+const COMM_BYTES: usize = 15;
+/// Names of an app's process before it has one of its own.
+const NAMELESS: [&str; 6] =
+    ["", "zygote", "zygote64", "<pre-initialized>", "app_process32", "app_process64"];
+/// Processes of the system that draw, but are no app.
+const SYSTEM: [&str; 4] = ["surfaceflinger", "system_server", "com.android.systemui", "system"];
+const SYSTEM_PATHS: [&str; 5] = ["/system/", "/vendor/", "android.hardware.", "vendor.", "/apex/"];
+
+impl Trace {
+    /// Returns the ids of all processes with threads, by id.
+    #[must_use]
+    pub fn pids(&self) -> BTreeSet<u32> {
+        self.threads.iter().map(|(&key, thread)| thread.pid.unwrap_or(key)).collect()
+    }
+
+    /// Returns the name of a process, as whole as the trace has it; empty if it has none.
+    #[must_use]
+    pub fn process_name(&self, pid: u32) -> Cow<'_, str> {
+        let listed = self.processes.get(&pid).map_or("", |process| self.names.text(process.name));
+        if !NAMELESS.contains(&listed) && !self.is_cut(pid, listed) {
+            return Cow::Borrowed(listed);
+        }
+        if let Some((of, name)) = self.process_of_header()
+            && of == pid
+        {
+            return Cow::Borrowed(name);
+        }
+        let comm = self.threads.get(&pid).map_or("", |thread| thread.name(&self.names));
+        let dumped = self.dumped.get(&pid).map_or("", |&(_, name)| self.names.text(name));
+        let known = [comm, dumped, listed].into_iter().find(|name| !NAMELESS.contains(name));
+        let known = known.unwrap_or(listed);
+        match self.whole_name(known) {
+            Some(whole) => Cow::Owned(whole),
+            None => Cow::Borrowed(known),
+        }
+    }
+
+    /// True if the listed name is only what the kernel keeps of it.
+    fn is_cut(&self, pid: u32, listed: &str) -> bool {
+        let comm = self.threads.get(&pid).map_or("", |thread| thread.name(&self.names));
+        listed.len() == COMM_BYTES && listed == comm
+    }
+
+    /// The one package or component's package that ends in what the kernel keeps.
+    fn whole_name(&self, comm: &str) -> Option<String> {
+        if comm.len() != COMM_BYTES {
+            return None;
+        }
+        let packages = self.packages.iter().map(|package| self.names.text(package.name));
+        let mut whole: BTreeSet<&str> = packages.filter(|name| name.ends_with(comm)).collect();
+        if whole.is_empty() {
+            let components = self.names.iter().filter_map(|(_, text)| package_of_component(text));
+            whole.extend(components.filter(|name| name.ends_with(comm)));
+        }
+        let mut whole = whole.into_iter();
+        whole.next().filter(|_| whole.next().is_none()).map(str::to_owned)
+    }
+
+    /// Returns the processes that a name stands for: those of exactly this name, otherwise those of this package
+    /// (`NAME:PART`), otherwise those whose name contains it.
+    #[must_use]
+    pub fn processes_named(&self, name: &str) -> Vec<u32> {
+        let named: Vec<(u32, Cow<'_, str>)> =
+            self.pids().into_iter().map(|pid| (pid, self.process_name(pid))).collect();
+        let ranks: [fn(&str, &str) -> bool; 3] = [
+            |of, name| of == name,
+            |of, name| of.split_once(':').is_some_and(|(package, _)| package == name),
+            |of, name| !name.is_empty() && of.contains(name),
+        ];
+        let of = |is: &fn(&str, &str) -> bool| -> Vec<u32> {
+            named.iter().filter(|(_, of)| is(of, name)).map(|&(pid, _)| pid).collect()
+        };
+        ranks.iter().map(of).find(|pids| !pids.is_empty()).unwrap_or_default()
+    }
+
+    /// Returns the version code of a process' package, if the trace lists packages.
+    #[must_use]
+    pub fn package_version(&self, process_name: &str) -> Option<i64> {
+        let package = process_name.split(':').next().unwrap_or(process_name);
+        let mut of = self.packages.iter().filter(|of| self.names.text(of.name) == package);
+        of.next().map(|package| package.version).filter(|&version| version > 0)
+    }
+}
+
+/// True for a process of the system with this name, which draws, but is not the app that a trace is about.
+#[must_use]
+pub fn is_system_process(name: &str) -> bool {
+    SYSTEM.contains(&name) || SYSTEM_PATHS.iter().any(|path| name.starts_with(path))
+}
+
+/// `com.example.app` of `… com.example.app/com.example.Main#0 …`.
+fn package_of_component(text: &str) -> Option<&str> {
+    let (before, after) = text.split_once('/')?;
+    let start = before.rfind(|char: char| !is_of_package(char)).map_or(0, |at| {
+        at + before.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
+    });
+    let package = before.get(start..)?;
+    let is_class = after.starts_with(|char: char| char.is_ascii_alphabetic() || char == '.');
+    (is_class && package.contains('.') && !package.starts_with('.')).then_some(package)
+}
+
+const fn is_of_package(char: char) -> bool {
+    char.is_ascii_alphanumeric() || matches!(char, '.' | '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Trace, read};
+
+    fn trace(text: &str) -> Trace {
+        read(text.as_bytes()).unwrap()
+    }
+
+    const LINE: &str =
+        " .tencent.matrix-5 (    5) [000] ...1 1.000001: tracing_mark_write: B|5|x\n";
+
+    #[test]
+    fn a_name_that_the_kernel_cut_is_completed_from_the_best_source() {
+        let name = |text: &str| trace(text).process_name(5).into_owned();
+        assert_eq!(name(LINE), ".tencent.matrix");
+        let layer = " sf-9 ( 9) [000] ...1 1.000002: tracing_mark_write: \
+            B|9|SurfaceView - sample.tencent.matrix/sample.tencent.matrix.Main#0: 2\n";
+        assert_eq!(name(&format!("{LINE}{layer}")), "sample.tencent.matrix");
+        // Two packages end alike: neither is taken.
+        let other = layer.replace("sample.tencent.matrix/", "other.tencent.matrix/");
+        assert_eq!(name(&format!("{LINE}{layer}{other}")), ".tencent.matrix");
+        let dump = "PROCESS DUMP\nUSER PID PPID VSZ RSS WCHAN PC S NAME COMM\n\
+            u0_a1 5 2 1 1 0 0 S com.tencent.matrix app_process32\n";
+        assert_eq!(name(&format!("{LINE}{layer}{dump}")), "com.tencent.matrix");
+        let header = "# tracetee: {\"pid\":5,\"process\":\"com.tencent.matrix:push\"}\n";
+        assert_eq!(name(&format!("{header}{LINE}")), "com.tencent.matrix:push");
+    }
+
+    #[test]
+    fn a_name_stands_for_its_process_before_others_that_contain_it() {
+        let text = "PROCESS DUMP\nUSER PID PPID VSZ RSS WCHAN PC S NAME COMM\n\
+            u 5 2 1 1 0 0 S com.example app\nu 6 2 1 1 0 0 S com.example:push app\n\
+            u 7 2 1 1 0 0 S com.example.other app\n";
+        let lines = [5, 6, 7].map(|pid| {
+            format!(" a-{pid} ({pid}) [000] ...1 1.000001: tracing_mark_write: B|{pid}|x\n")
+        });
+        let trace = trace(&format!("{}{text}", lines.concat()));
+        assert_eq!(trace.processes_named("com.example"), [5]);
+        assert_eq!(trace.processes_named("com.example:push"), [6]);
+        assert_eq!(trace.processes_named("example"), [5, 6, 7]);
+        assert!(trace.processes_named("none").is_empty());
+        assert!(trace.processes_named("").is_empty());
+    }
+}
