@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use tracetee_jank::Which;
 use tracetee_protocol::recording::PassOnSetting;
 
 /// Trace Android apps and Linux programs from inside the process.
@@ -293,12 +294,26 @@ pub(crate) struct ReportArgs {
     /// Compare two versions: what the second made worse or better.
     #[arg(long, num_args = 2, value_names = ["VERSION", "VERSION"])]
     pub(crate) compare: Option<Vec<String>>,
-    /// Analyze this process (needed for system traces).
-    #[arg(long, value_name = "PID", requires = "captures")]
+    /// Analyze this process [default: the app with most frames].
+    #[arg(long, value_name = "PID", requires = "captures", conflicts_with = "process")]
     pub(crate) pid: Option<u32>,
+    /// Analyze the process with this name, or part of one.
+    #[arg(long, value_name = "NAME", requires = "captures")]
+    pub(crate) process: Option<String>,
     /// Deobfuscate names with FILE: R8's mapping.txt, or Matrix's method ids.
     #[arg(long, value_name = "FILE", requires = "captures")]
     pub(crate) mapping: Option<PathBuf>,
+}
+
+impl ReportArgs {
+    /// The process that is asked for.
+    pub(crate) fn process(&self) -> Which<'_> {
+        match (self.pid, &self.process) {
+            (Some(pid), _) => Which::Pid(pid),
+            (None, Some(name)) => Which::Named(name),
+            (None, None) => Which::App,
+        }
+    }
 }
 
 /// Format of a report.

@@ -111,11 +111,12 @@ fn process_dump(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     pids.sort_unstable();
     pids.dedup();
     for pid in pids {
-        let told = trace.processes.get(&pid).map(|process| trace.names.text(process.name));
-        let main = trace.threads.get(&pid).map(|main| main.name(&trace.names));
-        let Some(name) = told.or(main).filter(|name| !name.is_empty()) else { continue };
+        let name = trace.process_name(pid);
+        if name.is_empty() {
+            continue;
+        }
         // A column: no spaces.
-        let name = one_line(name).replace(' ', "_");
+        let name = one_line(&name).replace(' ', "_");
         writeln!(out, "app      {pid:9}     0       0      0 0      0 S {name:<27} {name}")?;
     }
     writeln!(out, "USER           PID   TID CMD")?;

@@ -18,6 +18,7 @@ SELECT
 FROM frames AS f
 CROSS JOIN chosen
 WHERE f.counted = 1
+  AND f.pipeline <> 'vsync_callback'
   AND (chosen.app = '' OR f.app = chosen.app)
   AND (chosen.screen = '' OR f.screen = chosen.screen)
 GROUP BY f.app, f.ver

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::rows::{self, About, Rows};
 use std::io::{self, BufRead, Read};
 use std::path::Path;
-use tracetee_jank::{Analysis, Options, Watch};
+use tracetee_jank::{Analysis, Options, Watch, Which};
 use tracetee_trace::{Mapping, Trace};
 
 /// A capture with its analysis.
@@ -65,16 +65,17 @@ pub fn rows<R: Read + 'static>(
         let error = std::io::Error::other(why.clone());
         return Err(tracetee_trace::Error::Broken { at: *at, error }.into());
     }
-    let of = |pid| {
-        tracetee_jank::analyze(&trace, &Options { pid, mapping, watch: limits.watch.clone() })
+    let of = |process| {
+        let watch = limits.watch.clone();
+        tracetee_jank::analyze(&trace, &Options { process, mapping, watch })
     };
-    let analysis = match of(None) {
+    let analysis = match of(Which::App) {
         // A trace of several processes (`tracetee run --upload`): the one with most frames is the app.
         Err(tracetee_jank::Error::Several(processes)) => {
-            of(processes.iter().max_by_key(|(.., frames)| frames).map(|(pid, ..)| *pid))
+            of(processes.first().map_or(Which::App, |(pid, ..)| Which::Pid(*pid)))
         }
         Err(tracetee_jank::Error::Stopped(stopped)) => Err(stopped.into()),
-        Err(_) => of(trace.threads.iter().next().map(|(&tid, thread)| thread.pid.unwrap_or(tid))),
+        Err(_) => of(trace.pids().first().map_or(Which::App, |&pid| Which::Pid(pid))),
         found => found,
     }?;
     if analysis.frames.len() > limits.frames {

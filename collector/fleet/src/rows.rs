@@ -2,7 +2,7 @@
 
 use crate::schema::{CaptureRow, FrameRow, FrameSliceRow, LossRow, StackRow};
 use std::sync::Arc;
-use tracetee_jank::{Analysis, Frame, Part, Stack};
+use tracetee_jank::{Analysis, Frame, Part, Stack, StartKind};
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::loss_report::{self, LossReport};
 use tracetee_protocol::{CaptureMeta, notes};
@@ -137,7 +137,10 @@ fn capture_row(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow 
         dropped_vsyncs: totals.dropped,
         jank_ns: totals.jank_ns,
         frame_ns: totals.frame_ns,
-        startup_ns: analysis.startup_ns,
+        startup_ns: analysis.startups.ttid_ns(StartKind::Cold),
+        warm_start_ns: analysis.startups.ttid_ns(StartKind::Warm),
+        hot_start_ns: analysis.startups.ttid_ns(StartKind::Hot),
+        ttfd_ns: analysis.startups.ttfd_ns(),
         anrs: analysis.long_slices.iter().filter(|long| long.anr).count() as u64,
         slow_session_20fps: totals.slow_session_20fps,
         slow_session_30fps: totals.slow_session_30fps,
@@ -161,6 +164,7 @@ fn frame_row(number: u64, frame: &Frame) -> FrameRow {
     };
     FrameRow {
         frame: number,
+        pipeline: frame.pipeline.name().to_owned(),
         vsync_id: frame.vsync_id,
         screen: screen(frame.screen.as_ref()),
         start_ns: frame.start_ns,
@@ -183,6 +187,7 @@ fn frame_slice_row(part: &Part, frame: Option<&Frame>) -> FrameSliceRow {
     let owner = part.contention.as_ref().map(|contention| contention.owner.clone());
     FrameSliceRow {
         frame: part.frame as u64,
+        pipeline: frame.map_or("", |frame| frame.pipeline.name()).to_owned(),
         frame_ns: frame.map_or(0, |frame| frame.dur_ns),
         screen: screen(frame.and_then(|frame| frame.screen.as_ref())),
         thread: part.thread.name().to_owned(),

@@ -7,13 +7,15 @@ use crate::schema::{Kind, TABLES};
 use serde_json::{Value as Json, json};
 use std::path::Path;
 use tracetee_jank::{
-    BudgetSource, Cause, Contention, FrameBudget, Level, LongSlice, Process, ThreadRole, Totals,
+    BudgetSource, Cause, Contention, FrameBudget, Interactions, Level, LongKind, LongSlice,
+    Pipeline, Process, StartKind, Startup, Startups, ThreadRole, Totals,
 };
 
 type Expected = Vec<(&'static str, Vec<Json>)>;
 
 fn frame(n: u64, level: Level, [slow, janky, frozen]: [bool; 3]) -> Frame {
     Frame {
+        pipeline: pipeline(n),
         vsync_id: Some(500 + i64::try_from(n).unwrap()),
         screen: Some(format!("screen {n}").into()),
         start_ns: 1_000_000 + n,
@@ -30,6 +32,10 @@ fn frame(n: u64, level: Level, [slow, janky, frozen]: [bool; 3]) -> Frame {
     }
 }
 
+fn pipeline(n: u64) -> Pipeline {
+    Pipeline::ALL[usize::try_from(n).unwrap()]
+}
+
 /// The columns of [`frame`] in a capture.
 fn frame_columns(capture: u64, n: u64, level: &str, bits: [u8; 4]) -> Json {
     let [counted, slow, janky, frozen] = bits;
@@ -37,7 +43,8 @@ fn frame_columns(capture: u64, n: u64, level: &str, bits: [u8; 4]) -> Json {
     json!({
         "app": "com.app", "dt": "2026-11-21", "ver": "ver 1", "capture_id": format!("id {capture}"),
         "part": "", "device": format!("device {capture}"), "counted": counted,
-        "frame": n, "vsync_id": 500 + n, "screen": format!("screen {n}"), "start_ns": 1_000_000 + n,
+        "frame": n, "pipeline": pipeline(n).name(),
+        "vsync_id": 500 + n, "screen": format!("screen {n}"), "start_ns": 1_000_000 + n,
         "ui_ns": 2_000_000 + n, "render_ns": (n != 0).then_some(3_000_000 + n),
         "dur_ns": 4_000_000 + n, "dur_100us": if n == 0 { 40 } else { 41 },
         "dropped_vsyncs": 50 + n, "level": level, "slow": slow, "janky": janky, "frozen": frozen,
@@ -46,9 +53,24 @@ fn frame_columns(capture: u64, n: u64, level: &str, bits: [u8; 4]) -> Json {
 }
 
 fn analysis(n: u64, frames: Vec<Frame>, slow_sessions: [bool; 2]) -> Analysis {
-    let long = |anr| LongSlice { name: "long".into(), start_ns: 1, dur_ns: 2, anr };
+    let kind = LongKind::Dispatch;
+    let long = |anr| LongSlice { name: "long".into(), start_ns: 1, dur_ns: 2, anr, kind };
+    let startup = |kind, ttid_ns, ttfd_ns| Startup {
+        kind,
+        start_ns: 0,
+        from_system: false,
+        activity: None,
+        ttid_ns: Some(ttid_ns),
+        ttfd_ns,
+        phases: Vec::new(),
+    };
     Analysis {
-        process: Process { pid: 1, name: "process".to_owned(), render_tids: Vec::new() },
+        process: Process {
+            pid: 1,
+            name: "process".to_owned(),
+            render_tids: Vec::new(),
+            others: Vec::new(),
+        },
         frame_budget: FrameBudget { ns: 100 + n, source: BudgetSource::Vsync },
         totals: Totals {
             frames: 200 + n,
@@ -62,7 +84,17 @@ fn analysis(n: u64, frames: Vec<Frame>, slow_sessions: [bool; 2]) -> Analysis {
             slow_session_30fps: slow_sessions[1],
             ..Totals::default()
         },
-        startup_ns: Some(900 + n),
+        startups: Startups {
+            rows: vec![
+                startup(StartKind::Hot, 910 + n, None),
+                startup(StartKind::Cold, 900 + n, Some(930 + n)),
+                startup(StartKind::Warm, 920 + n, Some(940 + n)),
+            ],
+            ..Startups::default()
+        },
+        pipelines: Vec::new(),
+        composition: None,
+        interactions: Interactions::default(),
         long_slices: vec![long(false), long(true), long(true)],
         parts: vec![Part {
             frame: 0,
@@ -124,7 +156,8 @@ fn capture_columns(n: u64, bits: [u8; 5]) -> Json {
         "model": format!("model {n}"), "api": 30 + n, "made_ms": 70 + n, "span_ns": 10_000 + n * 1000,
         "period_ns": 100 + n, "period_source": "vsync", "frames": 200 + n, "slow": 300 + n,
         "janky": 400 + n, "frozen": 500 + n, "dropped_vsyncs": 600 + n, "jank_ns": 700 + n,
-        "frame_ns": 800 + n, "startup_ns": 900 + n, "anrs": 2, "slow_session_20fps": slow_20,
+        "frame_ns": 800 + n, "startup_ns": 900 + n, "hot_start_ns": 910 + n,
+        "warm_start_ns": 920 + n, "ttfd_ns": 930 + n, "anrs": 2, "slow_session_20fps": slow_20,
         "slow_session_30fps": slow_30, "overhead_percent": 0.5, "over_budget": over_budget,
         "recovered": recovered, "lost_records": 80 + n, "bytes": 90 + n,
         "raw_key": format!("raw key {n}"),
@@ -205,9 +238,15 @@ fn fixture() -> (Vec<Rows>, Expected) {
         (
             "frame_slices",
             vec![
-                slices(1, json!({"frame_ns": 4_000_000, "screen": "screen 0"})),
-                slices(2, json!({"frame_ns": 4_000_004, "screen": "screen 4"})),
-                slices(3, json!({"frame_ns": 0, "screen": ""})),
+                slices(
+                    1,
+                    json!({"frame_ns": 4_000_000, "screen": "screen 0", "pipeline": "views"}),
+                ),
+                slices(
+                    2,
+                    json!({"frame_ns": 4_000_004, "screen": "screen 4", "pipeline": "vulkan"}),
+                ),
+                slices(3, json!({"frame_ns": 0, "screen": "", "pipeline": ""})),
             ],
         ),
         ("stacks", vec![stacks(1), stacks(2), stacks(3)]),

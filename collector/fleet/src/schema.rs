@@ -10,7 +10,7 @@ pub use crate::table::{Cell, Column, Kind, Source, Table, TableRow};
 use crate::table::{Value, shared, tables};
 
 /// The version of the tables: raised by one when a column changes. Older tables are rebuilt.
-pub const VERSION: i64 = 1;
+pub const VERSION: i64 = 2;
 
 tables! {
     /// One row per capture.
@@ -49,7 +49,7 @@ tables! {
         period_ns: u64,
         /// Origin of `period_ns`: `said`, `vsync`, `spacing` or `assumed`.
         period_source: String,
-        /// Frames.
+        /// Frames, without those of the pipeline `vsync_callback`, as in the sums that follow.
         frames: u64,
         /// Frames longer than one period.
         slow: u64,
@@ -63,9 +63,15 @@ tables! {
         jank_ns: u64,
         /// Duration of all frames, ns.
         frame_ns: u64,
-        /// Time from `bindApplication` to the end of the first drawn frame, ns.
+        /// Time of a cold start to the end of the first drawn frame, ns.
         startup_ns: Option<u64>,
-        /// Slices of the main thread of 5 s and more.
+        /// Time of a warm start to the end of the first drawn frame, ns.
+        warm_start_ns: Option<u64>,
+        /// Time of a hot start to the end of the first drawn frame, ns.
+        hot_start_ns: Option<u64>,
+        /// Time of a start to the end of the first frame after `reportFullyDrawn`, ns.
+        ttfd_ns: Option<u64>,
+        /// Dispatches of the main thread that took 5 s, and input events that were not answered for 5 s.
         anrs: u64,
         /// 1 if more than a quarter of the frames take longer than 50 ms.
         slow_session_20fps: bool,
@@ -90,11 +96,13 @@ tables! {
         shared { app, dt, ver, capture_id, part, device, counted }
         /// Number of the frame in its capture, from 0.
         frame: u64,
+        /// Pipeline of the frame: `views`, `flutter`, `unity`, `gl`, `vulkan`, `react_native`, or `vsync_callback` (draws nothing).
+        pipeline: String,
         /// Id of the vsync, since Android 12.
         vsync_id: Option<i64>,
         /// Screen that was shown, or empty.
         screen: String,
-        /// Begin of the frame on the main thread, ns of the capture's clock.
+        /// Begin of the frame on the main thread (other pipelines: on the thread that begins frames), ns of the capture's clock.
         start_ns: u64,
         /// Time on the main thread, ns.
         ui_ns: u64,
@@ -127,11 +135,13 @@ tables! {
         shared { app, dt, ver, capture_id, part, device, counted }
         /// Number of the frame in its capture.
         frame: u64,
+        /// Pipeline of the frame, as in `frames`.
+        pipeline: String,
         /// Duration of the frame, ns.
         frame_ns: u64,
         /// Screen that was shown, or empty.
         screen: String,
-        /// Thread: `main` or `render`.
+        /// Thread: `main`, `render`, `ui`, `raster`, `game`, `present` or `js`.
         thread: String,
         /// Cause to which the time is attributed.
         cause: String,

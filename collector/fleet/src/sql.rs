@@ -27,8 +27,10 @@ set! {
     FRAMES_BY_VERSION "frames_by_version"
     FRAMES_BY_SCREEN "frames_by_screen"
     FRAMES_BY_DAY "frames_by_day"
+    FRAMES_BY_PIPELINE "frames_by_pipeline"
     PERCENTILES_BY_VERSION "percentiles_by_version"
     PERCENTILES_BY_SCREEN "percentiles_by_screen"
+    PERCENTILES_BY_PIPELINE "percentiles_by_pipeline"
     CAUSES "causes"
     CAUSES_BY_VERSION "causes_by_version"
     CAUSES_BY_SCREEN "causes_by_screen"
@@ -60,12 +62,19 @@ mod tests {
     use std::path::Path;
 
     /// Query, template, title, and the dimensions besides the app.
-    const RENDERED: [(&str, &str, &str, &[&str]); 8] = [
+    const RENDERED: [(&str, &str, &str, &[&str]); 10] = [
         ("frames_by_version", "frames", "app and version", &["ver"]),
         ("frames_by_screen", "frames", "app, screen and version", &["screen", "ver"]),
         ("frames_by_day", "frames", "app, day and version", &["dt", "ver"]),
+        ("frames_by_pipeline", "frames", "app, pipeline and version", &["pipeline", "ver"]),
         ("percentiles_by_version", "percentiles", "app and version", &["ver"]),
         ("percentiles_by_screen", "percentiles", "app, screen and version", &["screen", "ver"]),
+        (
+            "percentiles_by_pipeline",
+            "percentiles",
+            "app, pipeline and version",
+            &["pipeline", "ver"],
+        ),
         ("causes", "causes", "app", &[]),
         ("causes_by_version", "causes", "app and version", &["ver"]),
         ("causes_by_screen", "causes", "app and screen", &["screen"]),

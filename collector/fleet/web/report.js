@@ -74,13 +74,13 @@
   ], parts);
 
   const LEVELS = { normal: "#fb8c00", middle: "#f4511e", high: "#e53935", frozen: "#6a1b9a" };
-  const colourOf = (frame, period) => LEVELS[frame.level] || (frame.janky ? "#fb8c00" : frame.dur_ns > period ? "#fdd835" : "#7cb342");
+  const colourOf = (frame) => LEVELS[frame.level] || (frame.janky ? "#fb8c00" : frame.slow ? "#fdd835" : "#7cb342");
 
   function single() {
     const report = data.report;
     const totals = report.totals;
     page.append(
-      make("h1", {}, `${report.app} ${report.ver}`),
+      make("h1", {}, report.app + (report.ver === "unknown" ? "" : " " + report.ver)),
       make("p", { class: "faint" }, `pid ${report.pid}, ${ms(report.span_ns)}` +
         (report.window ? `, window ${report.window}: ${report.why || "no reason given"}` : "")),
       make("div", { class: "tiles" },
@@ -103,10 +103,23 @@
           type: "bar",
           data: {
             labels: report.frames.map((frame) => (frame.at_ns / 1e6).toFixed(0) + " ms"),
-            datasets: [{ data: report.frames.map((frame) => frame.dur_ns / 1e6), backgroundColor: report.frames.map((frame) => colourOf(frame, report.period.ns)), barPercentage: 1, categoryPercentage: 1, minBarLength: 1 }],
+            datasets: [{ data: report.frames.map((frame) => frame.dur_ns / 1e6), backgroundColor: report.frames.map(colourOf), barPercentage: 1, categoryPercentage: 1, minBarLength: 1 }],
           },
           options: { plugins: { legend: { display: false } }, scales: { y: { title: { display: true, text: "ms" } }, x: { ticks: { maxTicksLimit: 12 } } } },
         }));
+    }
+    if (report.pipelines.some((row) => row.pipeline !== "views")) {
+      page.append(make("h2", {}, "Pipelines"), table([
+        ["pipeline", (row) => row.pipeline, true], ["thread", (row) => row.threads.join(", "), true],
+        ["frames", (row) => count(row.totals.frames)], ["slow", (row) => share(row.totals.slow, row.totals.frames)],
+        ["janky", (row) => share(row.totals.janky, row.totals.frames)], ["frozen", (row) => count(row.totals.frozen)],
+        ["p50", (row) => ms(row.totals.p50_ns)], ["p90", (row) => ms(row.totals.p90_ns)], ["p99", (row) => ms(row.totals.p99_ns)],
+        ["beyond the budget", (row) => ms(row.totals.jank_ns)],
+      ], report.pipelines));
+    }
+    if (report.composition) {
+      const of = report.composition;
+      page.append(make("p", {}, `Jetpack Compose: ${ms(of.in_frames_ns)} in ${count(of.frames)} frames, ${count(of.late)} of them late; ${ms(of.outside_ns)} outside of frames.`));
     }
     page.append(make("h2", {}, "Causes of the janky frames"),
       report.causes.length ? table([
@@ -129,10 +142,32 @@
         ["in", (row) => row.owner_method, true], ["time", (row) => ms(row.self_ns)],
       ], report.locks));
     }
+    if (report.startups.length) {
+      page.append(make("h2", {}, "Start-ups"));
+      for (const start of report.startups) {
+        const times = [start.ttid_ns === null ? "no frame" : `first frame after ${ms(start.ttid_ns)}`];
+        if (start.ttfd_ns !== null) times.push(`fully drawn after ${ms(start.ttfd_ns)}`);
+        if (!start.from_system) times.push("counted from the app's own first marker");
+        page.append(make("details", { open: "" },
+          make("summary", {}, `${start.kind}${start.activity ? " of " + start.activity : ""}: ${times.join(", ")}`),
+          table([
+            ["phase", (phase) => phase.phase.replaceAll("_", " "), true], ["time", (phase) => ms(phase.dur_ns)],
+            ["what", (phase) => phase.causes.slice(0, 3).map((of) => `${of.cause}: ${of.key} ${ms(of.self_ns)}`).join(", "), true],
+          ], start.phases)));
+      }
+    }
+    if (report.interactions.length) {
+      const rows = [...report.interactions].sort((a, b) => b.jank_ns - a.jank_ns);
+      page.append(make("h2", {}, "Interactions"), table([
+        ["interaction", (row) => row.name, true], ["took", (row) => ms(row.dur_ns)], ["frames", (row) => count(row.frames)],
+        ["slow", (row) => count(row.late)], ["janky", (row) => count(row.janky)], ["beyond the budget", (row) => ms(row.jank_ns)],
+        ["missed (system)", (row) => (row.missed === null ? "-" : count(row.missed))], ["", (row) => (row.cancelled ? "cancelled" : ""), true],
+      ], rows.slice(0, 50)));
+    }
     if (report.long_slices.length) {
-      page.append(make("h2", {}, "Long slices of the main thread"), table([
+      page.append(make("h2", {}, "Long work on the main thread outside of frames"), table([
         ["slice", (row) => row.name, true], ["at", (row) => ms(row.at_ns)], ["took", (row) => ms(row.dur_ns)],
-        ["", (row) => (row.anr ? "not responding" : ""), true],
+        ["", (row) => (row.kind === "input" ? "not responding: input not answered" : (row.anr ? "not responding" : "") + (row.kind === "open" ? " (had not ended)" : "")), true],
       ], report.long_slices));
     }
     const quality = [];
@@ -140,6 +175,7 @@
     if (report.over_budget) quality.push("Recording exceeded its CPU budget and was stopped.");
     if (report.lost_records) quality.push(`${count(report.lost_records)} records were dropped.`);
     if (report.bad_lines) quality.push(`${count(report.bad_lines)} lines could not be read.`);
+    if (report.other_processes.length) quality.push("Other processes with frames: " + report.other_processes.slice(0, 10).map((other) => `${other.name} (pid ${other.pid}, ${other.frames} frames)`).join(", ") + ".");
     page.append(make("p", { class: "faint" }, quality.join(" ") + " Measured by the app's own markers, without scheduler and display."));
   }
 
@@ -213,6 +249,9 @@
         [from, (row) => row.ms_in_1000[0].toFixed(1)], [to, (row) => row.ms_in_1000[1].toFixed(1)], ["p", (row) => row.p.toFixed(4)],
         ["", (row) => make("span", { class: row.verdict }, VERDICTS[row.verdict]), true],
       ], rows.slice(0, 30)), make("p", { class: "faint" }, `ms in a thousand frames, mean over devices. A device is one observation; a cause counts in frames of which it took a tenth or more. Welch's t-test, p adjusted by Holm for all causes; "worse" and "better" mean p below ${level}, at least 5 % of difference and at least ${least} devices of each.`));
+    }
+    if (report.pipelines.some((row) => row.pipeline !== "views")) {
+      page.append(make("h2", {}, "Pipelines"), table([["pipeline", (row) => row.pipeline, true], ["version", (row) => row.ver, true], ...smoothColumns], report.pipelines));
     }
     if (report.screens.some((row) => row.screen)) {
       page.append(make("h2", {}, "Screens"), table([["screen", (row) => named(row.screen), true], ["version", (row) => row.ver, true], ...smoothColumns], report.screens),

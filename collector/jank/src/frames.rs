@@ -102,8 +102,6 @@ pub(crate) struct FrameSlices {
     /// Frames by time, with their draws.
     pub(crate) found: Vec<Found>,
     pub(crate) has_render_thread: bool,
-    /// All draws, by their begin.
-    pub(crate) draws: Vec<(u32, Slice)>,
 }
 
 #[derive(Debug)]
@@ -169,12 +167,10 @@ impl FrameSlices {
             }
             found.push(Found::new(Pipeline::Views, process.pid, vsync_id, *slice));
         }
-        let mut draws = Vec::new();
         for &tid in &process.render_tids {
             let Some(thread) = trace.threads.get(&tid) else { continue };
             for slice in &thread.slices {
                 let Some(id) = draw_id(trace.names.text(slice.name)) else { continue };
-                draws.push((tid, *slice));
                 let place = match id {
                     Some(id) => by_id.get(&id).copied(),
                     // The last frame that began before it did.
@@ -189,9 +185,8 @@ impl FrameSlices {
                 }
             }
         }
-        draws.sort_by_key(|(_, slice)| slice.start_ns);
         pipelines::find(trace, process, &mut found);
-        Self { found, has_render_thread: !process.render_tids.is_empty(), draws }
+        Self { found, has_render_thread: !process.render_tids.is_empty() }
     }
 
     /// Returns the begin of each frame of the thread that begins most of them.

@@ -14,6 +14,7 @@ mod cause;
 mod contention;
 mod frame_budget;
 mod frames;
+mod idle;
 mod interactions;
 mod long_slices;
 mod name_index;
@@ -33,11 +34,12 @@ pub use contention::Contention;
 pub use frame_budget::{BudgetSource, FrameBudget};
 pub use frames::{Frame, Level};
 pub use interactions::{Interaction, Interactions};
-pub use long_slices::LongSlice;
+pub use long_slices::{LongKind, LongSlice};
 pub use normalize::normalize;
 pub use pipelines::{Composition, Pipeline, PipelineTotals};
-pub use process::{Error, Process};
+pub use process::{Error, Process, Which};
 pub use stacks::Stack;
+pub use startup::{Phase, PhaseCause, PhaseKind, StartKind, Startup, Startups};
 pub use thread_role::ThreadRole;
 pub use totals::Totals;
 pub use watch::{Stopped, Watch};
@@ -48,8 +50,8 @@ use tracetee_trace::{Mapping, Trace};
 /// Options of an analysis.
 #[derive(Debug, Default)]
 pub struct Options<'a> {
-    /// The process; by default that of the capture, or the only one with frames.
-    pub pid: Option<u32>,
+    /// The process; by default that of the capture, or the app with most frames.
+    pub process: Which<'a>,
     /// Mapping that restores obfuscated names.
     pub mapping: Option<&'a Mapping>,
     /// Limit that ends the analysis.
@@ -72,8 +74,8 @@ pub struct Analysis {
     /// Slices of the main thread of 5 s and more, for which Android reports the app as not responding, and others
     /// outside of frames that delay input (100 ms).
     pub long_slices: Vec<LongSlice>,
-    /// Time from `bindApplication` to the end of the first `DrawFrame`, if both are in the trace.
-    pub startup_ns: Option<u64>,
+    /// How the app came to the screen.
+    pub startups: Startups,
     /// Sums over the frames that rates count: all but those of [`Pipeline::VsyncCallback`].
     pub totals: Totals,
     /// Sums by pipeline.
@@ -89,7 +91,7 @@ pub struct Analysis {
 /// # Errors
 /// [`Error`] if the process cannot be determined, or if the analysis was stopped.
 pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> {
-    let process = Process::find(trace, options.pid)?;
+    let process = Process::find(trace, options.process)?;
     let names = NameIndex::new(&trace.names, options.mapping);
     let frame_slices = frames::FrameSlices::find(trace, &process);
     let frame_budget = FrameBudget::find(trace, frame_slices.starts_ns());
@@ -102,7 +104,7 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let composition = pipelines::composition(trace, &process, &frames);
     let interactions = interactions::interactions(trace, &process, &frames);
     let long_slices = long_slices::long_slices(trace, &process, &names);
-    let startup_ns = startup::startup_ns(trace, &process, &frame_slices);
+    let startups = startup::startups(trace, &process, &frame_slices, &names, &options.watch)?;
     let attribute::Attributed { parts, stacks } = attributed;
     Ok(Analysis {
         process,
@@ -111,7 +113,7 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
         parts,
         stacks,
         long_slices,
-        startup_ns,
+        startups,
         totals,
         pipelines,
         composition,

@@ -1,43 +1,190 @@
-//! Work outside of frames that holds the main thread up: long slices, and those that make an app not respond.
+//! Work outside of frames that holds the main thread up: long dispatches, and those for which Android reports the app as not
+//! responding.
+//!
+//! A dispatch is an outermost slice of the main thread, or one directly inside the loop of messages (`Looper.loop`). Waits
+//! for messages are neither dispatches nor work: their time is taken from what surrounds them.
 
+use crate::idle::{is_idle, is_loop};
 use crate::name_index::NameIndex;
-use crate::process::Process;
+use crate::process::{DO_FRAME, Process, frame_id};
+use std::collections::HashMap;
 use std::sync::Arc;
-use tracetee_trace::{NO_PARENT, Trace};
+use tracetee_trace::{NO_PARENT, NameId, Slice, Thread, Trace, UNFINISHED};
 
-/// Android reports an app as not responding when its main thread is busy for this long.
+/// Android reports an app as not responding when a dispatch does not end, or an input event is not answered, for this long.
 const ANR_NS: u64 = 5_000_000_000;
 /// A user notices a tap that is answered later than this.
 const LONG_NS: u64 = 100_000_000;
+/// A frame inside of a section without an end shows that the end is lost, not that the thread hangs.
+const INPUT: &str = "deliverInputEvent";
+/// Counter of the input events that wait in a window's queue.
+const PENDING: &str = "aq:pending:";
 
-/// A long outermost slice of the main thread.
+/// Kind of a long slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LongKind {
+    /// A dispatch of the main thread.
+    Dispatch,
+    /// A dispatch that had not ended when the trace did.
+    Open,
+    /// An input event that was not answered.
+    Input,
+}
+
+/// A long dispatch of the main thread, or an input event that waited for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LongSlice {
     /// The name.
     pub name: Arc<str>,
     /// Begin, ns of the trace's clock.
     pub start_ns: u64,
-    /// Duration.
+    /// Duration, without waits for messages.
     pub dur_ns: u64,
-    /// True if 5 s or longer.
+    /// True if 5 s or longer: Android reports the app as not responding.
     pub anr: bool,
+    /// The kind.
+    pub kind: LongKind,
 }
 
+/// Finds long dispatches and unanswered input, by time.
 pub(crate) fn long_slices(
     trace: &Trace,
     process: &Process,
     names: &NameIndex<'_>,
 ) -> Vec<LongSlice> {
-    let main = trace.threads.get(&process.pid);
-    let outermost = main.iter().flat_map(|thread| &thread.slices);
-    outermost
-        .filter(|slice| slice.parent == NO_PARENT)
-        .filter_map(|slice| {
-            let (name, dur_ns) = (Arc::clone(&names.named(slice.name).name), slice.duration_ns());
-            let is_frame = name.starts_with("Choreographer#doFrame");
-            let anr = dur_ns >= ANR_NS;
-            let is_long = anr || (dur_ns >= LONG_NS && !is_frame);
-            is_long.then_some(LongSlice { name, start_ns: slice.start_ns, dur_ns, anr })
-        })
-        .collect()
+    let mut found = Vec::new();
+    if let Some(main) = trace.threads.get(&process.pid) {
+        found = dispatches(trace, main, names);
+    }
+    let hangs: Vec<(u64, u64)> = found
+        .iter()
+        .filter(|long: &&LongSlice| long.anr)
+        .map(|long| (long.start_ns, long.start_ns.saturating_add(long.dur_ns)))
+        .collect();
+    // What one hang keeps waiting is one ANR.
+    let is_known = |from_ns: u64, to_ns: u64| {
+        let place = hangs.partition_point(|&(start_ns, _)| start_ns < to_ns);
+        place.checked_sub(1).and_then(|last| hangs.get(last)).is_some_and(|hang| hang.1 > from_ns)
+    };
+    let mut last_end_ns = 0;
+    for (from_ns, to_ns, name) in unanswered(trace, process) {
+        if from_ns >= last_end_ns && !is_known(from_ns, to_ns) {
+            let name = Arc::clone(&names.named(name).name);
+            let dur_ns = to_ns - from_ns;
+            let kind = LongKind::Input;
+            found.push(LongSlice { name, start_ns: from_ns, dur_ns, anr: true, kind });
+            last_end_ns = to_ns;
+        }
+    }
+    found.sort_by_key(|long| long.start_ns);
+    found
 }
+
+/// What is known of a dispatch while its slices are visited.
+struct Dispatch<'a> {
+    slice: &'a Slice,
+    idle_ns: u64,
+    has_frame: bool,
+}
+
+fn dispatches(trace: &Trace, main: &Thread, names: &NameIndex<'_>) -> Vec<LongSlice> {
+    let last_ns = trace.span_ns.map_or(0, |(_, last_ns)| last_ns);
+    let text = |id: NameId| trace.names.text(id);
+    let mut kinds: HashMap<NameId, (bool, bool, bool)> = HashMap::new();
+    let mut kind_of = |id: NameId| {
+        *kinds.entry(id).or_insert_with(|| {
+            let mapped = names.mapped(id);
+            let is_frame = frame_id(text(id), DO_FRAME).is_some()
+                || text(id).starts_with("Choreographer#doFrame");
+            (is_idle(&mapped), is_loop(&mapped), is_frame)
+        })
+    };
+    let mut found = Vec::new();
+    let mut open: Option<Dispatch<'_>> = None;
+    // Until then time is counted as idle; loops that are open.
+    let mut idle_until_ns = 0;
+    let mut loops: Vec<u32> = Vec::new();
+    for (place, slice) in (0_u32..).zip(&main.slices) {
+        let (is_idle, is_loop, is_frame) = kind_of(slice.name);
+        while let Some(&inner) = loops.last()
+            && inner != slice.parent
+            && main.slices.get(inner as usize).is_none_or(|around| around.end_ns <= slice.start_ns)
+        {
+            loops.pop();
+        }
+        let is_outermost = slice.parent == NO_PARENT || loops.last() == Some(&slice.parent);
+        if is_outermost {
+            found.extend(open.take().and_then(|dispatch| dispatch.judged(names, last_ns)));
+            if is_loop {
+                loops.push(place);
+            } else if !is_idle {
+                open = Some(Dispatch { slice, idle_ns: 0, has_frame: is_frame });
+            }
+            continue;
+        }
+        if let Some(dispatch) = &mut open {
+            dispatch.has_frame |= is_frame;
+            if is_idle && slice.start_ns >= idle_until_ns {
+                dispatch.idle_ns += slice.duration_ns();
+                idle_until_ns = slice.end_ns;
+            }
+        }
+    }
+    found.extend(open.take().and_then(|dispatch| dispatch.judged(names, last_ns)));
+    found
+}
+
+impl Dispatch<'_> {
+    fn judged(self, names: &NameIndex<'_>, last_ns: u64) -> Option<LongSlice> {
+        let is_frame = self.has_frame && self.slice.ended;
+        // A frame inside of a section without an end: the end is lost, the thread does not hang.
+        if !self.slice.ended && self.has_frame {
+            return None;
+        }
+        let end_ns = if self.slice.ended { self.slice.end_ns } else { last_ns };
+        let whole_ns = end_ns.saturating_sub(self.slice.start_ns);
+        let dur_ns = whole_ns.saturating_sub(self.idle_ns);
+        let anr = dur_ns >= ANR_NS;
+        let is_outer_frame =
+            is_frame && names.mapped(self.slice.name).starts_with("Choreographer#doFrame");
+        (anr || (dur_ns >= LONG_NS && !is_outer_frame)).then(|| LongSlice {
+            name: Arc::clone(&names.named(self.slice.name).name),
+            start_ns: self.slice.start_ns,
+            dur_ns,
+            anr,
+            kind: if self.slice.ended { LongKind::Dispatch } else { LongKind::Open },
+        })
+    }
+}
+
+/// Input events of the process that were not answered for 5 s: begin, end, name; by time.
+fn unanswered(trace: &Trace, process: &Process) -> Vec<(u64, u64, NameId)> {
+    let last_ns = trace.span_ns.map_or(0, |(_, last_ns)| last_ns);
+    let of_events = trace.asyncs.iter().filter(|one| one.pid == process.pid).filter_map(|one| {
+        let end_ns = if one.end_ns == UNFINISHED { last_ns } else { one.end_ns };
+        let is_input = trace.names.text(one.name).starts_with(INPUT);
+        is_input.then_some((one.start_ns, end_ns, one.name))
+    });
+    let mut waits: Vec<(u64, u64, NameId)> = of_events.collect();
+    let mut pending: HashMap<NameId, u64> = HashMap::new();
+    for counter in trace.counters.iter().filter(|counter| counter.pid == process.pid) {
+        if !trace.names.text(counter.name).starts_with(PENDING) {
+            continue;
+        }
+        // Each value is a step: as long as it does not fall, no event was answered.
+        if let Some(since_ns) = pending.remove(&counter.name) {
+            waits.push((since_ns, counter.at_ns, counter.name));
+        }
+        if counter.value > 0 {
+            pending.insert(counter.name, counter.at_ns);
+        }
+    }
+    waits.extend(pending.into_iter().map(|(name, since_ns)| (since_ns, last_ns, name)));
+    waits.retain(|&(from_ns, to_ns, _)| to_ns.saturating_sub(from_ns) >= ANR_NS);
+    waits.sort_unstable();
+    waits
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,19 +1,35 @@
 //! The process whose frames are analysed: its main thread and its render threads.
 
+use crate::pipelines;
 use crate::watch::Stopped;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
-use tracetee_trace::{Thread, Trace};
+use tracetee_trace::{Thread, Trace, is_system_process};
 
 /// The analyzed process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
     /// The process id, which is also the id of the main thread.
     pub pid: u32,
-    /// The name of the main thread.
+    /// The name of the process; that of its main thread if the trace has no other.
     pub name: String,
     /// The ids of the threads with `DrawFrame` slices.
     pub render_tids: Vec<u32>,
+    /// Other processes with frames, apps first: their ids, names and numbers of frames.
+    pub others: Vec<(u32, String, usize)>,
+}
+
+/// The process to analyze.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Which<'a> {
+    /// That of the capture's header; otherwise the app that clearly has most frames.
+    #[default]
+    App,
+    /// The process with this id.
+    Pid(u32),
+    /// The process with this name (`com.example.app`, `com.example.app:push`, or a part of it).
+    Named(&'a str),
 }
 
 /// Error that ends an analysis without a result.
@@ -22,7 +38,9 @@ pub struct Process {
 pub enum Error {
     /// The trace has no thread of this process.
     NoSuchProcess(u32),
-    /// Several processes have frames: their ids, names and numbers of frames.
+    /// The trace has no process of this name.
+    NoSuchName(String),
+    /// Several processes may be meant: their ids, names and numbers of frames.
     Several(Vec<(u32, String, usize)>),
     /// There are several processes, and none has frames.
     NoFrames,
@@ -40,11 +58,17 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSuchProcess(pid) => write!(f, "the trace has no process {pid}"),
+            Self::NoSuchName(name) => write!(f, "the trace has no process named {name:?}"),
             Self::Several(processes) => {
                 f.write_str("several processes have frames; choose one with --pid:")?;
                 processes
                     .iter()
-                    .try_for_each(|(pid, name, frames)| write!(f, " {pid} ({name}, {frames})"))
+                    .take(MAX_LISTED)
+                    .try_for_each(|(pid, name, frames)| write!(f, " {pid} ({name}, {frames})"))?;
+                match processes.len().saturating_sub(MAX_LISTED) {
+                    0 => Ok(()),
+                    more => write!(f, " and {more} more"),
+                }
             }
             Self::NoFrames => {
                 f.write_str("no process of the trace has frames; choose one with --pid")
@@ -56,53 +80,84 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// Limit of the processes that a message lists.
+const MAX_LISTED: usize = 10;
+/// An app is taken without being asked for if no other has more than a part of its frames.
+const CLEAR_LEAD: usize = 2;
+
 impl Process {
-    pub(crate) fn find(trace: &Trace, pid: Option<u32>) -> Result<Self, Error> {
-        let pid = pid.or(trace.about.pid);
+    pub(crate) fn find(trace: &Trace, which: Which<'_>) -> Result<Self, Error> {
         let mut processes: BTreeMap<u32, usize> = BTreeMap::new();
         for (&tid, thread) in &trace.threads {
             let process = thread.pid.unwrap_or(tid);
-            let frames = processes.entry(process).or_default();
-            if tid == process {
-                *frames += frame_count(trace, thread);
-            }
+            *processes.entry(process).or_default() += frame_count(trace, tid == process, thread);
         }
-        let pid = match pid {
+        let mut ranked: Vec<(u32, String, usize)> = processes
+            .iter()
+            .filter(|&(_, &frames)| frames > 0)
+            .map(|(&pid, &frames)| (pid, trace.process_name(pid).into_owned(), frames))
+            .collect();
+        ranked.sort_by_key(|(pid, name, frames)| (is_system_process(name), Reverse(*frames), *pid));
+        let asked = match which {
+            Which::Pid(pid) => Some(pid),
+            Which::Named(name) => Some(Self::named(trace, name, &processes)?),
+            Which::App => trace.about.pid,
+        };
+        let pid = match asked {
             Some(pid) if processes.contains_key(&pid) => pid,
             // A capture in which nothing was written names its process all the same.
             Some(pid) if processes.is_empty() => pid,
             Some(pid) => return Err(Error::NoSuchProcess(pid)),
-            None => Self::only_one(trace, &processes)?,
+            None => match (&*ranked, processes.len()) {
+                ([(pid, ..)], _) => *pid,
+                ([], 1) => processes.keys().next().copied().unwrap_or(0),
+                ([], _) => return Err(Error::NoFrames),
+                ([first, second, ..], _) if is_clear(first, second) => first.0,
+                _ => return Err(Error::Several(ranked)),
+            },
         };
         let of_it = trace.threads.iter().filter(|&(&tid, thread)| {
             thread.pid.unwrap_or(tid) == pid
                 && thread.slices.iter().any(|slice| is_draw(trace.names.text(slice.name)))
         });
         let render_tids = of_it.map(|(&tid, _)| tid).collect();
-        let name = trace.threads.get(&pid).map_or("", |thread| thread.name(&trace.names));
-        Ok(Self { pid, name: name.to_owned(), render_tids })
+        let name = trace.process_name(pid).into_owned();
+        ranked.retain(|(other, ..)| *other != pid);
+        Ok(Self { pid, name, render_tids, others: ranked })
     }
 
-    fn only_one(trace: &Trace, processes: &BTreeMap<u32, usize>) -> Result<u32, Error> {
-        let name = |pid| trace.threads.get(&pid).map_or("", |thread| thread.name(&trace.names));
-        let with: Vec<_> = processes.iter().filter(|&(_, &frames)| frames > 0).collect();
-        match (&*with, processes.len()) {
-            ([(pid, _)], _) => Ok(**pid),
-            ([], 1) => Ok(processes.keys().next().copied().unwrap_or(0)),
-            ([], _) => Err(Error::NoFrames),
-            (several, _) => Err(Error::Several(
-                several
-                    .iter()
-                    .map(|(pid, frames)| (**pid, name(**pid).to_owned(), **frames))
-                    .collect(),
-            )),
+    /// The one process that a name stands for; of several the one with most frames, if it is one.
+    fn named(trace: &Trace, name: &str, processes: &BTreeMap<u32, usize>) -> Result<u32, Error> {
+        let frames = |pid: &u32| processes.get(pid).copied().unwrap_or(0);
+        let mut found = trace.processes_named(name);
+        found.sort_by_key(|pid| (Reverse(frames(pid)), *pid));
+        match *found {
+            [] => Err(Error::NoSuchName(name.to_owned())),
+            [one] => Ok(one),
+            [first, second, ..] if frames(&first) > frames(&second) => Ok(first),
+            _ => {
+                let row = |pid: &u32| (*pid, trace.process_name(*pid).into_owned(), frames(pid));
+                Err(Error::Several(found.iter().map(row).collect()))
+            }
         }
     }
 }
 
-fn frame_count(trace: &Trace, thread: &Thread) -> usize {
-    let is_frame = |name| frame_id(trace.names.text(name), DO_FRAME).is_some();
-    thread.slices.iter().filter(|slice| is_frame(slice.name)).count()
+fn is_clear(first: &(u32, String, usize), second: &(u32, String, usize)) -> bool {
+    let is_only_app = is_system_process(&second.1) && !is_system_process(&first.1);
+    is_only_app || first.2 >= second.2.saturating_mul(CLEAR_LEAD)
+}
+
+/// Frames of a thread, of any pipeline.
+fn frame_count(trace: &Trace, is_main: bool, thread: &Thread) -> usize {
+    let count = |is: &dyn Fn(&str) -> bool| {
+        thread.slices.iter().filter(|slice| is(trace.names.text(slice.name))).count()
+    };
+    let frames =
+        count(&|name| (is_main && frame_id(name, DO_FRAME).is_some()) || pipelines::is_frame(name));
+    // The swaps of a render thread belong to frames of the main thread.
+    let swaps = count(&pipelines::is_swap);
+    if swaps == 0 || count(&is_draw) > 0 { frames } else { frames.max(swaps) }
 }
 
 pub(crate) const DO_FRAME: &[&str] = &["Choreographer#doFrame"];

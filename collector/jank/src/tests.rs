@@ -270,17 +270,6 @@ fn a_wait_for_a_monitor_names_its_owner_and_both_methods() {
 }
 
 #[test]
-fn start_up_lasts_from_bind_application_to_the_first_drawn_frame() {
-    let bind = slice(MAIN, "B bindApplication", 1_000, 200_000);
-    let frame = slice(MAIN, "B Choreographer#doFrame", 300_000, 310_000);
-    let with = |slices: &[_]| analyzed("{}", slices).startup_ns.map(|ns| ns / 1000);
-    assert_eq!(with(&[bind, frame, slice(RENDER, "B DrawFrame", 305_000, 320_000)]), Some(319_000));
-    assert_eq!(with(&[bind, frame]), Some(314_000));
-    assert_eq!(with(&[frame, slice(RENDER, "B DrawFrame", 305_000, 320_000)]), None);
-    assert_eq!(with(&[bind]), None);
-}
-
-#[test]
 fn a_main_thread_that_is_busy_for_five_seconds_does_not_respond() {
     let analysis = analyzed(
         "{}",
@@ -347,9 +336,13 @@ fn whose_frames_is_said_or_asked() {
         error.to_string(),
         "several processes have frames; choose one with --pid: 1 (one, 1) 2 (two, 1)"
     );
-    let with = |pid| analyze(&several, &Options { pid: Some(pid), ..Options::default() });
+    let with = |pid| analyze(&several, &Options { process: Which::Pid(pid), ..Options::default() });
     assert_eq!(with(2).unwrap().process.name, "two");
     assert_eq!(with(3).unwrap_err(), Error::NoSuchProcess(3));
+    let named =
+        |name| analyze(&several, &Options { process: Which::Named(name), ..Options::default() });
+    assert_eq!(named("two").unwrap().process.pid, 2);
+    assert_eq!(named("three").unwrap_err(), Error::NoSuchName("three".to_owned()));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use regex::Regex;
 use rusqlite::Connection;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -77,21 +77,23 @@ const FRAMES: &str = "
     FROM frame LEFT JOIN drawing ON drawing.begin >= frame.begin AND drawing.begin < frame.next
     GROUP BY frame.begin ORDER BY frame.begin";
 
-fn agree(name: &str, pid: u32) -> Option<(Value, Connection)> {
+fn agree(name: &str, pid: u32, pipeline: &str) -> Option<(Value, Connection)> {
     let path = phone_trace(name)?;
     let (report, connection) = (report(&path, pid), slices(&path, pid));
-    let found: Vec<i64> = report["frames"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|frame| frame["dur_ns"].as_i64().unwrap())
-        .collect();
-    let expected = numbers(&connection, &FRAMES.replace("{PID}", &pid.to_string()));
+    let of_main = |frame: &&Value| frame["pipeline"] == pipeline;
+    let frames = report["frames"].as_array().unwrap().iter().filter(of_main);
+    let found: Vec<i64> = frames.map(|frame| frame["dur_ns"].as_i64().unwrap()).collect();
+    let sql = FRAMES.replace("{PID}", &pid.to_string());
+    // What draws nothing needs no render thread.
+    let sql = if pipeline == "views" { sql } else { sql.replace("5000000", "0") };
+    let expected = numbers(&connection, &sql);
     assert_eq!(found, expected, "{name}");
     let period = 16_666_667;
     assert_eq!(report["period"]["ns"], period, "{name}: the vsyncs of its trace are 60 Hz");
     let over = |limit: i64| expected.iter().filter(|&&dur| dur > limit).count();
-    let totals = &report["totals"];
+    let of_pipeline = |row: &&Value| row["pipeline"] == pipeline;
+    let totals =
+        &report["pipelines"].as_array().unwrap().iter().find(of_pipeline).unwrap()["totals"];
     assert_eq!(totals["frames"], expected.len());
     assert_eq!(totals["slow"], over(period));
     assert_eq!(totals["janky"], over(2 * period));
@@ -107,7 +109,9 @@ fn agree(name: &str, pid: u32) -> Option<(Value, Connection)> {
 
 #[test]
 fn a_list_that_janks_is_told_as_sql_tells_it() {
-    let Some((report, connection)) = agree("list-jank.ftrace.txt.gz", 24_874) else { return };
+    let Some((report, connection)) = agree("list-jank.ftrace.txt.gz", 24_874, "views") else {
+        return;
+    };
     assert_eq!(report["totals"]["frames"], 247);
     assert!(report["totals"]["janky"].as_u64().unwrap() > 0);
     // The self time of the main thread's slices within its janky frames, the longest first.
@@ -151,14 +155,34 @@ fn a_list_that_janks_is_told_as_sql_tells_it() {
 
 #[test]
 fn an_app_that_draws_by_itself_is_told_as_sql_tells_it() {
-    let Some((report, _)) = agree("flutter-app.ftrace.txt.gz", 1259) else { return };
-    assert_eq!(report["totals"]["frames"], 248);
+    let agreed = agree("flutter-app.ftrace.txt.gz", 1259, "vsync_callback");
+    let Some((report, connection)) = agreed else { return };
+    assert_eq!(report["pipelines"].as_array().unwrap().len(), 2);
+    // Its frames are the raster thread's: from one swap's end to the next one's.
+    let sql = "SELECT end - LAG(end) OVER (ORDER BY end) FROM slice WHERE task = '1.gpu'
+        AND name LIKE 'eglSwapBuffers%' ORDER BY end";
+    let mut statement = connection.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| row.get::<_, Option<i64>>(0)).unwrap();
+    let between: Vec<i64> = rows.filter_map(Result::unwrap).collect();
+    let frames = report["frames"].as_array().unwrap().iter();
+    let swaps: Vec<&Value> = frames.filter(|frame| frame["pipeline"] == "flutter").collect();
+    assert_eq!((swaps.len(), between.len(), &report["totals"]["frames"]), (248, 247, &json!(248)));
+    let durations: Vec<i64> =
+        swaps.iter().skip(1).map(|frame| frame["dur_ns"].as_i64().unwrap()).collect();
+    assert_eq!(durations, between);
+    // Late: one and a half periods and more.
+    let late = between.iter().filter(|&&dur| dur * 2 + 1 >= 3 * 16_666_667).count();
+    assert_eq!(report["totals"]["slow"], late);
 }
 
 #[test]
-fn a_trace_of_several_apps_asks_which() {
+fn of_several_apps_the_one_that_clearly_draws_most_is_meant() {
     let Some(trace) = phone_trace("flutter-app.ftrace.txt.gz") else { return };
-    let output = Command::new(tracetee()).arg("report").arg(trace).output();
-    let said = String::from_utf8(output.unwrap().stderr).unwrap();
-    assert!(said.contains("several processes have frames; choose one with --pid: 1259"), "{said}");
+    let mut command = Command::new(tracetee());
+    let text = run(command.args(["report", "--format", "json"]).arg(&trace));
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (&report["pid"], &report["other_processes"][0]["pid"]),
+        (&json!(1259), &json!(9492))
+    );
 }

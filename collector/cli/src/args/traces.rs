@@ -75,9 +75,22 @@ pub(crate) struct ConvertArgs {
     /// Deobfuscate names with FILE: R8's mapping.txt, or Matrix's method ids.
     #[arg(long, value_name = "FILE")]
     pub(crate) mapping: Option<PathBuf>,
+    /// Keep only this process.
+    #[arg(long, value_name = "PID", conflicts_with = "process")]
+    pub(crate) pid: Option<u32>,
+    /// Keep only the processes with this name, or part of one.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) process: Option<String>,
     /// Print nothing but errors.
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+impl ConvertArgs {
+    /// True if only some processes are kept.
+    pub(crate) const fn is_reduced(&self) -> bool {
+        self.pid.is_some() || self.process.is_some()
+    }
 }
 
 /// Takes the names of the table of formats.

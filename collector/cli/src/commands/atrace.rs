@@ -135,6 +135,8 @@ fn write(args: &AtraceArgs, inputs: Vec<PathBuf>, output: &Path) -> Result<()> {
     }
     let to = if is_page { Format::Html } else { Format::Atrace };
     convert::convert(&ConvertArgs {
+        pid: None,
+        process: None,
         inputs,
         output: output.to_owned(),
         to: Some(to),

@@ -354,6 +354,8 @@ fn push_report(
     let page_of_it = out.join("report-jank.html");
     let timeline = out.join("timeline-jank.html");
     convert::convert(&ConvertArgs {
+        pid: None,
+        process: None,
         inputs: vec![out.join("demo-jank.ftrace.zst")],
         output: timeline.clone(),
         to: None,

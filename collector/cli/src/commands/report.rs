@@ -1,11 +1,11 @@
 //! `tracetee report`: of a collector's store, of one trace, of several.
 
 use crate::args::{ReportArgs, ReportFormat};
-use crate::input::mapping;
+use crate::input::{mapping, unpacked};
 use crate::terminal::{print, say};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
-use tracetee_fleet::capture::read_file;
+use tracetee_fleet::capture::{Capture, read_file};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
 use tracetee_fleet::report::html::{self, Captures};
@@ -19,10 +19,12 @@ const MAX_EMBEDDED_BYTES: usize = 16 << 20;
 
 /// Writes a report.
 pub(crate) fn report(args: &ReportArgs) -> Result<()> {
-    let text = match &*args.captures {
-        [] => of_store(args)?,
-        [one] => of_one(args, one)?,
-        several => of_several(args, several)?,
+    let (dumps, captures) = dumps(&args.captures)?;
+    let text = match &*captures {
+        [] if args.captures.is_empty() => of_store(args)?,
+        [] => bail!("the files contain names of processes, but no trace"),
+        [one] => of_one(args, one, &dumps)?,
+        _ => of_several(args, &args.captures)?,
     };
     match &args.output {
         None => print(&text),
@@ -63,7 +65,22 @@ fn written(format: ReportFormat, report: &FleetReport, captures: Captures<'_>) -
     })
 }
 
-fn of_one(args: &ReportArgs, path: &Path) -> Result<String> {
+/// Splits the files: those with a PROCESS DUMP alone, which names the processes of the others, and traces.
+fn dumps(paths: &[PathBuf]) -> Result<(Vec<&PathBuf>, Vec<&PathBuf>)> {
+    let mut dumps = Vec::new();
+    let mut traces = Vec::new();
+    for path in paths {
+        let is_dump = paths.len() > 1 && {
+            let mut unpacked = unpacked(path)?;
+            let head = unpacked.fill_buf().unwrap_or_default().trim_ascii_start();
+            head.starts_with(b"PROCESS DUMP") || head.starts_with(b"USER ")
+        };
+        if is_dump { dumps.push(path) } else { traces.push(path) }
+    }
+    Ok((dumps, traces))
+}
+
+fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> {
     if args.compare.is_some() || args.screen.is_some() || args.app.is_some() {
         bail!(
             "--app, --screen and --compare need --store or several captures, not only {}",
@@ -71,8 +88,20 @@ fn of_one(args: &ReportArgs, path: &Path) -> Result<String> {
         );
     }
     let mapping = mapping(args.mapping.as_deref())?;
-    let options = Options { pid: args.pid, mapping: mapping.as_ref(), ..Options::default() };
-    let capture = read_file(path, &options)?;
+    let options =
+        Options { process: args.process(), mapping: mapping.as_ref(), ..Options::default() };
+    let capture = if dumps.is_empty() {
+        read_file(path, &options)?
+    } else {
+        let mut traces = vec![tracetee_trace::read_file(path)?];
+        for dump in dumps {
+            traces.push(tracetee_trace::read_file(dump)?);
+        }
+        let parts: Vec<_> = traces.iter().map(|trace| (trace, 0)).collect();
+        let trace = tracetee_trace::merge(&parts);
+        let analysis = tracetee_jank::analyze(&trace, &options)?;
+        Capture { trace, analysis }
+    };
     let report = SingleReport::from_capture(&capture);
     Ok(match args.format {
         ReportFormat::Text => report.to_text(),
@@ -89,7 +118,8 @@ fn of_one(args: &ReportArgs, path: &Path) -> Result<String> {
 
 fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<String> {
     let mapping = mapping(args.mapping.as_deref())?;
-    let options = Options { pid: args.pid, mapping: mapping.as_ref(), ..Options::default() };
+    let options =
+        Options { process: args.process(), mapping: mapping.as_ref(), ..Options::default() };
     let mut database = Database::open(Path::new(":memory:"))?;
     let mut read = 0;
     for path in paths {

@@ -42,6 +42,8 @@ pub struct AppReport {
     pub versions: Vec<Version>,
     /// Smoothness by screen and version.
     pub screens: Vec<Smoothness>,
+    /// Smoothness by pipeline and version.
+    pub pipelines: Vec<Smoothness>,
     /// Smoothness by day and version.
     pub days: Vec<Smoothness>,
     /// Causes, ranked by devices times time.
@@ -77,7 +79,7 @@ pub struct Version {
     pub recovered: u64,
     /// Records that agents dropped.
     pub lost_records: u64,
-    /// Slices of main threads of 5 s and more.
+    /// Dispatches of main threads of 5 s and more, and input events that were not answered for 5 s.
     pub anrs: u64,
     /// Counted captures in which more than a quarter of the frames miss 20 frames a second.
     pub slow_sessions_20fps: u64,
@@ -85,7 +87,7 @@ pub struct Version {
     pub slow_sessions_30fps: u64,
     /// Smoothness of the counted frames.
     pub smoothness: Option<Smoothness>,
-    /// Times from `bindApplication` to the first drawn frame.
+    /// Times of cold starts to the first drawn frame.
     pub startup: Option<Startup>,
 }
 
@@ -109,6 +111,8 @@ pub struct Smoothness {
     pub ver: String,
     /// The screen, if grouped by screen.
     pub screen: Option<String>,
+    /// The pipeline, if grouped by pipeline.
+    pub pipeline: Option<String>,
     /// The day, if grouped by day.
     pub dt: Option<String>,
     /// Number of devices.
@@ -253,6 +257,10 @@ impl FleetReport {
         each(sql::PERCENTILES_BY_SCREEN, &mut |app, row| {
             app.screens.iter_mut().for_each(|smoothness| percentiles(smoothness, row));
         })?;
+        each(sql::FRAMES_BY_PIPELINE, &mut |app, row| app.pipelines.push(smoothness(row)))?;
+        each(sql::PERCENTILES_BY_PIPELINE, &mut |app, row| {
+            app.pipelines.iter_mut().for_each(|smoothness| percentiles(smoothness, row));
+        })?;
         each(sql::FRAMES_BY_DAY, &mut |app, row| app.days.push(smoothness(row)))?;
         each(sql::CAUSES, &mut |app, row| {
             if app.causes.len() < MAX_CAUSES {
@@ -343,6 +351,7 @@ fn smoothness(row: Row<'_>) -> Smoothness {
     Smoothness {
         ver: row.text("ver"),
         screen: text("screen"),
+        pipeline: text("pipeline"),
         dt: text("dt"),
         devices: row.count("devices"),
         frames,
@@ -358,8 +367,11 @@ fn smoothness(row: Row<'_>) -> Smoothness {
 }
 
 fn percentiles(smoothness: &mut Smoothness, row: Row<'_>) {
-    let is_screen = smoothness.screen.as_ref().is_none_or(|screen| *screen == row.text("screen"));
-    if smoothness.ver == row.text("ver") && is_screen {
+    let is_of = |group: &Option<String>, name: &str| {
+        group.as_ref().is_none_or(|group| *group == row.text(name))
+    };
+    let is_group = is_of(&smoothness.screen, "screen") && is_of(&smoothness.pipeline, "pipeline");
+    if smoothness.ver == row.text("ver") && is_group {
         smoothness.p50_100us = row.count("p50_100us");
         smoothness.p90_100us = row.count("p90_100us");
         smoothness.p99_100us = row.count("p99_100us");

@@ -5,6 +5,7 @@ use super::fleet::{AppReport, CauseOf, FleetReport, Smoothness};
 use super::table::lay_out;
 use super::{grouped, ms, percent};
 use std::fmt::Write;
+use tracetee_jank::Pipeline;
 
 /// Limits of printed causes: in total, and of a version or a screen.
 const SHOWN: usize = 10;
@@ -48,6 +49,39 @@ impl FleetReport {
         }
         text
     }
+}
+
+/// Writes the smoothness of groups of frames.
+fn push_groups(
+    text: &mut String,
+    title: &str,
+    what: &str,
+    groups: &[Smoothness],
+    group: fn(&Smoothness) -> Option<&str>,
+) {
+    let rows: Vec<_> = groups
+        .iter()
+        .map(|of| {
+            let mut row = vec![named(group(of)), of.ver.clone(), grouped(of.devices)];
+            row.extend(smooth(Some(of)));
+            row
+        })
+        .collect();
+    let header = [
+        what,
+        "version",
+        "devices",
+        "frames",
+        "slow",
+        "janky",
+        "frozen",
+        "p50",
+        "p90",
+        "p99",
+        "jank ms in 1000",
+    ];
+    let _ = writeln!(text, "\n{title}");
+    text.push_str(&lay_out(&header, &[0, 1], &rows));
 }
 
 impl AppReport {
@@ -117,31 +151,13 @@ impl AppReport {
         }
         if self.screens.iter().any(|screen| screen.screen.as_ref().is_some_and(|of| !of.is_empty()))
         {
-            text.push_str("\nScreens\n");
-            let rows: Vec<_> = self
-                .screens
-                .iter()
-                .map(|screen| {
-                    let mut row = vec![named(screen.screen.as_deref()), screen.ver.clone()];
-                    row.push(grouped(screen.devices));
-                    row.extend(smooth(Some(screen)));
-                    row
-                })
-                .collect();
-            let header = [
-                "screen",
-                "version",
-                "devices",
-                "frames",
-                "slow",
-                "janky",
-                "frozen",
-                "p50",
-                "p90",
-                "p99",
-                "jank ms in 1000",
-            ];
-            text.push_str(&lay_out(&header, &[0, 1], &rows));
+            push_groups(text, "Screens", "screen", &self.screens, |of| of.screen.as_deref());
+        }
+        // An app that draws by views alone needs no table of pipelines.
+        if self.pipelines.iter().any(|of| of.pipeline.as_deref() != Some(Pipeline::Views.name())) {
+            push_groups(text, "Pipelines", "pipeline", &self.pipelines, |of| {
+                of.pipeline.as_deref()
+            });
         }
         text.push_str("\nCauses of janky frames, by devices x time\n");
         text.push_str(&causes(&self.causes, SHOWN));

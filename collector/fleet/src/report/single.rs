@@ -4,9 +4,13 @@ use crate::capture::Capture;
 use crate::rows;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use tracetee_jank::{Analysis, Cause, FrameBudget, Level, ThreadRole, Totals};
+use tracetee_jank::{
+    Analysis, Cause, Composition, FrameBudget, Interaction, Level, LongKind, Pipeline,
+    PipelineTotals, StartKind, Startup, ThreadRole, Totals,
+};
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::notes;
+use tracetee_trace::Trace;
 
 /// Limits of the frames that are reported in full, and of their parts.
 const WORST: usize = 10;
@@ -31,8 +35,16 @@ pub struct SingleReport {
     pub span_ns: u64,
     /// The time that a frame may take.
     pub period: FrameBudget,
-    /// Sums over all frames.
+    /// Sums over all frames but those of the pipeline `vsync_callback`.
     pub totals: Totals,
+    /// Sums by pipeline.
+    pub pipelines: Vec<PipelineTotals>,
+    /// Composition by Jetpack Compose, if there is any.
+    pub composition: Option<Composition>,
+    /// Interactions that the system's jank monitor names, the first 1,000.
+    pub interactions: Vec<Interaction>,
+    /// Number of other interactions.
+    pub interactions_left_out: u64,
     /// All frames, by time.
     pub frames: Vec<FrameRow>,
     /// The worst frames, the longest first.
@@ -41,10 +53,18 @@ pub struct SingleReport {
     pub causes: Vec<CauseRow>,
     /// Locks that the app waited for.
     pub locks: Vec<Lock>,
-    /// Long slices of the main thread outside of frames.
+    /// Long dispatches of the main thread outside of frames, and unanswered input.
     pub long_slices: Vec<Long>,
-    /// Time from `bindApplication` to the first drawn frame.
+    /// Time of the first cold start to its first drawn frame.
     pub startup_ns: Option<u64>,
+    /// Start-ups with their phases, the first 100.
+    pub startups: Vec<Startup>,
+    /// Number of other start-ups.
+    pub startups_left_out: u64,
+    /// Starts of the process in the background, for a service or a receiver.
+    pub background_starts: u64,
+    /// Other processes of the trace with frames, apps first.
+    pub other_processes: Vec<OtherProcess>,
     /// Share of a CPU that recording took, percent.
     pub overhead_percent: Option<f64>,
     /// True if the agent stopped recording because it cost too much.
@@ -61,11 +81,26 @@ pub struct SingleReport {
     pub stacks: BTreeMap<String, u64>,
 }
 
+/// A process of the trace that the report is not about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OtherProcess {
+    /// The process id.
+    pub pid: u32,
+    /// The name.
+    pub name: String,
+    /// Number of its frames.
+    pub frames: usize,
+}
+
 /// A frame.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FrameRow {
     /// Begin, ns since the begin of the capture.
     pub at_ns: u64,
+    /// How the app made it.
+    pub pipeline: Pipeline,
+    /// True if late.
+    pub slow: bool,
     /// Duration.
     pub dur_ns: u64,
     /// Level by missed vsyncs.
@@ -81,6 +116,8 @@ pub struct FrameRow {
 pub struct Worst {
     /// Number of the frame, from 1.
     pub number: usize,
+    /// How the app made it.
+    pub pipeline: Pipeline,
     /// Begin, ns since the begin of the capture.
     pub at_ns: u64,
     /// Begin, ns of the trace's clock, as in the timeline.
@@ -142,7 +179,7 @@ pub struct Lock {
     pub self_ns: u64,
 }
 
-/// A long slice of the main thread.
+/// A long dispatch of the main thread, or an input event that waited.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Long {
     /// Name of the slice.
@@ -153,6 +190,8 @@ pub struct Long {
     pub dur_ns: u64,
     /// True if 5 s or longer: Android reports the app as not responding.
     pub anr: bool,
+    /// The kind.
+    pub kind: LongKind,
 }
 
 impl SingleReport {
@@ -165,6 +204,8 @@ impl SingleReport {
         let at = |ns: u64| ns.saturating_sub(first_ns);
         let frames = analysis.frames.iter().map(|frame| FrameRow {
             at_ns: at(frame.start_ns),
+            pipeline: frame.pipeline,
+            slow: frame.slow,
             dur_ns: frame.dur_ns,
             level: frame.level,
             janky: frame.janky,
@@ -175,6 +216,12 @@ impl SingleReport {
             at_ns: at(long.start_ns),
             dur_ns: long.dur_ns,
             anr: long.anr,
+            kind: long.kind,
+        });
+        let others = analysis.process.others.iter().map(|(pid, name, frames)| OtherProcess {
+            pid: *pid,
+            name: name.clone(),
+            frames: *frames,
         });
         let mut stacks = BTreeMap::new();
         for stack in &analysis.stacks {
@@ -186,19 +233,27 @@ impl SingleReport {
         Self {
             id: about.id.clone(),
             app: about.app.clone().unwrap_or_else(|| analysis.process.name.clone()),
-            ver: rows::version_of(about),
+            ver: version(trace, analysis),
             pid: analysis.process.pid,
             window: about.window.clone(),
             why: about.why.clone(),
             span_ns: last_ns - first_ns,
             period: analysis.frame_budget,
             totals: analysis.totals,
+            pipelines: analysis.pipelines.clone(),
+            composition: analysis.composition,
+            interactions: analysis.interactions.rows.clone(),
+            interactions_left_out: analysis.interactions.left_out,
             frames: frames.collect(),
             worst: worst(analysis, first_ns),
             causes: causes(analysis),
             locks: locks(analysis),
             long_slices: long_slices.collect(),
-            startup_ns: analysis.startup_ns,
+            startup_ns: analysis.startups.ttid_ns(StartKind::Cold),
+            startups: analysis.startups.rows.clone(),
+            startups_left_out: analysis.startups.left_out,
+            background_starts: analysis.startups.background,
+            other_processes: others.collect(),
             overhead_percent: about.overhead_percent.map(Decimal::to_f64),
             over_budget,
             lost_records: about.dropped.unwrap_or(0),
@@ -207,6 +262,14 @@ impl SingleReport {
             unclosed: trace.losses.unclosed,
             stacks,
         }
+    }
+}
+
+/// The version in the header; otherwise the code of the package, if the trace lists packages.
+fn version(trace: &Trace, analysis: &Analysis) -> String {
+    match trace.package_version(&analysis.process.name) {
+        Some(code) if trace.about.version().is_none() => code.to_string(),
+        _ => rows::version_of(&trace.about),
     }
 }
 
@@ -233,6 +296,7 @@ fn worst(analysis: &Analysis, first_ns: u64) -> Vec<Worst> {
         parts.truncate(PARTS);
         Some(Worst {
             number: place + 1,
+            pipeline: frame.pipeline,
             at_ns: frame.start_ns.saturating_sub(first_ns),
             start_ns: frame.start_ns,
             dur_ns: frame.dur_ns,

@@ -5,7 +5,7 @@ use super::table::lay_out;
 use super::{grouped, ms, percent};
 use crate::rows::UNKNOWN;
 use std::fmt::Write;
-use tracetee_jank::{BudgetSource, Level};
+use tracetee_jank::{BudgetSource, Level, Pipeline};
 
 /// Frames per line of the strip.
 const STRIP: usize = 100;
@@ -53,19 +53,9 @@ impl SingleReport {
                 lock.owner_method
             );
         }
-        if !self.long_slices.is_empty() {
-            text.push_str("\nLong slices of the main thread\n");
-            let rows: Vec<_> = self
-                .long_slices
-                .iter()
-                .take(SHOWN)
-                .map(|long| {
-                    let anr = if long.anr { "not responding" } else { "" };
-                    vec![long.name.clone(), ms(long.at_ns), ms(long.dur_ns), anr.to_owned()]
-                })
-                .collect();
-            text.push_str(&lay_out(&["slice", "at", "took", ""], &[0, 3], &rows));
-        }
+        self.push_startups(&mut text);
+        self.push_interactions(&mut text);
+        self.push_long(&mut text);
         self.push_quality(&mut text);
         text
     }
@@ -83,7 +73,10 @@ impl SingleReport {
     fn push_frames(&self, text: &mut String) {
         let totals = &self.totals;
         if totals.frames == 0 {
-            text.push_str("No frames: no Choreographer#doFrame on the main thread.\n");
+            text.push_str(
+                "No frames: neither Choreographer#doFrame on the main thread nor those of another pipeline.\n",
+            );
+            self.push_pipelines(text);
             return;
         }
         let source = match self.period.source {
@@ -125,13 +118,6 @@ impl SingleReport {
                 "slow session: more than a quarter of the frames miss {of} frames a second"
             );
         }
-        if let Some(startup_ns) = self.startup_ns {
-            let _ = writeln!(
-                text,
-                "start-up, from bindApplication to the first drawn frame: {}",
-                ms(startup_ns)
-            );
-        }
         text.push_str(
             "\n  . within the budget   - slow   o janky   O 9 and more vsyncs missed   X frozen\n",
         );
@@ -139,6 +125,7 @@ impl SingleReport {
         for line in strip.chunks(STRIP) {
             let _ = writeln!(text, "  {}", line.iter().collect::<String>());
         }
+        self.push_pipelines(text);
     }
 
     fn mark(&self, frame: &FrameRow) -> char {
@@ -146,7 +133,7 @@ impl SingleReport {
             Level::Frozen => 'X',
             Level::High | Level::Middle => 'O',
             _ if frame.janky => 'o',
-            _ if frame.dur_ns > self.period.ns => '-',
+            _ if frame.slow => '-',
             _ => '.',
         }
     }
@@ -173,16 +160,24 @@ impl SingleReport {
                 let _ = writeln!(text, "{} {what}.", grouped(count));
             }
         }
+        self.push_others(text);
         text.push_str("Measured by the app's own markers, without scheduler and display.\n");
     }
 }
 
 fn push_worst(text: &mut String, worst: &Worst) {
-    let render = worst.render_ns.map(|ns| format!(", render thread {}", ms(ns)));
+    let (first, last) = match worst.pipeline {
+        Pipeline::Views | Pipeline::VsyncCallback => ("main", "render"),
+        Pipeline::Flutter => ("UI", "raster"),
+        Pipeline::Unity | Pipeline::Gl | Pipeline::Vulkan => ("game", "present"),
+        Pipeline::ReactNative => ("JS", "render"),
+    };
+    let render = worst.render_ns.map(|ns| format!(", {last} thread {}", ms(ns)));
     let screen = worst.screen.as_ref().map(|screen| format!(", {screen}"));
     let _ = writeln!(
         text,
-        "  frame {} at {}: {} ({} vsyncs missed; main thread {}{}{})",
+        "  {}frame {} at {}: {} ({} vsyncs missed; {first} thread {}{}{})",
+        if first == "main" { String::new() } else { format!("{} ", worst.pipeline.name()) },
         worst.number,
         ms(worst.at_ns),
         ms(worst.dur_ns),
@@ -196,7 +191,7 @@ fn push_worst(text: &mut String, worst: &Worst) {
         let owner = part.owner.as_ref().map(|owner| format!(", held by {owner}"));
         let _ = writeln!(
             text,
-            "    {:>9}  {:<6}  {}: {}{of}{}",
+            "    {:>9}  {:<7}  {}: {}{of}{}",
             ms(part.self_ns),
             part.thread.name(),
             part.cause.name(),

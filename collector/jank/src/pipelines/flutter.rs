@@ -11,12 +11,12 @@ use std::collections::{BTreeMap, HashMap};
 use tracetee_trace::{Slice, Thread, Trace};
 
 /// The UI thread's part, by the engine and by the framework.
-const BEGIN: [&str; 3] =
+pub(super) const BEGIN: [&str; 3] =
     ["Animator::BeginFrame", "Engine::BeginFrame", "Shell::OnAnimatorBeginFrame"];
 /// The same of the framework alone: too common a word in a process without other signs of Flutter.
 const FRAMEWORK: &str = "Frame";
 /// The raster thread's part.
-const DRAW: [&str; 4] =
+pub(super) const DRAW: [&str; 4] =
     ["GPURasterizer::Draw", "Rasterizer::DoDraw", "Rasterizer::Draw", "Rasterizer::DrawToSurfaces"];
 /// A finished layer tree that the idle raster thread leaves for longer was none.
 const PICKED_UP_NS: u64 = 2_000_000;

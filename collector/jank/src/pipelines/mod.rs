@@ -87,6 +87,16 @@ impl Pipeline {
     }
 }
 
+/// True for a slice that stands for a frame of a pipeline other than the views, of whatever thread.
+pub(crate) fn is_frame(name: &str) -> bool {
+    name == unity::LOOP || flutter::BEGIN.contains(&name) || flutter::DRAW.contains(&name)
+}
+
+/// True for a slice that completes a frame of a game or a GL app, and of a render thread.
+pub(crate) fn is_swap(name: &str) -> bool {
+    swaps::of_swap(name).is_some()
+}
+
 /// Appends the frames of all other pipelines of the process to those of the views, and sorts them by their begin.
 pub(crate) fn find(trace: &Trace, process: &Process, found: &mut Vec<Found>) {
     let own: BTreeMap<u32, &Thread> = trace

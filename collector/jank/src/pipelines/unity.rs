@@ -5,7 +5,7 @@ use crate::frames::Found;
 use std::collections::BTreeMap;
 use tracetee_trace::{Slice, Thread, Trace};
 
-const LOOP: &str = "PlayerLoop";
+pub(super) const LOOP: &str = "PlayerLoop";
 
 pub(super) fn find(trace: &Trace, own: &BTreeMap<u32, &Thread>) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();

@@ -16,10 +16,15 @@ use flate2::write::ZlibEncoder;
 use page::page;
 use passthrough::Passthrough;
 use read::{Joined, read};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tracetee_convert::{Content, Dropped, Format, Kernel};
-use tracetee_trace::{Kind, Trace};
+use tracetee_trace::{Kind, Trace, is_system_process};
+
+/// Limit of the processes that a message lists.
+const MAX_LISTED: usize = 10;
 
 /// Converts.
 pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
@@ -45,13 +50,14 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
             Ok(Dropped::default())
         })?,
         _ => {
-            let Joined { trace, shifts_ns } = read(args, &others, perfetto)?;
+            let Joined { mut trace, shifts_ns } = read(args, &others, perfetto)?;
+            let only = keep(args, &mut trace)?;
             // A joined Perfetto trace has the kernel's events itself, and so has a text that a page contains as it is.
             let has_them = perfetto.is_some() || (to == Format::Html && passthrough.is_some());
             let mut kernel = if has_them || to.lacks().contains(&Content::KernelEvents) {
                 Kernel::default()
             } else {
-                kernel(&others, &shifts_ns)?
+                kernel(&others, &shifts_ns, only.as_ref())?
             };
             if perfetto.is_none() {
                 refuse_empty(&trace, to, &others)?;
@@ -93,22 +99,61 @@ fn copied(args: &ConvertArgs, to: Format) -> Result<(Option<&PathBuf>, Vec<&Path
         }
     }
     let copied = match *perfetto {
-        [one] if to == Format::Perfetto && args.mapping.is_none() => Some(one),
+        [one] if to == Format::Perfetto && args.mapping.is_none() && !args.is_reduced() => {
+            Some(one)
+        }
         _ => None,
     };
     Ok((copied, args.inputs.iter().filter(|&path| Some(path) != copied).collect()))
 }
 
 /// Collects the kernel events of the texts among the inputs.
-fn kernel(paths: &[&PathBuf], shifts_ns: &[i64]) -> Result<Kernel> {
+fn kernel(paths: &[&PathBuf], shifts_ns: &[i64], only: Option<&BTreeSet<u32>>) -> Result<Kernel> {
     let mut kernel = Kernel::default();
     for (path, &shift_ns) in paths.iter().zip(shifts_ns) {
         if kind(path)? == Kind::Text {
-            let added = kernel.add(unpacked(path)?, shift_ns);
+            let added = kernel.add(unpacked(path)?, shift_ns, only.cloned());
             added.with_context(|| format!("cannot read {}", path.display()))?;
         }
     }
     Ok(kernel)
+}
+
+/// Reduces the trace to the process that is asked for, with all processes of that name. Returns its threads.
+fn keep(args: &ConvertArgs, trace: &mut Trace) -> Result<Option<BTreeSet<u32>>> {
+    let pids: BTreeSet<u32> = match (args.pid, &args.process) {
+        (None, None) => return Ok(None),
+        (Some(pid), _) => [pid].into_iter().filter(|pid| trace.pids().contains(pid)).collect(),
+        (None, Some(name)) => trace.processes_named(name).into_iter().collect(),
+    };
+    if pids.is_empty() {
+        let asked = args.pid.map_or_else(
+            || format!("named {:?}", args.process.as_deref().unwrap_or_default()),
+            |pid| pid.to_string(),
+        );
+        bail!("no input has a process {asked}; it has {}", listed(trace));
+    }
+    trace.keep_processes(&pids);
+    if !args.quiet && pids.len() > 1 {
+        say(&format!("{} processes have this name; all of them are kept", pids.len()));
+    }
+    Ok(Some(trace.tids()))
+}
+
+/// The processes with most slices, apps first.
+fn listed(trace: &Trace) -> String {
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    for (&key, thread) in &trace.threads {
+        *counts.entry(thread.pid.unwrap_or(key)).or_default() += thread.slices.len();
+    }
+    let mut named: Vec<_> =
+        counts.into_iter().map(|(pid, count)| (trace.process_name(pid), count, pid)).collect();
+    named.sort_by_key(|(name, count, pid)| (is_system_process(name), Reverse(*count), *pid));
+    let shown = named.iter().take(MAX_LISTED);
+    let shown: Vec<String> = shown.map(|(name, _, pid)| format!("{pid} ({name})")).collect();
+    let more = named.len().saturating_sub(MAX_LISTED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", shown.join(", "))
 }
 
 /// Refuses to write a file without any event.

@@ -17,7 +17,7 @@ pub(super) struct Passthrough<'a> {
 
 impl<'a> Passthrough<'a> {
     pub(super) fn for_inputs(args: &ConvertArgs, paths: &[&'a PathBuf]) -> Result<Option<Self>> {
-        if args.mapping.is_some() {
+        if args.mapping.is_some() || args.is_reduced() {
             return Ok(None);
         }
         let mut texts = Vec::new();

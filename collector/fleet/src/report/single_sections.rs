@@ -1,0 +1,208 @@
+//! Sections of a capture's report for a terminal: pipelines, interactions, start-ups, long work, other processes.
+
+use super::single::SingleReport;
+use super::table::lay_out;
+use super::{grouped, ms, percent};
+use std::fmt::Write;
+use tracetee_jank::{LongKind, Pipeline, Startup};
+
+/// Limit of the rows of a section.
+const SHOWN: usize = 10;
+/// Causes of a phase that are shown, and the least share of the phase, percent.
+const CAUSES: usize = 2;
+const LEAST_PERCENT: u64 = 10;
+
+impl SingleReport {
+    /// The pipelines, if there are others than the views.
+    pub(super) fn push_pipelines(&self, text: &mut String) {
+        if self.pipelines.iter().any(|of| of.pipeline != Pipeline::Views) {
+            text.push_str("\nPipelines\n");
+            let rows: Vec<_> = self
+                .pipelines
+                .iter()
+                .map(|of| {
+                    let totals = &of.totals;
+                    vec![
+                        of.pipeline.name().to_owned(),
+                        of.threads.join(", "),
+                        grouped(totals.frames),
+                        format!(
+                            "{} ({})",
+                            grouped(totals.slow),
+                            percent(totals.slow, totals.frames)
+                        ),
+                        format!(
+                            "{} ({})",
+                            grouped(totals.janky),
+                            percent(totals.janky, totals.frames)
+                        ),
+                        grouped(totals.frozen),
+                        ms(totals.p50_ns),
+                        ms(totals.p99_ns),
+                        ms(totals.jank_ns),
+                    ]
+                })
+                .collect();
+            let header = [
+                "pipeline",
+                "thread",
+                "frames",
+                "slow",
+                "janky",
+                "frozen",
+                "p50",
+                "p99",
+                "beyond the budget",
+            ];
+            text.push_str(&lay_out(&header, &[0, 1], &rows));
+            if self.pipelines.iter().any(|of| !of.pipeline.is_rated()) {
+                text.push_str(
+                    "  vsync_callback: doFrame that draws nothing; another pipeline draws. Not in the sums above.\n",
+                );
+            }
+        }
+        if let Some(composition) = &self.composition {
+            let _ = writeln!(
+                text,
+                "Jetpack Compose: {} in {} frames, {} of them late; {} outside of frames",
+                ms(composition.in_frames_ns),
+                grouped(composition.frames),
+                grouped(composition.late),
+                ms(composition.outside_ns),
+            );
+        }
+    }
+
+    /// The interactions with most jank.
+    pub(super) fn push_interactions(&self, text: &mut String) {
+        if self.interactions.is_empty() {
+            return;
+        }
+        text.push_str("\nInteractions\n");
+        let mut ranked: Vec<_> = self.interactions.iter().collect();
+        ranked.sort_by_key(|one| (std::cmp::Reverse(one.jank_ns), one.start_ns));
+        let rows: Vec<_> = ranked
+            .iter()
+            .take(SHOWN)
+            .map(|one| {
+                vec![
+                    one.name.clone(),
+                    ms(one.dur_ns),
+                    grouped(one.frames),
+                    grouped(one.late),
+                    grouped(one.janky),
+                    ms(one.jank_ns),
+                    one.missed.map_or("-".to_owned(), grouped),
+                    if one.cancelled { "cancelled" } else { "" }.to_owned(),
+                ]
+            })
+            .collect();
+        let header = [
+            "interaction",
+            "took",
+            "frames",
+            "slow",
+            "janky",
+            "beyond the budget",
+            "missed (system)",
+            "",
+        ];
+        text.push_str(&lay_out(&header, &[0, 7], &rows));
+        let more = ranked.len().saturating_sub(SHOWN) as u64 + self.interactions_left_out;
+        if more > 0 {
+            let _ = writeln!(text, "  and {} more", grouped(more));
+        }
+    }
+
+    /// The start-ups, with their phases.
+    pub(super) fn push_startups(&self, text: &mut String) {
+        if !self.startups.is_empty() {
+            text.push_str("\nStart-ups\n");
+        }
+        for startup in self.startups.iter().take(SHOWN) {
+            push_startup(text, startup);
+        }
+        let more = self.startups.len().saturating_sub(SHOWN) as u64 + self.startups_left_out;
+        if more > 0 {
+            let _ = writeln!(text, "  and {} more", grouped(more));
+        }
+        if self.background_starts > 0 {
+            let _ = writeln!(
+                text,
+                "{} starts of the process in the background (for a service or a receiver) are left out.",
+                grouped(self.background_starts)
+            );
+        }
+    }
+
+    /// Long dispatches of the main thread, and input that waited.
+    pub(super) fn push_long(&self, text: &mut String) {
+        if self.long_slices.is_empty() {
+            return;
+        }
+        text.push_str("\nLong work on the main thread outside of frames\n");
+        let rows: Vec<_> = self
+            .long_slices
+            .iter()
+            .take(SHOWN)
+            .map(|long| {
+                let what = match (long.kind, long.anr) {
+                    (LongKind::Input, _) => "not responding: input not answered",
+                    (LongKind::Open, true) => "not responding: had not ended",
+                    (LongKind::Dispatch, true) => "not responding",
+                    (LongKind::Open, false) => "had not ended",
+                    (LongKind::Dispatch, false) => "",
+                };
+                vec![long.name.clone(), ms(long.at_ns), ms(long.dur_ns), what.to_owned()]
+            })
+            .collect();
+        text.push_str(&lay_out(&["slice", "at", "took", ""], &[0, 3], &rows));
+        let more = self.long_slices.len().saturating_sub(SHOWN) as u64;
+        if more > 0 {
+            let _ = writeln!(text, "  and {} more", grouped(more));
+        }
+    }
+
+    /// Other processes with frames.
+    pub(super) fn push_others(&self, text: &mut String) {
+        if self.other_processes.is_empty() {
+            return;
+        }
+        let others = self.other_processes.iter().take(SHOWN);
+        let others: Vec<_> = others
+            .map(|other| format!("{} (pid {}, {} frames)", other.name, other.pid, other.frames))
+            .collect();
+        let _ = writeln!(
+            text,
+            "Other processes with frames, for --pid or --process: {}",
+            others.join(", ")
+        );
+    }
+}
+
+fn push_startup(text: &mut String, startup: &Startup) {
+    let time = |ns: Option<u64>, what: &str| ns.map(|ns| format!(", {what} {}", ms(ns)));
+    let _ = writeln!(
+        text,
+        "  {} start{}{}{}{}",
+        startup.kind.name(),
+        startup.activity.as_ref().map(|class| format!(" of {class}")).unwrap_or_default(),
+        time(startup.ttid_ns, "first frame (TTID) after").unwrap_or_default(),
+        time(startup.ttfd_ns, "fully drawn (TTFD) after").unwrap_or_default(),
+        if startup.from_system { "" } else { ", counted from the app's own first marker" },
+    );
+    for phase in &startup.phases {
+        let causes = phase.causes.iter().take(CAUSES);
+        let causes = causes.filter(|cause| cause.self_ns * 100 >= phase.dur_ns * LEAST_PERCENT);
+        let causes: Vec<_> = causes
+            .map(|cause| format!("{}: {} {}", cause.cause.name(), cause.key, ms(cause.self_ns)))
+            .collect();
+        let _ = writeln!(
+            text,
+            "    {:>9}  {:<20}  {}",
+            ms(phase.dur_ns),
+            phase.phase.name(),
+            causes.join(", ")
+        );
+    }
+}

@@ -1,0 +1,232 @@
+//! Finds when the app was started, how, and whether for the user.
+//!
+//! The system's record counts where the trace has it (`launching: PACKAGE`, `launchingActivity#N`). An app alone sees
+//! `bindApplication` and its activities: an activity that is created or resumed while nothing of the app was shown, since it
+//! was stopped or since the trace began, is a start.
+
+use super::{Shown, StartKind};
+use crate::name_index::{NameIndex, cut};
+use crate::process::Process;
+use std::collections::HashMap;
+use tracetee_trace::{Slice, Thread, Trace, UNFINISHED};
+
+/// The process was not started for an activity that comes later than this after `bindApplication`.
+const ACTIVITY_AFTER_BIND_NS: u64 = 2_000_000_000;
+/// Markers of a new process before `bindApplication`.
+const PROCESS: [&str; 4] = ["PostFork", "ZygoteInit", "ActivityThreadMain", "Zygote:"];
+
+/// A start of the app for the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Launch {
+    pub(crate) kind: StartKind,
+    pub(crate) start_ns: u64,
+    pub(crate) from_system: bool,
+    /// `bindApplication`, of a cold start.
+    pub(crate) bind: Option<Slice>,
+    /// Begin of the first marker of the activity, end of the last one before the first frame, and the class.
+    pub(crate) activity: Option<(u64, u64)>,
+    pub(crate) class: Option<String>,
+    /// A frame that begins from here on may be its first.
+    pub(crate) shows_from_ns: u64,
+}
+
+/// A step in the life of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Bind,
+    Create,
+    Resume,
+    Stop,
+    /// A service or a receiver.
+    Background,
+}
+
+fn step(name: &str) -> Option<Step> {
+    let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+    if name == "bindApplication" {
+        Some(Step::Bind)
+    } else if name == "activityStart" || begins(&["performCreate:", "performLaunchActivity"]) {
+        Some(Step::Create)
+    } else if matches!(name, "activityResume" | "activityRestart")
+        || begins(&["performResume:", "performRestart:"])
+    {
+        Some(Step::Resume)
+    } else if name == "activityStop" || begins(&["performStop:"]) {
+        Some(Step::Stop)
+    } else if begins(&["serviceCreate:", "broadcastReceiveComp:", "broadcastReceiveReg:"]) {
+        Some(Step::Background)
+    } else {
+        None
+    }
+}
+
+/// Returns the starts by time, and the number of starts in the background.
+pub(crate) fn find(
+    trace: &Trace,
+    process: &Process,
+    main: &Thread,
+    names: &NameIndex<'_>,
+    shown: &Shown<'_>,
+) -> (Vec<Launch>, u64) {
+    let steps: Vec<(Step, &Slice)> = main
+        .slices
+        .iter()
+        .filter_map(|slice| Some((step(trace.names.text(slice.name))?, slice)))
+        .collect();
+    let mut launches: Vec<Launch> = Vec::new();
+    let mut background = 0;
+    let system = of_system(trace, process);
+    // After the last time that the app was put away.
+    let mut hidden_since = 0;
+    let mut next = 0;
+    while let Some(&(step, slice)) = steps.get(next) {
+        next += 1;
+        let kind = match step {
+            Step::Stop => {
+                hidden_since = slice.end_ns;
+                continue;
+            }
+            Step::Background => continue,
+            Step::Bind => {
+                let later =
+                    steps.iter().skip(next).find(|(_, later)| later.start_ns >= slice.end_ns);
+                let is_for_user = match later {
+                    Some((Step::Create | Step::Resume, activity)) => {
+                        activity.start_ns - slice.end_ns <= ACTIVITY_AFTER_BIND_NS
+                    }
+                    Some(_) => false,
+                    // No marker of activities at all: a frame shows for whom it was.
+                    None => shown.from(slice.start_ns).is_some(),
+                };
+                if !is_for_user {
+                    background += 1;
+                    hidden_since = slice.end_ns;
+                    continue;
+                }
+                StartKind::Cold
+            }
+            Step::Create | Step::Resume => {
+                let last_shown = shown.before(slice.start_ns).map(|found| found.ui.start_ns);
+                if last_shown.is_some_and(|at_ns| at_ns >= hidden_since) {
+                    continue;
+                }
+                if step == Step::Create { StartKind::Warm } else { StartKind::Hot }
+            }
+        };
+        let bind = (kind == StartKind::Cold).then_some(*slice);
+        let first_frame_ns = shown.from(slice.start_ns).map_or(u64::MAX, |found| found.ui.start_ns);
+        let mut launch = Launch {
+            kind,
+            start_ns: slice.start_ns,
+            from_system: false,
+            bind,
+            activity: None,
+            class: None,
+            shows_from_ns: slice.start_ns,
+        };
+        // All of the activity's steps up to the first frame are of this start.
+        let first = if bind.is_some() { next } else { next - 1 };
+        next = first;
+        while let Some(&(of, slice)) = steps.get(next) {
+            let is_activity = matches!(of, Step::Create | Step::Resume);
+            if slice.start_ns >= first_frame_ns || matches!(of, Step::Bind | Step::Stop) {
+                break;
+            }
+            if is_activity {
+                let (from_ns, to_ns) = launch.activity.unwrap_or((slice.start_ns, slice.end_ns));
+                launch.activity = Some((from_ns, to_ns.max(slice.end_ns)));
+                let name = names.mapped(slice.name);
+                let class = name.split_once(':').map(|(_, class)| cut(class.trim()).to_owned());
+                launch.class = launch.class.take().or(class);
+            }
+            next += 1;
+        }
+        launch.shows_from_ns = launch.activity.map_or(launch.start_ns, |(from_ns, _)| from_ns);
+        let earliest_ns = launches.last().map_or(0, |last: &Launch| last.shows_from_ns);
+        begin(trace, main, &system, earliest_ns, &mut launch);
+        hidden_since = launch.start_ns;
+        launches.push(launch);
+    }
+    (launches, background)
+}
+
+/// Moves the begin of a start to that of the system's launch, or of the process.
+fn begin(
+    trace: &Trace,
+    main: &Thread,
+    system: &[SystemLaunch],
+    earliest_ns: u64,
+    launch: &mut Launch,
+) {
+    let at_ns = launch.start_ns;
+    let around = system.iter().rev().find(|of| of.start_ns <= at_ns && at_ns <= of.end_ns);
+    if let Some(around) = around.filter(|around| around.start_ns >= earliest_ns) {
+        launch.start_ns = around.start_ns;
+        launch.from_system = true;
+        // The system's word counts, except that no start is cold without its process' begin.
+        launch.kind = match around.kind {
+            Some(StartKind::Cold) if launch.bind.is_none() => launch.kind,
+            kind => kind.unwrap_or(launch.kind),
+        };
+        return;
+    }
+    if launch.kind == StartKind::Cold {
+        let is_process = |slice: &&Slice| {
+            let name = trace.names.text(slice.name);
+            PROCESS.iter().any(|prefix| name.starts_with(prefix))
+        };
+        let before = main.slices.iter().take_while(|slice| slice.start_ns <= at_ns);
+        let mut before = before.filter(|slice| slice.start_ns >= earliest_ns);
+        if let Some(first) = before.find(is_process) {
+            launch.start_ns = first.start_ns;
+        }
+    }
+}
+
+/// A launch as the system records it.
+#[derive(Debug, Clone, Copy)]
+struct SystemLaunch {
+    start_ns: u64,
+    end_ns: u64,
+    kind: Option<StartKind>,
+}
+
+/// The system's launches of the process' package, by time.
+fn of_system(trace: &Trace, process: &Process) -> Vec<SystemLaunch> {
+    let package = process.name.split(':').next().unwrap_or_default();
+    let mut completed: HashMap<&str, StartKind> = HashMap::new();
+    for instant in &trace.instants {
+        let Some(rest) = trace.names.text(instant.name).strip_prefix("launchingActivity#") else {
+            continue;
+        };
+        let mut parts = rest.split(':');
+        let (id, how, of) = (parts.next(), parts.next(), parts.next());
+        let kind = match how {
+            Some("completed-cold") => StartKind::Cold,
+            Some("completed-warm") => StartKind::Warm,
+            Some("completed-hot") => StartKind::Hot,
+            _ => continue,
+        };
+        if let (Some(id), true) = (id, of == Some(package)) {
+            completed.insert(id, kind);
+        }
+    }
+    let mut launches: Vec<SystemLaunch> = Vec::new();
+    for one in &trace.asyncs {
+        let name = trace.names.text(one.name);
+        let kind = match (name.strip_prefix("launching: "), name.strip_prefix("launchingActivity#"))
+        {
+            (Some(of), _) if of.trim() == package => None,
+            (_, Some(id)) => match completed.get(id) {
+                Some(&kind) => Some(kind),
+                None => continue,
+            },
+            _ => continue,
+        };
+        if one.end_ns != UNFINISHED {
+            launches.push(SystemLaunch { start_ns: one.start_ns, end_ns: one.end_ns, kind });
+        }
+    }
+    launches.sort_by_key(|launch| launch.start_ns);
+    launches
+}

@@ -1,0 +1,301 @@
+//! Divides a start-up into phases, and attributes their time.
+//!
+//! The phases follow one another without a gap: what is between two markers belongs to the phase that waits for the second.
+//! A nanosecond belongs to the innermost slice of the main thread at that time, and to its cause, as in a late frame; after
+//! the main thread's part of the frame that ends a phase, to the thread that draws it.
+
+use super::launches::Launch;
+use super::{Ends, Startup};
+use crate::attribute::self_times;
+use crate::cause::Cause;
+use crate::frames::Found;
+use crate::name_index::NameIndex;
+use crate::process::{Error, Process};
+use crate::stacks::{Lineage, Stacks};
+use crate::thread_role::ThreadRole;
+use crate::watch::Watch;
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+use tracetee_trace::{Slice, Thread, Trace};
+
+/// Limit of the reported causes of a phase; the others are added up.
+const MAX_CAUSES: usize = 10;
+/// Limit of content providers and the like that are told apart; real apps have some dozens.
+const MAX_STEPS: usize = 200;
+/// Name of the sum of the others.
+const OTHER: &str = "(other)";
+/// Name of time without an open slice.
+const NO_SECTION: &str = "(no section)";
+
+/// A phase of a start-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PhaseKind {
+    /// The system makes the process, or brings the app to the front.
+    Process,
+    /// `bindApplication`, without the two that follow.
+    BindApplication,
+    /// Content providers are made.
+    ContentProviders,
+    /// `Application.onCreate`.
+    ApplicationOnCreate,
+    /// The activity is made and resumed.
+    Activity,
+    /// The first frame is drawn: to its end is the TTID.
+    FirstFrame,
+    /// The app loads until `reportFullyDrawn`, and draws the frame of it: to its end is the TTFD.
+    FullyDrawn,
+}
+
+impl PhaseKind {
+    /// The name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::BindApplication => "bindApplication",
+            Self::ContentProviders => "content providers",
+            Self::ApplicationOnCreate => "Application.onCreate",
+            Self::Activity => "activity",
+            Self::FirstFrame => "first frame",
+            Self::FullyDrawn => "fully drawn",
+        }
+    }
+}
+
+/// The time of a phase.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Phase {
+    /// The phase.
+    pub phase: PhaseKind,
+    /// Begin, ns of the trace's clock.
+    pub start_ns: u64,
+    /// Time in it.
+    pub dur_ns: u64,
+    /// Causes, those with most time first. They add up to `dur_ns`.
+    pub causes: Vec<PhaseCause>,
+}
+
+/// A cause in a phase.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PhaseCause {
+    /// The cause.
+    pub cause: Cause,
+    /// Key of the cause: the slice, lock or method.
+    pub key: String,
+    /// Time.
+    pub self_ns: u64,
+}
+
+/// A stretch of a phase.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    phase: PhaseKind,
+    role: ThreadRole,
+    tid: u32,
+    from_ns: u64,
+    to_ns: u64,
+}
+
+/// Makes the start-ups of their launches.
+pub(super) fn divide(
+    trace: &Trace,
+    process: &Process,
+    main: &Thread,
+    launches: Vec<(&Launch, Ends<'_>)>,
+    names: &NameIndex<'_>,
+    watch: &Watch,
+) -> Result<Vec<Startup>, Error> {
+    let mut lineages: BTreeMap<u32, Lineage> = BTreeMap::new();
+    let mut stacks = Stacks::default();
+    let mut rows = Vec::new();
+    for (launch, ends) in launches {
+        let stretches = stretches(trace, process.pid, main, launch, ends);
+        let mut phases: Vec<Phase> = Vec::new();
+        let mut sums: Vec<BTreeMap<(Cause, Arc<str>), u64>> = Vec::new();
+        for stretch in stretches.into_iter().filter(|of| of.to_ns > of.from_ns) {
+            watch.check()?;
+            let place = phases.iter().position(|phase| phase.phase == stretch.phase);
+            let place = place.unwrap_or_else(|| {
+                let (phase, start_ns) = (stretch.phase, stretch.from_ns);
+                phases.push(Phase { phase, start_ns, dur_ns: 0, causes: Vec::new() });
+                sums.push(BTreeMap::new());
+                phases.len() - 1
+            });
+            let (Some(phase), Some(sum)) = (phases.get_mut(place), sums.get_mut(place)) else {
+                continue;
+            };
+            phase.dur_ns += stretch.to_ns - stretch.from_ns;
+            let Some(thread) = trace.threads.get(&stretch.tid) else { continue };
+            let lineage = match lineages.entry(stretch.tid) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(none) => none.insert(Lineage::for_thread(
+                    stretch.role,
+                    thread,
+                    names,
+                    &mut stacks,
+                    watch,
+                )?),
+            };
+            // Stretches do not overlap, so that each slice is looked at once, and those around a stretch once more.
+            let times = self_times(thread, stretch.from_ns, stretch.to_ns, &mut u64::MAX.clone());
+            for (slice, self_ns) in times.unwrap_or_default() {
+                *sum.entry(cause(thread, lineage, names, slice)).or_default() += self_ns;
+            }
+        }
+        for (phase, sum) in phases.iter_mut().zip(sums) {
+            phase.causes = ranked(sum, phase.dur_ns);
+        }
+        let since = |end: Option<(&Found, u64)>| {
+            end.map(|(_, end_ns)| end_ns.saturating_sub(launch.start_ns))
+        };
+        rows.push(Startup {
+            kind: launch.kind,
+            start_ns: launch.start_ns,
+            from_system: launch.from_system,
+            activity: launch.class.clone(),
+            ttid_ns: since(ends.first),
+            ttfd_ns: since(ends.full),
+            phases,
+        });
+    }
+    Ok(rows)
+}
+
+/// The cause of a slice, or of none.
+fn cause(
+    thread: &Thread,
+    lineage: &Lineage,
+    names: &NameIndex<'_>,
+    slice: Option<u32>,
+) -> (Cause, Arc<str>) {
+    let at = |place: u32| thread.slices.get(place as usize);
+    let kin = slice.and_then(|place| lineage.kin.get(place as usize));
+    let Some((kin, inner)) = kin.and_then(|kin| Some((kin, at(kin.shown)?))) else {
+        return (Cause::Unexplained, NO_SECTION.into());
+    };
+    let named = at(kin.cause_slice).map(|slice| names.named(slice.name));
+    match named.as_ref().and_then(|named| named.cause.as_ref()) {
+        Some((cause, key)) => (*cause, Arc::clone(key)),
+        None => (Cause::Unexplained, Arc::clone(&names.named(inner.name).name)),
+    }
+}
+
+fn ranked(sums: BTreeMap<(Cause, Arc<str>), u64>, dur_ns: u64) -> Vec<PhaseCause> {
+    let mut causes: Vec<PhaseCause> = sums
+        .into_iter()
+        .map(|((cause, key), self_ns)| PhaseCause { cause, key: key.as_ref().to_owned(), self_ns })
+        .collect();
+    causes.sort_by_key(|cause| Reverse(cause.self_ns));
+    causes.truncate(MAX_CAUSES);
+    let known: u64 = causes.iter().map(|cause| cause.self_ns).sum();
+    let rest_ns = dur_ns.saturating_sub(known);
+    if rest_ns > 0 {
+        let (cause, key) = (Cause::Unexplained, OTHER.to_owned());
+        causes.push(PhaseCause { cause, key, self_ns: rest_ns });
+    }
+    causes
+}
+
+/// The stretches of a start-up, one after the other, from its begin to its last frame's end.
+fn stretches(
+    trace: &Trace,
+    pid: u32,
+    main: &Thread,
+    launch: &Launch,
+    ends: Ends<'_>,
+) -> Vec<Stretch> {
+    let mut all = Timeline { pid, now_ns: launch.start_ns, stretches: Vec::new() };
+    let limit_ns = ends.first.map_or(u64::MAX, |(_, end_ns)| end_ns);
+    let to = |ns: u64| ns.min(limit_ns);
+    if let Some(bind) = launch.bind {
+        all.until(to(bind.start_ns), PhaseKind::Process);
+        for (phase, slice) in steps_of_bind(trace, main, &bind) {
+            all.until(to(slice.start_ns), PhaseKind::BindApplication);
+            all.until(to(slice.end_ns), phase);
+        }
+        all.until(to(bind.end_ns), PhaseKind::BindApplication);
+    } else if let Some((from_ns, _)) = launch.activity {
+        all.until(to(from_ns), PhaseKind::Process);
+    }
+    if let Some((_, to_ns)) = launch.activity {
+        let frame_ns = ends.first.map_or(u64::MAX, |(found, _)| found.ui.start_ns);
+        all.until(to(to_ns.min(frame_ns)), PhaseKind::Activity);
+    }
+    if let Some((found, end_ns)) = ends.first {
+        all.frame(found, end_ns, PhaseKind::FirstFrame);
+    }
+    if let Some((found, end_ns)) = ends.full {
+        all.frame(found, end_ns, PhaseKind::FullyDrawn);
+    }
+    all.stretches
+}
+
+/// Content providers and `Application.onCreate` in `bindApplication`, the outermost slices of each, by time.
+fn steps_of_bind(trace: &Trace, main: &Thread, bind: &Slice) -> Vec<(PhaseKind, Slice)> {
+    let first = main.slices.partition_point(|slice| slice.start_ns < bind.start_ns);
+    let inside = main.slices.iter().skip(first).take_while(|slice| slice.start_ns < bind.end_ns);
+    let mut steps: Vec<(PhaseKind, Slice)> = Vec::new();
+    for slice in inside {
+        if steps.len() == MAX_STEPS {
+            break;
+        }
+        if steps.last().is_some_and(|(_, last)| slice.start_ns < last.end_ns) {
+            continue;
+        }
+        if let Some(phase) = step_of_bind(trace.names.text(slice.name)) {
+            steps.push((phase, *slice));
+        }
+    }
+    steps
+}
+
+/// The markers of Android, of androidx.startup, and names of methods.
+fn step_of_bind(name: &str) -> Option<PhaseKind> {
+    let name = name.split('(').next().unwrap_or(name).trim_end();
+    let name = name.rsplit(' ').next().unwrap_or(name);
+    let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    if has(&["installContentProviders", "installProvider", "InitializationProvider"])
+        || (name.contains("Provider") && name.ends_with("onCreate"))
+    {
+        return Some(PhaseKind::ContentProviders);
+    }
+    let is_app = has(&["callApplicationOnCreate", "Application.onCreate", "Application#onCreate"])
+        || name.ends_with("App.onCreate")
+        || name.ends_with("App#onCreate");
+    is_app.then_some(PhaseKind::ApplicationOnCreate)
+}
+
+struct Timeline {
+    pid: u32,
+    now_ns: u64,
+    stretches: Vec<Stretch>,
+}
+
+impl Timeline {
+    /// The main thread's time until then.
+    fn until(&mut self, to_ns: u64, phase: PhaseKind) {
+        self.on(ThreadRole::Main, self.pid, to_ns, phase);
+    }
+
+    fn on(&mut self, role: ThreadRole, tid: u32, to_ns: u64, phase: PhaseKind) {
+        if to_ns > self.now_ns {
+            self.stretches.push(Stretch { phase, role, tid, from_ns: self.now_ns, to_ns });
+            self.now_ns = to_ns;
+        }
+    }
+
+    /// The time until the end of a frame: the main thread's, then that of the threads that make it.
+    fn frame(&mut self, found: &Found, end_ns: u64, phase: PhaseKind) {
+        if found.ui_tid != self.pid {
+            self.until(found.ui.start_ns, phase);
+        }
+        self.on(found.role, found.ui_tid, found.ui.end_ns, phase);
+        let (_, role) = found.pipeline.roles();
+        let tid = found.last_draw().map_or(found.ui_tid, |(tid, _)| tid);
+        self.on(role, tid, end_ns, phase);
+    }
+}

@@ -1,0 +1,175 @@
+//! Start-ups of traces made by hand; times in µs, results in ms.
+
+use super::{PhaseKind, StartKind, Startup, Startups};
+use crate::tests::{Line, MAIN, RENDER, slice, trace};
+use crate::{Cause, Options, analyze};
+
+fn startups(slices: &[[Line<'_>; 2]]) -> Startups {
+    with("{}", slices, &[])
+}
+
+fn with(about: &str, slices: &[[Line<'_>; 2]], more: &[Line<'_>]) -> Startups {
+    let mut lines = slices.concat();
+    lines.extend_from_slice(more);
+    analyze(&trace(about, &lines), &Options::default()).unwrap().startups
+}
+
+/// Kind, begin, TTID, TTFD in ms.
+fn rows(startups: &Startups) -> Vec<(StartKind, u64, Option<u64>, Option<u64>)> {
+    let ms = |ns: u64| ns / 1_000_000;
+    let row =
+        |one: &Startup| (one.kind, ms(one.start_ns), one.ttid_ns.map(ms), one.ttfd_ns.map(ms));
+    startups.rows.iter().map(row).collect()
+}
+
+fn phases(startup: &Startup) -> Vec<(PhaseKind, u64, u64)> {
+    let of =
+        |phase: &super::Phase| (phase.phase, phase.start_ns / 1_000_000, phase.dur_ns / 1_000_000);
+    startup.phases.iter().map(of).collect()
+}
+
+use PhaseKind::{
+    Activity, ApplicationOnCreate, BindApplication, ContentProviders, FirstFrame, FullyDrawn,
+    Process,
+};
+use StartKind::{Cold, Hot, Warm};
+
+const FRAME: &str = "B Choreographer#doFrame";
+const DRAW: &str = "B DrawFrame";
+
+#[test]
+fn a_cold_start_is_divided_into_phases_that_add_up() {
+    let startups = startups(&[
+        slice(MAIN, "B ActivityThreadMain", 10_000, 50_000),
+        slice(MAIN, "B bindApplication", 100_000, 400_000),
+        slice(MAIN, "B OpenDexFilesFromOat", 110_000, 150_000),
+        slice(MAIN, "B installContentProviders", 200_000, 260_000),
+        slice(MAIN, "B SQLiteDatabase.open", 210_000, 250_000),
+        slice(MAIN, "B com.example.FeedApp.onCreate", 280_000, 380_000),
+        slice(MAIN, "B activityStart", 420_000, 500_000),
+        slice(MAIN, "B performCreate:com.example.Main", 430_000, 490_000),
+        slice(MAIN, "B inflate", 440_000, 480_000),
+        slice(MAIN, "B activityResume", 510_000, 520_000),
+        slice(MAIN, FRAME, 540_000, 600_000),
+        slice(RENDER, DRAW, 590_000, 620_000),
+        slice(MAIN, "B reportFullyDrawn() for {com.example/.Main}", 900_000, 901_000),
+        slice(MAIN, FRAME, 950_000, 960_000),
+        slice(RENDER, DRAW, 955_000, 970_000),
+    ]);
+    assert_eq!(rows(&startups), [(Cold, 10, Some(610), Some(960))]);
+    let start = &startups.rows[0];
+    assert_eq!(start.activity.as_deref(), Some("com.example.Main"));
+    assert_eq!(
+        phases(start),
+        [
+            (Process, 10, 90),
+            // 300 without 60 and 100.
+            (BindApplication, 100, 140),
+            (ContentProviders, 200, 60),
+            (ApplicationOnCreate, 280, 100),
+            // From bindApplication's end to the resume's.
+            (Activity, 400, 120),
+            (FirstFrame, 520, 100),
+            (FullyDrawn, 620, 350),
+        ]
+    );
+    assert_eq!(start.phases.iter().map(|phase| phase.dur_ns).sum::<u64>(), 960_000_000);
+    for phase in &start.phases {
+        let causes: u64 = phase.causes.iter().map(|cause| cause.self_ns).sum();
+        assert_eq!(causes, phase.dur_ns, "{phase:?}");
+    }
+    let cause = |phase: usize| {
+        let cause = &start.phases[phase].causes[0];
+        (cause.cause, &*cause.key, cause.self_ns / 1_000_000)
+    };
+    // 100 of the section itself, 40 of the dex file.
+    assert_eq!(cause(1), (Cause::Section, "bindApplication", 100));
+    assert_eq!(start.phases[1].causes[1].cause, Cause::ClassLoading);
+    assert_eq!(cause(2), (Cause::Io, "SQLiteDatabase.open", 40));
+    assert_eq!(cause(3), (Cause::Section, "com.example.FeedApp.onCreate", 100));
+    assert_eq!(cause(4), (Cause::Inflate, "inflate", 40));
+}
+
+#[test]
+fn start_up_lasts_from_bind_application_to_the_first_drawn_frame() {
+    let bind = slice(MAIN, "B bindApplication", 1_000, 200_000);
+    let frame = slice(MAIN, FRAME, 300_000, 310_000);
+    let ttid = |slices: &[_]| startups(slices).rows.first().and_then(|row| row.ttid_ns);
+    assert_eq!(ttid(&[bind, frame, slice(RENDER, DRAW, 305_000, 320_000)]), Some(319_000_000));
+    // Without a render thread, 5 ms are assumed for one.
+    assert_eq!(ttid(&[bind, frame]), Some(314_000_000));
+    assert_eq!(ttid(&[frame, slice(RENDER, DRAW, 305_000, 320_000)]), None);
+    assert_eq!(ttid(&[bind]), None);
+}
+
+#[test]
+fn a_start_for_a_service_is_left_out_and_the_activity_later_is_a_warm_one() {
+    let startups = startups(&[
+        slice(MAIN, "B bindApplication", 0, 100_000),
+        slice(MAIN, "B serviceCreate: className=com.example.Sync", 110_000, 150_000),
+        slice(MAIN, "B activityStart", 5_000_000, 5_100_000),
+        slice(MAIN, FRAME, 5_150_000, 5_200_000),
+        slice(RENDER, DRAW, 5_190_000, 5_210_000),
+    ]);
+    assert_eq!(startups.background, 1);
+    assert_eq!(rows(&startups), [(Warm, 5_000, Some(210), None)]);
+    assert_eq!(phases(&startups.rows[0]), [(Activity, 5_000, 100), (FirstFrame, 5_100, 110)]);
+}
+
+#[test]
+fn an_activity_that_comes_back_is_a_hot_start_and_one_that_follows_another_is_none() {
+    let startups = startups(&[
+        slice(MAIN, "B performCreate:com.example.Main", 0, 50_000),
+        slice(MAIN, FRAME, 60_000, 70_000),
+        slice(RENDER, DRAW, 65_000, 75_000),
+        // From Main to Detail: something was shown all the time.
+        slice(MAIN, "B performCreate:com.example.Detail", 1_000_000, 1_050_000),
+        slice(MAIN, FRAME, 1_060_000, 1_070_000),
+        slice(RENDER, DRAW, 1_065_000, 1_075_000),
+        slice(MAIN, "B performStop:com.example.Main", 1_100_000, 1_101_000),
+        slice(MAIN, FRAME, 1_110_000, 1_120_000),
+        slice(RENDER, DRAW, 1_115_000, 1_125_000),
+        // To the launcher and back.
+        slice(MAIN, "B performStop:com.example.Detail", 2_000_000, 2_001_000),
+        slice(MAIN, "B performRestart:com.example.Detail", 9_000_000, 9_010_000),
+        slice(MAIN, "B performResume:com.example.Detail", 9_010_000, 9_020_000),
+        slice(MAIN, FRAME, 9_030_000, 9_040_000),
+        slice(RENDER, DRAW, 9_035_000, 9_050_000),
+    ]);
+    assert_eq!(rows(&startups), [(Warm, 0, Some(75), None), (Hot, 9_000, Some(50), None)]);
+    assert_eq!(startups.rows[1].activity.as_deref(), Some("com.example.Detail"));
+}
+
+#[test]
+fn the_systems_record_of_a_launch_says_when_and_how_it_began() {
+    let slices = [
+        slice(MAIN, "B bindApplication", 300_000, 400_000),
+        slice(MAIN, "B activityStart", 410_000, 450_000),
+        slice(MAIN, FRAME, 460_000, 470_000),
+        slice(RENDER, DRAW, 465_000, 480_000),
+    ];
+    let system = ("system_server", 900);
+    let about = "{\"process\":\"com.example.app\",\"pid\":100}";
+    let launching = [
+        (system, 100_000, "S launching: com.example.app|0"),
+        (system, 470_000, "F launching: com.example.app|0"),
+    ];
+    let found = with(about, &slices, &launching);
+    assert_eq!(rows(&found), [(Cold, 100, Some(380), None)]);
+    assert!(found.rows[0].from_system);
+    assert_eq!(phases(&found.rows[0])[0], (Process, 100, 200));
+    // Another app's launch is none of its.
+    let other = [
+        (system, 100_000, "S launching: com.example.other|0"),
+        (system, 470_000, "F launching: com.example.other|0"),
+    ];
+    assert_eq!(rows(&with(about, &slices, &other)), [(Cold, 300, Some(180), None)]);
+    // Android 13 and later number the launch, and say afterwards what it was.
+    let numbered = [
+        (system, 200_000, "S launchingActivity#7|7"),
+        (system, 480_000, "F launchingActivity#7|7"),
+        (system, 481_000, "I launchingActivity#7:completed-warm:com.example.app"),
+    ];
+    let found = with(about, slices.get(1..).unwrap(), &numbered);
+    assert_eq!(rows(&found), [(Warm, 200, Some(280), None)]);
+}
