@@ -39,9 +39,7 @@ pub(crate) fn cut(path: &Path, most: u64) -> Result<Option<u64>, Error> {
     }
     let line = format!("{COMMENT}{CUT_HERE}{kept} of {had} bytes are kept\n");
     let mut tail = Vec::new();
-    Compressor::new()
-        .and_then(|mut compressor| compressor.compress(line.as_bytes(), &mut tail))
-        .map_err(|error| Error::io("compress", path)(error.into()))?;
+    Compressor::new().compress(line.as_bytes(), &mut tail);
     file.set_len(kept).map_err(Error::io("truncate", path))?;
     file.seek(SeekFrom::End(0)).map_err(Error::io("seek in", path))?;
     file.write_all(&tail).map_err(Error::io("write", path))?;

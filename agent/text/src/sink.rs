@@ -46,7 +46,7 @@ impl Sink {
             path: path.to_owned(),
             source,
         })?;
-        Self::with(path, temporary, file, 0)
+        Ok(Self::with(path, temporary, file, 0))
     }
 
     /// Goes on with a trace for `path` that process `pid` did not finish, behind its first `bytes`.
@@ -62,21 +62,16 @@ impl Sink {
         }
         file.set_len(bytes).map_err(|error| io("truncate", error))?;
         file.seek(SeekFrom::End(0)).map_err(|error| io("seek in", error))?;
-        Self::with(path, temporary, file, bytes).map(Some)
+        Ok(Some(Self::with(path, temporary, file, bytes)))
     }
 
-    fn with(path: &Path, temporary: PathBuf, file: File, file_bytes: u64) -> Result<Self, Error> {
-        let io = |what, source| Error::Io { what, path: path.to_owned(), source };
-        let compressor = if path.extension().is_some_and(|extension| extension == "zst") {
-            Some(Compressor::new().map_err(|error| io("compress", error.into()))?)
-        } else {
-            None
-        };
-        Ok(Self {
+    fn with(path: &Path, temporary: PathBuf, file: File, file_bytes: u64) -> Self {
+        let is_compressed = path.extension().is_some_and(|extension| extension == "zst");
+        Self {
             path: path.to_owned(),
             temporary,
             file,
-            compressor,
+            compressor: is_compressed.then(Compressor::new),
             buffer: Vec::with_capacity(TEXT_BYTES),
             compressed: Vec::new(),
             text_bytes: 0,
@@ -84,7 +79,7 @@ impl Sink {
             frames: 0,
             finished: false,
             keeps: false,
-        })
+        }
     }
 
     /// A failure later leaves what was written: it is not to be had a second time.
@@ -117,9 +112,7 @@ impl Sink {
         let bytes: &[u8] = match &mut self.compressor {
             None => &self.buffer,
             Some(compressor) => {
-                compressor
-                    .compress(&self.buffer, &mut self.compressed)
-                    .map_err(|error| io("compress", error.into()))?;
+                compressor.compress(&self.buffer, &mut self.compressed);
                 #[cfg(test)]
                 tests::damage(&mut self.compressed);
                 if self.frames == 0 || clock::boot_ns().is_multiple_of(CHECKED_FRAMES) {
