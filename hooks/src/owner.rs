@@ -9,7 +9,6 @@ use crate::maps::Maps;
 use crate::patch::Unlocked;
 use crate::report::{ModuleReport, Outcome, Report};
 use crate::slots::{OwnedSlot, Wanted, hook_module, restore};
-use std::collections::HashMap;
 use tracetee_os::guard;
 
 /// The hooks of one owner.
@@ -17,7 +16,8 @@ pub(crate) struct Owner {
     hooks: Vec<Wanted>,
     filter: Filter,
     later: Later,
-    known: HashMap<ModuleKey, Known>,
+    /// In the order of the linker's list.
+    known: Vec<(ModuleKey, Known)>,
     /// The linker's list at the last pass that found every library completely loaded.
     seen: Option<ListState>,
     /// Reads the list: [`ListState::now`], which a test replaces.
@@ -40,7 +40,7 @@ impl Known {
 impl Owner {
     pub(crate) fn new(hooks: Vec<Wanted>, filter: Filter, later: Later) -> Self {
         let list = ListState::now;
-        Self { hooks, filter, later, known: HashMap::new(), seen: None, list }
+        Self { hooks, filter, later, known: Vec::new(), seen: None, list }
     }
 
     pub(crate) fn watches(&self) -> bool {
@@ -58,7 +58,7 @@ impl Owner {
             && match list {
                 ListState::Counted(_) => true,
                 // The same hash: the libraries of `known` are all there, so their slots are mapped.
-                ListState::Hashed(_) => !self.known.values().any(Known::is_reloaded),
+                ListState::Hashed(_) => !self.known.iter().any(|(_, one)| one.is_reloaded()),
             }
     }
 
@@ -69,13 +69,14 @@ impl Owner {
             return Ok(report);
         }
         let mut maps = Maps::read()?;
-        let (mut seen, mut complete) = (HashMap::new(), true);
+        let (mut seen, mut complete) = (Vec::new(), true);
         let Self { hooks, filter, known, .. } = self;
+        let mut known = Left::new(known);
         for_each_module(|module| {
-            if let Some(one) = known.remove(&module.key)
+            if let Some(one) = known.take(&module.key)
                 && !one.is_reloaded()
             {
-                seen.insert(module.key.clone(), one);
+                seen.push((module.key.clone(), one));
                 return true;
             }
             if !settled.contains(module) {
@@ -90,11 +91,11 @@ impl Owner {
             }
             guard::planted("loader");
             let (one, slots) = hook_module(module, hooks, filter, &maps, &mut report.protect_calls);
-            seen.insert(module.key.clone(), Known { slots, report: one.clone() });
+            seen.push((module.key.clone(), Known { slots, report: one.clone() }));
             report.modules.push(one);
             true
         });
-        // Libraries left in `known` were unloaded, and their slots with them.
+        // Libraries that are left were unloaded, and their slots with them.
         self.known = seen;
         self.seen = complete.then_some(list);
         Ok(report)
@@ -103,9 +104,9 @@ impl Owner {
     pub(crate) fn give_back(&mut self) -> Result<Report, Error> {
         let maps = Maps::read()?;
         let mut report = Report::default();
-        let known = &mut self.known;
+        let mut known = Left::new(&mut self.known);
         for_each_module(|module| {
-            let Some(one) = known.remove(&module.key) else { return true };
+            let Some(one) = known.take(&module.key) else { return true };
             let mut unlocked = Unlocked::new(&maps);
             let restored =
                 one.slots.iter().map(|slot| slot.report(restore(&mut unlocked, slot))).collect();
@@ -117,12 +118,11 @@ impl Owner {
             report.protect_calls += unlocked.finish();
             true
         });
-        known.clear();
         Ok(report)
     }
 
     pub(crate) fn modules(&self) -> Vec<ModuleReport> {
-        sorted(self.known.values().map(|one| one.report.clone()))
+        sorted(self.known.iter().map(|(_, one)| one.report.clone()))
     }
 
     pub(crate) fn hooked(&self) -> Vec<ModuleReport> {
@@ -131,6 +131,32 @@ impl Owner {
             slots: one.slots.iter().map(|slot| slot.report(Outcome::Hooked)).collect(),
             skipped: None,
         }))
+    }
+}
+
+/// Libraries of an earlier pass that this pass has not come to.
+struct Left {
+    libraries: Vec<Option<(ModuleKey, Known)>>,
+    /// After the last one that was taken: where the next one is, if the list has not changed.
+    next: usize,
+}
+
+impl Left {
+    /// Takes all.
+    fn new(known: &mut Vec<(ModuleKey, Known)>) -> Self {
+        Self { libraries: std::mem::take(known).into_iter().map(Some).collect(), next: 0 }
+    }
+
+    fn take(&mut self, key: &ModuleKey) -> Option<Known> {
+        let is_it =
+            |one: &Option<(ModuleKey, Known)>| one.as_ref().is_some_and(|one| one.0 == *key);
+        let (before, after) = self.libraries.split_at(self.next);
+        let at = match after.iter().position(is_it) {
+            Some(at) => self.next + at,
+            None => before.iter().position(is_it)?,
+        };
+        self.next = at + 1;
+        self.libraries.get_mut(at)?.take().map(|(_, known)| known)
     }
 }
 

@@ -17,7 +17,6 @@ use crate::maps::Maps;
 use crate::owner::Owner;
 use crate::report::{ModuleReport, Report};
 use crate::slots::{Wanted, is_defined_somewhere, unhook_module};
-use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, TryLockError};
@@ -61,7 +60,7 @@ impl Registry {
         let (id, mut report) = State::with(|state, settled| {
             let report = owner.refresh(settled)?;
             state.last_id += 1;
-            state.owners.insert(state.last_id, owner);
+            state.owners.push((state.last_id, owner));
             state.watch_if_wanted(settled, loader_hooks);
             Ok((state.last_id, report))
         })?;
@@ -80,7 +79,7 @@ impl Registry {
     pub fn refresh(&self) -> Result<Report, Error> {
         let mut all = Report::default();
         for _ in 0..MAX_PASSES {
-            let pass = State::with(|state, settled| match state.owners.get_mut(&self.id) {
+            let pass = State::with(|state, settled| match state.owner(self.id) {
                 Some(owner) => owner.refresh(settled).map(|report| (report, owner.is_complete())),
                 None => Ok((Report::default(), true)),
             });
@@ -100,9 +99,10 @@ impl Registry {
     /// on.
     pub fn uninstall(&self) -> Result<Report, Error> {
         State::with(|state, settled| {
-            let Some(mut owner) = state.owners.remove(&self.id) else {
+            let Some(at) = state.owners.iter().position(|(id, _)| *id == self.id) else {
                 return Ok(Report::default());
             };
+            let (_, mut owner) = state.owners.remove(at);
             let report = owner.give_back();
             state.watch_if_wanted(settled, Vec::new());
             report
@@ -114,7 +114,7 @@ impl Registry {
     #[must_use]
     pub fn report(&self) -> Report {
         let modules = State::with(|state, _| {
-            state.owners.get(&self.id).map(Owner::modules).unwrap_or_default()
+            state.owner(self.id).map(|owner| owner.modules()).unwrap_or_default()
         });
         Report { modules, protect_calls: 0 }
     }
@@ -122,7 +122,7 @@ impl Registry {
     /// Lists every slot that is ours, library by library.
     #[must_use]
     pub fn hooked(&self) -> Vec<ModuleReport> {
-        State::with(|state, _| state.owners.get(&self.id).map(Owner::hooked).unwrap_or_default())
+        State::with(|state, _| state.owner(self.id).map(|owner| owner.hooked()).unwrap_or_default())
     }
 }
 
@@ -183,7 +183,8 @@ fn libraries_changed() {
                 }
             };
             let State { owners, loader, .. } = &mut *state;
-            let watching = owners.values_mut().filter(|owner| owner.watches());
+            let watching =
+                owners.iter_mut().map(|(_, owner)| owner).filter(|owner| owner.watches());
             let mut complete = true;
             for owner in loader.iter_mut().chain(watching) {
                 // When the memory map cannot be read the next load tries again.
@@ -205,13 +206,12 @@ fn libraries_changed() {
 const MAX_PASSES: u32 = 8;
 
 /// The lock around patching, and the state of all hooks.
-static STATE: Mutex<State> =
-    Mutex::new(State { owners: BTreeMap::new(), last_id: 0, loader: None });
+static STATE: Mutex<State> = Mutex::new(State { owners: Vec::new(), last_id: 0, loader: None });
 /// True if a library was loaded while the lock was held.
 static NOTED: AtomicBool = AtomicBool::new(false);
 
 struct State {
-    owners: BTreeMap<u64, Owner>,
+    owners: Vec<(u64, Owner)>,
     last_id: u64,
     /// The hooks on `dlopen`, while an owner watches loads.
     loader: Option<Owner>,
@@ -232,9 +232,13 @@ impl State {
         result
     }
 
+    fn owner(&mut self, id: u64) -> Option<&mut Owner> {
+        self.owners.iter_mut().find(|(one, _)| *one == id).map(|(_, owner)| owner)
+    }
+
     /// Hooks the loading functions with `hooks` while an owner watches loads.
     fn watch_if_wanted(&mut self, settled: &Settled, hooks: Vec<Wanted>) {
-        let wanted = self.owners.values().any(Owner::watches);
+        let wanted = self.owners.iter().any(|(_, owner)| owner.watches());
         match &mut self.loader {
             None if wanted => {
                 let mut owner = Owner::new(hooks, Box::new(|_| true), Later::Watch);

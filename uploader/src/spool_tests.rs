@@ -211,7 +211,7 @@ fn losses_are_told_in_one_report_until_it_is_there() {
     spool.note_loss("b", "age", at(2));
     let first = spool.losses().report(at(3)).unwrap();
     assert_eq!(
-        serde_json::json!(first.content.by_reason),
+        serde_json::json!(std::collections::BTreeMap::from_iter(&first.content.by_reason)),
         serde_json::json!({"age": 1, "disk": 1})
     );
     assert_eq!(first.content.lost[0].label, "a");
@@ -221,7 +221,10 @@ fn losses_are_told_in_one_report_until_it_is_there() {
     assert_eq!(again.losses().report(at(5)), Some(first.clone()));
     again.losses().reported(&first.losses);
     let second = again.losses().report(at(6)).unwrap();
-    assert_eq!(serde_json::json!(second.content.by_reason), serde_json::json!({"disk": 1}));
+    assert_eq!(
+        serde_json::json!(std::collections::BTreeMap::from_iter(&second.content.by_reason)),
+        serde_json::json!({"disk": 1})
+    );
     assert_ne!(second.id, first.id);
     again.losses().reported(&second.losses);
     assert_eq!((again.losses().report(at(7)), lost(&again)), (None, vec![]));
@@ -240,7 +243,7 @@ fn losses_that_nobody_hears_of_are_counted_in_the_end() {
     spool.losses().bound();
     let report = spool.losses().report(at(6_000)).unwrap();
     assert_eq!(
-        serde_json::json!(report.content.by_reason),
+        serde_json::json!(std::collections::BTreeMap::from_iter(&report.content.by_reason)),
         serde_json::json!({"age": 5_000, "older": 11})
     );
     // The oldest were those that are only counted.

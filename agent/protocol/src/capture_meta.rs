@@ -5,9 +5,10 @@
 //! may be missing. Members that are no field (`device` of `tracetee_install`, other tools' metadata)
 //! are kept as they are.
 
+use crate::Map;
 use crate::json::{Decimal, Kind, Limits, Tree, Value, Writer};
 use crate::record::{self, to_json};
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
 /// Bounds of metadata: other tools put whole descriptions of machines there.
 const LIMITS: Limits = Limits { bytes: 1 << 20, depth: 64, nodes: 1 << 16 };
@@ -19,19 +20,21 @@ macro_rules! capture_meta {
         pub struct CaptureMeta {
             $($(#[$doc])* pub $field: Option<$type>,)*
             /// Other members, each with its JSON.
-            pub other: BTreeMap<String, String>,
+            pub other: Map<String, String>,
         }
 
         impl CaptureMeta {
-            /// Takes a member, in place of an earlier one.
-            pub(crate) fn set(&mut self, key: &str, value: Value<'_>) {
-                match key {
-                    // A value of another kind is as good as none.
-                    $(stringify!($field) => self.$field = record::read(value).unwrap_or_default(),)*
-                    _ => {
-                        self.other.insert(key.to_owned(), value.raw().to_owned());
+            /// Takes members, each in place of an earlier one.
+            pub(crate) fn take(&mut self, members: &mut dyn Iterator<Item = (Cow<'_, str>, Value<'_>)>) {
+                let mut others = Vec::new();
+                for (key, value) in members {
+                    match &*key {
+                        // A value of another kind is as good as none.
+                        $(stringify!($field) => self.$field = record::read(value).unwrap_or_default(),)*
+                        _ => others.push((key.into_owned(), value.raw().to_owned())),
                     }
                 }
+                self.other.extend(others);
             }
 
             /// Takes what `newer` has, in place of what is there.
@@ -124,7 +127,7 @@ impl CaptureMeta {
         let tree = Tree::parse(text, LIMITS).ok()?;
         let root = tree.root();
         let mut meta = Self::default();
-        root.members().for_each(|(key, value)| meta.set(&key, value));
+        meta.take(&mut root.members());
         (root.kind() == Kind::Object).then_some(meta)
     }
 
@@ -155,7 +158,7 @@ impl CaptureMeta {
     pub fn set_text(&mut self, name: &str, text: &str) {
         let json = to_json(&text.to_owned());
         if let Ok(tree) = Tree::parse(json.as_bytes(), LIMITS) {
-            self.set(name, tree.root());
+            self.take(&mut std::iter::once((name.into(), tree.root())));
         }
     }
 

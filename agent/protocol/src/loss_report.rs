@@ -1,11 +1,10 @@
 //! The loss report: captures that a device lost, sent by the uploader and stored by the collector.
 
-use crate::PROTOCOL_VERSION;
 use crate::capture_meta::CaptureMeta;
 use crate::json::{Kind, Limits, Tree, Writer};
 use crate::record;
 use crate::record::Json as _;
-use std::collections::BTreeMap;
+use crate::{Map, PROTOCOL_VERSION};
 
 /// Losses that a report lists one by one: more than a device that is never heard makes in years.
 pub const MAX_LOSSES: usize = 5_000;
@@ -37,7 +36,7 @@ pub struct LossReport {
     /// The losses, at most [`MAX_LOSSES`].
     pub lost: Vec<Loss>,
     /// Number of losses by reason, those that are only counted included.
-    pub by_reason: BTreeMap<String, u64>,
+    pub by_reason: Map<String, u64>,
 }
 
 impl LossReport {
@@ -47,6 +46,7 @@ impl LossReport {
         let tree = Tree::parse(text, Limits::DEFAULT).ok()?;
         let root = tree.root();
         let mut report = Self::default();
+        let mut others = Vec::new();
         for (key, value) in root.members() {
             match &*key {
                 "id" => report.id = record::read(value).unwrap_or_default(),
@@ -57,9 +57,10 @@ impl LossReport {
                     report.lost = losses.filter_map(|loss| record::read(loss).ok()).collect();
                 }
                 "by_reason" => report.by_reason = record::read(value).unwrap_or_default(),
-                key => report.device.set(key, value),
+                _ => others.push((key, value)),
             }
         }
+        report.device.take(&mut others.into_iter());
         (root.kind() == Kind::Object).then_some(report)
     }
 

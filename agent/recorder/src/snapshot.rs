@@ -13,8 +13,8 @@ use crate::layout::{
 use crate::progress::PoolPlace;
 use crate::reader::{PoolReader, ThreadFacts};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
+use tracetee_protocol::Map;
 
 /// One segment of a block: records of one thread, one behind the other.
 #[derive(Debug, Clone)]
@@ -46,13 +46,13 @@ pub struct Snapshot<'a> {
     /// Copies of the blocks.
     pub(crate) blocks: Vec<Held<'a>>,
     /// Runs of records by (incarnation, lane).
-    pub lanes: BTreeMap<(u32, u8), Vec<Run>>,
+    pub lanes: Map<(u32, u8), Vec<Run>>,
     /// Converts the counter into boot time.
     pub(crate) map: TimeMap,
     /// Number of blocks that are corrupt from some word on.
     pub damaged: u64,
     /// Records left out by incarnation, because newer ones of their thread are overwritten already.
-    pub outlived: BTreeMap<u32, u64>,
+    pub outlived: Map<u32, u64>,
 }
 
 impl<'a> Snapshot<'a> {
@@ -102,18 +102,22 @@ impl<'a> Snapshot<'a> {
         }
         let mut snapshot = Self {
             blocks,
-            lanes: BTreeMap::new(),
+            lanes: Map::new(),
             map: TimeMap::default(),
             damaged: 0,
-            outlived: BTreeMap::new(),
+            outlived: Map::new(),
         };
         let mut anchors = known.to_vec();
+        let mut all = Vec::new();
         for block in 0..snapshot.blocks.len() {
-            snapshot.find_runs(block, &mut anchors);
+            snapshot.find_runs(block, &mut anchors, &mut all);
         }
-        for runs in snapshot.lanes.values_mut() {
-            // Numbers may wrap after four billion segments: nobody keeps so many.
-            tracetee_os::sort(runs, |a, b| a.segment.sequence < b.segment.sequence);
+        // Numbers may wrap after four billion segments: nobody keeps so many.
+        let place = |run: &Run| (run.segment.incarnation, run.segment.lane, run.segment.sequence);
+        tracetee_os::sort(&mut all, |a, b| place(a) < place(b));
+        for run in all {
+            let (incarnation, lane, _) = place(&run);
+            snapshot.lanes.or_default((incarnation, lane)).push(run);
         }
         snapshot.leave_out_outlived();
         snapshot.map = TimeMap::new(reader.pool_header().anchors, anchors);
@@ -123,8 +127,8 @@ impl<'a> Snapshot<'a> {
         snapshot
     }
 
-    /// Finds the segments of a block.
-    fn find_runs(&mut self, block: usize, anchors: &mut Vec<Anchor>) {
+    /// Adds the segments of a block to `all`.
+    fn find_runs(&mut self, block: usize, anchors: &mut Vec<Anchor>, all: &mut Vec<Run>) {
         let Some(held) = self.blocks.get(block) else { return };
         let words = &*held.words;
         let mut at = 0;
@@ -156,10 +160,7 @@ impl<'a> Snapshot<'a> {
         runs.extend(open);
         self.damaged += u64::from(at < words.len());
         let skip = held.skip;
-        for run in runs.into_iter().filter(|run| run.end > skip) {
-            let key = (run.segment.incarnation, run.segment.lane);
-            self.lanes.entry(key).or_default().push(run);
-        }
+        all.extend(runs.into_iter().filter(|run| run.end > skip));
     }
 
     /// Leaves out blocks that outlive newer ones of their thread: whoever takes such a block over was
@@ -168,7 +169,7 @@ impl<'a> Snapshot<'a> {
     /// drawn as well, and passed on.
     fn leave_out_outlived(&mut self) {
         let (blocks, outlived) = (&self.blocks, &mut self.outlived);
-        for (&(incarnation, _), runs) in &mut self.lanes {
+        for (&(incarnation, _), runs) in self.lanes.iter_mut() {
             if !runs.iter().any(|run| blocks.get(run.block).is_some_and(|held| held.is_due)) {
                 continue;
             }
@@ -178,7 +179,7 @@ impl<'a> Snapshot<'a> {
                 let Some(held) = blocks.get(run.block) else { return false };
                 let sequence = run.segment.sequence;
                 if held.is_due && next.is_some_and(|next| next != sequence.wrapping_add(1)) {
-                    *outlived.entry(incarnation).or_default() += records_of(&held.words, run);
+                    *outlived.or_default(incarnation) += records_of(&held.words, run);
                     return false;
                 }
                 next = Some(sequence);

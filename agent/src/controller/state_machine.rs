@@ -19,8 +19,8 @@
 use super::budget_ledger::{Ledger, Now};
 use super::policy::Policy;
 use super::state::{Action, Input, Kept, State};
-use std::collections::BTreeSet;
 use std::sync::Arc;
+use tracetee_protocol::Map;
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::remote_config::{Opens, Window};
 
@@ -38,7 +38,7 @@ pub(crate) struct StateMachine {
     /// Why this process records nothing any more.
     gone: Option<&'static str>,
     /// Manual windows that were asked for.
-    asked: BTreeSet<String>,
+    asked: Map<String, ()>,
     /// The boot time, ms, until which nothing is recorded, and why.
     paused: Option<(u64, String)>,
     /// The ledger may lack captures of other processes: no capture may begin.
@@ -55,7 +55,7 @@ impl StateMachine {
             state: State::Off("the agent was just installed".to_owned()),
             is_fresh: true,
             gone: None,
-            asked: BTreeSet::new(),
+            asked: Map::new(),
             paused: None,
             is_ledger_stale: false,
             refused: None,
@@ -186,7 +186,7 @@ impl StateMachine {
             |index| self.policy.window(index).is_some_and(|window| window.opens == Opens::Manual);
         match self.policy.by_id(&id) {
             Some(index) if is_manual(index) => {
-                self.asked.insert(id);
+                self.asked.insert(id, ());
             }
             _ => self.refused = Some(format!("{id}: no manual window of that id takes part here")),
         }
@@ -310,7 +310,7 @@ impl StateMachine {
         }
         if let Some(reason) = off {
             // A refused request is reported; the window does not open later.
-            if let Some(id) = self.asked.pop_last() {
+            if let Some((id, ())) = self.asked.pop_last() {
                 self.refused = Some(format!("{id}: {reason}"));
             }
             self.asked.clear();
@@ -340,7 +340,7 @@ impl StateMachine {
             let why = match &window.opens {
                 Opens::AppStart if self.is_fresh => "app start",
                 Opens::Schedule(_) if self.is_due(window, now) => "schedule",
-                Opens::Manual if self.asked.contains(&window.id) => "asked for",
+                Opens::Manual if self.asked.contains_key(&window.id) => "asked for",
                 _ => continue,
             };
             match self.refusal_now(index, now) {

@@ -10,12 +10,11 @@ use crate::id::new_id;
 use crate::spool::file_name;
 use crate::spool_name::LostName;
 use crate::timestamp::Now;
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tracetee_protocol::loss_report::{self, Loss, MAX_LOSSES};
-use tracetee_protocol::{CaptureMeta, LossReport};
+use tracetee_protocol::{CaptureMeta, LossReport, Map};
 use uuid::Uuid;
 
 /// Prefix of the file in `lost/` and `report/` whose name counts the older losses.
@@ -91,15 +90,15 @@ impl<'a> Losses<'a> {
     }
 
     /// Counts losses by reason, including those of a report in transit.
-    pub(crate) fn count(&self) -> BTreeMap<String, u64> {
-        let mut counts = BTreeMap::new();
+    pub(crate) fn count(&self) -> Map<String, u64> {
+        let mut counts = Map::new();
         for directory in ["lost", "report"] {
             let (losses, older) = self.read(&self.root.join(directory));
             for lost in losses {
-                *counts.entry(lost.reason).or_default() += 1;
+                *counts.or_default(lost.reason) += 1;
             }
             if older > 0 {
-                *counts.entry(loss_report::OLDER.to_owned()).or_default() += older;
+                *counts.or_default(loss_report::OLDER.to_owned()) += older;
             }
         }
         counts
@@ -157,9 +156,9 @@ impl<'a> Losses<'a> {
             self.reported(&[]);
             return None;
         }
-        let mut by_reason = BTreeMap::new();
+        let mut by_reason = Map::new();
         for lost in &losses {
-            *by_reason.entry(lost.reason.clone()).or_default() += 1;
+            *by_reason.or_default(lost.reason.clone()) += 1;
         }
         if older > 0 {
             by_reason.insert(loss_report::OLDER.to_owned(), older);
