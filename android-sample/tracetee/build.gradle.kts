@@ -16,6 +16,8 @@ android {
     }
     // The directory into which `cargoNdk` puts the libraries.
     sourceSets["main"].jniLibs.directories.add(layout.buildDirectory.dir("jniLibs").get().asFile.path)
+    // The part of the API that the no-op artifact compiles too.
+    sourceSets["main"].kotlin.directories.add("src/api/kotlin")
     testOptions.unitTests.isIncludeAndroidResources = true
 }
 

@@ -1,0 +1,41 @@
+// The classes of the library that the platform or AndroidX calls. The no-op artifact's manifest declares none of them.
+package dev.tracetee
+
+import android.app.job.JobParameters
+import android.app.job.JobService
+import android.content.Context
+import android.view.Window
+import androidx.startup.Initializer
+
+/** Listens to no frames, and needs no `androidx.metrics`. */
+public class JankHook private constructor() {
+    /** Keeps what was set last; no frame is watched. */
+    public var isTracking: Boolean = false
+
+    public companion object {
+        /** Name of the trigger, which nothing fires. */
+        public const val TRIGGER: String = "jankstats"
+
+        /** Returns a hook that watches nothing. */
+        @JvmStatic
+        public fun attach(window: Window): JankHook = attach(window, overMs = 0)
+
+        /** Returns a hook that watches nothing. */
+        @JvmStatic
+        public fun attach(window: Window, overMs: Long): JankHook = JankHook()
+    }
+}
+
+/** Installs nothing. */
+public class TraceteeInitializer : Initializer<Boolean> {
+    override fun create(context: Context): Boolean = false
+
+    override fun dependencies(): List<Class<out Initializer<*>>> = emptyList()
+}
+
+/** Sends nothing. */
+public class UploadService : JobService() {
+    override fun onStartJob(parameters: JobParameters): Boolean = false
+
+    override fun onStopJob(parameters: JobParameters): Boolean = false
+}
