@@ -89,6 +89,25 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DIR", default_value = ".")]
         out: PathBuf,
     },
+    /// Prepare a collector: token, key pair, signed example configuration.
+    ///
+    /// Writes the files to a directory, and prints the lines for the app and the command for the server.
+    Init(InitArgs),
+    /// Print the completions of a shell.
+    ///
+    /// Packages install them. By hand, for bash: tracetee completions bash >
+    /// ~/.local/share/bash-completion/completions/tracetee
+    Completions {
+        /// Shell that reads them.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual's pages, for man(1), to a directory.
+    Manual {
+        /// Directory to write to.
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        out: PathBuf,
+    },
 }
 
 /// Options of `run`.
@@ -194,6 +213,20 @@ fn connections(text: &str) -> Result<usize, String> {
     } else {
         Err("must be from 1 to 1000000".to_owned())
     }
+}
+
+/// Options of `init`.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Application id of the app that will send.
+    #[arg(long, value_name = "APP")]
+    pub(crate) app: String,
+    /// URL at which the app will reach the collector.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8440")]
+    pub(crate) url: String,
+    /// Directory to write to; no file in it is overwritten.
+    #[arg(long, value_name = "DIR", default_value = "tracetee-server")]
+    pub(crate) out: PathBuf,
 }
 
 /// Options of `rebuild`.

@@ -7,6 +7,8 @@ mod demo;
 mod dmtracedump;
 mod doctor;
 mod hooks;
+mod init;
+mod manual;
 mod report;
 mod run;
 mod simulate;
@@ -36,6 +38,9 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
         Command::Simulate(args) => simulate::simulate(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Hooks(args) => hooks::hooks(&args),
+        Command::Init(args) => init::init(&args),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Manual { out } => manual::manual(&out),
         Command::Library { out } => agent_library::write_to(&out).map(|[library, header]| {
             print(&format!("{}\n{}\n", library.display(), header.display()));
         }),

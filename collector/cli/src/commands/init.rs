@@ -1,0 +1,209 @@
+//! `tracetee init`: all that a collector and its apps need before their first capture, in one directory: a token, a key
+//! pair, and a signed configuration. Prints the lines for the app and the command for the server.
+
+use crate::args::InitArgs;
+use crate::terminal::print;
+use anyhow::{Context, Result, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ed25519_compact::{KeyPair, Seed};
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use tracetee_protocol::remote_config;
+
+/// Captures each start and the five seconds before a janky frame, on all devices and over all networks: for a first
+/// look, not for a fleet.
+const CONFIGURATION: &str = r#"{"schema": 1, "seq": 1,
+ "budget": {"captures_per_hour": 6, "captures_per_day": 30, "bytes_per_day": 20000000},
+ "upload": {"network": "any", "metered_bytes_per_day": 20000000, "poll_s": 60},
+ "windows": [
+   {"id": "start", "opens": "app_start", "max_s": 5},
+   {"id": "jank", "cool_down_s": 10,
+    "opens": {"triggers": {"any": [{"jank": {"over_ms": 100}}], "before_s": 5, "after_s": 1}}}]}
+"#;
+
+/// DER of an Ed25519 private key, up to its 32 bytes (RFC 8410).
+const PRIVATE_KEY: [u8; 16] = *b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
+
+/// The files, by name.
+const TOKENS: &str = "tokens";
+const KEY: &str = "key.pem";
+const PUBLIC_KEY: &str = "public-key.txt";
+const REMOTE: &str = "remote.json";
+const SIGNATURE: &str = "remote.json.sig";
+
+/// Writes the files and prints what to do with them.
+pub(crate) fn init(args: &InitArgs) -> Result<()> {
+    let app = &args.app;
+    if app.is_empty() || app.chars().any(|c| c.is_whitespace() || c.is_control() || c == '#') {
+        bail!("--app {app:?}: expected an application id, such as com.example.app");
+    }
+    let url = url(&args.url)?;
+    let out = &args.out;
+    std::fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    for name in [TOKENS, KEY, PUBLIC_KEY, REMOTE, SIGNATURE] {
+        if out.join(name).exists() {
+            bail!("{} exists; pass another directory with --out", out.join(name).display());
+        }
+    }
+    remote_config::parse(CONFIGURATION.as_bytes()).context("the example configuration")?;
+    let seed: [u8; 32] = random()?;
+    let pair = KeyPair::from_seed(Seed::new(seed));
+    let public = hex(pair.pk.as_ref());
+    let token = hex(&random::<24>()?);
+    create(&out.join(TOKENS), format!("{app} {token}\n").as_bytes(), 0o600)?;
+    create(&out.join(KEY), private_pem(&seed).as_bytes(), 0o600)?;
+    create(&out.join(PUBLIC_KEY), format!("{public}\n").as_bytes(), 0o644)?;
+    create(&out.join(REMOTE), CONFIGURATION.as_bytes(), 0o644)?;
+    // Deterministic, as RFC 8032 has it: without additional randomness.
+    create(&out.join(SIGNATURE), pair.sk.sign(CONFIGURATION, None).as_ref(), 0o644)?;
+    print(&checklist(out, &url, &token, &public));
+    Ok(())
+}
+
+/// Returns the collector's address, without a slash at its end.
+fn url(text: &str) -> Result<String> {
+    let trimmed = text.trim_end_matches('/');
+    let host = trimmed.strip_prefix("https://").or_else(|| trimmed.strip_prefix("http://"));
+    match host {
+        Some(host)
+            if !host.is_empty()
+                && !host.contains(|c: char| c.is_whitespace() || "\"\\<&".contains(c)) =>
+        {
+            Ok(trimmed.to_owned())
+        }
+        _ => bail!("--url {text}: expected https://HOST or http://HOST"),
+    }
+}
+
+/// Returns bytes that nobody can guess.
+fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut source| source.read_exact(&mut bytes))
+        .context("cannot read /dev/urandom")?;
+    Ok(bytes)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Returns a private key as openssl reads it.
+fn private_pem(seed: &[u8; 32]) -> String {
+    let key = STANDARD.encode([&PRIVATE_KEY[..], seed].concat());
+    format!("-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n")
+}
+
+/// Creates a file that does not exist yet.
+fn create(path: &Path, content: &[u8], mode: u32) -> Result<()> {
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path)
+        .and_then(|mut file| file.write_all(content))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn checklist(out: &Path, url: &str, token: &str, public: &str) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let out = out.display();
+    let is_local = url.starts_with("http://");
+    let (listen, tls) = if is_local {
+        ("127.0.0.1:8440", "")
+    } else {
+        ("0.0.0.0:8440", " \\\n        --tls-cert chain.pem --tls-key tls-key.pem")
+    };
+    let mut text = format!(
+        "wrote {TOKENS}, {KEY}, {PUBLIC_KEY}, {REMOTE} and {SIGNATURE} to {out}
+
+In the app's build.gradle.kts:
+
+    implementation(\"dev.tracetee:tracetee:{version}\")
+
+In the app's manifest, below <application>:
+
+    <meta-data android:name=\"dev.tracetee.COLLECTOR_URL\" android:value=\"{url}\" />
+    <meta-data android:name=\"dev.tracetee.TOKEN\" android:value=\"{token}\" />
+    <meta-data android:name=\"dev.tracetee.PUBLIC_KEY\" android:value=\"{public}\" />
+
+On the server:
+
+    tracetee collect --listen {listen} --store store --token-file {out}/{TOKENS} \\
+        --config {out}/{REMOTE}{tls}
+"
+    );
+    if is_local {
+        text.push_str(
+            "
+For a phone at this machine: adb reverse tcp:8440 tcp:8440, and android:usesCleartextTraffic=\"true\" in the debug
+build's manifest.
+",
+        );
+    }
+    let _ = write!(
+        text,
+        "
+After a change of {REMOTE}, raise its \"seq\" and sign it:
+
+    openssl pkeyutl -sign -rawin -inkey {out}/{KEY} -in {out}/{REMOTE} -out {out}/{SIGNATURE}
+
+Keep {KEY} where only you can read it: whoever has it decides what your apps record.
+"
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ed25519_compact::{PublicKey, Signature};
+    use std::os::unix::fs::PermissionsExt;
+
+    fn run(out: &Path, app: &str, url: &str) -> Result<()> {
+        init(&InitArgs { app: app.to_owned(), url: url.to_owned(), out: out.to_owned() })
+    }
+
+    #[test]
+    fn the_agents_check_accepts_what_was_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let out = directory.path().join("new");
+        run(&out, "com.example.app", "https://traces.example.com/").unwrap();
+        let read = |name: &str| std::fs::read(out.join(name)).unwrap();
+        let public = String::from_utf8(read(PUBLIC_KEY)).unwrap();
+        let bytes: Vec<u8> = (0..32)
+            .map(|at| u8::from_str_radix(&public[2 * at..2 * at + 2], 16).unwrap())
+            .collect();
+        let key = PublicKey::from_slice(&bytes).unwrap();
+        let signature = Signature::from_slice(&read(SIGNATURE)).unwrap();
+        assert!(key.verify(read(REMOTE), &signature).is_ok());
+        assert_eq!(remote_config::parse(&read(REMOTE)).unwrap().warnings, Vec::<String>::new());
+        tracetee_server::Tokens::read(&out.join(TOKENS)).unwrap();
+        for secret in [KEY, TOKENS] {
+            let mode = std::fs::metadata(out.join(secret)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{secret}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_overwritten_and_wrong_arguments_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let out = directory.path();
+        let refused = |app: &str, url: &str| run(out, app, url).unwrap_err().to_string();
+        assert!(refused("two words", "https://a").contains("application id"));
+        assert!(refused("com.example", "ftp://a").contains("expected https://HOST"));
+        assert!(refused("com.example", "https://").contains("expected https://HOST"));
+        assert_eq!(std::fs::read_dir(out).unwrap().count(), 0, "nothing was written");
+        run(out, "com.example", "http://127.0.0.1:8440").unwrap();
+        let key = std::fs::read(out.join(KEY)).unwrap();
+        assert!(refused("com.example", "https://a").contains("exists"));
+        assert_eq!(std::fs::read(out.join(KEY)).unwrap(), key);
+    }
+}
