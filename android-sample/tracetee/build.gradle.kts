@@ -9,6 +9,7 @@ android {
     defaultConfig {
         minSdk = 21
         consumerProguardFiles("consumer-rules.pro")
+        testInstrumentationRunner = "androidx.test.runner.AndroidJUnitRunner"
     }
     compileOptions {
         sourceCompatibility = JavaVersion.VERSION_11
@@ -32,6 +33,8 @@ dependencies {
     testImplementation(libs.androidx.metrics)
     testImplementation(libs.robolectric)
     testImplementation(libs.junit4)
+    androidTestImplementation(libs.androidx.test.runner)
+    androidTestImplementation(libs.junit4)
     // AppTest needs the agent for this machine, and the collector: see there.
 }
 

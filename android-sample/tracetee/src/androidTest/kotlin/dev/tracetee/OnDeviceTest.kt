@@ -1,0 +1,56 @@
+// Runs on a device or an emulator: the agent records what the platform's own Trace writes, on the system that is there.
+// .github/workflows/android.yml runs it; tests/android/run compiles it, because no device is there.
+package dev.tracetee
+
+import androidx.test.platform.app.InstrumentationRegistry
+import org.junit.After
+import org.junit.Assert.assertEquals
+import org.junit.Assert.assertNotNull
+import org.junit.Assert.assertTrue
+import org.junit.Test
+import java.io.File
+import kotlin.concurrent.thread
+
+class OnDeviceTest {
+    private val context = InstrumentationRegistry.getInstrumentation().targetContext
+    private val file = File(context.filesDir, "on-device.ftrace")
+
+    @After
+    fun clean() {
+        Tracetee.stopCapture()
+        Tracetee.uninstall()
+        file.delete()
+    }
+
+    @Test
+    fun everySectionOfEveryThreadIsInTheTraceOnce() {
+        assertTrue(Tracetee.lastError, Tracetee.startCapture("""{"tags": ["app"], "pass_on": "never"}"""))
+        val threads = List(4) { n -> thread { repeat(500) { round -> trace("on-device-$n-$round") { } } } }
+        threads.forEach { it.join() }
+        assertTrue(Tracetee.lastError, Tracetee.stopCapture())
+        assertTrue(Tracetee.lastError, Tracetee.dump(file))
+        val begun = file.readLines().filter { "B|" in it && "on-device-" in it }.map { it.substringAfterLast('|') }
+        val expected = List(4) { n -> List(500) { round -> "on-device-$n-$round" } }.flatten()
+        assertEquals(expected.sorted(), begun.sorted())
+    }
+
+    @Test
+    fun aManualWindowBecomesACapture() {
+        val remote = """{"schema": 1, "seq": 1, "windows": [{"id": "hand", "opens": "manual", "cool_down_s": 0}]}"""
+        assertTrue(Tracetee.lastError, Tracetee.install(context, TraceteeConfig.Builder().setRemoteConfig(remote).build()))
+        waitFor("the window") { Tracetee.openWindow("hand") && Tracetee.isRecording }
+        trace("in the window") { }
+        assertTrue(Tracetee.closeWindow("hand"))
+        val ready = File(context.filesDir, "tracetee/spool/ready")
+        waitFor("a capture") { ready.list().orEmpty().isNotEmpty() }
+        assertNotNull(Tracetee.health())
+    }
+
+    private fun waitFor(what: String, reached: () -> Boolean) {
+        repeat(300) {
+            if (reached()) return
+            Thread.sleep(100)
+        }
+        throw AssertionError("$what has not come in 30 s: ${Tracetee.lastError} ${Tracetee.health()}")
+    }
+}
