@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Packs built programs: a tarball and a Debian package for each platform, and one container image for all.
+
+Takes what was built; compiles nothing. The same inputs give the same bytes. Called by ./release and tests/release/run.
+"""
+
+import argparse
+import pathlib
+import subprocess
+import tempfile
+import tomllib
+
+import debian
+import image
+from tree import File, compressed, tar
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Names of a processor: in our files, Debian's, OCI's.
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+COMPLETIONS = {
+    "bash": "usr/share/bash-completion/completions/tracetee",
+    "zsh": "usr/share/zsh/vendor-completions/_tracetee",
+    "fish": "usr/share/fish/vendor_completions.d/tracetee.fish",
+}
+
+
+def described(runnable):
+    """Returns the manual's pages and the completions, which a program that runs here writes."""
+    files = {}
+    with tempfile.TemporaryDirectory() as directory:
+        subprocess.run([runnable, "manual", "--out", directory], check=True)
+        for page in sorted(pathlib.Path(directory).iterdir()):
+            files[f"usr/share/man/man1/{page.name}"] = page.read_bytes()
+    for shell, path in COMPLETIONS.items():
+        files[path] = subprocess.run([runnable, "completions", shell], check=True, capture_output=True).stdout
+    return files
+
+
+def documents(licences):
+    """Returns the documents that go with each program."""
+    names = ["README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE-APACHE", "LICENSE-MIT"]
+    files = {name: (ROOT / name).read_bytes() for name in names}
+    return {**files, "THIRD-PARTY.txt": licences.read_bytes()}
+
+
+def copyright_text():
+    """Returns debian/copyright: the project's licences, and where those of the crates inside are."""
+    mit = (ROOT / "LICENSE-MIT").read_text()
+    return "\n".join([
+        "Copyright 2026 the tracetee authors", "",
+        "tracetee is licensed under either of the Apache License 2.0 (on Debian systems in",
+        "/usr/share/common-licenses/Apache-2.0) or the MIT licence, at your option.",
+        "", mit, "THIRD-PARTY.txt.gz beside this file has the licences of the libraries inside it.", "",
+    ])
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Pack built programs.")
+    parser.add_argument("--program", action="append", required=True, metavar="ARCHITECTURE=FILE")
+    parser.add_argument("--base", action="append", default=[], metavar="ARCHITECTURE=TAR",
+                        help="files below the program in the image: a C library")
+    parser.add_argument("--runnable", type=pathlib.Path, required=True, help="a program that runs on this machine")
+    parser.add_argument("--licences", type=pathlib.Path, required=True, help="licences of the crates inside")
+    parser.add_argument("--maintainer", required=True, metavar="NAME <ADDRESS>")
+    parser.add_argument("--revision", required=True, help="commit")
+    parser.add_argument("--epoch", type=int, required=True, help="date of all files, Unix time in seconds")
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    arguments = parser.parse_args()
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    epoch = arguments.epoch
+    arguments.out.mkdir(parents=True, exist_ok=True)
+
+    def write(name, content):
+        (arguments.out / name).write_bytes(content)
+        print(f"{name}: {len(content)} bytes")
+
+    pages = described(arguments.runnable)
+    beside = documents(arguments.licences)
+    bases = dict(each.split("=", 1) for each in arguments.base)
+    images = []
+    for each in arguments.program:
+        architecture, path = each.split("=", 1)
+        debian_name = ARCHITECTURES[architecture]
+        program = pathlib.Path(path).read_bytes()
+        plain = {"bin/tracetee": File(program, is_program=True)}
+        plain.update({path.removeprefix("usr/"): File(content) for path, content in pages.items()})
+        plain.update({path: File(content) for path, content in beside.items()})
+        name = f"tracetee-{version}-{architecture}-linux"
+        write(f"{name}.tar.gz", compressed(tar(plain, epoch, f"{name}/")))
+
+        installed = {"usr/bin/tracetee": File(program, is_program=True)}
+        for path, content in pages.items():
+            is_page = "/man/" in path
+            installed[path + (".gz" if is_page else "")] = File(compressed(content) if is_page else content)
+        for path in ["README.md", "CHANGELOG.md", "SECURITY.md", "THIRD-PARTY.txt"]:
+            installed[f"usr/share/doc/tracetee/{path}.gz"] = File(compressed(beside[path]))
+        write(f"tracetee_{version}_{debian_name}.deb", debian.package(
+            installed, program, version, debian_name, arguments.maintainer, copyright_text(), epoch
+        ))
+        if architecture in bases:
+            licence = {"usr/share/doc/tracetee/THIRD-PARTY.txt": File(beside["THIRD-PARTY.txt"])}
+            program_layer = tar({"usr/bin/tracetee": installed["usr/bin/tracetee"], **licence}, epoch)
+            base = image.base_layer(pathlib.Path(bases[architecture]).read_bytes(), epoch)
+            images.append((debian_name, [base, program_layer]))
+    if images:
+        files = image.layout(images, version, arguments.revision, epoch)
+        write(f"tracetee-{version}-oci.tar", tar(files, epoch))
+
+
+if __name__ == "__main__":
+    main()
