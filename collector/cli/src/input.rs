@@ -4,7 +4,6 @@ use crate::terminal::say;
 use anyhow::{Context, Result};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::BufRead;
 use std::path::Path;
 use tracetee_trace::{Error, Kind, Losses, Mapping};
@@ -21,8 +20,7 @@ pub(crate) fn mapping(path: Option<&Path>) -> Result<Option<Mapping>> {
 /// Opens a file and decompresses it.
 pub(crate) fn unpacked(path: &Path) -> Result<Box<dyn BufRead>, Error> {
     let in_file = |error| Error::File(path.to_owned(), Box::new(error));
-    let file = File::open(path).map_err(|error| in_file(Error::Io(error)))?;
-    tracetee_trace::open(file).map_err(in_file)
+    tracetee_trace::open(tracetee_trace::open_file(path)?).map_err(in_file)
 }
 
 /// Detects the format of a file.

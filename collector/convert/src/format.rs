@@ -271,9 +271,13 @@ impl Format {
         Content::EVENTS.iter().copied().filter(move |content| !self.lacks().contains(content))
     }
 
-    /// True if the trace has something that the format can represent. A header is enough for text.
+    /// True if the trace has something that the format can represent. A header is enough for text; a flame graph needs a
+    /// stack of a microsecond.
     #[must_use]
     pub fn can_represent_any_of(self, trace: &Trace) -> bool {
+        if matches!(self, Self::Folded | Self::Svg) {
+            return stacks::has_any(trace);
+        }
         self.events().any(|content| content.count(trace) > 0)
             || self.is_text() && Header.count(trace) > 0
     }

@@ -214,9 +214,9 @@ impl<W: Write> Writer<'_, W> {
                     if is_begin { ("b", one.threads[0]) } else { ("e", one.threads[1]) };
                 self.head_of(ph, key, Some(one.pid), at_ns)?;
                 self.named(one.name, one.category)?;
-                // catapult leaves out those without a category.
+                // catapult leaves out those without a category; the reader knows this one by the id's form.
                 if one.category == NameId::NONE && self.dialect == Dialect::Chrome {
-                    self.out.write_all(b",\"cat\":\"\"")?;
+                    self.out.write_all(b",\"cat\":\"async\"")?;
                 }
                 write!(self.out, ",\"id2\":{{\"local\":\"{}\"}}", async_id(trace, one))?;
                 self.scope(one.track)?;

@@ -30,6 +30,17 @@ pub(crate) fn svg(trace: &Trace, out: &mut impl Write, dropped: &mut Dropped) ->
         .map_err(io::Error::other)
 }
 
+/// True if there is a stack of a microsecond or more.
+pub(crate) fn has_any(trace: &Trace) -> bool {
+    let has_long_leaf = |thread: &Thread| {
+        let next = thread.slices.iter().skip(1).map(|slice| slice.parent);
+        let next = next.chain([NO_PARENT]);
+        let mut slices = (0_u32..).zip(&thread.slices).zip(next);
+        slices.any(|((place, slice), next)| next != place && slice.duration_ns() >= 1000)
+    };
+    trace.threads.values().any(has_long_leaf) || !lines(trace, &mut Dropped::default()).is_empty()
+}
+
 fn lines(trace: &Trace, dropped: &mut Dropped) -> Vec<String> {
     let mut pids: Vec<u32> =
         trace.threads.iter().map(|(&key, thread)| thread.pid.unwrap_or(key)).collect();

@@ -9,6 +9,7 @@
 
 mod builder;
 mod error;
+mod foreign;
 mod frames;
 pub mod json;
 mod kernel;
@@ -53,8 +54,21 @@ use std::path::Path;
 /// [`Error`] names the file and the problem: it cannot be read, is not a trace, or its compression is broken.
 pub fn read_file(path: &Path) -> Result<Trace, Error> {
     let in_file = |error: Error| error.in_file(path);
+    read_any(open_file(path)?).map_err(in_file)
+}
+
+/// Opens a file, and refuses a directory.
+///
+/// # Errors
+/// [`Error`] names the file and the problem.
+pub fn open_file(path: &Path) -> Result<std::fs::File, Error> {
+    let in_file = |error: Error| error.in_file(path);
     let file = std::fs::File::open(path).map_err(|error| in_file(Error::Io(error)))?;
-    read_any(file).map_err(in_file)
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        let why = foreign::directory(&path.to_string_lossy());
+        return Err(in_file(Error::NoTrace(why)));
+    }
+    Ok(file)
 }
 
 /// Reads a trace of any kind, compressed or not.
@@ -89,9 +103,12 @@ impl Kind {
     /// Detects the kind without consuming anything.
     ///
     /// # Errors
-    /// [`Error::Broken`] if it cannot be read.
+    /// [`Error::Broken`] if it cannot be read; [`Error::NoTrace`] if it is a known kind of file that is no trace.
     pub fn sniff(unpacked: &mut dyn std::io::BufRead) -> Result<Self, Error> {
         let head = unpacked.fill_buf().map_err(|error| Error::Broken { at: 0, error })?;
+        if let Some(why) = foreign::named(head) {
+            return Err(Error::NoTrace(why));
+        }
         let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
         Ok(match text {
             _ if head.starts_with(method::KEYS) || head.starts_with(method::MAGIC) => Self::Method,

@@ -62,6 +62,9 @@ impl Trace {
             let components = self.names.iter().filter_map(|(_, text)| package_of_component(text));
             whole.extend(components.filter(|name| name.ends_with(comm)));
         }
+        if whole.is_empty() {
+            whole.extend(SYSTEM.iter().filter(|name| name.ends_with(comm)));
+        }
         let mut whole = whole.into_iter();
         whole.next().filter(|_| whole.next().is_none()).map(str::to_owned)
     }
@@ -95,7 +98,10 @@ impl Trace {
 /// True for a process of the system with this name, which draws, but is not the app that a trace is about.
 #[must_use]
 pub fn is_system_process(name: &str) -> bool {
-    SYSTEM.contains(&name) || SYSTEM_PATHS.iter().any(|path| name.starts_with(path))
+    // The kernel may have cut it.
+    let is_cut = name.len() == COMM_BYTES;
+    SYSTEM.iter().any(|known| *known == name || (is_cut && known.ends_with(name)))
+        || SYSTEM_PATHS.iter().any(|path| name.starts_with(path))
 }
 
 /// `com.example.app` of `… com.example.app/com.example.Main#0 …`.

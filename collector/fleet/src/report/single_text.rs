@@ -5,7 +5,7 @@ use super::table::lay_out;
 use super::{grouped, ms, percent};
 use crate::rows::UNKNOWN;
 use std::fmt::Write;
-use tracetee_jank::{BudgetSource, Level, Pipeline};
+use tracetee_jank::{BudgetSource, Level, Pipeline, ThreadRole};
 
 /// Frames per line of the strip.
 const STRIP: usize = 100;
@@ -121,7 +121,8 @@ impl SingleReport {
         text.push_str(
             "\n  . within the budget   - slow   o janky   O 9 and more vsyncs missed   X frozen\n",
         );
-        let strip: Vec<char> = self.frames.iter().map(|frame| self.mark(frame)).collect();
+        let rated = self.frames.iter().filter(|frame| frame.pipeline.is_rated());
+        let strip: Vec<char> = rated.map(|frame| self.mark(frame)).collect();
         for line in strip.chunks(STRIP) {
             let _ = writeln!(text, "  {}", line.iter().collect::<String>());
         }
@@ -168,7 +169,10 @@ impl SingleReport {
 fn push_worst(text: &mut String, worst: &Worst) {
     let (first, last) = match worst.pipeline {
         Pipeline::Views | Pipeline::VsyncCallback => ("main", "render"),
-        Pipeline::Flutter => ("UI", "raster"),
+        Pipeline::Flutter if worst.parts.iter().any(|part| part.thread == ThreadRole::Ui) => {
+            ("UI", "raster")
+        }
+        Pipeline::Flutter => ("raster", "raster"),
         Pipeline::Unity | Pipeline::Gl | Pipeline::Vulkan => ("game", "present"),
         Pipeline::ReactNative => ("JS", "render"),
     };

@@ -7,6 +7,9 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+/// Category of async slices that have none, in files of ours.
+const NO_CATEGORY: &str = "async";
+
 /// An event.
 #[derive(Debug, Clone)]
 pub(crate) struct Event {
@@ -22,6 +25,8 @@ pub(crate) struct Event {
     pub(crate) args: NameId,
     /// The thread's processor time.
     pub(crate) cpu_ns: Option<u64>,
+    /// Points of flows at a slice, by `bind_id`: the flow's id, and the kind of the point.
+    pub(crate) bound: Option<(u64, FlowKind)>,
     /// Values of a counter: name, value, and true if it was rounded.
     pub(crate) values: Vec<(NameId, i64, bool)>,
 }
@@ -30,7 +35,11 @@ pub(crate) struct Event {
 pub(crate) enum Kind {
     Begin,
     End,
-    Complete { dur_ns: u64, cpu_ns: Option<u64> },
+    /// Without a duration it did not end.
+    Complete {
+        dur_ns: Option<u64>,
+        cpu_ns: Option<u64>,
+    },
     Instant,
     AsyncBegin,
     AsyncEnd,
@@ -42,9 +51,9 @@ pub(crate) enum Kind {
 }
 
 impl Event {
-    pub(crate) const fn dur_ns(&self) -> Option<u64> {
+    pub(crate) fn dur_ns(&self) -> Option<u64> {
         match self.kind {
-            Kind::Complete { dur_ns, .. } => Some(dur_ns),
+            Kind::Complete { dur_ns, .. } => Some(dur_ns.unwrap_or(u64::MAX)),
             _ => None,
         }
     }
@@ -78,6 +87,12 @@ struct Text<'a> {
     #[serde(borrow)]
     bp: Option<Cow<'a, str>>,
     #[serde(borrow)]
+    bind_id: Option<&'a RawValue>,
+    #[serde(default)]
+    flow_in: Option<bool>,
+    #[serde(default)]
+    flow_out: Option<bool>,
+    #[serde(borrow)]
     args: Option<&'a RawValue>,
 }
 
@@ -101,8 +116,11 @@ pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static st
         b'B' => Kind::Begin,
         b'E' => Kind::End,
         b'X' => {
-            let dur_ns =
-                text.dur.and_then(ns).ok_or("the dur of a complete event is not a time")?;
+            let dur = text.dur.filter(|dur| dur.get() != "null");
+            let dur_ns = match dur.map(ns) {
+                Some(None) => return Err("the dur of a complete event is not a time"),
+                dur_ns => dur_ns.flatten(),
+            };
             Kind::Complete { dur_ns, cpu_ns: text.tdur.and_then(ns) }
         }
         b'i' | b'I' | b'n' | b'R' => Kind::Instant,
@@ -125,7 +143,17 @@ pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static st
         None => return Err("the ts of an event is not a time"),
     };
     let needs_id = matches!(kind, Kind::AsyncBegin | Kind::AsyncEnd | Kind::Flow(_));
+    let bound = text.bind_id.and_then(|id| {
+        let kind = match (text.flow_in.unwrap_or(false), text.flow_out.unwrap_or(false)) {
+            (false, true) => FlowKind::Start,
+            (true, true) => FlowKind::Step,
+            (true, false) => FlowKind::End,
+            (false, false) => return None,
+        };
+        Some((number(id.get()).cast_unsigned(), kind))
+    });
     let id = text.id.or_else(|| text.id2.as_ref().and_then(|id| id.local.or(id.global)));
+    let is_own_id = id.is_some_and(|id| without_hash(id.get().trim_matches('"')).1);
     let id = match id.map(|id| number(id.get())) {
         Some(id) => id,
         None if needs_id => return Err("an event has no id"),
@@ -165,10 +193,13 @@ pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static st
         }
         _ => NameId::NONE,
     };
-    let category = names.id(text.cat.as_deref().unwrap_or_default().as_bytes());
+    // Chrome's format wants a category of async slices; ours without one have this.
+    let category = text.cat.as_deref().unwrap_or_default();
+    let is_placeholder = is_own_id && category == NO_CATEGORY;
+    let category = names.id(if is_placeholder { "" } else { category }.as_bytes());
     let scope = text.scope.map(|scope| names.id(scope.as_bytes()));
     let cpu_ns = text.tts.and_then(ns);
-    Ok(Event { kind, at_ns, pid, tid, name, category, scope, id, args, cpu_ns, values })
+    Ok(Event { kind, at_ns, pid, tid, name, category, scope, id, args, cpu_ns, bound, values })
 }
 
 #[derive(Deserialize)]
@@ -207,11 +238,19 @@ fn number(text: &str) -> i64 {
         return number;
     }
     let text = text.trim_matches('"');
-    let is_hash =
-        |hash: &str| hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let text = text.split_once('.').filter(|(_, hash)| is_hash(hash)).map_or(text, |(id, _)| id);
+    let (text, _) = without_hash(text);
     let digits = text.strip_prefix("0x").unwrap_or(text);
     u64::from_str_radix(digits, 16).unwrap_or_else(|_| hash(text)).cast_signed()
+}
+
+/// The id without the hash that ours have, and whether it had one.
+fn without_hash(text: &str) -> (&str, bool) {
+    let is_hash =
+        |hash: &str| hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match text.split_once('.').filter(|(_, hash)| is_hash(hash)) {
+        Some((id, _)) => (id, true),
+        None => (text, false),
+    }
 }
 
 /// FNV-1a.

@@ -46,6 +46,9 @@ pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
     Ok(reader.finish())
 }
 
+/// Name of flows that slices have by `bind_id`.
+const BOUND: &[u8] = b"flow";
+
 #[derive(Default)]
 struct Reader {
     builder: Builder,
@@ -58,8 +61,22 @@ struct Reader {
 struct ThreadOf {
     live: Live,
     is_named: bool,
-    /// End times of the open slices; `None` for those that an E ends.
-    ends: Vec<Option<(u64, Option<u64>)>>,
+    /// Ends of the open slices.
+    ends: Vec<OpenSlice>,
+}
+
+/// An open slice.
+struct OpenSlice {
+    /// Its end time, with the processor's; `None` if an E ends it.
+    end: Option<(u64, Option<u64>)>,
+    /// Open slices directly inside that have no end, and are over with this one.
+    unfinished: u32,
+}
+
+impl OpenSlice {
+    const fn until(end: Option<(u64, Option<u64>)>) -> Self {
+        Self { end, unfinished: 0 }
+    }
 }
 
 impl Take for Reader {
@@ -134,41 +151,56 @@ impl Reader {
         }
         let key = builder.key(live);
         let &Event { pid, name, category, args, .. } = event;
+        if let (Some((id, kind)), Kind::Begin | Kind::Complete { .. }) = (event.bound, event.kind) {
+            let name = builder.trace.names.id(BOUND);
+            let category = NameId::NONE;
+            builder.flow(Flow { thread: key, name, category, id, kind, at_ns });
+        }
         match event.kind {
             Kind::Begin => {
-                thread.ends.push(None);
+                thread.ends.push(OpenSlice::until(None));
                 if let Some(place) = builder.begin(live, at_ns, name, category) {
                     builder.args(live, place, args);
                     builder.cpu(live, place, event.cpu_ns, None);
                 }
             }
-            Kind::Complete { dur_ns, cpu_ns } => {
+            Kind::Complete { dur_ns: None, .. } => {
+                if let Some(around) = thread.ends.last_mut() {
+                    around.unfinished += 1;
+                }
+                if let Some(place) = builder.begin(live, at_ns, name, category) {
+                    builder.args(live, place, args);
+                    builder.cpu(live, place, event.cpu_ns, None);
+                }
+            }
+            Kind::Complete { dur_ns: Some(dur_ns), cpu_ns } => {
                 let mut end_ns = at_ns.saturating_add(dur_ns).min(MAX_NS);
                 // Slices nest: what is longer than the one around it is cut.
-                let around = thread.ends.iter().rev().flatten().next();
+                let around = thread.ends.iter().rev().find_map(|open| open.end.as_ref());
                 if let Some(&(limit_ns, _)) = around.filter(|&&(limit_ns, _)| limit_ns < end_ns) {
                     builder.trace.losses.overlapping += 1;
                     end_ns = limit_ns;
                 }
                 let cpu_end =
                     event.cpu_ns.zip(cpu_ns).map(|(begin, took)| begin.saturating_add(took));
-                thread.ends.push(Some((end_ns, cpu_end)));
+                thread.ends.push(OpenSlice::until(Some((end_ns, cpu_end))));
                 if let Some(place) = builder.begin(live, at_ns, name, category) {
                     builder.args(live, place, args);
                     builder.cpu(live, place, event.cpu_ns, None);
                 }
             }
             Kind::End => {
-                while let Some(Some(_)) = thread.ends.last() {
-                    if !thread.ends.contains(&None) {
+                while let Some(inner) = thread.ends.last().filter(|inner| inner.end.is_some()) {
+                    if thread.ends.iter().all(|open| open.end.is_some()) {
                         break;
                     }
                     builder.trace.losses.overlapping += 1;
+                    leave_open(builder, live, inner.unfinished, at_ns);
                     builder.end(live, at_ns);
                     thread.ends.pop();
                 }
-                if matches!(thread.ends.last(), Some(None)) {
-                    thread.ends.pop();
+                if let Some(open) = thread.ends.pop_if(|open| open.end.is_none()) {
+                    leave_open(builder, live, open.unfinished, at_ns);
                     if let Some(place) = builder.end(live, at_ns) {
                         builder.cpu(live, place, None, event.cpu_ns);
                         builder.more_args(live, place, args);
@@ -224,22 +256,20 @@ impl Reader {
 }
 
 /// Ends what ends by then.
-fn close(
-    builder: &mut Builder,
-    live: Live,
-    ends: &mut Vec<Option<(u64, Option<u64>)>>,
-    by_ns: u64,
-) {
-    while let Some(&Some((end_ns, cpu_ns))) = ends.last() {
-        if end_ns > by_ns {
-            break;
-        }
-        ends.pop();
+fn close(builder: &mut Builder, live: Live, ends: &mut Vec<OpenSlice>, by_ns: u64) {
+    let is_over = |open: &mut OpenSlice| open.end.is_some_and(|(end_ns, _)| end_ns <= by_ns);
+    while let Some(OpenSlice { end: Some((end_ns, cpu_ns)), unfinished }) = ends.pop_if(is_over) {
         let end_ns = builder.at(live, end_ns);
+        leave_open(builder, live, unfinished, end_ns);
         if let Some(place) = builder.end(live, end_ns) {
             builder.cpu(live, place, None, cpu_ns);
         }
     }
+}
+
+/// Leaves slices without an end open: they are over with the one around them.
+fn leave_open(builder: &mut Builder, live: Live, count: u32, at_ns: u64) {
+    (0..count).for_each(|_| builder.leave_open(live, at_ns));
 }
 
 /// Sorts complete events that begin together so that the longest surrounds the others. Other events keep their

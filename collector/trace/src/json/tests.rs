@@ -122,7 +122,7 @@ fn bad_events_are_counted_and_shown_and_the_rest_is_read() {
     assert_eq!(
         shown,
         [
-            (1, "the dur of a complete event is not a time"),
+            (1, "the ts of an event is not a time"),
             (2, "the ts of an event is not a time"),
             (3, "a field of an event has the wrong type"),
             (4, "a field of an event has the wrong type"),
@@ -161,5 +161,72 @@ proptest::proptest! {
     #[test]
     fn no_text_is_too_much_for_it(text in "[\\[\\]{}\",:a-z0-9 ]{0,80}") {
         let _ = read(text.as_bytes());
+    }
+}
+
+#[test]
+fn a_complete_event_without_a_duration_is_open_until_what_surrounds_it_ends() {
+    let trace = parsed(
+        r#"[{"ph":"X","name":"around","pid":1,"tid":2,"ts":10,"dur":50},
+        {"ph":"X","name":"open","pid":1,"tid":2,"ts":20},
+        {"ph":"X","name":"in it","pid":1,"tid":2,"ts":30,"dur":5},
+        {"ph":"B","name":"begun","pid":1,"tid":2,"ts":70},
+        {"ph":"X","name":"open too","pid":1,"tid":2,"ts":72,"dur":null},
+        {"ph":"E","pid":1,"tid":2,"ts":80},
+        {"ph":"X","name":"to the end","pid":1,"tid":2,"ts":90},
+        {"ph":"i","name":"last","pid":1,"tid":2,"ts":95},
+        {"ph":"X","name":"bad","pid":1,"tid":2,"ts":96,"dur":-4}]"#,
+    );
+    assert_eq!(
+        slices(&trace, 2),
+        [
+            ("around", "", 10, 60, None),
+            ("open", "", 20, 60, Some(0)),
+            ("in it", "", 30, 35, Some(1)),
+            ("begun", "", 70, 80, None),
+            ("open too", "", 72, 80, Some(3)),
+            ("to the end", "", 90, 95, None),
+        ]
+    );
+    let ended: Vec<bool> = trace.threads[&2].slices.iter().map(|slice| slice.ended).collect();
+    assert_eq!(ended, [true, false, true, true, false, false]);
+    assert_eq!((trace.losses.unclosed, trace.losses.bad_lines), (3, 1));
+}
+
+#[test]
+fn flows_by_bind_id_are_points_at_their_slices() {
+    let trace = parsed(
+        r#"[{"ph":"X","name":"a","pid":1,"tid":2,"ts":10,"dur":5,"bind_id":"0x1f","flow_out":true},
+        {"ph":"B","name":"b","pid":1,"tid":3,"ts":20,"bind_id":"0x1f","flow_in":true,"flow_out":true},
+        {"ph":"E","pid":1,"tid":3,"ts":22},
+        {"ph":"X","name":"c","pid":1,"tid":2,"ts":30,"dur":5,"bind_id":31,"flow_in":true},
+        {"ph":"X","name":"d","pid":1,"tid":2,"ts":40,"dur":5,"bind_id":31}]"#,
+    );
+    let flows: Vec<_> =
+        trace.flows.iter().map(|flow| (flow.thread, flow.id, flow.kind, flow.at_ns)).collect();
+    use FlowKind::{End, Start, Step};
+    assert_eq!(flows, [(2, 31, Start, 10_000), (3, 31, Step, 20_000), (2, 31, End, 30_000)]);
+}
+
+proptest::proptest! {
+    #[test]
+    fn events_with_and_without_ends_nest_however_they_are_mixed(
+        events in proptest::collection::vec((0..4_usize, 0..50_u64, 0..30_u64), 1..60),
+    ) {
+        let text: Vec<String> = events.iter().map(|&(kind, ts, dur)| match kind {
+            0 => format!(r#"{{"ph":"X","name":"x","pid":1,"tid":1,"ts":{ts}}}"#),
+            1 => format!(r#"{{"ph":"X","name":"x","pid":1,"tid":1,"ts":{ts},"dur":{dur}}}"#),
+            2 => format!(r#"{{"ph":"B","name":"b","pid":1,"tid":1,"ts":{ts}}}"#),
+            _ => format!(r#"{{"ph":"E","pid":1,"tid":1,"ts":{ts}}}"#),
+        }).collect();
+        let trace = parsed(&format!("[{}]", text.join(",")));
+        let begun = events.iter().filter(|&&(kind, ..)| kind < 3).count() as u64;
+        proptest::prop_assert_eq!(trace.slice_count(), begun);
+        for slice in trace.threads.values().flat_map(|thread| &thread.slices) {
+            proptest::prop_assert!(slice.start_ns <= slice.end_ns);
+            if let Some(around) = trace.threads[&1].slices.get(slice.parent as usize) {
+                proptest::prop_assert!(around.start_ns <= slice.start_ns && slice.end_ns <= around.end_ns);
+            }
+        }
     }
 }

@@ -233,6 +233,10 @@ impl<R: BufRead> LineReader<R> {
             if self.sections.takes(line, names) {
                 continue;
             }
+            if let Some(text) = self.sections.unquoted(line) {
+                self.buffer = text;
+            }
+            let line = self.buffer.trim_ascii_end();
             match line::split(line) {
                 Ok(_) => return Ok(true),
                 Err(_) if super::is_preamble(line) || line.starts_with(b"CPU:") => {}

@@ -111,6 +111,8 @@ impl Reader {
         if self.sections.takes(line, &mut self.builder) {
             return;
         }
+        let unquoted = self.sections.unquoted(line);
+        let line = unquoted.as_deref().unwrap_or(line);
         match line::split(line) {
             Ok(line) => {
                 self.in_text = true;

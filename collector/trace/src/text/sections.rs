@@ -19,6 +19,10 @@ enum Place {
     Page,
     /// In a section of a page that is not text.
     Other,
+    /// In text that is a string of a script: `var linuxPerfData = "\`, of systrace before 2013.
+    Quoted,
+    /// At the last line of it.
+    QuotedLast,
     /// In a table of ps with these columns.
     Processes(Columns),
     Threads,
@@ -78,7 +82,7 @@ impl Sections {
             return true;
         }
         match &self.place {
-            Place::Text => false,
+            Place::Text | Place::Quoted | Place::QuotedLast => false,
             Place::Page | Place::Other => true,
             Place::Processes(columns) => {
                 let row = process(text, columns, names);
@@ -89,6 +93,11 @@ impl Sections {
                 self.still(row.is_some())
             }
         }
+    }
+
+    /// The text that a line of a script's string stands for; `None` for other lines, which stand for themselves.
+    pub(crate) fn unquoted(&self, line: &[u8]) -> Option<Vec<u8>> {
+        matches!(self.place, Place::Quoted | Place::QuotedLast).then(|| unescaped(line))
     }
 
     /// A line that is no row of a table ends it.
@@ -113,7 +122,19 @@ impl Sections {
                     self.place = Place::Page;
                 }
             }
+            if is_quoted_data(text) {
+                self.place = Place::Quoted;
+            }
             return true;
+        }
+        if self.place == Place::QuotedLast {
+            self.place = Place::Page;
+            return true;
+        }
+        if self.place == Place::Quoted && (text.ends_with(b"\";") || text == b"\"") {
+            self.place = Place::QuotedLast;
+            // The page's own end: a line at time 0, which would be the trace's begin.
+            return text.starts_with(b"dummy-0000") || !is_line(&unescaped(text));
         }
         if text.starts_with(END) || text.ends_with(END) && !is_line(text) {
             self.place = Place::Page;
@@ -126,6 +147,32 @@ impl Sections {
         self.is_at_start &= text.is_empty();
         self.place == Place::Other
     }
+}
+
+/// `var linuxPerfData = "\`; the viewer's own script speaks of it without beginning a string.
+fn is_quoted_data(text: &[u8]) -> bool {
+    memchr::memmem::find(text, b"linuxPerfData").is_some() && text.ends_with(b"= \"\\")
+}
+
+/// A line of a script's string without its end (`\n\`, at the last one `\n";`) and its escapes.
+fn unescaped(line: &[u8]) -> Vec<u8> {
+    let line = line.trim_ascii_end();
+    let line = line.strip_suffix(b"\";").unwrap_or(line);
+    let line = line.strip_suffix(b"\\").unwrap_or(line);
+    let line = line.strip_suffix(b"\\n").unwrap_or(line);
+    let mut text = Vec::with_capacity(line.len());
+    let mut is_escaped = false;
+    for &byte in line {
+        if byte == b'\\' && !is_escaped {
+            is_escaped = true;
+            continue;
+        }
+        // Line breaks and tabs within a line are blanks.
+        let is_blank = is_escaped && matches!(byte, b'n' | b'r' | b't');
+        text.push(if is_blank { b' ' } else { byte });
+        is_escaped = false;
+    }
+    text
 }
 
 fn columns(header: &[u8]) -> Place {

@@ -223,3 +223,53 @@ fn traces_of_real_phones_are_read_whole() {
     assert_eq!(text.span_ns, zipped.span_ns);
     assert_eq!(text, zipped);
 }
+
+/// A page as systrace wrote it before 2013, with these lines of text.
+fn old_page(lines: &[&str]) -> String {
+    let mut page = "<!DOCTYPE HTML>\n<html>\n<script>if (!linuxPerfData) return;\nimport(\"[]\", [linuxPerfData]);\n\
+        </script>\n<body>\n  <script>\n  var linuxPerfData = \"\\\n"
+        .to_owned();
+    for line in lines {
+        page.push_str(&line.replace('\\', "\\\\").replace('"', "\\\""));
+        page.push_str("\\n\\\n");
+    }
+    page.push_str(
+        "           dummy-0000  [000] 0.0: 0: trace_event_clock_sync: parent_ts=0.0\\n\";\n",
+    );
+    page.push_str("  var timelineViewEl;\n  function onLoad() { x-5 [000] 9.0: y: z }\n</script>\n</body>\n</html>\n");
+    page
+}
+
+#[test]
+fn a_page_with_the_text_as_a_string_of_a_script_is_read() {
+    let page = old_page(&[
+        "# tracer: nop",
+        "#           TASK-PID    CPU#    TIMESTAMP  FUNCTION",
+        "app-5     [000] 1.000001: tracing_mark_write: B|5|a \"b\" c\\d",
+        "app-5     [000] 1.000009: tracing_mark_write: E",
+    ]);
+    let trace = read(page.as_bytes()).unwrap();
+    assert_eq!(trace.losses.bad_lines, 0, "{:?}", trace.losses.shown);
+    assert_eq!(trace.span_ns, Some((1_000_001_000, 1_000_009_000)));
+    let slice = trace.threads[&5].slices[0];
+    assert_eq!(trace.names.text(slice.name), "a \"b\" c\\d");
+    // The reader of lines, which text that stays as it is goes through, sees the same.
+    let mut reader = LineReader::new(page.as_bytes());
+    let mut payloads = Vec::new();
+    while let Some(part) = reader.next_part().unwrap() {
+        if let Part::Event(line) = part {
+            payloads.push(String::from_utf8(line.payload.to_vec()).unwrap());
+        }
+    }
+    assert_eq!(payloads, ["B|5|a \"b\" c\\d", "E"]);
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_page_is_too_much_for_it(lines in proptest::collection::vec("[ -~]{0,30}(\\\\n\\\\|\";|\\\\)?", 0..12)) {
+        let text = format!("<html>\nvar linuxPerfData = \"\\\n{}", lines.join("\n"));
+        let _ = read(text.as_bytes());
+        let mut reader = LineReader::new(text.as_bytes());
+        while let Ok(Some(_)) = reader.next_part() {}
+    }
+}

@@ -52,6 +52,10 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
         _ => {
             let Joined { mut trace, shifts_ns } = read(args, &others, perfetto)?;
             let only = keep(args, &mut trace)?;
+            if only.is_some() && !to.lacks().contains(&Content::KernelEvents) {
+                // Those of other processes are left out because they are asked to be.
+                trace.kernel_events.clear();
+            }
             // A joined Perfetto trace has the kernel's events itself, and so has a text that a page contains as it is.
             let has_them = perfetto.is_some() || (to == Format::Html && passthrough.is_some());
             let mut kernel = if has_them || to.lacks().contains(&Content::KernelEvents) {

@@ -1,0 +1,204 @@
+//! Files that are no traces that this crate reads, but that people hand in: each is named, with what to do instead.
+
+/// First bytes of a kind of file, its name, and what to do with it.
+struct Foreign {
+    magic: &'static [u8],
+    what: &'static str,
+    instead: &'static str,
+}
+
+const fn foreign(magic: &'static [u8], what: &'static str, instead: &'static str) -> Foreign {
+    Foreign { magic, what, instead }
+}
+
+const UNPACK: &str = "unpack it, and pass the trace inside";
+const HEAP: &str = "heap dumps have no times; open it in a heap analyzer";
+const NO_TIMES: &str = "it has no trace events";
+
+const MAGICS: &[Foreign] = &[
+    foreign(
+        b"PERFILE2",
+        "perf.data of simpleperf or perf",
+        "convert it with simpleperf's report_html.py or gecko_profile_generator.py",
+    ),
+    foreign(b"SIMPLEPERF", "a sample report of simpleperf", "open it in Android Studio"),
+    foreign(b"JAVA PROFILE 1.0", "a heap dump (HPROF)", HEAP),
+    foreign(
+        b"FLR\0",
+        "a JDK Flight Recorder file (JFR)",
+        "convert it with `jfr print --json`, or open it in JDK Mission Control",
+    ),
+    foreign(
+        b"\x17\x08\x44tracing",
+        "trace-cmd's trace.dat",
+        "pass the output of `trace-cmd report`",
+    ),
+    foreign(b"SQLite format 3\0", "an SQLite database", NO_TIMES),
+    foreign(b"\x7fELF", "an ELF binary", NO_TIMES),
+    foreign(b"dex\n", "a dex file", NO_TIMES),
+    foreign(b"\x89PNG", "a picture (PNG)", NO_TIMES),
+    foreign(b"\xFF\xD8\xFF", "a picture (JPEG)", NO_TIMES),
+    foreign(b"%PDF-", "a PDF document", NO_TIMES),
+    foreign(b"bplist00", "a binary property list (of Instruments or Xcode)", INSTRUMENTS),
+    foreign(b"tlZ\x04", "a capture of Tracy", "export it with tracy-csvexport"),
+    foreign(b"tr\xFDP", "a capture of Tracy", "export it with tracy-csvexport"),
+    foreign(b"7z\xBC\xAF\x27\x1C", "a 7z archive", UNPACK),
+    foreign(b"\xFD7zXZ\0", "compressed by xz", "decompress it with `xz -d`"),
+    foreign(b"BZh", "compressed by bzip2", "decompress it with `bzip2 -d`"),
+    foreign(b"\x04\x22\x4D\x18", "compressed by lz4", "decompress it with `lz4 -d`"),
+    foreign(b"Rar!\x1A\x07", "a RAR archive", UNPACK),
+    foreign(b"\xC1\x1F\xFC\xC1", "a CTF stream (LTTng)", "print it with `babeltrace2`"),
+    foreign(
+        b"========================================================\n== dumpstate",
+        "a bug report's text (dumpstate)",
+        BUGREPORT,
+    ),
+    foreign(b"--------- beginning of", "a log (logcat)", NO_TIMES),
+    foreign(
+        b"----- pid ",
+        "stack dumps of an ANR",
+        "they show one moment; pass a trace of the time before",
+    ),
+];
+
+const INSTRUMENTS: &str = "traces of Apple's Instruments are not read";
+const BUGREPORT: &str = "it has no trace; if systrace.trace or a .perfetto-trace lies in the bug report's ZIP, pass that";
+
+/// Returns what a file is and what to do with it, if its first bytes are those of a known kind that is not read.
+pub(crate) fn named(head: &[u8]) -> Option<String> {
+    if let Some(found) = MAGICS.iter().find(|kind| head.starts_with(kind.magic)) {
+        return Some(format!("it is {}; {}", found.what, found.instead));
+    }
+    if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
+        return Some(zip(head));
+    }
+    if head.get(257..262) == Some(b"ustar") {
+        return Some(format!("it is a tar archive; {UNPACK}"));
+    }
+    let text = head.trim_ascii_start();
+    let has = |part: &[u8]| memchr::memmem::find(text, part).is_some();
+    if text.starts_with(b"<?xml")
+        && (has(b"<trace-toc") || has(b"<trace-query-result") || has(b"<plist"))
+    {
+        return Some(format!("it is an export of Apple's Instruments; {INSTRUMENTS}"));
+    }
+    if text.starts_with(b"{") {
+        return json(head);
+    }
+    None
+}
+
+/// A ZIP archive, by the name of its first file.
+fn zip(head: &[u8]) -> String {
+    let length = head.get(26..28).and_then(|bytes| <[u8; 2]>::try_from(bytes).ok());
+    let length = length.map_or(0, |bytes| usize::from(u16::from_le_bytes(bytes)));
+    let name =
+        head.get(30..).and_then(|rest| rest.get(..length.min(rest.len()))).unwrap_or_default();
+    let name = String::from_utf8_lossy(name);
+    let is = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    if is(&["bugreport", "dumpstate", "main_entry.txt", "version.txt", "FS/"]) {
+        format!("it is a bug report's ZIP archive; {BUGREPORT}")
+    } else if is(&["AndroidManifest.xml", "classes.dex", "META-INF/"]) {
+        format!("it is an APK or a JAR; {NO_TIMES}")
+    } else if is(&[".trace/", "Trace1.run", "form.template", "corespace"]) {
+        format!("it is a ZIP archive of Apple's Instruments; {INSTRUMENTS}")
+    } else {
+        format!("it is a ZIP archive; {UNPACK}")
+    }
+}
+
+/// JSON of other profilers, by members that no trace has.
+fn json(head: &[u8]) -> Option<String> {
+    let has = |part: &[u8]| memchr::memmem::find(head, part).is_some();
+    if has(b"\"traceEvents\"") {
+        return None;
+    }
+    let (what, instead) = if has(b"speedscope.app/file-format-schema") {
+        ("a profile of speedscope", "open it in speedscope")
+    } else if has(b"\"nodes\":[") && (has(b"\"callFrame\"") || has(b"\"functionName\"")) {
+        ("a CPU profile of V8 or Hermes (.cpuprofile)", "open it in Chrome's developer tools")
+    } else if has(b"\"snapshot\":{\"meta\"") {
+        ("a heap snapshot of V8", HEAP)
+    } else if has(b"\"meta\"") && has(b"\"processType\"") {
+        ("a profile of Firefox", "open it in profiler.firefox.com")
+    } else {
+        return None;
+    };
+    Some(format!("it is {what}; {instead}"))
+}
+
+/// Returns what a directory is.
+pub(crate) fn directory(name: &str) -> String {
+    if name.ends_with(".trace") || name.ends_with(".trace/") {
+        format!("it is a directory, a bundle of Apple's Instruments; {INSTRUMENTS}")
+    } else {
+        "it is a directory; pass the file inside".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Error, read_any};
+    use std::io::Cursor;
+
+    fn refused(bytes: Vec<u8>) -> String {
+        match read_any(Cursor::new(bytes)) {
+            Err(Error::NoTrace(why)) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn each_kind_is_named_as_what_it_is_also_if_it_is_compressed() {
+        for kind in MAGICS {
+            let mut bytes = kind.magic.to_vec();
+            bytes.extend([0; 40]);
+            assert!(refused(bytes.clone()).contains(kind.what), "{}", kind.what);
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            std::io::Write::write_all(&mut gzip, &bytes).unwrap();
+            assert!(refused(gzip.finish().unwrap()).contains(kind.what), "{}", kind.what);
+        }
+    }
+
+    #[test]
+    fn a_zip_is_named_by_its_first_file() {
+        let zip = |name: &str| {
+            let mut bytes = b"PK\x03\x04".to_vec();
+            bytes.extend([0; 22]);
+            bytes.extend(u16::try_from(name.len()).unwrap().to_le_bytes());
+            bytes.extend([0; 2]);
+            bytes.extend(name.as_bytes());
+            refused(bytes)
+        };
+        assert_eq!(zip("a.txt"), "it is a ZIP archive; unpack it, and pass the trace inside");
+        assert!(zip("bugreport-2026-11-22.txt").contains("bug report"));
+        assert!(zip("AndroidManifest.xml").contains("APK"));
+        assert!(zip("Trace1.run/RunIssues.storedata").contains("Instruments"));
+        // A length beyond the end.
+        let mut cut = b"PK\x03\x04".to_vec();
+        cut.extend([0xff; 26]);
+        assert!(refused(cut).contains("ZIP"));
+    }
+
+    #[test]
+    fn profiles_in_json_are_told_from_traces() {
+        let why = refused(
+            br#"{"$schema":"https://www.speedscope.app/file-format-schema.json"}"#.to_vec(),
+        );
+        assert!(why.contains("speedscope"), "{why}");
+        let why = refused(br#"{"nodes":[{"id":1,"callFrame":{}}],"startTime":1}"#.to_vec());
+        assert!(why.contains("cpuprofile"), "{why}");
+        let trace = br#"{"meta":1,"processType":2,"traceEvents":[{"ph":"i","name":"x","ts":1}]}"#;
+        assert_eq!(read_any(Cursor::new(trace.to_vec())).unwrap().instants.len(), 1);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_are_too_much_for_it(kind in 0..MAGICS.len() + 1, bytes: Vec<u8>) {
+            let magic = MAGICS.get(kind).map_or(&b"PK\x03\x04"[..], |kind| kind.magic);
+            proptest::prop_assert!(named(&[magic, &bytes].concat()).is_some());
+            let _ = named(&bytes);
+        }
+    }
+}
