@@ -17,10 +17,7 @@ import uuid
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXTS = re.compile(r"(?i)^(licen[cs]e|copying|copyright|notice|unlicense|lgpl|apache|mit)([-_.].*)?$")
 # C sources that crates carry, with licences of their own.
-CARRIED = {
-    "zstd-sys": ["zstd/LICENSE"],
-    "libsqlite3-sys": [],
-}
+CARRIED = {"zstd-sys": ["zstd/LICENSE"]}
 PUBLIC_DOMAIN = {"libsqlite3-sys": "SQLite's source code, which this crate carries, is in the public domain."}
 
 
@@ -29,12 +26,12 @@ def run(*command):
 
 
 def included(selections, target):
-    """Returns (name, version) of every crate that is linked in, for selections "PACKAGE" or "PACKAGE:FEATURES"."""
+    """Returns (name, version) of every crate that is linked in (procedural macros are not), for selections "PACKAGE" or "PACKAGE:FEATURES"."""
     found = set()
     for selection in selections:
         package, _, features = selection.partition(":")
         tree = run(
-            "cargo", "tree", "--locked", "--package", package, "--edges", "normal", "--target", target,
+            "cargo", "tree", "--locked", "--package", package, "--edges", "normal,no-proc-macro", "--target", target,
             "--prefix", "none", "--format", "{p}", *(["--features", features] if features else []),
         )
         for line in tree.splitlines():
