@@ -36,6 +36,7 @@ fun main(arguments: Array<String>) {
 
     expect(Tracetee.startCapture("""{"tags": ["app", "view"], "pass_on": "never"}"""))
     check(Tracetee.isRecording)
+    check(Tracetee.version == arguments[3]) { "the library is of version ${Tracetee.version}" }
     if (Build.VERSION.SDK_INT <= 29) check(cachedTags() == 0x1009L) { "cached: ${cachedTags()}" }
     val threads = List(THREADS) { n ->
         Thread({ if (n % 2 == 0) FromJava.work(ROUNDS) else fromKotlin(n) }, "worker-$n")

@@ -68,6 +68,7 @@ fn register(env: Env) -> bool {
     // Each function has the signature beside it. `Native.kt` declares the same ones; the virtual machine
     // refuses to register others.
     let natives = natives![
+        c"version" c"()Ljava/lang/String;" version,
         c"install" c"(Ljava/lang/String;)Ljava/lang/String;" install,
         c"uninstall" c"()Ljava/lang/String;" uninstall,
         c"start" c"(Ljava/lang/String;)Ljava/lang/String;" start,
@@ -98,6 +99,10 @@ fn register(env: Env) -> bool {
     ];
     let class = env.class(c"dev/tracetee/Native");
     !class.is_null() && env.register(class, &natives)
+}
+
+extern "system" fn version(env: Env, _: jclass) -> jstring {
+    env.new_text(env!("CARGO_PKG_VERSION"))
 }
 
 // ---- captures ----

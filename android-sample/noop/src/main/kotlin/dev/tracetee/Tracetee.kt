@@ -17,6 +17,10 @@ public object Tracetee {
     public var lastError: String? = null
         private set
 
+    /** Always null. */
+    @JvmStatic
+    public val version: String? get() = null
+
     /** Always false. */
     @JvmStatic
     public val isInstalled: Boolean get() = false

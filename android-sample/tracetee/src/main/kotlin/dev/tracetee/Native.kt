@@ -33,6 +33,8 @@ internal object Native {
         false
     }.also { loaded = it }
 
+    /** Returns the version of libtracetee.so. */
+    @JvmStatic external fun version(): String
     @JvmStatic external fun install(json: String): String?
     @JvmStatic external fun uninstall(): String?
     @JvmStatic external fun start(json: String): String?

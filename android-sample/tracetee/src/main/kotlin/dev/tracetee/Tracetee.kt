@@ -27,6 +27,10 @@ public object Tracetee {
     public var lastError: String? = null
         private set
 
+    /** Version of the agent's native library, such as `0.1.0`; null if it is not loaded. */
+    @JvmStatic
+    public val version: String? get() = if (Native.isLoaded) Native.version() else null
+
     /** True after [install] has succeeded, until [uninstall]. */
     @JvmStatic
     public val isInstalled: Boolean get() = config != null
