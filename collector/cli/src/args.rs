@@ -306,7 +306,7 @@ pub(crate) struct SimulateArgs {
 /// Options of `report`.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Trace files. One gives a frame report, several a fleet report.
+    /// Trace files; - is stdin. One gives a frame report, several a fleet report.
     #[arg(value_name = "CAPTURE")]
     pub(crate) captures: Vec<PathBuf>,
     /// Directory of the collector's store [default: tracetee-store, if no CAPTURE is given].

@@ -1,12 +1,37 @@
 //! Traces that a command is given: their mapping, and what is said of how they were read.
 
 use crate::terminal::say;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::io::BufRead;
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, BufRead, Read};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 use tracetee_trace::{Error, Kind, Losses, Mapping};
+
+/// Bytes of stdin that are taken: as many as of a file's content.
+const MAX_STDIN_BYTES: u64 = tracetee_trace::MAX_TEXT_BYTES;
+
+/// Replaces `-` among the inputs by a file with what stdin has: commands read an input more than once. The file exists as
+/// long as the result.
+pub(crate) fn with_stdin(paths: &mut [PathBuf]) -> Result<Option<TempDir>> {
+    let mut given = paths.iter_mut().filter(|path| path.as_os_str() == "-");
+    let Some(first) = given.next() else { return Ok(None) };
+    if given.next().is_some() {
+        bail!("stdin (-) is given twice; it can be read once");
+    }
+    let directory = tempfile::tempdir().context("cannot make a file for stdin")?;
+    let path = directory.path().join("stdin");
+    let mut file = File::create(&path).context("cannot make a file for stdin")?;
+    let mut stdin = io::stdin().lock().take(MAX_STDIN_BYTES + 1);
+    let bytes = io::copy(&mut stdin, &mut file).context("cannot read stdin")?;
+    if bytes > MAX_STDIN_BYTES {
+        bail!("stdin has more than {MAX_STDIN_BYTES} bytes");
+    }
+    *first = path;
+    Ok(Some(directory))
+}
 
 /// Reads a mapping file, if one was given.
 pub(crate) fn mapping(path: Option<&Path>) -> Result<Option<Mapping>> {

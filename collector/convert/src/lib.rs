@@ -24,7 +24,6 @@ pub use format::Format;
 pub use kernel::Kernel;
 pub use lossiness::{Content, Dropped};
 pub use page::{About, Frame, html};
-pub use perfetto::clocks as perfetto_clocks;
 pub use text_passthrough::text_passthrough;
 
 use std::io::{self, Write};

@@ -27,8 +27,10 @@ pub(crate) fn write(
             lines.kernel_event(out, event)?;
         }
         while kernel.next(at_ns, |at_ns, line| kernel_line(trace, out, at_ns, line))? {}
-        if let Some((_, ms)) = realtime.take_if(|(from_ns, _)| *from_ns <= at_ns) {
+        if let Some(wall) = realtime.take_if(|wall| wall.at_ns <= at_ns) {
             let key = lines.key_of(event);
+            // The line is later than the note: so is the time of day.
+            let ms = wall.unix_ns.saturating_add(at_ns - wall.at_ns) / 1_000_000;
             lines.line(out, key, at_ns, &format!("trace_event_clock_sync: realtime_ts={ms}"))?;
         }
         lines.event(out, at_ns, event)?;

@@ -6,7 +6,7 @@ use crate::rows::{self, About, Rows};
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 use tracetee_jank::{Analysis, Options, Watch, Which};
-use tracetee_trace::{Mapping, Trace};
+use tracetee_trace::{Kind, Mapping, Trace, perfetto};
 
 /// A capture with its analysis.
 #[derive(Debug)]
@@ -56,10 +56,19 @@ pub fn rows<R: Read + 'static>(
 ) -> Result<Rows, Error> {
     let watch = &limits.watch;
     let text = tracetee_trace::open(body)?;
-    let text = Watched { text, watch: watch.clone(), left: limits.text_bytes, calls: 0 };
-    let trace = tracetee_trace::read(text);
+    let mut text = Watched { text, watch: watch.clone(), left: limits.text_bytes, calls: 0 };
+    let kind = Kind::sniff(&mut text)?;
+    let trace = match kind {
+        Kind::Perfetto => perfetto::read_within(text, limits.text_bytes),
+        _ => tracetee_trace::read(text),
+    };
     watch.check()?;
-    let trace = trace?;
+    let mut trace = trace?;
+    if kind == Kind::Perfetto {
+        // A trace of the system says nothing of the app: its upload did.
+        trace.about = about.meta.clone();
+        trace.about.pid = app_of(&trace, about);
+    }
     // For people what is there is better than nothing; a fleet's tables hold whole captures.
     if let Some((at, why)) = &trace.losses.truncated {
         let error = std::io::Error::other(why.clone());
@@ -82,6 +91,18 @@ pub fn rows<R: Read + 'static>(
         return Err(Error::TooMuch(format!("the capture has more than {} frames", limits.frames)));
     }
     Ok(rows::from_capture(about, &trace, &analysis))
+}
+
+/// The process of the app in a trace of the whole system: the one that the upload names.
+fn app_of(trace: &Trace, about: &About) -> Option<u32> {
+    let meta = &about.meta;
+    let is_known = |pid: &u32| trace.threads.values().any(|thread| thread.pid == Some(*pid));
+    let names = [&meta.process, &meta.app, &about.app];
+    let named = names.into_iter().flatten().find_map(|name| {
+        let mut processes = trace.processes.iter();
+        processes.find(|(_, process)| trace.names.text(process.name) == name).map(|(&pid, _)| pid)
+    });
+    meta.pid.or(named).filter(is_known)
 }
 
 /// A text that ends with an error when it exceeds its limit, or when the analysis was stopped.
@@ -120,5 +141,54 @@ impl BufRead for Watched {
     fn consume(&mut self, count: usize) {
         self.left = self.left.saturating_sub(count as u64);
         self.text.consume(count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracetee_protocol::CaptureMeta;
+
+    /// A field of bytes; of at most 127.
+    fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+        [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap()], bytes].concat()
+    }
+
+    /// Perfetto's packet of a marker of a process' main thread.
+    fn marker(at_ns: u8, pid: u8, text: &str) -> Vec<u8> {
+        let print = field(3, &field(2, text.as_bytes()));
+        let event = [&[1 << 3, at_ns, 2 << 3, pid][..], &print].concat();
+        field(1, &field(1, &[&[1 << 3, 0][..], &field(2, &event)].concat()))
+    }
+
+    #[test]
+    fn of_a_trace_of_the_system_the_rows_are_those_of_the_app_that_sent_it() {
+        let process = |pid: u8, name: &str| {
+            field(1, &[&[1 << 3, pid][..], &field(3, name.as_bytes())].concat())
+        };
+        let tree = [process(5, "com.example"), process(6, "com.other")].concat();
+        let mut trace = field(1, &field(2, &tree));
+        // The app has one frame, the other process two.
+        for (pid, at_ns) in [(5, 1), (6, 20), (6, 40)] {
+            trace.extend(marker(at_ns, pid, &format!("B|{pid}|Choreographer#doFrame {at_ns}")));
+            trace.extend(marker(at_ns + 5, pid, &format!("E|{pid}")));
+        }
+        let frames = |app: Option<&str>, limits: &Limits| {
+            let about = About {
+                meta: CaptureMeta { app: app.map(str::to_owned), ..CaptureMeta::default() },
+                ..About::default()
+            };
+            rows(std::io::Cursor::new(trace.clone()), &about, None, limits)
+                .map(|rows| rows.capture.unwrap().frames)
+        };
+        let any = Limits::default();
+        assert_eq!(frames(Some("com.example"), &any).unwrap(), 1);
+        assert_eq!(frames(Some("com.other"), &any).unwrap(), 2);
+        // Nobody has said whose it is: the process with most frames.
+        assert_eq!(frames(None, &any).unwrap(), 2);
+        assert_eq!(frames(Some("of another trace"), &any).unwrap(), 2);
+        let few = Limits { text_bytes: 100, ..Limits::default() };
+        let error = frames(None, &few).unwrap_err().to_string();
+        assert!(error.contains("longer than the limit"), "{error}");
     }
 }

@@ -6,7 +6,7 @@ use tracetee_jank::{Analysis, Frame, Part, Stack, StartKind};
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::loss_report::{self, LossReport};
 use tracetee_protocol::{CaptureMeta, notes};
-use tracetee_trace::Trace;
+use tracetee_trace::{Trace, WallClock};
 
 pub use crate::table::Value;
 
@@ -111,7 +111,7 @@ fn capture_row(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow 
     let cohort = cohort(&meta);
     let totals = &analysis.totals;
     let (first_ns, last_ns) = trace.span_ns.unwrap_or((0, 0));
-    let realtime_ms = trace.realtime.map(|(_, ms)| ms);
+    let realtime_ms = trace.realtime.map(WallClock::unix_ms);
     CaptureRow {
         app: about.app.clone().or_else(|| text(&meta.app)).unwrap_or_else(|| UNKNOWN.to_owned()),
         dt: about.day.clone(),

@@ -29,12 +29,13 @@ mod samples;
 pub mod text;
 mod timeline;
 mod twins;
+mod wall_clock;
 
 pub use error::Error;
 pub use frames::{ActualFrame, BufferEvent, TimelineFrame};
 pub use kernel::{KernelEvent, KernelKind, Task, Wake, state_text};
 pub use mapping::Mapping;
-pub use merge::{SAME_CLOCK_MS, merge, offset_ms, without_twins};
+pub use merge::{merge, without_twins};
 pub use model::{
     Async, BadLine, Counter, FIRST_KEY, Flow, FlowKind, Instant, Losses, NO_PARENT, Package,
     Process, Scope, Slice, State, Thread, Trace, UNFINISHED,
@@ -45,6 +46,7 @@ pub use process_names::is_system_process;
 pub use samples::{Sample, StackFrame, Stacks};
 pub use text::read;
 pub use timeline::{Event, Timeline};
+pub use wall_clock::{SAME_CLOCK_NS, WallClock};
 
 use std::path::Path;
 
@@ -109,14 +111,20 @@ impl Kind {
         if let Some(why) = foreign::named(head) {
             return Err(Error::NoTrace(why));
         }
+        Ok(Self::of(head))
+    }
+
+    /// Returns the kind of a trace that begins with these bytes.
+    #[must_use]
+    pub fn of(head: &[u8]) -> Self {
         let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
-        Ok(match text {
+        match text {
             _ if head.starts_with(method::KEYS) || head.starts_with(method::MAGIC) => Self::Method,
             [b'{' | b'[', ..] => Self::Json,
             // Field 1, of length: packets.
             _ if is_packet(head) => Self::Perfetto,
             _ => Self::Text,
-        })
+        }
     }
 }
 

@@ -7,17 +7,6 @@ use crate::timeline::{Event, Timeline};
 use crate::twins::Twins;
 use std::collections::HashMap;
 
-/// Milliseconds by which two clock notes of the same clock may differ: they are written a moment after they are taken,
-/// and rounded.
-pub const SAME_CLOCK_MS: i64 = 50;
-
-/// Returns the offset of a trace's clock from Unix time, ms.
-#[must_use]
-pub fn offset_ms(realtime: (u64, u64)) -> i64 {
-    let (at_ns, ms) = realtime;
-    ms.cast_signed() - (at_ns / 1_000_000).cast_signed()
-}
-
 /// Merges traces; the second value of each pair is added to its times (ns). Records that two of them have are kept once.
 #[must_use]
 pub fn merge(parts: &[(&Trace, i64)]) -> Trace {
@@ -163,10 +152,13 @@ impl Map {
         for (event, count) in &trace.kernel_events {
             *builder.trace.kernel_events.entry(event.clone()).or_default() += count;
         }
-        let first = builder.trace.realtime.is_none();
-        if let (true, Some((at_ns, ms))) = (first, trace.realtime) {
-            builder.trace.realtime = Some((self.at(at_ns), ms));
-        }
+        let own = trace.realtime.map(|clock| clock.moved(|at_ns| self.at(at_ns)));
+        // An exact one is better than a rounded one; the first is that of the clock that all are on.
+        let first = builder.trace.realtime;
+        builder.trace.realtime = match (first, own) {
+            (Some(first), Some(own)) if own.is_exact && !first.is_exact => Some(own),
+            (first, own) => first.or(own),
+        };
         let mut about = trace.about.clone();
         about.merge(std::mem::take(&mut builder.trace.about));
         builder.trace.about = about;

@@ -4,6 +4,7 @@ use crate::frames::{BufferEvent, TimelineFrame};
 use crate::kernel::KernelEvent;
 use crate::names::{NameId, Names};
 use crate::samples::{Sample, Stacks};
+use crate::wall_clock::WallClock;
 use std::collections::BTreeMap;
 use tracetee_protocol::CaptureMeta;
 
@@ -40,8 +41,8 @@ pub struct Trace {
     pub about: CaptureMeta,
     /// First and last time.
     pub span_ns: Option<(u64, u64)>,
-    /// A time (ns) and its Unix time (ms), from `trace_event_clock_sync: realtime_ts`.
-    pub realtime: Option<(u64, u64)>,
+    /// The time of day at a time of the trace, from `trace_event_clock_sync: realtime_ts` or a clock snapshot.
+    pub realtime: Option<WallClock>,
     /// Events of the kernel, by time; only of traces that have them by their fields (Perfetto's).
     pub kernel: Vec<KernelEvent>,
     /// Frames as SurfaceFlinger sees them.

@@ -1,5 +1,6 @@
 //! `tracetee convert` as people use it: kinds by name, mappings, several inputs, what it says.
 
+use std::io::Write;
 use std::path::Path;
 use tracetee_tests::tools::phone_trace;
 use tracetee_tests_convert::{frames, refused, told};
@@ -263,4 +264,60 @@ fn traces_of_real_phones_go_through_every_format_that_holds_slices() {
         trace.threads.values().filter(|thread| thread.pid.is_none()).count()
     };
     assert!(unknown(&again) < unknown(&first) / 10, "{} {}", unknown(&again), unknown(&first));
+}
+
+/// Runs `tracetee` with these bytes on stdin; what it wrote to stdout.
+fn piped(directory: &Path, arguments: &[&str], input: &[u8]) -> Vec<u8> {
+    let mut child = std::process::Command::new(tracetee_tests::tracetee())
+        .current_dir(directory)
+        .args(arguments)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{arguments:?}");
+    output.stdout
+}
+
+#[test]
+fn every_command_that_takes_a_trace_takes_perfetto_s_from_stdin_and_compressed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    write(path, "in.ftrace", &frames(20));
+    let _ = told(path, &["convert", "in.ftrace", "-o", "in.pftrace"]);
+    let plain = std::fs::read(path.join("in.pftrace")).unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&plain).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    zlib.write_all(&plain).unwrap();
+    let zlib = [&b"TRACE:\n"[..], &zlib.finish().unwrap()].concat();
+    let zstd = zstd::bulk::compress(&plain, 1).unwrap();
+    for arguments in [
+        &["report", "-"][..],
+        &["report", "-", "--pid", "100", "--format", "folded"],
+        &["dmtracedump", "-"],
+        &["convert", "-", "-o", "-", "--to", "folded"],
+        &["convert", "-", "-o", "-", "--to", "atrace", "-z"],
+        &["convert", "-", "-o", "-", "--to", "html"],
+    ] {
+        // A page has its input's name as its title.
+        let expected = piped(path, arguments, &plain);
+        assert!(!expected.is_empty(), "{arguments:?}");
+        for packed in [&gzip, &zlib, &zstd] {
+            assert!(piped(path, arguments, packed) == expected, "{arguments:?}");
+        }
+        let of_file: Vec<&str> = arguments
+            .iter()
+            .map(|&argument| if argument == "-" { "in.pftrace" } else { argument })
+            .collect();
+        if arguments[0] != "convert" {
+            let of_file = tracetee_tests_convert::tool_output(path, &of_file);
+            assert!(of_file.stdout == expected, "{arguments:?}");
+        }
+    }
+    let said = refused(path, &["convert", "-", "-", "-o", "x.json"]);
+    assert!(said.contains("stdin (-) is given twice"), "{said}");
 }

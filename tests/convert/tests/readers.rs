@@ -90,9 +90,9 @@ fn perfetto_s_protos_read_every_slice_thread_and_counter() {
         let ended = trace.asyncs.iter().filter(|one| one.end_ns != UNFINISHED);
         assert_eq!(asyncs.count(), ended.count());
         assert_eq!(decoded.get("instant").map_or(0, Vec::len), trace.instants.len());
-        if let Some((at_ns, ms)) = trace.realtime {
+        if let Some(wall) = trace.realtime {
             let clocks = &decoded["clocks"][0][1];
-            assert_eq!((&clocks["6"], &clocks["1"]), (&at_ns.into(), &(ms * 1_000_000).into()));
+            assert_eq!((&clocks["6"], &clocks["1"]), (&wall.at_ns.into(), &wall.unix_ns.into()));
         }
     }
 }

@@ -95,6 +95,59 @@ fn what_is_no_capture_is_refused_and_set_aside() {
     assert!(collector.files("incoming").is_empty());
 }
 
+/// A message's field of bytes; of at most 127.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap()], bytes].concat()
+}
+
+/// Perfetto's packet of a marker: thread 5's, of process 5.
+fn marker(at_ns: u8, text: &str) -> Vec<u8> {
+    let print = field(3, &field(2, text.as_bytes()));
+    let event = [&[1 << 3, at_ns, 2 << 3, 5][..], &print].concat();
+    field(1, &field(1, &[&[1 << 3, 0][..], &field(2, &event)].concat()))
+}
+
+#[test]
+fn a_perfetto_trace_is_a_capture_with_the_same_checks() {
+    let collector = Collector::with_token();
+    let path = format!("/v1/captures/{ID}");
+    let trace = [
+        marker(1, "B|5|Choreographer#doFrame 1"),
+        marker(9, "E|5"),
+        marker(20, "B|5|Choreographer#doFrame 2"),
+        marker(90, "E|5"),
+    ]
+    .concat();
+    // A packet of compressed packets (field 133): 64 MB of empty ones.
+    let packed = zstd(&[0x0a, 0].repeat(32 << 20));
+    let varint = |mut number: usize| {
+        let mut bytes = Vec::new();
+        while number >= 0x80 {
+            bytes.push(u8::try_from(number & 0x7f).unwrap() | 0x80);
+            number >>= 7;
+        }
+        bytes.push(u8::try_from(number).unwrap());
+        bytes
+    };
+    let inner = [&[0xaa, 0x08][..], &varint(packed.len()), &packed].concat();
+    let bomb = [&[0x0a][..], &varint(inner.len()), &inner].concat();
+    let whole = zstd(&trace);
+    for (body, why) in [
+        (zstd(&bomb), "unpack to more than"),
+        (zstd(&trace[..trace.len() - 1]), "the last packet is cut off"),
+        (whole[..whole.len() - 3].to_vec(), "not a capture"),
+        (zstd(&[&trace[..], b"# tracer: nop\n"].concat()), "there is no packet"),
+    ] {
+        assert_eq!(collector.put(&path, &[], &body), 422, "{why}");
+        let reason = std::fs::read_to_string(&collector.files("quarantine")[1]).unwrap();
+        assert!(reason.contains(why), "{reason}");
+        assert_eq!(collector.files("raw").len(), 0);
+    }
+    assert_eq!(collector.put(&path, &[], &whole), 201);
+    assert_eq!(collector.put(&path, &[], &whole), 412);
+    assert_eq!(collector.files("raw").len(), 2, "the capture and its metadata");
+}
+
 #[test]
 fn the_configuration_is_served_with_its_signature_until_it_is_another() {
     let directory = TempDir::new().unwrap();

@@ -60,7 +60,7 @@ pub(crate) struct AtraceArgs {
 /// Options of `convert`.
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {
-    /// Traces to convert.
+    /// Traces to convert; - is stdin.
     #[arg(required = true, value_name = "IN")]
     pub(crate) inputs: Vec<PathBuf>,
     /// File to write to; - is stdout. Compressed if it ends in .gz or .zst (Perfetto reads .zst since v58).
@@ -104,7 +104,7 @@ fn format() -> impl TypedValueParser<Value = Format> {
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct DmtracedumpArgs {
-    /// Trace to profile.
+    /// Trace to profile; - is stdin.
     #[arg(value_name = "TRACE")]
     pub(crate) trace: PathBuf,
     /// Print the records instead of the profile.

@@ -16,6 +16,7 @@ mod store;
 
 use crate::agent_library;
 use crate::args::{Cli, Command};
+use crate::input::with_stdin;
 use crate::terminal::print;
 use anyhow::Result;
 use clap::Parser;
@@ -28,9 +29,18 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
         Command::Atrace(args) => return atrace::atrace(&args),
         Command::Doctor(args) => return doctor::doctor(&args),
         Command::Collect(args) => collect::collect(&args),
-        Command::Report(args) => report::report(&args),
-        Command::Convert(args) => convert::convert(&args),
-        Command::Dmtracedump(args) => dmtracedump::dmtracedump(&args),
+        Command::Report(mut args) => {
+            let _stdin = with_stdin(&mut args.captures)?;
+            report::report(&args)
+        }
+        Command::Convert(mut args) => {
+            let _stdin = with_stdin(&mut args.inputs)?;
+            convert::convert(&args)
+        }
+        Command::Dmtracedump(mut args) => {
+            let _stdin = with_stdin(std::slice::from_mut(&mut args.trace))?;
+            dmtracedump::dmtracedump(&args)
+        }
         Command::Rebuild(args) => store::rebuild(&args),
         Command::Forget(args) => store::forget(&args),
         #[cfg(feature = "parquet")]

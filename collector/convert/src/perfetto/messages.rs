@@ -37,20 +37,6 @@ pub(super) struct TracePacket {
     pub(super) frame_timeline_event: Option<FrameTimelineEvent>,
 }
 
-/// A packet of which only the clocks are looked at.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ClockPacket {
-    #[prost(message, optional, tag = "6")]
-    pub(super) clock_snapshot: Option<ClockSnapshot>,
-}
-
-/// A packet of which only packed packets are looked at: a zlib stream of others.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct CompressedPackets {
-    #[prost(bytes = "vec", optional, tag = "50")]
-    pub(super) packed: Option<Vec<u8>>,
-}
-
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TracePacketDefaults {
     #[prost(uint32, optional, tag = "58")]

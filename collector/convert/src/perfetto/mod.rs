@@ -1,12 +1,9 @@
 //! Perfetto's protobuf: track events with interned names, and the tracks that they are on.
 
-mod clock;
 mod ftrace;
 mod messages;
 mod system;
 mod system_messages;
-
-pub use clock::clocks;
 
 use crate::kernel::Kernel;
 use messages::{
@@ -113,9 +110,9 @@ impl<'a, W: Write> Writer<'a, W> {
             ..TracePacket::default()
         };
         self.packet(first)?;
-        let Some((at_ns, ms)) = self.trace.realtime else { return Ok(()) };
+        let Some(wall) = self.trace.realtime else { return Ok(()) };
         let clock = |id, timestamp| Clock { clock_id: Some(id), timestamp: Some(timestamp) };
-        let clocks = vec![clock(BOOTTIME, at_ns), clock(REALTIME, ms.saturating_mul(1_000_000))];
+        let clocks = vec![clock(BOOTTIME, wall.at_ns), clock(REALTIME, wall.unix_ns)];
         let snapshot = ClockSnapshot { clocks, primary_trace_clock: Some(BOOTTIME) };
         self.packet(TracePacket { clock_snapshot: Some(snapshot), ..TracePacket::default() })
     }

@@ -3,7 +3,7 @@
 
 use super::rate::Pace;
 use crate::store::local_store::Incoming;
-use crate::store::validate::check_text;
+use crate::store::validate::check_capture;
 use axum::body::{Body, Bytes};
 use hmac_sha256::Hash;
 use std::fmt;
@@ -159,5 +159,5 @@ async fn next_chunk(mut body: Pin<&mut Body>) -> Option<Result<Bytes, axum::Erro
 
 /// Checks that the file is a capture. Blocks.
 pub(super) fn check(path: &std::path::Path, bytes: u64) -> Result<(), Refused> {
-    check_text(File::open(path).map_err(Refused::Disk)?, bytes).map_err(Refused::NoCapture)
+    check_capture(File::open(path).map_err(Refused::Disk)?, bytes).map_err(Refused::NoCapture)
 }

@@ -5,7 +5,7 @@
 
 use super::indexer::limits;
 use super::objects::{Objects, about};
-use super::validate::check_text;
+use super::validate::check_capture;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::io::Cursor;
@@ -156,7 +156,7 @@ fn rows_of(runtime: &tokio::runtime::Handle, store: &Objects, path: &str) -> Res
     let (bytes, meta) = runtime.block_on(store.get(path))?;
     let about = about(&key, bytes.len() as u64, meta);
     // Captures that arrived by a ticket are not validated yet.
-    let checked = check_text(Cursor::new(&bytes), bytes.len() as u64)
+    let checked = check_capture(Cursor::new(&bytes), bytes.len() as u64)
         .map_err(|why| anyhow::anyhow!("not a capture: {why}"))
         .and_then(|()| {
             Ok(capture::rows(Cursor::new(bytes), &about, None, &limits(&Arc::default()))?)

@@ -345,6 +345,16 @@ impl Builder {
         }
     }
 
+    /// Makes threads of those that only the scheduler's events name.
+    pub(crate) fn threads_of_states(&mut self) {
+        let mut tids: Vec<u32> =
+            self.states.keys().filter(|tid| !self.by_tid.contains_key(tid)).copied().collect();
+        tids.sort_unstable();
+        for tid in tids {
+            self.thread(tid, None);
+        }
+    }
+
     /// Sets a process' name.
     pub(crate) fn process_name(&mut self, pid: u32, name: NameId) {
         self.trace.processes.insert(pid, Process { name });
@@ -377,11 +387,15 @@ impl Builder {
 
     /// Counts an event of another kind.
     pub(crate) fn other(&mut self, event: &[u8]) {
-        let event = String::from_utf8_lossy(event);
-        match self.trace.kernel_events.get_mut(&*event) {
-            Some(count) => *count += 1,
+        self.others(&String::from_utf8_lossy(event), 1);
+    }
+
+    /// Counts events of another kind.
+    pub(crate) fn others(&mut self, event: &str, count: u64) {
+        match self.trace.kernel_events.get_mut(event) {
+            Some(known) => *known += count,
             None => {
-                self.trace.kernel_events.insert(event.into_owned(), 1);
+                self.trace.kernel_events.insert(event.to_owned(), count);
             }
         }
     }

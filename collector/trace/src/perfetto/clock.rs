@@ -5,6 +5,7 @@
 //! snapshot relates to the trace's are converted over others that it does.
 
 use super::wire::{Fields, Malformed};
+use crate::wall_clock::WallClock;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 pub(super) const REALTIME: u32 = 1;
@@ -123,7 +124,7 @@ impl Clocks {
             let Some(state) = self.clocks.get_mut(usize::from(clock.0)) else { continue };
             state.unit_ns = reading.unit_ns;
             state.is_incremental = reading.is_incremental;
-            state.last_ns = reading.time.saturating_mul(reading.unit_ns);
+            state.last_ns = reading.ns();
             state.readings.push((number, state.last_ns));
             taken.push((clock, state.last_ns));
         }
@@ -184,11 +185,14 @@ impl Clocks {
     }
 
     /// Returns the first snapshot that has both the trace's clock (ns) and the time of day (ns).
-    pub(super) fn realtime(&self) -> Option<(u64, u64)> {
+    pub(super) fn realtime(&self) -> Option<WallClock> {
         let state = |id| self.clocks.get(usize::from(self.ids.get(&(0, id))?.0));
         let (own, real) = (state(self.own())?, state(REALTIME)?);
         let real: HashMap<u32, u64> = real.readings.iter().rev().copied().collect();
-        own.readings.iter().find_map(|&(number, ns)| Some((ns, *real.get(&number)?)))
+        own.readings.iter().find_map(|&(number, at_ns)| {
+            let unix_ns = *real.get(&number)?;
+            Some(WallClock { at_ns, unix_ns, is_exact: true })
+        })
     }
 }
 
@@ -201,7 +205,13 @@ pub(super) struct Reading {
     pub(super) unit_ns: u64,
 }
 
-fn reading(message: &[u8]) -> Result<Reading, Malformed> {
+impl Reading {
+    pub(super) const fn ns(&self) -> u64 {
+        self.time.saturating_mul(self.unit_ns)
+    }
+}
+
+pub(super) fn reading(message: &[u8]) -> Result<Reading, Malformed> {
     let mut reading = Reading { id: 0, time: 0, is_incremental: false, unit_ns: 1 };
     for field in Fields::of(message) {
         match field? {

@@ -11,13 +11,15 @@ use crate::model::{MAX_NS, Trace};
 use crate::names::NameId;
 use std::collections::HashMap;
 
+/// Waiting events after which their memory is given back.
+const EVENTS_OF_A_STEP: usize = 1 << 18;
+
 impl Reader {
     /// Makes the trace.
     pub(super) fn finish(mut self) -> Trace {
         let own = self.own_clock();
         let converters = self.clocks.converters(own);
-        self.builder.trace.realtime =
-            self.clocks.realtime().map(|(at_ns, real_ns)| (at_ns, real_ns / 1_000_000));
+        self.builder.trace.realtime = self.clocks.realtime();
         self.put_names();
         self.put_kernel(&converters);
         self.put_frames(&converters);
@@ -32,9 +34,14 @@ impl Reader {
             at_ns.is_some()
         });
         events.sort_by_key(|event| (event.at_ns, event.rank));
+        // From the end, so that the memory of those that are in the trace is given back as the trace grows.
+        events.reverse();
         let mut put = Put::new(self);
-        for event in events {
+        while let Some(event) = events.pop() {
             put.event(event);
+            if events.len().is_multiple_of(EVENTS_OF_A_STEP) {
+                events.shrink_to_fit();
+            }
         }
         put.finish()
     }
@@ -68,19 +75,24 @@ impl Reader {
 
     fn put_kernel(&mut self, converters: &Converters) {
         let started = self.started.and_then(|(clock, ns)| converted(converters, clock, ns));
-        let mut kernel = Vec::with_capacity(self.kernel.len());
         let version = self.kernel_version;
-        for (clock, event) in std::mem::take(&mut self.kernel) {
-            match converted(converters, clock, event.at_ns) {
-                Some(at_ns) if started.is_none_or(|started| at_ns >= started) => {
-                    kernel.push(KernelEvent { at_ns, ..event });
-                }
-                Some(_) => self.unread.event("kernel events before the recording began"),
-                None => {
-                    self.unread.event("events on a clock that no snapshot relates to the trace's")
-                }
-            }
-        }
+        let unread = &mut self.unread;
+        // In the memory of what it takes the events from.
+        let kernel = std::mem::take(&mut self.kernel).into_iter();
+        let mut kernel: Vec<KernelEvent> = kernel
+            .filter_map(|(clock, event)| {
+                let at_ns = converted(converters, clock, event.at_ns);
+                let why = match at_ns {
+                    Some(at_ns) if started.is_none_or(|started| at_ns >= started) => {
+                        return Some(KernelEvent { at_ns, ..event });
+                    }
+                    Some(_) => "kernel events before the recording began",
+                    None => "events on a clock that no snapshot relates to the trace's",
+                };
+                unread.event(why);
+                None
+            })
+            .collect();
         if let Some(started) = started {
             let unread = &mut self.unread;
             self.events.retain(|event| {
@@ -98,6 +110,7 @@ impl Reader {
         // What runs on each processor: compact events say only what goes on.
         let mut running: HashMap<u16, Task> = HashMap::new();
         let Self { builder, unread, .. } = self;
+        let mut counts: HashMap<&'static str, u64> = HashMap::new();
         kernel.retain_mut(|event| {
             let before = running.get(&event.cpu).copied();
             let is_compact = event.tid == NO_TID;
@@ -115,9 +128,13 @@ impl Reader {
                 unread.event("compact scheduler events before the first switch of their processor");
                 return false;
             }
+            *counts.entry(event.kind.event()).or_default() += 1;
             kernel_state(builder, event);
             true
         });
+        for (event, count) in counts {
+            builder.others(event, count);
+        }
         self.builder.trace.kernel = kernel;
     }
 
@@ -176,7 +193,6 @@ fn converted(converters: &Converters, clock: Clock, at_ns: u64) -> Option<u64> {
 fn kernel_state(builder: &mut Builder, event: &KernelEvent) {
     let at_ns = event.at_ns;
     builder.span(at_ns);
-    builder.other(event.kind.event().as_bytes());
     let mut comm = |task: Task| {
         if task.tid != 0 && task.name != NameId::NONE {
             builder.comm_id(task.tid, task.name);

@@ -8,6 +8,7 @@
 //! read are counted ([`unread`]).
 
 mod annotations;
+mod check;
 mod clock;
 mod event;
 mod finish;
@@ -23,7 +24,11 @@ mod stacks;
 mod track_event;
 mod tracks;
 mod unread;
+mod wall_clocks;
 mod wire;
+
+pub use check::check;
+pub use wall_clocks::wall_clocks;
 
 use crate::builder::{Builder, MAX_EVENTS};
 use crate::error::Error;
@@ -31,15 +36,13 @@ use crate::kernel::KernelEvent;
 use crate::model::Trace;
 use clock::{Clock, Clocks};
 use event::Event;
-use sequence::{Descriptor, Reference, Sequence};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use sequence::{Descriptor, Reference, Sequence, Sequences};
+use std::collections::{BTreeMap, HashSet};
 use std::io::BufRead;
 use tracks::Tracks;
 use unread::{Message, Unread};
 use wire::{Fields, Malformed};
 
-/// Limit of sequences of a file; a device has some hundreds.
-const MAX_SEQUENCES: usize = 1 << 16;
 /// Limit of packets, most of which may be empty.
 const MAX_PACKETS: u64 = 256 << 20;
 /// Flags of a packet.
@@ -50,9 +53,18 @@ const NEEDS_STATE: u64 = 2;
 ///
 /// # Errors
 /// [`Error::NoTrace`] if it has no packet; [`Error::At`] if its first packet cannot be read.
-pub fn read<R: BufRead>(mut trace: R) -> Result<Trace, Error> {
+pub fn read<R: BufRead>(trace: R) -> Result<Trace, Error> {
+    read_within(trace, packets::MAX_UNPACKED_BYTES)
+}
+
+/// The same; the compressed packets of the trace may unpack to `most` bytes, and what follows is ignored like the rest of a
+/// truncated file.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_within<R: BufRead>(mut trace: R, most: u64) -> Result<Trace, Error> {
     let mut reader = Reader::default();
-    let end = packets::walk(&mut trace, &mut reader);
+    let end = packets::walk(&mut trace, &mut reader, most);
     let losses = &mut reader.builder.trace.losses;
     if let Some(error) = end.error {
         if losses.lines == 0 {
@@ -75,7 +87,7 @@ pub fn read<R: BufRead>(mut trace: R) -> Result<Trace, Error> {
 #[derive(Default)]
 struct Reader {
     builder: Builder,
-    sequences: HashMap<u32, Sequence>,
+    sequences: Sequences,
     /// Interned entries so far.
     interned: u64,
     clocks: Clocks,
@@ -131,6 +143,8 @@ struct Head {
     flags: u64,
     dropped: u64,
     machine: u64,
+    /// True if it has what later fields need: defaults, interned data, clocks.
+    has_state: bool,
 }
 
 impl Reader {
@@ -149,7 +163,7 @@ impl Reader {
     }
 
     fn sequence(&mut self, id: u32) -> &mut Sequence {
-        self.sequences.entry(id).or_default()
+        self.sequences.of(id)
     }
 
     fn lost(&mut self, what: &'static str, count: u64) {
@@ -164,10 +178,10 @@ impl Reader {
             self.unread.event("packets of other machines");
             return Ok(());
         }
-        if self.sequences.len() >= MAX_SEQUENCES && !self.sequences.contains_key(&head.sequence) {
+        if self.sequences.is_full_for(head.sequence) {
             return Err("too many sequences");
         }
-        let state = self.sequences.entry(head.sequence).or_default();
+        let state = self.sequences.of(head.sequence);
         let is_first = !std::mem::replace(&mut state.is_known, true);
         if head.flags & CLEARED != 0 {
             state.clear();
@@ -178,7 +192,9 @@ impl Reader {
         if head.dropped != 0 && !is_first {
             self.lost("gaps in sequences of packets", 1);
         }
-        self.read_state(&head, packet)?;
+        if head.has_state {
+            self.read_state(&head, packet)?;
+        }
         if head.flags & NEEDS_STATE != 0 && !self.sequence(head.sequence).is_valid {
             self.unread.event("packets whose interned data was lost");
             return Ok(());
@@ -206,7 +222,7 @@ impl Reader {
         // Interned data may stand behind the defaults' field or before it.
         for field in Fields::of(packet) {
             let (12, value) = field? else { continue };
-            let state = self.sequences.entry(head.sequence).or_default();
+            let state = self.sequences.of(head.sequence);
             if !state.is_valid {
                 self.unread.event("interned data after a loss");
                 continue;
@@ -297,6 +313,7 @@ fn head(packet: &[u8]) -> Result<Head, Malformed> {
             (41, value) => head.flags |= u64::from(value.bool()?),
             (42, value) => head.dropped = value.number()?,
             (98, value) => head.machine = value.number()?,
+            (6 | 12 | 59, _) => head.has_state = true,
             _ => {}
         }
     }

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read};
 /// Limit of a packet in bytes. Perfetto's own packets have at most some megabytes.
 const MAX_PACKET_BYTES: u64 = 256 << 20;
 /// Limit of the bytes that all compressed packets of a file unpack to.
-const MAX_UNPACKED_BYTES: u64 = 16 << 30;
+pub(super) const MAX_UNPACKED_BYTES: u64 = 16 << 30;
 /// Field of `Trace`: a packet.
 const PACKET: u64 = 1;
 /// Fields of a packet: a zlib stream of packets, and one of zstd.
@@ -31,12 +31,18 @@ pub(super) struct End {
     pub(super) error: Option<io::Error>,
 }
 
-/// Passes all packets of `trace` to `take`.
-pub(super) fn walk(trace: &mut dyn BufRead, take: &mut impl Take) -> End {
-    let mut unpacked = 0;
+/// Passes all packets of `trace` to `take`. Compressed ones may unpack to `most` bytes together.
+pub(super) fn walk(trace: &mut dyn BufRead, take: &mut impl Take, most: u64) -> End {
+    let mut unpacked = Unpacked { bytes: 0, most };
     let mut stream = Stream { from: trace, at: 0, whole: 0 };
     let error = stream.walk(take, &mut unpacked, false).err();
     End { at: stream.whole, error }
+}
+
+/// Bytes that compressed packets unpacked to, and their limit.
+struct Unpacked {
+    bytes: u64,
+    most: u64,
 }
 
 struct Stream<'a> {
@@ -56,7 +62,7 @@ impl Stream<'_> {
     fn walk(
         &mut self,
         take: &mut impl Take,
-        unpacked: &mut u64,
+        unpacked: &mut Unpacked,
         is_inner: bool,
     ) -> io::Result<bool> {
         let mut packet = Vec::new();
@@ -131,7 +137,7 @@ fn first_packet(buffer: &[u8]) -> Option<(&[u8], usize)> {
 fn packet_of(
     packet: &[u8],
     take: &mut impl Take,
-    unpacked: &mut u64,
+    unpacked: &mut Unpacked,
     is_inner: bool,
 ) -> io::Result<bool> {
     let Some((kind, bytes)) = compressed(packet) else { return Ok(take.packet(packet)) };
@@ -143,16 +149,18 @@ fn packet_of(
         ZLIB => Box::new(flate2::read::ZlibDecoder::new(bytes)),
         _ => Box::new(zstd::stream::Decoder::new(bytes)?),
     };
-    let left = MAX_UNPACKED_BYTES.saturating_sub(*unpacked);
+    // A byte more than is left shows that there is more.
+    let left = unpacked.most.saturating_sub(unpacked.bytes).saturating_add(1);
     let mut inner = BufReader::with_capacity(64 << 10, inner.take(left));
     let mut stream = Stream { from: &mut inner, at: 0, whole: 0 };
     let walked = stream.walk(take, unpacked, true);
-    *unpacked = unpacked.saturating_add(stream.at);
+    unpacked.bytes = unpacked.bytes.saturating_add(stream.at);
     match walked {
-        Ok(more) => Ok(more),
-        Err(_) if *unpacked >= MAX_UNPACKED_BYTES => Err(invalid(format!(
-            "its compressed packets unpack to more than {MAX_UNPACKED_BYTES} bytes"
+        Ok(_) | Err(_) if unpacked.bytes > unpacked.most => Err(invalid(format!(
+            "its compressed packets unpack to more than {} bytes",
+            unpacked.most
         ))),
+        Ok(more) => Ok(more),
         Err(_) => {
             take.bad("compressed packets that cannot be unpacked", packet);
             Ok(true)

@@ -6,6 +6,7 @@ use super::tracks::{Place, TrackId};
 use crate::builder::{AsyncKey, Builder, Live};
 use crate::model::{Async, Counter, Flow, Instant, Scope, Trace, UNFINISHED};
 use crate::names::NameId;
+use crate::wall_clock::WallClock;
 use std::collections::HashMap;
 
 /// Whose a track is, with its thread in the builder.
@@ -24,7 +25,8 @@ enum Owner {
 /// Events on their way into the trace.
 pub(super) struct Put {
     reader: Reader,
-    owners: HashMap<TrackId, Option<Owner>>,
+    /// By the track's place: its owner, `None` if it has no descriptor; outer `None` until an event asks.
+    owners: Vec<Option<Option<Owner>>>,
     threads: HashMap<(u32, u32), Live>,
     names: HashMap<(u32, u32), NameId>,
     /// Open complete slices: thread and place.
@@ -39,7 +41,7 @@ impl Put {
         let names = names.into_iter().map(|(pid, tid, name)| ((pid, tid), name)).collect();
         Self {
             reader,
-            owners: HashMap::new(),
+            owners: Vec::new(),
             threads: HashMap::new(),
             names,
             completes: HashMap::new(),
@@ -62,7 +64,8 @@ impl Put {
     }
 
     fn owner(&mut self, on: TrackId) -> Option<Owner> {
-        if let Some(&owner) = self.owners.get(&on) {
+        let place = on.0 as usize;
+        if let Some(&Some(owner)) = self.owners.get(place) {
             return owner;
         }
         let owner = match self.reader.tracks.place(on) {
@@ -74,7 +77,12 @@ impl Put {
             }
             Place::Unknown => None,
         };
-        self.owners.insert(on, owner);
+        if place >= self.owners.len() {
+            self.owners.resize(place + 1, None);
+        }
+        if let Some(known) = self.owners.get_mut(place) {
+            *known = Some(owner);
+        }
         owner
     }
 
@@ -260,7 +268,8 @@ impl Put {
             }
             // The snapshots of clocks are exact to the nanosecond.
             Mark::RealTime { ms } => {
-                builder.trace.realtime.get_or_insert((at_ns, ms));
+                let note = WallClock::from_ms(at_ns, ms);
+                builder.trace.realtime.get_or_insert(note);
             }
         }
     }
@@ -271,7 +280,8 @@ impl Put {
         for ((pid, tid), name) in std::mem::take(&mut self.names) {
             self.reader.builder.trace.dumped.insert(tid, (pid, name));
         }
-        let Reader { builder, unread, lost, .. } = self.reader;
+        let Reader { mut builder, unread, lost, .. } = self.reader;
+        builder.threads_of_states();
         let mut trace = builder.finish();
         trace.losses.unclosed_asyncs += open as u64;
         trace.losses.unread = unread.into_counts();

@@ -5,6 +5,8 @@ use super::wire::{Fields, Malformed, numbers};
 use crate::names::{NameId, Names};
 use std::collections::HashMap;
 
+/// Limit of sequences of a file; a device has some hundreds.
+const MAX_SEQUENCES: usize = 1 << 16;
 /// Limit of interned entries of all sequences.
 const MAX_INTERNED: u64 = 16 << 20;
 
@@ -34,6 +36,37 @@ pub(super) struct Sequence {
     pub(super) counters: HashMap<u64, f64>,
     pub(super) thread: Option<Descriptor>,
     pub(super) reference: Option<Reference>,
+}
+
+/// All sequences by their ids.
+#[derive(Debug, Default)]
+pub(super) struct Sequences {
+    places: HashMap<u32, usize>,
+    all: Vec<Sequence>,
+    /// The last requested one: all fields of a packet are of one sequence.
+    last: Option<(u32, usize)>,
+    /// No place leads here.
+    none: Sequence,
+}
+
+impl Sequences {
+    /// Returns the sequence with this id.
+    pub(super) fn of(&mut self, id: u32) -> &mut Sequence {
+        let place = match self.last {
+            Some((last, place)) if last == id => place,
+            _ => *self.places.entry(id).or_insert(self.all.len()),
+        };
+        self.last = Some((id, place));
+        if place >= self.all.len() {
+            self.all.resize_with(place + 1, Sequence::default);
+        }
+        self.all.get_mut(place).unwrap_or(&mut self.none)
+    }
+
+    /// True if another sequence would be one too many.
+    pub(super) fn is_full_for(&self, id: u32) -> bool {
+        self.all.len() >= MAX_SEQUENCES && !self.places.contains_key(&id)
+    }
 }
 
 /// Defaults of the sequence's packets.

@@ -121,7 +121,7 @@ impl Reader {
 
     fn interned_stack(&mut self, sequence: u32, iid: u64) -> u32 {
         let Self { sequences, builder, unread, .. } = self;
-        let state = sequences.entry(sequence).or_default();
+        let state = sequences.of(sequence);
         if let Some(&stack) = state.stacks.get(&iid) {
             return stack;
         }

@@ -148,7 +148,7 @@ impl Reader {
     fn annotations(&mut self, sequence: u32, message: &[u8]) -> Result<NameId, Malformed> {
         let names = &mut self.builder.trace.names;
         let buffer = std::mem::take(&mut self.json);
-        let sequence = self.sequences.entry(sequence).or_default();
+        let sequence = self.sequences.of(sequence);
         let mut json = Json::new(sequence, names, buffer);
         for field in Fields::of(message) {
             if let (4, value) = field? {
@@ -222,7 +222,7 @@ impl Reader {
     }
 
     fn track_of(&mut self, sequence: u32, event: &Decoded<'_>) -> Option<TrackId> {
-        let state = self.sequences.entry(sequence).or_default();
+        let state = self.sequences.of(sequence);
         let uuid = event.track.or(state.defaults.track).unwrap_or(0);
         if uuid != 0 {
             return Some(self.tracks.id(uuid));

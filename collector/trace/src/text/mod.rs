@@ -13,6 +13,7 @@ use crate::builder::{AsyncKey, Builder, Live};
 use crate::error::Error;
 use crate::model::{Async, Counter, Instant, Scope, Trace, UNFINISHED};
 use crate::names::NameId;
+use crate::wall_clock::WallClock;
 use marker::Marker;
 use sections::{Names, Sections};
 use std::io::{BufRead, Read};
@@ -185,7 +186,7 @@ impl Reader {
                 let name = builder.trace.names.id(name);
                 builder.counter(Counter { thread, pid, name, at_ns, value, scope: Scope::Process });
             }
-            Marker::RealTime(ms) => builder.trace.realtime = Some((at_ns, ms)),
+            Marker::RealTime(ms) => builder.trace.realtime = Some(WallClock::from_ms(at_ns, ms)),
             Marker::Other => {}
         }
     }

@@ -1,13 +1,13 @@
 //! Several traces as one, on one clock.
 
 use crate::args::ConvertArgs;
-use crate::input::{counted, mapping, say_losses, unpacked};
+use crate::input::{counted, kind, mapping, say_losses, unpacked};
 use crate::terminal::say;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use tracetee_convert::perfetto_clocks;
-use tracetee_trace::{SAME_CLOCK_MS, Trace, offset_ms};
+use tracetee_trace::perfetto::wall_clocks;
+use tracetee_trace::{Kind, SAME_CLOCK_NS, Trace, WallClock};
 
 /// Says what events a file has that the model does not hold.
 fn say_others(path: &Path, events: &BTreeMap<String, u64>) {
@@ -53,21 +53,32 @@ pub(super) fn read(
     let is_fixed = fixed.is_some();
     let reference = fixed.or_else(|| first.filter(|_| perfetto.is_none()));
     let is_alone = paths.len() + usize::from(perfetto.is_some()) == 1;
+    let mut has_perfetto = perfetto.is_some();
+    for path in paths {
+        has_perfetto |= kind(path)? == Kind::Perfetto;
+    }
     let mut shifts_ns = Vec::new();
     for (trace, path) in traces.iter().zip(paths) {
         let clocks = reference.as_ref().zip(trace.realtime);
-        let shift_ms = clocks.map_or(0, |(reference, own)| reference.shift_ms(own));
-        if let (Some((reference, _)), true) = (clocks, shift_ms != 0 && !is_alone) {
+        let shift_ns = clocks.map_or(0, |(reference, own)| reference.shift_ns(own));
+        if let (Some((reference, own)), true) = (clocks, shift_ns != 0 && !is_alone) {
+            let is_exact = own.is_exact && reference.clocks.iter().all(|clock| clock.is_exact);
+            let how = if is_exact {
+                "by the clock snapshots of both"
+            } else {
+                "by the wall-clock time in both (accurate to 1 ms)"
+            };
             say(&format!(
-                "{}: shifted by {shift_ms} ms to the clock of {}, by the wall-clock time in both (accurate to 1 ms)",
+                "{}: shifted by {} to the clock of {}, {how}",
                 path.display(),
+                milliseconds(shift_ns),
                 reference.path.display()
             ));
-            shifts_ns.push(shift_ms.saturating_mul(1_000_000));
+            shifts_ns.push(shift_ns);
             continue;
         }
         // Beside a Perfetto trace nothing else would show that they are apart.
-        let is_said = !args.quiet || perfetto.is_some();
+        let is_said = !args.quiet || has_perfetto;
         if clocks.is_none() && !is_alone && trace.span_ns.is_some() && is_said {
             say(&format!("{}: {}", path.display(), unknown(perfetto.filter(|_| !is_fixed))));
         }
@@ -134,31 +145,41 @@ fn say_twins(args: &ConvertArgs, twins: u64) {
 struct Reference<'a> {
     path: &'a Path,
     /// Notes of the time of day that contradict each other; mostly one.
-    clocks: Vec<(u64, u64)>,
+    clocks: Vec<WallClock>,
 }
 
 impl Reference<'_> {
     /// By how much a trace with this note of the time of day is moved; 0 if it is of the same clock.
-    fn shift_ms(&self, own: (u64, u64)) -> i64 {
-        let shifts = self.clocks.iter().map(|&clock| offset_ms(own) - offset_ms(clock));
-        let is_same = shifts.clone().any(|shift_ms| shift_ms.abs() <= SAME_CLOCK_MS);
-        if is_same { 0 } else { shifts.clone().next().unwrap_or(0) }
+    fn shift_ns(&self, own: WallClock) -> i64 {
+        let distance = |clock: &WallClock| own.offset_ns().saturating_sub(clock.offset_ns());
+        let is_same = |ns: i64| ns.unsigned_abs() <= SAME_CLOCK_NS.unsigned_abs();
+        let mut shifts = self.clocks.iter().map(distance);
+        if shifts.clone().any(is_same) { 0 } else { shifts.next().unwrap_or(0) }
     }
 }
 
 /// The clock of a Perfetto trace, if it says the time of day.
 fn reference(path: &PathBuf) -> Result<Option<Reference<'_>>> {
-    let clocks = perfetto_clocks(unpacked(path)?)
-        .with_context(|| format!("cannot read {}", path.display()))?;
+    let clocks =
+        wall_clocks(unpacked(path)?).with_context(|| format!("cannot read {}", path.display()))?;
     if let [first, .., last] = *clocks {
         say(&format!(
-            "{}: clock snapshots differ by {} ms, because the wall clock was set during the recording; inputs that \
+            "{}: clock snapshots differ by {}, because the wall clock was set during the recording; inputs that \
              match none of them are aligned with the first",
             path.display(),
-            (offset_ms(last) - offset_ms(first)).abs()
+            milliseconds(last.offset_ns().saturating_sub(first.offset_ns()).saturating_abs())
         ));
     }
     Ok((!clocks.is_empty()).then_some(Reference { path, clocks }))
+}
+
+/// A time in milliseconds, to the nanosecond.
+fn milliseconds(ns: i64) -> String {
+    let (sign, ns) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs());
+    match ns % 1_000_000 {
+        0 => format!("{sign}{} ms", ns / 1_000_000),
+        rest => format!("{sign}{}.{rest:06} ms", ns / 1_000_000),
+    }
 }
 
 /// Why it is not known how far an input's clock is from the others'; `perfetto`: the reference without a clock.

@@ -1,0 +1,41 @@
+//! Checks a trace of a stranger before anything else reads it.
+
+use super::packets::{self, Take};
+use std::io::BufRead;
+
+/// Checks that `trace` consists of whole packets, and that its compressed packets can be unpacked; reads at most `most` bytes,
+/// and as many of compressed packets. The contents of packets are not checked: readers count malformed ones.
+///
+/// # Errors
+/// The reason.
+pub fn check<R: BufRead>(trace: R, most: u64) -> Result<(), String> {
+    let mut trace = trace.take(most.saturating_add(1));
+    let mut checked = Checked::default();
+    let end = packets::walk(&mut trace, &mut checked, most);
+    if trace.limit() == 0 {
+        return Err(format!("it has more than {most} bytes"));
+    }
+    match (end.error, checked.bad) {
+        (Some(error), _) => Err(format!("it is broken at byte {}: {error}", end.at)),
+        (None, Some(why)) => Err(why.to_owned()),
+        (None, None) if checked.packets == 0 => Err("it has no packet".to_owned()),
+        (None, None) => Ok(()),
+    }
+}
+
+#[derive(Default)]
+struct Checked {
+    packets: u64,
+    bad: Option<&'static str>,
+}
+
+impl Take for Checked {
+    fn packet(&mut self, _: &[u8]) -> bool {
+        self.packets += 1;
+        self.bad.is_none()
+    }
+
+    fn bad(&mut self, why: &'static str, _: &[u8]) {
+        self.bad.get_or_insert(why);
+    }
+}
