@@ -1,6 +1,7 @@
 //! Shared parts of the conversion tests: tools that read our files, and traces to convert.
 
 mod engine;
+pub mod model_rows;
 mod packets;
 
 pub use engine::{Engine, Read, Rows};

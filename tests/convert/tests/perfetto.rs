@@ -1,10 +1,12 @@
 //! Perfetto's own trace_processor on traces that are read and written here: its rows of an original are those of our model,
 //! and those of what we write of it.
 
-use serde_json::{Value, json};
+use std::path::Path;
 use tracetee_convert::{Format, write};
-use tracetee_tests_convert::{Engine, Rows, everything};
-use tracetee_trace::{KernelKind, NameId, Scope, Trace, read_any};
+use tracetee_tests::root;
+use tracetee_tests_convert::model_rows::{TABLES, sorted};
+use tracetee_tests_convert::{Engine, Rows, everything, frames};
+use tracetee_trace::{Trace, read_any, read_file};
 
 /// Rows to compare: what they are, and the query. Times are ns.
 const QUERIES: [(&str, &str); 16] = [
@@ -46,7 +48,7 @@ const QUERIES: [(&str, &str); 16] = [
     ),
     (
         "flows",
-        "select a.ts, a.name, b.ts, b.name from flow f join slice a on f.slice_out = a.id \
+        "select a.ts from_ts, a.name from_name, b.ts to_ts, b.name to_name from flow f join slice a on f.slice_out = a.id \
          join slice b on f.slice_in = b.id where a.name not glob '[0-9]*' order by 1, 2, 3, 4",
     ),
     (
@@ -76,7 +78,7 @@ const QUERIES: [(&str, &str); 16] = [
     ),
     (
         "samples",
-        "select s.ts, t.tid, s.cpu, f.name, f.rel_pc, m.name, m.build_id, c.depth from perf_sample s \
+        "select s.ts, t.tid, s.cpu, f.name, f.rel_pc, m.name mapping, m.build_id, c.depth from perf_sample s \
          join thread t using (utid) left join stack_profile_callsite c on s.callsite_id = c.id \
          left join stack_profile_frame f on c.frame_id = f.id left join stack_profile_mapping m on f.mapping = m.id \
          order by 1, 2",
@@ -84,7 +86,7 @@ const QUERIES: [(&str, &str); 16] = [
     ("packages", "select package_name, uid, version_code, debuggable from package_list order by 1"),
     (
         "threads",
-        "select distinct t.tid, p.pid, t.name, p.name from thread t left join process p using (upid) where t.tid != 0 \
+        "select distinct t.tid, p.pid, t.name, p.name process from thread t left join process p using (upid) where t.tid != 0 \
          order by 1, 2, 3",
     ),
 ];
@@ -143,92 +145,59 @@ fn what_is_written_again_has_the_rows_of_the_original() {
     }
 }
 
-/// The slices, counters and switches of a model, as the queries have them.
-fn rows_of(trace: &Trace) -> [Rows; 3] {
-    let text = |id| trace.names.text(id);
-    let mut slices = Vec::new();
-    for thread in trace.threads.values() {
-        let mut depths: Vec<u32> = Vec::new();
-        for slice in &thread.slices {
-            let depth = depths.get(slice.parent as usize).map_or(0, |depth| depth + 1);
-            depths.push(depth);
-            let end = if slice.ended { i64::try_from(slice.end_ns).unwrap() } else { -1 };
-            let category = (slice.category != NameId::NONE).then(|| text(slice.category));
-            slices.push(json!([
-                thread.pid,
-                thread.tid,
-                slice.start_ns,
-                end,
-                text(slice.name),
-                category,
-                depth
-            ]));
-        }
-        // The engine has instants as slices without a duration.
-        for one in trace.instants.iter().filter(|one| one.track.is_none()) {
-            if trace.threads[&one.thread] == *thread {
-                let open = |place: usize| {
-                    let slice = thread.slices[place];
-                    slice.start_ns <= one.at_ns && slice.end_ns >= one.at_ns
-                };
-                let around = (0..thread.slices.len())
-                    .filter(|&place| open(place))
-                    .map(|place| depths[place])
-                    .max();
-                let depth = around.map_or(0, |depth| depth + 1);
-                let row = json!([
-                    thread.pid,
-                    thread.tid,
-                    one.at_ns,
-                    one.at_ns,
-                    text(one.name),
-                    text(one.category),
-                    depth
-                ]);
-                slices.push(row);
-            }
+/// The tables that the engine has of these files are those that the model has of each.
+#[track_caller]
+fn equal_to_the_model(engine: &Engine, path: &Path, files: &[&str], most_loss: &[(&str, u64)]) {
+    let queries = TABLES.map(|table| table.query);
+    for (file, rows) in files.iter().zip(engine.rows(path, files, &queries)) {
+        let trace = read_file(&path.join(file)).unwrap();
+        let losses = &trace.losses;
+        assert_eq!((losses.bad_lines, &losses.truncated), (0, &None), "{file}");
+        let unread: Vec<_> = losses.unread.iter().map(|(what, &count)| (&**what, count)).collect();
+        assert_eq!(unread, most_loss, "{file}");
+        for (table, mut expected) in TABLES.iter().zip(rows) {
+            expected.sort();
+            same(&format!("{file}: {}", table.name), &sorted(&(table.of)(&trace)), &expected);
         }
     }
-    let counters = trace.counters.iter().filter(|one| one.scope == Scope::Process);
-    let counters = counters.map(|one| {
-        #[allow(
-            clippy::cast_precision_loss,
-            reason = "small numbers, which the engine has as floating-point ones"
-        )]
-        let value = one.value as f64;
-        json!([one.pid, text(one.name), one.at_ns, value])
-    });
-    let switches = trace.kernel.iter().filter_map(|event| match event.kind {
-        KernelKind::Switch { next, .. } => {
-            Some(json!([event.cpu, next.tid, event.at_ns, next.priority]))
-        }
-        _ => None,
-    });
-    [sorted(slices), sorted(counters.collect()), sorted(switches.collect())]
-}
-
-fn sorted(rows: Vec<Value>) -> Rows {
-    let mut rows: Rows = rows.iter().map(Value::to_string).collect();
-    rows.sort();
-    rows
 }
 
 #[test]
-fn the_model_has_the_engine_s_slices_counters_and_switches() {
+fn the_model_has_every_row_of_the_engine() {
     let Some(engine) = Engine::new() else { return };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     let bytes = everything(7);
-    std::fs::write(path.join("x.pftrace"), &bytes).unwrap();
-    let switches = "select s.cpu, t.tid, s.ts, s.priority from sched s join thread t using (utid)";
-    let queries = [QUERIES[0].1, QUERIES[3].1, switches];
-    let expected = engine.rows(path, &["x.pftrace"], &queries).remove(0);
-    let found = rows_of(&read(bytes));
-    for ((what, found), mut expected) in
-        ["slices", "counters", "switches"].iter().zip(found).zip(expected)
-    {
-        expected.sort();
-        assert!(expected.len() > 50, "{what}: {}", expected.len());
-        same(what, &found, &expected);
+    let trace = read(bytes.clone());
+    for table in TABLES {
+        assert!(!(table.of)(&trace).is_empty(), "no {}", table.name);
     }
+    std::fs::write(path.join("x.pftrace"), bytes).unwrap();
+    equal_to_the_model(&engine, path, &["x.pftrace"], &[(FIRST_SWITCH, 1)]);
+}
+
+#[test]
+fn a_trace_of_perfetto_s_sdk_has_the_engine_s_rows() {
+    let Some(engine) = Engine::new() else { return };
+    let traces = root().join("tests/traces");
+    let unread = [("flows of slices on async tracks", 40), ("packet field 124", 1)];
+    equal_to_the_model(&engine, &traces, &["perfetto-sdk.pftrace"], &unread);
+    let trace = read_file(&traces.join("perfetto-sdk.pftrace")).unwrap();
+    assert_eq!((trace.slice_count(), trace.asyncs.len(), trace.counters.len()), (121, 40, 40));
+    let of = |key: u32| &trace.threads[&key];
+    let (&key, worker) =
+        trace.threads.iter().find(|(_, thread)| thread.name(&trace.names) == "worker").unwrap();
+    assert_eq!(trace.names.text(of(key).args[&0]), r#"{"number":0,"of":"worker","is_even":true}"#);
+    assert_eq!(worker.slices.len(), 60);
+}
+
+#[test]
+fn what_is_written_of_text_has_the_model_s_rows() {
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let trace = read(frames(20).into_bytes());
+    let file = std::fs::File::create(path.join("text.pftrace")).unwrap();
+    write(&trace, Format::Perfetto, file).unwrap();
+    equal_to_the_model(&engine, path, &["text.pftrace"], &[]);
 }

@@ -87,6 +87,8 @@ class Engine:
                 raise RuntimeError(f"{sql}: {result.error}")
             columns = columns or list(result.column_names)
             batches += result.batch
+        # A row has its values by their names.
+        assert len(set(columns)) == len(columns), f"{sql}: two columns of one name"
         rows = TraceProcessor.QueryResultIterator(columns, batches)
         return [[getattr(row, column) for column in columns] for row in rows]
 
