@@ -140,15 +140,16 @@ fn perfetto_traces_of_different_clocks_come_to_that_of_the_first() {
         [snapshot(5_000_000_000, REAL_NS), bare.clone()].concat(),
     )
     .unwrap();
-    std::fs::write(path.join("b.pftrace"), [snapshot(9_000_000_000, REAL_NS), bare].concat())
+    std::fs::write(path.join("b.pftrace"), [snapshot(9_000_000_123, REAL_NS), bare].concat())
         .unwrap();
     let (_, said) = told(path, &["convert", "a.pftrace", "b.pftrace", "-o", "joined.pftrace"]);
-    assert!(said.contains("b.pftrace: shifted by -4000 ms to the clock of a.pftrace"), "{said}");
+    let expected = "b.pftrace: shifted by -4000.000123 ms to the clock of a.pftrace, by the clock snapshots of both";
+    assert!(said.contains(expected), "{said}");
     let trace = tracetee_trace::read_file(&path.join("joined.pftrace")).unwrap();
     let alone = tracetee_trace::read_file(&path.join("a.pftrace")).unwrap();
     assert_eq!(trace.slice_count(), 2 * alone.slice_count());
     let begins = |trace: &tracetee_trace::Trace| trace.span_ns.unwrap().0;
-    assert_eq!(begins(&trace), begins(&alone) - 4_000_000_000);
+    assert_eq!(begins(&trace), begins(&alone) - 4_000_000_123);
     assert_eq!(trace.realtime, alone.realtime);
 }
 
