@@ -56,7 +56,7 @@ impl<'a> BitReader<'a> {
         self.left
     }
 
-    /// The next `bits`, at most 32, which stay.
+    /// The next `bits`, at most 32, without moving over them.
     pub(crate) fn peek(&self, bits: u32) -> usize {
         let start = self.left - (bits as usize).cast_signed();
         let Ok(from) = usize::try_from(start) else {

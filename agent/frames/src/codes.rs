@@ -1,8 +1,8 @@
-//! What encoder and decoder share: how lengths and offsets become a code and further bits.
+//! How lengths and offsets become a code and further bits, for encoder and decoder.
 
 use crate::fse::Distribution;
 
-/// The three things that a sequence consists of, in the order of their tables.
+/// The codes of one of the three values of a sequence.
 pub(crate) struct Alphabet {
     /// Bits that follow each code; without the codes of one value each at the start.
     bits: &'static [u8],

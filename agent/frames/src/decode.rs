@@ -6,7 +6,7 @@ use crate::fse::{Decoder, Distribution};
 use crate::huffman::Table;
 use crate::{BLOCK_BYTES, TEXT_BYTES};
 
-/// What a block takes over from those before it.
+/// The state that a block takes over from those before it.
 pub(crate) struct Blocks {
     code: Option<Table>,
     tables: [Option<Decoder>; 3],

@@ -154,8 +154,8 @@ impl Distribution {
     }
 }
 
-/// How a count is written when `left - 1` states are left: the power of two below, the bits of a long value, and the first that is
-/// not short (by one bit).
+/// How a count is written when `left - 1` states are left: the largest power of two in `left`, the bits of a value, and
+/// the value from which on it has all of these bits; the values below have one bit less.
 const fn width(left: usize) -> (usize, u32, usize) {
     let log = left.ilog2();
     (1 << log, log + 1, (2 << log) - 1 - left)
@@ -165,7 +165,8 @@ const fn width(left: usize) -> (usize, u32, usize) {
 pub(crate) struct Encoder {
     log: u32,
     states: Vec<u16>,
-    /// What is added to a state, for the bits to write (in the upper half) and for the place of the next state.
+    /// For each symbol the numbers to add to a state: for the bits to write (in the upper half), and for the place of the
+    /// next state.
     symbols: [(usize, usize); SYMBOLS],
 }
 

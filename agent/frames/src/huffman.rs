@@ -28,7 +28,7 @@ impl Code {
         if count < 2 {
             return None;
         }
-        // Of each node the sum of its occurrences, later the node above it, later its depth.
+        // The occurrences below each node.
         let mut nodes: Vec<usize> = leaves.iter().map(|leaf| leaf.0).collect();
         let mut above = vec![0; 2 * count - 1];
         let (mut leaf, mut node) = (0, count);
@@ -47,7 +47,7 @@ impl Code {
             nodes.push(sum);
         }
         let mut depths = vec![0_usize; 2 * count - 1];
-        // How many leaves have each depth.
+        // The number of leaves at each depth.
         let mut by_depth = [0_usize; LONGEST + 1];
         let mut excess = 0;
         for at in (0..2 * count - 2).rev() {
@@ -89,7 +89,7 @@ impl Code {
         Some(code)
     }
 
-    /// Bytes of what is coded, if its bytes occur so often.
+    /// The size in bytes of the coded form of bytes that occur so often.
     pub(crate) fn size(&self, occurrences: &[usize; 256]) -> usize {
         let bits =
             self.codes.iter().zip(occurrences).map(|(code, count)| usize::from(code.1) * count);
@@ -97,7 +97,7 @@ impl Code {
     }
 
     /// Appends the description: the weight of each byte but the last, whose weight follows from the others.
-    /// Returns false if it has no form.
+    /// Returns false if the format cannot describe the code.
     pub(crate) fn write(&self, out: &mut Vec<u8>) -> bool {
         let mut weights = Vec::with_capacity(256);
         let all = self.codes.iter().take(self.last);
@@ -160,7 +160,7 @@ impl Code {
     }
 }
 
-/// Of each `bits` that may come the byte and the bits that its code has.
+/// For each value of the next `bits`: the byte with whose code they begin, and the bits of that code.
 pub(crate) struct Table {
     bits: u32,
     cells: Vec<(u8, u8)>,
@@ -179,7 +179,7 @@ impl Table {
             let decoder = Decoder::new(&distribution);
             let mut bits = BitReader::new(description.get(used..)?)?;
             let mut states = [decoder.start(&mut bits), decoder.start(&mut bits)];
-            // They take turns; the last symbol is that of the one whose turn is next when the bits end.
+            // They take turns. When the bits end, the state whose turn is next has the last symbol.
             while bits.left() >= 0 && weights.len() < 255 {
                 let [state, other] = &mut states;
                 weights.push(decoder.symbol(*state));

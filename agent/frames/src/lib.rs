@@ -1,7 +1,7 @@
 //! The body of a capture: independent zstd frames of at most [`TEXT_BYTES`] of text each, with a checksum.
 //!
-//! An encoder as fast and as good as zstd's level 1, and a decoder of any frame without a dictionary. zstd's own would be a
-//! tenth of the library that an app loads. The format is that of RFC 8878.
+//! An encoder that compresses as zstd's level 1 does, and a decoder of any frame without a dictionary, in the format of
+//! RFC 8878. zstd's own would be a tenth of the library that an app loads.
 
 mod bits;
 mod checksum;
@@ -116,7 +116,7 @@ impl Compressor {
     }
 }
 
-/// What a frame's header says.
+/// The content of a frame's header.
 struct Header {
     bytes: usize,
     text_bytes: Option<usize>,

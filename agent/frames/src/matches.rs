@@ -110,8 +110,8 @@ impl Finder {
         None
     }
 
-    /// Splits the bytes of `text` (a frame's, so far) from `start` on into `sequences` and `literals`; what no
-    /// sequence has at the end is literals too.
+    /// Splits the bytes of `text` (a frame's, so far) from `start` on into `sequences` and `literals`; the bytes after
+    /// the last sequence are literals too.
     pub(crate) fn split(
         &mut self,
         text: &[u8],
@@ -139,7 +139,7 @@ impl Finder {
                     self.store(Self::slot(text, at), at);
                 }
             }
-            // What the distance before finds here, without literals, has the code 1.
+            // A match at the distance before the last, without literals: its code is 1.
             while let [last, other] = self.recent
                 && at + READ_BYTES <= text.len()
                 && other <= at
