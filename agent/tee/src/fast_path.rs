@@ -40,6 +40,8 @@ macro_rules! fast_paths {
             static PREVIOUS: [AtomicUsize; CHAIN] = [const { AtomicUsize::new(0) }; CHAIN];
             pub(super) static PROXIES: [Proxy; CHAIN] = proxies!(proxy, PREVIOUS, 0 1 2 3);
 
+            // As in `write`: not to be merged.
+            #[inline(always)]
             unsafe extern "C-unwind" fn proxy<const INDEX: usize>($($name: $type),*) {
                 let record: fn($($type),*) -> bool = $record;
                 if session::current() != 0 && record($($name),*) {

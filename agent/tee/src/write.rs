@@ -31,6 +31,8 @@ pub fn is_write(symbol: &str) -> bool {
     matches!(symbol, "write" | "__write_chk")
 }
 
+/// `inline(always)`: LLVM would merge the proxies of a chain, and each call would take a jump more.
+#[inline(always)]
 unsafe extern "C-unwind" fn write_proxy<const INDEX: usize>(
     fd: c_int,
     buffer: *const c_void,
@@ -46,6 +48,7 @@ unsafe extern "C-unwind" fn write_proxy<const INDEX: usize>(
 
 /// bionic's and glibc's fortified `write`: the length check is theirs, so it is always they who
 /// pass on.
+#[inline(always)]
 unsafe extern "C-unwind" fn write_chk_proxy<const INDEX: usize>(
     fd: c_int,
     buffer: *const c_void,
