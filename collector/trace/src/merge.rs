@@ -58,6 +58,8 @@ fn merge_without(parts: &[(&Trace, i64)], twins: &Twins) -> Trace {
     merged.counters.sort_by_key(|one| one.at_ns);
     merged.flows.sort_by_key(|one| one.at_ns);
     merged.kernel.sort_by_key(|one| one.at_ns);
+    merged.scheduling.transactions.sort_by_key(|one| one.at_ns);
+    merged.scheduling.clocks.sort_by_key(|one| one.at_ns);
     merged.frames.sort_by_key(|one| one.start_ns);
     merged.buffers.sort_by_key(|one| one.at_ns);
     merged.samples.sort_by_key(|one| one.at_ns);
@@ -65,6 +67,7 @@ fn merge_without(parts: &[(&Trace, i64)], twins: &Twins) -> Trace {
         thread.names.sort_by_key(|&(at_ns, _)| at_ns);
         thread.names.dedup_by_key(|&mut (_, name)| name);
         thread.states.sort_by_key(|state| state.at_ns);
+        thread.blocked.sort_by_key(|reason| reason.at_ns);
     }
     merged
 }
@@ -105,7 +108,12 @@ impl Map {
             let names = thread.names.iter().map(|&(at_ns, name)| (self.at(at_ns), self.name(name)));
             let mut states = thread.states.clone();
             states.iter_mut().for_each(|state| state.at_ns = self.at(state.at_ns));
-            builder.more(live, names.collect(), states);
+            let mut blocked = thread.blocked.clone();
+            for reason in &mut blocked {
+                (reason.at_ns, reason.function) =
+                    (self.at(reason.at_ns), self.name(reason.function));
+            }
+            builder.more(live, names.collect(), states, blocked);
         }
         for (place, mut one) in trace.asyncs.iter().copied().enumerate() {
             if twins.asyncs.contains(&(part, place)) {

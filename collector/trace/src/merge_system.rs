@@ -33,6 +33,18 @@ impl Map {
             builder.span(event.at_ns);
             builder.trace.kernel.push(event);
         }
+        for mut sent in trace.scheduling.transactions.iter().copied() {
+            sent.at_ns = self.at(sent.at_ns);
+            sent.received = sent.received.map(|(at_ns, tid)| (self.at(at_ns), tid));
+            builder.trace.scheduling.transactions.push(sent);
+        }
+        for mut clock in trace.scheduling.clocks.iter().copied() {
+            clock.at_ns = self.at(clock.at_ns);
+            builder.trace.scheduling.clocks.push(clock);
+        }
+        for (&cpu, &khz) in &trace.scheduling.max_khz {
+            builder.trace.scheduling.limit(cpu, khz);
+        }
         for mut frame in trace.frames.iter().copied() {
             (frame.start_ns, frame.end_ns) = (self.at(frame.start_ns), self.at(frame.end_ns));
             frame.layer = self.name(frame.layer);

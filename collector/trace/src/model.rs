@@ -5,6 +5,7 @@ use crate::kernel::KernelEvent;
 use crate::names::{NameId, Names};
 use crate::samples::{Sample, Stacks};
 use crate::wall_clock::WallClock;
+use crate::scheduling::{Blocked, Scheduling};
 use std::collections::BTreeMap;
 use tracetee_protocol::CaptureMeta;
 
@@ -45,6 +46,8 @@ pub struct Trace {
     pub realtime: Option<WallClock>,
     /// Events of the kernel, by time; only of traces that have them by their fields (Perfetto's).
     pub kernel: Vec<KernelEvent>,
+    /// Binder calls and processor clocks.
+    pub scheduling: Scheduling,
     /// Frames as SurfaceFlinger sees them.
     pub frames: Vec<TimelineFrame>,
     /// Events of graphics buffers.
@@ -126,6 +129,8 @@ pub struct Thread {
     pub args: BTreeMap<u32, NameId>,
     /// Scheduler states, by time.
     pub states: Vec<State>,
+    /// Reasons of sleeps, by time.
+    pub blocked: Vec<Blocked>,
 }
 
 impl Thread {
@@ -143,6 +148,10 @@ pub struct State {
     pub at_ns: u64,
     /// `r`: running; otherwise as in ps: R (runnable), S (sleeping), D (waiting, usually for a disk) …
     pub kind: u8,
+    /// Processor of the event.
+    pub cpu: u16,
+    /// Id of the thread that woke a runnable thread, [`crate::INTERRUPT`], or [`crate::NO_WAKER`].
+    pub waker: u32,
 }
 
 /// A section of a thread.

@@ -43,6 +43,7 @@ impl Builder {
             // Scheduler events do not tell two threads apart that had the same id.
             if running.key == thread.tid {
                 thread.states.extend(self.states.remove(&thread.tid).unwrap_or_default());
+                thread.blocked.extend(self.blocked.remove(&thread.tid).unwrap_or_default());
             }
             thread.slices.shrink_to_fit();
             self.trace.threads.insert(running.key, running.thread);

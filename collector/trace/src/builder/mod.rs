@@ -10,6 +10,7 @@ use crate::model::{
     UNFINISHED,
 };
 use crate::names::NameId;
+use crate::scheduling::{Blocked, Pending, Transaction};
 use std::collections::HashMap;
 
 /// Events of one trace that are read; what memory holds, not what a bomb unpacks to.
@@ -54,6 +55,8 @@ pub(crate) struct Builder {
     extra_keys: u32,
     open_asyncs: HashMap<AsyncKey, Vec<usize>>,
     states: HashMap<u32, Vec<State>>,
+    blocked: HashMap<u32, Vec<Blocked>>,
+    pending: Pending,
     events: u64,
     /// Last name in a scheduler event, by thread id.
     comms: HashMap<u32, NameId>,
@@ -230,11 +233,18 @@ impl Builder {
         self.trace.span_ns = Some((first.min(at_ns), last.max(at_ns)));
     }
 
-    /// Adds names and states of a thread from elsewhere.
-    pub(crate) fn more(&mut self, live: Live, names: Vec<(u64, NameId)>, states: Vec<State>) {
+    /// Adds names, states and reasons of sleeps of a thread from elsewhere.
+    pub(crate) fn more(
+        &mut self,
+        live: Live,
+        names: Vec<(u64, NameId)>,
+        states: Vec<State>,
+        blocked: Vec<Blocked>,
+    ) {
         if let Some(running) = self.running.get_mut(live.0) {
             running.thread.names.extend(names);
             running.thread.states.extend(states);
+            running.thread.blocked.extend(blocked);
         }
     }
 
@@ -331,17 +341,34 @@ impl Builder {
     }
 
     /// The scheduler did something with a thread, which may be none of the trace's.
-    pub(crate) fn state(&mut self, tid: u32, at_ns: u64, kind: u8) {
+    pub(crate) fn state(&mut self, tid: u32, state: State) {
         if tid != 0 {
-            self.states.entry(tid).or_default().push(State { at_ns, kind });
+            self.states.entry(tid).or_default().push(state);
         }
     }
 
+    /// Adds the reason of a thread's sleep.
+    pub(crate) fn blocked(&mut self, tid: u32, blocked: Blocked) {
+        if tid != 0 {
+            self.blocked.entry(tid).or_default().push(blocked);
+        }
+    }
+
+    /// Adds a binder transaction.
+    pub(crate) fn sent(&mut self, transaction: Transaction) {
+        self.trace.scheduling.sent(&mut self.pending, transaction);
+    }
+
+    /// A thread receives a binder transaction.
+    pub(crate) fn received(&mut self, id: i32, at_ns: u64, tid: u32) {
+        self.trace.scheduling.received(&mut self.pending, id, at_ns, tid);
+    }
+
     /// Marks a sleeping thread as runnable.
-    pub(crate) fn woken(&mut self, tid: u32, at_ns: u64) {
+    pub(crate) fn woken(&mut self, tid: u32, woken: State) {
         let last = self.states.get(&tid).and_then(|states| states.last());
         if last.is_none_or(|state| !matches!(state.kind, b'r' | b'R')) {
-            self.state(tid, at_ns, b'R');
+            self.state(tid, woken);
         }
     }
 

@@ -7,8 +7,9 @@ use super::frames::paired;
 use super::put::Put;
 use crate::builder::Builder;
 use crate::kernel::{KernelEvent, KernelKind, NO_TID, Task, state_letter, state_of_kernel};
-use crate::model::{MAX_NS, Trace};
+use crate::model::{MAX_NS, State, Trace};
 use crate::names::NameId;
+use crate::scheduling::{Blocked, CpuClock, NO_WAKER, ONE_WAY, Transaction};
 use std::collections::HashMap;
 
 /// Waiting events after which their memory is given back.
@@ -202,12 +203,40 @@ fn kernel_state(builder: &mut Builder, event: &KernelEvent) {
         KernelKind::Switch { prev, state, next } => {
             comm(prev);
             comm(next);
-            builder.state(prev.tid, at_ns, state_letter(state));
-            builder.state(next.tid, at_ns, b'r');
+            let (cpu, waker) = (event.cpu, NO_WAKER);
+            let kind = state_letter(state);
+            builder.state(prev.tid, State { at_ns, kind, cpu, waker });
+            builder.state(next.tid, State { at_ns, kind: b'r', cpu, waker });
         }
         KernelKind::Wake { task, .. } => {
             comm(task);
-            builder.woken(task.tid, at_ns);
+            let (cpu, waker) = (event.cpu, event.tid);
+            builder.woken(task.tid, State { at_ns, kind: b'R', cpu, waker });
+        }
+        KernelKind::Blocked { tid, io_wait, .. } => {
+            builder.blocked(tid, Blocked { at_ns, function: NameId::NONE, io_wait });
+        }
+        KernelKind::Transaction { id, pid, is_reply, flags, .. } => {
+            builder.sent(Transaction {
+                at_ns,
+                from_tid: event.tid,
+                id,
+                to_pid: u32::try_from(pid).unwrap_or(0),
+                is_reply,
+                is_one_way: flags & ONE_WAY != 0,
+                received: None,
+            });
+        }
+        KernelKind::Received { id } => builder.received(id, at_ns, event.tid),
+        KernelKind::Frequency { cpu, khz } => {
+            if let Ok(cpu) = u16::try_from(cpu) {
+                builder.trace.scheduling.clock(CpuClock { at_ns, cpu, khz });
+            }
+        }
+        KernelKind::FrequencyLimits { cpu, max_khz, .. } => {
+            if let Ok(cpu) = u16::try_from(cpu) {
+                builder.trace.scheduling.limit(cpu, max_khz);
+            }
         }
         KernelKind::Rename { tid, name, .. } | KernelKind::NewTask { tid, name, .. } => {
             comm(Task { tid, name, priority: 0 });

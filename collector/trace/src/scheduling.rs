@@ -1,0 +1,99 @@
+//! Facts about threads and processors that analyses read: why threads slept, binder calls, processor clocks. Filled from
+//! the kernel's events, of ftrace text and of Perfetto's traces alike.
+
+use crate::names::NameId;
+use std::collections::{BTreeMap, HashMap};
+
+/// [`crate::State::waker`] of a thread that an interrupt woke, for example a timer's.
+pub const INTERRUPT: u32 = 0;
+/// [`crate::State::waker`] of a state that no wake-up began.
+pub const NO_WAKER: u32 = u32::MAX;
+
+/// Reason of a sleep, as `sched_blocked_reason` reports it when the sleep ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blocked {
+    /// Time of the report: the end of the sleep.
+    pub at_ns: u64,
+    /// Kernel function that slept, without its offset; empty if only its address is known.
+    pub function: NameId,
+    /// True if the kernel waited for a disk.
+    pub io_wait: bool,
+}
+
+/// A binder transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transaction {
+    /// Time at which it was sent.
+    pub at_ns: u64,
+    /// Thread that sent it.
+    pub from_tid: u32,
+    /// Number of the transaction.
+    pub id: i32,
+    /// Process of the receiver.
+    pub to_pid: u32,
+    /// True for a reply.
+    pub is_reply: bool,
+    /// True if the sender does not wait for a reply.
+    pub is_one_way: bool,
+    /// Time at which it was received, and the thread.
+    pub received: Option<(u64, u32)>,
+}
+
+/// A processor's clock from a time on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpuClock {
+    /// Time.
+    pub at_ns: u64,
+    /// Processor.
+    pub cpu: u16,
+    /// Clock, kHz.
+    pub khz: u32,
+}
+
+/// Binder calls and processor clocks of a trace.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Scheduling {
+    /// Binder transactions, by time.
+    pub transactions: Vec<Transaction>,
+    /// Clocks, by time.
+    pub clocks: Vec<CpuClock>,
+    /// Highest clock of each processor that an event names, kHz.
+    pub max_khz: BTreeMap<u16, u32>,
+}
+
+/// Flag of a binder transaction: the sender does not wait.
+pub(crate) const ONE_WAY: u32 = 1;
+
+/// Joins the two events of a transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    sent: HashMap<i32, usize>,
+}
+
+impl Scheduling {
+    /// Adds a transaction that is sent.
+    pub(crate) fn sent(&mut self, pending: &mut Pending, transaction: Transaction) {
+        pending.sent.insert(transaction.id, self.transactions.len());
+        self.transactions.push(transaction);
+    }
+
+    /// A thread receives a transaction.
+    pub(crate) fn received(&mut self, pending: &mut Pending, id: i32, at_ns: u64, tid: u32) {
+        let sent = pending.sent.remove(&id).and_then(|place| self.transactions.get_mut(place));
+        if let Some(sent) = sent {
+            sent.received = Some((at_ns, tid));
+        }
+    }
+
+    /// Sets a processor's clock.
+    pub(crate) fn clock(&mut self, clock: CpuClock) {
+        self.limit(clock.cpu, clock.khz);
+        self.clocks.push(clock);
+    }
+
+    /// A processor can have this clock.
+    pub(crate) fn limit(&mut self, cpu: u16, khz: u32) {
+        let max = self.max_khz.entry(cpu).or_default();
+        *max = khz.max(*max);
+    }
+}
