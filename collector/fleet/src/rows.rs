@@ -17,9 +17,9 @@ pub struct Rows {
     pub capture: Option<CaptureRow>,
     /// The capture's frames.
     pub frames: Vec<FrameRow>,
-    /// The parts of the capture's janky frames.
+    /// The parts of the capture's late frames.
     pub frame_slices: Vec<FrameSliceRow>,
-    /// The stacks of the capture's janky frames.
+    /// The stacks of the capture's late frames.
     pub stacks: Vec<StackRow>,
     /// The loss report's rows; a capture has none.
     pub losses: Vec<LossRow>,
@@ -168,6 +168,9 @@ fn frame_row(number: u64, frame: &Frame) -> FrameRow {
         vsync_id: frame.vsync_id,
         screen: screen(frame.screen.as_ref()),
         start_ns: frame.start_ns,
+        start_source: frame.start_source.name().to_owned(),
+        ui_start_ns: frame.ui_start_ns,
+        deadline_ns: frame.deadline_ns,
         ui_ns: frame.ui_ns,
         render_ns: frame.render_ns,
         dur_ns: frame.dur_ns,
@@ -195,6 +198,11 @@ fn frame_slice_row(part: &Part, frame: Option<&Frame>) -> FrameSliceRow {
         cause_key: part.key.as_ref().to_owned(),
         name: part.name.as_ref().to_owned(),
         self_ns: part.self_ns,
+        overrun_ns: part.overrun_ns,
+        running_ns: part.states.running_ns,
+        runnable_ns: part.states.runnable_ns,
+        asleep_ns: part.states.asleep_ns,
+        blocked_ns: part.states.uninterruptible_ns + part.states.io_ns,
         slices: part.count,
         owner: owner.unwrap_or_default(),
     }

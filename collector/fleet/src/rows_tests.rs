@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use std::path::Path;
 use tracetee_jank::{
     BudgetSource, Cause, Contention, FrameBudget, Interactions, Level, LongKind, LongSlice,
-    Pipeline, Process, StartKind, Startup, Startups, ThreadRole, Totals,
+    Pipeline, Process, StartKind, StartSource, Startup, Startups, StateTimes, ThreadRole, Totals,
 };
 
 type Expected = Vec<(&'static str, Vec<Json>)>;
@@ -19,6 +19,10 @@ fn frame(n: u64, level: Level, [slow, janky, frozen]: [bool; 3]) -> Frame {
         vsync_id: Some(500 + i64::try_from(n).unwrap()),
         screen: Some(format!("screen {n}").into()),
         start_ns: 1_000_000 + n,
+        start_source: StartSource::Vsync,
+        ui_start_ns: 1_100_000 + n,
+        deadline_ns: 1_200_000 + n,
+        timeline: None,
         ui_ns: 2_000_000 + n,
         render_ns: (n != 0).then_some(3_000_000 + n),
         dur_ns: 4_000_000 + n,
@@ -45,6 +49,7 @@ fn frame_columns(capture: u64, n: u64, level: &str, bits: [u8; 4]) -> Json {
         "part": "", "device": format!("device {capture}"), "counted": counted,
         "frame": n, "pipeline": pipeline(n).name(),
         "vsync_id": 500 + n, "screen": format!("screen {n}"), "start_ns": 1_000_000 + n,
+        "start_source": "vsync", "ui_start_ns": 1_100_000 + n, "deadline_ns": 1_200_000 + n,
         "ui_ns": 2_000_000 + n, "render_ns": (n != 0).then_some(3_000_000 + n),
         "dur_ns": 4_000_000 + n, "dur_100us": if n == 0 { 40 } else { 41 },
         "dropped_vsyncs": 50 + n, "level": level, "slow": slow, "janky": janky, "frozen": frozen,
@@ -103,6 +108,15 @@ fn analysis(n: u64, frames: Vec<Frame>, slow_sessions: [bool; 2]) -> Analysis {
             key: "lock key".into(),
             name: "name".into(),
             self_ns: 31 + n,
+            overrun_ns: 33 + n,
+            states: StateTimes {
+                running_ns: 34 + n,
+                runnable_ns: 35 + n,
+                asleep_ns: 36 + n,
+                uninterruptible_ns: 30 + n,
+                io_ns: 7,
+                unknown_ns: 0,
+            },
             count: 32 + n,
             contention: Some(Contention {
                 owner: "owner".to_owned(),
@@ -118,6 +132,8 @@ fn analysis(n: u64, frames: Vec<Frame>, slow_sessions: [bool; 2]) -> Analysis {
             self_ns: 41 + n,
             count: 42 + n,
         }],
+        explanations: Vec::new(),
+        unknown: Vec::new(),
         frames,
     }
 }
@@ -200,7 +216,8 @@ fn fixture() -> (Vec<Rows>, Expected) {
     let slices = |n: u64, frame: Json| {
         let own = json!({
             "counted": u8::from(n == 1), "frame": 0, "thread": "render", "cause": "lock",
-            "cause_key": "lock key", "name": "name", "self_ns": 31 + n, "slices": 32 + n,
+            "cause_key": "lock key", "name": "name", "self_ns": 31 + n, "overrun_ns": 33 + n,
+            "running_ns": 34 + n, "runnable_ns": 35 + n, "asleep_ns": 36 + n, "blocked_ns": 37 + n, "slices": 32 + n,
             "owner": "owner",
         });
         with(with(shared(n), own), frame)

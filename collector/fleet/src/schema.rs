@@ -51,15 +51,15 @@ tables! {
         period_source: String,
         /// Frames, without those of the pipeline `vsync_callback`, as in the sums that follow.
         frames: u64,
-        /// Frames longer than one period.
+        /// Late frames: complete after their deadline.
         slow: u64,
-        /// Frames longer than two periods.
+        /// Late frames that are longer than twice the time to their deadline, usually two periods.
         janky: u64,
         /// Frames longer than 700 ms.
         frozen: u64,
         /// Missed vsyncs of all frames.
         dropped_vsyncs: u64,
-        /// Time of all frames beyond one period, ns.
+        /// Time of all frames past their deadlines, ns.
         jank_ns: u64,
         /// Duration of all frames, ns.
         frame_ns: u64,
@@ -102,13 +102,19 @@ tables! {
         vsync_id: Option<i64>,
         /// Screen that was shown, or empty.
         screen: String,
-        /// Begin of the frame on the main thread (other pipelines: on the thread that begins frames), ns of the capture's clock.
+        /// Time at which the frame was due to begin, its vsync, ns of the capture's clock.
         start_ns: u64,
+        /// Origin of `start_ns`: `timeline`, `vsync`, `cadence` or `begin` (nothing shows an earlier vsync).
+        start_source: String,
+        /// Begin of the frame's own work on its first thread, ns of the capture's clock.
+        ui_start_ns: u64,
+        /// Time by which the frame had to be complete, ns of the capture's clock.
+        deadline_ns: u64,
         /// Time on the main thread, ns.
         ui_ns: u64,
         /// Time on the render thread, ns.
         render_ns: Option<u64>,
-        /// Time from the begin on the main thread to the end of both threads' work, ns.
+        /// Time from `start_ns` to the end of all threads' work, ns.
         dur_ns: u64,
         /// `dur_ns` in tenths of a millisecond, rounded up: the unit of percentiles over a fleet.
         dur_100us: u64,
@@ -116,21 +122,21 @@ tables! {
         dropped_vsyncs: u64,
         /// Level by missed vsyncs: `best` (0 to 2), `normal` (3 to 8), `middle` (9 to 23), `high` (24 to 41) or `frozen`.
         level: String,
-        /// 1 if longer than one period.
+        /// 1 if late: complete after `deadline_ns`.
         slow: bool,
-        /// 1 if longer than two periods.
+        /// 1 if late, and longer than twice the time to the deadline.
         janky: bool,
         /// 1 if longer than 700 ms.
         frozen: bool,
-        /// Time beyond one period, ns.
+        /// Time past the deadline, ns.
         jank_ns: u64,
-        /// Cause that took most of a janky frame; empty for other frames.
+        /// Cause that took most of a late frame; empty for other frames.
         cause: String,
         /// Key of the cause: the slice, lock or method.
         cause_key: String,
     }
 
-    /// One row per janky frame, thread, cause and slice name: where the time of the frame went.
+    /// One row per late frame, thread, cause and slice name: where the time of the frame went.
     FRAME_SLICES = "frame_slices": FrameSliceRow {
         shared { app, dt, ver, capture_id, part, device, counted }
         /// Number of the frame in its capture.
@@ -141,7 +147,7 @@ tables! {
         frame_ns: u64,
         /// Screen that was shown, or empty.
         screen: String,
-        /// Thread: `main`, `render`, `ui`, `raster`, `game`, `present` or `js`.
+        /// Thread: `main`, `render`, `ui`, `raster`, `game`, `present`, `js`, or `gpu` for time without a thread.
         thread: String,
         /// Cause to which the time is attributed.
         cause: String,
@@ -151,13 +157,23 @@ tables! {
         name: String,
         /// Time in which that slice was the innermost one, ns.
         self_ns: u64,
+        /// Share of the frame's `jank_ns`, in proportion to `self_ns`; those of a frame add up to its `jank_ns`.
+        overrun_ns: u64,
+        /// Part of `self_ns` on a processor, ns. The four states are 0 if the trace does not have them.
+        running_ns: u64,
+        /// Part of `self_ns` ready to run, without a processor, ns.
+        runnable_ns: u64,
+        /// Part of `self_ns` asleep, ns.
+        asleep_ns: u64,
+        /// Part of `self_ns` waiting inside the kernel, also for a disk, ns.
+        blocked_ns: u64,
         /// Number of slices.
         slices: u64,
         /// Thread that held the lock, or empty.
         owner: String,
     }
 
-    /// One row per capture, screen and stack: the time of janky frames by stack.
+    /// One row per capture, screen and stack: the time of late frames by stack.
     STACKS = "stacks": StackRow {
         shared { app, dt, ver, capture_id, part, device }
         /// Screen that was shown, or empty.

@@ -7,13 +7,17 @@
 use crate::rows::version_of;
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use text::Text;
 use tracetee_protocol::CaptureMeta;
 use tracetee_protocol::json::Decimal;
+use truth::share;
 use uuid::Uuid;
 
 mod text;
+mod truth;
+
+pub use truth::{TrueCause, TrueVersion, Truth};
 
 /// Refresh rate of the display.
 const HZ: Decimal = Decimal::whole(60);
@@ -62,12 +66,35 @@ pub struct PlannedVersion {
     pub share: u64,
 }
 
+/// How a cause is planted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Plant {
+    /// The slice is work inside of the frame.
+    #[default]
+    Work,
+    /// The slice is a message that the main thread handles when the frame's vsync comes. It is planted only after a
+    /// frame of one period, which has asked for that vsync.
+    Before,
+    /// The main thread sleeps in the slice until a timer wakes it.
+    Sleep,
+    /// The main thread sleeps in the slice until the thread `worker` wakes it.
+    Wait,
+    /// The main thread reads from a disk in the slice.
+    Disk,
+    /// No processor is free in the slice.
+    Processor,
+}
+
 /// A cause.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedCause {
     /// The slice, as Android writes it.
     pub slice: String,
+    /// How it is planted.
+    #[serde(default)]
+    pub plant: Plant,
     /// The cause that the analysis must find.
     pub cause: String,
     /// The key that the analysis must find.
@@ -91,6 +118,7 @@ impl Default for Plan {
                 let names = |of: &[&str]| of.iter().map(|&name| name.to_owned()).collect();
                 PlannedCause {
                     slice: slice.to_owned(),
+                    plant: Plant::Work,
                     cause: cause.to_owned(),
                     key: slice.to_owned(),
                     in_10000,
@@ -121,6 +149,18 @@ impl Default for Plan {
                 cause("binder transaction", "binder", 100, 60, &["Settings"], &[]),
                 cause("GC: Wait For Completion Alloc", "gc", 30, 70, &[], &[]),
                 cause("Feed.bind", "section", 250, 100, &["Feed"], &["2.1"]),
+                PlannedCause {
+                    plant: Plant::Before,
+                    ..cause("Sync$Handler: onMessage", "section", 60, 95, &["Detail"], &[])
+                },
+                PlannedCause {
+                    plant: Plant::Sleep,
+                    ..cause("Prices.load", "sleep", 80, 60, &["Settings"], &[])
+                },
+                PlannedCause {
+                    plant: Plant::Disk,
+                    ..cause("Icons.read", "io", 60, 50, &["Feed"], &[])
+                },
             ],
             frames: 120,
             slow_in_10000: 400,
@@ -149,79 +189,6 @@ impl Simulated {
     /// The error of zstd.
     pub fn body(&self) -> std::io::Result<Vec<u8>> {
         zstd::bulk::compress(self.text.as_bytes(), 1)
-    }
-}
-
-/// The ground truth, which a report must state.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Truth {
-    /// Truth by version.
-    pub versions: BTreeMap<String, TrueVersion>,
-    /// Truth by cause and key.
-    pub causes: BTreeMap<String, TrueCause>,
-}
-
-/// A version.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct TrueVersion {
-    /// Devices that sent captures.
-    #[serde(serialize_with = "count_of")]
-    pub devices: BTreeSet<u64>,
-    /// All captures.
-    pub captures: u64,
-    /// Captures by schedule; the following fields count these alone.
-    pub counted: u64,
-    /// Frames.
-    pub frames: u64,
-    /// Frames longer than one period.
-    pub slow: u64,
-    /// Frames longer than two periods.
-    pub janky: u64,
-    /// Frames longer than 700 ms.
-    pub frozen: u64,
-    /// Time beyond one period.
-    pub jank_ns: u64,
-}
-
-/// Truth about a cause, in janky frames of all captures.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct TrueCause {
-    /// Devices.
-    #[serde(serialize_with = "count_of")]
-    pub devices: BTreeSet<u64>,
-    /// Captures.
-    pub captures: u64,
-    /// Janky frames.
-    pub frames: u64,
-    /// Time of the cause in these frames.
-    pub self_ns: u64,
-}
-
-fn count_of<S: serde::Serializer>(set: &BTreeSet<u64>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(set.len() as u64)
-}
-
-impl Truth {
-    /// Adds the truth about other devices.
-    pub fn add(&mut self, other: Self) {
-        for (name, of) in other.versions {
-            let sum = self.versions.entry(name).or_default();
-            sum.devices.extend(of.devices);
-            sum.captures += of.captures;
-            sum.counted += of.counted;
-            sum.frames += of.frames;
-            sum.slow += of.slow;
-            sum.janky += of.janky;
-            sum.frozen += of.frozen;
-            sum.jank_ns += of.jank_ns;
-        }
-        for (name, of) in other.causes {
-            let sum = self.causes.entry(name).or_default();
-            sum.devices.extend(of.devices);
-            sum.captures += of.captures;
-            sum.frames += of.frames;
-            sum.self_ns += of.self_ns;
-        }
     }
 }
 
@@ -317,6 +284,8 @@ impl Plan {
         let is_counted = opens == "schedule";
         of_version.counted += u64::from(is_counted);
         let mut seen = BTreeSet::new();
+        // The frame before, if it began when it was due.
+        let mut before: Option<u64> = None;
         let mut at = 1_000_000 + rng.u64(0..1_000_000_000);
         let of_a_screen = self.frames.div_ceil(self.screens.len() as u64);
         for frame in 0..self.frames {
@@ -332,28 +301,47 @@ impl Plan {
                     && (cause.versions.is_empty() || cause.versions.iter().any(|of| of == version));
                 is_here && rng.u64(0..10_000) < cause.in_10000
             });
+            // A message before the frame delays it only if the frame before has asked for the vsync.
+            let planted = planted.filter(|cause| {
+                cause.plant != Plant::Before
+                    || before.is_some_and(|before| at - before <= VSYNC_US + 1)
+            });
             let cause_us = planted.map_or(0, |cause| cause.ms * 500 + rng.u64(0..=cause.ms * 1000));
             let is_slow = planted.is_none() && rng.u64(0..10_000) < self.slow_in_10000;
             let slow_us = if is_slow { rng.u64(SLOW_US) } else { 0 };
-            let planted_slice = planted.map(|cause| (&*cause.slice, cause_us));
-            let end = text.frame(rng, at, frame, planted_slice, slow_us);
-            let dur_ns = (end - at) * 1000;
+            let planted_slice = planted.map(|cause| (&*cause.slice, cause.plant, cause_us));
+            let drawn = text.frame(rng, at, frame, planted_slice, slow_us);
+            let end = drawn.end;
+            // Delayed frames were due a period after the frame before.
+            let due_ns = match before.filter(|_| drawn.begin != at) {
+                Some(before) => before * 1000 + PERIOD_NS,
+                None => at * 1000,
+            };
+            let dur_ns = end * 1000 - due_ns;
+            let jank_ns = dur_ns.saturating_sub(PERIOD_NS);
             let is_janky = dur_ns > 2 * PERIOD_NS;
+            let is_late = jank_ns > 0;
             if is_counted {
                 of_version.frames += 1;
-                of_version.slow += u64::from(dur_ns > PERIOD_NS);
+                of_version.slow += u64::from(is_late);
                 of_version.janky += u64::from(is_janky);
                 of_version.frozen += u64::from(dur_ns > 700_000_000);
-                of_version.jank_ns += dur_ns.saturating_sub(PERIOD_NS);
+                of_version.jank_ns += jank_ns;
             }
-            if let (Some(cause), true) = (planted, is_janky) {
+            if let (Some(cause), true) = (planted, is_late) {
                 let name = format!("{}: {}", cause.cause, cause.key);
                 let of_cause = truth.causes.entry(name.clone()).or_default();
                 of_cause.devices.insert(device);
                 of_cause.captures += u64::from(seen.insert(name));
                 of_cause.frames += 1;
-                of_cause.self_ns += cause_us * 1000;
+                let self_ns = match cause.plant {
+                    Plant::Before => (at + cause_us) * 1000 - due_ns,
+                    _ => cause_us * 1000,
+                };
+                of_cause.self_ns += self_ns;
+                of_cause.overrun_ns += share(self_ns, jank_ns, dur_ns);
             }
+            before = (drawn.begin == at).then_some(at);
             // The next vsync.
             at += (end - at).div_ceil(VSYNC_US).max(1) * VSYNC_US;
         }

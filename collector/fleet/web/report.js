@@ -121,11 +121,11 @@
       const of = report.composition;
       page.append(make("p", {}, `Jetpack Compose: ${ms(of.in_frames_ns)} in ${count(of.frames)} frames, ${count(of.late)} of them late; ${ms(of.outside_ns)} outside of frames.`));
     }
-    page.append(make("h2", {}, "Causes of the janky frames"),
+    page.append(make("h2", {}, "Causes of the late frames"),
       report.causes.length ? table([
         ["cause", (row) => row.cause, true], ["what", (row) => row.key, true],
-        ["frames", (row) => count(row.frames)], ["time", (row) => ms(row.self_ns)],
-      ], report.causes.slice(0, 20)) : make("p", {}, "No janky frames."));
+        ["frames", (row) => count(row.frames)], ["overrun", (row) => ms(row.overrun_ns)], ["time", (row) => ms(row.self_ns)],
+      ], report.causes.slice(0, 20)) : make("p", {}, "No late frames."));
     if (report.worst.length) {
       page.append(make("h2", {}, "Worst frames"));
       for (const worst of report.worst) {
@@ -201,7 +201,7 @@
   const causeColumns = (more) => [
     ...more, ["cause", (row) => row.cause, true], ["what", (row) => row.key, true],
     ["devices", (row) => count(row.devices)], ["frames", (row) => count(row.frames)],
-    ["time", (row) => ms(row.self_ns)], ["p50", (row) => ms(row.p50_ns)], ["p90", (row) => ms(row.p90_ns)], ["p99", (row) => ms(row.p99_ns)],
+    ["overrun", (row) => ms(row.overrun_ns)], ["time", (row) => ms(row.self_ns)], ["p50", (row) => ms(row.p50_ns)], ["p90", (row) => ms(row.p90_ns)], ["p99", (row) => ms(row.p99_ns)],
   ];
   const VERDICTS = { worse: "worse", better: "better", same: "no significant difference", too_few: "too few devices" };
 
@@ -215,17 +215,17 @@
       tile("frozen", count(sum(rates, "frozen"))), tile("ANRs", count(sum(report.versions, "anrs")))));
     if (!rates.length) page.append(make("p", { class: "faint" }, "No rates: no capture was taken by schedule. Configure a window that opens by \"schedule\"."));
 
-    page.append(make("h2", {}, "Causes of janky frames"),
-      make("p", { class: "faint" }, "Ranked by devices × time. A cause's captures show it best."));
+    page.append(make("h2", {}, "Causes of late frames"),
+      make("p", { class: "faint" }, "Ranked by devices × overrun: the cause's share of the time past the deadlines. A cause's captures show it best."));
     if (report.causes.length) {
       const top = report.causes.slice(0, 10);
       const short = (text) => (text.length > 34 ? text.slice(0, 16) + "…" + text.slice(-17) : text);
-      page.append(chart("causes by devices times time", {
+      page.append(chart("causes by devices times overrun", {
         type: "bar",
         data: { labels: top.map((cause) => short(cause.cause + ": " + cause.key)), datasets: [{ data: top.map((cause) => cause.score / 1000), backgroundColor: colour("--accent") }] },
         options: { indexAxis: "y", plugins: { legend: { display: false } }, scales: { x: { title: { display: true, text: "devices × seconds" } } } },
       }), table([...causeColumns([]), ["best example", examples, true]], report.causes.slice(0, 20)));
-    } else page.append(make("p", {}, "No janky frames."));
+    } else page.append(make("p", {}, "No late frames."));
 
     page.append(make("h2", {}, "Versions"), table([
       ["version", (row) => row.ver, true], ["devices", (row) => count(row.devices)], ["captures", (row) => count(row.captures)], ["in rates", (row) => count(row.counted)],

@@ -32,6 +32,14 @@ pub enum Cause {
     RenderWait,
     /// Work of the graphics pipeline: shaders, textures, layers.
     Graphics,
+    /// Asleep in a section that names no wait, until a timer or another interrupt: `Thread.sleep`, waits with a limit.
+    Sleep,
+    /// Asleep in a section that names no wait, until another thread went on.
+    Wait,
+    /// Ready to run, while no processor was free.
+    Runnable,
+    /// Waiting inside the kernel, not for a disk: memory, drivers.
+    Kernel,
     /// Composition by Jetpack Compose.
     Compose,
     /// A section of the app or of a library.
@@ -41,6 +49,14 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// True if sections of this cause name what their thread waits for.
+    pub(crate) const fn names_wait(self) -> bool {
+        matches!(
+            self,
+            Self::Gc | Self::Lock | Self::Binder | Self::Buffer | Self::Io | Self::RenderWait
+        )
+    }
+
     /// The name in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -56,6 +72,10 @@ impl Cause {
             Self::Io => "io",
             Self::RenderWait => "render_wait",
             Self::Graphics => "graphics",
+            Self::Sleep => "sleep",
+            Self::Wait => "wait",
+            Self::Runnable => "runnable",
+            Self::Kernel => "kernel",
             Self::Compose => "compose",
             Self::Section => "section",
             Self::Unexplained => "unexplained",

@@ -4,6 +4,7 @@
 //! behind which it began, up to the next one.
 
 use crate::cause::Cause;
+use crate::deadline::{self, Expected, StartSource, TimelineVerdict};
 use crate::frame_budget::FrameBudget;
 use crate::pipelines::{self, Cadences, Pipeline, Verdict};
 use crate::process::{DO_FRAME, Process, draw_id, frame_id};
@@ -18,6 +19,8 @@ use tracetee_trace::{Slice, Trace};
 pub(crate) const ASSUMED_RENDER_NS: u64 = 5_000_000;
 /// Android vitals: frames that take longer are frozen.
 const FROZEN_NS: u64 = 700_000_000;
+/// JankStats: frames that take more times the time to their deadline are janky.
+const JANKY_PERIODS: u64 = 2;
 
 /// Matrix's levels, by missed vsyncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -71,8 +74,16 @@ pub struct Frame {
     pub vsync_id: Option<i64>,
     /// The screen that was shown, if the trace names it.
     pub screen: Option<Arc<str>>,
-    /// Begin on the main thread (other pipelines: on the thread that begins frames), ns of the trace's clock.
+    /// Time at which the frame was due to begin, ns of the trace's clock: its vsync, even if the main thread was busy then.
     pub start_ns: u64,
+    /// Origin of `start_ns`.
+    pub start_source: StartSource,
+    /// Begin on the main thread (other pipelines: on the thread that begins frames).
+    pub ui_start_ns: u64,
+    /// Time by which the frame had to be complete: a period after `start_ns`, or as FrameTimeline says.
+    pub deadline_ns: u64,
+    /// FrameTimeline's verdict, if the trace has one.
+    pub timeline: Option<TimelineVerdict>,
     /// Time on that thread.
     pub ui_ns: u64,
     /// Time on the thread that completes frames (render thread), if it drew.
@@ -80,19 +91,19 @@ pub struct Frame {
     /// Time from `start_ns` to the end of both threads' work. If the app has no render thread, 5 ms are
     /// assumed for it.
     pub dur_ns: u64,
-    /// Missed vsyncs: whole periods in `dur_ns`.
+    /// Missed vsyncs: whole periods in `dur_ns`, less those that the deadline allows beyond one.
     pub dropped: u64,
     /// Level by missed vsyncs.
     pub level: Level,
-    /// True if longer than one period.
+    /// True if late: complete after its deadline.
     pub slow: bool,
-    /// True if longer than two periods.
+    /// True if late, and longer than twice the time to the deadline.
     pub janky: bool,
     /// True if longer than 700 ms.
     pub frozen: bool,
-    /// Time beyond one period.
+    /// Overrun: time past the deadline.
     pub jank_ns: u64,
-    /// Cause that took most of a janky frame, and its key.
+    /// Cause that took most of a late frame, and its key.
     pub cause: Option<(Cause, Arc<str>)>,
 }
 
@@ -200,42 +211,105 @@ impl FrameSlices {
         self.found.iter().filter(of_most).map(|found| found.ui.start_ns)
     }
 
-    pub(crate) fn frames(&self, budget: FrameBudget, screens: &Screens) -> Vec<Frame> {
+    /// Makes the frames. Each look at the trace costs one of `looks`.
+    pub(crate) fn frames(
+        &self,
+        trace: &Trace,
+        process: &Process,
+        budget: FrameBudget,
+        screens: &Screens,
+        looks: &mut u64,
+    ) -> Vec<Frame> {
         let cadences = Cadences::find(&self.found, budget.ns);
-        self.found.iter().map(|found| self.frame(found, budget, screens, &cadences)).collect()
+        let is_view = |found: &&Found| found.pipeline == Pipeline::Views;
+        let views = self.found.iter().filter(is_view).map(|found| (found.vsync_id, found.ui));
+        let views: Vec<_> = views.collect();
+        let mut expected =
+            deadline::expected(trace, process.pid, budget, &views, looks).into_iter();
+        let frames = self.found.iter().map(|found| match found.pipeline {
+            Pipeline::Views => self.view(found, budget, screens, expected.next()),
+            _ => other(found, budget, screens, &cadences),
+        });
+        frames.collect()
     }
 
-    fn frame(
+    /// Makes a frame of Android's views.
+    fn view(
         &self,
         found: &Found,
         budget: FrameBudget,
         screens: &Screens,
-        cadences: &Cadences,
+        expected: Option<Expected>,
     ) -> Frame {
-        let (start_ns, ui_ns) = (found.ui.start_ns, found.ui.duration_ns());
-        let is_assumed =
-            found.pipeline == Pipeline::Views && found.draws.is_empty() && !self.has_render_thread;
-        let dur_ns = found.end_ns().saturating_sub(start_ns)
-            + if is_assumed { ASSUMED_RENDER_NS } else { 0 };
-        let render_ns = (!found.draws.is_empty())
-            .then(|| found.draws.iter().map(|(_, slice)| slice.duration_ns()).sum());
-        let Verdict { dropped, slow, janky, jank_ns } =
-            Verdict::of(found, dur_ns, render_ns.unwrap_or(0), budget.ns, cadences);
+        let ui_start_ns = found.ui.start_ns;
+        let expected = expected.unwrap_or_else(|| Expected::from_begin(ui_start_ns, budget));
+        let Expected { start_ns, source, deadline_ns, verdict } = expected;
+        let is_assumed = found.draws.is_empty() && !self.has_render_thread;
+        let own_end_ns = found.end_ns() + if is_assumed { ASSUMED_RENDER_NS } else { 0 };
+        let end_ns = verdict.map_or(0, |verdict| verdict.end_ns).max(own_end_ns);
+        let dur_ns = end_ns - start_ns;
+        let jank_ns = verdict.map_or(end_ns, |verdict| verdict.end_ns).saturating_sub(deadline_ns);
+        let (period_ns, allowed_ns) = (budget.ns.max(1), deadline_ns - start_ns);
+        let dropped = (dur_ns + period_ns).saturating_sub(allowed_ns) / period_ns;
+        let slow = jank_ns > 0;
         Frame {
-            pipeline: found.pipeline,
-            vsync_id: found.vsync_id,
-            screen: screens.at(start_ns),
-            start_ns,
-            ui_ns,
-            render_ns,
-            dur_ns,
+            start_source: source,
+            deadline_ns,
+            timeline: verdict,
             dropped,
             level: Level::from_dropped(dropped),
             slow,
-            janky,
-            frozen: dur_ns > FROZEN_NS,
+            janky: slow && dur_ns > JANKY_PERIODS.saturating_mul(allowed_ns),
             jank_ns,
-            cause: None,
+            ..base(found, screens, start_ns, dur_ns)
         }
+    }
+}
+
+/// Makes a frame of another pipeline.
+fn other(found: &Found, budget: FrameBudget, screens: &Screens, cadences: &Cadences) -> Frame {
+    let start_ns = found.ui.start_ns;
+    let dur_ns = found.end_ns().saturating_sub(start_ns);
+    let base = base(found, screens, start_ns, dur_ns);
+    let draw_ns = base.render_ns.unwrap_or(0);
+    let Verdict { dropped, slow, janky, jank_ns } =
+        Verdict::of(found, dur_ns, draw_ns, budget.ns, cadences);
+    let end_ns = start_ns + dur_ns;
+    // A frame in time has at least its period.
+    let deadline_ns = if slow { end_ns - jank_ns } else { end_ns.max(start_ns + budget.ns) };
+    Frame {
+        deadline_ns,
+        dropped,
+        level: Level::from_dropped(dropped),
+        slow,
+        janky,
+        jank_ns,
+        ..base
+    }
+}
+
+/// The fields of a frame that do not depend on its deadline.
+fn base(found: &Found, screens: &Screens, start_ns: u64, dur_ns: u64) -> Frame {
+    let draws = found.draws.iter();
+    let render_ns: u64 = draws.map(|(_, slice)| slice.duration_ns()).sum();
+    Frame {
+        pipeline: found.pipeline,
+        vsync_id: found.vsync_id,
+        screen: screens.at(found.ui.start_ns),
+        start_ns,
+        start_source: StartSource::Begin,
+        ui_start_ns: found.ui.start_ns,
+        deadline_ns: start_ns,
+        timeline: None,
+        ui_ns: found.ui.duration_ns(),
+        render_ns: (!found.draws.is_empty()).then_some(render_ns),
+        dur_ns,
+        dropped: 0,
+        level: Level::Best,
+        slow: false,
+        janky: false,
+        frozen: dur_ns > FROZEN_NS,
+        jank_ns: 0,
+        cause: None,
     }
 }

@@ -12,6 +12,9 @@
 mod attribute;
 mod cause;
 mod contention;
+mod critical_path;
+mod deadline;
+mod explain;
 mod frame_budget;
 mod frames;
 mod idle;
@@ -19,18 +22,28 @@ mod interactions;
 mod long_slices;
 mod name_index;
 mod normalize;
+mod parts;
+mod pieces;
 mod pipelines;
 mod process;
+mod processors;
 mod screens;
 mod stacks;
 mod startup;
+mod states;
 mod thread_role;
 mod totals;
+mod unknown;
+mod waits;
 mod watch;
+mod window;
 
 pub use attribute::Part;
 pub use cause::Cause;
 pub use contention::Contention;
+pub use critical_path::Step;
+pub use deadline::{StartSource, TimelineVerdict};
+pub use explain::{FrameExplanation, ThreadTimes, WeightedCause};
 pub use frame_budget::{BudgetSource, FrameBudget};
 pub use frames::{Frame, Level};
 pub use interactions::{Interaction, Interactions};
@@ -38,10 +51,13 @@ pub use long_slices::{LongKind, LongSlice};
 pub use normalize::normalize;
 pub use pipelines::{Composition, Pipeline, PipelineTotals};
 pub use process::{Error, Process, Which};
+pub use processors::{CoreClass, ProcessorUse};
 pub use stacks::Stack;
 pub use startup::{Phase, PhaseCause, PhaseKind, StartKind, Startup, Startups};
+pub use states::{StateTimes, ThreadState, state_times};
 pub use thread_role::ThreadRole;
 pub use totals::Totals;
+pub use unknown::Unknown;
 pub use watch::{Stopped, Watch};
 
 use name_index::NameIndex;
@@ -67,10 +83,14 @@ pub struct Analysis {
     pub frame_budget: FrameBudget,
     /// The frames of all pipelines, by time.
     pub frames: Vec<Frame>,
-    /// Parts of the janky frames. The parts of a frame add up to its duration.
+    /// Parts of the late frames. The parts of a frame add up to its duration, their overruns to its overrun.
     pub parts: Vec<Part>,
-    /// The time of janky frames by screen and stack.
+    /// The time of late frames by screen and stack.
     pub stacks: Vec<Stack>,
+    /// Explanations of the late frames with the largest overruns, by time.
+    pub explanations: Vec<FrameExplanation>,
+    /// Questions that the trace leaves open.
+    pub unknown: Vec<Unknown>,
     /// Slices of the main thread of 5 s and more, for which Android reports the app as not responding, and others
     /// outside of frames that delay input (100 ms).
     pub long_slices: Vec<LongSlice>,
@@ -86,6 +106,18 @@ pub struct Analysis {
     pub interactions: Interactions,
 }
 
+/// Budget of looks at slices and states, per one of the trace. Windows of frames may overlap; a trace in which all of
+/// them do must not cost the square of its size.
+const LOOKS_EACH: u64 = 16;
+const FREE_LOOKS: u64 = 1 << 20;
+
+fn looks(trace: &Trace) -> u64 {
+    let states: u64 = trace.threads.values().map(|thread| thread.states.len() as u64).sum();
+    let clocks = trace.scheduling.clocks.len() as u64;
+    let all = trace.slice_count().saturating_add(states).saturating_add(clocks);
+    all.saturating_mul(LOOKS_EACH).saturating_add(FREE_LOOKS)
+}
+
 /// Analyzes a trace.
 ///
 /// # Errors
@@ -96,22 +128,31 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let frame_slices = frames::FrameSlices::find(trace, &process);
     let frame_budget = FrameBudget::find(trace, frame_slices.starts_ns());
     let screens = screens::Screens::find(trace, &process, &names);
-    let mut frames = frame_slices.frames(frame_budget, &screens);
-    let attributed =
-        attribute::attribute(trace, &frame_slices, &mut frames, &names, &options.watch)?;
+    let looks = &mut looks(trace);
+    let mut frames = frame_slices.frames(trace, &process, frame_budget, &screens, looks);
+    let found = frames.iter().zip(&frame_slices.found);
+    let windows: Vec<_> = found.map(|(frame, found)| window::windows(frame, found)).collect();
+    let waits = waits::Waits::find(trace, &process.render_tids);
+    let watch = &options.watch;
+    let attribute::Attributed { parts, stacks } =
+        attribute::attribute(trace, &mut frames, &windows, &names, &waits, looks, watch)?;
+    let paths = critical_path::Paths { trace, names: &names, waits: &waits };
+    let explanations = explain::explain(trace, &frames, &windows, &parts, &paths, looks, watch)?;
     let totals = Totals::from_frames(frames.iter().filter(|frame| frame.pipeline.is_rated()));
     let pipelines = pipelines::by_pipeline(trace, &frame_slices.found, &frames);
     let composition = pipelines::composition(trace, &process, &frames);
     let interactions = interactions::interactions(trace, &process, &frames);
     let long_slices = long_slices::long_slices(trace, &process, &names);
     let startups = startup::startups(trace, &process, &frame_slices, &names, &options.watch)?;
-    let attribute::Attributed { parts, stacks } = attributed;
+    let unknown = Unknown::find(trace, &frames);
     Ok(Analysis {
         process,
         frame_budget,
         frames,
         parts,
         stacks,
+        explanations,
+        unknown,
         long_slices,
         startups,
         totals,
@@ -122,6 +163,12 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
 }
 
 #[cfg(test)]
+mod late_tests;
+#[cfg(test)]
+mod path_tests;
+#[cfg(test)]
 mod poison_tests;
+#[cfg(test)]
+mod sched_text;
 #[cfg(test)]
 mod tests;

@@ -36,7 +36,7 @@ fn assert_small_and_whole(analysis: &Analysis) {
         *parts.entry(part.frame).or_default() += part.self_ns;
     }
     let mut janky_ns = 0;
-    for (place, frame) in analysis.frames.iter().enumerate().filter(|(_, frame)| frame.janky) {
+    for (place, frame) in analysis.frames.iter().enumerate().filter(|(_, frame)| frame.slow) {
         assert_eq!(parts.get(&place), Some(&frame.dur_ns), "frame {place}");
         janky_ns += frame.dur_ns;
     }

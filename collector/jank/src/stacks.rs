@@ -107,7 +107,7 @@ pub(crate) struct Stacks {
 }
 
 /// The first number of a node; lower numbers stand for the threads.
-const FIRST_NODE: u32 = 7;
+const FIRST_NODE: u32 = 8;
 
 impl Stacks {
     const fn root(role: ThreadRole) -> u32 {

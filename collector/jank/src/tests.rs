@@ -2,7 +2,7 @@
 //! against a naive oracle.
 
 use super::*;
-use crate::attribute::self_times;
+use crate::pieces::self_times;
 use std::collections::BTreeMap;
 use tracetee_trace::{Thread, read};
 
@@ -382,7 +382,7 @@ proptest::proptest! {
         proptest::prop_assert_eq!(found, naive);
     }
 
-    /// For any behaviour of the threads, the parts of a janky frame add up to the frame, and so do its stacks.
+    /// For any behaviour of the threads, the parts of a late frame add up to the frame, and so do its stacks.
     #[test]
     fn no_nanosecond_is_lost_or_told_twice(
         steps in proptest::collection::vec((0..2_usize, 0..30_000_u64, 0..6_usize), 1..80),
@@ -395,15 +395,16 @@ proptest::proptest! {
             lines.push(([MAIN, RENDER][thread], at, NAMES.get(what).copied().unwrap_or("E")));
         }
         let analysis = analyze(&trace("{}", &lines), &Options::default()).unwrap();
-        let mut janky_ns = 0;
+        let mut late_ns = 0;
         for (place, frame) in analysis.frames.iter().enumerate() {
-            let parts = analysis.parts.iter().filter(|part| part.frame == place);
-            let sum: u64 = parts.map(|part| part.self_ns).sum();
-            proptest::prop_assert_eq!(sum, if frame.janky { frame.dur_ns } else { 0 });
-            proptest::prop_assert_eq!(frame.cause.is_some(), frame.janky);
-            janky_ns += sum;
+            let parts = || analysis.parts.iter().filter(|part| part.frame == place);
+            let sum: u64 = parts().map(|part| part.self_ns).sum();
+            proptest::prop_assert_eq!(sum, if frame.slow { frame.dur_ns } else { 0 });
+            proptest::prop_assert_eq!(parts().map(|part| part.overrun_ns).sum::<u64>(), frame.jank_ns);
+            proptest::prop_assert_eq!(frame.cause.is_some(), frame.slow);
+            late_ns += sum;
         }
         let stacks: u64 = analysis.stacks.iter().map(|stack| stack.self_ns).sum();
-        proptest::prop_assert_eq!(stacks, janky_ns);
+        proptest::prop_assert_eq!(stacks, late_ns);
     }
 }

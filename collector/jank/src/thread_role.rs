@@ -20,12 +20,22 @@ pub enum ThreadRole {
     Present,
     /// React Native's JavaScript thread.
     Js,
+    /// No thread: the graphics processor and the display, after the render thread's part.
+    Gpu,
 }
 
 impl ThreadRole {
     /// All roles; a role's index is its number.
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Main, Self::Render, Self::Ui, Self::Raster, Self::Game, Self::Present, Self::Js];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Main,
+        Self::Render,
+        Self::Ui,
+        Self::Raster,
+        Self::Game,
+        Self::Present,
+        Self::Js,
+        Self::Gpu,
+    ];
 
     /// The name in tables.
     #[must_use]
@@ -38,6 +48,7 @@ impl ThreadRole {
             Self::Game => "game",
             Self::Present => "present",
             Self::Js => "js",
+            Self::Gpu => "gpu",
         }
     }
 }

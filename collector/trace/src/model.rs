@@ -4,8 +4,8 @@ use crate::frames::{BufferEvent, TimelineFrame};
 use crate::kernel::KernelEvent;
 use crate::names::{NameId, Names};
 use crate::samples::{Sample, Stacks};
-use crate::wall_clock::WallClock;
 use crate::scheduling::{Blocked, Scheduling};
+use crate::wall_clock::WallClock;
 use std::collections::BTreeMap;
 use tracetee_protocol::CaptureMeta;
 

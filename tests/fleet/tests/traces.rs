@@ -4,7 +4,7 @@
 use regex::Regex;
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
@@ -77,17 +77,45 @@ const FRAMES: &str = "
     FROM frame LEFT JOIN drawing ON drawing.begin >= frame.begin AND drawing.begin < frame.next
     GROUP BY frame.begin ORDER BY frame.begin";
 
+/// The edges of the counter VSYNC-app, and the time of the first line, ns.
+fn vsyncs(path: &Path) -> (HashSet<i64>, i64) {
+    let line = Regex::new(r" (?P<s>\d+)\.(?P<us>\d{6}): (?P<rest>\w+: .*)$").unwrap();
+    let text = BufReader::new(flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()));
+    let (mut edges, mut first) = (HashSet::new(), None);
+    for text in text.lines().map_while(Result::ok).filter(|text| !text.starts_with('#')) {
+        let Some(found) = line.captures(&text) else { continue };
+        let s: i64 = found["s"].parse().unwrap();
+        let at = s * 1_000_000_000 + found["us"].parse::<i64>().unwrap() * 1000;
+        first.get_or_insert(at);
+        if found["rest"].contains("|VSYNC-app|") {
+            edges.insert(at);
+        }
+    }
+    (edges, first.unwrap())
+}
+
 fn agree(name: &str, pid: u32, pipeline: &str) -> Option<(Value, Connection)> {
     let path = phone_trace(name)?;
     let (report, connection) = (report(&path, pid), slices(&path, pid));
     let of_main = |frame: &&Value| frame["pipeline"] == pipeline;
     let frames = report["frames"].as_array().unwrap().iter().filter(of_main);
-    let found: Vec<i64> = frames.map(|frame| frame["dur_ns"].as_i64().unwrap()).collect();
+    let number = |frame: &Value, name: &str| frame[name].as_i64().unwrap();
+    let rows: Vec<(i64, i64, i64)> = frames
+        .map(|frame| (number(frame, "at_ns"), number(frame, "ui_at_ns"), number(frame, "dur_ns")))
+        .collect();
+    let found: Vec<i64> = rows.iter().map(|(at, ui_at, dur)| at + dur - ui_at).collect();
     let sql = FRAMES.replace("{PID}", &pid.to_string());
     // What draws nothing needs no render thread.
     let sql = if pipeline == "views" { sql } else { sql.replace("5000000", "0") };
     let expected = numbers(&connection, &sql);
     assert_eq!(found, expected, "{name}");
+    // A frame is due at an edge of VSYNC-app, not after its begin, and after the frame before.
+    let (edges, first) = vsyncs(&path);
+    for (place, &(at, ui_at, _)) in rows.iter().enumerate() {
+        assert!(at == ui_at || edges.contains(&(at + first)), "{name}: frame {place} at {at}");
+        assert!(at <= ui_at && (place == 0 || rows[place - 1].0 < at), "{name}: frame {place}");
+    }
+    let expected: Vec<i64> = rows.iter().map(|&(_, _, dur)| dur).collect();
     let period = 16_666_667;
     assert_eq!(report["period"]["ns"], period, "{name}: the vsyncs of its trace are 60 Hz");
     let over = |limit: i64| expected.iter().filter(|&&dur| dur > limit).count();
@@ -114,23 +142,25 @@ fn a_list_that_janks_is_told_as_sql_tells_it() {
     };
     assert_eq!(report["totals"]["frames"], 247);
     assert!(report["totals"]["janky"].as_u64().unwrap() > 0);
-    // The self time of the main thread's slices within its janky frames, the longest first.
+    // The self time of the main thread's slices from the vsyncs of its worst frames to the ends of their doFrame.
     let sql = "
-        WITH frame AS (SELECT begin, end FROM slice WHERE name = 'Choreographer#doFrame' AND tid = 24874),
-        janky AS (SELECT frame.begin AS begin, frame.end AS end FROM frame
-          WHERE frame.begin IN ({JANKY})),
-        inside AS (SELECT slice.id, slice.name, slice.end - slice.begin AS dur
-          FROM slice JOIN janky ON slice.begin >= janky.begin AND slice.end <= janky.end WHERE tid = 24874)
-        SELECT name, SUM(dur - COALESCE((SELECT SUM(child.end - child.begin) FROM slice AS child
-          WHERE child.up = inside.id), 0)) AS self
+        WITH ui AS (SELECT begin, end, ROW_NUMBER() OVER (ORDER BY begin) AS number
+          FROM slice WHERE name = 'Choreographer#doFrame' AND tid = 24874),
+        late AS (SELECT worst.start AS begin, ui.end AS end FROM ui
+          JOIN (WITH worst (number, start) AS (VALUES {WORST}) SELECT * FROM worst) AS worst USING (number)),
+        inside AS (SELECT slice.id, slice.up, slice.name, late.begin AS late,
+            MIN(slice.end, late.end) - MAX(slice.begin, late.begin) AS dur
+          FROM slice JOIN late ON slice.begin < late.end AND slice.end > late.begin WHERE tid = 24874)
+        SELECT name, SUM(dur - COALESCE((SELECT SUM(child.dur) FROM inside AS child
+          WHERE child.up = inside.id AND child.late = inside.late), 0)) AS self
         FROM inside GROUP BY name ORDER BY self DESC LIMIT 5";
-    let janky: Vec<String> = report["worst"]
+    let worst: Vec<String> = report["worst"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|worst| worst["start_ns"].as_u64().unwrap().to_string())
+        .map(|worst| format!("({}, {})", worst["number"], worst["start_ns"]))
         .collect();
-    let mut statement = connection.prepare(&sql.replace("{JANKY}", &janky.join(","))).unwrap();
+    let mut statement = connection.prepare(&sql.replace("{WORST}", &worst.join(","))).unwrap();
     let expected: Vec<(String, i64)> = statement
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
         .unwrap()
@@ -145,9 +175,19 @@ fn a_list_that_janks_is_told_as_sql_tells_it() {
                 part["self_ns"].as_i64().unwrap();
         }
     }
-    // The list's adapter takes most of the time.
+    // The list's adapter takes most of the time: it sleeps.
     assert_eq!(expected[0].0, "obtainView");
-    assert_eq!(report["causes"][0]["key"], "obtainView");
+    let first = &report["causes"][0];
+    assert_eq!((&first["cause"], &first["key"]), (&json!("sleep"), &json!("obtainView")));
+    for worst in &report["worst"].as_array().unwrap()[..4] {
+        let part = &worst["parts"][0];
+        assert_eq!((&part["cause"], &part["key"]), (&json!("sleep"), &json!("obtainView")));
+        assert_eq!(part["states"]["asleep_ns"], part["self_ns"]);
+    }
+    // Every overrun has its causes.
+    let causes = report["causes"].as_array().unwrap();
+    let overruns: i64 = causes.iter().map(|row| row["overrun_ns"].as_i64().unwrap()).sum();
+    assert_eq!(report["totals"]["jank_ns"], overruns);
     for (name, self_ns) in expected.iter().take(3) {
         assert_eq!(found.get(name), Some(self_ns), "{name}");
     }

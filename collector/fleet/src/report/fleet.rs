@@ -46,7 +46,7 @@ pub struct AppReport {
     pub pipelines: Vec<Smoothness>,
     /// Smoothness by day and version.
     pub days: Vec<Smoothness>,
-    /// Causes, ranked by devices times time.
+    /// Causes, ranked by devices times overrun.
     pub causes: Vec<CauseOf>,
     /// Causes by version, the first ten of each.
     pub causes_by_version: Vec<CauseOf>,
@@ -54,7 +54,7 @@ pub struct AppReport {
     pub causes_by_screen: Vec<CauseOf>,
     /// Comparison of two versions, if requested.
     pub comparison: Option<Comparison>,
-    /// Stacks of janky frames.
+    /// Stacks of late frames.
     pub stacks: Vec<StackOf>,
     /// Captures that devices lost.
     pub losses: Vec<Loss>,
@@ -154,11 +154,13 @@ pub struct CauseOf {
     pub devices: u64,
     /// Number of captures.
     pub captures: u64,
-    /// Number of janky frames.
+    /// Number of late frames.
     pub frames: u64,
     /// Time in these frames.
     pub self_ns: u64,
-    /// Devices times milliseconds, the rank.
+    /// Share of these frames' time past their deadlines.
+    pub overrun_ns: u64,
+    /// Devices times milliseconds of overrun, the rank.
     pub score: f64,
     /// 50th percentile of its time in a frame.
     pub p50_ns: u64,
@@ -388,6 +390,7 @@ fn cause(row: Row<'_>) -> CauseOf {
         captures: row.count("captures"),
         frames: row.count("frames"),
         self_ns: row.count("self_ns"),
+        overrun_ns: row.count("overrun_ns"),
         score: row.real("score").unwrap_or(0.0),
         p50_ns: row.count("p50_ns"),
         p90_ns: row.count("p90_ns"),

@@ -159,7 +159,7 @@ impl AppReport {
                 of.pipeline.as_deref()
             });
         }
-        text.push_str("\nCauses of janky frames, by devices x time\n");
+        text.push_str("\nCauses of late frames, by devices x overrun\n");
         text.push_str(&causes(&self.causes, SHOWN));
         self.push_causes_by(text, "version", &self.causes_by_version, |cause| cause.ver.as_deref());
         let has_screens = self
@@ -260,6 +260,7 @@ fn causes(causes: &[CauseOf], shown: usize) -> String {
                 grouped(cause.devices),
                 grouped(cause.captures),
                 grouped(cause.frames),
+                ms(cause.overrun_ns),
                 ms(cause.self_ns),
                 ms(cause.p50_ns),
                 ms(cause.p90_ns),
@@ -269,7 +270,7 @@ fn causes(causes: &[CauseOf], shown: usize) -> String {
         })
         .collect();
     if rows.is_empty() {
-        return "  no janky frames\n".to_owned();
+        return "  no late frames\n".to_owned();
     }
     let has_examples = causes.iter().any(|cause| !cause.examples.is_empty());
     let header = [
@@ -278,6 +279,7 @@ fn causes(causes: &[CauseOf], shown: usize) -> String {
         "devices",
         "captures",
         "frames",
+        "overrun",
         "time",
         "p50",
         "p90",
@@ -285,7 +287,7 @@ fn causes(causes: &[CauseOf], shown: usize) -> String {
         "best example",
     ];
     let width = if has_examples { header.len() } else { header.len() - 1 };
-    lay_out(header.get(..width).unwrap_or_default(), &[0, 1, 9], &rows)
+    lay_out(header.get(..width).unwrap_or_default(), &[0, 1, 10], &rows)
 }
 
 fn push_comparison(text: &mut String, comparison: &Comparison) {

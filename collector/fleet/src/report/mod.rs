@@ -6,6 +6,7 @@ pub mod fleet;
 mod fleet_text;
 pub mod html;
 pub mod single;
+mod single_late;
 mod single_sections;
 mod single_text;
 mod table;

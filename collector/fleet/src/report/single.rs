@@ -5,8 +5,8 @@ use crate::rows;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tracetee_jank::{
-    Analysis, Cause, Composition, FrameBudget, Interaction, Level, LongKind, Pipeline,
-    PipelineTotals, StartKind, Startup, ThreadRole, Totals,
+    Analysis, Cause, Composition, FrameBudget, FrameExplanation, Interaction, Level, LongKind,
+    Pipeline, PipelineTotals, StartKind, Startup, StateTimes, ThreadRole, Totals, Unknown,
 };
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::notes;
@@ -14,7 +14,7 @@ use tracetee_trace::Trace;
 
 /// Limits of the frames that are reported in full, and of their parts.
 const WORST: usize = 10;
-const PARTS: usize = 8;
+const PARTS: usize = 24;
 
 /// The report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -47,10 +47,15 @@ pub struct SingleReport {
     pub interactions_left_out: u64,
     /// All frames, by time.
     pub frames: Vec<FrameRow>,
-    /// The worst frames, the longest first.
+    /// The worst frames, those with the largest overruns first.
     pub worst: Vec<Worst>,
-    /// Causes of the janky frames.
+    /// Causes of the late frames, those with the largest overruns first.
     pub causes: Vec<CauseRow>,
+    /// Explanations of the 300 late frames with the largest overruns, by time: deadline, states, causes, critical path.
+    /// Their times are those of the trace's clock, as [`Worst::start_ns`].
+    pub explanations: Vec<FrameExplanation>,
+    /// Questions that the trace leaves open.
+    pub unknown: Vec<Unknown>,
     /// Locks that the app waited for.
     pub locks: Vec<Lock>,
     /// Long dispatches of the main thread outside of frames, and unanswered input.
@@ -77,7 +82,7 @@ pub struct SingleReport {
     pub unmatched_ends: u64,
     /// See `bad_lines`.
     pub unclosed: u64,
-    /// Stacks of janky frames with their time in ns: the input of flame graphs.
+    /// Stacks of late frames with their time in ns: the input of flame graphs.
     pub stacks: BTreeMap<String, u64>,
 }
 
@@ -95,8 +100,10 @@ pub struct OtherProcess {
 /// A frame.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FrameRow {
-    /// Begin, ns since the begin of the capture.
+    /// Time at which it was due to begin, ns since the begin of the capture.
     pub at_ns: u64,
+    /// Begin of its own work, ns since the begin of the capture.
+    pub ui_at_ns: u64,
     /// How the app made it.
     pub pipeline: Pipeline,
     /// True if late.
@@ -105,7 +112,7 @@ pub struct FrameRow {
     pub dur_ns: u64,
     /// Level by missed vsyncs.
     pub level: Level,
-    /// True if longer than two periods.
+    /// True if late, and longer than twice the time to its deadline.
     pub janky: bool,
     /// The screen that was shown.
     pub screen: Option<String>,
@@ -118,12 +125,16 @@ pub struct Worst {
     pub number: usize,
     /// How the app made it.
     pub pipeline: Pipeline,
+    /// Index of its explanation in [`SingleReport::explanations`].
+    pub explanation: Option<usize>,
     /// Begin, ns since the begin of the capture.
     pub at_ns: u64,
     /// Begin, ns of the trace's clock, as in the timeline.
     pub start_ns: u64,
     /// Duration.
     pub dur_ns: u64,
+    /// Time past the deadline.
+    pub overrun_ns: u64,
     /// Time on the main thread.
     pub ui_ns: u64,
     /// Time on the render thread.
@@ -149,21 +160,29 @@ pub struct PartRow {
     pub name: String,
     /// Duration.
     pub self_ns: u64,
+    /// Share of the frame's overrun.
+    pub overrun_ns: u64,
+    /// Scheduler states during `self_ns`.
+    pub states: StateTimes,
     /// Thread that held the lock.
     pub owner: Option<String>,
 }
 
-/// A cause, over all janky frames.
+/// A cause, over all late frames.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CauseRow {
     /// Cause.
     pub cause: Cause,
     /// Key of the cause: the slice, lock or method.
     pub key: String,
-    /// Number of janky frames with the cause.
+    /// Number of late frames with the cause.
     pub frames: u64,
     /// Duration.
     pub self_ns: u64,
+    /// Share of the frames' overruns.
+    pub overrun_ns: u64,
+    /// Scheduler states during `self_ns`.
+    pub states: StateTimes,
 }
 
 /// Waits for one lock.
@@ -204,6 +223,7 @@ impl SingleReport {
         let at = |ns: u64| ns.saturating_sub(first_ns);
         let frames = analysis.frames.iter().map(|frame| FrameRow {
             at_ns: at(frame.start_ns),
+            ui_at_ns: at(frame.ui_start_ns),
             pipeline: frame.pipeline,
             slow: frame.slow,
             dur_ns: frame.dur_ns,
@@ -247,6 +267,8 @@ impl SingleReport {
             frames: frames.collect(),
             worst: worst(analysis, first_ns),
             causes: causes(analysis),
+            explanations: analysis.explanations.clone(),
+            unknown: analysis.unknown.clone(),
             locks: locks(analysis),
             long_slices: long_slices.collect(),
             startup_ns: analysis.startups.ttid_ns(StartKind::Cold),
@@ -275,10 +297,13 @@ fn version(trace: &Trace, analysis: &Analysis) -> String {
 
 fn worst(analysis: &Analysis, first_ns: u64) -> Vec<Worst> {
     let mut places: Vec<usize> = (0..analysis.frames.len()).collect();
-    let dur = |place: usize| analysis.frames.get(place).map_or(0, |frame| frame.dur_ns);
-    places.sort_by_key(|&place| (std::cmp::Reverse(dur(place)), place));
-    let janky = places.into_iter().take(WORST).filter_map(|place| {
-        let frame = analysis.frames.get(place).filter(|frame| frame.janky)?;
+    let worse = |place: usize| {
+        let frame = analysis.frames.get(place);
+        std::cmp::Reverse(frame.map_or((0, 0), |frame| (frame.jank_ns, frame.dur_ns)))
+    };
+    places.sort_by_key(|&place| (worse(place), place));
+    let late = places.into_iter().take(WORST).filter_map(|place| {
+        let frame = analysis.frames.get(place).filter(|frame| frame.slow)?;
         let mut parts: Vec<PartRow> = analysis
             .parts
             .iter()
@@ -289,6 +314,8 @@ fn worst(analysis: &Analysis, first_ns: u64) -> Vec<Worst> {
                 key: part.key.to_string(),
                 name: part.name.to_string(),
                 self_ns: part.self_ns,
+                overrun_ns: part.overrun_ns,
+                states: part.states,
                 owner: part.contention.as_ref().map(|contention| contention.owner.clone()),
             })
             .collect();
@@ -297,9 +324,11 @@ fn worst(analysis: &Analysis, first_ns: u64) -> Vec<Worst> {
         Some(Worst {
             number: place + 1,
             pipeline: frame.pipeline,
+            explanation: analysis.explanations.iter().position(|one| one.frame == place),
             at_ns: frame.start_ns.saturating_sub(first_ns),
             start_ns: frame.start_ns,
             dur_ns: frame.dur_ns,
+            overrun_ns: frame.jank_ns,
             ui_ns: frame.ui_ns,
             render_ns: frame.render_ns,
             dropped: frame.dropped,
@@ -307,29 +336,27 @@ fn worst(analysis: &Analysis, first_ns: u64) -> Vec<Worst> {
             parts,
         })
     });
-    janky.collect()
+    late.collect()
 }
 
 fn causes(analysis: &Analysis) -> Vec<CauseRow> {
-    let mut sums: BTreeMap<(Cause, &str), (u64, u64, usize)> = BTreeMap::new();
+    let mut sums: BTreeMap<(Cause, &str), (CauseRow, usize)> = BTreeMap::new();
     for part in &analysis.parts {
-        let (self_ns, frames, last) =
-            sums.entry((part.cause, &part.key)).or_insert((0, 0, usize::MAX));
-        *self_ns += part.self_ns;
+        let (cause, key) = (part.cause, part.key.as_ref());
+        let (row, last) = sums.entry((cause, key)).or_insert_with(|| {
+            let (key, states) = (key.to_owned(), StateTimes::default());
+            let row = CauseRow { cause, key, frames: 0, self_ns: 0, overrun_ns: 0, states };
+            (row, usize::MAX)
+        });
+        row.self_ns += part.self_ns;
+        row.overrun_ns += part.overrun_ns;
+        row.states.add_all(&part.states);
         if *last != part.frame {
-            (*frames, *last) = (*frames + 1, part.frame);
+            (row.frames, *last) = (row.frames + 1, part.frame);
         }
     }
-    let mut causes: Vec<CauseRow> = sums
-        .into_iter()
-        .map(|((cause, key), (self_ns, frames, _))| CauseRow {
-            cause,
-            key: key.to_owned(),
-            frames,
-            self_ns,
-        })
-        .collect();
-    causes.sort_by_key(|cause| std::cmp::Reverse(cause.self_ns));
+    let mut causes: Vec<CauseRow> = sums.into_values().map(|(row, _)| row).collect();
+    causes.sort_by_key(|cause| std::cmp::Reverse((cause.overrun_ns, cause.self_ns)));
     causes
 }
 

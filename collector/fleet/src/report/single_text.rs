@@ -25,7 +25,9 @@ impl SingleReport {
         }
         self.push_frames(&mut text);
         if !self.causes.is_empty() {
-            text.push_str("\nCauses of the janky frames\n");
+            text.push_str(
+                "\nCauses of the late frames, by their share of the time past the deadlines\n",
+            );
             let rows: Vec<_> = self
                 .causes
                 .iter()
@@ -35,13 +37,20 @@ impl SingleReport {
                         cause.cause.name().to_owned(),
                         cause.key.clone(),
                         grouped(cause.frames),
+                        ms(cause.overrun_ns),
                         ms(cause.self_ns),
+                        super::single_late::states(&cause.states),
                     ]
                 })
                 .collect();
-            text.push_str(&lay_out(&["cause", "what", "frames", "time"], &[0, 1], &rows));
+            let heads = ["cause", "what", "frames", "overrun", "time", "states"];
+            text.push_str(&lay_out(&heads, &[0, 1, 5], &rows));
             text.push_str("\nWorst frames\n");
-            self.worst.iter().for_each(|worst| push_worst(&mut text, worst));
+            for worst in &self.worst {
+                push_worst(&mut text, worst);
+                let place = worst.explanation.and_then(|place| self.explanations.get(place));
+                place.iter().for_each(|one| super::single_late::push(&mut text, one));
+            }
         }
         for lock in self.locks.iter().take(SHOWN) {
             let _ = writeln!(
@@ -162,7 +171,7 @@ impl SingleReport {
             }
         }
         self.push_others(text);
-        text.push_str("Measured by the app's own markers, without scheduler and display.\n");
+        self.push_unknown(text);
     }
 }
 
@@ -180,11 +189,12 @@ fn push_worst(text: &mut String, worst: &Worst) {
     let screen = worst.screen.as_ref().map(|screen| format!(", {screen}"));
     let _ = writeln!(
         text,
-        "  {}frame {} at {}: {} ({} vsyncs missed; {first} thread {}{}{})",
+        "  {}frame {} at {}: {}, {} late ({} vsyncs missed; {first} thread {}{}{})",
         if first == "main" { String::new() } else { format!("{} ", worst.pipeline.name()) },
         worst.number,
         ms(worst.at_ns),
         ms(worst.dur_ns),
+        ms(worst.overrun_ns),
         worst.dropped,
         ms(worst.ui_ns),
         render.unwrap_or_default(),
@@ -195,12 +205,13 @@ fn push_worst(text: &mut String, worst: &Worst) {
         let owner = part.owner.as_ref().map(|owner| format!(", held by {owner}"));
         let _ = writeln!(
             text,
-            "    {:>9}  {:<7}  {}: {}{of}{}",
+            "    {:>9}  {:<7}  {}: {}{of}{}{}",
             ms(part.self_ns),
             part.thread.name(),
             part.cause.name(),
             part.key,
-            owner.unwrap_or_default()
+            owner.unwrap_or_default(),
+            super::single_late::in_brackets(&part.states),
         );
     }
 }

@@ -6,10 +6,10 @@
 
 use super::launches::Launch;
 use super::{Ends, Startup};
-use crate::attribute::self_times;
 use crate::cause::Cause;
 use crate::frames::Found;
 use crate::name_index::NameIndex;
+use crate::pieces::self_times;
 use crate::process::{Error, Process};
 use crate::stacks::{Lineage, Stacks};
 use crate::thread_role::ThreadRole;

@@ -1,0 +1,86 @@
+//! The ground truth about a simulated fleet.
+
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The ground truth, which a report must state.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Truth {
+    /// Truth by version.
+    pub versions: BTreeMap<String, TrueVersion>,
+    /// Truth by cause and key.
+    pub causes: BTreeMap<String, TrueCause>,
+}
+
+/// A version.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct TrueVersion {
+    /// Devices that sent captures.
+    #[serde(serialize_with = "count_of")]
+    pub devices: BTreeSet<u64>,
+    /// All captures.
+    pub captures: u64,
+    /// Captures by schedule; the following fields count these alone.
+    pub counted: u64,
+    /// Frames.
+    pub frames: u64,
+    /// Frames longer than one period.
+    pub slow: u64,
+    /// Frames longer than two periods.
+    pub janky: u64,
+    /// Frames longer than 700 ms.
+    pub frozen: u64,
+    /// Time beyond one period.
+    pub jank_ns: u64,
+}
+
+/// Truth about a cause, in late frames of all captures.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct TrueCause {
+    /// Devices.
+    #[serde(serialize_with = "count_of")]
+    pub devices: BTreeSet<u64>,
+    /// Captures.
+    pub captures: u64,
+    /// Late frames.
+    pub frames: u64,
+    /// Time of the cause in these frames.
+    pub self_ns: u64,
+    /// Its share of the time of these frames past their deadlines.
+    pub overrun_ns: u64,
+}
+
+fn count_of<S: serde::Serializer>(set: &BTreeSet<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(set.len() as u64)
+}
+
+impl Truth {
+    /// Adds the truth about other devices.
+    pub fn add(&mut self, other: Self) {
+        for (name, of) in other.versions {
+            let sum = self.versions.entry(name).or_default();
+            sum.devices.extend(of.devices);
+            sum.captures += of.captures;
+            sum.counted += of.counted;
+            sum.frames += of.frames;
+            sum.slow += of.slow;
+            sum.janky += of.janky;
+            sum.frozen += of.frozen;
+            sum.jank_ns += of.jank_ns;
+        }
+        for (name, of) in other.causes {
+            let sum = self.causes.entry(name).or_default();
+            sum.devices.extend(of.devices);
+            sum.captures += of.captures;
+            sum.frames += of.frames;
+            sum.self_ns += of.self_ns;
+            sum.overrun_ns += of.overrun_ns;
+        }
+    }
+}
+
+/// Returns `self_ns * overrun_ns / dur_ns`.
+pub(super) fn share(self_ns: u64, overrun_ns: u64, dur_ns: u64) -> u64 {
+    let product = u128::from(self_ns) * u128::from(overrun_ns);
+    u64::try_from(product / u128::from(dur_ns.max(1))).unwrap_or(u64::MAX)
+}

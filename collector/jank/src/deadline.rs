@@ -1,0 +1,305 @@
+//! When a frame was expected to begin, and by when it had to be complete.
+//!
+//! A frame begins at its vsync, even if the main thread was busy then and ran `doFrame` later. The vsync is, in this order:
+//! what FrameTimeline expects for the frame's vsync id (Perfetto's traces, Android 12 and later); the edge of the
+//! counter `VSYNC-app` that the app waited for; the period after earlier frames. The last two move a frame's begin
+//! before its `doFrame` only if the vsync was pending: the app had asked for it, and the main thread was busy from then
+//! until `doFrame`. Otherwise the vsync would have run `doFrame` at once. Frames are visited once, by time.
+
+use crate::frame_budget::FrameBudget;
+use crate::idle::{is_idle, is_loop};
+use crate::states::{ThreadState, spans};
+use serde::Serialize;
+use std::collections::HashMap;
+use tracetee_trace::{NO_PARENT, Slice, Thread, Trace, UNFINISHED};
+
+/// A main thread without a section for longer is idle, if its scheduler states are not known: handling a message without
+/// a section takes less.
+const BUSY_GAP_NS: u64 = 500_000;
+/// Periods for which the phase of a frame that began on time is used.
+const MAX_PERIODS: u64 = 60;
+/// Section in which the app asks for a vsync (Android 12 and later).
+const REQUEST: &str = "Choreographer#scheduleVsyncLocked";
+
+/// Origin of a frame's expected start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StartSource {
+    /// FrameTimeline's expectation for the vsync id.
+    Timeline,
+    /// An edge of the counter `VSYNC-app`.
+    Vsync,
+    /// The distance of the frames before.
+    Cadence,
+    /// The begin of the frame's first section: nothing shows that the frame was due earlier.
+    #[default]
+    Begin,
+}
+
+impl StartSource {
+    /// The name in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Timeline => "timeline",
+            Self::Vsync => "vsync",
+            Self::Cadence => "cadence",
+            Self::Begin => "begin",
+        }
+    }
+}
+
+/// FrameTimeline's verdict about a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TimelineVerdict {
+    /// Time at which the frame's last buffer was complete, ns of the trace's clock.
+    pub end_ns: u64,
+    /// Bits of Perfetto's `JankType`: 1 none, 2 SurfaceFlinger's scheduling, 64 the app missed its deadline …
+    pub jank: i32,
+    /// `PresentType`: 1 on time, 2 late, 3 early, 4 dropped; the worst of the frame's surfaces.
+    pub present: u8,
+}
+
+/// What was expected of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Expected {
+    /// Expected start.
+    pub(crate) start_ns: u64,
+    /// Origin of the start.
+    pub(crate) source: StartSource,
+    /// Time by which the frame had to be complete.
+    pub(crate) deadline_ns: u64,
+    /// FrameTimeline's verdict.
+    pub(crate) verdict: Option<TimelineVerdict>,
+}
+
+impl Expected {
+    /// A frame that began when it was due.
+    pub(crate) const fn from_begin(start_ns: u64, budget: FrameBudget) -> Self {
+        let deadline_ns = start_ns.saturating_add(budget.ns);
+        Self { start_ns, source: StartSource::Begin, deadline_ns, verdict: None }
+    }
+}
+
+/// Finds what was expected of the frames of a main thread: their first slices and vsync ids, by time.
+pub(crate) fn expected(
+    trace: &Trace,
+    pid: u32,
+    budget: FrameBudget,
+    frames: &[(Option<i64>, Slice)],
+    looks: &mut u64,
+) -> Vec<Expected> {
+    let empty = Thread::default();
+    let thread = trace.threads.get(&pid).unwrap_or(&empty);
+    let mut vsyncs = Vsyncs::find(trace, budget);
+    let requests = requests(trace, thread);
+    let main = MainThread { thread, outermost: outermost(trace, thread) };
+    let timeline = Timeline::find(trace, pid);
+    let mut before: Option<(u64, u64)> = None;
+    let mut all = Vec::with_capacity(frames.len());
+    for &(vsync_id, ui) in frames {
+        let planned = vsync_id.and_then(|id| timeline.expected.get(&id));
+        let verdict = vsync_id.and_then(|id| timeline.actual.get(&id)).copied();
+        let found = match planned {
+            Some(&(start_ns, end_ns)) => {
+                let start_ns = start_ns.min(ui.start_ns);
+                let source = StartSource::Timeline;
+                Expected { start_ns, source, deadline_ns: end_ns.max(start_ns), verdict }
+            }
+            None => {
+                let (start_ns, source) = start(&mut vsyncs, &requests, &main, before, ui, looks);
+                let deadline_ns = start_ns.saturating_add(budget.ns);
+                Expected { start_ns, source, deadline_ns, verdict }
+            }
+        };
+        before = Some((found.start_ns, ui.start_ns));
+        all.push(found);
+    }
+    all
+}
+
+/// Finds the start of a frame by vsyncs; `before` has the frame before: its expected start, and when it ran.
+fn start(
+    vsyncs: &mut Vsyncs,
+    requests: &[u64],
+    main: &MainThread<'_>,
+    before: Option<(u64, u64)>,
+    ui: Slice,
+    looks: &mut u64,
+) -> (u64, StartSource) {
+    if let Some((due_ns, ran_ns)) = before {
+        // The app asks for the next vsync while it makes a frame, unless its requests are in the trace.
+        let asked_ns = if requests.is_empty() {
+            Some(ran_ns.max(due_ns + vsyncs.period_ns / 2))
+        } else {
+            let next = requests.partition_point(|&at_ns| at_ns < ran_ns);
+            requests.get(next).copied().filter(|&at_ns| at_ns < ui.start_ns)
+        };
+        let vsync = asked_ns.and_then(|asked_ns| vsyncs.after(asked_ns));
+        let is_late =
+            |&(vsync_ns, _): &(u64, _)| vsync_ns.saturating_add(BUSY_GAP_NS) < ui.start_ns;
+        if let Some((vsync_ns, source)) = vsync.filter(is_late)
+            && main.was_busy(vsync_ns, ui.start_ns, looks)
+        {
+            return (vsync_ns, source);
+        }
+    }
+    // It ran as soon as its vsync came.
+    vsyncs.phase_ns = Some(ui.start_ns);
+    let due_ns = before.map_or(0, |(due_ns, _)| due_ns);
+    match vsyncs.edge_before(ui.start_ns) {
+        Some(edge_ns) if edge_ns > due_ns => (edge_ns, StartSource::Vsync),
+        _ => (ui.start_ns, StartSource::Begin),
+    }
+}
+
+/// Vsyncs of the app.
+struct Vsyncs {
+    /// Edges of `VSYNC-app`, by time.
+    edges: Vec<u64>,
+    period_ns: u64,
+    /// Begin of the last frame that began when its vsync came.
+    phase_ns: Option<u64>,
+}
+
+impl Vsyncs {
+    fn find(trace: &Trace, budget: FrameBudget) -> Self {
+        let of_app = trace.counters.iter();
+        let of_app = of_app.filter(|counter| trace.names.text(counter.name) == "VSYNC-app");
+        let mut edges: Vec<u64> = of_app.map(|counter| counter.at_ns).collect();
+        edges.sort_unstable();
+        Self { edges, period_ns: budget.ns.max(1), phase_ns: None }
+    }
+
+    /// Returns the first vsync after a time.
+    fn after(&self, at_ns: u64) -> Option<(u64, StartSource)> {
+        let next = self.edges.partition_point(|&edge_ns| edge_ns <= at_ns);
+        if let Some(&edge_ns) = self.edges.get(next) {
+            return Some((edge_ns, StartSource::Vsync));
+        }
+        if !self.edges.is_empty() {
+            return None;
+        }
+        let phase_ns = self.phase_ns?;
+        let periods = at_ns.saturating_sub(phase_ns) / self.period_ns + 1;
+        let vsync_ns = phase_ns + periods * self.period_ns;
+        (periods <= MAX_PERIODS).then_some((vsync_ns, StartSource::Cadence))
+    }
+
+    /// Returns the last edge before a time, if it is not older than a period.
+    fn edge_before(&self, at_ns: u64) -> Option<u64> {
+        let next = self.edges.partition_point(|&edge_ns| edge_ns <= at_ns);
+        let edge_ns = *self.edges.get(next.checked_sub(1)?)?;
+        (at_ns - edge_ns < self.period_ns).then_some(edge_ns)
+    }
+}
+
+/// The main thread, and its outermost slices that are not idle.
+struct MainThread<'a> {
+    thread: &'a Thread,
+    outermost: Vec<(u64, u64)>,
+}
+
+impl MainThread<'_> {
+    /// True if the thread did not wait for messages between two times.
+    fn was_busy(&self, from_ns: u64, to_ns: u64, looks: &mut u64) -> bool {
+        let mut at_ns = to_ns;
+        let before = self.outermost.partition_point(|&(start_ns, _)| start_ns < to_ns);
+        let around = self.outermost.get(..before).unwrap_or_default().iter().rev();
+        for &(start_ns, end_ns) in around {
+            if at_ns <= from_ns || end_ns <= from_ns {
+                break;
+            }
+            if !self.is_busy_gap(end_ns, at_ns, looks) {
+                return false;
+            }
+            at_ns = at_ns.min(start_ns);
+        }
+        self.is_busy_gap(from_ns, at_ns, looks)
+    }
+
+    /// True if the thread was not idle between two slices.
+    fn is_busy_gap(&self, from_ns: u64, to_ns: u64, looks: &mut u64) -> bool {
+        if to_ns.saturating_sub(from_ns) <= BUSY_GAP_NS {
+            return true;
+        }
+        let Some(spans) = spans(self.thread, from_ns, to_ns, looks) else { return false };
+        let idle = spans
+            .iter()
+            .filter(|span| matches!(span.state, ThreadState::Asleep | ThreadState::Unknown));
+        idle.map(|span| span.to_ns - span.from_ns).sum::<u64>() <= BUSY_GAP_NS
+    }
+}
+
+/// Returns begin and end of the slices that handle something; loops around them and waits for messages do not count.
+fn outermost(trace: &Trace, thread: &Thread) -> Vec<(u64, u64)> {
+    let mut is_around: Vec<bool> = Vec::with_capacity(thread.slices.len());
+    let mut outermost = Vec::new();
+    for slice in &thread.slices {
+        let is_inner = slice.parent != NO_PARENT
+            && !is_around.get(slice.parent as usize).is_some_and(|&is_around| is_around);
+        let name = trace.names.text(slice.name);
+        let is_loop = !is_inner && is_loop(name);
+        is_around.push(is_loop);
+        if !is_inner && !is_loop && !is_idle(name) {
+            outermost.push((slice.start_ns, slice.end_ns));
+        }
+    }
+    outermost
+}
+
+/// Returns the times at which the app asked for a vsync.
+fn requests(trace: &Trace, thread: &Thread) -> Vec<u64> {
+    let slices = thread.slices.iter();
+    let requests = slices.filter(|slice| trace.names.text(slice.name) == REQUEST);
+    requests.map(|slice| slice.start_ns).collect()
+}
+
+/// FrameTimeline's frames of a process, by vsync id.
+#[derive(Debug, Default)]
+struct Timeline {
+    expected: HashMap<i64, (u64, u64)>,
+    actual: HashMap<i64, TimelineVerdict>,
+}
+
+impl Timeline {
+    fn find(trace: &Trace, pid: u32) -> Self {
+        let mut all = Self::default();
+        for frame in trace.frames.iter().filter(|frame| !frame.is_display && frame.pid == pid) {
+            if frame.end_ns == UNFINISHED {
+                continue;
+            }
+            match frame.actual {
+                None => {
+                    all.expected.insert(frame.token, (frame.start_ns, frame.end_ns));
+                }
+                Some(actual) => {
+                    let (end_ns, present) = (frame.end_ns, actual.present);
+                    let none = TimelineVerdict { end_ns: 0, jank: 0, present: 0 };
+                    let verdict = all.actual.entry(frame.token).or_insert(none);
+                    verdict.end_ns = verdict.end_ns.max(end_ns);
+                    verdict.jank |= actual.jank;
+                    verdict.present = worse(verdict.present, present);
+                }
+            }
+        }
+        // None, unless another surface had one.
+        for verdict in all.actual.values_mut().filter(|verdict| verdict.jank & !1 != 0) {
+            verdict.jank &= !1;
+        }
+        all
+    }
+}
+
+/// The worse of two results: dropped, late, early, on time.
+fn worse(one: u8, other: u8) -> u8 {
+    let rank = |present: u8| match present {
+        4 => 5,
+        2 => 4,
+        3 => 3,
+        1 => 2,
+        0 => 0,
+        _ => 1,
+    };
+    if rank(other) > rank(one) { other } else { one }
+}

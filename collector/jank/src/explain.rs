@@ -1,0 +1,188 @@
+//! The explanation of a late frame: when it was due, what it waited for, and on which threads its time went.
+
+use crate::attribute::Part;
+use crate::cause::Cause;
+use crate::critical_path::{Paths, Step};
+use crate::deadline::{StartSource, TimelineVerdict};
+use crate::frames::Frame;
+use crate::pieces::pieces;
+use crate::process::Error;
+use crate::processors::{ProcessorUse, Processors};
+use crate::states::{StateTimes, ThreadState};
+use crate::thread_role::ThreadRole;
+use crate::watch::Watch;
+use crate::window::Window;
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tracetee_trace::Trace;
+
+/// Limit of explained frames of a trace: those with the largest overrun.
+const MAX_EXPLAINED: usize = 300;
+/// Limit of the causes of an explanation.
+const MAX_CAUSES: usize = 12;
+
+/// Explains why a frame is late. Times are ns of the trace's clock, durations ns.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FrameExplanation {
+    /// Index of the frame in [`crate::Analysis::frames`].
+    pub frame: usize,
+    /// Time at which the frame was due to begin: its vsync.
+    pub start_ns: u64,
+    /// Origin of `start_ns`.
+    pub start_source: StartSource,
+    /// Time at which the frame's first section began: `doFrame`.
+    pub ui_start_ns: u64,
+    /// Time by which the frame had to be complete.
+    pub deadline_ns: u64,
+    /// Time at which the frame was complete.
+    pub end_ns: u64,
+    /// Time past the deadline.
+    pub overrun_ns: u64,
+    /// FrameTimeline's verdict, if the trace has one.
+    pub timeline: Option<TimelineVerdict>,
+    /// Scheduler states of the frame's threads. They add up to the time from `start_ns` to `end_ns`.
+    pub states: Vec<ThreadTimes>,
+    /// Causes by weight, the first the heaviest; with the `(other causes)` they add up to `end_ns - start_ns` and to
+    /// `overrun_ns`.
+    pub causes: Vec<WeightedCause>,
+    /// Critical path from `start_ns` to `end_ns`, without gaps or overlaps.
+    pub path: Vec<Step>,
+    /// Processors on which the frame's threads ran, by thread, the longest first.
+    pub processors: Vec<ProcessorUse>,
+}
+
+/// Scheduler states of one of a frame's threads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ThreadTimes {
+    /// Role of the thread.
+    pub thread: ThreadRole,
+    /// Times by state, while the frame waited for the thread.
+    #[serde(flatten)]
+    pub times: StateTimes,
+}
+
+/// A cause of a frame's lateness.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WeightedCause {
+    /// The cause.
+    pub cause: Cause,
+    /// Key of the cause: the slice, lock, method or thread.
+    pub key: String,
+    /// Time of the frame with that cause.
+    pub self_ns: u64,
+    /// Share of the frame's overrun, in proportion to `self_ns`.
+    pub overrun_ns: u64,
+    /// Scheduler states during `self_ns`.
+    pub states: StateTimes,
+}
+
+/// Key of causes that are not listed.
+const OTHER_CAUSES: &str = "(other causes)";
+
+/// Explains the frames with the largest overruns, in the order of time.
+///
+/// # Errors
+/// [`Error::Stopped`] if `watch` ends the analysis.
+pub(crate) fn explain(
+    trace: &Trace,
+    frames: &[Frame],
+    windows: &[Vec<Window>],
+    parts: &[Part],
+    paths: &Paths<'_>,
+    looks: &mut u64,
+    watch: &Watch,
+) -> Result<Vec<FrameExplanation>, Error> {
+    let mut late: Vec<usize> = (0..frames.len()).collect();
+    late.retain(|&place| frames.get(place).is_some_and(|frame| frame.jank_ns > 0));
+    let overrun = |place: &usize| frames.get(*place).map_or(0, |frame| frame.jank_ns);
+    late.sort_by_key(|place| (Reverse(overrun(place)), *place));
+    late.truncate(MAX_EXPLAINED);
+    late.sort_unstable();
+    let processors = Processors::find(trace);
+    let mut explained = Vec::with_capacity(late.len());
+    for place in late {
+        watch.check()?;
+        let (Some(frame), Some(windows)) = (frames.get(place), windows.get(place)) else {
+            continue;
+        };
+        let first = parts.partition_point(|part| part.frame < place);
+        let of_frame = parts.iter().skip(first).take_while(|part| part.frame == place);
+        let (states, runs) = states(trace, windows, looks);
+        explained.push(FrameExplanation {
+            frame: place,
+            start_ns: frame.start_ns,
+            start_source: frame.start_source,
+            ui_start_ns: frame.ui_start_ns,
+            deadline_ns: frame.deadline_ns,
+            end_ns: frame.start_ns + frame.dur_ns,
+            overrun_ns: frame.jank_ns,
+            timeline: frame.timeline,
+            states,
+            causes: causes(of_frame),
+            path: paths.steps(windows, looks),
+            processors: processors.uses(&runs, looks),
+        });
+    }
+    Ok(explained)
+}
+
+/// Role of a thread, processor, begin and end of its run.
+type Run = (ThreadRole, u16, u64, u64);
+
+fn states(trace: &Trace, windows: &[Window], looks: &mut u64) -> (Vec<ThreadTimes>, Vec<Run>) {
+    let mut times: BTreeMap<ThreadRole, StateTimes> = BTreeMap::new();
+    let mut runs = Vec::new();
+    for window in windows {
+        let of = times.entry(window.role).or_default();
+        let thread = window.thread.ok().and_then(|tid| trace.threads.get(&tid));
+        let found = thread.and_then(|thread| pieces(thread, window.from_ns, window.to_ns, looks));
+        let Some(found) = found else {
+            of.add(ThreadState::Unknown, window.to_ns - window.from_ns);
+            continue;
+        };
+        for piece in found {
+            of.add(piece.span.state, piece.ns());
+            if piece.span.state == ThreadState::Running {
+                runs.push((window.role, piece.span.cpu, piece.span.from_ns, piece.span.to_ns));
+            }
+        }
+    }
+    let times = times.into_iter().map(|(thread, times)| ThreadTimes { thread, times });
+    (times.collect(), runs)
+}
+
+fn causes<'p>(parts: impl Iterator<Item = &'p Part>) -> Vec<WeightedCause> {
+    let mut sums: BTreeMap<(Cause, &Arc<str>), (u64, u64, StateTimes)> = BTreeMap::new();
+    for part in parts {
+        let sum = sums.entry((part.cause, &part.key)).or_default();
+        sum.0 += part.self_ns;
+        sum.1 += part.overrun_ns;
+        sum.2.add_all(&part.states);
+    }
+    let mut causes: Vec<WeightedCause> = sums
+        .into_iter()
+        .map(|((cause, key), (self_ns, overrun_ns, states))| WeightedCause {
+            cause,
+            key: key.as_ref().to_owned(),
+            self_ns,
+            overrun_ns,
+            states,
+        })
+        .collect();
+    causes.sort_by_key(|cause| Reverse(cause.self_ns));
+    if causes.len() > MAX_CAUSES {
+        let others = causes.split_off(MAX_CAUSES - 1);
+        let (cause, key) = (Cause::Unexplained, OTHER_CAUSES.to_owned());
+        let mut sum =
+            WeightedCause { cause, key, self_ns: 0, overrun_ns: 0, states: StateTimes::default() };
+        for other in others {
+            sum.self_ns += other.self_ns;
+            sum.overrun_ns += other.overrun_ns;
+            sum.states.add_all(&other.states);
+        }
+        causes.push(sum);
+    }
+    causes
+}

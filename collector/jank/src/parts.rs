@@ -1,0 +1,200 @@
+//! The parts of a late frame: adds up its time by thread, cause and name, and divides its overrun among them.
+
+use crate::attribute::Part;
+use crate::cause::Cause;
+use crate::contention::Contention;
+use crate::name_index::{NameIndex, cut};
+use crate::normalize::normalize;
+use crate::stacks::{Kin, OTHER};
+use crate::states::{StateTimes, ThreadState};
+use crate::thread_role::ThreadRole;
+use crate::waits::Wait;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tracetee_trace::{NameId, Thread, Trace};
+
+/// Limits of parts of a frame, and of all frames of a trace; a frame of a real app has some dozens.
+const MAX_PARTS_OF_FRAME: usize = 500;
+const MAX_PARTS: usize = 100_000;
+
+/// Name of time without an open slice.
+const NO_SECTION: &str = "(no section)";
+/// Key of time in which no processor was free.
+const NO_PROCESSOR: &str = "waiting for a processor";
+
+/// Thread, cause, its key, the innermost name.
+type Key = (ThreadRole, Cause, Arc<str>, Arc<str>);
+
+#[derive(Debug, Default)]
+struct Sum {
+    times: StateTimes,
+    count: u64,
+    longest_ns: u64,
+    contention: Option<Contention>,
+}
+
+/// The parts of one frame.
+pub(crate) struct OfFrame<'a> {
+    frame: usize,
+    trace: &'a Trace,
+    names: &'a NameIndex<'a>,
+    parts: BTreeMap<Key, Sum>,
+}
+
+impl<'a> OfFrame<'a> {
+    pub(crate) const fn new(frame: usize, trace: &'a Trace, names: &'a NameIndex<'a>) -> Self {
+        Self { frame, trace, names, parts: BTreeMap::new() }
+    }
+
+    /// Adds time of which nothing is known.
+    pub(crate) fn add_unexplained(&mut self, role: ThreadRole, name: &str, self_ns: u64) {
+        let key = (role, Cause::Unexplained, name.into(), name.into());
+        self.parts.entry(key).or_default().times.add(ThreadState::Unknown, self_ns);
+    }
+
+    /// Adds the time of a slice, or of no slice.
+    pub(crate) fn add(
+        &mut self,
+        role: ThreadRole,
+        thread: &Thread,
+        kin: Option<&Kin>,
+        wait: Wait,
+        times: StateTimes,
+    ) {
+        let slice = |place: u32| thread.slices.get(place as usize);
+        let inner = kin.and_then(|kin| slice(kin.shown));
+        let name = inner.map_or_else(
+            || NO_SECTION.into(),
+            |inner| Arc::clone(&self.names.named(inner.name).name),
+        );
+        let named = kin.and_then(|kin| slice(kin.cause_slice));
+        let named = named.map(|slice| self.names.named(slice.name));
+        let found = named.as_ref().and_then(|named| Some((named, named.cause.as_ref()?)));
+        let (own, own_key, contention) = match found {
+            Some((named, (cause, key))) => (*cause, Arc::clone(key), named.contention.as_ref()),
+            None => (Cause::Unexplained, Arc::clone(&name), None),
+        };
+        let (cause, key) = self.waited(wait, own, own_key);
+        let sum = self.parts.entry((role, cause, key, name)).or_default();
+        sum.times.add_all(&times);
+        sum.count += u64::from(inner.is_some());
+        let self_ns = times.total_ns();
+        if self_ns >= sum.longest_ns {
+            (sum.longest_ns, sum.contention) = (self_ns, contention.cloned());
+        }
+    }
+
+    /// Returns the cause of a wait and its key; `own` and `own_key` are those of its slice.
+    fn waited(&self, wait: Wait, own: Cause, own_key: Arc<str>) -> (Cause, Arc<str>) {
+        let function = |id: NameId| match self.trace.names.text(id) {
+            "" => Arc::clone(&own_key),
+            name => Arc::from(name),
+        };
+        match wait {
+            Wait::No => (own, own_key),
+            Wait::Processor => (Cause::Runnable, NO_PROCESSOR.into()),
+            Wait::Disk(_) => (Cause::Io, own_key),
+            Wait::Kernel(id) => (Cause::Kernel, function(id)),
+            Wait::Timer => (Cause::Sleep, own_key),
+            Wait::Render => (Cause::RenderWait, own_key),
+            Wait::Thread(tid) => (Cause::Wait, format!("woken by {}", self.thread(tid)).into()),
+            Wait::Binder(pid) => (Cause::Binder, format!("call to {}", self.process(pid)).into()),
+        }
+    }
+
+    fn thread(&self, tid: u32) -> String {
+        let thread = self.trace.threads.get(&tid);
+        let name = thread.map_or("", |thread| thread.name(&self.trace.names));
+        readable(name, "a thread without a name")
+    }
+
+    fn process(&self, pid: u32) -> String {
+        let names = &self.trace.names;
+        let process = self.trace.processes.get(&pid).map(|process| names.text(process.name));
+        let main = || self.trace.threads.get(&pid).map(|thread| thread.name(names));
+        readable(process.or_else(main).unwrap_or_default(), "a process without a name")
+    }
+
+    /// Returns the cause that took most time; of equals the first by name.
+    pub(crate) fn main_cause(&self) -> Option<(Cause, Arc<str>)> {
+        let mut sums: BTreeMap<(Cause, &Arc<str>), u64> = BTreeMap::new();
+        for ((_, cause, key, _), sum) in &self.parts {
+            *sums.entry((*cause, key)).or_default() += sum.times.total_ns();
+        }
+        let best = sums.into_iter().rev().max_by_key(|&(_, sum)| sum);
+        best.map(|((cause, key), _)| (cause, Arc::clone(key)))
+    }
+
+    /// Keeps the `most` parts that took longest; the others become one for each thread and cause.
+    fn fold(&mut self, most: usize) {
+        if self.parts.len() <= most {
+            return;
+        }
+        let mut times: Vec<u64> = self.parts.values().map(|sum| sum.times.total_ns()).collect();
+        times.sort_unstable_by(|a, b| b.cmp(a));
+        // Of equals those whose names come first, as many as there is room for.
+        let least_ns = most.checked_sub(1).and_then(|last| times.get(last)).copied();
+        let mut equals = times.iter().take(most).filter(|&&ns| Some(ns) == least_ns).count();
+        for ((role, cause, key, name), sum) in std::mem::take(&mut self.parts) {
+            let self_ns = sum.times.total_ns();
+            let is_kept = least_ns.is_some_and(|least| {
+                let has_room = self_ns == least && equals > 0;
+                equals -= usize::from(has_room);
+                self_ns > least || has_room
+            });
+            if is_kept {
+                self.parts.insert((role, cause, key, name), sum);
+                continue;
+            }
+            let other: Arc<str> = OTHER.into();
+            let all = self.parts.entry((role, cause, Arc::clone(&other), other)).or_default();
+            all.times.add_all(&sum.times);
+            all.count += sum.count;
+        }
+    }
+}
+
+fn readable(name: &str, without: &str) -> String {
+    if name.is_empty() { without.to_owned() } else { normalize(cut(name)) }
+}
+
+/// The parts of all frames.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    pub(crate) all: Vec<Part>,
+}
+
+impl Parts {
+    /// Takes the parts of a frame with this overrun.
+    pub(crate) fn take(&mut self, mut of_frame: OfFrame<'_>, overrun_ns: u64) {
+        of_frame.fold(MAX_PARTS_OF_FRAME.min(MAX_PARTS.saturating_sub(self.all.len())));
+        let frame = of_frame.frame;
+        let total_ns = of_frame.parts.values().map(|sum| sum.times.total_ns()).sum();
+        // Shares of the sums so far: rounding loses nothing.
+        let share = |ns: u64| scaled(ns, overrun_ns, total_ns);
+        let mut before_ns = 0;
+        for ((thread, cause, key, name), sum) in of_frame.parts {
+            let self_ns = sum.times.total_ns();
+            let overrun_ns = share(before_ns + self_ns) - share(before_ns);
+            before_ns += self_ns;
+            self.all.push(Part {
+                frame,
+                thread,
+                cause,
+                key,
+                name,
+                self_ns,
+                overrun_ns,
+                states: sum.times,
+                count: sum.count,
+                contention: sum.contention,
+            });
+        }
+    }
+}
+
+/// Returns `ns * of / total`, rounded down.
+fn scaled(ns: u64, of: u64, total: u64) -> u64 {
+    let product = u128::from(ns) * u128::from(of);
+    u64::try_from(product.checked_div(total.into()).unwrap_or(0)).unwrap_or(u64::MAX)
+}

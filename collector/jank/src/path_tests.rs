@@ -1,0 +1,124 @@
+//! Critical paths, states and causes of random traces: they add up to the frame, and no moment is counted twice.
+
+use super::sched_text::{MAIN, PEER, RENDER, Text, WORKER};
+use super::*;
+
+const THREADS: [u32; 4] = [MAIN, RENDER, WORKER, PEER];
+const NAMES: [&str; 6] = [
+    "Choreographer#doFrame",
+    "DrawFrame",
+    "Feed.bind",
+    "Lock contention on a monitor lock (owner tid: 123)",
+    "binder transaction",
+    "binder reply",
+];
+
+/// A step of a random trace: time since the last one, what, a thread, another one.
+type Random = (u64, usize, usize, usize);
+
+fn random_trace(steps: &[Random]) -> tracetee_trace::Trace {
+    let mut text = Text::new("{\"refresh_hz\":240,\"pid\":100}");
+    text.mark(MAIN, 0, "B|100|Choreographer#doFrame");
+    let mut us = 0;
+    for &(gap, what, one, other) in steps {
+        us += gap;
+        let (tid, with) = (THREADS[one], THREADS[other]);
+        match what {
+            0..6 => text.mark(tid, us, &format!("B|100|{}", NAMES[what])),
+            6..10 => text.mark(tid, us, "E|100"),
+            10 => text.switch(us, 0, tid, "S", 0),
+            11 => text.switch(us, 0, tid, "D", with),
+            12 => text.switch(us, 0, tid, "R+", with),
+            13 => text.switch(us, 0, 0, "R", tid),
+            14 => text.wake(us, with, tid),
+            15 => text.wake(us, 0, tid),
+            16 => {
+                let reason = format!("sched_blocked_reason: pid={tid} iowait=1 caller=f+0x1/0x2");
+                text.event(with, 0, "d..2", us, &reason);
+            }
+            17 => {
+                let call = "binder_transaction: transaction=5 dest_node=1 dest_proc=900 dest_thread=0 \
+                    reply=0 flags=0x10 code=0x4";
+                text.event(tid, 0, "...1", us, call);
+            }
+            _ => text.event(tid, 0, "...1", us, "binder_transaction_received: transaction=5"),
+        }
+    }
+    text.trace()
+}
+
+fn assert_adds_up(analysis: &Analysis) -> Result<(), proptest::test_runner::TestCaseError> {
+    for one in &analysis.explanations {
+        let dur_ns = one.end_ns - one.start_ns;
+        let mut at_ns = one.start_ns;
+        for step in &one.path {
+            proptest::prop_assert_eq!(
+                step.from_ns,
+                at_ns,
+                "a gap, or a moment that is there twice"
+            );
+            proptest::prop_assert!(step.to_ns > step.from_ns);
+            at_ns = step.to_ns;
+        }
+        proptest::prop_assert_eq!(at_ns, one.end_ns);
+        let states: u64 = one.states.iter().map(|of| of.times.total_ns()).sum();
+        proptest::prop_assert_eq!(states, dur_ns);
+        let causes: u64 = one.causes.iter().map(|of| of.self_ns).sum();
+        proptest::prop_assert_eq!(causes, dur_ns);
+        let by_cause: u64 = one.causes.iter().map(|of| of.states.total_ns()).sum();
+        proptest::prop_assert_eq!(by_cause, dur_ns);
+        let overruns: u64 = one.causes.iter().map(|of| of.overrun_ns).sum();
+        proptest::prop_assert_eq!(overruns, one.overrun_ns);
+        proptest::prop_assert_eq!(one.overrun_ns, one.end_ns.saturating_sub(one.deadline_ns));
+    }
+    let late = analysis.frames.iter().filter(|frame| frame.jank_ns > 0).count();
+    proptest::prop_assert_eq!(analysis.explanations.len(), late);
+    Ok(())
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(10_000))]
+
+    #[test]
+    fn paths_states_and_causes_of_random_traces_add_up(
+        steps in proptest::collection::vec((0..3_000_u64, 0..19_usize, 0..4_usize, 0..4_usize), 1..40),
+    ) {
+        let trace = random_trace(&steps);
+        assert_adds_up(&analyze(&trace, &Options::default()).unwrap())?;
+    }
+}
+
+#[test]
+fn threads_that_wait_for_one_another_in_a_ring_end_the_path() {
+    // Each of the three sleeps, and the next one wakes it.
+    let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+    text.mark(MAIN, 10_000, "B|100|Choreographer#doFrame");
+    for (tid, by) in [(MAIN, RENDER), (RENDER, WORKER), (WORKER, MAIN)] {
+        text.switch(9_000, 0, 0, "R", tid);
+        text.switch(11_000, 0, tid, "S", 0);
+        text.wake(39_000, by, tid);
+    }
+    text.mark(MAIN, 40_000, "E|100");
+    let analysis = analyze(&text.trace(), &Options::default()).unwrap();
+    let deepest = analysis.explanations[0].path.iter().map(|step| (step.depth, step.tid)).max();
+    assert_eq!(deepest, Some((2, Some(WORKER))));
+    assert_adds_up(&analysis).unwrap();
+}
+
+#[test]
+fn a_path_of_very_many_steps_is_cut_short_and_still_adds_up() {
+    let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+    text.mark(MAIN, 10_000, "B|100|Choreographer#doFrame");
+    for n in 0..3_000 {
+        text.switch(11_000 + n * 20, 0, MAIN, "S", 0);
+        text.wake(11_010 + n * 20, 0, MAIN);
+        text.switch(11_015 + n * 20, 0, 0, "R", MAIN);
+    }
+    text.mark(MAIN, 80_000, "E|100");
+    let analysis = analyze(&text.trace(), &Options::default()).unwrap();
+    assert_adds_up(&analysis).unwrap();
+    let path = &analysis.explanations[0].path;
+    assert!(path.len() <= 64, "{} steps", path.len());
+    let joined: u32 = path.iter().map(|step| step.joined).sum();
+    assert!(joined > 8_000, "{joined} of 9,000 steps");
+}

@@ -1,0 +1,89 @@
+//! Writes ftrace text with markers and scheduler events for tests, one event a call. Times in µs, threads by id.
+
+use std::fmt::Write;
+use tracetee_trace::{Trace, read};
+
+/// The threads of the tests: the main thread, the render thread, a worker of the process, another process' binder thread.
+pub(crate) const MAIN: u32 = 100;
+pub(crate) const RENDER: u32 = 107;
+pub(crate) const WORKER: u32 = 123;
+pub(crate) const PEER: u32 = 901;
+
+/// Text in the making.
+#[derive(Debug, Default)]
+pub(crate) struct Text {
+    about: String,
+    lines: Vec<(u64, String)>,
+}
+
+fn name(tid: u32) -> &'static str {
+    match tid {
+        0 => "<idle>",
+        MAIN => "com.app",
+        RENDER => "RenderThread",
+        WORKER => "worker",
+        PEER => "Binder:900_1",
+        _ => "other",
+    }
+}
+
+const fn pid(tid: u32) -> u32 {
+    match tid {
+        0 => 0,
+        PEER => 900,
+        _ => MAIN,
+    }
+}
+
+impl Text {
+    /// Begins a text whose capture says this.
+    pub(crate) fn new(about: &str) -> Self {
+        Self { about: about.to_owned(), lines: Vec::new() }
+    }
+
+    /// Adds an event of a thread; `flags` are those of ftrace.
+    pub(crate) fn event(&mut self, tid: u32, cpu: u32, flags: &str, us: u64, event: &str) {
+        let (s, fraction) = (us / 1_000_000, us % 1_000_000);
+        let (name, pid) = (name(tid), pid(tid));
+        let line =
+            format!("{name:>16}-{tid} ({pid:>5}) [{cpu:03}] {flags} {s}.{fraction:06}: {event}\n");
+        self.lines.push((us, line));
+    }
+
+    pub(crate) fn mark(&mut self, tid: u32, us: u64, payload: &str) {
+        self.event(tid, 0, "...1", us, &format!("tracing_mark_write: {payload}"));
+    }
+
+    /// Adds a slice.
+    pub(crate) fn slice(&mut self, tid: u32, from_us: u64, to_us: u64, name: &str) {
+        self.mark(tid, from_us, &format!("B|{}|{name}", pid(tid)));
+        self.mark(tid, to_us, &format!("E|{}", pid(tid)));
+    }
+
+    /// A processor goes on from a thread, which is in this state then, to another one.
+    pub(crate) fn switch(&mut self, us: u64, cpu: u32, prev: u32, state: &str, next: u32) {
+        let (prev_name, next_name) = (name(prev), name(next));
+        let event = format!(
+            "sched_switch: prev_comm={prev_name} prev_pid={prev} prev_prio=120 prev_state={state} ==> \
+             next_comm={next_name} next_pid={next} next_prio=120"
+        );
+        self.event(prev, cpu, "d..2", us, &event);
+    }
+
+    /// A thread wakes another one; thread 0 stands for an interrupt.
+    pub(crate) fn wake(&mut self, us: u64, by: u32, tid: u32) {
+        let flags = if by == 0 { "d.h2" } else { "d..2" };
+        let event = format!("sched_waking: comm={} pid={tid} prio=120 target_cpu=000", name(tid));
+        self.event(by, 0, flags, us, &event);
+    }
+
+    pub(crate) fn trace(&self) -> Trace {
+        let mut lines: Vec<&(u64, String)> = self.lines.iter().collect();
+        lines.sort_by_key(|(us, _)| *us);
+        let mut text = format!("# tracer: nop\n# tracetee: {}\n", self.about);
+        lines.into_iter().for_each(|(_, line)| {
+            let _ = text.write_str(line);
+        });
+        read(text.as_bytes()).unwrap()
+    }
+}

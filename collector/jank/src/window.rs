@@ -1,0 +1,47 @@
+//! The windows of a frame: which thread the frame waited for, from its begin to its end.
+
+use crate::frames::{Found, Frame};
+use crate::thread_role::ThreadRole;
+
+/// Name of the time that is assumed for a missing render thread.
+const ASSUMED: &str = "(no render thread: 5 ms assumed)";
+/// Name of the time from the last thread's work to the end that FrameTimeline reports.
+const GPU: &str = "(graphics processor)";
+
+/// A part of a frame's time, and the thread whose work it was. The windows of a frame follow each other without gaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// Role of the thread.
+    pub(crate) role: ThreadRole,
+    /// Key of the thread in the trace, or the name of time without one.
+    pub(crate) thread: Result<u32, &'static str>,
+    /// Begin.
+    pub(crate) from_ns: u64,
+    /// End.
+    pub(crate) to_ns: u64,
+}
+
+/// Returns the windows of a frame, from its begin to its end. Before its own first section, its thread was busy with
+/// something else.
+pub(crate) fn windows(frame: &Frame, found: &Found) -> Vec<Window> {
+    let end_ns = frame.start_ns + frame.dur_ns;
+    let (_, render) = found.pipeline.roles();
+    let draw = found.last_draw();
+    let mut windows = Vec::with_capacity(3);
+    let mut now_ns = frame.start_ns;
+    let mut push = |role, thread, to_ns: u64| {
+        let to_ns = to_ns.min(end_ns);
+        if to_ns > now_ns {
+            windows.push(Window { role, thread, from_ns: now_ns, to_ns });
+            now_ns = to_ns;
+        }
+    };
+    push(found.role, Ok(found.ui_tid), found.ui_end_ns());
+    match draw {
+        Some((tid, draw)) => push(render, Ok(tid), draw.end_ns),
+        None if frame.timeline.is_none() => push(render, Err(ASSUMED), end_ns),
+        None => {}
+    }
+    push(ThreadRole::Gpu, Err(GPU), end_ns);
+    windows
+}
