@@ -4,11 +4,9 @@
 //! Time and memory grow linearly with the trace: [`Lineage`] visits each slice of a thread once, and parts and stacks
 //! beyond a limit are added up as `(other)`.
 
-use crate::cause::Cause;
-use crate::contention::Contention;
 use crate::frames::Frame;
 use crate::name_index::NameIndex;
-use crate::parts::{OfFrame, Parts};
+use crate::parts::{OfFrame, Part, Parts};
 use crate::pieces::pieces;
 use crate::process::Error;
 use crate::stacks::{Lineage, Stack, Stacks};
@@ -19,33 +17,7 @@ use crate::watch::Watch;
 use crate::window::Window;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::Arc;
 use tracetee_trace::{Thread, Trace};
-
-/// A part of a late frame's time: all slices of one name, thread and cause.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
-    /// Index of the frame in [`crate::Analysis::frames`].
-    pub frame: usize,
-    /// Thread.
-    pub thread: ThreadRole,
-    /// Cause to which the time is attributed.
-    pub cause: Cause,
-    /// Normalized name of the slice that determines the cause, or of what the thread waited for.
-    pub key: Arc<str>,
-    /// Normalized name of the innermost slice.
-    pub name: Arc<str>,
-    /// Time in which that slice was the innermost one.
-    pub self_ns: u64,
-    /// Share of the frame's overrun, in proportion to `self_ns`: those of a frame add up to its overrun.
-    pub overrun_ns: u64,
-    /// Scheduler states during `self_ns`.
-    pub states: StateTimes,
-    /// Number of slices.
-    pub count: u64,
-    /// Owner of the monitor, of the longest wait.
-    pub contention: Option<Contention>,
-}
 
 pub(crate) struct Attributed {
     pub(crate) parts: Vec<Part>,

@@ -1,10 +1,10 @@
 //! The explanation of a late frame: when it was due, what it waited for, and on which threads its time went.
 
-use crate::attribute::Part;
 use crate::cause::Cause;
 use crate::critical_path::{Paths, Step};
 use crate::deadline::{StartSource, TimelineVerdict};
 use crate::frames::Frame;
+use crate::parts::Part;
 use crate::pieces::pieces;
 use crate::process::Error;
 use crate::processors::{ProcessorUse, Processors};

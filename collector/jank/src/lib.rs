@@ -38,7 +38,6 @@ mod waits;
 mod watch;
 mod window;
 
-pub use attribute::Part;
 pub use cause::Cause;
 pub use contention::Contention;
 pub use critical_path::Step;
@@ -49,6 +48,7 @@ pub use frames::{Frame, Level};
 pub use interactions::{Interaction, Interactions};
 pub use long_slices::{LongKind, LongSlice};
 pub use normalize::normalize;
+pub use parts::Part;
 pub use pipelines::{Composition, Pipeline, PipelineTotals};
 pub use process::{Error, Process, Which};
 pub use processors::{CoreClass, ProcessorUse};

@@ -1,6 +1,5 @@
 //! The parts of a late frame: adds up its time by thread, cause and name, and divides its overrun among them.
 
-use crate::attribute::Part;
 use crate::cause::Cause;
 use crate::contention::Contention;
 use crate::name_index::{NameIndex, cut};
@@ -12,6 +11,31 @@ use crate::waits::Wait;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tracetee_trace::{NameId, Thread, Trace};
+
+/// A part of a late frame's time: all slices of one name, thread and cause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Index of the frame in [`crate::Analysis::frames`].
+    pub frame: usize,
+    /// Thread.
+    pub thread: ThreadRole,
+    /// Cause to which the time is attributed.
+    pub cause: Cause,
+    /// Normalized name of the slice that determines the cause, or of what the thread waited for.
+    pub key: Arc<str>,
+    /// Normalized name of the innermost slice.
+    pub name: Arc<str>,
+    /// Time in which that slice was the innermost one.
+    pub self_ns: u64,
+    /// Share of the frame's overrun, in proportion to `self_ns`: those of a frame add up to its overrun.
+    pub overrun_ns: u64,
+    /// Scheduler states during `self_ns`.
+    pub states: StateTimes,
+    /// Number of slices.
+    pub count: u64,
+    /// Owner of the monitor, of the longest wait.
+    pub contention: Option<Contention>,
+}
 
 /// Limits of parts of a frame, and of all frames of a trace; a frame of a real app has some dozens.
 const MAX_PARTS_OF_FRAME: usize = 500;

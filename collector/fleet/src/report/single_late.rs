@@ -8,6 +8,8 @@ use tracetee_jank::{FrameExplanation, ProcessorUse, StartSource, StateTimes, Ste
 
 /// Steps of a critical path that are printed, the longest.
 const STEPS: usize = 8;
+/// Shorter runs on a processor are not printed.
+const LEAST_RUN_NS: u64 = 100_000;
 /// Shorter waits before a frame are not printed.
 const LATE_START_NS: u64 = 1_000_000;
 
@@ -111,7 +113,7 @@ fn by_thread(processors: &[ProcessorUse]) -> Vec<(&'static str, Vec<String>)> {
     for one in processors {
         let core = one.core.map_or_else(String::new, |core| format!(" on a {} core", core.name()));
         let mhz = one.mean_khz.map(|khz| format!(" at {} MHz", khz / 1000)).unwrap_or_default();
-        if core.is_empty() && mhz.is_empty() {
+        if core.is_empty() && mhz.is_empty() || one.running_ns < LEAST_RUN_NS {
             continue;
         }
         let told = format!("{}{core} (cpu {}){mhz}", ms(one.running_ns), one.cpu);
