@@ -6,7 +6,7 @@ use tracetee_trace::{KernelEvent, KernelKind, NameId, Task, state_text};
 pub(crate) fn payload<'a>(event: &KernelEvent, name: impl Fn(NameId) -> &'a str) -> String {
     // An idle processor's thread has the processor's number.
     let told = |task: Task| match task.tid {
-        0 => (format!("swapper/{}", event.cpu), 0, 120),
+        0 => (format!("swapper/{}", event.cpu), 0, task.priority),
         tid => (name(task.name).to_owned(), tid, task.priority),
     };
     match event.kind {

@@ -1,12 +1,13 @@
 //! Perfetto's own trace_processor on traces that are read and written here: its rows of an original are those of our model,
 //! and those of what we write of it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use tracetee_convert::{Format, write};
 use tracetee_tests::root;
 use tracetee_tests_convert::model_rows::{TABLES, sorted};
 use tracetee_tests_convert::{Engine, Rows, everything, frames};
-use tracetee_trace::{Trace, read_any, read_file};
+use tracetee_trace::{Scope, Trace, UNFINISHED, read_any, read_file};
 
 /// Rows to compare: what they are, and the query. Times are ns.
 const QUERIES: [(&str, &str); 16] = [
@@ -200,4 +201,74 @@ fn what_is_written_of_text_has_the_model_s_rows() {
     let file = std::fs::File::create(path.join("text.pftrace")).unwrap();
     write(&trace, Format::Perfetto, file).unwrap();
     equal_to_the_model(&engine, path, &["text.pftrace"], &[]);
+}
+
+/// Times in whole µs, which all formats have.
+fn in_us(mut trace: Trace) -> Trace {
+    let us = |at_ns: &mut u64| {
+        if *at_ns != UNFINISHED {
+            *at_ns -= *at_ns % 1000;
+        }
+    };
+    for thread in trace.threads.values_mut() {
+        thread.slices.iter_mut().for_each(|one| {
+            us(&mut one.start_ns);
+            us(&mut one.end_ns);
+        });
+        thread.states.iter_mut().for_each(|one| us(&mut one.at_ns));
+    }
+    trace.asyncs.iter_mut().for_each(|one| {
+        us(&mut one.start_ns);
+        us(&mut one.end_ns);
+    });
+    trace.instants.iter_mut().for_each(|one| us(&mut one.at_ns));
+    trace.counters.iter_mut().for_each(|one| us(&mut one.at_ns));
+    trace.flows.iter_mut().for_each(|one| us(&mut one.at_ns));
+    trace.kernel.iter_mut().for_each(|one| us(&mut one.at_ns));
+    trace
+}
+
+#[test]
+fn a_perfetto_trace_has_the_same_rows_in_every_format() {
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let mut trace = in_us(read(everything(11)));
+    // Text and JSON have counters and async slices of processes alone, and JSON instants of threads alone.
+    trace.counters.retain(|one| one.scope == Scope::Process);
+    trace.asyncs.retain(|one| one.pid != 0);
+    trace.instants.retain(|one| one.track.is_none());
+    let files = ["o.pftrace", "o.ftrace", "o.json", "o.dart.json"];
+    for (file, format) in
+        files.into_iter().zip([Format::Perfetto, Format::Ftrace, Format::Chrome, Format::Dart])
+    {
+        write(&trace, format, std::fs::File::create(path.join(file)).unwrap()).unwrap();
+    }
+    let all = engine.read(path, &files);
+    let [original, others @ ..] = &*all else { unreachable!() };
+    assert!(original.slices.len() > 50 && original.sched.len() > 50);
+    for (file, found) in files.iter().skip(1).zip(others) {
+        assert_eq!((&found.error, &found.stats), (&None, &BTreeMap::new()), "{file}");
+        // Dart has instants on tracks of processes.
+        let is_instant = |row: &String| {
+            let row: serde_json::Value = serde_json::from_str(row).unwrap();
+            row[2] == row[3]
+        };
+        let of = |rows: &Rows| -> Rows {
+            rows.iter().filter(|row| !file.contains("dart") || !is_instant(row)).cloned().collect()
+        };
+        same(&format!("{file}: slices"), &of(&found.slices), &of(&original.slices));
+        let sorted = |rows: &Rows| {
+            let mut rows: Rows =
+                rows.iter().map(|row| row.replacen(" value\",", "\",", 1)).collect();
+            rows.sort();
+            rows
+        };
+        let counters = [sorted(&found.counters), sorted(&original.counters)];
+        same(&format!("{file}: counters"), &counters[0], &counters[1]);
+        if *file == "o.ftrace" {
+            same("sched", &found.sched, &original.sched);
+            assert_eq!(found.states.len(), original.states.len());
+        }
+    }
 }
