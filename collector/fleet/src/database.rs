@@ -5,16 +5,20 @@
 //! [`crate::schema`].
 
 use crate::error::Error;
-use crate::rows::{Rows, Value};
-use crate::schema::{CAPTURES, TABLES, Table, TableRow, VERSION};
+use crate::rows::Value;
+use crate::schema::{ANALYSIS, CAPTURES, Table, VERSION};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
-use tables::NUMBER;
+use tables::ANALYZED_BY;
 
 mod answer;
+mod changes;
+mod rollups;
 mod tables;
+mod upgrade;
 
 pub use answer::{Answer, Row};
 
@@ -22,6 +26,8 @@ pub use answer::{Answer, Row};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Attempts to empty the log, 100 ms apart; each waits for [`PATIENCE`].
 const LOG_TRIES: u32 = 10;
+/// Prepared statements that a connection keeps: some for each table.
+const STATEMENTS: usize = 100;
 
 /// The tables in an open SQLite file.
 #[derive(Debug)]
@@ -43,11 +49,13 @@ impl Database {
         connection.pragma_update(None, "cache_size", -65_536)?;
         // Deleted rows are overwritten, so that no free page contains a forgotten device.
         connection.pragma_update(None, "secure_delete", true)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
         let database = Self { connection };
         match database.version()? {
             0 => database.connection.execute_batch(&format!(
-                "BEGIN IMMEDIATE;{}PRAGMA user_version={VERSION};COMMIT;",
-                tables::definitions()
+                "BEGIN IMMEDIATE;{}{}PRAGMA user_version={VERSION};COMMIT;",
+                tables::tables(),
+                tables::views_and_indexes()
             ))?,
             VERSION => {}
             found => return Err(Error::Version { path: path.to_owned(), found }),
@@ -85,40 +93,19 @@ impl Database {
         Ok(self.connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
     }
 
-    /// Inserts captures and loss reports in one transaction, and skips those that are already there.
-    ///
-    /// # Errors
-    /// [`Error::Sqlite`]: nothing of it was inserted.
-    pub fn insert(&mut self, all: &[Rows]) -> Result<(), Error> {
-        let transaction = self.connection.transaction()?;
-        for rows in all {
-            let mut number = None;
-            if let Some(capture) = &rows.capture {
-                if insert(&transaction, None, std::slice::from_ref(capture))? == 0 {
-                    continue;
-                }
-                number = Some(transaction.last_insert_rowid());
-            }
-            insert(&transaction, number, &rows.frames)?;
-            insert(&transaction, number, &rows.frame_slices)?;
-            insert(&transaction, number, &rows.stacks)?;
-            insert(&transaction, None, &rows.losses)?;
-        }
-        transaction.commit()?;
-        Ok(())
-    }
-
-    /// True if the capture, or the loss report, is in the tables.
+    /// True if the rows of the capture, or the loss report, are in the tables, and the present analysis made them.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
-    pub fn has(&self, table: &Table, id: &str) -> Result<bool, Error> {
+    pub fn is_current(&self, table: &Table, id: &str) -> Result<bool, Error> {
         let sql = if table.name == CAPTURES.name {
-            "SELECT 1 FROM captures_rows WHERE capture_id = ?"
+            format!(
+                "SELECT 1 FROM captures_rows WHERE capture_id = ? AND {ANALYZED_BY} >= {ANALYSIS}"
+            )
         } else {
-            "SELECT 1 FROM losses WHERE report_id = ? LIMIT 1"
+            "SELECT 1 FROM losses WHERE report_id = ? LIMIT 1".to_owned()
         };
-        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut statement = self.connection.prepare_cached(&sql)?;
         Ok(statement.query_row([id], |_| Ok(())).optional()?.is_some())
     }
 
@@ -146,28 +133,6 @@ impl Database {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Deletes captures by their raw keys.
-    ///
-    /// # Errors
-    /// [`Error::Sqlite`]: nothing was deleted.
-    pub fn delete(&mut self, raw_keys: &[String]) -> Result<(), Error> {
-        let transaction = self.connection.transaction()?;
-        for key in raw_keys {
-            for table in TABLES.iter().filter(|table| table.belongs_to_captures()) {
-                let sql = format!(
-                    "DELETE FROM {} WHERE {NUMBER} = (SELECT {NUMBER} FROM captures_rows WHERE raw_key = ?)",
-                    tables::rows_name(table)
-                );
-                transaction.prepare_cached(&sql)?.execute([key])?;
-            }
-            transaction
-                .prepare_cached("DELETE FROM captures_rows WHERE raw_key = ?")?
-                .execute([key])?;
-        }
-        transaction.commit()?;
-        Ok(())
-    }
-
     /// Returns the ids of a device's loss reports.
     ///
     /// # Errors
@@ -177,15 +142,6 @@ impl Database {
         let mut statement = self.connection.prepare(sql)?;
         let rows = statement.query_map([device], |row| row.get(0))?;
         Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    /// Deletes loss reports of earlier days.
-    ///
-    /// # Errors
-    /// [`Error::Sqlite`].
-    pub fn delete_losses_before(&self, day: &str) -> Result<(), Error> {
-        self.connection.execute("DELETE FROM losses_rows WHERE dt < ?", [day])?;
-        Ok(())
     }
 
     /// Returns the raw key of a capture.
@@ -198,21 +154,22 @@ impl Database {
         Ok(statement.query_row([capture_id], |row| row.get(0)).optional()?)
     }
 
+    /// Returns a number for each app, which changes when rows of the app change.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn changes(&self) -> Result<BTreeMap<String, i64>, Error> {
+        let mut statement = self.connection.prepare_cached("SELECT app, number FROM changes")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// Returns a number that changes when another connection writes.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
     pub fn data_version(&self) -> Result<i64, Error> {
         Ok(self.connection.query_row("PRAGMA data_version", [], |row| row.get(0))?)
-    }
-
-    /// Deletes the loss reports of a device.
-    ///
-    /// # Errors
-    /// [`Error::Sqlite`].
-    pub fn delete_losses_of(&mut self, device: &str) -> Result<(), Error> {
-        self.connection.execute("DELETE FROM losses_rows WHERE device = ?", [device])?;
-        Ok(())
     }
 
     /// Writes the log's pages into the database and empties the log, so that neither contains deleted rows. Rows that
@@ -251,12 +208,7 @@ impl Database {
         while let Some(row) = found.next()? {
             let mut values = Vec::with_capacity(width);
             for place in 0..width {
-                values.push(match row.get_ref(place)? {
-                    ValueRef::Null | ValueRef::Blob(_) => Value::Null,
-                    ValueRef::Integer(value) => Value::Int(value),
-                    ValueRef::Real(value) => Value::Real(value),
-                    ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
-                });
+                values.push(value(row.get_ref(place)?));
             }
             rows.push(values);
         }
@@ -269,6 +221,15 @@ impl Database {
     /// [`Error::Sqlite`].
     pub fn run(&self, sql: &str) -> Result<(), Error> {
         Ok(self.connection.execute_batch(sql)?)
+    }
+}
+
+fn value(of: ValueRef<'_>) -> Value {
+    match of {
+        ValueRef::Null | ValueRef::Blob(_) => Value::Null,
+        ValueRef::Integer(value) => Value::Int(value),
+        ValueRef::Real(value) => Value::Real(value),
+        ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
     }
 }
 
@@ -286,20 +247,4 @@ impl std::fmt::Debug for Interrupter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Interrupter")
     }
-}
-
-/// Inserts rows, those of a capture with its number. Returns the number of inserted rows.
-fn insert<R: TableRow>(
-    transaction: &Transaction<'_>,
-    capture: Option<i64>,
-    rows: &[R],
-) -> Result<usize, Error> {
-    let mut statement = transaction.prepare_cached(&tables::insertion(&R::TABLE))?;
-    let mut inserted = 0;
-    for row in rows {
-        let number = capture.map(Value::Int);
-        inserted += statement
-            .execute(rusqlite::params_from_iter(number.into_iter().chain(row.values())))?;
-    }
-    Ok(inserted)
 }

@@ -1,5 +1,6 @@
 //! Errors of tables and reports.
 
+use crate::schema::VERSION;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -9,13 +10,15 @@ use std::path::PathBuf;
 pub enum Error {
     /// An error of SQLite.
     Sqlite(rusqlite::Error),
-    /// Another version wrote the file; it must be rebuilt.
+    /// Another version wrote the file: an older one, whose file is to be upgraded, or a newer one.
     Version {
         /// The database.
         path: PathBuf,
         /// The version of its tables.
         found: i64,
     },
+    /// A row of this table has values of other types than its columns.
+    Damaged(&'static str),
     /// The trace cannot be read.
     Trace(tracetee_trace::Error),
     /// The process to analyze cannot be determined.
@@ -38,12 +41,22 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(error) => write!(f, "the tables: {error}"),
+            Self::Version { path, found } if *found > VERSION => write!(
+                f,
+                "{} was written by a newer tracetee: it has tables of version {found}, and this program knows versions \
+                 up to {VERSION}. Use the newer program; nothing was changed",
+                path.display(),
+            ),
             Self::Version { path, found } => write!(
                 f,
-                "{} has tables of version {found}, but this program uses version {}. Run `tracetee rebuild` to \
-                 rebuild them from the captures",
+                "{} has tables of version {found}, but this program uses version {VERSION}. Stop the older collector \
+                 and start this one, which upgrades them",
                 path.display(),
-                crate::schema::VERSION
+            ),
+            Self::Damaged(table) => write!(
+                f,
+                "the table {table} has a row with values of other types; run `tracetee rebuild` to make the tables from \
+                 the captures"
             ),
             Self::Trace(error) => write!(f, "{error}"),
             Self::Jank(error) => write!(f, "{error}"),

@@ -1,8 +1,8 @@
 //! Tables of a fleet's captures, queries over them, and reports.
 //!
 //! The journey of a capture: [`capture`] analyzes it and makes [`rows`] of the five tables of [`schema`]; they go into
-//! [`database`] (SQLite, on one machine) or into [`parquet`] (Parquet, on an object store, for any engine). [`sql`] is one
-//! set of queries for all engines; [`report`] makes reports of the answers, and [`significance`] tests whether two
+//! [`database`] (SQLite, on one machine) or into [`parquet`] (Parquet, on an object store, for any engine), together with what they
+//! add to the sums of [`rollup`]. [`sql`] is one set of queries for all engines; [`report`] makes reports of the answers, and [`significance`] tests whether two
 //! versions differ by more than chance.
 
 #![forbid(unsafe_code)]
@@ -14,6 +14,7 @@ pub mod object_keys;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod report;
+pub mod rollup;
 pub mod rows;
 pub mod schema;
 pub mod significance;

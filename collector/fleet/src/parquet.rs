@@ -7,8 +7,11 @@
 
 use crate::error::Error;
 use crate::object_keys::encode;
+use crate::rollup::schema::{CauseExample, ROLLUPS};
+use crate::rollup::{Sums, SumsByKey, examples, keep_best};
 use crate::rows::{Rows, Value};
 use crate::schema::{CAPTURES, Column, Kind, Source, TABLES, Table, TableRow, VERSION};
+use crate::table::Rollup;
 use hmac_sha256::Hash;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
@@ -63,8 +66,23 @@ pub fn parts(all: &[Rows]) -> Result<Vec<Part>, Error> {
     for (partition, mut group) in groups {
         group.sort_by_key(|rows| id(rows));
         group.dedup_by_key(|rows| id(rows));
+        let mut sums = Sums::default();
+        let mut best: BTreeMap<_, Vec<CauseExample>> = BTreeMap::new();
+        for rows in &group {
+            sums.add_capture(rows, 1);
+            rows.losses.iter().for_each(|loss| sums.add_loss(loss, 1));
+            for example in examples(rows) {
+                let of_cause = best.entry(example.cause_of()).or_default();
+                of_cause.push(example);
+                keep_best(of_cause);
+            }
+        }
+        best.values().flatten().for_each(|example| sums.add(example, 1));
         let group = Group { name: name(&group), partition, rows: group };
         parts.extend(group.part(|rows| &rows.losses)?);
+        for rollup in ROLLUPS {
+            parts.extend(group.part_of_sums(rollup, sums.take(rollup.table.name))?);
+        }
         parts.extend(group.part(|rows| &rows.stacks)?);
         parts.extend(group.part(|rows| &rows.frame_slices)?);
         parts.extend(group.part(|rows| &rows.frames)?);
@@ -98,6 +116,22 @@ impl Group<'_> {
                 all.push(full_row(&table, &capture, row.values(), &self.name));
             }
         }
+        self.file(&table, &all)
+    }
+
+    /// Makes the part of a table of sums; `None` if there are none.
+    fn part_of_sums(&self, rollup: &Rollup, sums: SumsByKey) -> Result<Option<Part>, Error> {
+        let all: Vec<_> = sums
+            .into_iter()
+            .map(|(mut row, sums)| {
+                row.extend(sums.into_iter().map(Value::Int));
+                full_row(&rollup.table, &[], row, &self.name)
+            })
+            .collect();
+        self.file(&rollup.table, &all)
+    }
+
+    fn file(&self, table: &Table, all: &[Vec<Value>]) -> Result<Option<Part>, Error> {
         if all.is_empty() {
             return Ok(None);
         }
@@ -106,10 +140,10 @@ impl Group<'_> {
             Some(_) => format!("/ver={}", encode(ver)),
             None => String::new(),
         };
-        let directory = directory(&table);
+        let directory = directory(table);
         let path =
             format!("{directory}/app={}/dt={day}{version}/{}.parquet", encode(app), self.name);
-        Ok(Some(Part { path, bytes: bytes(&table, &all)? }))
+        Ok(Some(Part { path, bytes: bytes(table, all)? }))
     }
 }
 
@@ -119,6 +153,7 @@ fn full_row(table: &Table, capture: &[Value], own: Vec<Value>, part: &str) -> Ve
     let value = |column: &Column| {
         let value = match column.source {
             Source::Own => own.next(),
+            Source::Part => None,
             Source::Capture => {
                 CAPTURES.place(column.name).and_then(|place| capture.get(place)).cloned()
             }
@@ -137,7 +172,7 @@ pub fn empty() -> Result<Vec<Part>, Error> {
         let path = format!("{}/part-empty.parquet", directory(table));
         Ok(Part { path, bytes: bytes(table, &[])? })
     };
-    TABLES.iter().map(of).collect()
+    TABLES.iter().chain(ROLLUPS.iter().map(|rollup| &rollup.table)).map(of).collect()
 }
 
 /// Returns the id of a capture, or of a loss report.
@@ -262,9 +297,10 @@ mod tests {
         let all = [losses("b", "com.a/x"), losses("a", "com.a/x"), losses("c", "com.b")];
         let made = parts(&all).unwrap();
         let paths: Vec<&str> = made.iter().map(|part| &*part.path).collect();
-        assert_eq!(paths.len(), 2);
+        // Of each app: the losses, and their sums by reason and by device.
+        assert_eq!(paths.len(), 6);
         assert!(
-            paths[0].starts_with("tables/v1/losses/app=com.a!2Fx/dt=2026-11-21/part-"),
+            paths[0].starts_with("tables/v2/losses/app=com.a!2Fx/dt=2026-11-21/part-"),
             "{paths:?}"
         );
         // In whatever order, and once more: the same part.
@@ -296,8 +332,9 @@ mod tests {
     #[test]
     fn tables_without_rows_have_their_columns() {
         let made = empty().unwrap();
-        assert_eq!(made.len(), TABLES.len());
-        for (part, table) in made.into_iter().zip(TABLES) {
+        let tables = TABLES.iter().chain(ROLLUPS.iter().map(|rollup| &rollup.table));
+        assert_eq!(made.len(), TABLES.len() + ROLLUPS.len());
+        for (part, table) in made.into_iter().zip(tables) {
             let reader = SerializedFileReader::new(bytes::Bytes::from(part.bytes)).unwrap();
             let columns = reader.metadata().file_metadata().schema_descr().num_columns();
             assert_eq!((columns, reader.num_row_groups()), (table.columns.len(), 0));

@@ -9,8 +9,13 @@ pub use crate::table::{Cell, Column, Kind, Source, Table, TableRow};
 
 use crate::table::{Value, shared, tables};
 
-/// The version of the tables: raised by one when a column changes. Older tables are rebuilt.
+/// The version of the tables: raised by one when a column changes. [`crate::database::Database::upgrade`] adds what
+/// older tables lack.
 pub const VERSION: i64 = 2;
+
+/// The version of the analysis: raised by one when it finds something else in the same capture. The collector
+/// analyzes captures again whose rows an older version made.
+pub const ANALYSIS: i64 = 2;
 
 tables! {
     /// One row per capture.
@@ -214,15 +219,17 @@ tables! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rollup::schema::{FLEET_ROLLUPS, ROLLUPS};
     use std::fmt::Write;
     use std::path::Path;
 
     /// `sql/COLUMNS.md` as it must be.
     fn columns() -> String {
         let mut text =
-            "# Tables and columns\n\nPrinted from [`schema.rs`](../src/schema.rs), see there.\n"
+            "# Tables and columns\n\nPrinted from [`schema.rs`](../src/schema.rs) and [`rollup/schema.rs`](../src/rollup/schema.rs), see there.\n"
                 .to_owned();
-        for table in TABLES {
+        let rollups = ROLLUPS.iter().chain(FLEET_ROLLUPS).map(|rollup| &rollup.table);
+        for table in TABLES.iter().chain(rollups) {
             let _ = write!(text, "\n## `{}`\n\n{}\n\n", table.name, table.doc.trim());
             text.push_str("| column | type | |\n|---|---|---|\n");
             for column in table.columns {

@@ -1,21 +1,28 @@
 //! One set of queries, for every engine: see `sql/README.md`. Queries that differ in their dimensions alone are
 //! rendered from `sql/templates` by a test, and checked in.
 
+use crate::rollup::bucket::{FRAMES, TIMES};
+
 /// A query of the set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Query {
     /// The file's name, without `.sql`.
     pub name: &'static str,
-    /// The statement.
+    /// The statement over rollups.
     pub text: &'static str,
+    /// The statement over rows, whose quantiles are exact.
+    pub exact: &'static str,
 }
 
 macro_rules! set {
     ($($constant:ident $name:literal)*) => {
         $(
-            #[doc = concat!("`sql/", $name, ".sql`.")]
-            pub const $constant: Query =
-                Query { name: $name, text: include_str!(concat!("../sql/", $name, ".sql")) };
+            #[doc = concat!("`sql/rollups/", $name, ".sql` and `sql/", $name, ".sql`.")]
+            pub const $constant: Query = Query {
+                name: $name,
+                text: include_str!(concat!("../sql/rollups/", $name, ".sql")),
+                exact: include_str!(concat!("../sql/", $name, ".sql")),
+            };
         )*
         /// All queries.
         pub const SET: &[Query] = &[$($constant),*];
@@ -42,7 +49,8 @@ set! {
 }
 
 /// The statements that make the relations of Parquet files.
-pub const VIEWS: &str = include_str!("../sql/views.sql");
+pub const VIEWS: &str =
+    concat!(include_str!("../sql/views.sql"), include_str!("../sql/rollup_views.sql"));
 
 /// Returns the statements that make SQLite's `chosen`: an app and a screen, empty for all.
 #[must_use]
@@ -56,9 +64,30 @@ pub fn choose(app: &str, screen: &str) -> String {
     )
 }
 
+/// Returns the statements that define the tables of sums over relations of rows, whose names begin with `of`: views
+/// `made_…`, with a column `part` more than the tables have.
+#[must_use]
+pub fn definitions_of_rollups(of: &str) -> String {
+    let template = include_str!("../sql/templates/rollups.sql").replace("{of}", of);
+    let mut parts = template.split('{');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (call, rest) = part.split_once('}').unwrap_or((part, ""));
+        let (buckets, value) = call.split_once(' ').unwrap_or((call, ""));
+        text += &if buckets == "frames" { FRAMES.sql(value) } else { TIMES.sql(value) };
+        text += rest;
+    }
+    text
+}
+
+/// The statements that define the sums over devices, over the relation `device_rollups`.
+pub const DEFINITIONS_OVER_DEVICES: &str = include_str!("../sql/templates/fleet_rollups.sql");
+
 #[cfg(test)]
 mod tests {
-    use super::SET;
+    use super::{SET, definitions_of_rollups};
+    use crate::rollup::schema::ROLLUPS;
+    use std::fmt::Write;
     use std::path::Path;
 
     /// Query, template, title, and the dimensions besides the app.
@@ -82,7 +111,8 @@ mod tests {
 
     /// Repeats text in braces for each dimension.
     fn render(template: &str, title: &str, dimensions: &[&str]) -> String {
-        let template = template.replace("{title}", title);
+        let template =
+            template.replace("{title}", title).replace("{grouped_by}", &grouped_by(dimensions));
         let mut parts = template.split('{');
         let mut text = parts.next().unwrap().to_owned();
         for part in parts {
@@ -93,20 +123,67 @@ mod tests {
         text
     }
 
+    /// The value of `grouped_by` of the groups of these dimensions: of one screen if one is chosen.
+    fn grouped_by(dimensions: &[&str]) -> String {
+        let all = dimensions.join(",");
+        if dimensions.contains(&"screen") {
+            return format!("'{all}'");
+        }
+        let mut of_screen = dimensions.to_vec();
+        of_screen.push("screen");
+        of_screen.sort_unstable();
+        format!("CASE WHEN chosen.screen = '' THEN '{all}' ELSE '{}' END", of_screen.join(","))
+    }
+
+    fn is_as_rendered(file: &str, rendered: &str) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql").join(file);
+        if std::env::var_os("TRACETEE_BLESS").is_some() {
+            std::fs::write(&path, rendered).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), rendered, "{file}");
+    }
+
+    fn template(name: &str) -> String {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/templates").join(name);
+        std::fs::read_to_string(path).unwrap()
+    }
+
     #[test]
     fn queries_by_dimension_are_those_of_their_templates() {
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql");
-        for (name, template, title, dimensions) in RENDERED {
-            let template = format!("templates/{template}.sql");
-            let text = std::fs::read_to_string(directory.join(&template)).unwrap();
-            let rendered =
-                format!("-- Rendered from {template}.\n{}", render(&text, title, dimensions));
-            let path = directory.join(format!("{name}.sql"));
-            if std::env::var_os("TRACETEE_BLESS").is_some() {
-                std::fs::write(&path, &rendered).unwrap();
+        for (name, of, title, dimensions) in RENDERED {
+            for (directory, kind) in [("", ""), ("rollups/", "rollup_")] {
+                let from = format!("{kind}{of}.sql");
+                let text = render(&template(&from), title, dimensions);
+                let rendered = format!("-- Rendered from templates/{from}.\n{text}");
+                is_as_rendered(&format!("{directory}{name}.sql"), &rendered);
             }
-            assert_eq!(std::fs::read_to_string(&path).unwrap(), rendered, "{name}");
             assert!(SET.iter().any(|query| query.name == name), "{name}");
         }
+    }
+
+    #[test]
+    fn views_of_rollups_are_those_of_their_templates() {
+        let mut text = template("mixed.sql") + &definitions_of_rollups("mixed_");
+        for rollup in ROLLUPS {
+            let name = rollup.table.name;
+            let columns: Vec<&str> = rollup.table.own_columns().map(|column| column.name).collect();
+            let of = |from: &str| {
+                let columns: Vec<_> =
+                    columns.iter().map(|name| format!("{from}.{name} AS {name}")).collect();
+                columns.join(", ")
+            };
+            let (stored, made) = (of("s"), of("m"));
+            let _ = writeln!(
+                text,
+                "CREATE TEMPORARY VIEW {name} AS\n  SELECT {stored}\n  FROM stored_{name} AS s\n  \
+                 LEFT JOIN mixed_parts ON mixed_parts.part = s.part\n  WHERE mixed_parts.part IS NULL\n  \
+                 UNION ALL\n  SELECT {made}\n  FROM made_{name} AS m;"
+            );
+        }
+        text += &template("fleet_rollups.sql");
+        let rendered = format!(
+            "-- Rendered from templates/mixed.sql, rollups.sql, fleet_rollups.sql.\n{text}"
+        );
+        is_as_rendered("rollup_views.sql", &rendered);
     }
 }

@@ -5,8 +5,14 @@
 //! `sql/COLUMNS.md` is printed from their documentation. Rows are filled by field name, so that no value can end
 //! up in a neighbouring column.
 
-/// A value of a row.
-#[derive(Debug, Clone, PartialEq)]
+use std::cmp::Ordering;
+
+mod declare;
+
+pub(crate) use declare::{rollups, tables};
+
+/// A value of a row. Values have an order, by kind and then by content, so that keys of rollups can be sorted.
+#[derive(Debug, Clone)]
 pub enum Value {
     /// No value.
     Null,
@@ -17,6 +23,42 @@ pub enum Value {
     /// A text.
     Text(String),
 }
+
+impl Ord for Value {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Int(a), Self::Int(b)) => a.cmp(b),
+            (Self::Real(a), Self::Real(b)) => a.total_cmp(b),
+            (Self::Text(a), Self::Text(b)) => a.cmp(b),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+}
+
+impl Value {
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Null => 0,
+            Self::Int(_) => 1,
+            Self::Real(_) => 2,
+            Self::Text(_) => 3,
+        }
+    }
+}
+
+impl PartialOrd for Value {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Value {}
 
 /// The type of a column's values. Booleans are 0 and 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +78,8 @@ pub enum Source {
     Own,
     /// The row of the capture. SQLite stores such a value once for each capture; Parquet repeats it.
     Capture,
+    /// The name of the Parquet file; SQLite has no such column.
+    Part,
 }
 
 /// A column.
@@ -91,6 +135,11 @@ pub trait Cell {
 
     /// The value to store.
     fn value(&self) -> Value;
+
+    /// The cell of a stored value; `None` if the value is of another kind.
+    fn of(value: Value) -> Option<Self>
+    where
+        Self: Sized;
 }
 
 impl Cell for String {
@@ -98,6 +147,13 @@ impl Cell for String {
 
     fn value(&self) -> Value {
         Value::Text(self.clone())
+    }
+
+    fn of(value: Value) -> Option<Self> {
+        match value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
     }
 }
 
@@ -107,6 +163,13 @@ impl Cell for u64 {
     fn value(&self) -> Value {
         Value::Int(i64::try_from(*self).unwrap_or(i64::MAX))
     }
+
+    fn of(value: Value) -> Option<Self> {
+        match value {
+            Value::Int(value) => u64::try_from(value).ok(),
+            _ => None,
+        }
+    }
 }
 
 impl Cell for i64 {
@@ -114,6 +177,13 @@ impl Cell for i64 {
 
     fn value(&self) -> Value {
         Value::Int(*self)
+    }
+
+    fn of(value: Value) -> Option<Self> {
+        match value {
+            Value::Int(value) => Some(value),
+            _ => None,
+        }
     }
 }
 
@@ -123,6 +193,13 @@ impl Cell for bool {
     fn value(&self) -> Value {
         Value::Int((*self).into())
     }
+
+    fn of(value: Value) -> Option<Self> {
+        match value {
+            Value::Int(value) => Some(value != 0),
+            _ => None,
+        }
+    }
 }
 
 impl Cell for f64 {
@@ -130,6 +207,13 @@ impl Cell for f64 {
 
     fn value(&self) -> Value {
         Value::Real(*self)
+    }
+
+    fn of(value: Value) -> Option<Self> {
+        match value {
+            Value::Real(value) => Some(value),
+            _ => None,
+        }
     }
 }
 
@@ -140,6 +224,13 @@ impl<T: Cell> Cell for Option<T> {
     fn value(&self) -> Value {
         self.as_ref().map_or(Value::Null, Cell::value)
     }
+
+    fn of(value: Value) -> Option<Self> {
+        match value {
+            Value::Null => Some(None),
+            value => T::of(value).map(Some),
+        }
+    }
 }
 
 /// A row of a table.
@@ -149,7 +240,36 @@ pub trait TableRow {
 
     /// The values of the row's own columns, in their order.
     fn values(&self) -> Vec<Value>;
+
+    /// The row of these values, as [`TableRow::values`] gives them; `None` if they are of other kinds.
+    fn of(values: Vec<Value>) -> Option<Self>
+    where
+        Self: Sized;
 }
+
+/// A row that is a sum: the leading columns identify it, the others are added up.
+pub trait RollupRow: TableRow {
+    /// The number of identifying columns.
+    const KEYS: usize;
+}
+
+/// A table of sums.
+#[derive(Debug, Clone, Copy)]
+pub struct Rollup {
+    /// The table.
+    pub table: Table,
+    /// The number of identifying columns, which come first.
+    pub keys: usize,
+}
+
+/// The column of each table of sums that names its Parquet file.
+pub(crate) const PART: Column = Column {
+    name: "part",
+    kind: Kind::Text,
+    nullable: false,
+    source: Source::Part,
+    doc: " Parquet file that contains the row; SQLite has no such column.",
+};
 
 /// The column of that name in `captures`, as other tables share it. A name that is not there does not compile.
 pub(crate) const fn shared(captures: &Table, name: &str) -> Column {
@@ -172,51 +292,3 @@ const fn is_same(a: &str, b: &str) -> bool {
     }
     place == a.len() && place == b.len()
 }
-
-/// Declares tables (with one called `CAPTURES`): for each a row struct, its [`TableRow`] and its [`Table`]; and `TABLES`, all of them.
-macro_rules! tables {
-    ($(
-        #[doc = $table_doc:literal]
-        $constant:ident = $name:literal: $row:ident {
-            $(shared { $($shared:ident),+ })?
-            $(#[doc = $doc:literal] $column:ident: $type:ty,)+
-        }
-    )+) => {
-        $(
-            #[doc = $table_doc]
-            #[derive(Debug, Clone, PartialEq)]
-            pub struct $row {
-                $(#[doc = $doc] pub $column: $type,)+
-            }
-
-            impl TableRow for $row {
-                const TABLE: Table = $constant;
-
-                fn values(&self) -> Vec<Value> {
-                    vec![$(Cell::value(&self.$column)),+]
-                }
-            }
-
-            #[doc = concat!("The table of [`", stringify!($row), "`].")]
-            pub const $constant: Table = Table {
-                name: $name,
-                columns: &[
-                    $($(shared(&CAPTURES, stringify!($shared)),)+)?
-                    $(Column {
-                        name: stringify!($column),
-                        kind: <$type as Cell>::KIND,
-                        nullable: <$type as Cell>::NULLABLE,
-                        source: Source::Own,
-                        doc: $doc,
-                    },)+
-                ],
-                doc: $table_doc,
-            };
-        )+
-
-        /// All tables.
-        pub const TABLES: &[Table] = &[$($constant),+];
-    };
-}
-
-pub(crate) use tables;

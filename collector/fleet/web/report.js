@@ -266,6 +266,9 @@
     }
   }
 
+  const up = (percent) => (Math.ceil(percent * 10) / 10).toFixed(1);
+  const accuracy = (of) => (of.frames_percent ? ` Counts and sums are exact. p50, p90 and p99 of frames are within ${up(of.frames_percent)} %, those of causes and start-ups within ${up(of.times_percent)} %.` : "");
+
   function draw() {
     page.replaceChildren();
     charts.splice(0);
@@ -273,7 +276,7 @@
     else {
       if (!data.report.apps.length) page.append(make("h1", {}, "tracetee"), make("p", {}, "No captures yet."));
       data.report.apps.forEach(app);
-      page.append(make("p", { class: "faint" }, "Measured by the app's own markers, without scheduler and display. Rates count only captures that were taken by schedule; causes count all captures."));
+      page.append(make("p", { class: "faint" }, "Measured by the app's own markers, without scheduler and display. Rates count only captures that were taken by schedule; causes count all captures." + accuracy(data.report.quantile_errors)));
     }
     charts.forEach((start) => start());
     document.title = data.kind === "single" ? `${data.report.app}: frames` : "tracetee: jank";

@@ -21,6 +21,6 @@ pub use server::{Options, Server, StoreLocation};
 pub use store::forget::{Forgotten, forget};
 #[cfg(feature = "parquet")]
 pub use store::parquet_tables::{TableCounts, list_keys, make_tables};
-pub use store::rebuild::{Rebuilt, rebuild};
+pub use store::rebuild::{Rebuilt, rebuild, upgrade};
 pub use store::retention::Retention;
 pub use store::{make_private, tables_of};

@@ -1,8 +1,9 @@
 """Runs the set of queries over Parquet with DuckDB or Spark SQL: engine.py ENGINE SQL_DIR TABLES JARS
 
-TABLES: a directory; for Spark s3a://bucket/path (keys and endpoint in AWS_*), with the files below it on stdin,
+SQL_DIR has the queries over rows, and in `rollups` those of the same names over rollups. TABLES: a directory; for Spark s3a://bucket/path (keys and endpoint in AWS_*), with the files below it on stdin,
 a line each: s3s-fs answers 500 to the question whether a directory is an object, which Spark asks before it
-lists one. Prints a JSON object: for each query its columns and rows.
+lists one. Prints a JSON object: for each query its columns and rows, and its time and
+processor time in seconds. Queries over rollups are named `rollups/NAME`.
 """
 
 import decimal
@@ -12,6 +13,10 @@ import sys
 import time
 
 TABLES = ["captures", "frames", "frame_slices", "stacks", "losses"]
+ROLLUPS = ["capture", "frame", "startup", "cause", "stack", "loss", "device"]
+TABLES += [f"{name}_rollups" for name in ROLLUPS] + ["cause_examples"]
+# Run before the queries, in this order.
+VIEWS = ["views", "rollup_views"]
 
 
 def statements(text):
@@ -81,17 +86,20 @@ def main():
     make = {"duckdb": duckdb_engine, "spark": spark_engine}[engine]
     run, end = make(tables, jars[0] if jars else None)
     sql_dir = pathlib.Path(sql_dir)
-    for statement in statements((sql_dir / "views.sql").read_text()):
-        run(statement)
-    answers, seconds = {}, {}
-    for path in sorted(sql_dir.glob("*.sql")):
-        if path.stem == "views":
+    for views in VIEWS:
+        for statement in statements((sql_dir / f"{views}.sql").read_text()):
+            run(statement)
+    answers, seconds, processor_seconds = {}, {}, {}
+    for path in sorted(sql_dir.glob("*.sql")) + sorted(sql_dir.glob("rollups/*.sql")):
+        name = path.relative_to(sql_dir).with_suffix("").as_posix()
+        if name in VIEWS:
             continue
-        began = time.monotonic()
+        began, processor_began = time.monotonic(), time.process_time()
         columns, rows = run(path.read_text())
-        seconds[path.stem] = time.monotonic() - began
-        answers[path.stem] = {"columns": columns, "rows": [[plain(value) for value in row] for row in rows]}
-    json.dump({"answers": answers, "seconds": seconds}, sys.stdout)
+        seconds[name] = time.monotonic() - began
+        processor_seconds[name] = time.process_time() - processor_began
+        answers[name] = {"columns": columns, "rows": [[plain(value) for value in row] for row in rows]}
+    json.dump({"answers": answers, "seconds": seconds, "processor_seconds": processor_seconds}, sys.stdout)
     end()
 
 

@@ -6,29 +6,15 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::simulate::Plan;
 use tracetee_tests::tracetee;
-use tracetee_tests_fleet::meta_of;
+use tracetee_tests_fleet::{check_sums, contents, meta_of};
 use tracetee_tests_upload::Numbers;
 use tracetee_tests_upload::collector::{Collector, put_capture, run};
 
 const KILLS: u64 = 200;
 const SENDERS: u64 = 4;
-
-/// All rows of the tables, in an order of their own.
-fn tables(store: &std::path::Path) -> Vec<Vec<String>> {
-    let database = Database::read(&store.join("tables.sqlite")).unwrap();
-    ["captures", "frames", "frame_slices", "stacks", "losses"]
-        .map(|table| {
-            let answer = database.query(&format!("SELECT * FROM {table}")).unwrap();
-            let mut rows: Vec<String> = answer.rows.iter().map(|row| format!("{row:?}")).collect();
-            rows.sort();
-            rows
-        })
-        .to_vec()
-}
 
 #[test]
 fn what_is_acknowledged_is_there_once_whenever_the_collector_is_killed() {
@@ -94,9 +80,13 @@ fn what_is_acknowledged_is_there_once_whenever_the_collector_is_killed() {
     assert!(missing.is_empty(), "{missing:?}");
 
     // The tables have them all, and are what the captures make.
-    let before = tables(&store);
-    assert_eq!(before[0].len(), there.len());
+    let before = contents(&store);
+    assert_eq!(before[0].1.len(), there.len());
+    check_sums(&store);
     let _directory = collector.into_directory();
     run(Command::new(tracetee()).args(["rebuild", "--store"]).arg(&store));
-    assert_eq!(tables(&store), before);
+    for (before, after) in before.iter().zip(contents(&store)) {
+        assert_eq!(*before, after);
+    }
+    check_sums(&store);
 }

@@ -41,12 +41,13 @@ fn ask(args: &ReportArgs) -> Ask {
         Some([from, to]) => Some((from.clone(), to.clone())),
         _ => None,
     };
-    Ask { app: args.app.clone(), screen: args.screen.clone(), compare }
+    Ask { app: args.app.clone(), screen: args.screen.clone(), compare, exact: args.exact }
 }
 
 fn of_store(args: &ReportArgs) -> Result<String> {
     let default = PathBuf::from("tracetee-store");
     let store = args.store.as_ref().unwrap_or(&default);
+    tracetee_server::upgrade(store)?;
     let database = Database::read(&tables_of(store))?;
     let report = FleetReport::from_database(&database, &ask(args))?;
     // Links of a page on this machine lead into the store.
@@ -81,9 +82,9 @@ fn dumps(paths: &[PathBuf]) -> Result<(Vec<&PathBuf>, Vec<&PathBuf>)> {
 }
 
 fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> {
-    if args.compare.is_some() || args.screen.is_some() || args.app.is_some() {
+    if args.compare.is_some() || args.screen.is_some() || args.app.is_some() || args.exact {
         bail!(
-            "--app, --screen and --compare need --store or several captures, not only {}",
+            "--app, --screen, --compare and --exact need --store or several captures, not only {}",
             path.display()
         );
     }

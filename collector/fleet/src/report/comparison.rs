@@ -1,10 +1,9 @@
 //! Comparison of two versions: what became worse or better, with its significance.
 
 use super::fleet::AppReport;
-use crate::database::Database;
+use crate::database::Answer;
 use crate::error::Error;
 use crate::significance::{LEAST_CHANGE, LEAST_DEVICES, LEVEL, Sample, adjust, p_value};
-use crate::sql;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -58,11 +57,10 @@ pub enum Verdict {
 /// Compares two versions of each app that has both.
 pub(crate) fn compare(
     apps: &mut [AppReport],
-    database: &Database,
+    answer: &Answer,
     from: &str,
     to: &str,
 ) -> Result<(), Error> {
-    let answer = database.query(sql::COMPARISON.text)?;
     let mut is_compared = false;
     for app in &mut *apps {
         let has = |ver: &str| app.versions.iter().any(|version| version.ver == ver);

@@ -1,6 +1,7 @@
 //! The report of a fleet: smoothness of versions and screens, causes of jank, and what a version made worse.
 
 use super::comparison::{self, Comparison};
+use super::quantile_errors::QuantileErrors;
 use crate::database::{Database, Row};
 use crate::error::Error;
 use crate::sql;
@@ -22,6 +23,8 @@ pub struct Ask {
     pub screen: Option<String>,
     /// Two versions to compare: the earlier, the later.
     pub compare: Option<(String, String)>,
+    /// True to read rows instead of rollups: it takes longer, and quantiles are exact.
+    pub exact: bool,
 }
 
 /// The report.
@@ -29,6 +32,8 @@ pub struct Ask {
 pub struct FleetReport {
     /// Only this screen.
     pub screen: Option<String>,
+    /// Largest errors of quantiles.
+    pub quantile_errors: QuantileErrors,
     /// Reports by app.
     pub apps: Vec<AppReport>,
 }
@@ -222,7 +227,7 @@ impl FleetReport {
         database.run(&sql::choose(app, screen))?;
         let mut apps: BTreeMap<String, AppReport> = BTreeMap::new();
         let mut each = |query: sql::Query, take: &mut dyn FnMut(&mut AppReport, Row<'_>)| {
-            let answer = database.query(query.text)?;
+            let answer = database.query(if ask.exact { query.exact } else { query.text })?;
             for row in answer.iter() {
                 let app = row.text("app");
                 let report = apps
@@ -312,9 +317,17 @@ impl FleetReport {
         if let Some(app) = ask.app.as_ref().filter(|app| !apps.contains_key(*app)) {
             return Err(Error::Missing(format!("the store has no captures of the app {app}")));
         }
-        let mut report = Self { screen: ask.screen.clone(), apps: apps.into_values().collect() };
+        let quantile_errors =
+            if ask.exact { QuantileErrors::default() } else { QuantileErrors::of_rollups() };
+        let mut report = Self {
+            screen: ask.screen.clone(),
+            quantile_errors,
+            apps: apps.into_values().collect(),
+        };
         if let Some((from, to)) = &ask.compare {
-            comparison::compare(&mut report.apps, database, from, to)?;
+            let query = sql::COMPARISON;
+            let answer = database.query(if ask.exact { query.exact } else { query.text })?;
+            comparison::compare(&mut report.apps, &answer, from, to)?;
         }
         Ok(report)
     }

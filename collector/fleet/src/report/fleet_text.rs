@@ -2,6 +2,7 @@
 
 use super::comparison::{Comparison, Verdict};
 use super::fleet::{AppReport, CauseOf, FleetReport, Smoothness};
+use super::quantile_errors::QuantileErrors;
 use super::table::lay_out;
 use super::{grouped, ms, percent};
 use std::fmt::Write;
@@ -29,6 +30,16 @@ impl FleetReport {
             "Measured by the app's own markers, without scheduler and display. Rates count only captures that were\n\
              taken by schedule (cohort \"time\"); causes count all captures.\n",
         );
+        let QuantileErrors { frames_percent, times_percent } = self.quantile_errors;
+        if frames_percent > 0.0 {
+            let [frames, times] =
+                [frames_percent, times_percent].map(|percent| (percent * 10.0).ceil() / 10.0);
+            let _ = writeln!(
+                text,
+                "Counts and sums are exact. p50, p90 and p99 of frames are within {frames:.1} %, those of causes \
+                 and start-ups\nwithin {times:.1} %; --exact computes them from all frames.",
+            );
+        }
         text
     }
 

@@ -5,6 +5,7 @@ pub mod comparison;
 pub mod fleet;
 mod fleet_text;
 pub mod html;
+pub mod quantile_errors;
 pub mod single;
 mod single_late;
 mod single_sections;

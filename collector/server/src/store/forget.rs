@@ -3,6 +3,7 @@
 use super::files::{delete, each_file};
 use super::local_store::{self, losses_path, sidecar_of};
 use super::quarantined::Quarantined;
+use super::rebuild::upgrade;
 use super::tables_of;
 use anyhow::{Context, Result};
 use std::fs::{self, File};
@@ -39,6 +40,7 @@ pub fn forget(root: &Path, device: &str) -> Result<Forgotten> {
     if !tables.exists() {
         anyhow::bail!("{} is not a collector's store: tables.sqlite is missing", root.display());
     }
+    upgrade(root)?;
     let mut database = Database::open(&tables)?;
     let (mut of_it, mut reports, mut unreadable) = (Vec::new(), Vec::new(), 0_u64);
     // The tables' entries, in case the directory no longer has the capture.

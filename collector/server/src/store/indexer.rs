@@ -56,6 +56,14 @@ pub(crate) struct Indexer {
     attempts: Option<Attempts>,
 }
 
+/// Result of an analysis, for the tables.
+enum Made {
+    /// The rows of a capture or a loss report.
+    Rows(Rows),
+    /// The raw key of a capture that is in quarantine now: rows that an older analysis made go.
+    Gone(String),
+}
+
 #[derive(Debug, Default)]
 struct Shared {
     waiting: AtomicU64,
@@ -101,8 +109,12 @@ pub(crate) fn limits(stop: &Arc<AtomicBool>) -> Limits {
 }
 
 impl Indexer {
-    /// Starts one, which first takes what is in the directory and not in `tables`.
+    /// Starts one, which first takes what is in the directory and not in `tables`. Tables of an older version are
+    /// upgraded: the caller has the store's lock.
     pub(crate) fn start(root: &Path, tables: &Path) -> Result<Self> {
+        if Database::upgrade(tables)? {
+            tracing::info!("upgraded {}", tables.display());
+        }
         let database = Database::open(tables)?;
         let shared = Arc::new(Shared::default());
         let (work, to_do) = bounded(MAX_WAITING);
@@ -215,13 +227,13 @@ impl Indexer {
     }
 }
 
-/// Each capture and loss report that is in the directory and not in the tables.
+/// Each capture and loss report that is in the directory and not in the tables, or there as an older analysis saw it.
 pub(crate) fn each_missing(root: &Path, tables: &Path, mut each: impl FnMut(Work)) -> Result<()> {
     let database = Database::open(tables)?;
     let mut wrong = None;
     walk(&root.join("raw"), &mut |path| {
         let Some(key) = path.to_str().and_then(RawKey::parse) else { return };
-        match database.has(&CAPTURES, &key.id) {
+        match database.is_current(&CAPTURES, &key.id) {
             Ok(false) => each(Work::Capture(key)),
             Ok(true) => {}
             Err(error) => wrong = Some(error),
@@ -229,7 +241,7 @@ pub(crate) fn each_missing(root: &Path, tables: &Path, mut each: impl FnMut(Work
     })?;
     walk(&root.join("losses"), &mut |path| {
         let Some(id) = path.file_stem().and_then(|stem| stem.to_str()) else { return };
-        match database.has(&LOSSES, id) {
+        match database.is_current(&LOSSES, id) {
             Ok(false) => each(Work::Losses(path.to_owned())),
             Ok(true) => {}
             Err(error) => wrong = Some(error),
@@ -267,7 +279,7 @@ fn rows_of(root: &Path, work: &Work, limits: &Limits) -> Result<Option<Rows>> {
     }
 }
 
-fn analyse(root: &Path, work: Work, rows: &Sender<Rows>, shared: &Shared, attempt: &Attempt) {
+fn analyse(root: &Path, work: Work, rows: &Sender<Made>, shared: &Shared, attempt: &Attempt) {
     if let Work::Capture(key) = &work {
         attempt.begin(key);
     }
@@ -284,7 +296,7 @@ fn analyse(root: &Path, work: Work, rows: &Sender<Rows>, shared: &Shared, attemp
     match made {
         Ok(Some(made)) => {
             shared.make_room(made.count());
-            if rows.send(made).is_ok() {
+            if rows.send(Made::Rows(made)).is_ok() {
                 return;
             }
         }
@@ -294,6 +306,12 @@ fn analyse(root: &Path, work: Work, rows: &Sender<Rows>, shared: &Shared, attemp
         Err(error) => {
             shared.failed.fetch_add(1, Ordering::Relaxed);
             failed(root, &work, &error, is_to_go);
+            if let Work::Capture(key) = &work
+                && is_to_go
+                && rows.send(Made::Gone(key.path())).is_ok()
+            {
+                return;
+            }
         }
     }
     shared.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -324,7 +342,7 @@ fn failed(root: &Path, work: &Work, error: &anyhow::Error, is_to_go: bool) {
 /// The thread that writes.
 struct Writer {
     database: Database,
-    made: Receiver<Rows>,
+    made: Receiver<Made>,
     shared: Arc<Shared>,
 }
 
@@ -335,17 +353,28 @@ impl Writer {
             let until = std::time::Instant::now() + BATCH_WAIT;
             while batch.len() < BATCH {
                 match self.made.recv_deadline(until) {
-                    Ok(rows) => batch.push(rows),
+                    Ok(made) => batch.push(made),
                     Err(_) => break,
                 }
             }
-            if let Err(error) = self.database.insert(&batch) {
+            let count = batch.len() as u64;
+            let (mut all, mut gone) = (Vec::new(), Vec::new());
+            for made in batch {
+                match made {
+                    Made::Rows(rows) => all.push(rows),
+                    Made::Gone(raw_key) => gone.push(raw_key),
+                }
+            }
+            let mut written = self.database.insert(&all);
+            if !gone.is_empty() {
+                written = written.and(self.database.delete(&gone));
+            }
+            if let Err(error) = written {
                 tracing::error!("cannot write the tables: {error}; run `tracetee rebuild`");
                 self.shared.missed.store(true, Ordering::Relaxed);
             }
-            self.shared.give_room(batch.iter().map(Rows::count).sum());
-            let count = batch.len() as u64;
-            self.shared.analysed.fetch_add(count, Ordering::Relaxed);
+            self.shared.give_room(all.iter().map(Rows::count).sum());
+            self.shared.analysed.fetch_add(all.len() as u64, Ordering::Relaxed);
             self.shared.waiting.fetch_sub(count, Ordering::Relaxed);
         }
     }

@@ -6,6 +6,9 @@ use super::tables_of;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
+use tracetee_fleet::Error;
+use tracetee_fleet::database::Database;
+use tracetee_fleet::schema::VERSION;
 
 /// Result of [`rebuild`].
 #[derive(Debug, Clone, Copy)]
@@ -20,10 +23,17 @@ pub struct Rebuilt {
 /// Rebuilds the tables of a local store from its captures.
 ///
 /// # Errors
-/// When a collector uses the store, or the tables cannot be written.
+/// When a collector uses the store, a newer version wrote the tables, or they cannot be written.
 pub fn rebuild(root: &Path) -> Result<Rebuilt> {
     let _lock = local_store::lock(root)?;
     let tables = tables_of(root);
+    // Tables of a newer version are not replaced with older ones.
+    if tables.exists()
+        && let Err(error @ Error::Version { found, .. }) = Database::read(&tables)
+        && found > VERSION
+    {
+        return Err(error.into());
+    }
     let retried = readmit(root)?;
     // The new ones beside the old ones, which they then replace.
     let building =
@@ -35,4 +45,21 @@ pub fn rebuild(root: &Path) -> Result<Rebuilt> {
     }
     fs::rename(&new, &tables)?;
     Ok(Rebuilt { indexed, retried })
+}
+
+/// Upgrades the tables of a local store that an older version wrote; does nothing if they are not older.
+///
+/// # Errors
+/// When a collector uses the store, or the tables cannot be written.
+pub fn upgrade(root: &Path) -> Result<()> {
+    let tables = tables_of(root);
+    match Database::read(&tables) {
+        Err(Error::Version { found, .. }) if found < VERSION => {
+            let _lock = local_store::lock(root)?;
+            Database::upgrade(&tables)?;
+            Ok(())
+        }
+        // Whoever reads it next says so.
+        _ => Ok(()),
+    }
 }

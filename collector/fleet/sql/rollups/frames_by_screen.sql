@@ -1,0 +1,57 @@
+-- Rendered from templates/rollup_frames.sql.
+-- Smoothness by app, screen and version. Only captures that count for rates (`counted`).
+WITH sums AS (
+  SELECT
+    f.app AS app,
+    f.screen AS screen,
+    f.ver AS ver,
+    SUM(f.frames) AS frames,
+    SUM(f.slow) AS slow,
+    SUM(f.janky) AS janky,
+    SUM(f.frozen) AS frozen,
+    SUM(f.dropped_vsyncs) AS dropped_vsyncs,
+    SUM(f.level_normal) AS level_normal,
+    SUM(f.level_middle) AS level_middle,
+    SUM(f.level_high) AS level_high,
+    SUM(f.level_frozen) AS level_frozen,
+    SUM(f.jank_ns) AS jank_ns,
+    SUM(f.frame_ns) AS frame_ns
+  FROM frame_rollups AS f
+  CROSS JOIN chosen
+  WHERE f.counted = 1
+    AND f.pipeline <> 'vsync_callback'
+    AND (chosen.app = '' OR f.app = chosen.app)
+    AND (chosen.screen = '' OR f.screen = chosen.screen)
+  GROUP BY f.app, f.screen, f.ver
+),
+counts AS (
+  SELECT
+    r.app AS app,
+    r.screen AS screen,
+    r.ver AS ver,
+    r.devices AS devices
+  FROM reach AS r
+  CROSS JOIN chosen
+  WHERE r.kind = 'frames'
+    AND r.grouped_by = 'screen,ver'
+    AND (chosen.screen = '' OR r.screen = chosen.screen)
+)
+SELECT
+  s.app AS app,
+  s.screen AS screen,
+  s.ver AS ver,
+  c.devices AS devices,
+  s.frames AS frames,
+  s.slow AS slow,
+  s.janky AS janky,
+  s.frozen AS frozen,
+  s.dropped_vsyncs AS dropped_vsyncs,
+  s.level_normal AS level_normal,
+  s.level_middle AS level_middle,
+  s.level_high AS level_high,
+  s.level_frozen AS level_frozen,
+  s.jank_ns AS jank_ns,
+  s.frame_ns AS frame_ns
+FROM sums AS s
+JOIN counts AS c ON c.app = s.app AND c.screen = s.screen AND c.ver = s.ver
+ORDER BY app, screen, ver

@@ -1,0 +1,198 @@
+//! Inserts and deletes captures and loss reports, with what they add to the sums, in one transaction each.
+
+use super::rollups::{Changes, apply};
+use super::tables::{self, ANALYZED_BY, NUMBER};
+use super::{Database, value};
+use crate::error::Error;
+use crate::rows::{Rows, Value};
+use crate::schema::{ANALYSIS, CaptureRow, LOSSES, LossRow, TABLES};
+use crate::table::TableRow;
+use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params_from_iter};
+
+impl Database {
+    /// Begins a transaction that writes, so that nobody else writes between its reads and its writes.
+    fn begin(&mut self) -> Result<Transaction<'_>, Error> {
+        Ok(self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
+    }
+
+    /// Inserts captures and loss reports in one transaction. Skips those that are already there, but replaces rows
+    /// that an older version of the analysis made.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`]: nothing of it was inserted.
+    pub fn insert(&mut self, all: &[Rows]) -> Result<(), Error> {
+        let transaction = self.begin()?;
+        let mut changes = Changes::default();
+        for rows in all {
+            if let Some(capture) = &rows.capture {
+                insert_capture(&transaction, capture, rows, &mut changes)?;
+            }
+            for loss in &rows.losses {
+                if insert(&transaction, None, std::slice::from_ref(loss))? == 1 {
+                    changes.sums.add_loss(loss, 1);
+                }
+            }
+        }
+        apply(&transaction, changes)?;
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// Deletes captures by their raw keys.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`]: nothing was deleted.
+    pub fn delete(&mut self, raw_keys: &[String]) -> Result<(), Error> {
+        let transaction = self.begin()?;
+        let mut changes = Changes::default();
+        for key in raw_keys {
+            for number in numbers(&transaction, "raw_key", key)? {
+                delete_capture(&transaction, number, &mut changes)?;
+            }
+        }
+        apply(&transaction, changes)?;
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// Deletes loss reports of earlier days.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn delete_losses_before(&mut self, day: &str) -> Result<(), Error> {
+        self.delete_losses("dt < ?", day)
+    }
+
+    /// Deletes the loss reports of a device.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn delete_losses_of(&mut self, device: &str) -> Result<(), Error> {
+        self.delete_losses("device = ?", device)
+    }
+
+    fn delete_losses(&mut self, condition: &str, of: &str) -> Result<(), Error> {
+        let transaction = self.begin()?;
+        let mut changes = Changes::default();
+        let names: Vec<&str> = LOSSES.own_columns().map(|column| column.name).collect();
+        let sql = format!("SELECT {} FROM losses_rows WHERE {condition}", names.join(","));
+        for loss in read::<LossRow>(&transaction, &sql, &[Value::Text(of.to_owned())])? {
+            changes.sums.add_loss(&loss, -1);
+        }
+        transaction.execute(&format!("DELETE FROM losses_rows WHERE {condition}"), [of])?;
+        apply(&transaction, changes)?;
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// Marks an app's captures of a version: the collector analyzes them again.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn outdate(&mut self, app: &str, ver: &str) -> Result<(), Error> {
+        let sql = format!("UPDATE captures_rows SET {ANALYZED_BY} = 0 WHERE app = ? AND ver = ?");
+        self.connection.execute(&sql, [app, ver])?;
+        Ok(())
+    }
+}
+
+/// The numbers of the captures with this value in a column.
+fn numbers(transaction: &Transaction<'_>, column: &str, of: &str) -> Result<Vec<i64>, Error> {
+    let sql = format!("SELECT {NUMBER} FROM captures_rows WHERE {column} = ?");
+    let mut statement = transaction.prepare_cached(&sql)?;
+    let rows = statement.query_map([of], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn insert_capture(
+    transaction: &Transaction<'_>,
+    capture: &CaptureRow,
+    rows: &Rows,
+    changes: &mut Changes,
+) -> Result<(), Error> {
+    if insert(transaction, None, std::slice::from_ref(capture))? == 0 {
+        let sql = format!(
+            "SELECT {NUMBER} FROM captures_rows WHERE capture_id = ? AND {ANALYZED_BY} < {ANALYSIS}"
+        );
+        let mut statement = transaction.prepare_cached(&sql)?;
+        let outdated: Option<i64> =
+            statement.query_row([&capture.capture_id], |row| row.get(0)).optional()?;
+        let Some(number) = outdated else { return Ok(()) };
+        delete_capture(transaction, number, changes)?;
+        insert(transaction, None, std::slice::from_ref(capture))?;
+    }
+    let number = Some(transaction.last_insert_rowid());
+    insert(transaction, number, &rows.frames)?;
+    insert(transaction, number, &rows.frame_slices)?;
+    insert(transaction, number, &rows.stacks)?;
+    changes.sums.add_capture(rows, 1);
+    changes.offer_examples(rows);
+    Ok(())
+}
+
+/// Inserts rows, those of a capture with its number. Returns the number of inserted rows.
+fn insert<R: TableRow>(
+    transaction: &Transaction<'_>,
+    capture: Option<i64>,
+    rows: &[R],
+) -> Result<usize, Error> {
+    let mut statement = transaction.prepare_cached(&tables::insertion(&R::TABLE))?;
+    let mut inserted = 0;
+    for row in rows {
+        let number = capture.map(Value::Int);
+        inserted += statement.execute(params_from_iter(number.into_iter().chain(row.values())))?;
+    }
+    Ok(inserted)
+}
+
+fn delete_capture(
+    transaction: &Transaction<'_>,
+    number: i64,
+    changes: &mut Changes,
+) -> Result<(), Error> {
+    let rows = rows_of(transaction, number)?;
+    changes.sums.add_capture(&rows, -1);
+    changes.withdraw_examples(&rows);
+    for table in TABLES.iter().filter(|table| table.belongs_to_captures()) {
+        let sql = format!("DELETE FROM {} WHERE {NUMBER} = ?", tables::rows_name(table));
+        transaction.prepare_cached(&sql)?.execute([number])?;
+    }
+    let sql = format!("DELETE FROM captures_rows WHERE {NUMBER} = ?");
+    transaction.prepare_cached(&sql)?.execute([number])?;
+    Ok(())
+}
+
+/// Reads the rows of a capture.
+pub(super) fn rows_of(transaction: &Transaction<'_>, number: i64) -> Result<Rows, Error> {
+    fn all<R: TableRow>(transaction: &Transaction<'_>, number: i64) -> Result<Vec<R>, Error> {
+        read(transaction, &tables::reading(&R::TABLE), &[Value::Int(number)])
+    }
+    let mut captures: Vec<CaptureRow> = all(transaction, number)?;
+    Ok(Rows {
+        capture: captures.pop(),
+        frames: all(transaction, number)?,
+        frame_slices: all(transaction, number)?,
+        stacks: all(transaction, number)?,
+        losses: Vec::new(),
+    })
+}
+
+/// Reads all rows that a statement gives for these values.
+pub(super) fn read<R: TableRow>(
+    transaction: &Transaction<'_>,
+    sql: &str,
+    of: &[Value],
+) -> Result<Vec<R>, Error> {
+    let mut statement = transaction.prepare_cached(sql)?;
+    let width = statement.column_count();
+    let mut found = statement.query(params_from_iter(of))?;
+    let mut rows = Vec::new();
+    while let Some(row) = found.next()? {
+        let mut values = Vec::with_capacity(width);
+        for place in 0..width {
+            values.push(value(row.get_ref(place)?));
+        }
+        rows.push(R::of(values).ok_or(Error::Damaged(R::TABLE.name))?);
+    }
+    Ok(rows)
+}

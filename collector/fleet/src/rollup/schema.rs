@@ -1,0 +1,309 @@
+//! The tables of sums: one struct each, whose fields are the columns. `keys` identify a row, `sums` are added up.
+//!
+//! A new dimension is one field among the keys. `rollup/mod.rs` fills it, `sql/rollups.sql` defines it.
+
+use crate::table::{
+    Cell, Column, Kind, PART, Rollup, RollupRow, Source, Table, TableRow, Value, rollups,
+};
+
+rollups! {
+    /// The tables of sums that SQLite and each Parquet part have. Sums of two parts are added up.
+    ROLLUPS;
+
+    /// Captures by app, day and version.
+    CAPTURE_ROLLUPS = "capture_rollups": CaptureRollup {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: String,
+            /// Day of the captures' ids, UTC, YYYY-MM-DD.
+            dt: String,
+            /// Name of the app's version; its code if it has no name, or `unknown`.
+            ver: String,
+            /// Code of the app's version; -1 if there is none.
+            version_code: i64,
+        }
+        sums {
+            /// Captures.
+            captures,
+            /// Captures that rates count.
+            counted,
+            /// Captures that a trigger made.
+            triggered,
+            /// Captures that exceeded their overhead budget.
+            over_budget,
+            /// Captures that were recovered after the app died.
+            recovered,
+            /// Records that the agents dropped.
+            lost_records,
+            /// Slices of main threads of 5 s and more.
+            anrs,
+            /// Counted captures with `slow_session_20fps`.
+            slow_sessions_20fps,
+            /// Counted captures with `slow_session_30fps`.
+            slow_sessions_30fps,
+        }
+    }
+
+    /// Frames by app, day, version, screen, pipeline, refresh rate, and bucket of durations.
+    FRAME_ROLLUPS = "frame_rollups": FrameRollup {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: String,
+            /// Day of the captures' ids, UTC, YYYY-MM-DD.
+            dt: String,
+            /// Name of the app's version; its code if it has no name, or `unknown`.
+            ver: String,
+            /// Screen that was shown, or empty.
+            screen: String,
+            /// Pipeline of the frame, as in `frames`.
+            pipeline: String,
+            /// Refresh rate of the display, rounded, Hz.
+            hz: u64,
+            /// 1 if rates count the captures.
+            counted: bool,
+            /// Middle of the bucket of durations, 0.1 ms: exact up to 6.3 ms, then at most 1.6 % away.
+            dur_100us: u64,
+        }
+        sums {
+            /// Frames.
+            frames,
+            /// Late frames: complete after their deadline.
+            slow,
+            /// Late frames that are longer than twice the time to their deadline.
+            janky,
+            /// Frames longer than 700 ms.
+            frozen,
+            /// Frames of the level `normal`.
+            level_normal,
+            /// Frames of the level `middle`.
+            level_middle,
+            /// Frames of the level `high`.
+            level_high,
+            /// Frames of the level `frozen`.
+            level_frozen,
+            /// Missed vsyncs.
+            dropped_vsyncs,
+            /// Time past the deadlines, ns.
+            jank_ns,
+            /// Duration, ns.
+            frame_ns,
+        }
+    }
+
+    /// Start-ups of captures within their overhead budget, by app, day, version, kind, and bucket of durations.
+    STARTUP_ROLLUPS = "startup_rollups": StartupRollup {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: String,
+            /// Day of the captures' ids, UTC, YYYY-MM-DD.
+            dt: String,
+            /// Name of the app's version; its code if it has no name, or `unknown`.
+            ver: String,
+            /// Kind of start-up: `cold`, `warm`, `hot`; or `fully_drawn`, to `reportFullyDrawn`.
+            kind: String,
+            /// Middle of the bucket of durations, ns: at most 3.2 %, or 0.5 us, away.
+            bucket_ns: u64,
+        }
+        sums {
+            /// Start-ups.
+            starts,
+        }
+    }
+
+    /// Late frames with a cause, by app, day, version, screen, cause, and bucket of the cause's time in the frame.
+    CAUSE_ROLLUPS = "cause_rollups": CauseRollup {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: String,
+            /// Day of the captures' ids, UTC, YYYY-MM-DD.
+            dt: String,
+            /// Name of the app's version; its code if it has no name, or `unknown`.
+            ver: String,
+            /// Screen that was shown, or empty.
+            screen: String,
+            /// Cause to which the time is attributed.
+            cause: String,
+            /// Key of the cause: the slice, lock or method.
+            cause_key: String,
+            /// Middle of the bucket of times, ns: at most 3.2 %, or 0.5 us, away.
+            bucket_ns: u64,
+        }
+        sums {
+            /// Late frames in which the cause took time.
+            frames,
+            /// Time of the cause, ns.
+            self_ns,
+            /// Its share of the time past the deadlines, ns.
+            overrun_ns,
+        }
+    }
+
+    /// Time of late frames by app, day, screen and stack.
+    STACK_ROLLUPS = "stack_rollups": StackRollup {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: String,
+            /// Day of the captures' ids, UTC, YYYY-MM-DD.
+            dt: String,
+            /// Screen that was shown, or empty.
+            screen: String,
+            /// Names of the slices from the thread inwards, separated by semicolons.
+            stack: String,
+        }
+        sums {
+            /// Number of slices.
+            slices,
+            /// Time in the innermost slice, ns.
+            self_ns,
+        }
+    }
+
+    /// Lost captures by app, day of the report, reason and window.
+    LOSS_ROLLUPS = "loss_rollups": LossRollup {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: String,
+            /// Day of the reports' ids, UTC, YYYY-MM-DD.
+            dt: String,
+            /// Reason for the loss.
+            reason: String,
+            /// Id of the window in the remote configuration.
+            window_id: String,
+        }
+        sums {
+            /// Rows of loss reports.
+            row_count,
+            /// Lost captures.
+            captures,
+            /// Rows of captures that may have arrived all the same.
+            unconfirmed,
+        }
+    }
+
+    /// Sums of each device. Kinds: `capture`, `frames` (that rates count), `cause`, `stack`, `start` (cold), `loss`.
+    DEVICE_ROLLUPS = "device_rollups": DeviceRollup {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: String,
+            /// Install id of the device, or `unknown`.
+            device: String,
+            /// Kind of the sum.
+            kind: String,
+            /// Day of the captures' ids, of the kinds `capture` and `frames`; otherwise empty.
+            day: String,
+            /// Name of the version, or empty.
+            ver: String,
+            /// Screen, or empty.
+            screen: String,
+            /// Pipeline, of the kind `frames`; otherwise empty.
+            pipeline: String,
+            /// Cause; of the kind `loss`, the reason.
+            cause: String,
+            /// Key of the cause; of the kind `stack`, the stack; of the kind `loss`, the window.
+            cause_key: String,
+        }
+        sums {
+            /// Captures; of the kind `loss`, rows of loss reports.
+            captures,
+            /// Captures, each counted on one of its screens only.
+            captures_once,
+            /// Frames, of the kind `frames`.
+            frames,
+            /// Time, ns: of frames, past the deadlines; of a cause, in counted frames of which it took a tenth or more.
+            ns,
+        }
+    }
+
+    /// Captures in which each cause took most time, three of each day.
+    CAUSE_EXAMPLES = "cause_examples": CauseExample {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: String,
+            /// Day of the capture's id, UTC, YYYY-MM-DD.
+            dt: String,
+            /// 1 if `self_ns` is the time on `screen`, 0 if it is that of the capture.
+            by_screen: bool,
+            /// Screen, or empty.
+            screen: String,
+            /// Cause.
+            cause: String,
+            /// Key of the cause: the slice, lock or method.
+            cause_key: String,
+            /// Id of the capture.
+            capture_id: String,
+            /// Key of the stored capture.
+            raw_key: String,
+            /// Name of the app's version.
+            ver: String,
+        }
+        sums {
+            /// Time of the cause, ns.
+            self_ns,
+        }
+    }
+}
+
+rollups! {
+    /// The tables of sums over devices. SQLite keeps them; `sql/views.sql` makes them of [`DEVICE_ROLLUPS`].
+    FLEET_ROLLUPS;
+
+    /// Devices and captures by app and group.
+    REACH = "reach": Reach {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: String,
+            /// Kind, as in `device_rollups`.
+            kind: String,
+            /// Those of the columns `dt`, `pipeline`, `screen` and `ver` that the group has, separated by commas; the others are empty.
+            grouped_by: String,
+            /// Day, or empty.
+            dt: String,
+            /// Name of the version, or empty.
+            ver: String,
+            /// Screen, or empty.
+            screen: String,
+            /// Pipeline, of the kind `frames`; otherwise empty.
+            pipeline: String,
+            /// Cause; of the kind `loss`, the reason.
+            cause: String,
+            /// Key of the cause; of the kind `stack`, the stack; of the kind `loss`, the window.
+            cause_key: String,
+        }
+        sums {
+            /// Devices.
+            devices,
+            /// Captures; of the kind `loss`, rows of loss reports.
+            captures,
+        }
+    }
+
+    /// Samples of comparisons: ms of jank (cause empty), or of a cause, in 1000 frames of a device. Sums are in 2^-44 ms: high part times 2^40, plus low part.
+    SAMPLE_ROLLUPS = "sample_rollups": SampleRollup {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: String,
+            /// 1 if the observations are of `screen`, 0 if they are of all screens.
+            by_screen: bool,
+            /// Name of the version.
+            ver: String,
+            /// Screen, or empty.
+            screen: String,
+            /// Cause, or empty.
+            cause: String,
+            /// Key of the cause.
+            cause_key: String,
+        }
+        sums {
+            /// Devices with an observation.
+            devices_with,
+            /// Sum, high part.
+            total_high,
+            /// Sum, low part.
+            total_low,
+            /// Sum of squares, high part.
+            squares_high,
+            /// Sum of squares, low part.
+            squares_low,
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! Sums are those of the rows, whatever was inserted, deleted and analyzed again before; reports made of them are
+//! those made of rows.
+
+use super::schema::{FLEET_ROLLUPS, ROLLUPS};
+use crate::capture::{self, Limits};
+use crate::database::Database;
+use crate::report::fleet::{Ask, FleetReport};
+use crate::rows::{About, Rows, from_loss_report};
+use crate::schema::TABLES;
+use crate::simulate::Plan;
+use crate::sql::{DEFINITIONS_OVER_DEVICES, definitions_of_rollups};
+use fastrand::Rng;
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::path::Path;
+use tracetee_protocol::LossReport;
+
+/// Rows of captures of several devices, days, apps and versions, some counted and some not, and of loss reports.
+fn pool() -> Vec<Rows> {
+    let plan = Plan { frames: 15, triggered_percent: 50, ..Plan::default() };
+    let mut rng = Rng::with_seed(23);
+    let mut all = Vec::new();
+    for number in 0..24 {
+        for capture in plan.device(23, number % 16).0 {
+            let day = 1 + rng.u8(0..3);
+            let about = About {
+                capture_id: format!("{}-{number}", capture.id),
+                day: format!("2026-09-0{day}"),
+                app: Some(["com.a", "com.b"][rng.usize(0..10) / 9].to_owned()),
+                meta: capture.meta.clone(),
+                bytes: 1,
+                raw_key: format!("raw {} {number}", capture.id),
+            };
+            let text = Cursor::new(capture.text);
+            let mut rows = capture::rows(text, &about, None, &Limits::default()).unwrap();
+            let row = rows.capture.as_mut().unwrap();
+            row.startup_ns = rng.bool().then(|| rng.u64(1..1 << 34));
+            row.over_budget = rng.u8(0..5) == 0;
+            row.version_code = row.version_code.filter(|_| rng.bool());
+            row.period_ns = [16_666_667, 8_333_333, 11_111_111][rng.usize(0..3)];
+            row.ttfd_ns = rng.bool().then(|| rng.u64(1..1 << 34));
+            row.anrs = rng.u64(0..3);
+            row.lost_records = rng.u64(0..100);
+            for frame in &mut rows.frames {
+                frame.pipeline = ["views", "flutter", "vsync_callback"][rng.usize(0..3)].to_owned();
+            }
+            all.push(rows);
+        }
+    }
+    for number in 0..6 {
+        let report = serde_json::json!({"app": "com.a", "install_id": format!("d{}", number % 3),
+            "lost": [{"id": format!("x{number}"), "label": "jank", "reason": "age", "unconfirmed": number == 2}],
+            "by_reason": {"older": number}});
+        let report = LossReport::from_json(report.to_string().as_bytes()).unwrap();
+        let day = format!("2026-09-0{}", 1 + number % 3);
+        all.push(from_loss_report(&format!("report {number}"), &day, None, &report));
+    }
+    all
+}
+
+/// All rows of a table, sorted.
+fn content(database: &Database, table: &str, columns: &str) -> Vec<String> {
+    let answer = database.query(&format!("SELECT {columns} FROM {table}")).unwrap();
+    let mut rows: Vec<String> = answer.rows.iter().map(|row| format!("{row:?}")).collect();
+    rows.sort();
+    rows
+}
+
+/// All rows of all tables.
+fn contents(path: &Path) -> BTreeMap<&'static str, Vec<String>> {
+    let database = Database::read(path).unwrap();
+    let rollups = ROLLUPS.iter().chain(FLEET_ROLLUPS).map(|rollup| rollup.table.name);
+    let tables = TABLES.iter().map(|table| table.name).chain(rollups);
+    tables.map(|name| (name, content(&database, name, "*"))).collect()
+}
+
+/// Checks the stored sums against those that SQL makes of the rows.
+fn check_sums(path: &Path) {
+    let database = Database::read(path).unwrap();
+    database.run(&definitions_of_rollups("")).unwrap();
+    database.run(DEFINITIONS_OVER_DEVICES).unwrap();
+    for rollup in ROLLUPS {
+        let name = rollup.table.name;
+        let columns: Vec<&str> = rollup.table.own_columns().map(|column| column.name).collect();
+        let columns = columns.join(",");
+        let stored = content(&database, &format!("main.{name}"), &columns);
+        assert_eq!(stored, content(&database, &format!("made_{name}"), &columns), "{name}");
+    }
+    let columns =
+        "app, kind, grouped_by, dt, ver, screen, pipeline, cause, cause_key, devices, captures";
+    let stored = content(&database, "main.reach", columns);
+    assert_eq!(stored, content(&database, "temp.reach", columns), "reach");
+    let samples = |of: &str| {
+        let order = "ORDER BY app, by_screen, ver, screen, cause, cause_key";
+        database.query(&format!("SELECT * FROM {of}.samples {order}")).unwrap()
+    };
+    let (stored, made) = (samples("main"), samples("temp"));
+    assert_eq!(stored.rows.len(), made.rows.len());
+    for (stored, made) in stored.iter().zip(made.iter()) {
+        for column in ["app", "by_screen", "ver", "screen", "cause", "cause_key", "devices_with"] {
+            assert_eq!(stored.text(column), made.text(column), "{column}");
+        }
+        for column in ["total", "sum_of_squares"] {
+            let [stored, made] = [stored, made].map(|row| row.real(column).unwrap());
+            assert!((stored - made).abs() <= 1e-9 * made.abs().max(1.0), "{stored} {made}");
+        }
+    }
+}
+
+/// Compares values of two reports: quantiles may differ by the error that the second one states.
+fn same(at: &str, exact: &Json, rollups: &Json, errors: &Json) {
+    match (exact, rollups) {
+        (Json::Object(exact), Json::Object(rollups)) => {
+            let keys = |of: &serde_json::Map<String, Json>| of.keys().cloned().collect::<Vec<_>>();
+            assert_eq!(keys(exact), keys(rollups), "{at}");
+            for (key, exact) in exact.iter().filter(|(key, _)| *key != "quantile_errors") {
+                same(&format!("{at}.{key}"), exact, &rollups[key], errors);
+            }
+        }
+        (Json::Array(exact), Json::Array(rollups)) => {
+            assert_eq!(exact.len(), rollups.len(), "{at}");
+            for (place, (exact, rollups)) in exact.iter().zip(rollups).enumerate() {
+                same(&format!("{at}[{place}]"), exact, rollups, errors);
+            }
+        }
+        (Json::Number(a), Json::Number(b)) if a.is_f64() => {
+            let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
+            assert!((a - b).abs() <= 1e-9 * a.abs().max(1.0), "{at}: {a} {b}");
+        }
+        (Json::Number(a), Json::Number(b)) if at.ends_with("_100us") || at.contains(".p") => {
+            let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
+            let is_frame = at.ends_with("_100us");
+            let kind = if is_frame { "frames_percent" } else { "times_percent" };
+            let least = if is_frame { 0.0 } else { 512.0 };
+            let most = (a * errors[kind].as_f64().unwrap() / 100.0).max(least);
+            assert!((a - b).abs() <= most, "{at}: {a} {b}");
+        }
+        _ => assert_eq!(exact, rollups, "{at}"),
+    }
+}
+
+/// Checks that a report made of sums is that made of rows, for all screens and for one, with a comparison.
+pub(crate) fn check_reports(database: &Database) {
+    let report = |ask: &Ask| FleetReport::from_database(database, ask).unwrap();
+    let all = report(&Ask::default());
+    let mut screens =
+        all.apps.iter().flat_map(|app| &app.screens).filter_map(|of| of.screen.clone());
+    let screen = screens.rfind(|screen| !screen.is_empty());
+    let versions: Vec<&str> =
+        all.apps.iter().flat_map(|app| &app.versions).map(|version| &*version.ver).collect();
+    let compare = match *versions {
+        [from, to, ..] if all.apps.len() == 1 => Some((from.to_owned(), to.to_owned())),
+        _ => None,
+    };
+    for screen in [None, screen] {
+        let ask = Ask { screen, compare: compare.clone(), ..Ask::default() };
+        let exact = serde_json::to_value(report(&Ask { exact: true, ..ask.clone() })).unwrap();
+        let rollups = serde_json::to_value(report(&ask)).unwrap();
+        same("report", &exact, &rollups, &rollups["quantile_errors"]);
+    }
+}
+
+fn id_of(rows: &Rows) -> String {
+    match (&rows.capture, rows.losses.first()) {
+        (Some(capture), _) => capture.capture_id.clone(),
+        (None, loss) => loss.unwrap().report_id.clone(),
+    }
+}
+
+/// Does something at random to tables and to `there`, what is to be in them.
+fn step(database: &mut Database, there: &mut BTreeMap<String, Rows>, pool: &[Rows], rng: &mut Rng) {
+    let keys = |of: &BTreeMap<String, Rows>, is_it: &dyn Fn(&Rows) -> bool| -> Vec<String> {
+        let captures =
+            of.values().filter(|rows| is_it(rows)).filter_map(|rows| rows.capture.as_ref());
+        captures.map(|capture| capture.raw_key.clone()).collect()
+    };
+    match rng.u8(0..10) {
+        // Intake, of captures that may be there already.
+        0..=4 => {
+            let batch: Vec<Rows> =
+                (0..rng.usize(1..12)).map(|_| pool[rng.usize(..pool.len())].clone()).collect();
+            database.insert(&batch).unwrap();
+            for rows in batch {
+                there.entry(id_of(&rows)).or_insert(rows);
+            }
+        }
+        // Another analysis of a version's captures finds other times.
+        5 | 6 => {
+            let ver = ["2.0", "2.1"][rng.usize(0..2)];
+            database.outdate("com.a", ver).unwrap();
+            let mut again = Vec::new();
+            for rows in there.values_mut() {
+                let is_of = |app: &str, of: &str| app == "com.a" && of == ver;
+                if rows.capture.as_ref().is_some_and(|capture| is_of(&capture.app, &capture.ver)) {
+                    for slice in &mut rows.frame_slices {
+                        slice.self_ns = rng.u64(1..50_000_000);
+                        slice.cause_key.push('\'');
+                    }
+                    rows.frames.pop();
+                    again.push(rows.clone());
+                }
+            }
+            database.insert(&again).unwrap();
+        }
+        // Forgets a device.
+        7 => {
+            let devices: Vec<String> = there
+                .values()
+                .map(|rows| match (&rows.capture, rows.losses.first()) {
+                    (Some(capture), _) => capture.device.clone(),
+                    (None, loss) => loss.unwrap().device.clone(),
+                })
+                .collect();
+            let Some(device) = rng.choice(&devices) else { return };
+            let of_it = database.raw_keys_for_device(device).unwrap();
+            database.delete(&of_it).unwrap();
+            database.delete_losses_of(device).unwrap();
+            there.retain(|_, rows| {
+                rows.capture.as_ref().is_none_or(|capture| capture.device != *device)
+                    && rows.losses.first().is_none_or(|loss| loss.device != *device)
+            });
+        }
+        // Retention by age.
+        8 => {
+            let first = format!("2026-09-0{}", rng.u8(1..4));
+            let day = |rows: &Rows| match (&rows.capture, rows.losses.first()) {
+                (Some(capture), _) => capture.dt.clone(),
+                (None, loss) => loss.unwrap().dt.clone(),
+            };
+            database.delete(&keys(there, &|rows| day(rows) < first)).unwrap();
+            database.delete_losses_before(&first).unwrap();
+            there.retain(|_, rows| day(rows) >= first);
+        }
+        // Retention by size.
+        _ => {
+            let some: Vec<String> = keys(there, &|_| true).into_iter().take(3).collect();
+            database.delete(&some).unwrap();
+            there.retain(|_, rows| {
+                rows.capture.as_ref().is_none_or(|capture| !some.contains(&capture.raw_key))
+            });
+        }
+    }
+}
+
+#[test]
+fn sums_are_those_of_a_rebuild_after_any_sequence_of_changes() {
+    let pool = pool();
+    for seed in 0..12 {
+        let mut rng = Rng::with_seed(seed);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tables.sqlite");
+        let mut there = BTreeMap::new();
+        let mut database = Database::open(&path).unwrap();
+        for number in 0..rng.usize(1..14) {
+            step(&mut database, &mut there, &pool, &mut rng);
+            if number % 4 == 3 {
+                // As a collector that is killed and started again.
+                database = Database::open(&path).unwrap();
+            }
+        }
+        check_sums(&path);
+        check_reports(&database);
+        let rebuilt = directory.path().join("rebuilt.sqlite");
+        let mut other = Database::open(&rebuilt).unwrap();
+        let all: Vec<Rows> = there.into_values().collect();
+        for batch in all.chunks(7) {
+            other.insert(batch).unwrap();
+        }
+        let (found, expected) = (contents(&path), contents(&rebuilt));
+        for (table, rows) in found {
+            assert_eq!(rows, expected[table], "seed {seed}: {table}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_of_what_is_deleted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tables.sqlite");
+    let mut database = Database::open(&path).unwrap();
+    let pool = pool();
+    database.insert(&pool).unwrap();
+    assert!(contents(&path).values().all(|rows| !rows.is_empty()));
+    let keys: Vec<String> = database.by_age().unwrap().into_iter().map(|(key, ..)| key).collect();
+    database.delete(&keys).unwrap();
+    database.delete_losses_before("2027-01-01").unwrap();
+    for (table, rows) in contents(&path) {
+        assert!(rows.is_empty(), "{table}: {rows:?}");
+    }
+}
+
+/// The rows of the traces of real phones that are there (`tests/traces/README.md`), as of several devices and versions.
+fn rows_of_phones() -> Vec<Rows> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let places = [root.join("tests/traces"), root.join("../shared/traces")];
+    let mut all = Vec::new();
+    for name in ["list-jank.ftrace.txt.gz", "flutter-app.ftrace.txt.gz"] {
+        let Some(path) = places.iter().map(|place| place.join(name)).find(|path| path.is_file())
+        else {
+            println!("skipped: the trace {name} is missing");
+            continue;
+        };
+        let file = std::fs::File::open(path).unwrap();
+        let mut rows = capture::rows(file, &About::default(), None, &Limits::default()).unwrap();
+        for number in 0..6 {
+            let row = rows.capture.as_mut().unwrap();
+            row.capture_id = format!("{name} {number}");
+            row.raw_key.clone_from(&row.capture_id);
+            row.device = format!("device {}", number % 4);
+            row.ver = format!("{}", number % 2);
+            row.dt = format!("2026-09-0{}", 1 + number % 3);
+            row.counted = number != 5;
+            all.push(rows.clone());
+        }
+    }
+    all
+}
+
+#[test]
+fn reports_of_phones_are_those_made_of_rows() {
+    let all = rows_of_phones();
+    if all.is_empty() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tables.sqlite");
+    let mut database = Database::open(&path).unwrap();
+    database.insert(&all).unwrap();
+    check_sums(&path);
+    check_reports(&database);
+    assert!(content(&database, "frame_rollups", "dur_100us").len() > 50);
+}
+
+#[test]
+fn a_device_with_endless_names_costs_a_bounded_time_and_is_subtracted_as_well() {
+    let directory = tempfile::tempdir().unwrap();
+    let [path, other] = ["tables", "other"].map(|name| directory.path().join(name));
+    let pool = pool();
+    let hostile = |number: usize| {
+        let mut rows = pool[0].clone();
+        rows.capture.as_mut().unwrap().capture_id = format!("hostile {number}");
+        rows.capture.as_mut().unwrap().raw_key = format!("hostile {number}");
+        let slice = pool.iter().find_map(|rows| rows.frame_slices.first()).unwrap();
+        rows.frame_slices = (0..400)
+            .map(|name| {
+                let cause_key = format!("{} of {number}", name * 379 % 401);
+                crate::schema::FrameSliceRow { cause_key, ..slice.clone() }
+            })
+            .collect();
+        rows
+    };
+    let mut database = Database::open(&path).unwrap();
+    for number in 0..4 {
+        database.insert(&[hostile(number)]).unwrap();
+    }
+    let reached = || content(&Database::read(&path).unwrap(), "reach", "*").len();
+    let most = reached();
+    database.insert(&[hostile(4)]).unwrap();
+    assert_eq!(reached(), most, "more names are not counted");
+    database.delete(&["hostile 0".to_owned(), "hostile 4".to_owned()]).unwrap();
+    let mut rebuilt = Database::open(&other).unwrap();
+    rebuilt.insert(&[hostile(3), hostile(1), hostile(2)]).unwrap();
+    let (found, expected) = (contents(&path), contents(&other));
+    for (table, rows) in found {
+        assert!(rows == expected[table], "{table}");
+    }
+}

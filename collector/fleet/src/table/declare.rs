@@ -1,0 +1,125 @@
+//! The macros that declare tables. A struct's fields are the columns; the names of the types that the macros use must be
+//! in scope where they are called.
+
+/// Declares tables (with one called `CAPTURES`): for each a row struct, its [`TableRow`] and its [`Table`]; and `TABLES`, all of them.
+macro_rules! tables {
+    ($(
+        #[doc = $table_doc:literal]
+        $constant:ident = $name:literal: $row:ident {
+            $(shared { $($shared:ident),+ })?
+            $(#[doc = $doc:literal] $column:ident: $type:ty,)+
+        }
+    )+) => {
+        $(
+            #[doc = $table_doc]
+            #[derive(Debug, Clone, PartialEq)]
+            pub struct $row {
+                $(#[doc = $doc] pub $column: $type,)+
+            }
+
+            impl TableRow for $row {
+                const TABLE: Table = $constant;
+
+                fn values(&self) -> Vec<Value> {
+                    vec![$(Cell::value(&self.$column)),+]
+                }
+
+                fn of(values: Vec<Value>) -> Option<Self> {
+                    let mut values = values.into_iter();
+                    Some(Self { $($column: Cell::of(values.next()?)?),+ })
+                }
+            }
+
+            #[doc = concat!("The table of [`", stringify!($row), "`].")]
+            pub const $constant: Table = Table {
+                name: $name,
+                columns: &[
+                    $($(shared(&CAPTURES, stringify!($shared)),)+)?
+                    $(Column {
+                        name: stringify!($column),
+                        kind: <$type as Cell>::KIND,
+                        nullable: <$type as Cell>::NULLABLE,
+                        source: Source::Own,
+                        doc: $doc,
+                    },)+
+                ],
+                doc: $table_doc,
+            };
+        )+
+
+        /// All tables.
+        pub const TABLES: &[Table] = &[$($constant),+];
+    };
+}
+
+/// Declares tables of sums: for each a row struct, its [`TableRow`] and [`RollupRow`], and its [`Rollup`]; and a
+/// list of them.
+macro_rules! rollups {
+    (#[doc = $all_doc:literal] $all:ident; $(
+        #[doc = $table_doc:literal]
+        $constant:ident = $name:literal: $row:ident {
+            keys { $(#[doc = $key_doc:literal] $key:ident: $key_type:ty,)+ }
+            sums { $(#[doc = $sum_doc:literal] $sum:ident,)+ }
+        }
+    )+) => {
+        $(
+            #[doc = $table_doc]
+            #[derive(Debug, Clone, Default, PartialEq)]
+            pub struct $row {
+                $(#[doc = $key_doc] pub $key: $key_type,)+
+                $(#[doc = $sum_doc] pub $sum: i64,)+
+            }
+
+            impl TableRow for $row {
+                const TABLE: Table = $constant.table;
+
+                fn values(&self) -> Vec<Value> {
+                    vec![$(Cell::value(&self.$key),)+ $(Value::Int(self.$sum)),+]
+                }
+
+                fn of(values: Vec<Value>) -> Option<Self> {
+                    let mut values = values.into_iter();
+                    Some(Self {
+                        $($key: Cell::of(values.next()?)?,)+
+                        $($sum: Cell::of(values.next()?)?,)+
+                    })
+                }
+            }
+
+            impl RollupRow for $row {
+                const KEYS: usize = $constant.keys;
+            }
+
+            #[doc = concat!("The table of [`", stringify!($row), "`].")]
+            pub const $constant: Rollup = Rollup {
+                table: Table {
+                    name: $name,
+                    columns: &[
+                        $(Column {
+                            name: stringify!($key),
+                            kind: <$key_type as Cell>::KIND,
+                            nullable: false,
+                            source: Source::Own,
+                            doc: $key_doc,
+                        },)+
+                        $(Column {
+                            name: stringify!($sum),
+                            kind: Kind::Int,
+                            nullable: false,
+                            source: Source::Own,
+                            doc: $sum_doc,
+                        },)+
+                        PART,
+                    ],
+                    doc: $table_doc,
+                },
+                keys: [$(stringify!($key)),+].len(),
+            };
+        )+
+
+        #[doc = $all_doc]
+        pub const $all: &[Rollup] = &[$($constant),+];
+    };
+}
+
+pub(crate) use {rollups, tables};
