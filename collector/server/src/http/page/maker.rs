@@ -1,16 +1,17 @@
 //! Makes reports for people on one thread of its own, so that whoever asks for many takes no thread that
 //! devices need.
 //!
-//! Reports are remembered; what nobody waits for any longer is not made, and what is being made for nobody is
-//! given up. When too many wait, [`Error::Busy`] is the answer.
+//! Reports are remembered, and only apps with new captures are reported anew. If that takes longer than [`QUICK`], the
+//! answer is the remembered report, and a second thread makes the next one. A report that nobody waits for any longer
+//! is not made, or given up. When too many wait, [`Error::Busy`] is the answer.
 
 use crate::store::tables_of;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use serde::Deserialize;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -22,8 +23,11 @@ use tracetee_fleet::report::fleet::{Ask, FleetReport};
 const MAX_WAITING: usize = 64;
 /// Reports that are remembered.
 const MAX_REMEMBERED: usize = 20;
-/// Time for which a report stays good enough after new captures; if it took long, ten times its duration.
-const FRESH: Duration = Duration::from_secs(4);
+/// Time in which a report must be made if it is not remembered.
+const QUICK: Duration = Duration::from_millis(50);
+/// Time for which a remembered report is good enough until the next one is made; if it took long, ten times its
+/// duration.
+const FRESH: Duration = Duration::from_secs(60);
 const FRESH_TIMES: u32 = 10;
 
 /// Query of a page.
@@ -44,7 +48,7 @@ type Work = Box<dyn FnOnce(&mut Reports) + Send>;
 pub(super) struct Maker {
     work: Mutex<Option<Sender<Work>>>,
     shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
@@ -52,7 +56,14 @@ struct Shared {
     /// Set when what is made now is wanted no longer.
     running: Mutex<Option<Arc<AtomicBool>>>,
     interrupter: Mutex<Option<Interrupter>>,
+    /// Of the thread that renews.
+    renewal: Mutex<Option<Interrupter>>,
+    made: Mutex<HashMap<What, Made>>,
     ended: AtomicBool,
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
@@ -60,15 +71,14 @@ impl Shared {
     fn give_up(&self, of: &Arc<AtomicBool>) {
         // ORDERING: Relaxed; a wish.
         of.store(true, Ordering::Relaxed);
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = locked(&self.running);
         if running.as_ref().is_some_and(|running| Arc::ptr_eq(running, of)) {
             self.interrupt();
         }
     }
 
     fn interrupt(&self) {
-        let interrupter = self.interrupter.lock().unwrap_or_else(PoisonError::into_inner);
-        interrupter.iter().for_each(Interrupter::interrupt);
+        locked(&self.interrupter).iter().for_each(Interrupter::interrupt);
     }
 }
 
@@ -88,21 +98,34 @@ impl Maker {
     /// Starts the thread.
     pub(super) fn start(root: &Path) -> std::io::Result<Self> {
         let (work, to_do): (Sender<Work>, Receiver<Work>) = bounded(MAX_WAITING);
+        let (renew, outdated): (Sender<What>, Receiver<What>) = bounded(MAX_REMEMBERED);
         let shared = Arc::new(Shared::default());
-        let reports = Reports {
-            tables: tables_of(root),
-            shared: Arc::clone(&shared),
-            database: None,
-            version: 0,
-            made: HashMap::new(),
-        };
-        let thread = std::thread::Builder::new().name("reports".to_owned()).spawn(move || {
-            let mut reports = reports;
+        let (of_requests, of_renewals) = (Arc::clone(&shared), Arc::clone(&shared));
+        let (tables, same_tables) = (tables_of(root), tables_of(root));
+        let requests = std::thread::Builder::new().name("reports".to_owned()).spawn(move || {
+            let mut reports = Reports { tables, shared: of_requests, database: None, renew };
             for work in to_do {
                 work(&mut reports);
             }
         })?;
-        Ok(Self { work: Mutex::new(Some(work)), shared, thread: Mutex::new(Some(thread)) })
+        let renewals =
+            std::thread::Builder::new().name("renewals".to_owned()).spawn(move || {
+                let shared = of_renewals;
+                let mut database = None;
+                for what in outdated {
+                    // ORDERING: Relaxed; a wish.
+                    if shared.ended.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let renewed = opened(&mut database, &same_tables, &shared.renewal)
+                        .and_then(|database| renew_report(database, &shared, &what));
+                    if let Err(error) = renewed {
+                        tracing::warn!("cannot renew a report: {error}");
+                    }
+                }
+            })?;
+        let threads = Mutex::new(vec![requests, renewals]);
+        Ok(Self { work: Mutex::new(Some(work)), shared, threads })
     }
 
     /// Has it done, in its turn. `work` gets a flag that is set when nobody waits any longer.
@@ -119,9 +142,7 @@ impl Maker {
             Wish { shared: Arc::clone(&self.shared), is_unwanted: Arc::clone(&is_unwanted) };
         let shared = Arc::clone(&self.shared);
         let work: Work = Box::new(move |reports| {
-            let set = |running| {
-                *shared.running.lock().unwrap_or_else(PoisonError::into_inner) = running;
-            };
+            let set = |running| *locked(&shared.running) = running;
             set(Some(Arc::clone(&is_unwanted)));
             let is_over = [&*is_unwanted, &shared.ended].map(|flag| flag.load(Ordering::Relaxed));
             if is_over == [false, false] {
@@ -130,7 +151,7 @@ impl Maker {
             set(None);
         });
         {
-            let sender = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+            let sender = locked(&self.work);
             match sender.as_ref().map(|sender| sender.try_send(work)) {
                 Some(Ok(())) => {}
                 None | Some(Err(TrySendError::Full(_) | TrySendError::Disconnected(_))) => {
@@ -144,19 +165,103 @@ impl Maker {
     /// Gives up what is being made, and makes no more. Blocks for a moment.
     pub(super) fn stop(&self) {
         self.shared.ended.store(true, Ordering::Relaxed);
-        drop(self.work.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(thread) = thread else { return };
-        while !thread.is_finished() {
-            let running =
-                self.shared.running.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            running.iter().for_each(|running| running.store(true, Ordering::Relaxed));
-            // Between two queries there is none to interrupt.
-            self.shared.interrupt();
-            std::thread::sleep(Duration::from_millis(10));
+        drop(locked(&self.work).take());
+        for thread in locked(&self.threads).drain(..) {
+            while !thread.is_finished() {
+                let running = locked(&self.shared.running).clone();
+                running.iter().for_each(|running| running.store(true, Ordering::Relaxed));
+                // Between two queries there is none to interrupt.
+                self.shared.interrupt();
+                locked(&self.shared.renewal).iter().for_each(Interrupter::interrupt);
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            let _ = thread.join();
         }
-        let _ = thread.join();
     }
+}
+
+/// The tables, open.
+fn opened<'a>(
+    database: &'a mut Option<Database>,
+    tables: &Path,
+    interrupter: &Mutex<Option<Interrupter>>,
+) -> Result<&'a Database, Error> {
+    match database {
+        Some(database) => Ok(database),
+        none => {
+            let opened = Database::read(tables)?;
+            *locked(interrupter) = Some(opened.interrupter());
+            Ok(none.insert(opened))
+        }
+    }
+}
+
+/// Makes a report, and remembers it.
+fn renew_report(
+    database: &Database,
+    shared: &Shared,
+    what: &What,
+) -> Result<Arc<FleetReport>, Error> {
+    let began = Instant::now();
+    let changes = changes_of(database, what)?;
+    let old = locked(&shared.made).get(what).cloned();
+    if let Some(old) = old.as_ref().filter(|old| old.changes == changes) {
+        return Ok(Arc::clone(&old.report));
+    }
+    let report = Arc::new(made_of(database, what, old.as_ref(), &changes)?);
+    let mut made = locked(&shared.made);
+    if made.len() >= MAX_REMEMBERED && !made.contains_key(what) {
+        let oldest = made.iter().min_by_key(|(_, made)| made.at).map(|(what, _)| what.clone());
+        oldest.and_then(|oldest| made.remove(&oldest));
+    }
+    let (at, took) = (Instant::now(), began.elapsed());
+    made.insert(what.clone(), Made { report: Arc::clone(&report), changes, at, took });
+    Ok(report)
+}
+
+/// The numbers of the changes of those apps that a report is about.
+fn changes_of(database: &Database, what: &What) -> Result<BTreeMap<String, i64>, Error> {
+    let mut changes = database.changes()?;
+    if let Some(app) = what.app.as_ref().filter(|app| !app.is_empty()) {
+        changes.retain(|of, _| of == app);
+    }
+    Ok(changes)
+}
+
+/// Makes a report; takes apps that have not changed from the old one.
+fn made_of(
+    database: &Database,
+    what: &What,
+    old: Option<&Made>,
+    changes: &BTreeMap<String, i64>,
+) -> Result<FleetReport, Error> {
+    let What { app, screen, from, to } = what.clone();
+    let some = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let compare = some(from).zip(some(to));
+    let ask = Ask { app: some(app), screen: some(screen), compare, exact: false };
+    let old = match old {
+        // A comparison needs an app with both versions, which may be any.
+        Some(old) if ask.app.is_none() && ask.compare.is_none() => old,
+        _ => return FleetReport::from_database(database, &ask),
+    };
+    let changed: Vec<&String> = changes
+        .iter()
+        .filter(|(app, number)| old.changes.get(*app) != Some(number))
+        .map(|(app, _)| app)
+        .collect();
+    let mut report = (*old.report).clone();
+    report.apps.retain(|of| !changed.contains(&&of.app));
+    for app in changed {
+        let ask = Ask { app: Some(app.clone()), ..ask.clone() };
+        match FleetReport::from_database(database, &ask) {
+            Ok(of_app) => report.apps.extend(of_app.apps),
+            // All its captures are deleted.
+            Err(Error::Missing(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    report.apps.sort_by(|a, b| a.app.cmp(&b.app));
+    Ok(report)
 }
 
 /// The reports, and what they are made of. Belongs to the thread.
@@ -164,56 +269,98 @@ pub(super) struct Reports {
     tables: PathBuf,
     shared: Arc<Shared>,
     database: Option<Database>,
-    version: i64,
-    made: HashMap<What, Made>,
+    renew: Sender<What>,
 }
 
+#[derive(Debug, Clone)]
 struct Made {
     report: Arc<FleetReport>,
+    changes: BTreeMap<String, i64>,
     at: Instant,
     took: Duration,
-    version: i64,
 }
 
 impl Reports {
     /// The tables, open.
     pub(super) fn database(&mut self) -> Result<&Database, Error> {
-        match &mut self.database {
-            Some(database) => Ok(database),
-            none => {
-                let database = Database::read(&self.tables)?;
-                let interrupter = Some(database.interrupter());
-                *self.shared.interrupter.lock().unwrap_or_else(PoisonError::into_inner) =
-                    interrupter;
-                Ok(none.insert(database))
-            }
-        }
+        opened(&mut self.database, &self.tables, &self.shared.interrupter)
     }
 
     /// The report, as it is now or was a moment ago.
     pub(super) fn of(&mut self, what: &What) -> Result<Arc<FleetReport>, Error> {
-        self.version = self.database()?.data_version()?;
-        if let Some(made) = self.made.get(what)
-            && (made.version == self.version
-                || made.at.elapsed() < FRESH.max(made.took * FRESH_TIMES))
-        {
-            return Ok(Arc::clone(&made.report));
+        let shared = Arc::clone(&self.shared);
+        let old = locked(&shared.made).get(what).cloned();
+        let is_good_enough =
+            |old: &Made| old.took > QUICK && old.at.elapsed() < FRESH.max(old.took * FRESH_TIMES);
+        let Some(old) = old.filter(is_good_enough) else {
+            return renew_report(self.database()?, &shared, what);
+        };
+        if old.changes != changes_of(self.database()?, what)? {
+            // If it is full, what waits there is made first; whoever asks again, asks for this one again.
+            let _ = self.renew.try_send(what.clone());
         }
-        let began = Instant::now();
-        let What { app, screen, from, to } = what.clone();
-        let some = |text: Option<String>| text.filter(|text| !text.is_empty());
-        let compare = some(from).zip(some(to));
-        let ask = Ask { app: some(app), screen: some(screen), compare };
-        let report = Arc::new(FleetReport::from_database(self.database()?, &ask)?);
-        if self.made.len() >= MAX_REMEMBERED {
-            let oldest = self.made.iter().min_by_key(|(_, made)| made.at);
-            if let Some(oldest) = oldest.map(|(what, _)| what.clone()) {
-                self.made.remove(&oldest);
-            }
-        }
-        let (at, took, version) = (Instant::now(), began.elapsed(), self.version);
-        let made = Made { report: Arc::clone(&report), at, took, version };
-        self.made.insert(what.clone(), made);
-        Ok(report)
+        Ok(old.report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+    use tracetee_fleet::capture::{self, Limits};
+    use tracetee_fleet::rows::{About, Rows};
+    use tracetee_fleet::simulate::Plan;
+
+    fn rows(app: &str, device: u64) -> Vec<Rows> {
+        let plan = Plan { frames: 6, ..Plan::default() };
+        let of = |captured: tracetee_fleet::simulate::Simulated| {
+            let about = About {
+                capture_id: captured.id.to_string(),
+                app: Some(app.to_owned()),
+                day: "2026-09-21".to_owned(),
+                meta: captured.meta.clone(),
+                ..About::default()
+            };
+            let text = Cursor::new(captured.text);
+            capture::rows(text, &about, None, &Limits::default()).unwrap()
+        };
+        plan.device(1, device).0.into_iter().map(of).collect()
+    }
+
+    #[test]
+    fn only_apps_with_new_captures_are_reported_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        let tables = directory.path().join("tables.sqlite");
+        let mut writer = Database::open(&tables).unwrap();
+        writer.insert(&rows("a", 1)).unwrap();
+        writer.insert(&rows("b", 2)).unwrap();
+        let (reader, shared) = (Database::read(&tables).unwrap(), Shared::default());
+        let report = |what: &What| renew_report(&reader, &shared, what).unwrap();
+        let captures = |report: &FleetReport, app: &str| {
+            let of_app = report.apps.iter().find(|of| of.app == app);
+            of_app.map(|of| of.versions.iter().map(|version| version.captures).sum::<u64>())
+        };
+        let all = What::default();
+        let of_b = What { app: Some("b".to_owned()), ..What::default() };
+        let (first, first_of_b) = (report(&all), report(&of_b));
+        let (in_a, in_b) = (captures(&first, "a").unwrap(), captures(&first, "b").unwrap());
+        assert!(Arc::ptr_eq(&first, &report(&all)), "nothing has changed");
+
+        // Sums that change without a new capture show which app is reported anew.
+        writer.run("UPDATE capture_rollups SET captures = captures + 1000").unwrap();
+        let more = rows("a", 3);
+        writer.insert(&more).unwrap();
+        let second = report(&all);
+        assert_eq!(captures(&second, "a"), Some(in_a + 1000 + more.len() as u64));
+        assert_eq!(captures(&second, "b"), Some(in_b));
+        assert!(Arc::ptr_eq(&first_of_b, &report(&of_b)));
+
+        // An app without captures is in no report.
+        let keys: Vec<String> = writer.by_age().unwrap().into_iter().map(|(key, ..)| key).collect();
+        writer
+            .run("UPDATE capture_rollups SET captures = captures - 1000 WHERE captures > 1000")
+            .unwrap();
+        writer.delete(&keys).unwrap();
+        assert!(report(&all).apps.is_empty());
     }
 }
