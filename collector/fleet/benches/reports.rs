@@ -1,0 +1,151 @@
+//! Time of a fleet's report over tables of a given size: `tests/fleet/reports` runs it. The rows are those of some
+//! simulated devices, repeated with other ids, devices and days.
+//!
+//! Prints a line of JSON for each size: captures, devices, rows of sums that the report reads, bytes of the tables,
+//! and processor seconds of the insertion, of the report, and of the report made of rows.
+
+use std::error::Error;
+use std::fs;
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+use tracetee_fleet::capture::{self, Limits};
+use tracetee_fleet::database::Database;
+use tracetee_fleet::parquet;
+use tracetee_fleet::report::fleet::{Ask, FleetReport};
+use tracetee_fleet::rows::{About, Rows};
+use tracetee_fleet::simulate::Plan;
+
+/// Devices that are simulated.
+const SIMULATED: u64 = 300;
+/// Captures of a transaction, and of a converter's batch.
+const BATCH: usize = 1000;
+const DAYS: usize = 7;
+
+/// Processor time of this thread, seconds.
+fn processor_s() -> f64 {
+    let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let ns = stat.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok());
+    ns.unwrap_or(0.0) / 1e9
+}
+
+fn templates(frames: u64) -> Vec<Rows> {
+    let plan = Plan { frames, ..Plan::default() };
+    let captures = (0..SIMULATED).flat_map(|number| plan.device(1, number).0);
+    captures
+        .filter_map(|capture| {
+            let about = About { meta: capture.meta.clone(), bytes: 2700, ..About::default() };
+            capture::rows(Cursor::new(capture.text), &about, None, &Limits::default()).ok()
+        })
+        .collect()
+}
+
+/// The rows of a capture: those of a template. Four captures in five are of a device of their own.
+fn capture_rows(templates: &[Rows], number: usize) -> Rows {
+    let mut rows = templates.get(number % templates.len()).cloned().unwrap_or_default();
+    if let Some(row) = &mut rows.capture {
+        row.capture_id = format!("01a0c505-44c0-7f82-96cd-{number:012x}");
+        row.device = format!("{:032x}", (number - number % 5 + (number % 5).min(3)) * 0x9e37_79b9);
+        row.dt = format!("2026-09-{:02}", 1 + number * 31 / 7 % DAYS);
+        row.raw_key = format!(
+            "raw/v1/app={}/dt={}/ver={}/{}.ftrace.zst",
+            row.app, row.dt, row.ver, row.capture_id
+        );
+    }
+    rows
+}
+
+/// Makes the tables, measures, and deletes them.
+fn run(
+    captures: usize,
+    frames: u64,
+    exact: bool,
+    directory: &Path,
+    parts: Option<&Path>,
+) -> Result<(), Box<dyn Error>> {
+    let templates = templates(frames);
+    let path = directory.join(format!("{captures}.sqlite"));
+    let _ = fs::remove_file(&path);
+    let mut database = Database::open(&path)?;
+    let (mut insertion_s, mut done) = (0.0, 0);
+    while done < captures {
+        let end = (done + BATCH).min(captures);
+        let batch: Vec<Rows> = (done..end).map(|number| capture_rows(&templates, number)).collect();
+        let began = processor_s();
+        for some in batch.chunks(200) {
+            database.insert(some)?;
+        }
+        insertion_s += processor_s() - began;
+        if let Some(parts) = parts {
+            for part in parquet::parts(&batch)? {
+                let path = parts.join(part.path);
+                write(&path, &part.bytes)?;
+            }
+        }
+        done = end;
+    }
+    drop(database);
+    if let Some(parts) = parts {
+        for part in parquet::empty()? {
+            let path = parts.join(part.path);
+            write(&path, &part.bytes)?;
+        }
+    }
+    let report_s = |exact| -> Result<f64, Box<dyn Error>> {
+        let began = processor_s();
+        let database = Database::read(&path)?;
+        let report = FleetReport::from_database(&database, &Ask { exact, ..Ask::default() })?;
+        let json = serde_json::to_string(&report)?;
+        assert!(json.len() > 1000);
+        Ok(processor_s() - began)
+    };
+    let of_rollups = report_s(false)?;
+    let of_rows = if exact { Some(report_s(true)?) } else { None };
+    let database = Database::read(&path)?;
+    let count = |table: &str| {
+        let answer = database.query(&format!("SELECT COUNT(*) AS n FROM {table}"));
+        answer.map_or(0, |answer| answer.iter().next().map_or(0, |row| row.count("n")))
+    };
+    let read = [
+        "capture_rollups",
+        "frame_rollups",
+        "startup_rollups",
+        "cause_rollups",
+        "stack_rollups",
+        "loss_rollups",
+        "cause_examples",
+        "reach",
+    ];
+    let line = serde_json::json!({
+        "captures": captures, "frames": count("frames_rows"), "device_rows": count("device_rollups"),
+        "rollup_rows": read.map(count).iter().sum::<u64>(),
+        "bytes": fs::metadata(&path).map_or(0, |of| of.len()),
+        "insertion_s": insertion_s, "report_s": of_rollups, "exact_report_s": of_rows,
+    });
+    writeln!(std::io::stdout(), "{line}")?;
+    let _ = fs::remove_file(&path);
+    Ok(())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    fs::write(path, bytes)
+}
+
+/// `reports DIRECTORY FRAMES CAPTURES[,exact][,parts]...`
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1).filter(|of| of != "--bench");
+    let usage = "usage: reports DIRECTORY FRAMES CAPTURES[,exact][,parts]...";
+    let directory = PathBuf::from(arguments.next().ok_or(usage)?);
+    let frames: u64 = arguments.next().ok_or(usage)?.parse()?;
+    for size in arguments {
+        let mut options = size.split(',');
+        let captures: usize = options.next().ok_or(usage)?.parse()?;
+        let options: Vec<&str> = options.collect();
+        let parts =
+            options.contains(&"parts").then(|| directory.join(format!("{captures}.parquet")));
+        run(captures, frames, options.contains(&"exact"), &directory, parts.as_deref())?;
+    }
+    Ok(())
+}
