@@ -94,6 +94,15 @@ impl Shared {
     }
 }
 
+/// A search for captures that are not in the tables, while it runs.
+struct Looking(Arc<Shared>);
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Processor time of this thread.
 fn thread_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -182,7 +191,11 @@ impl Indexer {
         self.shared.missed.store(false, Ordering::Relaxed);
         let (root, tables) = (self.root.clone(), self.tables.clone());
         let shared = Arc::clone(&self.shared);
+        // Until all are found, as one that waits: nobody may take the tables for complete before.
+        shared.waiting.fetch_add(1, Ordering::Relaxed);
+        let looking = Looking(Arc::clone(&shared));
         std::thread::Builder::new().name("catch up".to_owned()).spawn(move || {
+            let _looking = looking;
             let given = each_missing(&root, &tables, |missing| {
                 if shared.ended.load(Ordering::Relaxed) {
                     return;
