@@ -23,7 +23,7 @@ mod text_passthrough;
 pub use format::Format;
 pub use kernel::Kernel;
 pub use lossiness::{Content, Dropped};
-pub use page::{About, Frame, html};
+pub use page::{About, Frame, PAGE_SCRIPT, html};
 pub use text_passthrough::text_passthrough;
 
 use std::io::{self, Write};

@@ -9,7 +9,19 @@ use tracetee_trace::Trace;
 
 const PAGE: &str = include_str!("../web/timeline.html");
 const CSS: &str = include_str!("../web/timeline.css");
-const JS: &str = include_str!("../web/timeline.js");
+/// The page's script: servers allow it by its hash. Its parts are in the order in which they use one another.
+pub const PAGE_SCRIPT: &str = concat!(
+    "\"use strict\";\n(() => {\n",
+    include_str!("../web/timeline/read.js"),
+    include_str!("../web/timeline/rows.js"),
+    include_str!("../web/timeline/draw.js"),
+    include_str!("../web/timeline/frames.js"),
+    include_str!("../web/timeline/move.js"),
+    include_str!("../web/timeline/select.js"),
+    include_str!("../web/timeline/panel.js"),
+    include_str!("../web/timeline/start.js"),
+    "})();\n"
+);
 
 /// Data of the page besides the text.
 #[derive(Debug, Default, Clone)]
@@ -23,20 +35,26 @@ pub struct About<'a> {
 }
 
 /// A frame of the page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
+    /// Name of the pipeline that made it.
+    pub pipeline: &'static str,
     /// Begin, ns of the trace's clock.
     pub start_ns: u64,
     /// Duration.
     pub dur_ns: u64,
+    /// Time from the begin to the deadline, ns.
+    pub deadline_ns: u64,
     /// Level of jank, from 0.
     pub level: usize,
     /// True if the frame is janky.
     pub is_janky: bool,
-    /// True if the frame is longer than a period.
+    /// True if the frame is complete after its deadline.
     pub is_slow: bool,
     /// Missed vsyncs.
     pub dropped: u64,
+    /// Explanation of a late frame, its times since the frame's begin: `FrameExplanation` of the analysis as JSON.
+    pub explanation: Option<Value>,
 }
 
 /// Writes the page; `text` writes the ftrace text into it.
@@ -60,7 +78,7 @@ pub fn html<E: From<io::Error>>(
     )?;
     section::<io::Error>(out, |out| process_dump(trace, out))?;
     section(out, text)?;
-    out.write_all(tail.replace("{{JS}}", JS).as_bytes())?;
+    out.write_all(tail.replace("{{JS}}", PAGE_SCRIPT).as_bytes())?;
     Ok(())
 }
 
@@ -74,10 +92,13 @@ fn data(about: &About<'_>) -> String {
                 "start_s": frame.start_ns / 1_000_000_000,
                 "start_ns": frame.start_ns % 1_000_000_000,
                 "dur_ns": frame.dur_ns,
+                "deadline_ns": frame.deadline_ns,
+                "pipeline": frame.pipeline,
                 "level": frame.level,
                 "janky": frame.is_janky,
                 "slow": frame.is_slow,
                 "dropped": frame.dropped,
+                "why": frame.explanation,
             })
         })
         .collect();

@@ -73,6 +73,88 @@
     ["time", (part) => ms(part.self_ns)],
   ], parts);
 
+  // ---- a late frame ----
+
+  const STATES = { running: "#43a047", runnable: "#1e88e5", asleep: "#9e9e9e", uninterruptible: "#e65100", io: "#ad1457", unknown: "#b0bec5" };
+  const SOURCES = { timeline: "as FrameTimeline expects it", vsync: "an edge of VSYNC-app", cadence: "by the cadence of the frames before", begin: "where its first section begins" };
+  const statesText = (times) => Object.keys(STATES).filter((state) => times[state + "_ns"]).map((state) => `${state} ${ms(times[state + "_ns"])}`).join(", ");
+
+  // The critical path over an axis of time: a lane for each thread, coloured by state, and the deadline as a line.
+  const pathChart = (explained) => {
+    const span = Math.max(explained.end_ns - explained.start_ns, 1);
+    const part = (ns) => `${Math.min(100, (100 * ns) / span).toFixed(3)}%`;
+    const at = (className, from, style, ...children) => {
+      const element = make("span", { class: className }, ...children);
+      element.style.insetInlineStart = part(from);
+      Object.assign(element.style, style);
+      return element;
+    };
+    let step = 10 ** Math.floor(Math.log10(span / 4));
+    for (const factor of [2, 2.5, 2]) if (span / step > 6) step *= factor;
+    const axis = make("div", { class: "axis" });
+    for (let tick = 0; tick <= span * 0.97; tick += step) axis.append(at("tick", tick, {}, ms(tick)));
+    const lanes = new Map();
+    for (const taken of explained.path) {
+      const key = `${taken.tid} ${taken.thread}`;
+      if (!lanes.has(key)) lanes.set(key, make("div", { class: "lane" }, make("span", { class: "name" }, named(taken.thread))));
+      const text = `${taken.what}: ${taken.state} ${ms(taken.to_ns - taken.from_ns)}` + (taken.woken_by ? `, woken by ${taken.woken_by}` : "");
+      const bar = at("bar", taken.from_ns - explained.start_ns, { width: part(taken.to_ns - taken.from_ns), background: STATES[taken.state] });
+      bar.title = text;
+      lanes.get(key).append(bar);
+    }
+    const deadline = at("deadline", explained.deadline_ns - explained.start_ns, {}, make("span", {}, "deadline"));
+    const used = new Set(explained.path.map((taken) => taken.state));
+    const legend = make("div", { class: "legend" }, ...Object.keys(STATES).filter((state) => used.has(state)).map((state) => {
+      const box = make("i", {});
+      box.style.background = STATES[state];
+      return make("span", {}, box, state);
+    }));
+    return make("div", { class: "path" }, make("div", { class: "lanes" }, axis, ...lanes.values(), deadline), legend);
+  };
+
+  const explanation = (explained) => {
+    const since = (ns) => ms(ns - explained.start_ns);
+    const late = explained.ui_start_ns > explained.start_ns ? `; work began ${since(explained.ui_start_ns)} later` : "";
+    return make("div", {},
+      make("p", { class: "faint" }, `Due at its vsync (${SOURCES[explained.start_source] || explained.start_source}), deadline ${since(explained.deadline_ns)} later, complete ${ms(explained.overrun_ns)} after that${late}.`),
+      make("h3", {}, "Causes"), table([
+        ["cause", (row) => row.cause, true], ["what", (row) => row.key, true], ["time", (row) => ms(row.self_ns)],
+        ["past the deadline", (row) => ms(row.overrun_ns)], ["states", (row) => statesText(row.states), true],
+      ], explained.causes),
+      make("h3", {}, "Critical path"), pathChart(explained),
+      make("details", {}, make("summary", {}, `${explained.path.length} steps`), table([
+        ["from", (row) => since(row.from_ns)], ["took", (row) => ms(row.to_ns - row.from_ns)],
+        ["thread", (row) => "· ".repeat(row.depth) + named(row.thread), true], ["state", (row) => row.state + (row.cpu === null ? "" : ", processor " + row.cpu), true],
+        ["what", (row) => row.what, true], ["woken by", (row) => row.woken_by || "", true],
+      ], explained.path)),
+      explained.processors.length ? make("p", { class: "faint" }, "Processors: " + explained.processors.map((of) =>
+        `${of.thread} ran ${ms(of.running_ns)} on ${of.core ? `a ${of.core} core, ` : ""}number ${of.cpu}` + (of.mean_khz ? ` at ${Math.round(of.mean_khz / 1000)} MHz` : "")).join("; ") + ".") : null);
+  };
+
+  // The timeline of the capture: a page of the collector, or one inside this page.
+  const openTimeline = async (hash) => {
+    if (data.timeline.at) { window.open(data.timeline.at + hash); return; }
+    // The window opens at once: browsers refuse one that opens after a wait.
+    const other = window.open("about:blank");
+    if (!other) { alert("The browser did not allow a new window."); return; }
+    other.location = (await embeddedTimeline()) + hash;
+  };
+  let timelineAt = null;
+  const embeddedTimeline = async () => {
+    if (!timelineAt) {
+      const bytes = Uint8Array.from(atob(data.timeline.gzip_base64), (char) => char.charCodeAt(0));
+      const text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).blob();
+      timelineAt = URL.createObjectURL(new Blob([text], { type: "text/html" }));
+    }
+    return timelineAt;
+  };
+  const openButton = (text, hash) => {
+    const button = make("button", { type: "button" }, text);
+    button.addEventListener("click", () => openTimeline(hash));
+    return button;
+  };
+  const linkTo = (ns) => `#t=${Math.floor(ns / 1e9)}.${String(ns % 1e9).padStart(9, "0")}`;
+
   const LEVELS = { normal: "#fb8c00", middle: "#f4511e", high: "#e53935", frozen: "#6a1b9a" };
   const colourOf = (frame) => LEVELS[frame.level] || (frame.janky ? "#fb8c00" : frame.slow ? "#fdd835" : "#7cb342");
 
@@ -93,7 +175,7 @@
       const bytes = () => Uint8Array.from(atob(data.trace.base64), (char) => char.charCodeAt(0));
       const save = make("a", { download: data.trace.name, href: "#" }, "save the trace");
       save.addEventListener("click", () => { save.href = URL.createObjectURL(new Blob([bytes()])); });
-      page.append(make("p", {}, timelineButton(data.trace.name, async () => bytes()), " ", save));
+      page.append(make("p", {}, data.timeline ? openButton("Open the timeline", "") : null, " ", timelineButton(data.trace.name, async () => bytes()), " ", save));
     }
     if (report.frames.length) {
       const period = report.period.ns / 1e6;
@@ -133,7 +215,8 @@
         page.append(make("details", {},
           make("summary", {}, `${ms(worst.dur_ns)} at ${ms(worst.at_ns)}: ${worst.dropped} vsyncs missed, main thread ${ms(worst.ui_ns)}${render}` +
             (worst.parts.length ? `; most of it ${worst.parts[0].cause}: ${worst.parts[0].key}` : "")),
-          partTable(worst.parts)));
+          data.timeline ? make("p", {}, openButton("Open the timeline at this frame", linkTo(worst.start_ns))) : null,
+          worst.explanation === null ? partTable(worst.parts) : explanation(report.explanations[worst.explanation])));
       }
     }
     if (report.locks.length) {
@@ -193,7 +276,11 @@
       if (place) holder.append(" ");
       const text = example.capture_id.slice(-8) + " (" + ms(example.self_ns) + ")";
       if (data.captures_at === null) holder.append(text);
-      else if (data.live_s) holder.append(make("a", { href: "captures/" + encodeURIComponent(example.capture_id) }, text));
+      else if (data.live_s) {
+        const at = "captures/" + encodeURIComponent(example.capture_id);
+        const hash = "#cause=" + encodeURIComponent(`${cause.cause}|${cause.key}`);
+        holder.append(make("a", { href: at }, text), " ", make("a", { href: at + "/timeline" + hash, title: "the frame of this capture that lost most by this cause" }, "timeline"));
+      }
       else holder.append(make("a", { href: data.captures_at + example.raw_key.split("/").map(encodeURIComponent).join("/"), download: "" }, text));
     });
     return holder;

@@ -53,6 +53,31 @@ pub struct FrameExplanation {
     pub processors: Vec<ProcessorUse>,
 }
 
+impl FrameExplanation {
+    /// Returns the explanation with all times since the frame's `start_ns`, which is 0 then.
+    #[must_use]
+    pub fn since_start(&self) -> Self {
+        let mut explanation = self.clone();
+        let since = |at_ns: &mut u64| *at_ns = at_ns.saturating_sub(self.start_ns);
+        for at_ns in [
+            &mut explanation.start_ns,
+            &mut explanation.ui_start_ns,
+            &mut explanation.deadline_ns,
+            &mut explanation.end_ns,
+        ] {
+            since(at_ns);
+        }
+        for step in &mut explanation.path {
+            since(&mut step.from_ns);
+            since(&mut step.to_ns);
+        }
+        if let Some(timeline) = &mut explanation.timeline {
+            since(&mut timeline.end_ns);
+        }
+        explanation
+    }
+}
+
 /// Scheduler states of one of a frame's threads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ThreadTimes {

@@ -1,9 +1,11 @@
 //! Shared parts of the conversion tests: tools that read our files, and traces to convert.
 
+mod browser;
 mod engine;
 pub mod model_rows;
 mod packets;
 
+pub use browser::{driven, driven_at};
 pub use engine::{Engine, Read, Rows};
 pub use packets::{Message, everything, everything_of, trace};
 

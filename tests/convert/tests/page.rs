@@ -1,37 +1,8 @@
 //! The page in a real browser: a million slices, zoom by key, search, what a selection says; hostile names.
 
-use serde_json::Value;
 use std::path::Path;
 use tracetee_tests::tools::{chromium, phone_trace, rendered};
-use tracetee_tests_convert::{Random, frames, told};
-
-/// Opens a page in a frame as wide as a screen, does what `script` does to it (`page`: its document, `tracetee`:
-/// what it gives to who drives it, `key`: presses one), and gives what that returns.
-fn driven(chromium: &Path, page: &Path, script: &str) -> Value {
-    let wrapper = page.with_extension("driven.html");
-    let text = format!(
-        "<iframe id=frame style='width:1400px;height:900px;border:0' src='{}'></iframe><script>
-        const frame = document.getElementById('frame');
-        const wait = setInterval(() => {{
-            const page = frame.contentDocument;
-            if (page?.documentElement?.dataset?.ready !== 'yes') return;
-            clearInterval(wait);
-            const window = frame.contentWindow, tracetee = window.tracetee;
-            const key = (key) => window.dispatchEvent(new window.KeyboardEvent('keydown', {{ key }}));
-            let told;
-            try {{ told = (() => {{ {script} }})(); }} catch (error) {{ told = {{ error: String(error) }}; }}
-            document.title = JSON.stringify(told);
-        }}, 50);
-        </script>",
-        page.file_name().unwrap().to_str().unwrap()
-    );
-    std::fs::write(&wrapper, text).unwrap();
-    let dom = rendered(chromium, &format!("file://{}", wrapper.display()));
-    let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
-    let title = title.unwrap_or_else(|| panic!("the page did not get ready: {dom}"));
-    let title = title.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-    serde_json::from_str(&title).unwrap()
-}
+use tracetee_tests_convert::{Random, driven, frames, told};
 
 const LOOK: &str = "
     const before = tracetee.view.to - tracetee.view.from;
@@ -48,7 +19,7 @@ const LOOK: &str = "
     const panel = page.getElementById('panel').innerText;
     key('Escape'); key('0');
     const status = page.getElementById('status').textContent;
-    const rows = [...page.querySelectorAll('#panel tbody tr')].slice(0, 3).map((row) => row.innerText);
+    const rows = [...page.querySelectorAll('#profile tbody tr')].slice(0, 3).map((row) => row.innerText);
     return { before, zoomed, right, found, panel, status, rows, all: tracetee.view.to - tracetee.view.from };";
 
 #[test]
@@ -116,8 +87,8 @@ fn frames_counters_async_tracks_and_the_profile_are_there_and_nothing_from_elsew
         &chromium,
         &path.join("frames.html"),
         "const rows = tracetee.rows().map((row) => [row.kind, row.title]);
-        const profile = [...page.querySelectorAll('#panel tbody tr')].map((row) => row.innerText);
-        page.querySelector('#panel td button').click();
+        const profile = [...page.querySelectorAll('#profile tbody tr')].map((row) => row.innerText);
+        page.querySelector('#profile td button').click();
         const relatives = page.getElementById('relatives').innerText;
         const marks = tracetee.rows().find((row) => row.kind === 'frames');
         const view = page.getElementById('canvas').getContext('2d');

@@ -72,6 +72,9 @@ fn hostile_names_are_text_on_every_page() {
         assert!(!dom.contains("<title>owned"), "{address}");
         assert!(!dom.contains("<img"), "{address}");
     }
+    let timeline = rendered(&chromium, &format!("{}/captures/{ID}/timeline", collector.url));
+    assert!(timeline.contains("data-ready=\"yes\""), "{}", &timeline[..timeline.len().min(2000)]);
+    assert!(!timeline.contains("<title>owned"));
     for name in ["one.html", "fleet.html"] {
         let width = width_on_a_phone(&chromium, &directory.join(name));
         assert!(
@@ -147,6 +150,15 @@ fn a_fleet_s_page_shows_what_is_so() {
     assert_eq!(raw.status, 200);
     let text = zstd::stream::decode_all(&*raw.body).unwrap();
     assert!(text.starts_with(b"# tracer: nop\n"));
+    // Its timeline opens at the frame that lost most by the cause, and runs under the page's policy.
+    assert!(dom.contains(&format!("captures/{example}/timeline#cause=")), "{dom}");
+    let cause = &app["causes"][0];
+    let link = format!("{}|{}", cause["cause"].as_str().unwrap(), cause["key"].as_str().unwrap());
+    let link: String = link.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let timeline = rendered(&chromium, &format!("{url}/captures/{example}/timeline#cause={link}"));
+    for part in ["data-ready=\"yes\"", "past its deadline", "Critical path"] {
+        assert!(timeline.contains(part), "{part}: {link}");
+    }
     // By another name it is not to be had.
     let other = collector.send("GET", "/", &[("Host", "evil.example")], b"");
     assert_eq!(other.status, 403);

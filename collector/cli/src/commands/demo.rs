@@ -9,8 +9,7 @@
 //! compiled by `build.rs` and carried inside a release of this program.
 
 use crate::agent_library;
-use crate::args::{ConvertArgs, DemoArgs};
-use crate::commands::convert;
+use crate::args::DemoArgs;
 use crate::commands::doctor;
 use crate::embedded;
 use crate::terminal::print;
@@ -28,8 +27,9 @@ use tempfile::TempDir;
 use tracetee_fleet::capture::read_file;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
-use tracetee_fleet::report::html::{self, Captures};
+use tracetee_fleet::report::html::{self, Captures, Timeline};
 use tracetee_fleet::report::single::SingleReport;
+use tracetee_fleet::report::timeline;
 use tracetee_protocol::{CaptureReport, Health, HealthReport, Summary};
 use tracetee_server::{Options, Server, StoredCapture, tables_of};
 
@@ -349,22 +349,19 @@ fn push_report(
     let jank =
         collected.iter().rev().find(|capture| capture.meta.window.as_deref() == Some("jank"));
     let Some(jank) = jank else { return Ok(()) };
-    let of_it =
-        SingleReport::from_capture(&read_file(&jank.path, &tracetee_jank::Options::default())?);
+    let capture = read_file(&jank.path, &tracetee_jank::Options::default())?;
+    let of_it = SingleReport::from_capture(&capture);
     let page_of_it = out.join("report-jank.html");
     let timeline = out.join("timeline-jank.html");
-    convert::convert(&ConvertArgs {
-        pid: None,
-        process: None,
-        inputs: vec![out.join("demo-jank.ftrace.zst")],
-        output: timeline.clone(),
-        to: None,
-        zlib: false,
-        mapping: None,
-        quiet: true,
-    })?;
+    let name = "demo-jank.ftrace.zst";
+    let open = || tracetee_trace::open(File::open(&jank.path)?);
+    timeline::write(open, name, &capture.trace, &capture.analysis, &mut File::create(&timeline)?)?;
     let bytes = std::fs::read(&jank.path)?;
-    std::fs::write(&page_of_it, html::single(&of_it, Some(("demo-jank.ftrace.zst", &bytes))))?;
+    let packed = timeline::compressed(&jank.path, name, &capture.trace, &capture.analysis)?;
+    std::fs::write(
+        &page_of_it,
+        html::single(&of_it, Some((name, &bytes)), Timeline::Embedded(&packed)),
+    )?;
     let _ = writeln!(
         text,
         "6. The report of the jank that fired, as `tracetee report` prints it (fleet report: {}; this report as a page: \

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use tracetee_fleet::capture::{Capture, read_file};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
-use tracetee_fleet::report::html::{self, Captures};
+use tracetee_fleet::report::html::{self, Captures, Timeline};
 use tracetee_fleet::report::single::SingleReport;
+use tracetee_fleet::report::timeline;
 use tracetee_fleet::rows::{About, from_capture};
 use tracetee_jank::Options;
 use tracetee_server::tables_of;
 
-/// The trace travels in its report when it is no larger: a page of some 20 MB opens on a phone.
+/// The trace travels in its report, and so does its timeline, if it is no larger: a page of some 40 MB opens on a phone.
 const MAX_EMBEDDED_BYTES: usize = 16 << 20;
 
 /// Writes a report.
@@ -111,8 +112,21 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> 
         ReportFormat::Html => {
             let bytes = std::fs::read(path).unwrap_or_default();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("trace");
-            let trace = (bytes.len() <= MAX_EMBEDDED_BYTES).then_some((name, &*bytes));
-            html::single(&report, trace)
+            if bytes.len() > MAX_EMBEDDED_BYTES {
+                return Ok(html::single(&report, None, Timeline::Nowhere));
+            }
+            let timeline = timeline::compressed(path, name, &capture.trace, &capture.analysis);
+            let timeline = match &timeline {
+                Ok(timeline) if timeline.len() <= MAX_EMBEDDED_BYTES => {
+                    Timeline::Embedded(timeline)
+                }
+                Ok(_) => Timeline::Nowhere,
+                Err(error) => {
+                    say(&format!("without a timeline: {error}"));
+                    Timeline::Nowhere
+                }
+            };
+            html::single(&report, Some((name, &bytes)), timeline)
         }
     })
 }

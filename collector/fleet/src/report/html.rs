@@ -34,24 +34,45 @@ pub fn fleet(report: &FleetReport, captures: Captures<'_>, live: Option<u32>) ->
     page(&json!({"kind": "fleet", "report": report, "captures_at": at, "live_s": live}))
 }
 
-/// Makes the page of a capture. With `trace`, the stored capture is embedded, and its timeline can be opened from the
-/// page.
-#[must_use]
-pub fn single(report: &SingleReport, trace: Option<(&str, &[u8])>) -> String {
-    let trace = trace.map(|(name, bytes)| json!({"name": name, "base64": STANDARD.encode(bytes)}));
-    page(&json!({"kind": "single", "report": report, "trace": trace}))
+/// Timeline of a capture's page.
+#[derive(Debug, Clone, Copy)]
+pub enum Timeline<'a> {
+    /// Address of the timeline's page.
+    At(&'a str),
+    /// The timeline's page as gzip ([`super::timeline::compressed`]), which becomes part of this one.
+    Embedded(&'a [u8]),
+    /// None.
+    Nowhere,
 }
 
-/// Returns the `Content-Security-Policy` for servers of a page: only the page's own two scripts run, and no frame may
-/// contain it.
+/// Makes the page of a capture. With `trace`, the stored capture is embedded, and can be saved and opened in Perfetto from
+/// the page.
+#[must_use]
+pub fn single(
+    report: &SingleReport,
+    trace: Option<(&str, &[u8])>,
+    timeline: Timeline<'_>,
+) -> String {
+    let trace = trace.map(|(name, bytes)| json!({"name": name, "base64": STANDARD.encode(bytes)}));
+    let timeline = match timeline {
+        Timeline::At(address) => json!({"at": address}),
+        Timeline::Embedded(gzip) => json!({"gzip_base64": STANDARD.encode(gzip)}),
+        Timeline::Nowhere => Value::Null,
+    };
+    page(&json!({"kind": "single", "report": report, "trace": trace, "timeline": timeline}))
+}
+
+/// Returns the `Content-Security-Policy` for servers of reports and timelines: only their own scripts run, and no frame may
+/// contain them.
 #[must_use]
 pub fn policy() -> String {
     let hash = |script: &str| STANDARD.encode(hmac_sha256::Hash::hash(script.as_bytes()));
     format!(
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}' 'sha256-{}'; connect-src 'self'; \
-         img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}' 'sha256-{}' 'sha256-{}'; \
+         connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
         hash(&charts()),
-        hash(SCRIPT)
+        hash(SCRIPT),
+        hash(tracetee_convert::PAGE_SCRIPT)
     )
 }
 

@@ -1,5 +1,5 @@
 //! Reports: of a fleet ([`fleet`], [`comparison`]) and of one capture ([`single`]), each as a structure that is JSON by
-//! itself, as text for a terminal, as one HTML file ([`html`]), and as folded stacks.
+//! itself, as text for a terminal, as one HTML file ([`html`]), and as folded stacks; and what the timeline's page of a trace says of its frames ([`timeline`]).
 
 pub mod comparison;
 pub mod fleet;
@@ -11,6 +11,7 @@ mod single_late;
 mod single_sections;
 mod single_text;
 mod table;
+pub mod timeline;
 
 /// Writes a duration: ms with a decimal, s from ten on. Rounded half up, as the page does.
 pub(crate) fn ms(ns: u64) -> String {

@@ -17,13 +17,15 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use maker::{Maker, What};
+use std::io::Cursor;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 use tracetee_fleet::Error;
-use tracetee_fleet::capture::read_file;
+use tracetee_fleet::capture::{Capture, read_file};
 use tracetee_fleet::object_keys::RawKey;
-use tracetee_fleet::report::html::{self, Captures};
+use tracetee_fleet::report;
+use tracetee_fleet::report::html::{self, Captures, Timeline};
 use tracetee_fleet::report::single::SingleReport;
 use tracetee_jank::Options;
 use tracetee_protocol::http;
@@ -57,6 +59,7 @@ impl Page {
             .route("/", get(fleet))
             .route("/report.json", get(fleet_json))
             .route("/captures/{id}", get(capture))
+            .route("/captures/{id}/timeline", get(timeline))
             .layer(from_fn(this_machine))
             .with_state(self)
     }
@@ -142,12 +145,34 @@ async fn fleet_json(State(page): Shared, Query(what): Query<What>) -> Response {
     }
 }
 
-/// `captures/ID`: its report; `captures/ID.ftrace.zst`: itself.
+/// What is asked of a capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum View {
+    Report,
+    Timeline,
+    Itself,
+}
+
+/// Answer about a capture.
+enum Answer {
+    Page(Vec<u8>),
+    File(String, Vec<u8>),
+}
+
+/// `captures/ID`: its report; `captures/ID.ftrace.zst`: itself, with the names that its version's mapping restores.
 async fn capture(State(page): Shared, Path(name): Path<String>) -> Response {
-    let (id, is_raw) = match name.strip_suffix(".ftrace.zst") {
-        Some(id) => (id.to_owned(), true),
-        None => (name, false),
-    };
+    match name.strip_suffix(".ftrace.zst") {
+        Some(id) => view(&page, id.to_owned(), View::Itself).await,
+        None => view(&page, name, View::Report).await,
+    }
+}
+
+/// `captures/ID/timeline`: its timeline.
+async fn timeline(State(page): Shared, Path(id): Path<String>) -> Response {
+    view(&page, id, View::Timeline).await
+}
+
+async fn view(page: &Page, id: String, view: View) -> Response {
     let none = || Error::Missing("there is no such capture".to_owned());
     let root = page.root.clone();
     let made = page.maker.make(move |reports, is_unwanted: &Arc<AtomicBool>| {
@@ -158,8 +183,8 @@ async fn capture(State(page): Shared, Path(name): Path<String>) -> Response {
         let io = |error| Error::Io(place.clone(), error);
         let bytes = std::fs::read(&place).map_err(io)?;
         let file = format!("{id}.ftrace.zst");
-        if is_raw {
-            return Ok((file, bytes, None));
+        if view == View::Itself {
+            return Ok(Answer::File(file, bytes));
         }
         let watch = limits(is_unwanted).watch;
         let mut capture = read_file(&place, &Options { watch, ..Options::default() })?;
@@ -169,12 +194,20 @@ async fn capture(State(page): Shared, Path(name): Path<String>) -> Response {
             meta.merge(std::mem::take(&mut capture.trace.about));
             capture.trace.about = meta;
         }
-        let text = html::single(&SingleReport::from_capture(&capture), Some((&file, &bytes)));
-        Ok((file, Vec::new(), Some(text)))
+        if view == View::Timeline {
+            let Capture { trace, analysis } = &capture;
+            let bytes: Arc<[u8]> = bytes.into();
+            let open = || tracetee_trace::open(Cursor::new(Arc::clone(&bytes)));
+            return Ok(Answer::Page(report::timeline::page(open, &file, trace, analysis)?));
+        }
+        let timeline = format!("{id}/timeline");
+        let report = SingleReport::from_capture(&capture);
+        let text = html::single(&report, Some((&file, &bytes)), Timeline::At(&timeline));
+        Ok(Answer::Page(text.into_bytes()))
     });
     match made.await {
-        Ok((.., Some(text))) => as_html(text),
-        Ok((file, bytes, None)) => {
+        Ok(Answer::Page(text)) => as_html(text),
+        Ok(Answer::File(file, bytes)) => {
             let disposition = format!("attachment; filename=\"{file}\"");
             let headers = [
                 (header::CONTENT_TYPE, "application/zstd".to_owned()),
@@ -189,7 +222,7 @@ async fn capture(State(page): Shared, Path(name): Path<String>) -> Response {
 /// Content security policy of all pages.
 static POLICY: LazyLock<String> = LazyLock::new(html::policy);
 
-fn as_html(text: String) -> Response {
+fn as_html(text: impl Into<Body>) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CACHE_CONTROL, "no-store"),
@@ -198,7 +231,7 @@ fn as_html(text: String) -> Response {
         (header::REFERRER_POLICY, "same-origin"),
         (header::CONTENT_SECURITY_POLICY, &**POLICY),
     ];
-    (headers, text).into_response()
+    (headers, text.into()).into_response()
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use super::passthrough::Passthrough;
 use crate::output::Output;
 use anyhow::Result;
 use std::path::PathBuf;
-use tracetee_convert::{About, Dropped, Format, Frame, Kernel};
+use tracetee_convert::{Dropped, Format, Kernel};
+use tracetee_fleet::report::timeline;
 use tracetee_trace::Trace;
 
 /// A page: of one text as that text is, of others as text is made of them.
@@ -19,21 +20,7 @@ pub(super) fn page(
         paths.iter().filter_map(|path| path.file_name().and_then(|name| name.to_str())).collect();
     let title = names.join(", ");
     let analysis = tracetee_jank::analyze(trace, &tracetee_jank::Options::default()).ok();
-    let frames = analysis.iter().flat_map(|analysis| &analysis.frames);
-    let about = About {
-        title: &title,
-        pid: analysis.as_ref().map(|analysis| analysis.process.pid),
-        frames: frames
-            .map(|frame| Frame {
-                start_ns: frame.start_ns,
-                dur_ns: frame.dur_ns,
-                level: frame.level as usize,
-                is_janky: frame.janky,
-                is_slow: frame.slow,
-                dropped: frame.dropped,
-            })
-            .collect(),
-    };
+    let about = timeline::about(&title, analysis.as_ref());
     let mut dropped = Dropped::default();
     tracetee_convert::html(trace, &about, out, |mut out| -> Result<()> {
         match passthrough {
