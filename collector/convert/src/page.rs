@@ -131,13 +131,14 @@ fn process_dump(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     pids.extend(trace.threads.values().filter_map(|thread| thread.pid));
     pids.sort_unstable();
     pids.dedup();
+    let names = trace.process_names();
     for pid in pids {
-        let name = trace.process_name(pid);
+        let name = names.of(pid);
         if name.is_empty() {
             continue;
         }
         // A column: no spaces.
-        let name = one_line(&name).replace(' ', "_");
+        let name = one_line(name).replace(' ', "_");
         writeln!(out, "app      {pid:9}     0       0      0 0      0 S {name:<27} {name}")?;
     }
     writeln!(out, "USER           PID   TID CMD")?;

@@ -101,3 +101,46 @@ fn an_analysis_ends_when_it_is_asked_to_and_when_its_time_is_over() {
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     assert_eq!(with(60, || Duration::ZERO), Err(Error::Stopped(Stopped::Asked)));
 }
+
+#[test]
+fn starts_interactions_and_processes_without_end_cost_no_more_than_lines() {
+    let mut text = "# tracer: nop\n".to_owned();
+    // Starts in one another, each with a frame; an interaction and an unanswered event for each.
+    for number in 0..3_000 {
+        let us = 1_000_000 + number * 10;
+        marker(&mut text, "app-5", us, "B|5|bindApplication");
+        marker(&mut text, "app-5", us + 1, "B|5|performCreate:a.B");
+        marker(&mut text, "app-5", us + 2, "E|5");
+        marker(&mut text, "app-5", us + 3, &format!("S|5|J<A>|{number}"));
+        marker(&mut text, "app-5", us + 4, &format!("S|5|deliverInputEvent|{number}"));
+        marker(&mut text, "app-5", us + 5, "B|5|Choreographer#doFrame");
+        marker(&mut text, "app-5", us + 6, "E|5");
+        marker(&mut text, "app-5", us + 7, "C|5|J<A>#missedFrames|1");
+    }
+    marker(&mut text, "app-5", 9_000_000, "I|5|last");
+    let analysis =
+        analyze(&tracetee_trace::read(text.as_bytes()).unwrap(), &Options::default()).unwrap();
+    assert!(analysis.startups.rows.len() <= 100, "{}", analysis.startups.rows.len());
+    let interactions = analysis.interactions;
+    assert_eq!((interactions.rows.len(), interactions.left_out), (1_000, 2_000));
+    // Many processes with names that the kernel cut, among many components.
+    let mut text = "# tracer: nop\n".to_owned();
+    for number in 0..3_000 {
+        let task = format!("le.process.{number:04}-{}", number + 10);
+        let payload = format!("B|{}|com.example.process.{number:04}/a.B", number + 10);
+        text.push_str(&format!(
+            " {task} ({}) [000] ...1 1.000001: tracing_mark_write: {payload}\n",
+            number + 10
+        ));
+        text.push_str(&format!(
+            " {task} ({}) [000] ...1 1.000002: tracing_mark_write: B|1|Choreographer#doFrame\n",
+            number + 10
+        ));
+    }
+    let trace = tracetee_trace::read(text.as_bytes()).unwrap();
+    let error = analyze(&trace, &Options::default()).unwrap_err().to_string();
+    assert!(
+        error.contains("10 (com.example.process.0000, 1)") && error.ends_with("and 2990 more"),
+        "{error}"
+    );
+}

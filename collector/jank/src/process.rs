@@ -92,10 +92,11 @@ impl Process {
             let process = thread.pid.unwrap_or(tid);
             *processes.entry(process).or_default() += frame_count(trace, tid == process, thread);
         }
+        let names = trace.process_names();
         let mut ranked: Vec<(u32, String, usize)> = processes
             .iter()
             .filter(|&(_, &frames)| frames > 0)
-            .map(|(&pid, &frames)| (pid, trace.process_name(pid).into_owned(), frames))
+            .map(|(&pid, &frames)| (pid, names.of(pid).to_owned(), frames))
             .collect();
         ranked.sort_by_key(|(pid, name, frames)| (is_system_process(name), Reverse(*frames), *pid));
         let asked = match which {
@@ -121,7 +122,7 @@ impl Process {
                 && thread.slices.iter().any(|slice| is_draw(trace.names.text(slice.name)))
         });
         let render_tids = of_it.map(|(&tid, _)| tid).collect();
-        let name = trace.process_name(pid).into_owned();
+        let name = names.of(pid).to_owned();
         ranked.retain(|(other, ..)| *other != pid);
         Ok(Self { pid, name, render_tids, others: ranked })
     }
@@ -136,7 +137,8 @@ impl Process {
             [one] => Ok(one),
             [first, second, ..] if frames(&first) > frames(&second) => Ok(first),
             _ => {
-                let row = |pid: &u32| (*pid, trace.process_name(*pid).into_owned(), frames(pid));
+                let names = trace.process_names();
+                let row = |pid: &u32| (*pid, names.of(*pid).to_owned(), frames(pid));
                 Err(Error::Several(found.iter().map(row).collect()))
             }
         }

@@ -43,7 +43,7 @@ pub use model::{
 };
 pub use names::{NameId, Names};
 pub use open::{MAX_TEXT_BYTES, open};
-pub use process_names::is_system_process;
+pub use process_names::{ProcessNames, is_system_process};
 pub use samples::{Sample, StackFrame, Stacks};
 pub use scheduling::{Blocked, CpuClock, INTERRUPT, NO_WAKER, Scheduling, Transaction};
 pub use text::read;

@@ -4,8 +4,8 @@
 //! a process tree, from the capture's header, or from a package or a component (`PACKAGE/CLASS`) that ends alike.
 
 use crate::model::Trace;
-use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::cell::OnceCell;
+use std::collections::{BTreeSet, HashMap};
 
 /// Bytes of a name that the kernel keeps.
 const COMM_BYTES: usize = 15;
@@ -16,6 +16,64 @@ const NAMELESS: [&str; 6] =
 const SYSTEM: [&str; 4] = ["surfaceflinger", "system_server", "com.android.systemui", "system"];
 const SYSTEM_PATHS: [&str; 5] = ["/system/", "/vendor/", "android.hardware.", "vendor.", "/apex/"];
 
+/// The names of a trace's processes.
+#[derive(Debug)]
+pub struct ProcessNames<'a> {
+    trace: &'a Trace,
+    /// Whole names by what the kernel keeps of them; `None` if several end alike. Made when it is first needed.
+    whole: OnceCell<HashMap<&'a str, Option<&'a str>>>,
+}
+
+impl<'a> ProcessNames<'a> {
+    /// Returns the name of a process, as whole as the trace has it; empty if it has none.
+    #[must_use]
+    pub fn of(&self, pid: u32) -> &'a str {
+        let trace = self.trace;
+        let listed = trace.processes.get(&pid).map_or("", |process| trace.names.text(process.name));
+        let comm = trace.threads.get(&pid).map_or("", |thread| thread.name(&trace.names));
+        let is_cut = listed.len() == COMM_BYTES && listed == comm;
+        if !NAMELESS.contains(&listed) && !is_cut {
+            return listed;
+        }
+        if let Some((of, name)) = trace.process_of_header()
+            && of == pid
+        {
+            return name;
+        }
+        let dumped = trace.dumped.get(&pid).map_or("", |&(_, name)| trace.names.text(name));
+        let known = [comm, dumped, listed].into_iter().find(|name| !NAMELESS.contains(name));
+        let known = known.unwrap_or(listed);
+        if known.len() != COMM_BYTES {
+            return known;
+        }
+        self.whole.get_or_init(|| whole_names(trace)).get(known).copied().flatten().unwrap_or(known)
+    }
+}
+
+/// The packages by their last 15 bytes; where the trace lists none that end so, components' packages, and the system's processes.
+fn whole_names(trace: &Trace) -> HashMap<&str, Option<&str>> {
+    let packages = trace.packages.iter().map(|package| trace.names.text(package.name));
+    let components = trace.names.iter().filter_map(|(_, text)| package_of_component(text));
+    let mut whole = by_end(packages);
+    for (end, name) in by_end(components).into_iter().chain(by_end(SYSTEM.into_iter())) {
+        whole.entry(end).or_insert(name);
+    }
+    whole
+}
+
+fn by_end<'a>(names: impl Iterator<Item = &'a str>) -> HashMap<&'a str, Option<&'a str>> {
+    let mut whole: HashMap<&str, Option<&str>> = HashMap::new();
+    for name in names {
+        let end = name.len().checked_sub(COMM_BYTES).and_then(|start| name.get(start..));
+        let Some(end) = end else { continue };
+        let known = whole.entry(end).or_insert(Some(name));
+        if *known != Some(name) {
+            *known = None;
+        }
+    }
+    whole
+}
+
 impl Trace {
     /// Returns the ids of all processes with threads, by id.
     #[must_use]
@@ -23,58 +81,19 @@ impl Trace {
         self.threads.iter().map(|(&key, thread)| thread.pid.unwrap_or(key)).collect()
     }
 
-    /// Returns the name of a process, as whole as the trace has it; empty if it has none.
+    /// Returns the names of the processes.
     #[must_use]
-    pub fn process_name(&self, pid: u32) -> Cow<'_, str> {
-        let listed = self.processes.get(&pid).map_or("", |process| self.names.text(process.name));
-        if !NAMELESS.contains(&listed) && !self.is_cut(pid, listed) {
-            return Cow::Borrowed(listed);
-        }
-        if let Some((of, name)) = self.process_of_header()
-            && of == pid
-        {
-            return Cow::Borrowed(name);
-        }
-        let comm = self.threads.get(&pid).map_or("", |thread| thread.name(&self.names));
-        let dumped = self.dumped.get(&pid).map_or("", |&(_, name)| self.names.text(name));
-        let known = [comm, dumped, listed].into_iter().find(|name| !NAMELESS.contains(name));
-        let known = known.unwrap_or(listed);
-        match self.whole_name(known) {
-            Some(whole) => Cow::Owned(whole),
-            None => Cow::Borrowed(known),
-        }
-    }
-
-    /// True if the listed name is only what the kernel keeps of it.
-    fn is_cut(&self, pid: u32, listed: &str) -> bool {
-        let comm = self.threads.get(&pid).map_or("", |thread| thread.name(&self.names));
-        listed.len() == COMM_BYTES && listed == comm
-    }
-
-    /// The one package or component's package that ends in what the kernel keeps.
-    fn whole_name(&self, comm: &str) -> Option<String> {
-        if comm.len() != COMM_BYTES {
-            return None;
-        }
-        let packages = self.packages.iter().map(|package| self.names.text(package.name));
-        let mut whole: BTreeSet<&str> = packages.filter(|name| name.ends_with(comm)).collect();
-        if whole.is_empty() {
-            let components = self.names.iter().filter_map(|(_, text)| package_of_component(text));
-            whole.extend(components.filter(|name| name.ends_with(comm)));
-        }
-        if whole.is_empty() {
-            whole.extend(SYSTEM.iter().filter(|name| name.ends_with(comm)));
-        }
-        let mut whole = whole.into_iter();
-        whole.next().filter(|_| whole.next().is_none()).map(str::to_owned)
+    pub const fn process_names(&self) -> ProcessNames<'_> {
+        ProcessNames { trace: self, whole: OnceCell::new() }
     }
 
     /// Returns the processes that a name stands for: those of exactly this name, otherwise those of this package
     /// (`NAME:PART`), otherwise those whose name contains it.
     #[must_use]
     pub fn processes_named(&self, name: &str) -> Vec<u32> {
-        let named: Vec<(u32, Cow<'_, str>)> =
-            self.pids().into_iter().map(|pid| (pid, self.process_name(pid))).collect();
+        let names = self.process_names();
+        let named: Vec<(u32, &str)> =
+            self.pids().into_iter().map(|pid| (pid, names.of(pid))).collect();
         let ranks: [fn(&str, &str) -> bool; 3] = [
             |of, name| of == name,
             |of, name| of.split_once(':').is_some_and(|(package, _)| package == name),
@@ -132,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_name_that_the_kernel_cut_is_completed_from_the_best_source() {
-        let name = |text: &str| trace(text).process_name(5).into_owned();
+        let name = |text: &str| trace(text).process_names().of(5).to_owned();
         assert_eq!(name(LINE), ".tencent.matrix");
         let layer = " sf-9 ( 9) [000] ...1 1.000002: tracing_mark_write: \
             B|9|SurfaceView - sample.tencent.matrix/sample.tencent.matrix.Main#0: 2\n";

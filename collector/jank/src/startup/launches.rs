@@ -4,7 +4,7 @@
 //! `bindApplication` and its activities: an activity that is created or resumed while nothing of the app was shown, since it
 //! was stopped or since the trace began, is a start.
 
-use super::{Shown, StartKind};
+use super::{MAX_STARTUPS, Shown, StartKind};
 use crate::name_index::{NameIndex, cut};
 use crate::process::Process;
 use std::collections::HashMap;
@@ -88,9 +88,8 @@ pub(crate) fn find(
             }
             Step::Background => continue,
             Step::Bind => {
-                let later =
-                    steps.iter().skip(next).find(|(_, later)| later.start_ns >= slice.end_ns);
-                let is_for_user = match later {
+                let after = steps.partition_point(|(_, later)| later.start_ns < slice.end_ns);
+                let is_for_user = match steps.get(after.max(next)) {
                     Some((Step::Create | Step::Resume, activity)) => {
                         activity.start_ns - slice.end_ns <= ACTIVITY_AFTER_BIND_NS
                     }
@@ -143,7 +142,9 @@ pub(crate) fn find(
         }
         launch.shows_from_ns = launch.activity.map_or(launch.start_ns, |(from_ns, _)| from_ns);
         let earliest_ns = launches.last().map_or(0, |last: &Launch| last.shows_from_ns);
-        begin(trace, main, &system, earliest_ns, &mut launch);
+        if launches.len() < MAX_STARTUPS {
+            begin(trace, main, &system, earliest_ns, &mut launch);
+        }
         hidden_since = launch.start_ns;
         launches.push(launch);
     }
@@ -175,8 +176,8 @@ fn begin(
             let name = trace.names.text(slice.name);
             PROCESS.iter().any(|prefix| name.starts_with(prefix))
         };
-        let before = main.slices.iter().take_while(|slice| slice.start_ns <= at_ns);
-        let mut before = before.filter(|slice| slice.start_ns >= earliest_ns);
+        let first = main.slices.partition_point(|slice| slice.start_ns < earliest_ns);
+        let mut before = main.slices.iter().skip(first).take_while(|slice| slice.start_ns <= at_ns);
         if let Some(first) = before.find(is_process) {
             launch.start_ns = first.start_ns;
         }

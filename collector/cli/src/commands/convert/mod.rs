@@ -150,8 +150,9 @@ fn listed(trace: &Trace) -> String {
     for (&key, thread) in &trace.threads {
         *counts.entry(thread.pid.unwrap_or(key)).or_default() += thread.slices.len();
     }
+    let names = trace.process_names();
     let mut named: Vec<_> =
-        counts.into_iter().map(|(pid, count)| (trace.process_name(pid), count, pid)).collect();
+        counts.into_iter().map(|(pid, count)| (names.of(pid), count, pid)).collect();
     named.sort_by_key(|(name, count, pid)| (is_system_process(name), Reverse(*count), *pid));
     let shown = named.iter().take(MAX_LISTED);
     let shown: Vec<String> = shown.map(|(name, _, pid)| format!("{pid} ({name})")).collect();

@@ -1,0 +1,67 @@
+//! Options of `report`.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use tracetee_jank::Which;
+
+/// Options of `report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Trace files; - is stdin. One gives a frame report, several a fleet report.
+    #[arg(value_name = "CAPTURE")]
+    pub(crate) captures: Vec<PathBuf>,
+    /// Directory of the collector's store [default: tracetee-store, if no CAPTURE is given].
+    #[arg(long, value_name = "DIR", conflicts_with = "captures")]
+    pub(crate) store: Option<PathBuf>,
+    /// Format of the report.
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub(crate) format: ReportFormat,
+    /// File to write to [default: stdout].
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Include only captures of this app.
+    #[arg(long, value_name = "APP")]
+    pub(crate) app: Option<String>,
+    /// Include only frames of this screen.
+    #[arg(long, value_name = "SCREEN")]
+    pub(crate) screen: Option<String>,
+    /// Compare two versions: what the second made worse or better.
+    #[arg(long, num_args = 2, value_names = ["VERSION", "VERSION"])]
+    pub(crate) compare: Option<Vec<String>>,
+    /// Compute quantiles from all frames instead of rollups: exact, but slow.
+    #[arg(long)]
+    pub(crate) exact: bool,
+    /// Analyze this process [default: the app with most frames].
+    #[arg(long, value_name = "PID", requires = "captures", conflicts_with = "process")]
+    pub(crate) pid: Option<u32>,
+    /// Analyze the process with this name, or part of one.
+    #[arg(long, value_name = "NAME", requires = "captures")]
+    pub(crate) process: Option<String>,
+    /// Deobfuscate names with FILE: R8's mapping.txt, or Matrix's method ids.
+    #[arg(long, value_name = "FILE", requires = "captures")]
+    pub(crate) mapping: Option<PathBuf>,
+}
+
+impl ReportArgs {
+    /// The process that is asked for.
+    pub(crate) fn process(&self) -> Which<'_> {
+        match (self.pid, &self.process) {
+            (Some(pid), _) => Which::Pid(pid),
+            (None, Some(name)) => Which::Named(name),
+            (None, None) => Which::App,
+        }
+    }
+}
+
+/// Format of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// Text for a terminal.
+    Text,
+    /// JSON for programs.
+    Json,
+    /// One HTML file for a browser.
+    Html,
+    /// Stacks for flame graphs: `a;b;c MICROSECONDS`.
+    Folded,
+}
