@@ -6,7 +6,8 @@
 use crate::cause::Cause;
 use crate::deadline::{self, Expected, StartSource, TimelineVerdict};
 use crate::frame_budget::FrameBudget;
-use crate::pipelines::{self, Cadences, Pipeline, Verdict};
+use crate::judge::{Cadences, Judged, Verdict};
+use crate::pipeline::Pipeline;
 use crate::process::{DO_FRAME, Process, draw_id, frame_id};
 use crate::screens::Screens;
 use crate::thread_role::ThreadRole;
@@ -107,6 +108,20 @@ pub struct Frame {
     pub cause: Option<(Cause, Arc<str>)>,
 }
 
+impl From<&Found> for Judged {
+    fn from(found: &Found) -> Self {
+        let draw_ns = found.draws.iter().map(|(_, slice)| slice.duration_ns());
+        Self {
+            pipeline: found.pipeline,
+            tid: found.ui_tid,
+            is_loop: found.is_loop,
+            ui_ns: found.ui.duration_ns(),
+            draw_ns: (!found.draws.is_empty()).then(|| draw_ns.sum()),
+            dur_ns: found.end_ns().saturating_sub(found.ui.start_ns),
+        }
+    }
+}
+
 /// The slices that frames are made of.
 #[derive(Debug, Default)]
 pub(crate) struct FrameSlices {
@@ -196,7 +211,6 @@ impl FrameSlices {
                 }
             }
         }
-        pipelines::find(trace, process, &mut found);
         Self { found, has_render_thread: !process.render_tids.is_empty() }
     }
 
@@ -220,7 +234,7 @@ impl FrameSlices {
         screens: &Screens,
         looks: &mut u64,
     ) -> Vec<Frame> {
-        let cadences = Cadences::find(&self.found, budget.ns);
+        let cadences = Cadences::find(self.found.iter().map(Judged::from), budget.ns);
         let is_view = |found: &&Found| found.pipeline == Pipeline::Views;
         let views = self.found.iter().filter(is_view).map(|found| (found.vsync_id, found.ui));
         let views: Vec<_> = views.collect();
@@ -271,9 +285,8 @@ fn other(found: &Found, budget: FrameBudget, screens: &Screens, cadences: &Caden
     let start_ns = found.ui.start_ns;
     let dur_ns = found.end_ns().saturating_sub(start_ns);
     let base = base(found, screens, start_ns, dur_ns);
-    let draw_ns = base.render_ns.unwrap_or(0);
     let Verdict { dropped, slow, janky, jank_ns } =
-        Verdict::of(found, dur_ns, draw_ns, budget.ns, cadences);
+        Verdict::of(&Judged::from(found), budget.ns, cadences);
     let end_ns = start_ns + dur_ns;
     // A frame in time has at least its period.
     let deadline_ns = if slow { end_ns - jank_ns } else { end_ns.max(start_ns + budget.ns) };

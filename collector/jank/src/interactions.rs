@@ -114,19 +114,21 @@ pub(crate) fn interactions(trace: &Trace, process: &Process, frames: &[Frame]) -
     Interactions { rows: rows.collect(), left_out }
 }
 
-/// Running sums over the frames, so that an interaction costs two searches.
-struct Sums<'a> {
-    frames: &'a [Frame],
+/// Running sums over the frames by their begin, so that an interaction costs two searches.
+struct Sums {
+    starts_ns: Vec<u64>,
     /// Before each frame: rated frames, late, janky, time beyond the budget.
     before: Vec<[u64; 4]>,
 }
 
-impl<'a> Sums<'a> {
-    fn new(frames: &'a [Frame]) -> Self {
+impl Sums {
+    fn new(frames: &[Frame]) -> Self {
+        let mut frames: Vec<&Frame> = frames.iter().collect();
+        frames.sort_by_key(|frame| frame.start_ns);
         let mut before = Vec::with_capacity(frames.len() + 1);
         let mut sum = [0; 4];
         before.push(sum);
-        for frame in frames {
+        for frame in &frames {
             let is_rated = frame.pipeline.is_rated();
             let is = |flag: bool| u64::from(flag && is_rated);
             let jank_ns = if is_rated { frame.jank_ns } else { 0 };
@@ -136,11 +138,11 @@ impl<'a> Sums<'a> {
             }
             before.push(sum);
         }
-        Self { frames, before }
+        Self { starts_ns: frames.iter().map(|frame| frame.start_ns).collect(), before }
     }
 
     fn between(&self, from_ns: u64, to_ns: u64) -> [u64; 4] {
-        let place = |ns: u64| self.frames.partition_point(|frame| frame.start_ns < ns);
+        let place = |ns: u64| self.starts_ns.partition_point(|&start_ns| start_ns < ns);
         let at = |place: usize| self.before.get(place).copied().unwrap_or_default();
         let (first, last) = (at(place(from_ns)), at(place(to_ns)));
         std::array::from_fn(|column| {

@@ -1,6 +1,6 @@
 //! The process whose frames are analysed: its main thread and its render threads.
 
-use crate::pipelines;
+use crate::pipeline::{is_frame, of_swap};
 use crate::watch::Stopped;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -155,10 +155,9 @@ fn frame_count(trace: &Trace, is_main: bool, thread: &Thread) -> usize {
     let count = |is: &dyn Fn(&str) -> bool| {
         thread.slices.iter().filter(|slice| is(trace.names.text(slice.name))).count()
     };
-    let frames =
-        count(&|name| (is_main && frame_id(name, DO_FRAME).is_some()) || pipelines::is_frame(name));
+    let frames = count(&|name| (is_main && frame_id(name, DO_FRAME).is_some()) || is_frame(name));
     // The swaps of a render thread belong to frames of the main thread.
-    let swaps = count(&pipelines::is_swap);
+    let swaps = count(&|name| of_swap(name).is_some());
     if swaps == 0 || count(&is_draw) > 0 { frames } else { frames.max(swaps) }
 }
 

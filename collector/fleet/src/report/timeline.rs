@@ -105,8 +105,14 @@ pub fn about<'a>(title: &'a str, analysis: Option<&Analysis>) -> About<'a> {
 
 fn frames(analysis: &Analysis) -> Vec<Frame> {
     // Explanations are in the order of their frames.
-    let mut explanations = analysis.explanations.iter().peekable();
-    let frames = analysis.frames.iter().enumerate().map(|(place, frame)| Frame {
+    let explanation = |place: usize| {
+        let of = &analysis.explanations;
+        let found = of.binary_search_by_key(&place, |explanation| explanation.frame).ok()?;
+        json(of.get(found)?).ok()
+    };
+    let frames = analysis.frames.iter().enumerate();
+    let frames = frames.filter(|(_, frame)| frame.pipeline.is_rated());
+    let frames = frames.map(|(place, frame)| Frame {
         pipeline: frame.pipeline.name(),
         start_ns: frame.start_ns,
         dur_ns: frame.dur_ns,
@@ -115,9 +121,7 @@ fn frames(analysis: &Analysis) -> Vec<Frame> {
         is_janky: frame.janky,
         is_slow: frame.slow,
         dropped: frame.dropped,
-        explanation: explanations
-            .next_if(|explanation| explanation.frame == place)
-            .and_then(|explanation| json(explanation).ok()),
+        explanation: explanation(place),
     });
     frames.collect()
 }

@@ -4,20 +4,15 @@
 //! it joins them; otherwise time does. An engine without markers of its own shows its raster thread (`1.raster`, `1.gpu`)
 //! through the swaps of buffers alone.
 
-use super::{Pipeline, swaps};
+use super::swaps;
 use crate::frames::Found;
+use crate::pipeline::{FLUTTER_BEGIN, FLUTTER_DRAW, Pipeline};
 use crate::thread_role::ThreadRole;
 use std::collections::{BTreeMap, HashMap};
 use tracetee_trace::{Slice, Thread, Trace};
 
-/// The UI thread's part, by the engine and by the framework.
-pub(super) const BEGIN: [&str; 3] =
-    ["Animator::BeginFrame", "Engine::BeginFrame", "Shell::OnAnimatorBeginFrame"];
-/// The same of the framework alone: too common a word in a process without other signs of Flutter.
+/// The UI thread's part, by the framework: too common a word in a process without other signs of Flutter.
 const FRAMEWORK: &str = "Frame";
-/// The raster thread's part.
-pub(super) const DRAW: [&str; 4] =
-    ["GPURasterizer::Draw", "Rasterizer::DoDraw", "Rasterizer::Draw", "Rasterizer::DrawToSurfaces"];
 /// A finished layer tree that the idle raster thread leaves for longer was none.
 const PICKED_UP_NS: u64 = 2_000_000;
 
@@ -39,7 +34,7 @@ struct Engine {
 }
 
 pub(super) fn find(trace: &Trace, own: &BTreeMap<u32, &Thread>) -> Vec<Found> {
-    let of_engine = |text: &str| BEGIN.contains(&text) || DRAW.contains(&text);
+    let of_engine = |text: &str| FLUTTER_BEGIN.contains(&text) || FLUTTER_DRAW.contains(&text);
     let has_markers = own
         .values()
         .any(|thread| thread.slices.iter().any(|slice| of_engine(trace.names.text(slice.name))));
@@ -48,10 +43,11 @@ pub(super) fn find(trace: &Trace, own: &BTreeMap<u32, &Thread>) -> Vec<Found> {
     for (&tid, thread) in own {
         let (number, role) = engine_thread(thread.name(&trace.names));
         let is_begin = |name: &str| {
-            BEGIN.contains(&name) || (name == FRAMEWORK && (has_markers || role == Some(Role::Ui)))
+            FLUTTER_BEGIN.contains(&name)
+                || (name == FRAMEWORK && (has_markers || role == Some(Role::Ui)))
         };
         let begins = stages(trace, tid, thread, is_begin);
-        let draws = stages(trace, tid, thread, |name| DRAW.contains(&name));
+        let draws = stages(trace, tid, thread, |name| FLUTTER_DRAW.contains(&name));
         let unmarked = role == Some(Role::Raster) && draws.is_empty();
         if begins.is_empty() && draws.is_empty() && !unmarked {
             continue;

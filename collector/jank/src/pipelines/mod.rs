@@ -2,100 +2,22 @@
 //!
 //! Android's views and Compose draw from `Choreographer#doFrame` ([`crate::frames`]). Here are those that do not:
 //! Flutter ([`flutter`]), games and GL apps ([`swaps`], [`unity`]), React Native's JavaScript ([`react_native`]).
-//! [`find`] appends their frames to those of the views; [`judge`] says which of them are late.
+//! [`find`] appends their frames to those of the views; [`crate::judge`] says which of them are late.
 
 mod flutter;
-mod judge;
 mod react_native;
 mod summary;
 mod swaps;
 mod unity;
 
-pub(crate) use judge::{Cadences, Verdict};
 pub use summary::{Composition, PipelineTotals};
 pub(crate) use summary::{by_pipeline, composition};
 
 use crate::frames::Found;
+use crate::pipeline::Pipeline;
 use crate::process::Process;
-use crate::thread_role::ThreadRole;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use tracetee_trace::{Thread, Trace};
-
-/// A way in which an app makes frames.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pipeline {
-    /// Android's views and Jetpack Compose: `Choreographer#doFrame` and the render thread.
-    #[default]
-    Views,
-    /// Flutter: its UI thread and its raster thread.
-    Flutter,
-    /// Unity: the player loop and the thread that presents.
-    Unity,
-    /// A thread that swaps buffers of OpenGL ES.
-    Gl,
-    /// A thread that presents images of Vulkan.
-    Vulkan,
-    /// React Native: the JavaScript thread's turns.
-    ReactNative,
-    /// `Choreographer#doFrame` that draws nothing, in a process whose frames another pipeline draws: only the
-    /// vsync's callback. Rates do not count it.
-    VsyncCallback,
-}
-
-impl Pipeline {
-    /// All pipelines.
-    pub const ALL: [Self; 7] = [
-        Self::Views,
-        Self::Flutter,
-        Self::Unity,
-        Self::Gl,
-        Self::Vulkan,
-        Self::ReactNative,
-        Self::VsyncCallback,
-    ];
-
-    /// The name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Views => "views",
-            Self::Flutter => "flutter",
-            Self::Unity => "unity",
-            Self::Gl => "gl",
-            Self::Vulkan => "vulkan",
-            Self::ReactNative => "react_native",
-            Self::VsyncCallback => "vsync_callback",
-        }
-    }
-
-    /// True if rates of smoothness count the frames.
-    #[must_use]
-    pub const fn is_rated(self) -> bool {
-        !matches!(self, Self::VsyncCallback)
-    }
-
-    /// Roles of the thread that begins a frame, and of the thread that completes it.
-    pub(crate) const fn roles(self) -> (ThreadRole, ThreadRole) {
-        match self {
-            Self::Views | Self::VsyncCallback => (ThreadRole::Main, ThreadRole::Render),
-            Self::Flutter => (ThreadRole::Ui, ThreadRole::Raster),
-            Self::Unity | Self::Gl | Self::Vulkan => (ThreadRole::Game, ThreadRole::Present),
-            Self::ReactNative => (ThreadRole::Js, ThreadRole::Render),
-        }
-    }
-}
-
-/// True for a slice that stands for a frame of a pipeline other than the views, of whatever thread.
-pub(crate) fn is_frame(name: &str) -> bool {
-    name == unity::LOOP || flutter::BEGIN.contains(&name) || flutter::DRAW.contains(&name)
-}
-
-/// True for a slice that completes a frame of a game or a GL app, and of a render thread.
-pub(crate) fn is_swap(name: &str) -> bool {
-    swaps::of_swap(name).is_some()
-}
 
 /// Appends the frames of all other pipelines of the process to those of the views, and sorts them by their begin.
 pub(crate) fn find(trace: &Trace, process: &Process, found: &mut Vec<Found>) {

@@ -2,8 +2,8 @@
 //!
 //! A turn is a stretch of work: outermost slices with less than a millisecond between them.
 
-use super::Pipeline;
 use crate::frames::Found;
+use crate::pipeline::Pipeline;
 use std::collections::BTreeMap;
 use tracetee_trace::{NO_PARENT, Thread, Trace};
 

@@ -1,7 +1,7 @@
 //! Sums by pipeline, and what Jetpack Compose did in the frames of the views.
 
-use super::Pipeline;
 use crate::frames::{Found, Frame};
+use crate::pipeline::Pipeline;
 use crate::process::Process;
 use crate::totals::Totals;
 use serde::Serialize;

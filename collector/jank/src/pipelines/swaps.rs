@@ -1,24 +1,13 @@
 //! Frames of games and GL apps: a thread that swaps buffers runs in a loop, and a frame lasts from one swap to the next.
 
-use super::Pipeline;
 use crate::frames::Found;
+use crate::pipeline::of_swap;
 use tracetee_trace::{NO_PARENT, Slice, Thread, Trace};
 
 /// A thread without a slice for longer is paused, and the next frame begins with its next slice.
 const PAUSE_NS: u64 = 200_000_000;
 /// A thread that swaps less often draws no animation.
 const LEAST_SWAPS: usize = 3;
-
-/// Returns the pipeline of a slice that completes a frame.
-pub(super) fn of_swap(name: &str) -> Option<Pipeline> {
-    if name.starts_with("eglSwapBuffers") {
-        Some(Pipeline::Gl)
-    } else if name.starts_with("vkQueuePresentKHR") {
-        Some(Pipeline::Vulkan)
-    } else {
-        None
-    }
-}
 
 /// The frames of a thread, one for each swap; none if it swaps a few times only.
 pub(super) fn find(trace: &Trace, tid: u32, thread: &Thread) -> Vec<Found> {

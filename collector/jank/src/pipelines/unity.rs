@@ -1,11 +1,9 @@
 //! Unity's frames: one turn of `PlayerLoop`, and the swap that presents it, often on another thread.
 
-use super::{Pipeline, swaps};
 use crate::frames::Found;
+use crate::pipeline::{Pipeline, UNITY_LOOP, of_swap};
 use std::collections::BTreeMap;
 use tracetee_trace::{Slice, Thread, Trace};
-
-pub(super) const LOOP: &str = "PlayerLoop";
 
 pub(super) fn find(trace: &Trace, own: &BTreeMap<u32, &Thread>) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
@@ -16,7 +14,7 @@ pub(super) fn find(trace: &Trace, own: &BTreeMap<u32, &Thread>) -> Vec<Found> {
                 .get(first..)
                 .and_then(<[Found]>::last)
                 .is_some_and(|last| slice.start_ns < last.ui.end_ns);
-            if !is_inside && trace.names.text(slice.name) == LOOP {
+            if !is_inside && trace.names.text(slice.name) == UNITY_LOOP {
                 let frame = Found::new(Pipeline::Unity, tid, None, *slice);
                 found.push(Found { is_loop: true, ..frame });
             }
@@ -39,6 +37,6 @@ pub(super) fn find(trace: &Trace, own: &BTreeMap<u32, &Thread>) -> Vec<Found> {
 }
 
 fn swaps_of<'a>(trace: &'a Trace, thread: &'a Thread) -> impl Iterator<Item = &'a Slice> {
-    let is_swap = |slice: &&Slice| swaps::of_swap(trace.names.text(slice.name)).is_some();
+    let is_swap = |slice: &&Slice| of_swap(trace.names.text(slice.name)).is_some();
     thread.slices.iter().filter(is_swap)
 }

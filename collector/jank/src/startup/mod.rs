@@ -11,7 +11,7 @@ pub use phases::{Phase, PhaseCause, PhaseKind};
 
 use crate::frames::{ASSUMED_RENDER_NS, Found, FrameSlices};
 use crate::name_index::NameIndex;
-use crate::pipelines::Pipeline;
+use crate::pipeline::Pipeline;
 use crate::process::{Error, Process};
 use crate::watch::Watch;
 use launches::Launch;

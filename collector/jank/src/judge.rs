@@ -4,12 +4,27 @@
 //! game has chosen (30 frames a second on a display of 60 Hz: two). It is late when it misses a vsync of that cadence.
 //! Flutter's two threads work at the same time, each with a period for its part.
 
-use super::Pipeline;
-use crate::frames::Found;
+use crate::pipeline::Pipeline;
 use std::collections::HashMap;
 
 /// Limit of a loop's cadence in periods: 10 frames a second at 60 Hz.
 const MAX_CADENCE: u64 = 6;
+
+/// The facts of a frame that say whether it is late.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Judged {
+    pub(crate) pipeline: Pipeline,
+    /// Thread that begins it.
+    pub(crate) tid: u32,
+    /// True for a turn of a loop that the display holds back.
+    pub(crate) is_loop: bool,
+    /// Time on the thread that begins it.
+    pub(crate) ui_ns: u64,
+    /// Time on the thread that completes it, if it drew.
+    pub(crate) draw_ns: Option<u64>,
+    /// Time in total.
+    pub(crate) dur_ns: u64,
+}
 
 /// Periods that a frame of a loop takes when it is in time, by pipeline and thread.
 #[derive(Debug, Default)]
@@ -17,11 +32,10 @@ pub(crate) struct Cadences(HashMap<(Pipeline, u32), u64>);
 
 impl Cadences {
     /// Finds the cadence of each loop: the median of its frames, in whole periods.
-    pub(crate) fn find(found: &[Found], period_ns: u64) -> Self {
+    pub(crate) fn find(frames: impl Iterator<Item = Judged>, period_ns: u64) -> Self {
         let mut durations: HashMap<(Pipeline, u32), Vec<u64>> = HashMap::new();
-        for frame in found.iter().filter(|frame| frame.is_loop) {
-            let of = durations.entry((frame.pipeline, frame.ui_tid)).or_default();
-            of.push(frame.end_ns().saturating_sub(frame.ui.start_ns));
+        for frame in frames.filter(|frame| frame.is_loop) {
+            durations.entry((frame.pipeline, frame.tid)).or_default().push(frame.dur_ns);
         }
         let cadence = |durations: &mut Vec<u64>| {
             durations.sort_unstable();
@@ -31,8 +45,8 @@ impl Cadences {
         Self(durations.iter_mut().map(|(&of, durations)| (of, cadence(durations))).collect())
     }
 
-    fn of(&self, found: &Found) -> u64 {
-        self.0.get(&(found.pipeline, found.ui_tid)).copied().unwrap_or(1)
+    fn of(&self, frame: &Judged) -> u64 {
+        self.0.get(&(frame.pipeline, frame.tid)).copied().unwrap_or(1)
     }
 }
 
@@ -56,25 +70,20 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// Judges a frame that took `dur_ns` in total, and `draw_ns` of it on the thread that completes it.
-    pub(crate) fn of(
-        found: &Found,
-        dur_ns: u64,
-        draw_ns: u64,
-        period_ns: u64,
-        cadences: &Cadences,
-    ) -> Self {
-        if found.is_loop {
-            let cadence = cadences.of(found);
+    /// Judges a frame.
+    pub(crate) fn of(frame: &Judged, period_ns: u64, cadences: &Cadences) -> Self {
+        let &Judged { dur_ns, .. } = frame;
+        if frame.is_loop {
+            let cadence = cadences.of(frame);
             let dropped = periods(dur_ns, period_ns).saturating_sub(cadence);
             let budget_ns = cadence.saturating_mul(period_ns);
             let is_late = dropped > 0;
             let jank_ns = if is_late { dur_ns.saturating_sub(budget_ns) } else { 0 };
             return Self { dropped, slow: is_late, janky: is_late, jank_ns };
         }
-        if found.pipeline == Pipeline::Flutter && !found.draws.is_empty() {
+        if let (Pipeline::Flutter, Some(draw_ns)) = (frame.pipeline, frame.draw_ns) {
             // One period for each thread.
-            let longer_ns = found.ui.duration_ns().max(draw_ns);
+            let longer_ns = frame.ui_ns.max(draw_ns);
             let both_ns = period_ns.saturating_mul(2);
             let jank_ns = longer_ns.saturating_sub(period_ns).max(dur_ns.saturating_sub(both_ns));
             return Self {
