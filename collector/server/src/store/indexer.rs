@@ -59,7 +59,7 @@ pub(crate) struct Indexer {
 /// Result of an analysis, for the tables.
 enum Made {
     /// The rows of a capture or a loss report.
-    Rows(Rows),
+    Rows(Box<Rows>),
     /// The raw key of a capture that is in quarantine now: rows that an older analysis made go.
     Gone(String),
 }
@@ -309,7 +309,7 @@ fn analyse(root: &Path, work: Work, rows: &Sender<Made>, shared: &Shared, attemp
     match made {
         Ok(Some(made)) => {
             shared.make_room(made.count());
-            if rows.send(Made::Rows(made)).is_ok() {
+            if rows.send(Made::Rows(Box::new(made))).is_ok() {
                 return;
             }
         }
@@ -374,7 +374,7 @@ impl Writer {
             let (mut all, mut gone) = (Vec::new(), Vec::new());
             for made in batch {
                 match made {
-                    Made::Rows(rows) => all.push(rows),
+                    Made::Rows(rows) => all.push(*rows),
                     Made::Gone(raw_key) => gone.push(raw_key),
                 }
             }
