@@ -126,20 +126,21 @@ impl Writer {
         self.lines += pids.len() as u64;
         let (Some(sink), Some(&pid)) = (&mut self.sink, pids.first()) else { return Ok(()) };
         let prefix = thread.map_or(&[][..], Thread::prefix);
-        let out = sink.buffer();
         if !self.catapult_only {
             let name = format!("{}{} open {when}", notes::PREFIX, pids.len());
             let record = Record::Instant { pid, name: name.as_bytes() };
-            line::push_line(out, prefix, time_ns, self.precision, |out| {
+            line::push_line(sink.buffer(), prefix, time_ns, self.precision, |out| {
                 line::push_record(out, &record, pid);
             });
+            sink.line_done()?;
         }
         for pid in pids {
-            line::push_line(out, prefix, time_ns, self.precision, |out| {
+            line::push_line(sink.buffer(), prefix, time_ns, self.precision, |out| {
                 line::push_record(out, &Record::End { pid: None }, pid);
             });
+            sink.line_done()?;
         }
-        sink.line_done()
+        Ok(())
     }
 
     /// A thread's name, as the rules leave it.
@@ -148,5 +149,37 @@ impl Writer {
             Some(redactor) => redactor.thread_name(name),
             None => name,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_of_a_thread_with_any_number_of_open_sections_are_in_frames_that_readers_take() {
+        const SECTIONS: usize = 20_000;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.ftrace.zst");
+        let mut writer =
+            Writer::new(Some(Sink::create(&path).unwrap()), &TextOptions::default()).unwrap();
+        for _ in 0..SECTIONS {
+            writer.record(1, 0, None, &Record::Begin { pid: 7, name: b"n" }).unwrap();
+        }
+        writer.close(2, 0, None, "at the end").unwrap();
+        writer.sink.unwrap().finish().unwrap();
+
+        let (file, mut rest, mut ends) = (std::fs::read(&path).unwrap(), 0, 0);
+        while rest < file.len() {
+            let bytes = tracetee_frames::frame_bytes(&file[rest..]).unwrap();
+            let text = tracetee_frames::decompress(&file[rest..rest + bytes]).unwrap();
+            ends += String::from_utf8(text)
+                .unwrap()
+                .lines()
+                .filter(|line| line.contains(" E|7"))
+                .count();
+            rest += bytes;
+        }
+        assert_eq!(ends, SECTIONS);
     }
 }
