@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::hook::{Filter, Later};
 use crate::loaded::{ListState, ModuleKey, Settled, for_each_module};
 use crate::maps::Maps;
-use crate::patch::Unlocked;
+use crate::patch::unlocking;
 use crate::report::{ModuleReport, Outcome, Report};
 use crate::slots::{OwnedSlot, Wanted, hook_module, restore};
 use tracetee_os::guard;
@@ -107,15 +107,12 @@ impl Owner {
         let mut known = Left::new(&mut self.known);
         for_each_module(|module| {
             let Some(one) = known.take(&module.key) else { return true };
-            let mut unlocked = Unlocked::new(&maps);
-            let restored =
-                one.slots.iter().map(|slot| slot.report(restore(&mut unlocked, slot))).collect();
-            report.modules.push(ModuleReport {
-                path: module.key.path.clone(),
-                slots: restored,
-                skipped: None,
+            let (slots, calls) = unlocking(&maps, |unlocked| {
+                one.slots.iter().map(|slot| slot.report(restore(unlocked, slot))).collect()
             });
-            report.protect_calls += unlocked.finish();
+            let path = module.key.path.clone();
+            report.modules.push(ModuleReport { path, slots, skipped: None });
+            report.protect_calls += calls;
             true
         });
         Ok(report)

@@ -8,6 +8,7 @@ use crate::error::last_errno;
 use crate::maps::Maps;
 use libc::{PROT_WRITE, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tracetee_os::guard;
 
 /// Result of a write to a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +33,18 @@ pub(crate) unsafe fn load(slot: usize) -> usize {
     word.load(Ordering::Relaxed)
 }
 
-/// A run of pages that is writable until this is dropped.
+/// Calls `body`, which may replace slots, and restores the protection of the pages that it has opened, also
+/// after a panic. Returns its result and the number of mprotect calls.
+pub(crate) fn unlocking<T>(maps: &Maps, body: impl FnOnce(&mut Unlocked<'_>) -> T) -> (T, u32) {
+    let page_bytes = page_bytes();
+    let mut unlocked = Unlocked { maps, page_bytes, open: None, protect_calls: 0 };
+    let done = guard::catch(|| body(&mut unlocked));
+    unlocked.close();
+    let done = done.unwrap_or_else(|caught| caught.resume());
+    (done, unlocked.protect_calls)
+}
+
+/// A run of pages that is writable until [`unlocking`] returns.
 pub(crate) struct Unlocked<'a> {
     maps: &'a Maps,
     page_bytes: usize,
@@ -42,11 +54,7 @@ pub(crate) struct Unlocked<'a> {
     protect_calls: u32,
 }
 
-impl<'a> Unlocked<'a> {
-    pub(crate) fn new(maps: &'a Maps) -> Self {
-        Self { maps, page_bytes: page_bytes(), open: None, protect_calls: 0 }
-    }
-
+impl Unlocked<'_> {
     /// Replaces `expected` by `value` in `slot`.
     ///
     /// # Safety
@@ -65,12 +73,6 @@ impl<'a> Unlocked<'a> {
             Ok(_) => Written::Done,
             Err(now) => Written::Changed(now),
         }
-    }
-
-    /// Restores the last pages; returns the number of mprotect calls.
-    pub(crate) fn finish(mut self) -> u32 {
-        self.close();
-        self.protect_calls
     }
 
     /// Makes the page of `slot` writable. Slots are sorted, so those of one page share a call.
@@ -106,12 +108,6 @@ impl<'a> Unlocked<'a> {
     }
 }
 
-impl Drop for Unlocked<'_> {
-    fn drop(&mut self) {
-        self.close();
-    }
-}
-
 fn page_bytes() -> usize {
     // SAFETY: no arguments beyond a constant.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
@@ -137,12 +133,22 @@ mod tests {
             assert_ne!(page, MAP_FAILED);
             let slot = page as usize + 8;
             let maps = Maps::read().unwrap();
-            let mut unlocked = Unlocked::new(&maps);
-            // SAFETY: an aligned word of our page, which holds 0 and is called by nobody.
-            assert_eq!(unsafe { unlocked.replace(slot, 0, 7) }, Written::Done);
-            assert_eq!(protection_of(slot), own | PROT_WRITE);
-            assert_eq!(unlocked.finish(), if own & PROT_WRITE == 0 { 2 } else { 0 });
+            let ((), protect_calls) = unlocking(&maps, |unlocked| {
+                // SAFETY: an aligned word of our page, which holds 0 and is called by nobody.
+                assert_eq!(unsafe { unlocked.replace(slot, 0, 7) }, Written::Done);
+                assert_eq!(protection_of(slot), own | PROT_WRITE);
+            });
+            assert_eq!(protect_calls, if own & PROT_WRITE == 0 { 2 } else { 0 });
             assert_eq!(protection_of(slot), own);
+            let left = guard::catch(|| {
+                unlocking(&maps, |unlocked| {
+                    // SAFETY: as above.
+                    unsafe { unlocked.replace(slot, 7, 7) };
+                    panic!("planted");
+                })
+            });
+            assert!(left.is_err());
+            assert_eq!(protection_of(slot), own, "after a panic");
             // SAFETY: as above.
             assert_eq!(unsafe { load(slot) }, 7);
             // SAFETY: our page, not used any more.

@@ -7,9 +7,10 @@ use crate::elf::{Image, Machine, Memory};
 use crate::hook::{Filter, Hook, Proxy};
 use crate::loaded::{LoadedMemory, Module, for_each_module};
 use crate::maps::Maps;
-use crate::patch::{Unlocked, Written, load};
+use crate::patch::{Unlocked, Written, load, unlocking};
 use crate::report::{ModuleReport, Outcome, Skipped, SlotReport};
 use std::sync::atomic::Ordering;
+use tracetee_os::guard;
 
 /// A slot that holds one of our proxies.
 #[derive(Debug, Clone, Copy)]
@@ -80,40 +81,41 @@ pub(crate) fn hook_module(
     tracetee_os::sort(&mut slots, |a, b| (a.vaddr, a.name_index) < (b.vaddr, b.name_index));
     slots.dedup_by_key(|slot| slot.vaddr);
 
-    let mut unlocked = Unlocked::new(maps);
     let (mut reports, mut owned) = (Vec::new(), Vec::new());
-    for slot in slots {
-        let Some(Wanted { hook, is_global }) = hooks.get(slot.name_index) else { continue };
-        let address = module.address(slot.vaddr);
-        let mut report = SlotReport {
-            symbol: hook.symbol,
-            table: slot.table,
-            kind: slot.kind,
-            address,
-            old: 0,
-            outcome: Outcome::Unreadable,
-        };
-        let word = size_of::<usize>();
-        let mapped = address.checked_add(word).is_some_and(|end| maps.readable(address, end));
-        if address.is_multiple_of(word) && module.contains(address) && mapped {
-            // SAFETY: aligned and inside a readable segment of a module that stays mapped here.
-            report.old = unsafe { load(address) };
-            let definition = image.definition(hook.symbol.as_bytes());
-            let own_definition = definition.map(|symbol| module.address(symbol.vaddr));
-            let lazy = slot.kind == SlotKind::JumpSlot
-                && own_definition != Some(report.old)
-                && is_lazy_stub(module, &image, report.old);
-            let previous = match (lazy, is_global) {
-                (false, _) => Previous::InSlot,
-                (true, true) => Previous::Global,
-                (true, false) => Previous::Found(sole_definition(hook.symbol, maps)),
+    let ((), calls) = unlocking(maps, |unlocked| {
+        for slot in slots {
+            let Some(Wanted { hook, is_global }) = hooks.get(slot.name_index) else { continue };
+            let address = module.address(slot.vaddr);
+            let mut report = SlotReport {
+                symbol: hook.symbol,
+                table: slot.table,
+                kind: slot.kind,
+                address,
+                old: 0,
+                outcome: Outcome::Unreadable,
             };
-            report.outcome =
-                replace(&mut unlocked, hook, address, report.old, previous, &mut owned, &report);
+            let word = size_of::<usize>();
+            let mapped = address.checked_add(word).is_some_and(|end| maps.readable(address, end));
+            if address.is_multiple_of(word) && module.contains(address) && mapped {
+                // SAFETY: aligned and inside a readable segment of a module that stays mapped here.
+                report.old = unsafe { load(address) };
+                let definition = image.definition(hook.symbol.as_bytes());
+                let own_definition = definition.map(|symbol| module.address(symbol.vaddr));
+                let lazy = slot.kind == SlotKind::JumpSlot
+                    && own_definition != Some(report.old)
+                    && is_lazy_stub(module, &image, report.old);
+                let previous = match (lazy, is_global) {
+                    (false, _) => Previous::InSlot,
+                    (true, true) => Previous::Global,
+                    (true, false) => Previous::Found(sole_definition(hook.symbol, maps)),
+                };
+                report.outcome =
+                    replace(unlocked, hook, address, report.old, previous, &mut owned, &report);
+            }
+            reports.push(report);
         }
-        reports.push(report);
-    }
-    *protect_calls += unlocked.finish();
+    });
+    *protect_calls += calls;
     (ModuleReport { path, slots: reports, skipped: None }, owned)
 }
 
@@ -227,6 +229,7 @@ fn replace(
         Written::Done => {
             let &SlotReport { symbol, table, kind, .. } = report;
             owned.push(OwnedSlot { address, old, ours, symbol, table, kind });
+            guard::planted("patch");
             Outcome::Hooked
         }
         Written::Changed(now) => Outcome::ChangedByOther(now),
@@ -272,21 +275,24 @@ pub(crate) fn unhook_module(module: &Module<'_>, hooks: &[Hook], maps: &Maps) {
     let names: Vec<_> = hooks.iter().map(|hook| hook.symbol.as_bytes()).collect();
     let Ok(mut slots) = image.slots(&names) else { return };
     slots.sort_by_key(|slot| slot.vaddr);
-    let mut unlocked = Unlocked::new(maps);
-    for slot in slots {
-        let Some(hook) = hooks.get(slot.name_index) else { continue };
-        let address = module.address(slot.vaddr);
-        let word = size_of::<usize>();
-        let mapped = address.checked_add(word).is_some_and(|end| maps.readable(address, end));
-        if !address.is_multiple_of(word) || !module.contains(address) || !mapped {
-            continue;
+    unlocking(maps, |unlocked| {
+        for slot in slots {
+            let Some(hook) = hooks.get(slot.name_index) else { continue };
+            let address = module.address(slot.vaddr);
+            let word = size_of::<usize>();
+            let mapped = address.checked_add(word).is_some_and(|end| maps.readable(address, end));
+            if !address.is_multiple_of(word) || !module.contains(address) || !mapped {
+                continue;
+            }
+            // SAFETY: aligned and inside a readable segment of a module that stays mapped here.
+            let now = unsafe { load(address) };
+            let ours = hook.proxies.iter().find(|proxy| proxy.entry as usize == now);
+            // ORDERING: Relaxed; it was written before the slot.
+            let Some(old) = ours.map(|proxy| proxy.previous.load(Ordering::Relaxed)) else {
+                continue;
+            };
+            // SAFETY: as above; the proxy passes the slot's calls on to this function.
+            unsafe { unlocked.replace(address, now, old) };
         }
-        // SAFETY: aligned and inside a readable segment of a module that stays mapped here.
-        let now = unsafe { load(address) };
-        let ours = hook.proxies.iter().find(|proxy| proxy.entry as usize == now);
-        // ORDERING: Relaxed; it was written before the slot.
-        let Some(old) = ours.map(|proxy| proxy.previous.load(Ordering::Relaxed)) else { continue };
-        // SAFETY: as above; the proxy passes the slot's calls on to this function.
-        unsafe { unlocked.replace(address, now, old) };
-    }
+    });
 }
