@@ -26,8 +26,11 @@ impl App {
         let agent = path.join("libtracetee.so");
         let include = format!("-I{}", root().join("agent/include").display());
         let define = format!("-DATRACE_API={api}");
-        let program =
-            fixture(path, "panics", &[&include, &define, agent.to_str().unwrap(), "-ldl"]);
+        let program = fixture(
+            path,
+            "panics",
+            &[&include, &define, agent.to_str().unwrap(), "-ldl", "-Wl,-z,now"],
+        );
         Self { directory, program }
     }
 
@@ -94,6 +97,11 @@ fn a_panic_of_the_thread_that_streams() {
 #[test]
 fn a_panic_in_the_linkers_callback_when_the_app_loads_a_library() {
     App::new(34).capture("loader", &json!({}), "");
+}
+
+#[test]
+fn a_panic_of_the_patcher_while_a_read_only_page_is_open() {
+    App::new(34).capture("patch", &json!({}), "");
 }
 
 #[test]
