@@ -29,6 +29,8 @@ pub(crate) struct Lane {
     header: Cell<*const BlockHeader>,
     /// Ticks are the hardware counter's.
     counter: Cell<bool>,
+    /// Number of blocks since the thread's name was read; [`OLD_NAME`] after a later anchor.
+    name_age: Cell<u8>,
     /// The session that the block was leased in; 0 for none. Set after `lease`, which it vouches for.
     leased_in: Cell<u32>,
     base_boot_ns: Cell<u64>,
@@ -38,6 +40,12 @@ pub(crate) struct Lane {
 
 #[cfg(not(loom))]
 const _: () = assert!(std::mem::offset_of!(Lane, counter) < 64);
+
+/// Number of blocks after which a thread's name is read again. Blocks that fill up one after the other share a name,
+/// because reading it is a system call.
+const OLD_NAME: u8 = 16;
+/// Time since the last anchor after which it is read again.
+const OLD_NAME_NS: u64 = 250_000_000;
 
 /// A number of records that has to be counted.
 const UNKNOWN: u32 = u32::MAX;
@@ -57,6 +65,7 @@ impl Lane {
             base_boot_ns: Cell::new(0),
             max_delta: Cell::new(0),
             counter: Cell::new(false),
+            name_age: Cell::new(0),
             records: Cell::new(0),
             sequence: Cell::new(0),
             lease: Cell::new(Lease { index: 0, word: 0, used: 0 }),
@@ -179,6 +188,25 @@ impl Lane {
         self.max_delta.set(max_delta);
     }
 
+    /// True if the thread's name was read some blocks ago, and nothing has asked for it since: the block is full, but
+    /// was not revoked.
+    pub(crate) fn knows_name(&self, session: u32, now: Anchor) -> bool {
+        // ORDERING: Relaxed; see `takes`.
+        self.session.load(Ordering::Relaxed) == session
+            && self.name_age.get() < OLD_NAME
+            && now.boot_ns.wrapping_sub(self.base_boot_ns.get()) < OLD_NAME_NS
+    }
+
+    /// Has the name read with the next block.
+    pub(crate) fn name_is_old(&self) {
+        self.name_age.set(OLD_NAME);
+    }
+
+    /// Counts a block that has begun with the name of the one before, or with a name that was read.
+    pub(crate) fn name_ages(&self, is_known: bool) {
+        self.name_age.set(if is_known { self.name_age.get() + 1 } else { 0 });
+    }
+
     /// Goes on in a leased block, with a new segment.
     pub(crate) fn begin<M: Memory>(
         &self,
@@ -266,25 +294,39 @@ impl Lane {
         bytes: *const u8,
         len: usize,
     ) -> *const AtomicU64 {
-        let whole = len / 8;
-        for index in 0..whole {
+        let (mut from, mut rest) = (bytes, len);
+        // Most records have less than 64 bytes: the loops are not worth more than this.
+        while rest >= 16 {
+            // SAFETY: 8 of the `rest` bytes at `from`.
+            let first = unsafe { whole_word(from) };
             // SAFETY: within `len`.
-            let from = unsafe { bytes.add(index * 8) };
-            // SAFETY: 8 bytes of `len` lie there.
-            let word = unsafe { from.cast::<u64>().read_unaligned() };
+            let next = unsafe { from.add(8) };
+            // SAFETY: the next 8 bytes.
+            let second = unsafe { whole_word(next) };
+            // SAFETY: as the caller promises.
+            at = unsafe { self.push(at, first) };
+            // SAFETY: as the caller promises.
+            at = unsafe { self.push(at, second) };
+            // SAFETY: within `len`.
+            from = unsafe { next.add(8) };
+            rest -= 16;
+        }
+        if rest >= 8 {
+            // SAFETY: 8 of the `rest` bytes at `from`.
+            let word = unsafe { whole_word(from) };
             // SAFETY: as the caller promises.
             at = unsafe { self.push(at, word) };
+            rest -= 8;
         }
-        let rest = len % 8;
         if rest == 0 {
             return at;
         }
-        let word = if whole > 0 {
+        let word = if len >= 8 {
             // The last 8 bytes, less those that are stored already.
             // SAFETY: `len` is over 8.
-            let from = unsafe { bytes.add(len - 8) };
+            let last = unsafe { bytes.add(len - 8) };
             // SAFETY: the last 8 of `len` bytes.
-            let word = unsafe { from.cast::<u64>().read_unaligned() };
+            let word = unsafe { whole_word(last) };
             word >> (64 - 8 * rest)
         } else {
             // SAFETY: `len` readable bytes, as the caller promises.
@@ -306,12 +348,32 @@ impl Lane {
     }
 }
 
+/// 8 bytes as a word of the processor.
+///
+/// # Safety
+/// `bytes` points to 8 readable bytes.
+#[inline]
+unsafe fn whole_word(bytes: *const u8) -> u64 {
+    // SAFETY: as the caller promises.
+    unsafe { bytes.cast::<u64>().read_unaligned() }
+}
+
 /// `len` bytes, 1 to 7, as a little-endian word.
 ///
 /// # Safety
 /// `bytes` points to `len` readable bytes.
 #[inline]
 unsafe fn short_word(bytes: *const u8, len: usize) -> u64 {
+    if len >= 4 {
+        // Both ends, which overlap: an end of a section is `E|` and the process's id.
+        // SAFETY: the first 4 bytes, as the caller promises.
+        let low = unsafe { bytes.cast::<u32>().read_unaligned() };
+        // SAFETY: at least 4 bytes lie before the end.
+        let last = unsafe { bytes.add(len - 4) };
+        // SAFETY: the last 4 bytes.
+        let high = unsafe { last.cast::<u32>().read_unaligned() };
+        return u64::from(low) | u64::from(high) << (8 * (len - 4));
+    }
     // SAFETY: as the caller promises.
     let bytes = unsafe { std::slice::from_raw_parts(bytes, len) };
     let mut word = 0;

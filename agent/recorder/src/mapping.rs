@@ -281,6 +281,13 @@ impl Mapping {
         index
     }
 
+    /// The name that was noted for a thread with an entry of its own.
+    pub(crate) fn name_of(&self, entry: u32) -> Option<[u8; NAME_BYTES]> {
+        // ORDERING: Relaxed; written by the thread itself, or as the kernel has it.
+        let name = &self.entry(entry).name;
+        (entry != 0).then(|| name.each_ref().map(|byte| byte.load(Ordering::Relaxed)))
+    }
+
     /// Notes a thread's name.
     pub(crate) fn name_entry(&self, entry: u32, name: &[u8; NAME_BYTES]) {
         if entry == 0 {

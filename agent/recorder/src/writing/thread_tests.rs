@@ -1,7 +1,9 @@
 //! Tests of thread states: reuse by another thread, reclaiming, and what a reused state keeps.
 
 use super::*;
+use crate::clock::Anchor;
 use crate::gate::{Gate, Inside};
+use crate::lane::Lane;
 use crate::layout::Mode;
 use crate::pool::Shape;
 
@@ -103,4 +105,31 @@ fn a_state_of_zeros_is_a_new_one() {
     // SAFETY: atomics and Cells of numbers, flags and raw pointers, for which zeros are a value.
     let zeros: ThreadState = unsafe { std::mem::zeroed() };
     assert_eq!(format!("{zeros:?}"), format!("{:?}", ThreadState::new()));
+}
+
+#[test]
+fn a_name_is_read_again_after_some_blocks_a_later_anchor_or_a_revocation() {
+    let lane = Lane::new();
+    let at = |boot_ns| Anchor { tick: 0, boot_ns };
+    let begin = || {
+        lane.session.store(7, Ordering::Relaxed);
+        lane.set_anchor(at(1_000), 0);
+        lane.name_ages(false);
+        assert!(lane.knows_name(7, at(2_000)));
+    };
+    begin();
+    assert!(!lane.knows_name(8, at(2_000)), "of another session");
+    assert!(!lane.knows_name(7, at(1_000_000_000)), "the thread was idle");
+    lane.name_is_old();
+    assert!(!lane.knows_name(7, at(2_000)));
+    begin();
+    lane.session.store(0, Ordering::Relaxed);
+    assert!(!lane.knows_name(7, at(2_000)), "the thread was renamed");
+    begin();
+    let mut blocks = 0;
+    while lane.knows_name(7, at(2_000)) {
+        lane.name_ages(true);
+        blocks += 1;
+    }
+    assert_eq!(blocks, 16);
 }

@@ -118,23 +118,23 @@ fn prepare(
     }
     let pool = session::pool_of(session)?;
     session::place_losses(pool);
-    if !clock_is_right(lane, session) {
-        clock::leave_counter();
-    }
-    let by_counter = clock::uses_counter();
+    let (anchor, by_counter) = anchor(lane, session);
     // A thread that was idle for long, in a ring, leaves its old block: its new records would go
     // with it.
     if lane.holds(session, ANCHOR_WORDS + words)
         && lane.counts_by_counter() == by_counter
         && !pool.blocks.is_old(lane.lease())
     {
-        let anchor = clock::anchor(by_counter);
         let max_delta = max_delta(anchor, by_counter, pool)?;
         lane.append_note(&anchor_words(anchor.tick, anchor.boot_ns));
         lane.set_anchor(anchor, max_delta);
+        lane.name_is_old();
         return Some(anchor.tick);
     }
     let entry = state.make_entry(session, pool);
+    // A thread that renames itself past the hooks is noticed some blocks later.
+    let known_name =
+        if lane.knows_name(session, anchor) { pool.blocks.memory.name_of(entry) } else { None };
     lane.end(&pool.blocks, session, !lane.has_room(SEGMENT_WORDS + words));
     let need = u32::try_from(SEGMENT_WORDS + words).unwrap_or(u32::MAX);
     let number = thread::lane_number(state, level);
@@ -146,9 +146,10 @@ fn prepare(
             return None;
         }
     };
-    let name = thread::current_name();
-    pool.blocks.memory.name_entry(entry, &name);
-    let anchor = clock::anchor(by_counter);
+    let name = known_name.unwrap_or_else(thread::current_name);
+    if known_name.is_none() {
+        pool.blocks.memory.name_entry(entry, &name);
+    }
     let Some(max_delta) = max_delta(anchor, by_counter, pool) else {
         pool.blocks.give_back(lease);
         return None;
@@ -165,15 +166,21 @@ fn prepare(
         name,
     };
     lane.begin(&pool.blocks, lease, session, segment, max_delta);
+    lane.name_ages(known_name.is_some());
     Some(anchor.tick)
 }
 
-/// True if the counter agrees with boot time since the lane's last anchor.
-fn clock_is_right(lane: &Lane, session: u32) -> bool {
-    match lane.last_anchor(session) {
-        Some(earlier) => clock::agree(earlier, clock::anchor(true)),
-        None => true,
+/// Reads an anchor for what the lane records next, and returns true with one of the counter. Leaves the counter if it
+/// disagrees with boot time since the lane's last anchor.
+fn anchor(lane: &Lane, session: u32) -> (Anchor, bool) {
+    if clock::uses_counter() {
+        let anchor = clock::anchor(true);
+        if lane.last_anchor(session).is_none_or(|earlier| clock::agree(earlier, anchor)) {
+            return (anchor, true);
+        }
+        clock::leave_counter();
     }
+    (clock::anchor(false), false)
 }
 
 /// Ticks from `anchor` until the clock has to be looked at again; `None` when the capture's time is
