@@ -14,7 +14,7 @@ use tracetee_trace::Trace;
 
 /// Limits of the frames that are reported in full, and of their parts.
 const WORST: usize = 10;
-const PARTS: usize = 24;
+const PARTS: usize = 64;
 
 /// The report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
