@@ -5,7 +5,6 @@ use crate::contention::Contention;
 use crate::normalize::normalize;
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use tracetee_trace::{Mapping, NameId, Names};
@@ -34,7 +33,8 @@ pub(crate) struct Named {
 pub(crate) struct NameIndex<'a> {
     names: &'a Names,
     mapping: Option<&'a Mapping>,
-    named: RefCell<HashMap<NameId, Rc<Named>>>,
+    /// By the name's number.
+    named: RefCell<Vec<Option<Rc<Named>>>>,
 }
 
 impl<'a> NameIndex<'a> {
@@ -49,11 +49,18 @@ impl<'a> NameIndex<'a> {
     }
 
     pub(crate) fn named(&self, id: NameId) -> Rc<Named> {
-        if let Some(named) = self.named.borrow().get(&id) {
+        let place = id.number() as usize;
+        if let Some(Some(named)) = self.named.borrow().get(place) {
             return Rc::clone(named);
         }
         let named = Rc::new(self.name(id));
-        self.named.borrow_mut().insert(id, Rc::clone(&named));
+        let mut known = self.named.borrow_mut();
+        if known.len() <= place {
+            known.resize(place + 1, None);
+        }
+        if let Some(known) = known.get_mut(place) {
+            *known = Some(Rc::clone(&named));
+        }
         named
     }
 

@@ -73,7 +73,7 @@ impl<'a> Rest<'a> {
         self.spaces(1)?;
         let colon = memchr::memchr(b':', self.0)?;
         let (event, payload) = self.0.split_at_checked(colon)?;
-        if event.is_empty() || event.contains(&b' ') {
+        if event.is_empty() || memchr::memchr(b' ', event).is_some() {
             return None;
         }
         let payload = payload.get(1..)?;
@@ -91,14 +91,13 @@ impl<'a> Rest<'a> {
     }
 
     fn spaces(&mut self, least: usize) -> Option<()> {
-        let count = self.0.iter().take_while(|&&byte| byte == b' ').count();
+        let count = self.0.iter().position(|&byte| byte != b' ').unwrap_or(self.0.len());
         self.skip(count);
         (count >= least).then_some(())
     }
 
     fn number(&mut self) -> Option<u32> {
-        let count = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let number = decimal(self.0.get(..count)?)?;
+        let (number, count) = digits(self.0)?;
         self.skip(count);
         u32::try_from(number).ok()
     }
@@ -126,39 +125,53 @@ impl<'a> Rest<'a> {
 
     /// `SECONDS.FRACTION:`; without a point ns, as `trace-cmd report` prints some clocks.
     fn time(&mut self) -> Option<u64> {
-        let rest = self.0;
-        let colon = rest.iter().take(32).position(|&byte| byte == b':')?;
-        let text = rest.get(..colon)?;
-        let Some(point) = text.iter().position(|&byte| byte == b'.') else {
+        let (whole, count) = digits(self.0)?;
+        let after = self.0.get(count..)?;
+        let (at_ns, bytes) = match after.split_first()? {
             // Fewer digits are something else.
-            let at_ns = decimal(text).filter(|&at_ns| text.len() >= 10 && at_ns <= MAX_NS)?;
-            self.skip(colon + 1);
-            return Some(at_ns);
+            (b':', _) => (whole, if count >= 10 { count } else { return None }),
+            (b'.', rest) => {
+                let (fraction, places) = digits(rest)?;
+                let unit_ns = *UNITS_NS.get(places)?;
+                if rest.get(places) != Some(&b':') {
+                    return None;
+                }
+                let at_ns = whole.checked_mul(1_000_000_000)?.checked_add(fraction * unit_ns)?;
+                (at_ns, count + 1 + places)
+            }
+            _ => return None,
         };
-        let seconds = decimal(text.get(..point)?)?;
-        let fraction = text.get(point + 1..)?;
-        if fraction.is_empty() || fraction.len() > 9 {
+        if bytes >= MAX_TIME_BYTES || at_ns > MAX_NS {
             return None;
         }
-        let mut ns = decimal(fraction)?;
-        for _ in fraction.len()..9 {
-            ns *= 10;
-        }
-        self.skip(colon + 1);
-        let at_ns = seconds.checked_mul(1_000_000_000)?.checked_add(ns)?;
-        (at_ns <= MAX_NS).then_some(at_ns)
+        self.skip(bytes + 1);
+        Some(at_ns)
     }
 }
 
-/// Digits, at least one and nothing else.
-pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
+/// Limit of a time's text.
+const MAX_TIME_BYTES: usize = 32;
+/// Value of the last decimal of a fraction, by the number of its decimals.
+const UNITS_NS: [u64; 10] =
+    [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
+
+/// The number at the beginning of a text, and how many digits it has, at least one.
+fn digits(text: &[u8]) -> Option<(u64, usize)> {
+    let (mut number, mut count) = (0_u64, 0);
+    for byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        number = number.checked_mul(10)?.checked_add(digit.into())?;
+        count += 1;
     }
-    digits.iter().try_fold(0_u64, |number, &digit| {
-        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
-        number.checked_mul(10)?.checked_add(digit)
-    })
+    (count > 0).then_some((number, count))
+}
+
+/// Digits, at least one and nothing else.
+pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
+    digits(text).filter(|&(_, count)| count == text.len()).map(|(number, _)| number)
 }
 
 #[cfg(test)]
@@ -222,7 +235,31 @@ mod tests {
         }
     }
 
+    /// A time, found part by part.
+    fn slow_time(text: &str) -> Option<u64> {
+        let text = &text[..text.bytes().take(32).position(|byte| byte == b':')?];
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let at_ns = match text.split_once('.') {
+            Some((seconds, fraction)) => {
+                let is_right = is_number(seconds) && is_number(fraction) && fraction.len() <= 9;
+                let fraction =
+                    (is_right && !fraction.is_empty()).then(|| format!("{fraction:0<9}"));
+                let seconds: u64 = seconds.parse().ok()?;
+                seconds.checked_mul(1_000_000_000)?.checked_add(fraction?.parse().ok()?)?
+            }
+            None => text.parse().ok().filter(|_| text.len() >= 10 && is_number(text))?,
+        };
+        Some(at_ns).filter(|&at_ns| at_ns <= MAX_NS)
+    }
+
     proptest::proptest! {
+        #[test]
+        fn times_are_those_that_are_found_part_by_part(
+            text in "([0-9]{0,3}|[0-9]{8,21})(\\.|)([0-9]{0,10}|0{5}[0-9]{0,25})(:|)[0-9. :]{0,3}"
+        ) {
+            proptest::prop_assert_eq!(Rest(text.as_bytes()).time(), slow_time(&text), "{}", text);
+        }
+
         #[test]
         fn no_bytes_are_too_much_for_it(bytes: Vec<u8>) {
             let _ = split(&bytes);
