@@ -8,6 +8,8 @@ pub const CAPTURES: &str = "/v1/captures/";
 pub const LOSSES: &str = "/v1/losses/";
 /// Route where presigned addresses are asked for, `POST`.
 pub const TICKETS: &str = "/v1/tickets";
+/// Route of a mapping, `PUT`; app and version follow, each percent-encoded. Devices do not use it.
+pub const MAPPINGS: &str = "/v1/mappings/";
 /// Route of the remote configuration, `GET`.
 pub const CONFIG: &str = "/v1/config";
 

@@ -3,9 +3,13 @@
 #[cfg(test)]
 mod help_tests;
 mod report;
+mod store;
 mod traces;
 
 pub(crate) use report::{ReportArgs, ReportFormat};
+#[cfg(feature = "parquet")]
+pub(crate) use store::TablesArgs;
+pub(crate) use store::{ForgetArgs, InitArgs, MappingCommand, MappingUploadArgs, RebuildArgs};
 pub(crate) use traces::{AtraceArgs, ConvertArgs, DmtracedumpArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -32,8 +36,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Receive captures from devices and serve their remote configuration.
     ///
-    /// Serves PUT /v1/captures/ID, PUT /v1/losses/ID, GET /v1/config, /healthz and /metrics, and the report page at /
-    /// of --page. Runs until Ctrl-C or SIGTERM, and finishes the requests in flight before it exits.
+    /// Serves PUT /v1/captures/ID, PUT /v1/losses/ID, PUT /v1/mappings/APP/VERSION, GET /v1/config, /healthz and
+    /// /metrics, and the report page at / of --page. Runs until Ctrl-C or SIGTERM, and finishes the requests in flight before it exits.
     Collect(CollectArgs),
     /// Report which causes make frames janky.
     ///
@@ -60,6 +64,9 @@ pub(crate) enum Command {
     Rebuild(RebuildArgs),
     /// Delete everything that a device has sent to a store.
     Forget(ForgetArgs),
+    /// Manage the mappings that restore a release's names.
+    #[command(subcommand)]
+    Mapping(MappingCommand),
     /// Convert the captures of a store to Parquet tables.
     ///
     /// Reads the objects with the given keys and writes the parts that do not exist yet, so that any number of
@@ -164,7 +171,7 @@ pub(crate) struct CollectArgs {
     /// Store for the captures: a directory, s3://BUCKET/PREFIX, gs://… or az://….
     #[arg(long, value_name = "STORE", default_value = "tracetee-store")]
     pub(crate) store: String,
-    /// File with the apps that may send: one line APP TOKEN for each.
+    /// File with the apps that may send: one line APP TOKEN for each, and APP TOKEN mappings for who may upload mappings.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Certificate chain for TLS (PEM).
@@ -214,62 +221,6 @@ fn connections(text: &str) -> Result<usize, String> {
     } else {
         Err("must be from 1 to 1000000".to_owned())
     }
-}
-
-/// Options of `init`.
-#[derive(Debug, Args)]
-pub(crate) struct InitArgs {
-    /// Application id of the app that will send.
-    #[arg(long, value_name = "APP")]
-    pub(crate) app: String,
-    /// URL at which the app will reach the collector.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8440")]
-    pub(crate) url: String,
-    /// Directory to write to; no file in it is overwritten.
-    #[arg(long, value_name = "DIR", default_value = "tracetee-server")]
-    pub(crate) out: PathBuf,
-}
-
-/// Options of `rebuild`.
-#[derive(Debug, Args)]
-pub(crate) struct RebuildArgs {
-    /// Directory of the collector's store.
-    #[arg(long, value_name = "DIR", default_value = "tracetee-store")]
-    pub(crate) store: PathBuf,
-}
-
-/// Options of `forget`.
-#[derive(Debug, Args)]
-pub(crate) struct ForgetArgs {
-    /// Directory of the collector's store.
-    #[arg(long, value_name = "DIR", default_value = "tracetee-store")]
-    pub(crate) store: PathBuf,
-    /// Install id of the device.
-    pub(crate) install_id: String,
-}
-
-/// Options of `tables`.
-#[cfg(feature = "parquet")]
-#[derive(Debug, Args)]
-pub(crate) struct TablesArgs {
-    /// Store to read: a directory, s3://BUCKET/PREFIX, gs://… or az://….
-    #[arg(long, value_name = "STORE", default_value = "tracetee-store")]
-    pub(crate) store: String,
-    /// File with the keys of captures and loss reports, one per line; - is stdin.
-    #[arg(long, value_name = "FILE", conflicts_with = "list")]
-    pub(crate) keys: Option<PathBuf>,
-    /// Store to write the tables to [default: --store].
-    #[arg(long, value_name = "STORE")]
-    pub(crate) out: Option<String>,
-    /// Number of captures in one part.
-    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100_000))]
-    pub(crate) batch: usize,
-    /// Print the keys of the store and exit.
-    #[arg(long)]
-    pub(crate) list: bool,
-    /// List only the keys of DAY (YYYY-MM-DD).
-    #[arg(long, value_name = "DAY", requires = "list")]
-    pub(crate) day: Option<String>,
 }
 
 /// Options of `simulate`.

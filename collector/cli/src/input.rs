@@ -2,6 +2,7 @@
 
 use crate::terminal::say;
 use anyhow::{Context, Result, bail};
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -36,10 +37,21 @@ pub(crate) fn with_stdin(paths: &mut [PathBuf]) -> Result<Option<TempDir>> {
 /// Reads a mapping file, if one was given.
 pub(crate) fn mapping(path: Option<&Path>) -> Result<Option<Mapping>> {
     let Some(path) = path else { return Ok(None) };
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read the mapping {}", path.display()))?;
-    let mapping = Mapping::parse(&text);
+    let text =
+        unpacked(path).with_context(|| format!("cannot read the mapping {}", path.display()))?;
+    let mapping = Mapping::read(text);
     mapping.map(Some).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))
+}
+
+/// Returns the mapping of a trace: the given one, or that which a collector keeps for a capture in its store.
+pub(crate) fn mapping_of<'a>(
+    given: Option<&'a Mapping>,
+    path: &Path,
+) -> Result<Option<Cow<'a, Mapping>>> {
+    Ok(match given {
+        Some(given) => Some(Cow::Borrowed(given)),
+        None => tracetee_server::mapping_of_stored(path)?.map(Cow::Owned),
+    })
 }
 
 /// Opens a file and decompresses it.

@@ -16,9 +16,10 @@ mod store;
 pub use http::StoredCapture;
 pub use http::connections::Limits;
 pub use http::tls::read as read_tls;
-pub use http::tokens::{Tokens, first as first_token};
+pub use http::tokens::{Right, Tokens, first as first_token};
 pub use server::{Options, Server, StoreLocation};
 pub use store::forget::{Forgotten, forget};
+pub use store::mappings::mapping_of_stored;
 #[cfg(feature = "parquet")]
 pub use store::parquet_tables::{TableCounts, list_keys, make_tables};
 pub use store::rebuild::{Rebuilt, rebuild, upgrade};

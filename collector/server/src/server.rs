@@ -11,6 +11,7 @@ use crate::http::tokens::Tokens;
 use crate::http::{self, Collector, StoredCapture};
 use crate::store::indexer::Indexer;
 use crate::store::local_store::LocalStore;
+use crate::store::reanalysis::Reanalysis;
 use crate::store::retention::{self, Retention};
 use crate::store::storage::Storage;
 use crate::store::tables_of;
@@ -95,7 +96,8 @@ impl<'a> StoreLocation<'a> {
             Self::Directory(path) => {
                 let store = LocalStore::open(path)?;
                 let indexer = Indexer::start(path, &tables_of(path))?;
-                Ok(Storage::Local { store: Box::new(store), indexer })
+                let reanalysis = Reanalysis::start(path, indexer.mappings(), indexer.redo())?;
+                Ok(Storage::Local { store: Box::new(store), indexer, reanalysis })
             }
             #[cfg(feature = "parquet")]
             Self::Objects(address) => Ok(Storage::Objects {
@@ -157,8 +159,9 @@ impl Server {
             #[cfg(feature = "cloud")]
             options.store.tickets()?,
         ));
-        let page = match options.store.directory() {
-            Some(root) => Some(Page::start(root)?),
+        let mappings = collector.storage().indexer().map(Indexer::mappings);
+        let page = match options.store.directory().zip(mappings) {
+            Some((root, mappings)) => Some(Page::start(root, mappings)?),
             None if options.page.is_some() => bail!(
                 "--page needs a store in a directory; for an object store, query the tables that `tracetee tables` writes"
             ),

@@ -9,8 +9,14 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/help.txt");
 fn commands() -> Vec<Command> {
     let mut program = Cli::command().term_width(100);
     program.build();
-    let mut all = vec![program.clone()];
-    all.extend(program.get_subcommands().filter(|of| of.get_name() != "help").cloned());
+    let mut all = vec![program];
+    let mut at = 0;
+    while let Some(command) = all.get(at) {
+        let below: Vec<_> =
+            command.get_subcommands().filter(|of| of.get_name() != "help").cloned().collect();
+        at += 1;
+        all.splice(at..at, below);
+    }
     all
 }
 

@@ -1,7 +1,7 @@
 //! `tracetee dmtracedump`: what Android's tool of that name tells, of method traces and of all others.
 
 use crate::args::DmtracedumpArgs;
-use crate::input::{kind, mapping, say_losses, unpacked};
+use crate::input::{kind, mapping, mapping_of, say_losses, unpacked};
 use crate::terminal::say;
 use anyhow::{Context, Result, bail};
 use std::io::{BufWriter, ErrorKind, Write};
@@ -61,6 +61,7 @@ fn tell(args: &DmtracedumpArgs, trace: &MethodTrace, mapping: Option<&Mapping>) 
 
 /// A method trace as it is; of another trace what can be one.
 fn read(path: &Path, mapping: Option<&Mapping>) -> Result<MethodTrace> {
+    let mapping = mapping_of(mapping, path)?;
     let mut trace = if kind(path)? == Kind::Method {
         let read = method::read(unpacked(path)?);
         let trace = read.with_context(|| path.display().to_string())?;

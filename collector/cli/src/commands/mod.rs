@@ -9,13 +9,14 @@ mod doctor;
 mod hooks;
 mod init;
 mod manual;
+mod mapping;
 mod report;
 mod run;
 mod simulate;
 mod store;
 
 use crate::agent_library;
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, MappingCommand};
 use crate::input::with_stdin;
 use crate::terminal::print;
 use anyhow::Result;
@@ -43,6 +44,7 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
         }
         Command::Rebuild(args) => store::rebuild(&args),
         Command::Forget(args) => store::forget(&args),
+        Command::Mapping(MappingCommand::Upload(args)) => mapping::upload(&args),
         #[cfg(feature = "parquet")]
         Command::Tables(args) => store::tables(&args),
         Command::Simulate(args) => simulate::simulate(&args),

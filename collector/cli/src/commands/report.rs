@@ -1,7 +1,7 @@
 //! `tracetee report`: of a collector's store, of one trace, of several.
 
 use crate::args::{ReportArgs, ReportFormat};
-use crate::input::{mapping, unpacked};
+use crate::input::{mapping, mapping_of, unpacked};
 use crate::terminal::{print, say};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -89,9 +89,10 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> 
             path.display()
         );
     }
-    let mapping = mapping(args.mapping.as_deref())?;
+    let given = mapping(args.mapping.as_deref())?;
+    let mapping = mapping_of(given.as_ref(), path)?;
     let options =
-        Options { process: args.process(), mapping: mapping.as_ref(), ..Options::default() };
+        Options { process: args.process(), mapping: mapping.as_deref(), ..Options::default() };
     let capture = if dumps.is_empty() {
         read_file(path, &options)?
     } else {
@@ -132,12 +133,13 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> 
 }
 
 fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<String> {
-    let mapping = mapping(args.mapping.as_deref())?;
-    let options =
-        Options { process: args.process(), mapping: mapping.as_ref(), ..Options::default() };
+    let given = mapping(args.mapping.as_deref())?;
     let mut database = Database::open(Path::new(":memory:"))?;
     let mut read = 0;
     for path in paths {
+        let mapping = mapping_of(given.as_ref(), path)?;
+        let options =
+            Options { process: args.process(), mapping: mapping.as_deref(), ..Options::default() };
         let capture = match read_file(path, &options) {
             Ok(capture) => capture,
             Err(error) => {

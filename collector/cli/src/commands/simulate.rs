@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracetee_fleet::simulate::{Plan, Simulated, Truth};
 use tracetee_protocol::http;
-use tracetee_server::first_token;
+use tracetee_server::{Right, first_token};
 use tracetee_uploader::http::Http;
 use tracetee_uploader::{Body, Request, Transport};
 
@@ -42,7 +42,8 @@ pub(crate) fn simulate(args: &SimulateArgs) -> Result<()> {
     let Some(url) = args.to.as_deref().map(|url| url.trim_end_matches('/')) else {
         bail!("no collector to send to; pass --to URL")
     };
-    let token = args.token_file.as_deref().map(first_token).transpose()?;
+    let token = args.token_file.as_deref();
+    let token = token.map(|path| first_token(path, Right::Send)).transpose()?;
     let fleet = Fleet {
         plan: &plan,
         seed: args.seed,

@@ -38,6 +38,25 @@ impl Database {
         Ok(())
     }
 
+    /// Replaces captures in one transaction, and skips those that are not there.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`]: nothing of it was replaced.
+    pub fn replace(&mut self, all: &[Rows]) -> Result<(), Error> {
+        let transaction = self.begin()?;
+        let mut changes = Changes::default();
+        for rows in all {
+            let Some(capture) = &rows.capture else { continue };
+            for number in numbers(&transaction, "raw_key", &capture.raw_key)? {
+                delete_capture(&transaction, number, &mut changes)?;
+                insert_capture(&transaction, capture, rows, &mut changes)?;
+            }
+        }
+        apply(&transaction, changes)?;
+        transaction.commit()?;
+        Ok(())
+    }
+
     /// Deletes captures by their raw keys.
     ///
     /// # Errors

@@ -37,7 +37,7 @@ pub(super) async fn after_body(headers: &HeaderMap, body: &mut Body, answer: Ans
     // A client that asks first (Expect) has sent no body yet.
     let asks = text(headers, "expect").is_some_and(|of| of.eq_ignore_ascii_case("100-continue"));
     if !asks {
-        let is_stranger = answer.0 == StatusCode::UNAUTHORIZED;
+        let is_stranger = matches!(answer.0, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         let most = if is_stranger { ingest::STRANGERS_BYTES } else { ingest::MAX_BODY_BYTES };
         ingest::drain(body, most).await;
     }

@@ -70,7 +70,9 @@ async fn take_capture(
         return Err(busy("too many captures wait to be indexed; try again later"));
     }
     let incoming = collector.storage.incoming();
-    let bytes = match ingest::stream(body, &incoming, digest, &collector.incomings).await {
+    let most = ingest::MAX_BODY_BYTES;
+    let streamed = ingest::stream(body, &incoming, most, Some(digest), &collector.incomings);
+    let bytes = match streamed.await {
         Ok(bytes) => bytes,
         Err(Refused::Disk(error)) => return Err(disk(&error)),
         Err(refused @ Refused::Busy) => return Err(busy(&refused.to_string())),

@@ -82,11 +82,12 @@ impl Drop for Share<'_> {
     }
 }
 
-/// Streams a body into a file. `digest`: that of what it must be.
+/// Streams a body of `most` bytes into a file. `digest`: that of what it must be.
 pub(super) async fn stream(
     body: &mut Body,
     to: &Incoming,
-    digest: [u8; 32],
+    most: u64,
+    digest: Option<[u8; 32]>,
     incomings: &Incomings,
 ) -> Result<u64, Refused> {
     let mut file = File::create(&to.path).map_err(Refused::Disk)?;
@@ -96,13 +97,14 @@ pub(super) async fn stream(
     while let Some(chunk) = paced(body, &mut pace).await? {
         bytes += chunk.len() as u64;
         share.grow(chunk.len() as u64)?;
-        if bytes > MAX_BODY_BYTES {
-            return Err(Refused::TooLarge(MAX_BODY_BYTES));
+        if bytes > most {
+            return Err(Refused::TooLarge(most));
         }
         hash.update(&chunk);
         file.write_all(&chunk).map_err(Refused::Disk)?;
     }
-    if hash.finalize() == digest { Ok(bytes) } else { Err(Refused::Digest) }
+    let found = hash.finalize();
+    if digest.is_none_or(|digest| digest == found) { Ok(bytes) } else { Err(Refused::Digest) }
 }
 
 /// Reads a small body, of `most` bytes, in the time that one has.

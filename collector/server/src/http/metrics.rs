@@ -24,6 +24,7 @@ pub(super) struct Counts {
     pub(super) refused: AtomicU64,
     pub(super) quarantined: AtomicU64,
     pub(super) losses: AtomicU64,
+    pub(super) mappings: AtomicU64,
     pub(super) tickets: AtomicU64,
     pub(super) configs: AtomicU64,
     pub(super) configs_unchanged: AtomicU64,
@@ -64,7 +65,7 @@ pub(super) fn metrics(collector: &Collector, connections: &Connections) -> Respo
     let counts = &collector.counts;
     let none = AtomicU64::new(0);
     let indexer = collector.storage.indexer();
-    let [analysed, failed] = indexer.map_or([&none, &none], Indexer::counts);
+    let [analysed, analysed_again, failed] = indexer.map_or([&none; 3], Indexer::counts);
     let mut text = String::new();
     for (name, help, count) in [
         ("captures_total", "Captures stored.", &counts.captures),
@@ -77,6 +78,7 @@ pub(super) fn metrics(collector: &Collector, connections: &Connections) -> Respo
             &counts.quarantined,
         ),
         ("loss_reports_total", "Loss reports stored.", &counts.losses),
+        ("mappings_total", "Mappings stored, new or changed.", &counts.mappings),
         ("tickets_total", "Upload tickets (presigned URLs) issued.", &counts.tickets),
         ("config_requests_total", "Requests for the remote configuration.", &counts.configs),
         (
@@ -84,7 +86,11 @@ pub(super) fn metrics(collector: &Collector, connections: &Connections) -> Respo
             "Configuration requests answered with 304 Not Modified.",
             &counts.configs_unchanged,
         ),
-        ("unauthorised_total", "Requests without a known token.", &counts.unauthorised),
+        (
+            "unauthorised_total",
+            "Requests without a known token, or without the right.",
+            &counts.unauthorised,
+        ),
         ("busy_total", "Uploads refused with 429 because the collector was busy.", &counts.busy),
         (
             "loss_reports_put_off_total",
@@ -102,6 +108,11 @@ pub(super) fn metrics(collector: &Collector, connections: &Connections) -> Respo
             &connections.turned_away,
         ),
         ("analysed_total", "Captures and loss reports indexed.", analysed),
+        (
+            "analysed_again_total",
+            "Captures indexed again because a mapping had come.",
+            analysed_again,
+        ),
         ("analysis_failures_total", "Captures and loss reports that could not be indexed.", failed),
     ] {
         let value = count.load(Ordering::Relaxed);
@@ -114,7 +125,10 @@ pub(super) fn metrics(collector: &Collector, connections: &Connections) -> Respo
     let _ = write!(
         text,
         "# HELP tracetee_analysis_waiting Captures that wait to be indexed.\n\
-         # TYPE tracetee_analysis_waiting gauge\ntracetee_analysis_waiting {waiting}\n"
+         # TYPE tracetee_analysis_waiting gauge\ntracetee_analysis_waiting {waiting}\n\
+         # HELP tracetee_reanalysis_pending Versions whose captures are being indexed again.\n\
+         # TYPE tracetee_reanalysis_pending gauge\ntracetee_reanalysis_pending {}\n",
+        collector.storage.reanalysing()
     );
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }

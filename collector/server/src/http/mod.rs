@@ -11,6 +11,7 @@ mod etag;
 mod headers;
 pub(crate) mod ingest;
 mod losses;
+mod mappings;
 mod metrics;
 pub(crate) mod page;
 mod rate;
@@ -37,7 +38,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 #[cfg(feature = "cloud")]
 use tickets::Tickets;
-use tokens::Tokens;
+use tokens::{Right, Tokens};
 use tokio::sync::Semaphore;
 use tracetee_protocol::{CaptureMeta, http};
 
@@ -62,6 +63,8 @@ pub(crate) struct Collector {
     #[cfg(feature = "cloud")]
     tickets: Option<Tickets>,
     checks: Semaphore,
+    /// One mapping is validated at a time: a large one takes some hundred megabytes.
+    mapping_checks: Semaphore,
     incomings: Incomings,
     reports: Mutex<Reports>,
     health: tokio::sync::Mutex<Option<(Instant, Result<(), String>)>>,
@@ -84,6 +87,7 @@ impl Collector {
             #[cfg(feature = "cloud")]
             tickets,
             checks: Semaphore::new(processors * CHECKS_PER_PROCESSOR),
+            mapping_checks: Semaphore::new(1),
             incomings: Incomings::default(),
             reports: Mutex::default(),
             health: tokio::sync::Mutex::default(),
@@ -106,14 +110,22 @@ impl Collector {
 
     /// The app that asks, where apps are told apart.
     fn app(&self, headers: &HeaderMap) -> Result<Option<String>, Answer> {
+        self.authorised(headers, Right::Send)
+    }
+
+    /// The app of a request's token, which must have this right; `None` where apps are not told apart.
+    fn authorised(&self, headers: &HeaderMap, right: Right) -> Result<Option<String>, Answer> {
         let Some(tokens) = &self.tokens else { return Ok(None) };
-        match tokens.app(text(headers, http::AUTHORIZATION)) {
-            Some(app) => Ok(Some(app.to_owned())),
-            None => {
-                add(&self.counts.unauthorised, 1);
-                Err(answer(StatusCode::UNAUTHORIZED, "missing or unknown bearer token"))
+        let (status, why) = match tokens.find(text(headers, http::AUTHORIZATION)) {
+            Some((app, of)) if of == right => return Ok(Some(app.to_owned())),
+            Some((_, Right::Send)) => (StatusCode::FORBIDDEN, "this token may not upload mappings"),
+            Some((_, Right::Mappings)) => {
+                (StatusCode::FORBIDDEN, "this token may only upload mappings")
             }
-        }
+            None => (StatusCode::UNAUTHORIZED, "missing or unknown bearer token"),
+        };
+        add(&self.counts.unauthorised, 1);
+        Err(answer(status, why))
     }
 }
 
@@ -125,6 +137,7 @@ pub(crate) fn router(collector: Arc<Collector>, connections: Arc<Connections>) -
     Router::new()
         .route(&format!("{}{{id}}", http::CAPTURES), put(captures::capture))
         .route(&format!("{}{{id}}", http::LOSSES), put(losses::losses))
+        .route(&format!("{}{{app}}/{{version}}", http::MAPPINGS), put(mappings::mapping))
         .route(http::TICKETS, post(ticket::ticket))
         .route(http::CONFIG, get(config::config))
         .route("/healthz", get(metrics::health))

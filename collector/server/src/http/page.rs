@@ -6,9 +6,11 @@
 //! Reports are made by [`Maker`], beside what devices send.
 
 mod maker;
+mod named;
 
-use crate::store::indexer::limits;
+use crate::store::analyst::limits;
 use crate::store::local_store::{about, sidecar_of};
+use crate::store::mappings::Mappings;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Query, Request, State};
@@ -38,6 +40,7 @@ const LIVE_S: u32 = 5;
 #[derive(Debug)]
 pub(crate) struct Page {
     root: PathBuf,
+    mappings: Arc<Mappings>,
     maker: Maker,
 }
 
@@ -45,8 +48,11 @@ type Shared = State<Arc<Page>>;
 
 impl Page {
     /// Starts what makes the reports.
-    pub(crate) fn start(root: &std::path::Path) -> std::io::Result<Arc<Self>> {
-        Ok(Arc::new(Self { root: root.to_owned(), maker: Maker::start(root)? }))
+    pub(crate) fn start(
+        root: &std::path::Path,
+        mappings: Arc<Mappings>,
+    ) -> std::io::Result<Arc<Self>> {
+        Ok(Arc::new(Self { root: root.to_owned(), mappings, maker: Maker::start(root)? }))
     }
 
     /// Gives up what is being made, and makes no more.
@@ -174,20 +180,25 @@ async fn timeline(State(page): Shared, Path(id): Path<String>) -> Response {
 
 async fn view(page: &Page, id: String, view: View) -> Response {
     let none = || Error::Missing("there is no such capture".to_owned());
-    let root = page.root.clone();
+    let (root, mappings) = (page.root.clone(), Arc::clone(&page.mappings));
     let made = page.maker.make(move |reports, is_unwanted: &Arc<AtomicBool>| {
         let id = Uuid::try_parse(&id).map_err(|_| none())?;
         let key = reports.database()?.raw_key(&id.to_string())?.ok_or_else(none)?;
         let key = RawKey::parse(&key).ok_or_else(none)?;
         let place = root.join(key.path());
         let io = |error| Error::Io(place.clone(), error);
-        let bytes = std::fs::read(&place).map_err(io)?;
+        let mut bytes = std::fs::read(&place).map_err(io)?;
+        let watch = limits(is_unwanted).watch;
+        let (mapping, _) = mappings.of(&key);
+        if let Some(mapping) = &mapping {
+            bytes = named::with_names(&bytes, mapping, &watch).map_err(io)?;
+        }
         let file = format!("{id}.ftrace.zst");
         if view == View::Itself {
             return Ok(Answer::File(file, bytes));
         }
-        let watch = limits(is_unwanted).watch;
-        let mut capture = read_file(&place, &Options { watch, ..Options::default() })?;
+        let options = Options { watch, mapping: mapping.as_deref(), ..Options::default() };
+        let mut capture = read_file(&place, &options)?;
         // Values that came with the capture and are not in its text.
         if sidecar_of(&place).exists() {
             let mut meta = about(&root, &key).map_err(io)?.meta;
@@ -195,6 +206,8 @@ async fn view(page: &Page, id: String, view: View) -> Response {
             capture.trace.about = meta;
         }
         if view == View::Timeline {
+            // Of a capture that is no text.
+            mapping.iter().for_each(|mapping| mapping.apply_to(&mut capture.trace));
             let Capture { trace, analysis } = &capture;
             let bytes: Arc<[u8]> = bytes.into();
             let open = || tracetee_trace::open(Cursor::new(Arc::clone(&bytes)));

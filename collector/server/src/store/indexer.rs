@@ -3,27 +3,24 @@
 //! As many threads as there are processors read and analyse; one puts rows into the tables, many captures
 //! in a transaction. A capture that is not in the tables yet when the collector ends is found at its next
 //! start: what is in the directory counts, the tables are made of it. A capture of which no rows can be
-//! made twice, or that takes longer than any should, goes to quarantine with the reason.
+//! made twice, or that takes longer than any should, goes to quarantine with the reason. Captures that are to be
+//! analysed again (`reanalysis.rs`) have their turn when no new one waits.
 
-use super::attempts::{Attempt, Attempts, End};
-use super::local_store::{about, set_aside, walk};
-use anyhow::{Context as _, Result, bail};
+use super::analyst::{Again, Analyst, Content, Made, Work};
+use super::attempts::Attempts;
+use super::local_store::walk;
+use super::mappings::Mappings;
+use anyhow::Result;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
-use std::fs::{self, File};
-use std::io::ErrorKind;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tracetee_fleet::capture::{self, Limits};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::RawKey;
-use tracetee_fleet::rows::{self, Rows};
+use tracetee_fleet::rows::Rows;
 use tracetee_fleet::schema::{CAPTURES, LOSSES};
-use tracetee_jank::{Stopped, Watch};
-use tracetee_protocol::LossReport;
 
 /// Captures that may wait to be analysed: a name each.
 const MAX_WAITING: usize = 20_000;
@@ -31,18 +28,20 @@ const MAX_WAITING: usize = 20_000;
 const BATCH: usize = 200;
 /// Maximum time that a capture waits for others of its batch.
 const BATCH_WAIT: Duration = Duration::from_millis(200);
-/// Processor time that a capture may take: the largest that is taken in needs a quarter of it.
-const MOST_TIME: Duration = Duration::from_secs(60);
 /// Rows that may wait to be written, of all captures: some 200 MB.
 const MAX_ROWS: usize = 200_000;
+/// Captures to be analysed again that may wait.
+const MAX_AGAIN: usize = 64;
 
-/// Work item of the indexer.
+/// Takes captures that are to be analysed again.
 #[derive(Debug)]
-pub(crate) enum Work {
-    /// A capture.
-    Capture(RawKey),
-    /// A loss report: its path.
-    Losses(PathBuf),
+pub(crate) struct Redo(Sender<Again>);
+
+impl Redo {
+    /// Waits until there is room. Returns false if the indexer has ended.
+    pub(super) fn send(&self, again: Again) -> bool {
+        self.0.send(again).is_ok()
+    }
 }
 
 /// The indexer.
@@ -51,35 +50,31 @@ pub(crate) struct Indexer {
     root: PathBuf,
     tables: PathBuf,
     shared: Arc<Shared>,
+    mappings: Arc<Mappings>,
+    again: Sender<Again>,
     work: Option<Sender<Work>>,
     threads: Vec<JoinHandle<()>>,
     attempts: Option<Attempts>,
 }
 
-/// Result of an analysis, for the tables.
-enum Made {
-    /// The rows of a capture or a loss report.
-    Rows(Box<Rows>),
-    /// The raw key of a capture that is in quarantine now: rows that an older analysis made go.
-    Gone(String),
-}
-
+/// What the threads share.
 #[derive(Debug, Default)]
-struct Shared {
-    waiting: AtomicU64,
+pub(super) struct Shared {
+    pub(super) waiting: AtomicU64,
     analysed: AtomicU64,
-    failed: AtomicU64,
+    analysed_again: AtomicU64,
+    pub(super) failed: AtomicU64,
     /// Something was not taken: the directory is to be looked through again.
     missed: AtomicBool,
     /// Set to leave waiting captures, and those in progress, for the next start.
-    ended: Arc<AtomicBool>,
+    pub(super) ended: Arc<AtomicBool>,
     rows: Mutex<usize>,
     written: Condvar,
 }
 
 impl Shared {
     /// Waits until so many rows may wait with the others; one capture always may.
-    fn make_room(&self, count: usize) {
+    pub(super) fn make_room(&self, count: usize) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         while *rows > 0 && *rows + count > MAX_ROWS {
             rows = self.written.wait(rows).unwrap_or_else(PoisonError::into_inner);
@@ -103,20 +98,6 @@ impl Drop for Looking {
     }
 }
 
-/// Processor time of this thread.
-fn thread_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes to a timespec of ours.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    let seconds = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0));
-    seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
-}
-
-/// Returns the limits of indexing a capture, until `stop` is set.
-pub(crate) fn limits(stop: &Arc<AtomicBool>) -> Limits {
-    Limits { watch: Watch::new(Arc::clone(stop), thread_time, MOST_TIME), ..Limits::default() }
-}
-
 impl Indexer {
     /// Starts one, which first takes what is in the directory and not in `tables`. Tables of an older version are
     /// upgraded: the caller has the store's lock.
@@ -127,29 +108,31 @@ impl Indexer {
         let database = Database::open(tables)?;
         let shared = Arc::new(Shared::default());
         let (work, to_do) = bounded(MAX_WAITING);
+        let (again, to_redo) = bounded(MAX_AGAIN);
         let (rows, made) = bounded(BATCH);
+        let mappings = Arc::new(Mappings::new(root));
         let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let attempts = Attempts::start(root, count)?;
         let mut threads = Vec::new();
         for number in 0..count {
-            let (root, to_do, rows) = (root.to_owned(), to_do.clone(), rows.clone());
-            let (shared, attempt) = (Arc::clone(&shared), attempts.of_thread(number));
-            threads.push(std::thread::Builder::new().name("analyse".to_owned()).spawn(
-                move || {
-                    for work in to_do {
-                        if !shared.ended.load(Ordering::Relaxed) {
-                            analyse(&root, work, &rows, &shared, &attempt);
-                        }
-                    }
-                },
-            )?);
+            let analyst = Analyst {
+                root: root.to_owned(),
+                rows: rows.clone(),
+                shared: Arc::clone(&shared),
+                mappings: Arc::clone(&mappings),
+                attempt: attempts.of_thread(number),
+            };
+            let (to_do, to_redo) = (to_do.clone(), to_redo.clone());
+            let thread = std::thread::Builder::new().name("analyse".to_owned());
+            threads.push(thread.spawn(move || analyst.run(&to_do, &to_redo))?);
         }
         let writer = Writer { database, made, shared: Arc::clone(&shared) };
         let writing = std::thread::Builder::new().name("tables".to_owned());
         threads.push(writing.spawn(move || writer.run())?);
         let (root, tables) = (root.to_owned(), tables.to_owned());
         let work = Some(work);
-        let indexer = Self { root, tables, shared, work, threads, attempts: Some(attempts) };
+        let attempts = Some(attempts);
+        let indexer = Self { root, tables, shared, mappings, again, work, threads, attempts };
         indexer.catch_up()?;
         Ok(indexer)
     }
@@ -175,9 +158,19 @@ impl Indexer {
         self.waiting() >= MAX_WAITING as u64 / 2
     }
 
-    /// Analysed, and of them those of which no rows could be made.
-    pub(crate) fn counts(&self) -> [&AtomicU64; 2] {
-        [&self.shared.analysed, &self.shared.failed]
+    /// Returns how many were analysed, analysed again because a mapping had come, and could not be analysed.
+    pub(crate) fn counts(&self) -> [&AtomicU64; 3] {
+        [&self.shared.analysed, &self.shared.analysed_again, &self.shared.failed]
+    }
+
+    /// Returns the mappings that are applied.
+    pub(crate) fn mappings(&self) -> Arc<Mappings> {
+        Arc::clone(&self.mappings)
+    }
+
+    /// Returns the entrance for captures that are to be analysed again.
+    pub(crate) fn redo(&self) -> Redo {
+        Redo(self.again.clone())
     }
 
     /// True if captures were skipped because too many came; [`Indexer::catch_up`] indexes them.
@@ -263,95 +256,6 @@ pub(crate) fn each_missing(root: &Path, tables: &Path, mut each: impl FnMut(Work
     wrong.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// The rows of a capture or a loss report; `None`: it is gone.
-fn rows_of(root: &Path, work: &Work, limits: &Limits) -> Result<Option<Rows>> {
-    match work {
-        Work::Capture(key) => {
-            let file = match File::open(root.join(key.path())) {
-                Ok(file) => file,
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(error.into()),
-            };
-            let about = about(root, key)?;
-            let rows = || capture::rows(file, &about, None, limits);
-            match catch_unwind(AssertUnwindSafe(rows)) {
-                Ok(rows) => Ok(Some(rows?)),
-                Err(_) => bail!("internal error: the analysis panicked"),
-            }
-        }
-        Work::Losses(path) => {
-            let Ok(json) = fs::read(path) else { return Ok(None) };
-            let report = LossReport::from_json(&json).context("not a loss report")?;
-            let name = |path: &Path| {
-                path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned()
-            };
-            let day = path.parent().map(name).unwrap_or_default();
-            let day = day.strip_prefix("dt=").unwrap_or(&day);
-            Ok(Some(rows::from_loss_report(&name(path), day, None, &report)))
-        }
-    }
-}
-
-fn analyse(root: &Path, work: Work, rows: &Sender<Made>, shared: &Shared, attempt: &Attempt) {
-    if let Work::Capture(key) = &work {
-        attempt.begin(key);
-    }
-    let made = rows_of(root, &work, &limits(&shared.ended));
-    let was_asked = made.as_ref().is_err_and(|error| {
-        let error = error.downcast_ref::<tracetee_fleet::Error>();
-        matches!(error, Some(tracetee_fleet::Error::Stopped(Stopped::Asked)))
-    });
-    let is_to_go = attempt.end(match &made {
-        Ok(_) => End::Done,
-        Err(error) if was_asked || is_ours(error) => End::Interrupted,
-        Err(_) => End::Failed,
-    });
-    match made {
-        Ok(Some(made)) => {
-            shared.make_room(made.count());
-            if rows.send(Made::Rows(Box::new(made))).is_ok() {
-                return;
-            }
-        }
-        Ok(None) => {}
-        // It is there at the next start.
-        Err(_) if was_asked => {}
-        Err(error) => {
-            shared.failed.fetch_add(1, Ordering::Relaxed);
-            failed(root, &work, &error, is_to_go);
-            if let Work::Capture(key) = &work
-                && is_to_go
-                && rows.send(Made::Gone(key.path())).is_ok()
-            {
-                return;
-            }
-        }
-    }
-    shared.waiting.fetch_sub(1, Ordering::Relaxed);
-}
-
-/// True if an error is that of this machine, not of the capture.
-fn is_ours(error: &anyhow::Error) -> bool {
-    let mut causes = error.chain().filter_map(|error| error.downcast_ref::<std::io::Error>());
-    causes.any(|error| error.raw_os_error().is_some())
-}
-
-/// No rows can be made.
-fn failed(root: &Path, work: &Work, error: &anyhow::Error, is_to_go: bool) {
-    let file = match work {
-        Work::Capture(key) => key.path(),
-        Work::Losses(path) => path.display().to_string(),
-    };
-    let error = format!("{error:#}");
-    match work {
-        Work::Capture(key) if is_to_go => match set_aside(root, key, &error) {
-            Ok(()) => tracing::warn!(file, error, "cannot index; moved to quarantine"),
-            Err(why) => tracing::error!(file, error, "cannot index, nor move to quarantine: {why}"),
-        },
-        _ => tracing::warn!(file, error, "cannot index"),
-    }
-}
-
 /// The thread that writes.
 struct Writer {
     database: Database,
@@ -370,15 +274,22 @@ impl Writer {
                     Err(_) => break,
                 }
             }
-            let count = batch.len() as u64;
-            let (mut all, mut gone) = (Vec::new(), Vec::new());
+            let (mut new, mut again, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut tokens, mut chunks) = (Vec::new(), Vec::new());
+            let mut waited = 0;
             for made in batch {
-                match made {
-                    Made::Rows(rows) => all.push(*rows),
-                    Made::Gone(raw_key) => gone.push(raw_key),
+                tokens.push(made.token);
+                waited += u64::from(made.chunk.is_none());
+                match (made.content, made.chunk) {
+                    (Content::Rows(rows), None) => new.push(*rows),
+                    (Content::Rows(rows), Some(chunk)) => {
+                        again.push(*rows);
+                        chunks.push(chunk);
+                    }
+                    (Content::Gone(raw_key), _) => gone.push(raw_key),
                 }
             }
-            let mut written = self.database.insert(&all);
+            let mut written = self.database.insert(&new);
             if !gone.is_empty() {
                 written = written.and(self.database.delete(&gone));
             }
@@ -386,9 +297,17 @@ impl Writer {
                 tracing::error!("cannot write the tables: {error}; run `tracetee rebuild`");
                 self.shared.missed.store(true, Ordering::Relaxed);
             }
-            self.shared.give_room(all.iter().map(Rows::count).sum());
-            self.shared.analysed.fetch_add(all.len() as u64, Ordering::Relaxed);
-            self.shared.waiting.fetch_sub(count, Ordering::Relaxed);
+            if !again.is_empty()
+                && let Err(error) = self.database.replace(&again)
+            {
+                tracing::error!("cannot replace captures that were analysed again: {error}");
+                chunks.iter().for_each(|chunk| chunk.store(true, Ordering::Relaxed));
+            }
+            drop((tokens, chunks));
+            self.shared.give_room(new.iter().chain(&again).map(Rows::count).sum());
+            self.shared.analysed.fetch_add(new.len() as u64, Ordering::Relaxed);
+            self.shared.analysed_again.fetch_add(again.len() as u64, Ordering::Relaxed);
+            self.shared.waiting.fetch_sub(waited, Ordering::Relaxed);
         }
     }
 }

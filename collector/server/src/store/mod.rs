@@ -1,21 +1,25 @@
 //! The storage of captures, and the tables made of them.
 //!
 //! [`storage`] is the one place that receives from HTTP: a [`local_store`], which keeps each capture once, or
-//! [`objects`] on an object store. [`indexer`] makes rows of what a local store receives, beside what serves, and
+//! [`objects`] on an object store. [`indexer`] makes rows of what a local store receives, beside what serves ([`analyst`]), and
 //! `attempts` knows which analyses were interrupted; [`retention`] deletes by age and by size, [`forget`] by
-//! device; [`rebuild`] makes the tables anew. [`parquet_tables`] makes tables of an object store.
+//! device; [`rebuild`] makes the tables anew. [`mappings`] keeps the names of obfuscated versions, and [`reanalysis`]
+//! makes new rows of captures that came before their mapping. [`parquet_tables`] makes tables of an object store.
 
+pub(crate) mod analyst;
 mod attempts;
 mod files;
 pub(crate) mod forget;
 mod id_index;
 pub(crate) mod indexer;
 pub(crate) mod local_store;
+pub(crate) mod mappings;
 #[cfg(feature = "parquet")]
 pub(crate) mod objects;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet_tables;
 mod quarantined;
+pub(crate) mod reanalysis;
 pub(crate) mod rebuild;
 pub(crate) mod retention;
 pub(crate) mod storage;

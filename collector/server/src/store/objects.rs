@@ -59,6 +59,15 @@ impl Objects {
         Ok(Self { store: Arc::from(store), prefix, is_local: false })
     }
 
+    /// Returns the directory of an address that is none of an object store.
+    pub(crate) fn directory(address: &str) -> Option<&Path> {
+        match address.split_once("://") {
+            Some(("file", path)) => Some(Path::new(path)),
+            Some(_) => None,
+            None => Some(Path::new(address)),
+        }
+    }
+
     fn open_directory(path: &str) -> Result<Self> {
         std::fs::create_dir_all(path).with_context(|| format!("cannot create {path}"))?;
         let store = LocalFileSystem::new_with_prefix(path)

@@ -3,7 +3,8 @@
 //! The job keeps no state: it is given keys, reads those objects, and writes parts where there are none. So any
 //! number of jobs may run anywhere, each with some of the keys, and again when one has failed.
 
-use super::indexer::limits;
+use super::analyst::limits;
+use super::mappings::Mappings;
 use super::objects::{Objects, about};
 use super::validate::check_capture;
 use anyhow::{Context, Result};
@@ -49,6 +50,7 @@ pub fn make_tables(
     failed: &mut dyn FnMut(&str, &anyhow::Error),
 ) -> Result<TableCounts> {
     let runtime = runtime()?;
+    let mappings = Objects::directory(store).map(Mappings::new);
     let store = Objects::open(store)?;
     let to = match out {
         Some(out) => Objects::open(out)?,
@@ -60,7 +62,8 @@ pub fn make_tables(
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     let mut counts = TableCounts::default();
     for some in keys.chunks(batch) {
-        convert(&runtime, &store, &to, some, &mut counts, failed)?;
+        let from = From { store: &store, mappings: mappings.as_ref() };
+        convert(&runtime, &from, &to, some, &mut counts, failed)?;
     }
     Ok(counts)
 }
@@ -85,10 +88,16 @@ pub struct TableCounts {
     pub existing: usize,
 }
 
+/// The store that is read, and the mappings that a collector keeps in it.
+struct From<'a> {
+    store: &'a Objects,
+    mappings: Option<&'a Mappings>,
+}
+
 /// Makes the parts of some objects.
 fn convert(
     runtime: &Runtime,
-    from: &Objects,
+    from: &From<'_>,
     to: &Objects,
     keys: &[&str],
     counts: &mut TableCounts,
@@ -146,7 +155,8 @@ fn report_of(path: &str) -> Option<(&str, &str)> {
     Some((day, file.strip_suffix(".json")?))
 }
 
-fn rows_of(runtime: &tokio::runtime::Handle, store: &Objects, path: &str) -> Result<Rows> {
+fn rows_of(runtime: &tokio::runtime::Handle, from: &From<'_>, path: &str) -> Result<Rows> {
+    let From { store, mappings } = from;
     if let Some((day, id)) = report_of(path) {
         let (bytes, _) = runtime.block_on(store.get(path))?;
         let report = LossReport::from_json(&bytes).context("not a loss report")?;
@@ -155,11 +165,13 @@ fn rows_of(runtime: &tokio::runtime::Handle, store: &Objects, path: &str) -> Res
     let key = RawKey::parse(path).context("not the key of a capture or a loss report")?;
     let (bytes, meta) = runtime.block_on(store.get(path))?;
     let about = about(&key, bytes.len() as u64, meta);
+    let mapping = mappings.and_then(|mappings| mappings.of(&key).0);
     // Captures that arrived by a ticket are not validated yet.
     let checked = check_capture(Cursor::new(&bytes), bytes.len() as u64)
         .map_err(|why| anyhow::anyhow!("not a capture: {why}"))
         .and_then(|()| {
-            Ok(capture::rows(Cursor::new(bytes), &about, None, &limits(&Arc::default()))?)
+            let limits = limits(&Arc::default());
+            Ok(capture::rows(Cursor::new(bytes), &about, mapping.as_deref(), &limits)?)
         });
     if let Err(error) = &checked {
         runtime.block_on(store.quarantine(&key.id, &format!("{error:#}"), &about.meta))?;

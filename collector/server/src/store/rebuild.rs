@@ -2,7 +2,7 @@
 
 use super::indexer::Indexer;
 use super::local_store::{self, readmit};
-use super::tables_of;
+use super::{mappings, tables_of};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
@@ -44,6 +44,7 @@ pub fn rebuild(root: &Path) -> Result<Rebuilt> {
         let _ = fs::remove_file(format!("{}{suffix}", tables.display()));
     }
     fs::rename(&new, &tables)?;
+    mappings::settle(root)?;
     Ok(Rebuilt { indexed, retried })
 }
 

@@ -1,12 +1,15 @@
 //! The storage of uploads: a local directory, whose captures this collector analyses, or an object store, of
 //! which converters make the tables (`tracetee tables`).
 
-use super::indexer::{Indexer, Work};
+use super::analyst::Work;
+use super::indexer::Indexer;
 use super::local_store::{Incoming, LocalStore};
+use super::mappings::{Put, Refused, Version};
 #[cfg(feature = "parquet")]
 use super::objects::Objects;
+use super::reanalysis::Reanalysis;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 #[cfg(feature = "parquet")]
 use std::sync::atomic::{AtomicU64, Ordering};
 #[cfg(feature = "parquet")]
@@ -21,7 +24,7 @@ use uuid::Uuid;
 #[derive(Debug)]
 pub(crate) enum Storage {
     /// A directory.
-    Local { store: Box<LocalStore>, indexer: Indexer },
+    Local { store: Box<LocalStore>, indexer: Indexer, reanalysis: Reanalysis },
     /// An object store. `incoming` is this machine's, for what is not checked yet.
     #[cfg(feature = "parquet")]
     Objects { objects: Objects, incoming: TempDir, next: AtomicU64 },
@@ -59,7 +62,7 @@ impl Storage {
         meta: &CaptureMeta,
     ) -> io::Result<Option<PathBuf>> {
         match self {
-            Self::Local { store, indexer } => {
+            Self::Local { store, indexer, .. } => {
                 let kept = store.keep(&key, incoming, meta)?;
                 if kept.is_some() {
                     indexer.take(Work::Capture(key));
@@ -80,7 +83,7 @@ impl Storage {
     /// Gives a loss report its place. `false`: it is there. Blocks.
     pub(crate) fn keep_losses(&self, id: Uuid, report: String) -> io::Result<bool> {
         match self {
-            Self::Local { store, indexer } => {
+            Self::Local { store, indexer, .. } => {
                 let incoming = store.incoming();
                 std::fs::write(&incoming.path, report)?;
                 let kept = store.keep_losses(id, &incoming)?;
@@ -117,6 +120,39 @@ impl Storage {
         }
     }
 
+    /// Validates and stores a mapping; its captures are then analysed again. `None`: this store keeps none. Blocks.
+    pub(crate) fn put_mapping(
+        &self,
+        version: &Version,
+        body: &Path,
+    ) -> Option<Result<Put, Refused>> {
+        match self {
+            Self::Local { store, indexer, reanalysis } => {
+                let put = indexer.mappings().put(version, body, &store.incoming());
+                if matches!(put, Ok(Put::New | Put::Replaced)) {
+                    reanalysis.wake();
+                }
+                Some(put)
+            }
+            #[cfg(feature = "parquet")]
+            Self::Objects { .. } => None,
+        }
+    }
+
+    /// True if this store keeps mappings.
+    pub(crate) const fn has_mappings(&self) -> bool {
+        self.indexer().is_some()
+    }
+
+    /// Returns the number of versions whose captures are being analysed again.
+    pub(crate) fn reanalysing(&self) -> u64 {
+        match self {
+            Self::Local { reanalysis, .. } => reanalysis.pending(),
+            #[cfg(feature = "parquet")]
+            Self::Objects { .. } => 0,
+        }
+    }
+
     /// Checks that captures can be stored. Blocks.
     pub(crate) fn probe(&self) -> io::Result<()> {
         match self {
@@ -144,7 +180,11 @@ impl Storage {
     /// Ends what works beside it.
     pub(crate) fn stop(self) {
         match self {
-            Self::Local { indexer, .. } => indexer.stop(),
+            Self::Local { indexer, reanalysis, .. } => {
+                // First: what the indexer then drops is not done.
+                reanalysis.end();
+                indexer.stop();
+            }
             #[cfg(feature = "parquet")]
             Self::Objects { .. } => {}
         }

@@ -115,36 +115,45 @@ pub fn with_names(payload: &[u8]) -> Option<Vec<u8>> {
     if !may_be {
         return None;
     }
-    let text = |name: &[u8]| match name {
-        b"" => NO_NAME.to_owned(),
-        name => String::from_utf8_lossy(name).into_owned(),
+    rename(payload, |name| name.is_empty().then(|| NO_NAME.to_owned()))
+}
+
+/// Replaces names and tracks of a marker for which `new` returns another one; `None` if none is replaced.
+pub(crate) fn rename(payload: &[u8], new: impl Fn(&[u8]) -> Option<String>) -> Option<Vec<u8>> {
+    let payload = payload.trim_ascii_end();
+    let mut is_new = false;
+    let mut text = |name: &[u8]| match new(name) {
+        Some(new) => {
+            is_new = true;
+            new.into_bytes()
+        }
+        None => name.to_vec(),
     };
-    let letter = char::from(*payload.first()?);
-    let (marker, is_empty) = match parse(payload).ok()? {
+    let (pid, names, last) = match parse(payload).ok()? {
+        Marker::Begin { pid, name } | Marker::Instant { pid, track: None, name } => {
+            (pid, vec![text(name)], None)
+        }
         Marker::AsyncBegin { pid, track: None, name, cookie }
         | Marker::AsyncEnd { pid, track: None, name, cookie } => {
-            (format!("{letter}|{pid}|{}|{cookie}", text(name)), name.is_empty())
+            (pid, vec![text(name)], Some(cookie))
         }
         Marker::AsyncBegin { pid, track: Some(track), name, cookie } => {
-            let empty = track.is_empty() || name.is_empty();
-            (format!("G|{pid}|{}|{}|{cookie}", text(track), text(name)), empty)
+            (pid, vec![text(track), text(name)], Some(cookie))
         }
+        // Since Android 13 an end has no name.
         Marker::AsyncEnd { pid, track: Some(track), cookie, .. } => {
-            (format!("H|{pid}|{}|{cookie}", text(track)), track.is_empty())
-        }
-        Marker::Instant { pid, track: None, name } => {
-            (format!("I|{pid}|{}", text(name)), name.is_empty())
+            (pid, vec![text(track)], Some(cookie))
         }
         Marker::Instant { pid, track: Some(track), name } => {
-            let empty = track.is_empty() || name.is_empty();
-            (format!("N|{pid}|{}|{}", text(track), text(name)), empty)
+            (pid, vec![text(track), text(name)], None)
         }
-        Marker::Counter { pid, name, value } => {
-            (format!("C|{pid}|{}|{value}", text(name)), name.is_empty())
-        }
-        Marker::Begin { .. } | Marker::End | Marker::RealTime(_) | Marker::Other => return None,
+        Marker::Counter { pid, name, value } => (pid, vec![text(name)], Some(value)),
+        Marker::End | Marker::RealTime(_) | Marker::Other => return None,
     };
-    is_empty.then(|| marker.into_bytes())
+    let mut fields = vec![vec![*payload.first()?], pid.to_string().into_bytes()];
+    fields.extend(names);
+    fields.extend(last.map(|last| last.to_string().into_bytes()));
+    is_new.then(|| fields.join(&b'|'))
 }
 
 fn field(text: &[u8]) -> (&[u8], Option<&[u8]>) {

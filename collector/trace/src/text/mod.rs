@@ -16,14 +16,16 @@ use crate::names::NameId;
 use crate::wall_clock::WallClock;
 use marker::Marker;
 use sections::{Names, Sections};
-use std::io::{BufRead, Read};
+use std::io::{BufRead, ErrorKind, Read};
 use tracetee_protocol::{CaptureMeta, notes};
 
 /// Limit of a line in bytes: the kernel's buffer takes a page.
-const MAX_LINE_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_LINE_BYTES: u64 = 1 << 20;
 
 pub use line::Line;
+pub(crate) use line::split;
 pub use line_reader::{LineReader, Outline, Part, ThreadOutline};
+pub(crate) use marker::rename;
 pub use marker::{NO_NAME, with_names};
 
 /// True if a line of a thread with this name parses as one; a name may itself look like the start of a line.
@@ -53,8 +55,7 @@ pub fn read<R: BufRead>(mut text: R) -> Result<Trace, Error> {
     let mut reader = Reader::default();
     let (mut buffer, mut bytes) = (Vec::new(), 0);
     loop {
-        buffer.clear();
-        match text.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut buffer) {
+        match take_line(&mut text, &mut buffer, &mut reader) {
             Ok(0) => break,
             Ok(count) => bytes += count as u64,
             // The lines read so far are kept.
@@ -66,7 +67,6 @@ pub fn read<R: BufRead>(mut text: R) -> Result<Trace, Error> {
                 break;
             }
         }
-        reader.take(buffer.strip_suffix(b"\n").unwrap_or(&buffer));
         if let Some(why) = reader.builder.is_full() {
             reader.builder.trace.losses.truncated = Some((bytes, why));
             break;
@@ -85,6 +85,31 @@ pub fn read<R: BufRead>(mut text: R) -> Result<Trace, Error> {
     }
     trace.name_process_of_header();
     Ok(trace)
+}
+
+/// Reads one line, without copying it if all of it is in the text's own buffer. Returns its bytes, 0 at the end.
+fn take_line<R: BufRead>(
+    text: &mut R,
+    buffer: &mut Vec<u8>,
+    reader: &mut Reader,
+) -> std::io::Result<usize> {
+    let here = match text.fill_buf() {
+        Ok(here) => here,
+        Err(error) if error.kind() == ErrorKind::Interrupted => &[],
+        Err(error) => return Err(error),
+    };
+    let most = usize::try_from(MAX_LINE_BYTES).unwrap_or(usize::MAX);
+    if let Some(end) = memchr::memchr(b'\n', here).filter(|&end| end < most) {
+        reader.take(here.get(..end).unwrap_or_default());
+        text.consume(end + 1);
+        return Ok(end + 1);
+    }
+    buffer.clear();
+    let count = text.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', buffer)?;
+    if count > 0 {
+        reader.take(buffer.strip_suffix(b"\n").unwrap_or(buffer));
+    }
+    Ok(count)
 }
 
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! A text that is passed on as it is.
 
 use crate::args::ConvertArgs;
-use crate::input::{kind, unpacked};
+use crate::input::{kind, mapping_of, unpacked};
 use anyhow::{Result, bail};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ impl<'a> Passthrough<'a> {
         let mut texts = Vec::new();
         let mut known = Vec::new();
         for &path in paths {
-            if kind(path)? != Kind::Text {
+            if kind(path)? != Kind::Text || mapping_of(None, path)?.is_some() {
                 return Ok(None);
             }
             if paths.len() > 1 {

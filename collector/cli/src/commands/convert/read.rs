@@ -1,7 +1,7 @@
 //! Several traces as one, on one clock.
 
 use crate::args::ConvertArgs;
-use crate::input::{counted, kind, mapping, say_losses, unpacked};
+use crate::input::{counted, kind, mapping, mapping_of, say_losses, unpacked};
 use crate::terminal::say;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub(super) fn read(
             say_losses(path, &trace.losses);
             say_others(path, &trace.kernel_events);
         }
-        if let Some(mapping) = &mapping {
+        if let Some(mapping) = mapping_of(mapping.as_ref(), path)? {
             mapping.apply_to(&mut trace);
         }
         traces.push(trace);

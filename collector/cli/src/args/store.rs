@@ -1,0 +1,96 @@
+//! Options of the commands that prepare a collector and work with its store: `init`, `rebuild`, `forget`, `tables`,
+//! `mapping`.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// Options of `init`.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Application id of the app that will send.
+    #[arg(long, value_name = "APP")]
+    pub(crate) app: String,
+    /// URL at which the app will reach the collector.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8440")]
+    pub(crate) url: String,
+    /// Directory to write to; no file in it is overwritten.
+    #[arg(long, value_name = "DIR", default_value = "tracetee-server")]
+    pub(crate) out: PathBuf,
+}
+
+/// Options of `rebuild`.
+#[derive(Debug, Args)]
+pub(crate) struct RebuildArgs {
+    /// Directory of the collector's store.
+    #[arg(long, value_name = "DIR", default_value = "tracetee-store")]
+    pub(crate) store: PathBuf,
+}
+
+/// Options of `forget`.
+#[derive(Debug, Args)]
+pub(crate) struct ForgetArgs {
+    /// Directory of the collector's store.
+    #[arg(long, value_name = "DIR", default_value = "tracetee-store")]
+    pub(crate) store: PathBuf,
+    /// Install id of the device.
+    pub(crate) install_id: String,
+}
+
+/// Options of `tables`.
+#[cfg(feature = "parquet")]
+#[derive(Debug, Args)]
+pub(crate) struct TablesArgs {
+    /// Store to read: a directory, s3://BUCKET/PREFIX, gs://… or az://….
+    #[arg(long, value_name = "STORE", default_value = "tracetee-store")]
+    pub(crate) store: String,
+    /// File with the keys of captures and loss reports, one per line; - is stdin.
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    pub(crate) keys: Option<PathBuf>,
+    /// Store to write the tables to [default: --store].
+    #[arg(long, value_name = "STORE")]
+    pub(crate) out: Option<String>,
+    /// Number of captures in one part.
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+    pub(crate) batch: usize,
+    /// Print the keys of the store and exit.
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// List only the keys of DAY (YYYY-MM-DD).
+    #[arg(long, value_name = "DAY", requires = "list")]
+    pub(crate) day: Option<String>,
+}
+
+/// The commands of `mapping`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MappingCommand {
+    /// Upload the mappings of a release to a collector.
+    ///
+    /// The collector restores the names of all captures of that version, also of those that it has already stored.
+    Upload(MappingUploadArgs),
+}
+
+/// Options of `mapping upload`.
+#[derive(Debug, Args)]
+pub(crate) struct MappingUploadArgs {
+    /// Mapping files: R8's mapping.txt, the instrumenter's or Matrix's method ids, or one of each.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// URL of the collector.
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: String,
+    /// Package name of the app.
+    #[arg(long, value_name = "APP")]
+    pub(crate) app: String,
+    /// Name of the app's version, as reports print it.
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) version: String,
+    /// File with the collector's tokens; the first line APP TOKEN mappings is used.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// CA certificates (PEM) to verify the collector with [default: Mozilla's].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Allow http:// to other machines: mappings and token travel unencrypted.
+    #[arg(long)]
+    pub(crate) cleartext: bool,
+}

@@ -1,0 +1,83 @@
+//! `tracetee mapping upload`: brings the names of a release to a collector.
+
+use crate::args::MappingUploadArgs;
+use crate::input::unpacked;
+use crate::terminal::print;
+use anyhow::{Context, Result, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use tracetee_protocol::http;
+use tracetee_server::{Right, first_token};
+use tracetee_uploader::http::Http;
+use tracetee_uploader::{Body, Endpoint, Request, Transport};
+
+/// The collector reads all of a mapping before it answers.
+const TIMEOUT: Duration = Duration::from_secs(600);
+const LEVEL: i32 = 9;
+
+/// Uploads the files, one after the other.
+pub(crate) fn upload(args: &MappingUploadArgs) -> Result<()> {
+    let token = args.token_file.as_deref();
+    let token = token.map(|path| first_token(path, Right::Mappings)).transpose()?;
+    let endpoint = Endpoint::new(&args.to, token.as_deref(), false, args.cleartext)
+        .map_err(|error| anyhow::anyhow!("--to: {error}"))?;
+    let base = endpoint.url().trim_end_matches('/');
+    let url = format!("{base}{}{}/{}", http::MAPPINGS, part(&args.app), part(&args.version));
+    let mut transport = Http::new(args.ca_file.as_deref())?;
+    for path in &args.files {
+        let body = packed(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let digest = STANDARD.encode(hmac_sha256::Hash::hash(&body));
+        let mut headers = vec![
+            (http::CONTENT_TYPE.to_owned(), "text/plain".to_owned()),
+            (http::CONTENT_ENCODING.to_owned(), http::ZSTD.to_owned()),
+            (http::CONTENT_LENGTH.to_owned(), body.len().to_string()),
+            (
+                http::CONTENT_DIGEST.to_owned(),
+                format!("{}{digest}{}", http::SHA_256_PREFIX, http::SHA_256_SUFFIX),
+            ),
+        ];
+        if let Some(token) = &token {
+            headers.push((http::AUTHORIZATION.to_owned(), format!("{}{token}", http::BEARER)));
+        }
+        let request = Request {
+            method: "PUT",
+            url: url.clone(),
+            headers,
+            body: Body::Bytes(&body),
+            timeout: TIMEOUT,
+            max_answer_bytes: 64 * 1024,
+            stop: &AtomicBool::new(false),
+        };
+        let answer = transport
+            .send(&request)
+            .map_err(|failure| anyhow::anyhow!("cannot reach {}: {failure:?}", args.to))?;
+        let said = String::from_utf8_lossy(&answer.body).trim().to_owned();
+        match answer.status {
+            200 | 201 => print(&format!("{}: {said}\n", path.display())),
+            status => bail!("{}: the collector answered {status}: {said}", path.display()),
+        }
+    }
+    Ok(())
+}
+
+/// Reads a file, compressed or not, and compresses it.
+fn packed(path: &Path) -> Result<Vec<u8>> {
+    let mut text = unpacked(path)?;
+    Ok(zstd::stream::encode_all(&mut text, LEVEL)?)
+}
+
+/// A part of a URL's path: what is not a letter, a digit or one of `-._~` becomes `%XX`.
+fn part(name: &str) -> String {
+    let mut text = String::new();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(byte.into());
+        } else {
+            text += &format!("%{byte:02X}");
+        }
+    }
+    text
+}

@@ -1,0 +1,110 @@
+//! `PUT /v1/mappings/{app}/{version}`: stores the names of a release, and has its captures analysed again.
+//!
+//! The body is R8's `mapping.txt` or the instrumenter's, plain or compressed with gzip or zstd. There is no route that
+//! returns a mapping: it is a secret of whoever wrote the app.
+
+use super::answer::{Answer, answer, answer_upload, disk, status_of};
+use super::headers::{digest, text};
+use super::ingest::{self, Refused};
+use super::tokens::Right;
+use super::{Collector, Shared, add};
+use crate::store::mappings::{self, Put, Version};
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+use tracetee_protocol::http;
+
+/// Bytes of a mapping as it is sent.
+const MAX_BODY_BYTES: u64 = 128 << 20;
+/// Maximum time that a received mapping waits for the validation of others.
+const WAIT: Duration = Duration::from_secs(60);
+
+pub(super) async fn mapping(
+    State(collector): Shared,
+    Path((app, version)): Path<(String, String)>,
+    request: Request,
+) -> Response {
+    let (parts, mut body) = request.into_parts();
+    let outcome = take(&collector, &app, &version, &parts.headers, &mut body).await;
+    answer_upload(outcome, &parts.headers, &mut body).await
+}
+
+async fn take(
+    collector: &Arc<Collector>,
+    app: &str,
+    version: &str,
+    headers: &HeaderMap,
+    body: &mut Body,
+) -> Result<Answer, Answer> {
+    let of_token = collector.authorised(headers, Right::Mappings)?;
+    if of_token.is_some_and(|of_token| of_token != app) {
+        add(&collector.counts.unauthorised, 1);
+        return Err(answer(StatusCode::FORBIDDEN, "this token is for another app"));
+    }
+    let refuse = |status, why: &str| {
+        add(&collector.counts.refused, 1);
+        answer(status, why)
+    };
+    if !collector.storage.has_mappings() {
+        let why = "this collector keeps its captures in an object store, without mappings";
+        return Err(refuse(StatusCode::NOT_IMPLEMENTED, why));
+    }
+    let said = text(headers, http::CONTENT_LENGTH).and_then(|text| text.parse::<u64>().ok());
+    if said.is_some_and(|bytes| bytes > MAX_BODY_BYTES) {
+        let refused = Refused::TooLarge(MAX_BODY_BYTES);
+        return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &refused.to_string()));
+    }
+    let busy = |why: &str| {
+        add(&collector.counts.busy, 1);
+        answer(StatusCode::TOO_MANY_REQUESTS, why)
+    };
+    let incoming = collector.storage.incoming();
+    let digest = digest(headers);
+    let streamed =
+        ingest::stream(body, &incoming, MAX_BODY_BYTES, digest, &collector.incomings).await;
+    match streamed {
+        Ok(_) => {}
+        Err(Refused::Disk(error)) => return Err(disk(&error)),
+        Err(refused @ Refused::Busy) => return Err(busy(&refused.to_string())),
+        Err(refused) => return Err(refuse(status_of(&refused), &refused.to_string())),
+    }
+    let Ok(Ok(_alone)) = timeout(WAIT, collector.mapping_checks.acquire()).await else {
+        return Err(busy("another mapping is being validated; try again later"));
+    };
+    let (shared, version) = (Arc::clone(collector), Version::new(app, version));
+    let put =
+        tokio::task::spawn_blocking(move || shared.storage.put_mapping(&version, &incoming.path));
+    let put = put
+        .await
+        .unwrap_or_else(|fault| Some(Err(mappings::Refused::Disk(std::io::Error::other(fault)))));
+    let stored = |status, why| {
+        add(&collector.counts.mappings, 1);
+        Ok(answer(status, why))
+    };
+    match put {
+        Some(Ok(Put::New)) => {
+            stored(StatusCode::CREATED, "stored; captures of this version are being analysed again")
+        }
+        Some(Ok(Put::Replaced)) => {
+            stored(StatusCode::OK, "replaced; captures of this version are being analysed again")
+        }
+        Some(Ok(Put::Unchanged)) => Ok(answer(StatusCode::OK, "already stored, unchanged")),
+        Some(Err(mappings::Refused::NoMapping(why))) => {
+            Err(refuse(StatusCode::UNPROCESSABLE_ENTITY, &format!("not a mapping: {why}")))
+        }
+        Some(Err(mappings::Refused::TooLarge)) => Err(refuse(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            &format!("its text has more than {} bytes", mappings::MAX_TEXT_BYTES),
+        )),
+        Some(Err(mappings::Refused::Full)) => Err(refuse(
+            StatusCode::INSUFFICIENT_STORAGE,
+            "the store has too many mappings; delete old ones from its directory \"mappings\"",
+        )),
+        Some(Err(mappings::Refused::Disk(error))) => Err(disk(&error)),
+        None => Err(refuse(StatusCode::NOT_IMPLEMENTED, "this store keeps no mappings")),
+    }
+}

@@ -1,0 +1,219 @@
+//! The threads of the indexer that analyse: from a stored capture or loss report to its rows.
+//!
+//! New captures take precedence over those that are analysed again because a mapping has come. What fails twice goes to
+//! quarantine; a capture that already has rows keeps them.
+
+use super::attempts::{Attempt, End};
+use super::indexer::Shared;
+use super::local_store::{about, set_aside};
+use super::mappings::{Mappings, Token};
+use anyhow::{Context as _, Result, bail};
+use crossbeam_channel::{Receiver, Sender, select_biased};
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tracetee_fleet::capture::{self, Limits};
+use tracetee_fleet::object_keys::RawKey;
+use tracetee_fleet::rows::{self, Rows};
+use tracetee_jank::{Stopped, Watch};
+use tracetee_protocol::LossReport;
+use tracetee_trace::Mapping;
+
+/// Processor time that a capture may take: the largest that is taken in needs a quarter of it.
+const MOST_TIME: Duration = Duration::from_secs(60);
+
+/// Work item of the indexer.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A capture.
+    Capture(RawKey),
+    /// A loss report: its path.
+    Losses(PathBuf),
+}
+
+/// Held by each capture of a chunk that is analysed again until its rows are written; true if they could not be.
+pub(super) type Chunk = Arc<AtomicBool>;
+
+/// A capture that is to be analysed again.
+#[derive(Debug)]
+pub(super) struct Again {
+    pub(super) key: RawKey,
+    pub(super) chunk: Chunk,
+}
+
+/// What an analysing thread does next.
+enum Next {
+    New(Work),
+    Again(Again),
+}
+
+/// Result of an analysis, for the tables.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) content: Content,
+    /// Of the mapping that was applied; a loss report has none.
+    pub(super) token: Option<Token>,
+    /// Of a capture that was analysed again: its rows replace the earlier ones.
+    pub(super) chunk: Option<Chunk>,
+}
+
+/// What changes in the tables.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// The rows of a capture or a loss report.
+    Rows(Box<Rows>),
+    /// The raw key of a capture that is in quarantine now: rows that an older analysis made go.
+    Gone(String),
+}
+
+/// Processor time of this thread.
+fn thread_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes to a timespec of ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    let seconds = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0));
+    seconds + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Returns the limits of indexing a capture, until `stop` is set.
+pub(crate) fn limits(stop: &Arc<AtomicBool>) -> Limits {
+    Limits { watch: Watch::new(Arc::clone(stop), thread_time, MOST_TIME), ..Limits::default() }
+}
+
+/// A thread that analyses.
+pub(super) struct Analyst {
+    pub(super) root: PathBuf,
+    pub(super) rows: Sender<Made>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) mappings: Arc<Mappings>,
+    pub(super) attempt: Attempt,
+}
+
+impl Analyst {
+    /// Analyses until no new work can come: what is to be done again is then left for the next start.
+    pub(super) fn run(self, to_do: &Receiver<Work>, to_redo: &Receiver<Again>) {
+        while let Some(next) = select_biased! {
+            recv(to_do) -> work => work.ok().map(Next::New),
+            recv(to_redo) -> again => again.ok().map(Next::Again),
+        } {
+            if self.shared.ended.load(Ordering::Relaxed) {
+                continue;
+            }
+            match next {
+                Next::New(work) => {
+                    if !self.analyse(&work, None) {
+                        self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+                    }
+                }
+                Next::Again(Again { key, chunk }) => {
+                    self.analyse(&Work::Capture(key), Some(chunk));
+                }
+            }
+        }
+    }
+
+    /// Analyses a capture or a loss report; one that is analysed again has a chunk. Returns true if there is something
+    /// to write.
+    fn analyse(&self, work: &Work, chunk: Option<Chunk>) -> bool {
+        let is_again = chunk.is_some();
+        let (mut mapping, mut token) = (None, None);
+        if let Work::Capture(key) = work {
+            self.attempt.begin(key);
+            let (found, of) = self.mappings.of(key);
+            (mapping, token) = (found, Some(of));
+        }
+        let made = rows_of(&self.root, work, mapping.as_deref(), &limits(&self.shared.ended));
+        let was_asked = made.as_ref().is_err_and(|error| {
+            let error = error.downcast_ref::<tracetee_fleet::Error>();
+            matches!(error, Some(tracetee_fleet::Error::Stopped(Stopped::Asked)))
+        });
+        let is_to_go = self.attempt.end(match &made {
+            Ok(_) => End::Done,
+            Err(error) if was_asked || is_ours(error) => End::Interrupted,
+            // It has rows, which stay.
+            Err(_) if is_again => End::Interrupted,
+            Err(_) => End::Failed,
+        });
+        match made {
+            Ok(Some(rows)) => {
+                self.shared.make_room(rows.count());
+                let content = Content::Rows(Box::new(rows));
+                return self.rows.send(Made { content, token, chunk }).is_ok();
+            }
+            Ok(None) => {}
+            // It is there at the next start.
+            Err(_) if was_asked => {}
+            Err(error) => {
+                self.shared.failed.fetch_add(1, Ordering::Relaxed);
+                failed(&self.root, work, &error, is_to_go);
+                if let Work::Capture(key) = work
+                    && is_to_go
+                {
+                    let content = Content::Gone(key.path());
+                    return self.rows.send(Made { content, token, chunk }).is_ok();
+                }
+            }
+        }
+        false
+    }
+}
+
+/// The rows of a capture or a loss report; `None`: it is gone.
+fn rows_of(
+    root: &Path,
+    work: &Work,
+    mapping: Option<&Mapping>,
+    limits: &Limits,
+) -> Result<Option<Rows>> {
+    match work {
+        Work::Capture(key) => {
+            let file = match File::open(root.join(key.path())) {
+                Ok(file) => file,
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+            let about = about(root, key)?;
+            let rows = || capture::rows(file, &about, mapping, limits);
+            match catch_unwind(AssertUnwindSafe(rows)) {
+                Ok(rows) => Ok(Some(rows?)),
+                Err(_) => bail!("internal error: the analysis panicked"),
+            }
+        }
+        Work::Losses(path) => {
+            let Ok(json) = fs::read(path) else { return Ok(None) };
+            let report = LossReport::from_json(&json).context("not a loss report")?;
+            let name = |path: &Path| {
+                path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned()
+            };
+            let day = path.parent().map(name).unwrap_or_default();
+            let day = day.strip_prefix("dt=").unwrap_or(&day);
+            Ok(Some(rows::from_loss_report(&name(path), day, None, &report)))
+        }
+    }
+}
+
+/// True if an error is that of this machine, not of the capture.
+fn is_ours(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain().filter_map(|error| error.downcast_ref::<std::io::Error>());
+    causes.any(|error| error.raw_os_error().is_some())
+}
+
+/// No rows can be made.
+fn failed(root: &Path, work: &Work, error: &anyhow::Error, is_to_go: bool) {
+    let file = match work {
+        Work::Capture(key) => key.path(),
+        Work::Losses(path) => path.display().to_string(),
+    };
+    let error = format!("{error:#}");
+    match work {
+        Work::Capture(key) if is_to_go => match set_aside(root, key, &error) {
+            Ok(()) => tracing::warn!(file, error, "cannot index; moved to quarantine"),
+            Err(why) => tracing::error!(file, error, "cannot index, nor move to quarantine: {why}"),
+        },
+        _ => tracing::warn!(file, error, "cannot index"),
+    }
+}

@@ -1,0 +1,374 @@
+//! Mappings of a local store: R8's names and the instrumenter's method ids, by app and version.
+//!
+//! `mappings/v1/app=A/ver=V/` has up to two files, `classes.txt.zst` (R8) and `methods.txt.zst` (method ids), and, while
+//! captures from before a mapping came are still to be analysed again, a file `pending` (`reanalysis.rs`). What is
+//! stored was validated. A few mappings stay in memory, as many as the limit of their bytes allows.
+
+use anyhow::{Context, Result};
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, BufReader, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use tracetee_fleet::object_keys::{RawKey, encode};
+use tracetee_trace::Mapping;
+
+use super::local_store::{Incoming, make_parent, walk};
+
+/// Bytes of a mapping's text: the largest apps have some hundred megabytes.
+pub(crate) const MAX_TEXT_BYTES: u64 = 512 << 20;
+/// Mappings of a store, and bytes of all of them, compressed.
+const MAX_MAPPINGS: usize = 10_000;
+const MAX_STORED_BYTES: u64 = 32 << 30;
+/// Memory of the mappings that are kept for the next capture.
+const MAX_CACHED_BYTES: usize = 256 << 20;
+/// Entries of the cache, most of which say that there is no mapping.
+const MAX_CACHED: usize = 1000;
+const LEVEL: i32 = 3;
+/// The file that says which captures are still to be analysed again.
+const PENDING: &str = "pending";
+
+/// A version of an app.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Version {
+    pub(crate) app: String,
+    pub(crate) ver: String,
+}
+
+impl Version {
+    pub(crate) fn new(app: &str, ver: &str) -> Self {
+        Self { app: app.to_owned(), ver: ver.to_owned() }
+    }
+
+    fn of(key: &RawKey) -> Self {
+        Self::new(&key.app, &key.ver)
+    }
+
+    /// The two parts of a path that name it.
+    pub(super) fn parts(&self) -> [String; 2] {
+        [format!("app={}", encode(&self.app)), format!("ver={}", encode(&self.ver))]
+    }
+
+    fn directory(&self, root: &Path) -> PathBuf {
+        let [app, ver] = self.parts();
+        root.join("mappings/v1").join(app).join(ver)
+    }
+}
+
+/// Result of [`Mappings::put`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Put {
+    /// The version had no such mapping.
+    New,
+    /// It had another one.
+    Replaced,
+    /// It had the same one.
+    Unchanged,
+}
+
+/// Reason why a mapping is not stored.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The text is too large.
+    TooLarge,
+    /// It is no mapping, or exceeds a limit: why.
+    NoMapping(String),
+    /// The store has too many.
+    Full,
+    /// Ours: the disk.
+    Disk(io::Error),
+}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
+        Self::Disk(error)
+    }
+}
+
+/// Mappings of a store, with those that were used last in memory.
+#[derive(Debug)]
+pub(crate) struct Mappings {
+    root: PathBuf,
+    /// Held while a mapping, or a note of what is pending, gets its place.
+    placing: Mutex<()>,
+    cache: Mutex<Cache>,
+}
+
+#[derive(Debug, Default)]
+struct Cache {
+    known: HashMap<Version, Cached>,
+    bytes: usize,
+    clock: u64,
+    /// Held by each analysis that began since the last mapping came; and those of earlier ones that still run.
+    current: Arc<()>,
+    earlier: Vec<Weak<()>>,
+}
+
+#[derive(Debug)]
+struct Cached {
+    mapping: Option<Arc<Mapping>>,
+    used: u64,
+}
+
+/// Held by an analysis from before it looks for its mapping until its rows are written.
+pub(crate) type Token = Arc<()>;
+
+impl Mappings {
+    pub(crate) fn new(root: &Path) -> Self {
+        Self { root: root.to_owned(), placing: Mutex::default(), cache: Mutex::default() }
+    }
+
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the mapping of a capture's version, and a token for as long as its rows are not written.
+    pub(crate) fn of(&self, key: &RawKey) -> (Option<Arc<Mapping>>, Token) {
+        let version = Version::of(key);
+        let mut cache = self.cache();
+        let token = Arc::clone(&cache.current);
+        cache.clock += 1;
+        let used = cache.clock;
+        if let Some(cached) = cache.known.get_mut(&version) {
+            cached.used = used;
+            return (cached.mapping.clone(), token);
+        }
+        // Others wait meanwhile: two would need twice the memory.
+        let mapping = read(&self.root, &version).unwrap_or_else(|error| {
+            tracing::error!("cannot read a mapping; its names stay as they are: {error:#}");
+            None
+        });
+        let mapping = mapping.map(Arc::new);
+        cache.insert(version, Cached { mapping: mapping.clone(), used });
+        drop(cache);
+        (mapping, token)
+    }
+
+    /// True if an analysis is under way that began before the last mapping came.
+    pub(super) fn has_earlier(&self) -> bool {
+        let mut cache = self.cache();
+        cache.earlier.retain(|token| token.strong_count() > 0);
+        !cache.earlier.is_empty()
+    }
+
+    /// Validates an upload and stores it. `body` and `incoming` are files on their way. Blocks.
+    pub(crate) fn put(
+        &self,
+        version: &Version,
+        body: &Path,
+        incoming: &Incoming,
+    ) -> Result<Put, Refused> {
+        let name = validate(body, &incoming.path)?;
+        let directory = version.directory(&self.root);
+        let place = directory.join(name);
+        let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = match fs::read(&place) {
+            Ok(bytes) => Some(bytes),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error.into()),
+        };
+        if before
+            .as_ref()
+            .is_some_and(|before| fs::read(&incoming.path).ok().as_ref() == Some(before))
+        {
+            return Ok(Put::Unchanged);
+        }
+        if before.is_none() && self.is_full()? {
+            return Err(Refused::Full);
+        }
+        make_parent(&place)?;
+        // The note first: whatever ends this in between, no capture keeps its old names.
+        note(&directory, "")?;
+        fs::rename(&incoming.path, &place)?;
+        File::open(&directory)?.sync_all()?;
+        let mut cache = self.cache();
+        cache.remove(version);
+        let before_it = std::mem::take(&mut cache.current);
+        cache.earlier.push(Arc::downgrade(&before_it));
+        Ok(if before.is_some() { Put::Replaced } else { Put::New })
+    }
+
+    fn is_full(&self) -> io::Result<bool> {
+        let (mut count, mut bytes) = (0, 0);
+        let below = self.root.join("mappings/v1");
+        if below.exists() {
+            walk(&below, &mut |path| {
+                if path.file_name().is_some_and(|name| name != PENDING) {
+                    count += 1;
+                    bytes += path.metadata().map_or(0, |metadata| metadata.len());
+                }
+            })?;
+        }
+        Ok(count >= MAX_MAPPINGS || bytes >= MAX_STORED_BYTES)
+    }
+
+    /// Returns the versions whose captures are to be analysed again.
+    pub(super) fn pending(&self) -> io::Result<Vec<Version>> {
+        let mut found = Vec::new();
+        let below = self.root.join("mappings/v1");
+        if below.exists() {
+            walk(&below, &mut |path| {
+                if path.file_name().is_some_and(|name| name == PENDING) {
+                    found.extend(path.parent().and_then(version_of));
+                }
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Returns the key of the last capture that was analysed again; empty at the beginning, `None` at the end. With it,
+    /// the state that [`Self::advance`] asks for.
+    pub(super) fn progress(&self, version: &Version) -> (Option<String>, Token) {
+        let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
+        let note = fs::read_to_string(version.directory(&self.root).join(PENDING)).ok();
+        (note, Arc::clone(&self.cache().current))
+    }
+
+    /// Notes how far the work has come, or with `None` that it is done, unless a mapping has come since `state`.
+    pub(super) fn advance(
+        &self,
+        version: &Version,
+        state: &Token,
+        to: Option<&str>,
+    ) -> io::Result<()> {
+        let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(state, &self.cache().current) {
+            return Ok(());
+        }
+        let directory = version.directory(&self.root);
+        match to {
+            Some(key) => note(&directory, key),
+            None => fs::remove_file(directory.join(PENDING)),
+        }
+    }
+}
+
+impl Cache {
+    fn insert(&mut self, version: Version, cached: Cached) {
+        let bytes = cached.mapping.as_ref().map_or(0, |mapping| mapping.bytes());
+        // The largest alone may exceed the limit.
+        while !self.known.is_empty()
+            && (self.bytes + bytes > MAX_CACHED_BYTES || self.known.len() >= MAX_CACHED)
+        {
+            let oldest = self.known.iter().min_by_key(|(_, cached)| cached.used);
+            let Some(oldest) = oldest.map(|(version, _)| version.clone()) else { break };
+            self.remove(&oldest);
+        }
+        self.bytes += bytes;
+        self.known.insert(version, cached);
+    }
+
+    fn remove(&mut self, version: &Version) {
+        let bytes = |cached: Cached| cached.mapping.map_or(0, |mapping| mapping.bytes());
+        self.bytes -= self.known.remove(version).map_or(0, bytes);
+    }
+}
+
+/// Writes the note of what is pending, at once or not at all.
+fn note(directory: &Path, key: &str) -> io::Result<()> {
+    let making = directory.join(".pending");
+    let mut file = File::create(&making)?;
+    file.write_all(key.as_bytes())?;
+    file.sync_data()?;
+    fs::rename(&making, directory.join(PENDING))
+}
+
+/// Forgets what is pending, because all tables were made anew.
+pub(super) fn settle(root: &Path) -> io::Result<()> {
+    for version in Mappings::new(root).pending()? {
+        fs::remove_file(version.directory(root).join(PENDING))?;
+    }
+    Ok(())
+}
+
+fn version_of(directory: &Path) -> Option<Version> {
+    let name = |path: &Path| path.file_name()?.to_str().map(str::to_owned);
+    let (ver, app) = (name(directory)?, name(directory.parent()?)?);
+    // As in the key of a capture.
+    let id = "0";
+    let key = RawKey::parse(&format!("raw/v1/{app}/dt=1970-01-01/{ver}/{id}.ftrace.zst"))?;
+    Some(Version::of(&key))
+}
+
+/// The text of a mapping, which ends with an error when it is too large.
+struct Limited<R> {
+    text: R,
+    bytes: u64,
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.text.read(buffer)?;
+        self.bytes += count as u64;
+        if self.bytes > MAX_TEXT_BYTES { Err(ErrorKind::FileTooLarge.into()) } else { Ok(count) }
+    }
+}
+
+/// Validates a mapping, compressed or not, then writes it compressed. Returns the name of its file in the store.
+fn validate(body: &Path, to: &Path) -> Result<&'static str, Refused> {
+    let open = || {
+        tracetee_trace::open(File::open(body)?)
+            .map_err(|error| Refused::NoMapping(error.to_string()))
+    };
+    let mut text = BufReader::new(Limited { text: open()?, bytes: 0 });
+    let mapping = Mapping::read(&mut text);
+    let mapping = match mapping {
+        Ok(mapping) => mapping,
+        Err(_) if text.get_ref().bytes > MAX_TEXT_BYTES => return Err(Refused::TooLarge),
+        Err(why) => return Err(Refused::NoMapping(why)),
+    };
+    let name = match (mapping.has_classes(), mapping.has_methods()) {
+        (true, false) => CLASSES,
+        (false, true) => METHODS,
+        (true, true) => {
+            let why = "it has names of R8 and method ids; upload them as two files";
+            return Err(Refused::NoMapping(why.to_owned()));
+        }
+        (false, false) => return Err(Refused::NoMapping("it has no names".to_owned())),
+    };
+    let mut packed = zstd::stream::Encoder::new(File::create(to)?, LEVEL)?;
+    io::copy(&mut open()?, &mut packed)?;
+    packed.finish()?.sync_data()?;
+    Ok(name)
+}
+
+const CLASSES: &str = "classes.txt.zst";
+const METHODS: &str = "methods.txt.zst";
+
+/// Reads the mapping of a version; `None`: there is none.
+fn read(root: &Path, version: &Version) -> Result<Option<Mapping>> {
+    let directory = version.directory(root);
+    let mut found: Option<Mapping> = None;
+    for name in [CLASSES, METHODS] {
+        let path = directory.join(name);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {}", path.display()));
+            }
+        };
+        let mapping = tracetee_trace::open(file)
+            .map_err(|error| error.to_string())
+            .and_then(Mapping::read)
+            .map_err(|why| anyhow::anyhow!("{}: {why}", path.display()))?;
+        found = Some(found.unwrap_or_default().or(mapping));
+    }
+    Ok(found)
+}
+
+/// Reads the mapping that a collector keeps for a stored capture; `None` if the file is not in a collector's store, or
+/// the store has no mapping of its version.
+///
+/// # Errors
+/// When the mapping cannot be read.
+pub fn mapping_of_stored(capture: &Path) -> Result<Option<Mapping>> {
+    // The file's own place: the path may be relative, or a link.
+    let Ok(capture) = fs::canonicalize(capture) else { return Ok(None) };
+    let path = capture.to_str().unwrap_or_default();
+    let Some(key) = RawKey::parse(path) else { return Ok(None) };
+    match path.strip_suffix(&key.path()) {
+        Some(root) => read(Path::new(root), &Version::of(&key)),
+        None => Ok(None),
+    }
+}
