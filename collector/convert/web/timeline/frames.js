@@ -102,8 +102,9 @@ const headed = (titles, rows) => wordy(
 const wordy = (made) => { const around = element("div", null, made); around.className = "wordy"; return around; };
 const link = (text, act) => { const button = element("button", text); button.addEventListener("click", act); return button; };
 
-/** A bar of states, and the same in words. */
+/** A bar of states, and the same in words; nothing if no state is known. */
 function statesBar(times, whole) {
+    if (STATES.every((name, state) => state === UNKNOWN || !times[`${name}_ns`])) return "";
     const bar = element("span", null);
     bar.className = "bar";
     const words = [];
