@@ -27,7 +27,7 @@ fn the_demo_leaves_a_trace_of_an_app_like_process_and_says_what_it_saw() {
         "report-jank.html",
         "timeline-jank.html",
         "frames at 60 Hz",
-        "Causes of the janky frames",
+        "Causes of the late frames",
         "inflate",
     ] {
         assert!(said.contains(part), "{part}: {said}");
