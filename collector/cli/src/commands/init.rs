@@ -1,4 +1,4 @@
-//! `tracetee init`: all that a collector and its apps need before their first capture, in one directory: a token, a key
+//! `tracetee init`: all that a collector and its apps need before their first capture, in one directory: tokens, a key
 //! pair, and a signed configuration. Prints the lines for the app and the command for the server.
 
 use crate::args::InitArgs;
@@ -54,13 +54,16 @@ pub(crate) fn init(args: &InitArgs) -> Result<()> {
     let pair = KeyPair::from_seed(Seed::new(seed));
     let public = hex(pair.pk.as_ref());
     let token = hex(&random::<24>()?);
-    create(&out.join(TOKENS), format!("{app} {token}\n").as_bytes(), 0o600)?;
+    // Whoever takes the app apart has the first; the second stays where releases are built.
+    let of_mappings = hex(&random::<24>()?);
+    let tokens = format!("{app} {token}\n{app} {of_mappings} mappings\n");
+    create(&out.join(TOKENS), tokens.as_bytes(), 0o600)?;
     create(&out.join(KEY), private_pem(&seed).as_bytes(), 0o600)?;
     create(&out.join(PUBLIC_KEY), format!("{public}\n").as_bytes(), 0o644)?;
     create(&out.join(REMOTE), CONFIGURATION.as_bytes(), 0o644)?;
     // Deterministic, as RFC 8032 has it: without additional randomness.
     create(&out.join(SIGNATURE), pair.sk.sign(CONFIGURATION, None).as_ref(), 0o644)?;
-    print(&checklist(out, &url, &token, &public));
+    print(&checklist(app, out, &url, &token, &public));
     Ok(())
 }
 
@@ -112,7 +115,7 @@ fn create(path: &Path, content: &[u8], mode: u32) -> Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn checklist(out: &Path, url: &str, token: &str, public: &str) -> String {
+fn checklist(app: &str, out: &Path, url: &str, token: &str, public: &str) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let out = out.display();
     let is_local = url.starts_with("http://");
@@ -138,6 +141,10 @@ On the server:
 
     tracetee collect --listen {listen} --store store --token-file {out}/{TOKENS} \\
         --config {out}/{REMOTE}{tls}
+
+With each release, for the names that R8 has shortened:
+
+    tracetee mapping upload mapping.txt --app {app} --version VERSION --to {url} --token-file {out}/{TOKENS}
 "
     );
     if is_local {
@@ -166,6 +173,7 @@ mod tests {
     use super::*;
     use ed25519_compact::{PublicKey, Signature};
     use std::os::unix::fs::PermissionsExt;
+    use tracetee_server::Right;
 
     fn run(out: &Path, app: &str, url: &str) -> Result<()> {
         init(&InitArgs { app: app.to_owned(), url: url.to_owned(), out: out.to_owned() })
@@ -186,6 +194,8 @@ mod tests {
         assert!(key.verify(read(REMOTE), &signature).is_ok());
         assert_eq!(remote_config::parse(&read(REMOTE)).unwrap().warnings, Vec::<String>::new());
         tracetee_server::Tokens::read(&out.join(TOKENS)).unwrap();
+        let first = |right| tracetee_server::first_token(&out.join(TOKENS), right).unwrap();
+        assert_ne!(first(Right::Send), first(Right::Mappings));
         for secret in [KEY, TOKENS] {
             let mode = std::fs::metadata(out.join(secret)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{secret}");
