@@ -41,7 +41,7 @@ pub fn write<R: BufRead>(
 /// Returns the page; one of more than 256 MB is an error.
 ///
 /// # Errors
-/// As [`write`], and a page that is too large.
+/// As [`write()`], and a page that is too large.
 pub fn page<R: BufRead>(
     open: impl Fn() -> Result<R, Error>,
     title: &str,
@@ -56,7 +56,7 @@ pub fn page<R: BufRead>(
 /// Returns the page of a trace in a file as gzip, for pages that carry it to a browser.
 ///
 /// # Errors
-/// As [`page`].
+/// As [`page()`].
 pub fn compressed(
     path: &Path,
     title: &str,

@@ -1,7 +1,7 @@
 //! The macros that declare tables. A struct's fields are the columns; the names of the types that the macros use must be
 //! in scope where they are called.
 
-/// Declares tables (with one called `CAPTURES`): for each a row struct, its [`TableRow`] and its [`Table`]; and `TABLES`, all of them.
+/// Declares tables (with one called `CAPTURES`): for each a row struct, its `TableRow` and its `Table`; and `TABLES`, all of them.
 macro_rules! tables {
     ($(
         #[doc = $table_doc:literal]
@@ -52,7 +52,7 @@ macro_rules! tables {
     };
 }
 
-/// Declares tables of sums: for each a row struct, its [`TableRow`] and [`RollupRow`], and its [`Rollup`]; and a
+/// Declares tables of sums: for each a row struct, its `TableRow` and `RollupRow`, and its `Rollup`; and a
 /// list of them.
 macro_rules! rollups {
     (#[doc = $all_doc:literal] $all:ident; $(

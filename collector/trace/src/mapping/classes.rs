@@ -80,7 +80,8 @@ pub(super) struct ClassesBuilder {
 
 impl ClassesBuilder {
     pub(super) const fn len(&self) -> usize {
-        self.made.len() + self.members.len()
+        let open = if self.open.is_some() { 1 } else { 0 };
+        self.made.len() + open + self.members.len()
     }
 
     pub(super) const fn bytes(&self) -> usize {
