@@ -4,7 +4,7 @@ use super::*;
 use crate::capture;
 use crate::database::Database;
 use crate::report::comparison::Verdict;
-use crate::report::fleet::{Ask, FleetReport};
+use crate::report::fleet::{AppReport, Ask, FleetReport, Smoothness};
 use crate::rollup::tests::check_reports;
 use crate::rows::About;
 use crate::sql::{SET, choose};
@@ -45,34 +45,37 @@ fn report(database: &Database, compare: Option<(&str, &str)>) -> FleetReport {
     FleetReport::from_database(database, &Ask { compare, ..Ask::default() }).unwrap()
 }
 
-#[test]
-fn the_report_says_what_was_planted_in_its_order_to_the_last_nanosecond() {
-    let plan = Plan::default();
-    let (database, truth) = fleet(&plan, 1, 300);
-    let report = report(&database, Some(("2.0", "2.1")));
-    let [app] = &*report.apps else { panic!("{report:?}") };
-    assert_eq!(app.app, plan.app);
+fn frames_of(of: &Smoothness) -> TrueFrames {
+    TrueFrames {
+        frames: of.frames,
+        slow: of.slow,
+        janky: of.janky,
+        frozen: of.frozen,
+        jank_ns: of.jank_ns,
+    }
+}
 
+fn check_versions(app: &AppReport, truth: &Truth) {
     assert_eq!(app.versions.len(), truth.versions.len());
     for version in &app.versions {
         let expected = &truth.versions[&version.ver];
-        let of = version.smoothness.as_ref().unwrap();
+        let pipelines = app.pipelines.iter().filter(|of| of.ver == version.ver);
         let found = TrueVersion {
             devices: expected.devices.clone(),
             captures: version.captures,
             counted: version.counted,
-            frames: of.frames,
-            slow: of.slow,
-            janky: of.janky,
-            frozen: of.frozen,
-            jank_ns: of.jank_ns,
+            all: frames_of(version.smoothness.as_ref().unwrap()),
+            pipelines: pipelines.map(|of| (of.pipeline.clone().unwrap(), frames_of(of))).collect(),
         };
         assert_eq!(found, *expected, "{}", version.ver);
         assert_eq!(version.devices, expected.devices.len() as u64);
-        assert!(expected.slow > expected.janky && expected.janky > expected.frozen, "{expected:?}");
+        let all = expected.all;
+        assert!(all.slow > all.janky && all.janky > all.frozen, "{expected:?}");
     }
+}
 
-    // The planted causes by devices times overrun; slow frames without a cause are unexplained.
+/// The planted causes by devices times overrun; slow frames without a cause are unexplained.
+fn check_causes(app: &AppReport, plan: &Plan, truth: &Truth) {
     let mut planted: Vec<(&String, &TrueCause)> = truth.causes.iter().collect();
     let score = |cause: &TrueCause| cause.devices.len() as u64 * cause.overrun_ns;
     planted.sort_by_key(|(_, cause)| std::cmp::Reverse(score(cause)));
@@ -92,6 +95,62 @@ fn the_report_says_what_was_planted_in_its_order_to_the_last_nanosecond() {
         })
         .collect();
     assert_eq!(found, expected);
+}
+
+#[test]
+fn frames_of_flutter_and_of_a_game_are_judged_by_their_own_rules() {
+    let mut plan = Plan::default();
+    plan.causes.retain(|cause| cause.plant == Plant::Work);
+    let pipelines = [("Feed", PlannedPipeline::Flutter), ("Settings", PlannedPipeline::Gl)];
+    plan.pipelines = pipelines.map(|(screen, of)| (screen.to_owned(), of)).into();
+    assert_eq!(plan.fault(), None);
+    let (database, truth) = fleet(&plan, 6, 200);
+    let report = report(&database, None);
+    let [app] = &*report.apps else { panic!("{report:?}") };
+    for version in truth.versions.values() {
+        assert_eq!(version.pipelines.len(), 3);
+        let of = |name: &str| version.pipelines[name];
+        // Only a loop has no late frame that is not janky.
+        assert!(of("flutter").slow > of("flutter").janky && of("flutter").janky > 0, "{version:?}");
+        assert!(of("gl").slow == of("gl").janky && of("gl").janky > 0, "{version:?}");
+    }
+    check_versions(app, &truth);
+    check_causes(app, &plan, &truth);
+    check_reports(&database);
+}
+
+#[test]
+fn a_plan_names_screens_and_plants_that_can_be() {
+    let of = |change: &dyn Fn(&mut Plan)| {
+        let mut plan = Plan::default();
+        change(&mut plan);
+        plan.fault().map(|fault| fault.split(':').next().unwrap())
+    };
+    let gl = |screen: &str| [(screen.to_owned(), PlannedPipeline::Gl)].into();
+    assert_eq!(of(&|plan| plan.pipelines = gl("Map")), Some("pipelines"));
+    assert_eq!(of(&|plan| plan.pipelines = gl("Settings")), Some("causes"));
+    let game = |frames| {
+        move |plan: &mut Plan| {
+            plan.causes.clear();
+            plan.pipelines = gl("Settings");
+            plan.frames = frames;
+        }
+    };
+    // 4, 4 and 2 frames.
+    assert_eq!(of(&game(10)), Some("frames"));
+    assert_eq!(of(&game(11)), None);
+}
+
+#[test]
+fn the_report_says_what_was_planted_in_its_order_to_the_last_nanosecond() {
+    let plan = Plan::default();
+    let (database, truth) = fleet(&plan, 1, 300);
+    let report = report(&database, Some(("2.0", "2.1")));
+    let [app] = &*report.apps else { panic!("{report:?}") };
+    assert_eq!(app.app, plan.app);
+
+    check_versions(app, &truth);
+    check_causes(app, &plan, &truth);
 
     // Only the cause that the later version adds is worse.
     let comparison = app.comparison.as_ref().unwrap();

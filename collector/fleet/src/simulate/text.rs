@@ -1,6 +1,6 @@
 //! The text of a simulated capture.
 
-use super::Plant;
+use super::plan::Plant;
 use fastrand::Rng;
 use std::fmt::Write;
 use tracetee_protocol::{CaptureMeta, notes};
@@ -33,7 +33,7 @@ impl Text {
         Self { lines: Vec::new(), head, has_states: false }
     }
 
-    fn line(&mut self, thread: &str, at: u64, payload: &str) {
+    pub(super) fn line(&mut self, thread: &str, at: u64, payload: &str) {
         self.event(thread, at, &format!("tracing_mark_write: {payload}"));
     }
 

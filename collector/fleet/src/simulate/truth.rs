@@ -22,16 +22,37 @@ pub struct TrueVersion {
     pub captures: u64,
     /// Captures by schedule; the following fields count these alone.
     pub counted: u64,
+    /// All frames.
+    #[serde(flatten)]
+    pub all: TrueFrames,
+    /// Frames by pipeline.
+    pub pipelines: BTreeMap<String, TrueFrames>,
+}
+
+/// Counted frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct TrueFrames {
     /// Frames.
     pub frames: u64,
-    /// Frames longer than one period.
+    /// Late frames.
     pub slow: u64,
-    /// Frames longer than two periods.
+    /// Frames that miss a vsync that a viewer expects.
     pub janky: u64,
     /// Frames longer than 700 ms.
     pub frozen: u64,
-    /// Time beyond one period.
+    /// Time past the deadlines.
     pub jank_ns: u64,
+}
+
+impl TrueFrames {
+    /// Adds the truth about other frames.
+    pub(super) fn count(&mut self, other: &Self) {
+        self.frames += other.frames;
+        self.slow += other.slow;
+        self.janky += other.janky;
+        self.frozen += other.frozen;
+        self.jank_ns += other.jank_ns;
+    }
 }
 
 /// Truth about a cause, in late frames of all captures.
@@ -62,11 +83,10 @@ impl Truth {
             sum.devices.extend(of.devices);
             sum.captures += of.captures;
             sum.counted += of.counted;
-            sum.frames += of.frames;
-            sum.slow += of.slow;
-            sum.janky += of.janky;
-            sum.frozen += of.frozen;
-            sum.jank_ns += of.jank_ns;
+            sum.all.count(&of.all);
+            for (pipeline, of) in of.pipelines {
+                sum.pipelines.entry(pipeline).or_default().count(&of);
+            }
         }
         for (name, of) in other.causes {
             let sum = self.causes.entry(name).or_default();

@@ -1,0 +1,235 @@
+//! The frames of a simulated capture, and the truth about them.
+
+use super::plan::{Plan, PlannedCause, PlannedPipeline, Plant};
+use super::text::{Drawn, Text};
+use super::truth::{TrueFrames, Truth, share};
+use super::{PERIOD_NS, VSYNC_US};
+use crate::rows::version_of;
+use fastrand::Rng;
+use std::collections::BTreeSet;
+use tracetee_jank::Pipeline;
+use tracetee_protocol::CaptureMeta;
+
+/// Time that a slow frame takes in addition to the 2.2 to 4.5 ms of others: between one and two periods in total.
+const SLOW_US: std::ops::Range<u64> = 15_000..28_000;
+/// Frames in time after a late one of a loop, so that the median of its frames is one period.
+const CALM_FRAMES: u64 = 2;
+
+/// A frame that the capture has.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    /// When it was due, ns.
+    due_ns: u64,
+    /// Duration, ns.
+    dur_ns: u64,
+    /// Time past the deadline, ns.
+    jank_ns: u64,
+    is_janky: bool,
+    /// Begin of the next frame, µs.
+    next_us: u64,
+}
+
+/// Makes the text of a capture, and adds to the truth.
+pub(super) fn capture(
+    plan: &Plan,
+    rng: &mut Rng,
+    about: &CaptureMeta,
+    device: u64,
+    truth: &mut Truth,
+) -> String {
+    let version = about.version_name.as_deref().unwrap_or_default();
+    let of_version = truth.versions.entry(version_of(about)).or_default();
+    of_version.devices.insert(device);
+    of_version.captures += 1;
+    let is_counted = about.opens.as_deref() == Some("schedule");
+    of_version.counted += u64::from(is_counted);
+    let mut seen = BTreeSet::new();
+    let mut at = 1_000_000 + rng.u64(0..1_000_000_000);
+    let of_a_screen = plan.frames.div_ceil(plan.screens.len() as u64);
+    let mut recording = Recording { text: Text::new(about), rng, before: None, calm: 0 };
+    for frame in 0..plan.frames {
+        let screen = usize::try_from(frame / of_a_screen).ok().and_then(|at| plan.screens.get(at));
+        let Some(screen) = screen else { break };
+        let pipeline = plan.pipelines.get(screen).copied();
+        let is_first = frame % of_a_screen == 0;
+        if is_first {
+            recording.text.main(at, &format!("I|4000|screen:{screen}"));
+            at += 1;
+        }
+        let planted = recording.choose(plan, screen, version, at);
+        let (planted, shown) = match pipeline {
+            None => recording.view(plan, at, frame, planted),
+            Some(PlannedPipeline::Flutter) => recording.flutter(plan, at, planted),
+            Some(PlannedPipeline::Gl) => recording.swap(plan, at, planted, is_first),
+        };
+        if is_counted {
+            let pipeline = pipeline.map_or(Pipeline::Views, PlannedPipeline::found);
+            of_version.all.count(&shown.truth());
+            let of_pipeline = of_version.pipelines.entry(pipeline.name().to_owned()).or_default();
+            of_pipeline.count(&shown.truth());
+        }
+        if let (Some(Planted { cause, us }), true) = (planted, shown.jank_ns > 0) {
+            let name = format!("{}: {}", cause.cause, cause.key);
+            let of_cause = truth.causes.entry(name.clone()).or_default();
+            of_cause.devices.insert(device);
+            of_cause.captures += u64::from(seen.insert(name));
+            of_cause.frames += 1;
+            let self_ns = match cause.plant {
+                Plant::Before => (at + us) * 1000 - shown.due_ns,
+                _ => us * 1000,
+            };
+            of_cause.self_ns += self_ns;
+            of_cause.overrun_ns += share(self_ns, shown.jank_ns, shown.dur_ns);
+        }
+        at = shown.next_us;
+    }
+    recording.text.finish()
+}
+
+/// A cause in a frame, and its time in µs.
+#[derive(Debug, Clone, Copy)]
+struct Planted<'a> {
+    cause: &'a PlannedCause,
+    us: u64,
+}
+
+struct Recording<'a> {
+    text: Text,
+    rng: &'a mut Rng,
+    /// Begin of the frame of views before, if it began when it was due.
+    before: Option<u64>,
+    /// Frames of a loop that must be in time.
+    calm: u64,
+}
+
+impl Recording<'_> {
+    /// Chooses the cause of the next frame, if it has one.
+    fn choose<'a>(
+        &mut self,
+        plan: &'a Plan,
+        screen: &str,
+        version: &str,
+        at: u64,
+    ) -> Option<Planted<'a>> {
+        let cause = plan.causes.iter().find(|cause| {
+            let is_here = Plan::has_on(cause, screen)
+                && (cause.versions.is_empty() || cause.versions.iter().any(|of| of == version));
+            is_here && self.rng.u64(0..10_000) < cause.in_10000
+        });
+        // A message before the frame delays it only if the frame before has asked for the vsync.
+        let cause = cause.filter(|cause| {
+            cause.plant != Plant::Before
+                || self.before.is_some_and(|before| at - before <= VSYNC_US + 1)
+        })?;
+        Some(Planted { cause, us: cause.ms * 500 + self.rng.u64(0..=cause.ms * 1000) })
+    }
+
+    /// Time that a frame without a cause takes in addition to others, µs.
+    fn slow_us(&mut self, plan: &Plan, planted: Option<Planted<'_>>) -> u64 {
+        let is_slow = planted.is_none() && self.rng.u64(0..10_000) < plan.slow_in_10000;
+        if is_slow { self.rng.u64(SLOW_US) } else { 0 }
+    }
+
+    /// Writes a frame of Android's views.
+    fn view<'a>(
+        &mut self,
+        plan: &Plan,
+        at: u64,
+        vsync: u64,
+        planted: Option<Planted<'a>>,
+    ) -> (Option<Planted<'a>>, Shown) {
+        let slow_us = self.slow_us(plan, planted);
+        let slice = planted.map(|of| (&*of.cause.slice, of.cause.plant, of.us));
+        let Drawn { begin, end } = self.text.frame(self.rng, at, vsync, slice, slow_us);
+        // Delayed frames were due a period after the frame before.
+        let due_ns = match self.before.filter(|_| begin != at) {
+            Some(before) => before * 1000 + PERIOD_NS,
+            None => at * 1000,
+        };
+        self.before = (begin == at).then_some(at);
+        let dur_ns = end * 1000 - due_ns;
+        let shown = Shown {
+            due_ns,
+            dur_ns,
+            jank_ns: dur_ns.saturating_sub(PERIOD_NS),
+            is_janky: dur_ns > 2 * PERIOD_NS,
+            next_us: at + vsyncs(end - at) * VSYNC_US,
+        };
+        (planted, shown)
+    }
+
+    /// Writes a frame of Flutter: each of its threads may take a period.
+    fn flutter<'a>(
+        &mut self,
+        plan: &Plan,
+        at: u64,
+        planted: Option<Planted<'a>>,
+    ) -> (Option<Planted<'a>>, Shown) {
+        self.before = None;
+        let slow_us = self.slow_us(plan, planted);
+        let slice = planted.map(|of| (&*of.cause.slice, of.us));
+        let drawn = self.text.flutter(self.rng, at, slice, slow_us);
+        let [ui_ns, raster_ns, dur_ns] =
+            [drawn.ui_us, drawn.raster_us, drawn.end - at].map(|us| us * 1000);
+        let over_ns = ui_ns.max(raster_ns).saturating_sub(PERIOD_NS);
+        let shown = Shown {
+            due_ns: at * 1000,
+            dur_ns,
+            jank_ns: over_ns.max(dur_ns.saturating_sub(2 * PERIOD_NS)),
+            is_janky: dur_ns > 2 * PERIOD_NS,
+            next_us: at + vsyncs(drawn.end - at) * VSYNC_US,
+        };
+        (planted, shown)
+    }
+
+    /// Writes a frame of a loop that swaps buffers. The display holds it back until a vsync; the first one is only the swap.
+    fn swap<'a>(
+        &mut self,
+        plan: &Plan,
+        at: u64,
+        planted: Option<Planted<'a>>,
+        is_first: bool,
+    ) -> (Option<Planted<'a>>, Shown) {
+        self.before = None;
+        let is_calm = is_first || self.calm > 0;
+        self.calm = self.calm.saturating_sub(1);
+        let planted = planted.filter(|_| !is_calm);
+        let slow_us = self.slow_us(plan, planted);
+        let slow_us = if is_calm { 0 } else { slow_us };
+        let slice = planted.map(|of| (&*of.cause.slice, of.us));
+        let drawn = self.text.swap(self.rng, at, slice, slow_us);
+        let is_late = drawn.end - at > VSYNC_US;
+        if is_late {
+            self.calm = CALM_FRAMES;
+        }
+        let begin = if is_first { drawn.swap_begin } else { at };
+        let dur_ns = (drawn.end - begin) * 1000;
+        let shown = Shown {
+            due_ns: begin * 1000,
+            dur_ns,
+            jank_ns: if is_late { dur_ns - PERIOD_NS } else { 0 },
+            is_janky: is_late,
+            next_us: drawn.end,
+        };
+        (planted, shown)
+    }
+}
+
+impl Shown {
+    /// The frame as the truth counts it.
+    fn truth(&self) -> TrueFrames {
+        TrueFrames {
+            frames: 1,
+            slow: u64::from(self.jank_ns > 0),
+            janky: u64::from(self.is_janky),
+            frozen: u64::from(self.dur_ns > 700_000_000),
+            jank_ns: self.jank_ns,
+        }
+    }
+}
+
+/// The vsyncs that a duration takes up, at least one.
+pub(super) const fn vsyncs(us: u64) -> u64 {
+    let whole = us.div_ceil(VSYNC_US);
+    if whole == 0 { 1 } else { whole }
+}
