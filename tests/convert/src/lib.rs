@@ -4,6 +4,7 @@ mod browser;
 mod engine;
 pub mod model_rows;
 mod packets;
+pub mod rows;
 
 pub use browser::{driven, driven_at};
 pub use engine::{Engine, Read, Rows};

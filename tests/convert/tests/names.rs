@@ -1,0 +1,113 @@
+//! Names of threads, by Perfetto's own trace_processor: those of a process dump and of the scheduler.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use tracetee_tests::tools::phone_trace;
+use tracetee_tests_convert::Engine;
+use tracetee_tests_convert::rows::{converted, tids};
+
+#[test]
+fn names_of_a_process_dump_and_of_the_scheduler_are_those_of_threads() {
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let dump = "PROCESS DUMP\n\
+        USER            PID   PPID     VSZ    RSS WCHAN  PC S NAME                        COMM\n\
+        u0_a1           990      1 2199108   4424 0       0 S com.example.app             [com.example.app]\n\
+        USER            PID   TID CMD\n\
+        u0_a1           990   990 com.example.app\n\
+        u0_a1           990  1057 RenderThread\n\
+        u0_a1           990  1058 never runs\n";
+    let events = "# tracer: nop\n#\n#           TASK-PID    TGID   CPU#  ||||    TIMESTAMP  FUNCTION\n\
+        \u{20}          <...>-1057  (  990) [002] .... 2.000010: tracing_mark_write: B|990|DrawFrame\n\
+        \u{20}          <...>-1057  (  990) [002] .... 2.000900: tracing_mark_write: E|990\n\
+        \u{20}          <...>-1060  (  990) [002] .... 2.000910: tracing_mark_write: B|990|work\n\
+        \u{20}          <...>-1060  (  990) [002] .... 2.000920: tracing_mark_write: E|990\n\
+        \u{20}          <...>-1060  (  990) [002] d..2 2.000930: sched_switch: prev_comm=Worker prev_pid=1060 \
+        prev_prio=120 prev_state=S ==> next_comm=Other next_pid=1061 next_prio=120\n\
+        \u{20}          <...>-1061  (  990) [002] .... 2.000940: tracing_mark_write: I|990|now\n";
+    let section = |text: &str| {
+        format!("<script class=\"trace-data\" type=\"application/text\">\n{text}</script>\n")
+    };
+    let page = format!(
+        "<!DOCTYPE html>\n<html><body>\n{}{}</body></html>\n",
+        section(dump),
+        section(events)
+    );
+    std::fs::write(path.join("page.html"), page).unwrap();
+    std::fs::write(path.join("dump.txt"), dump).unwrap();
+    std::fs::write(path.join("events.ftrace"), events).unwrap();
+    let inputs: [&[&str]; 2] = [&["page.html"], &["events.ftrace", "dump.txt"]];
+    for input in inputs {
+        for output in ["o.ftrace", "o.html", "o.pftrace", "o.json"] {
+            let _ = converted(path, input, output);
+            let read = engine.whole(path, output);
+            let has = |row: &str| read.threads.contains(&row.to_owned());
+            for (tid, name) in [(1057, "RenderThread"), (1060, "Worker"), (1061, "Other")] {
+                assert!(
+                    has(&format!("[{tid},990,\"{name}\"]")),
+                    "{input:?} {output}: {:?}",
+                    read.threads
+                );
+            }
+            if output == "o.html" || output == "o.pftrace" {
+                assert!(has("[1058,990,\"never runs\"]"), "{output}: {:?}", read.threads);
+            }
+            if output != "o.ftrace" {
+                assert!(
+                    read.processes.contains(&"[990,\"com.example.app\"]".to_owned()),
+                    "{output}: {:?}",
+                    read.processes
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn real_threads_have_names_by_their_dump_beside_a_column_of_processes() {
+    let Some(engine) = Engine::new() else { return };
+    let of = |name: &str| phone_trace(name).map(|path| path.to_str().unwrap().to_owned());
+    let (Some(events), Some(dump)) = (of("flutter-app.ftrace.txt.gz"), of("flutter-app.ps.txt.gz"))
+    else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let _ = converted(path, &[&events, &dump], "named.ftrace");
+    // As a kernel writes it that remembers few names.
+    let mut nameless = String::new();
+    for line in std::fs::read_to_string(path.join("named.ftrace")).unwrap().lines() {
+        let bracket = line.find(" [0").unwrap_or(0);
+        let dash = line[..bracket].rfind('-').filter(|_| line.contains(": tracing_mark_write: "));
+        match dash {
+            Some(_) if line[..bracket].contains("(-----)") => {}
+            Some(dash) => writeln!(nameless, "           <...>{}", &line[dash..]).unwrap(),
+            None if line.starts_with('#') => writeln!(nameless, "{line}").unwrap(),
+            None => {}
+        }
+    }
+    std::fs::write(path.join("nameless.ftrace"), nameless).unwrap();
+    // `USER PID TID CMD`.
+    let file = flate2::read::GzDecoder::new(std::fs::File::open(&dump).unwrap());
+    let listed = std::io::read_to_string(file).unwrap();
+    let listed = listed.split("TID CMD").nth(1).unwrap().lines();
+    let listed: HashSet<&str> = listed.filter_map(|row| row.split_whitespace().nth(2)).collect();
+    for output in ["o.ftrace", "o.html", "o.pftrace", "o.json"] {
+        let _ = converted(path, &["nameless.ftrace", &dump], output);
+        let threads = engine.whole(path, output).threads;
+        // In text and in JSON a process's main thread without an event has no place for a name.
+        let has_no_place = |row: &str| {
+            let row: serde_json::Value = serde_json::from_str(row).unwrap();
+            matches!(output, "o.ftrace" | "o.json") && row[0] == row[1]
+        };
+        let nameless = tids(&threads, |row| {
+            let made = format!(",\"thread-{}\"]", row[1..].split(',').next().unwrap());
+            row.ends_with(",null]") && !has_no_place(row) || row.ends_with(&made)
+        });
+        let known = nameless.iter().filter(|tid| listed.contains(&***tid)).count();
+        // Those that had ended, or not begun, when the dump was made have none.
+        assert_eq!(known, 0, "{output}: {nameless:?}");
+        assert!(threads.len() > 90, "{output}: {threads:?}");
+    }
+}
