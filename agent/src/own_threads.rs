@@ -22,7 +22,7 @@ pub(crate) struct Own(Option<&'static AtomicI32>);
 impl Own {
     /// The calling thread. One that finds no room counts as one of the app's.
     pub(crate) fn register() -> Self {
-        let tid = own_tid();
+        let tid = tracetee_os::thread_id();
         // ORDERING: Relaxed, all in this file; ids alone, they publish nothing.
         let is_free = |slot: &&AtomicI32| {
             slot.compare_exchange(0, tid, Ordering::Relaxed, Ordering::Relaxed).is_ok()
@@ -101,11 +101,6 @@ pub(crate) fn forget_after_fork() {
     OURS.iter().for_each(|slot| slot.store(0, Ordering::Relaxed));
 }
 
-fn own_tid() -> i32 {
-    // SAFETY: takes nothing, cannot fail.
-    unsafe { libc::gettid() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,7 +108,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "reads /proc")]
     fn a_thread_that_runs_has_not_ended_and_one_that_never_was_has() {
-        assert!(!has_ended(&own_tid().to_string()));
+        assert!(!has_ended(&tracetee_os::thread_id().to_string()));
         assert!(has_ended("2147483647"));
         assert!(!is_all_that_is_left(), "the tests' main thread waits for them");
     }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tracetee_os::guard;
+use tracetee_os::{guard, thread_id};
 use tracetee_protocol::Map;
 use tracetee_protocol::capture_config::Config;
 use tracetee_recorder::clock::{self, Anchor};
@@ -74,7 +74,7 @@ impl Drain {
         let work = move || {
             let _own = Own::register();
             // ORDERING: Relaxed; acted upon by the same thread alone.
-            own_tid.store(gettid(), Ordering::Relaxed);
+            own_tid.store(thread_id(), Ordering::Relaxed);
             lower_priority(LOWEST_PRIORITY);
             tracetee_os::block_write_signals();
             let stream = || Stream::new(pointer.get(), trace, shared).run(&stopped, percent);
@@ -97,7 +97,7 @@ impl Drain {
     /// Streams the rest and gives the trace its name. After the session was closed.
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
         drop(self.stop.take());
-        if self.tid.load(Ordering::Relaxed) == gettid() {
+        if self.tid.load(Ordering::Relaxed) == thread_id() {
             // It was the process's last thread, and is at the process's exit now: it has streamed all.
             drop(self.thread.take());
         }
@@ -228,17 +228,12 @@ pub(crate) const LOWEST_PRIORITY: i32 = 19;
 
 /// Sets the nice value of this thread alone.
 pub(crate) fn lower_priority(nice: i32) {
-    let tid = gettid();
+    let tid = thread_id();
     #[allow(clippy::unnecessary_cast, reason = "PRIO_PROCESS has another type on each libc")]
     // SAFETY: a plain call; on Linux a thread's id makes it about this thread.
     unsafe {
         libc::setpriority(libc::PRIO_PROCESS as _, tid.cast_unsigned() as libc::id_t, nice)
     };
-}
-
-fn gettid() -> i32 {
-    // SAFETY: takes nothing, cannot fail.
-    unsafe { libc::gettid() }
 }
 
 /// Returns the processor time of streaming threads so far, ns.

@@ -13,6 +13,7 @@ mod lock;
 mod own_thread;
 mod signal;
 mod sort;
+mod thread;
 
 pub use descriptor::above_standard;
 pub use file::{create, open, open_with, write};
@@ -21,3 +22,4 @@ pub use lock::try_lock;
 pub use own_thread::without_signals;
 pub use signal::{block_write_signals, without_write_signals, without_write_signals_unguarded};
 pub use sort::sort;
+pub use thread::thread_id;

@@ -8,7 +8,6 @@ use crate::lane::Lane;
 use crate::layout::Loss;
 use crate::pool::Pool;
 use crate::session;
-use crate::thread::gettid;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
 
 /// The owner of a state that is changing hands.
@@ -112,7 +111,7 @@ impl ThreadState {
         if self.entry_session.load(Ordering::Relaxed) != session {
             if self.tid() == 0 {
                 // The child of a clone, see `forget_after_clone`.
-                self.tid.store(gettid(), Ordering::Relaxed);
+                self.tid.store(tracetee_os::thread_id(), Ordering::Relaxed);
             }
             self.entry.store(
                 pool.blocks.memory.new_entry(self.incarnation(), self.tid()),

@@ -160,7 +160,7 @@ fn attach() -> Option<&'static ThreadState> {
     let state = claim()?;
     state.reset();
     // ORDERING: Relaxed; published by the owner.
-    state.tid.store(gettid(), Ordering::Relaxed);
+    state.tid.store(tracetee_os::thread_id(), Ordering::Relaxed);
     let owner = NEXT_INCARNATION.fetch_add(1, Ordering::Relaxed);
     // SAFETY: a valid key; the value is a pointer to a static.
     let status = unsafe { libc::pthread_setspecific(key(), std::ptr::from_ref(state).cast()) };
@@ -372,11 +372,6 @@ pub(crate) fn forget_all_after_fork() {
 pub(crate) fn forget_after_clone() {
     // ORDERING: Relaxed; looked at when the state's thread records next.
     all().for_each(|state| state.tid.store(0, Ordering::Relaxed));
-}
-
-pub(super) fn gettid() -> i32 {
-    // SAFETY: takes nothing, cannot fail.
-    unsafe { libc::gettid() }
 }
 
 #[cfg(test)]
