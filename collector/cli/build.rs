@@ -14,6 +14,9 @@ use std::process::Command;
 
 /// Sources of the sample app.
 const SAMPLE_APP: [&str; 2] = ["tests/libcutils", "tests/sample-app"];
+/// The linker's flag that leaves no symbols for debuggers: a linker with a C library of its own puts paths of the
+/// machine among them.
+const STRIPPED: &str = "-Wl,--strip-all";
 /// Files that say how the agent is built, besides those of its packages.
 const WORKSPACE: [&str; 3] = ["Cargo.toml", "Cargo.lock", ".cargo/config.toml"];
 
@@ -87,14 +90,15 @@ fn build_sample_app(root: &Path, out: &Path) {
 
     let mut library = compiler.to_command();
     library
-        .args(["-shared", "-fPIC", "-DATRACE_API=34", "-Wl,-soname,libcutils.so", &include, "-o"])
+        .args(["-shared", "-fPIC", "-DATRACE_API=34", "-Wl,-soname,libcutils.so"])
+        .args([STRIPPED, &include, "-o"])
         .arg(out.join("libcutils.so"))
         .arg(sources.join("libcutils/trace-dev.c"))
         .arg("-lpthread");
     run(library);
 
     let mut app = compiler.to_command();
-    app.args([&include, "-o"])
+    app.args([STRIPPED, &include, "-o"])
         .arg(out.join("sample-app"))
         .arg(sources.join("sample-app/app.c"))
         .arg(format!("-L{}", out.display()))

@@ -15,8 +15,11 @@ class File:
 
 
 def compressed(content):
-    """Returns `content` as gzip, without name and time."""
-    return gzip.compress(content, compresslevel=9, mtime=0)
+    """Returns `content` as gzip, without name and time. The header of gzip.compress() differs between Pythons."""
+    packed = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=packed, mtime=0) as out:
+        out.write(content)
+    return packed.getvalue()
 
 
 def tar(files, epoch, prefix="", links=None):
