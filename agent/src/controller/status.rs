@@ -59,7 +59,7 @@ pub(crate) fn report(parts: &Parts<'_>) -> ControlReport {
 /// Reports the captures that wait in the spool, and the last pass.
 fn upload(parts: &Parts<'_>) -> UploadStatus {
     let now = parts.writer.spool().status(uploads::time());
-    let mut last = parts.uploads.and_then(Uploads::status).unwrap_or_default();
+    let mut last = parts.uploads.map(Uploads::status).unwrap_or_default();
     last.trouble = last.trouble.or(parts.uploads_failed.map(ToOwned::to_owned));
     let UploadStatus { waiting, waiting_bytes, lost, consent, .. } = now;
     UploadStatus { waiting, waiting_bytes, lost, consent, ..last }

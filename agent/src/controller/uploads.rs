@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(super) struct Shared {
     allowance: Mutex<Allowance>,
-    status: Mutex<Option<UploadStatus>>,
+    status: Mutex<UploadStatus>,
     /// The one that makes a pass has it.
     uploader: Mutex<Uploader>,
     /// The pass that is under way is to end now.
@@ -86,6 +86,8 @@ impl Uploads {
         spool: &Path,
     ) -> Result<Option<Self>, Error> {
         let Some((endpoint, choice)) = install.endpoint()? else { return Ok(None) };
+        // What is known before the first pass; an app that sends itself may make it an hour later.
+        let status = UploadStatus { url: endpoint.url().to_owned(), ..UploadStatus::default() };
         let uploader = Uploader::new(Spool::open(spool)?, endpoint, install.facts(device));
         let upload = install.upload.as_ref();
         let allowance = Allowance {
@@ -95,7 +97,7 @@ impl Uploads {
         };
         let shared = Arc::new(Shared {
             allowance: Mutex::new(allowance),
-            status: Mutex::new(None),
+            status: Mutex::new(status),
             uploader: Mutex::new(uploader),
             stop: AtomicBool::new(false),
             ended: AtomicBool::new(false),
@@ -150,8 +152,8 @@ impl Uploads {
         }
     }
 
-    /// Returns the result of the last pass.
-    pub(crate) fn status(&self) -> Option<UploadStatus> {
+    /// Returns the result of the last pass; before the first one, the address alone.
+    pub(crate) fn status(&self) -> UploadStatus {
         lock(&self.shared.status).clone()
     }
 
@@ -219,7 +221,7 @@ impl Shared {
         let mut pass = uploader.pass(transport, &conditions, &time, &self.stop);
         let status = uploader.status(time());
         drop(uploader);
-        *lock(&self.status) = Some(status.clone());
+        *lock(&self.status) = status.clone();
         if let Some(config) = pass.config.take()
             && let Some(commands) = lock(&self.commands).as_ref()
         {
