@@ -3,6 +3,7 @@
 //! Made on whatever thread asks ([`crate::stats`]); a part of it travels in recorder files.
 
 use crate::tags::Tags;
+use tracetee_hooks::loaded::library_at;
 use tracetee_hooks::{Outcome, Report, Skipped};
 use tracetee_protocol::health::{Health, Library};
 use tracetee_tee::{fast_path, write};
@@ -54,7 +55,13 @@ pub(crate) fn take_hooks(health: &mut Health, report: &Report, with_fast_path: b
         );
     }
     for (path, slot) in report.slots().filter(|(_, slot)| slot.outcome != Outcome::Hooked) {
-        now.not_hooked.push(format!("{path}: {} {}", slot.symbol, slot.outcome));
+        let owner = match slot.outcome {
+            Outcome::ChangedByOther(function) => library_at(function),
+            Outcome::ChainFull => library_at(slot.old),
+            _ => None,
+        };
+        let owner = owner.map(|owner| format!(" of library {owner}")).unwrap_or_default();
+        now.not_hooked.push(format!("{path}: {} {}{owner}", slot.symbol, slot.outcome));
     }
     now.not_hooked.truncate(16);
     let Health { hooked_slots, hooked_libraries, fast_path_slots, libraries, not_hooked, .. } = now;

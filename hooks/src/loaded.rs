@@ -291,6 +291,19 @@ pub fn for_each_module(mut visit: impl FnMut(&Module<'_>) -> bool) {
     });
 }
 
+/// Finds the path of the loaded library that contains `address`; empty for the main program on glibc.
+#[must_use]
+pub fn library_at(address: usize) -> Option<String> {
+    let mut path = None;
+    for_each_module(|module| {
+        if module.contains(address) {
+            path = Some(module.key.path.clone());
+        }
+        path.is_none()
+    });
+    path
+}
+
 /// Calls `visit` with each entry of the linker's list and the size of the structure that the
 /// linker has filled, until it returns `false`. Allocates nothing.
 fn walk(visit: impl FnMut(&dl_phdr_info, size_t) -> bool) {

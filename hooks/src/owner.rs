@@ -35,6 +35,17 @@ impl Known {
     fn is_reloaded(&self) -> bool {
         !self.slots.is_empty() && self.slots.iter().all(OwnedSlot::is_fresh)
     }
+
+    /// Notes the slots that another hooker has changed. The library is loaded.
+    fn note_changes(&self, report: &mut ModuleReport) {
+        for slot in &self.slots {
+            if let Some(value) = slot.changed()
+                && let Some(of) = report.slots.iter_mut().find(|of| of.address == slot.address())
+            {
+                of.outcome = Outcome::ChangedByOther(value);
+            }
+        }
+    }
 }
 
 impl Owner {
@@ -118,8 +129,20 @@ impl Owner {
         Ok(report)
     }
 
+    /// Reports on every library. A slot of ours that another hooker has changed since is not reported as hooked.
     pub(crate) fn modules(&self) -> Vec<ModuleReport> {
-        sorted(self.known.iter().map(|(_, one)| one.report.clone()))
+        let mut modules: Vec<_> = self.known.iter().map(|(_, one)| one.report.clone()).collect();
+        // The slots of a library that is not listed any more are unmapped.
+        for_each_module(|module| {
+            let same = |((key, _), _): &(&(ModuleKey, Known), _)| *key == module.key;
+            if let Some(((_, one), report)) = self.known.iter().zip(&mut modules).find(same)
+                && !one.is_reloaded()
+            {
+                one.note_changes(report);
+            }
+            true
+        });
+        sorted(modules.into_iter())
     }
 
     pub(crate) fn hooked(&self) -> Vec<ModuleReport> {

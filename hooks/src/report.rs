@@ -35,7 +35,7 @@ impl fmt::Display for Outcome {
             Self::ChangedByOther(value) => {
                 return write!(f, "was changed by another hooker, to {value:#x}");
             }
-            Self::ChainFull => "holds another hooker's function, and every proxy has a predecessor",
+            Self::ChainFull => "has no proxy left that could call another hooker's function",
             Self::Unresolved => "is an unresolved weak symbol",
             Self::NoDefinition => "is bound by its first call, and has no or several definitions",
             Self::Unreadable => "is not an aligned word in a mapped segment",

@@ -37,6 +37,18 @@ impl OwnedSlot {
         // SAFETY: the library with this key is loaded right now, and had this slot before.
         unsafe { load(self.address) == self.old }
     }
+
+    /// Returns the slot's address.
+    pub(crate) const fn address(&self) -> usize {
+        self.address
+    }
+
+    /// Returns the slot's value if it is not ours any more. Call it while the library is loaded.
+    pub(crate) fn changed(&self) -> Option<usize> {
+        // SAFETY: the library with this key is loaded right now, and had this slot before.
+        let now = unsafe { load(self.address) };
+        (now != self.ours).then_some(now)
+    }
 }
 
 /// A hook, with the way to find the functions that its slots lead to.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
-use tracetee_tests::{compile, fixture, libcutils, library, run, source, trace};
+use tracetee_tests::{compile, fixture, libcutils, library, run, source, trace, tracetee};
 
 /// Compiles `libgenerated<number>.so`; the kinds of linking take turns.
 fn generate(directory: &Path, number: usize) -> PathBuf {
@@ -119,9 +119,18 @@ fn another_hooker_before_or_after_us_is_chained_and_everybody_gets_out_in_any_or
         // they put back is our proxy, which passes everything on.
         ("after", "last", "recorded once: 1, other saw: 3, restored: 0"),
     ] {
+        let report = directory.path().join("report.json");
         let mut command = Command::new(&program);
-        command.args([when, out]).env("ATRACE_MARKER", "/dev/null");
+        command.args([when, out]).arg(&report).env("ATRACE_MARKER", "/dev/null");
         assert_eq!(succeeded(&command.output().unwrap()).trim(), expected, "{when} {out}");
+        // Only the slot that is not ours any more is reported, with its library: here the program, which has no name.
+        let doctor = Command::new(tracetee()).arg("doctor").arg(&report).output().unwrap();
+        let text = succeeded(&doctor);
+        let other = "another hooker holds slots of write, with functions in the main program:";
+        let slot = ": write was changed by another hooker, to 0x";
+        for part in [other, slot] {
+            assert_eq!(text.contains(part), when == "after", "{when} {out}: {text}");
+        }
     }
 }
 

@@ -80,8 +80,9 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Explain why a trace is empty, the probable cause first.
     ///
-    /// Reads the health report of process PID, which has the agent installed or was started by `tracetee run`; or runs
-    /// PROGRAM to find out, and exits with its status.
+    /// Reads the health report of process PID, which has the agent installed or was started by `tracetee run`, or of a
+    /// FILE with the text of Tracetee.health(); or runs PROGRAM to find out, and exits with its status. With --app,
+    /// examines an app on a device.
     Doctor(DoctorArgs),
     /// List the slots through which libraries call a function.
     ///
@@ -266,14 +267,19 @@ pub(crate) struct DemoArgs {
 /// Options of `doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Process to examine.
-    #[arg(value_name = "PID", required_unless_present = "program")]
-    pub(crate) pid: Option<u32>,
+    /// Processes to examine, or files with the health report of an app.
+    #[arg(value_name = "PID|FILE", required_unless_present_any = ["program", "app"])]
+    pub(crate) targets: Vec<OsString>,
+    /// App on a device to examine over adb; exit status 1 if something is missing.
+    ///
+    /// With several devices, ANDROID_SERIAL chooses one.
+    #[arg(long, value_name = "PACKAGE", conflicts_with_all = ["targets", "program"])]
+    pub(crate) app: Option<String>,
     /// Print the agent's health report as JSON.
     #[arg(long)]
     pub(crate) json: bool,
     /// Program to run, and its arguments.
-    #[arg(last = true, value_name = "PROGRAM", conflicts_with = "pid")]
+    #[arg(last = true, value_name = "PROGRAM", conflicts_with = "targets")]
     pub(crate) program: Vec<OsString>,
 }
 

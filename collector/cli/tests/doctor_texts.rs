@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Sources of the texts, from the repository's root: files, or directories with all their files.
-const SOURCES: [&str; 18] = [
+const SOURCES: [&str; 19] = [
     "agent/os/src/guard/broken.rs",
     "agent/os/src/guard/jump.rs",
     "agent/src/android",
@@ -16,6 +16,7 @@ const SOURCES: [&str; 18] = [
     "agent/src/error.rs",
     "agent/src/tags.rs",
     "agent/tee/src",
+    "collector/cli/src/commands/doctor",
     "collector/cli/src/commands/doctor.rs",
     "collector/cli/src/commands/run",
     "hooks/src/atrace.rs",
