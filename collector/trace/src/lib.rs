@@ -27,6 +27,7 @@ mod phone_trace;
 mod process_names;
 mod samples;
 mod scheduling;
+mod seeded;
 pub mod text;
 mod timeline;
 mod twins;
@@ -41,11 +42,12 @@ pub use model::{
     Async, BadLine, Counter, FIRST_KEY, Flow, FlowKind, Instant, Losses, NO_PARENT, Package,
     Process, Scope, Slice, State, Thread, Trace, UNFINISHED,
 };
-pub use names::{NameId, Names};
+pub use names::{NameId, NameSet, Names};
 pub use open::{MAX_TEXT_BYTES, open};
 pub use process_names::{ProcessNames, is_system_process};
 pub use samples::{Sample, StackFrame, Stacks};
 pub use scheduling::{Blocked, CpuClock, INTERRUPT, NO_WAKER, Scheduling, Transaction};
+pub use seeded::Seeded;
 pub use text::read;
 pub use timeline::{Event, Timeline};
 pub use wall_clock::{SAME_CLOCK_NS, WallClock};

@@ -2,7 +2,7 @@
 
 use crate::frames::{BufferEvent, TimelineFrame};
 use crate::kernel::KernelEvent;
-use crate::names::{NameId, Names};
+use crate::names::{NameId, NameSet, Names};
 use crate::samples::{Sample, Stacks};
 use crate::scheduling::{Blocked, Scheduling};
 use crate::wall_clock::WallClock;
@@ -138,6 +138,12 @@ impl Thread {
     #[must_use]
     pub fn name<'a>(&self, names: &'a Names) -> &'a str {
         self.names.last().map_or("", |&(_, name)| names.text(name))
+    }
+
+    /// Iterates over the slices that have one of these names.
+    pub fn named<'a>(&'a self, names: &'a NameSet) -> impl Iterator<Item = &'a Slice> + use<'a> {
+        let slices = if names.is_empty() { &[] } else { &*self.slices };
+        slices.iter().filter(|slice| names.has(slice.name))
     }
 }
 

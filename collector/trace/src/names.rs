@@ -1,7 +1,9 @@
 //! Names, each kept once: a trace of a million slices has some thousand of them.
 
-use ahash::RandomState;
+use crate::seeded::Seeded;
+use std::borrow::{Borrow, Cow};
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// A name of a trace. The default is no name, the empty text.
@@ -23,33 +25,70 @@ impl NameId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names {
     texts: Vec<Arc<str>>,
-    ids: HashMap<Arc<str>, NameId, RandomState>,
+    ids: HashMap<Text, NameId, Seeded>,
     bytes: usize,
 }
 
-/// A hasher that is faster than std's, with keys of std's: names come from devices, and none must be able to choose names
-/// that collide.
-fn seeded() -> RandomState {
-    use std::hash::BuildHasher;
-    let keys = std::hash::RandomState::new();
-    let [a, b, c, d] = [1, 2, 3, 4].map(|number: u64| keys.hash_one(number));
-    RandomState::with_seeds(a, b, c, d)
+/// A name that is found by its bytes, before anybody knows that they are UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Text(Arc<str>);
+
+impl Hash for Text {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.as_bytes().hash(state);
+    }
+}
+
+impl Borrow<[u8]> for Text {
+    fn borrow(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
 }
 
 impl Default for Names {
     fn default() -> Self {
         let none: Arc<str> = Arc::from("");
-        let mut ids = HashMap::with_hasher(seeded());
-        ids.insert(Arc::clone(&none), NameId::NONE);
+        let mut ids = HashMap::<Text, NameId, Seeded>::default();
+        ids.insert(Text(Arc::clone(&none)), NameId::NONE);
         Self { texts: vec![none], ids, bytes: 0 }
+    }
+}
+
+/// Some of a trace's names.
+#[derive(Debug, Clone)]
+pub struct NameSet {
+    /// By the name's number.
+    is_in: Vec<bool>,
+    is_empty: bool,
+}
+
+impl NameSet {
+    /// True if the name is one of them.
+    #[must_use]
+    pub fn has(&self, id: NameId) -> bool {
+        self.is_in.get(id.0 as usize).is_some_and(|&is_in| is_in)
+    }
+
+    /// True if the trace has none of them.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.is_empty
     }
 }
 
 impl Names {
     /// Returns the id of a name, which is added if it is new; invalid UTF-8 becomes U+FFFD.
     pub fn id(&mut self, name: &[u8]) -> NameId {
-        let name = String::from_utf8_lossy(name);
-        if let Some(&id) = self.ids.get(&*name) {
+        if let Some(&id) = self.ids.get(name) {
+            return id;
+        }
+        let name = match std::str::from_utf8(name) {
+            Ok(name) => Cow::Borrowed(name),
+            Err(_) => String::from_utf8_lossy(name),
+        };
+        if let Cow::Owned(name) = &name
+            && let Some(&id) = self.ids.get(name.as_bytes())
+        {
             return id;
         }
         // A trace of four thousand million different names is none that memory holds.
@@ -57,7 +96,7 @@ impl Names {
         let text: Arc<str> = name.into();
         self.bytes += text.len();
         self.texts.push(Arc::clone(&text));
-        self.ids.insert(text, id);
+        self.ids.insert(Text(text), id);
         id
     }
 
@@ -73,9 +112,16 @@ impl Names {
             if let Some(new) = change(text) {
                 *text = new.into();
                 self.bytes += text.len();
-                self.ids.entry(Arc::clone(text)).or_insert(id);
+                self.ids.entry(Text(Arc::clone(text))).or_insert(id);
             }
         }
+    }
+
+    /// Returns the names that satisfy a condition, each of which is examined once: analyses visit slices many times.
+    #[must_use]
+    pub fn select(&self, is_selected: impl Fn(&str) -> bool) -> NameSet {
+        let is_in: Vec<bool> = self.texts.iter().map(|text| is_selected(text)).collect();
+        NameSet { is_empty: !is_in.contains(&true), is_in }
     }
 
     /// Returns the size of all names in bytes.

@@ -11,6 +11,7 @@ use crate::model::{
 };
 use crate::names::NameId;
 use crate::scheduling::{Blocked, Pending, Transaction};
+use crate::seeded::Seeded;
 use std::collections::HashMap;
 
 /// Events of one trace that are read; what memory holds, not what a bomb unpacks to.
@@ -19,7 +20,7 @@ pub(crate) const MAX_EVENTS: u64 = 32 << 20;
 const MAX_NAME_BYTES: usize = 512 << 20;
 
 /// A thread being built, by its index in the builder.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Live(usize);
 
 #[derive(Debug, Default)]
@@ -49,17 +50,17 @@ pub(crate) struct Builder {
     /// The trace so far, without threads.
     pub(crate) trace: Trace,
     running: Vec<Running>,
-    by_tid: HashMap<u32, Live>,
+    by_tid: HashMap<u32, Live, Seeded>,
     /// The last requested thread: lines of a thread come in groups.
     last: Option<(u32, Live)>,
     extra_keys: u32,
-    open_asyncs: HashMap<AsyncKey, Vec<usize>>,
-    states: HashMap<u32, Vec<State>>,
-    blocked: HashMap<u32, Vec<Blocked>>,
+    open_asyncs: HashMap<AsyncKey, Vec<usize>, Seeded>,
+    states: HashMap<u32, Vec<State>, Seeded>,
+    blocked: HashMap<u32, Vec<Blocked>, Seeded>,
     pending: Pending,
     events: u64,
     /// Last name in a scheduler event, by thread id.
-    comms: HashMap<u32, NameId>,
+    comms: HashMap<u32, NameId, Seeded>,
 }
 
 impl Builder {

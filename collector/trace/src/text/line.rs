@@ -29,16 +29,34 @@ pub struct Line<'a> {
 
 /// Splits a line without its line break. Returns the reason if it is malformed.
 pub(crate) fn split(line: &[u8]) -> Result<Line<'_>, &'static str> {
+    split_with_prefix(line).map(|(line, _)| line)
+}
+
+/// The same, and the length of the prefix before `[CPU]`, if every line that begins with it names the same thread.
+pub(super) fn split_with_prefix(line: &[u8]) -> Result<(Line<'_>, Option<usize>), &'static str> {
     let mut has_dash = false;
     for dash in memchr::memchr_iter(b'-', line) {
-        has_dash = true;
-        let rest = Rest(line.get(dash + 1..).unwrap_or_default());
+        let is_first = !std::mem::replace(&mut has_dash, true);
         let task = line.get(..dash).unwrap_or_default().trim_ascii();
-        if let Some(line) = rest.line(task) {
-            return Ok(line);
+        let mut rest = Rest(line.get(dash + 1..).unwrap_or_default());
+        let Some((tid, tgid)) = rest.thread() else { continue };
+        let prefix = line.len() - rest.0.len();
+        if let Some(line) = rest.event(task, tid, tgid) {
+            // After an earlier dash, the rest of another line with this prefix would have to be tried, too.
+            return Ok((line, is_first.then_some(prefix)));
         }
     }
     Err(if has_dash { "no [CPU], time and event after the thread" } else { "no THREAD-TID" })
+}
+
+/// Splits the rest of a line after a prefix that is known.
+pub(super) fn after_prefix<'a>(
+    task: &'a [u8],
+    tid: u32,
+    tgid: Option<u32>,
+    rest: &'a [u8],
+) -> Option<Line<'a>> {
+    Rest(rest).event(task, tid, tgid)
 }
 
 /// Rest of a line.
@@ -46,24 +64,28 @@ pub(crate) fn split(line: &[u8]) -> Result<Line<'_>, &'static str> {
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
-    fn line(mut self, task: &'a [u8]) -> Option<Line<'a>> {
+    /// Ids of thread and process, and the spaces after them.
+    fn thread(&mut self) -> Option<(u32, Option<u32>)> {
         let tid = self.number()?;
         self.spaces(1)?;
         let tgid = self.tgid()?;
         self.spaces(0)?;
+        Some((tid, tgid))
+    }
+
+    /// Everything from the processor on.
+    fn event(mut self, task: &'a [u8], tid: u32, tgid: Option<u32>) -> Option<Line<'a>> {
         self.byte(b'[')?;
         let cpu = self.number()?;
         self.byte(b']')?;
         self.spaces(0)?;
         // Flags have neither a dot between digits nor a colon: skip what is no time.
         let mut flags: &[u8] = &[];
-        let at_ns = match self.time() {
+        let is_time = self.0.first().is_some_and(u8::is_ascii_digit);
+        let at_ns = match is_time.then(|| self.time()).flatten() {
             Some(at_ns) => at_ns,
             None => {
-                let end = self.0.iter().position(|&byte| byte == b' ')?;
-                if end > 6 {
-                    return None;
-                }
+                let end = self.0.iter().take(MAX_FLAGS + 1).position(|&byte| byte == b' ')?;
                 flags = self.0.get(..end)?;
                 self.skip(end);
                 self.spaces(1)?;
@@ -71,14 +93,23 @@ impl<'a> Rest<'a> {
             }
         };
         self.spaces(1)?;
+        let (event, payload) = self.payload()?;
+        Some(Line { task, tid, tgid, cpu, flags, at_ns, event, payload })
+    }
+
+    /// `EVENT: PAYLOAD`.
+    fn payload(self) -> Option<(&'a [u8], &'a [u8])> {
+        // Most events are markers.
+        if let Some(payload) = self.0.strip_prefix(b"tracing_mark_write: ") {
+            return Some((b"tracing_mark_write", payload));
+        }
         let colon = memchr::memchr(b':', self.0)?;
         let (event, payload) = self.0.split_at_checked(colon)?;
         if event.is_empty() || memchr::memchr(b' ', event).is_some() {
             return None;
         }
         let payload = payload.get(1..)?;
-        let payload = payload.strip_prefix(b" ").unwrap_or(payload);
-        Some(Line { task, tid, tgid, cpu, flags, at_ns, event, payload })
+        Some((event, payload.strip_prefix(b" ").unwrap_or(payload)))
     }
 
     fn skip(&mut self, count: usize) {
@@ -86,14 +117,17 @@ impl<'a> Rest<'a> {
     }
 
     fn byte(&mut self, byte: u8) -> Option<()> {
-        self.0 = self.0.strip_prefix(&[byte])?;
+        let (_, rest) = self.0.split_first().filter(|(first, _)| **first == byte)?;
+        self.0 = rest;
         Some(())
     }
 
     fn spaces(&mut self, least: usize) -> Option<()> {
-        let count = self.0.iter().position(|&byte| byte != b' ').unwrap_or(self.0.len());
-        self.skip(count);
-        (count >= least).then_some(())
+        let before = self.0.len();
+        while let [b' ', rest @ ..] = self.0 {
+            self.0 = rest;
+        }
+        (before - self.0.len() >= least).then_some(())
     }
 
     fn number(&mut self) -> Option<u32> {
@@ -149,6 +183,8 @@ impl<'a> Rest<'a> {
     }
 }
 
+/// Limit of the number of flags.
+const MAX_FLAGS: usize = 6;
 /// Limit of a time's text.
 const MAX_TIME_BYTES: usize = 32;
 /// Value of the last decimal of a fraction, by the number of its decimals.
@@ -156,7 +192,12 @@ const UNITS_NS: [u64; 10] =
     [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
 
 /// The number at the beginning of a text, and how many digits it has, at least one.
-fn digits(text: &[u8]) -> Option<(u64, usize)> {
+pub(super) fn digits(text: &[u8]) -> Option<(u64, usize)> {
+    if let Some(&bytes) = text.first_chunk()
+        && let (number, count @ 1..8) = digits_of_eight(bytes)
+    {
+        return Some((number, count));
+    }
     let (mut number, mut count) = (0_u64, 0);
     for byte in text {
         let digit = byte.wrapping_sub(b'0');
@@ -167,6 +208,21 @@ fn digits(text: &[u8]) -> Option<(u64, usize)> {
         count += 1;
     }
     (count > 0).then_some((number, count))
+}
+
+/// The number at the beginning of eight bytes, and how many digits it has: Daniel Lemire's way, eight digits at a time.
+fn digits_of_eight(bytes: [u8; 8]) -> (u64, usize) {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let values = u64::from_le_bytes(bytes) ^ (0x30 * ONES);
+    // The high bit of each byte that is above 9; of those after the first one, maybe.
+    let others = (values | values.wrapping_add(0x76 * ONES)) & (0x80 * ONES);
+    let count = others.trailing_zeros() / 8;
+    // The digits become the last of eight, with zeros before them.
+    let Some(values) = values.checked_shl(64 - 8 * count) else { return (0, 0) };
+    let pairs = values.wrapping_mul(10).wrapping_add(values >> 8);
+    let low = (pairs & 0x0000_00FF_0000_00FF).wrapping_mul(100 + (1_000_000 << 32));
+    let high = ((pairs >> 16) & 0x0000_00FF_0000_00FF).wrapping_mul(1 + (10_000 << 32));
+    (low.wrapping_add(high) >> 32, count as usize)
 }
 
 /// Digits, at least one and nothing else.

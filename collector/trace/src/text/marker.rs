@@ -1,6 +1,6 @@
 //! Parses records of trace_marker: `B|pid|name`, `E|pid` and their siblings.
 
-use super::line::decimal;
+use super::line::{decimal, digits};
 
 /// A marker, with names as they were written.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,24 +41,21 @@ pub(crate) enum Marker<'a> {
 /// Reads a marker.
 pub(crate) fn parse(payload: &[u8]) -> Result<Marker<'_>, &'static str> {
     let payload = payload.trim_ascii_end();
-    if let Some(clock) = payload.strip_prefix(b"trace_event_clock_sync: ") {
-        let ms = clock.strip_prefix(b"realtime_ts=").and_then(decimal);
-        return Ok(ms.map_or(Marker::Other, Marker::RealTime));
-    }
     let (kind, rest) = match payload {
         [kind, b'|', rest @ ..] => (*kind, rest),
         b"E" => return Ok(Marker::End),
-        _ => return Ok(Marker::Other),
+        _ => {
+            let ms = payload.strip_prefix(b"trace_event_clock_sync: realtime_ts=");
+            return Ok(ms.and_then(decimal).map_or(Marker::Other, Marker::RealTime));
+        }
     };
     if !matches!(kind, b'B' | b'E' | b'S' | b'F' | b'I' | b'C' | b'N' | b'G' | b'H') {
         return Ok(Marker::Other);
     }
-    let (pid, rest) = field(rest);
     if kind == b'E' {
         return Ok(Marker::End);
     }
-    let pid =
-        decimal(pid).and_then(|pid| u32::try_from(pid).ok()).ok_or("the pid is not a number")?;
+    let (pid, rest) = pid(rest).ok_or("the pid is not a number")?;
     let rest = rest.ok_or("ends after the pid")?;
     match kind {
         b'B' => Ok(Marker::Begin { pid, name: rest }),
@@ -154,6 +151,14 @@ pub(crate) fn rename(payload: &[u8], new: impl Fn(&[u8]) -> Option<String>) -> O
     fields.extend(names);
     fields.extend(last.map(|last| last.to_string().into_bytes()));
     is_new.then(|| fields.join(&b'|'))
+}
+
+/// The field at the beginning, a number, and the others.
+fn pid(text: &[u8]) -> Option<(u32, Option<&[u8]>)> {
+    let (pid, count) = digits(text)?;
+    let rest = text.get(count..)?;
+    let rest = if rest.is_empty() { None } else { Some(rest.strip_prefix(b"|")?) };
+    Some((u32::try_from(pid).ok()?, rest))
 }
 
 fn field(text: &[u8]) -> (&[u8], Option<&[u8]>) {

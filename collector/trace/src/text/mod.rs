@@ -6,6 +6,7 @@
 mod line;
 mod line_reader;
 pub(crate) mod marker;
+mod prefixes;
 mod sched;
 mod sections;
 
@@ -15,6 +16,7 @@ use crate::model::{Async, Counter, Instant, Scope, Trace, UNFINISHED};
 use crate::names::NameId;
 use crate::wall_clock::WallClock;
 use marker::Marker;
+use prefixes::Prefixes;
 use sections::{Names, Sections};
 use std::io::{BufRead, ErrorKind, Read};
 use tracetee_protocol::{CaptureMeta, notes};
@@ -55,7 +57,7 @@ pub fn read<R: BufRead>(mut text: R) -> Result<Trace, Error> {
     let mut reader = Reader::default();
     let (mut buffer, mut bytes) = (Vec::new(), 0);
     loop {
-        match take_line(&mut text, &mut buffer, &mut reader) {
+        match take_lines(&mut text, &mut buffer, &mut reader) {
             Ok(0) => break,
             Ok(count) => bytes += count as u64,
             // The lines read so far are kept.
@@ -87,8 +89,9 @@ pub fn read<R: BufRead>(mut text: R) -> Result<Trace, Error> {
     Ok(trace)
 }
 
-/// Reads one line, without copying it if all of it is in the text's own buffer. Returns its bytes, 0 at the end.
-fn take_line<R: BufRead>(
+/// Reads the lines that are in the text's own buffer as a whole, or copies one that is not. Returns their bytes, 0 at the
+/// end.
+fn take_lines<R: BufRead>(
     text: &mut R,
     buffer: &mut Vec<u8>,
     reader: &mut Reader,
@@ -99,10 +102,20 @@ fn take_line<R: BufRead>(
         Err(error) => return Err(error),
     };
     let most = usize::try_from(MAX_LINE_BYTES).unwrap_or(usize::MAX);
-    if let Some(end) = memchr::memchr(b'\n', here).filter(|&end| end < most) {
-        reader.take(here.get(..end).unwrap_or_default());
-        text.consume(end + 1);
-        return Ok(end + 1);
+    let mut taken = 0;
+    for end in memchr::memchr_iter(b'\n', here) {
+        if end - taken >= most {
+            break;
+        }
+        reader.take(here.get(taken..end).unwrap_or_default());
+        taken = end + 1;
+        if reader.builder.is_full().is_some() {
+            break;
+        }
+    }
+    if taken > 0 {
+        text.consume(taken);
+        return Ok(taken);
     }
     buffer.clear();
     let count = text.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', buffer)?;
@@ -118,6 +131,7 @@ struct Reader {
     /// Behind lines that belong to a trace: what is no line of one is wrong now.
     in_text: bool,
     sections: Sections,
+    prefixes: Prefixes,
 }
 
 impl Reader {
@@ -125,6 +139,14 @@ impl Reader {
         self.builder.trace.losses.lines += 1;
         // adb's shell used to end lines by \\r\\r\\n.
         let line = line.trim_ascii_end();
+        if self.sections.is_in_text()
+            && let Some((live, line)) = self.prefixes.split(line)
+        {
+            self.in_text = true;
+            let at_ns = self.builder.at(live, line.at_ns);
+            self.event(live, at_ns, &line);
+            return;
+        }
         if line.starts_with(b"#") {
             if let Some(about) = line.strip_prefix(notes::COMMENT.as_bytes())
                 && let Some(about) = CaptureMeta::from_json(about)
@@ -138,16 +160,23 @@ impl Reader {
             return;
         }
         let unquoted = self.sections.unquoted(line);
-        let line = unquoted.as_deref().unwrap_or(line);
-        match line::split(line) {
-            Ok(line) => {
+        let text = unquoted.as_deref().unwrap_or(line);
+        match line::split_with_prefix(text) {
+            Ok((line, prefix)) => {
                 self.in_text = true;
-                self.event(&line);
+                let live = self.builder.thread(line.tid, line.tgid);
+                let at_ns = self.builder.at(live, line.at_ns);
+                if !line.task.is_empty() && line.task != b"<...>" {
+                    self.builder.name(live, at_ns, line.task);
+                }
+                let prefix = prefix.filter(|_| self.sections.is_in_text());
+                self.prefixes.keep(text, prefix, &line, live);
+                self.event(live, at_ns, &line);
             }
-            Err(_) if !self.in_text && is_preamble(line) => {}
+            Err(_) if !self.in_text && is_preamble(text) => {}
             // The kernel's note about a buffer that overflowed.
-            Err(_) if line.starts_with(b"CPU:") => {}
-            Err(why) => self.bad(why, line),
+            Err(_) if text.starts_with(b"CPU:") => {}
+            Err(why) => self.bad(why, text),
         }
     }
 
@@ -156,12 +185,7 @@ impl Reader {
         self.builder.trace.losses.bad(number, why, line);
     }
 
-    fn event(&mut self, line: &Line<'_>) {
-        let live = self.builder.thread(line.tid, line.tgid);
-        let at_ns = self.builder.at(live, line.at_ns);
-        if !line.task.is_empty() && line.task != b"<...>" {
-            self.builder.name(live, at_ns, line.task);
-        }
+    fn event(&mut self, live: Live, at_ns: u64, line: &Line<'_>) {
         if !matches!(line.event, b"tracing_mark_write" | b"print") {
             self.builder.other(line.event);
             sched::take(&mut self.builder, at_ns, line);

@@ -1,6 +1,6 @@
 //! Reads thread states and names, binder calls and processor clocks from the kernel's events.
 
-use super::line::{Line, decimal};
+use super::line::{Line, decimal, digits};
 use crate::builder::Builder;
 use crate::model::State;
 use crate::names::NameId;
@@ -8,6 +8,12 @@ use crate::scheduling::{Blocked, CpuClock, INTERRUPT, NO_WAKER, ONE_WAY, Transac
 
 pub(crate) fn take(builder: &mut Builder, at_ns: u64, line: &Line<'_>) {
     let payload = line.payload;
+    if line.event == b"sched_switch"
+        && let Some(switch) = Switch::parse(payload)
+    {
+        switch.put(builder, at_ns, u16::try_from(line.cpu).unwrap_or(u16::MAX));
+        return;
+    }
     for (tid, name) in names(line) {
         builder.comm(tid, name);
     }
@@ -57,6 +63,66 @@ pub(crate) fn take(builder: &mut Builder, at_ns: u64, line: &Line<'_>) {
         }
         _ => {}
     }
+}
+
+/// A switch whose fields are in the kernel's order, without `=` in its texts: no key is there twice.
+#[derive(Debug, PartialEq, Eq)]
+struct Switch<'a> {
+    prev: Option<u32>,
+    prev_comm: &'a [u8],
+    prev_state: u8,
+    next: Option<u32>,
+    next_comm: &'a [u8],
+}
+
+impl<'a> Switch<'a> {
+    /// Reads each byte once; `None` for a payload that only a search for the last of each key reads right.
+    fn parse(payload: &'a [u8]) -> Option<Self> {
+        let (prev_comm, rest) = until_key(payload.strip_prefix(b"prev_comm=")?, b" prev_pid=")?;
+        let (prev, rest) = id(rest)?;
+        let rest = rest.strip_prefix(b" prev_prio=")?;
+        let (_, count) = digits(rest)?;
+        let rest = rest.get(count..)?.strip_prefix(b" prev_state=")?;
+        let (state, rest) = rest.split_at_checked(memchr::memchr(b' ', rest)?)?;
+        let &prev_state = state.first().filter(|_| !state.contains(&b'='))?;
+        let rest = rest.strip_prefix(b" ==> next_comm=")?;
+        let (next_comm, rest) = until_key(rest, b" next_pid=")?;
+        let (next, rest) = id(rest)?;
+        let (_, count) = digits(rest.strip_prefix(b" next_prio=")?)?;
+        let is_all = b" next_prio=".len() + count == rest.len();
+        is_all.then_some(Self { prev, prev_comm, prev_state, next, next_comm })
+    }
+
+    fn put(&self, builder: &mut Builder, at_ns: u64, cpu: u16) {
+        let threads = [(self.prev, self.prev_comm), (self.next, self.next_comm)];
+        for (tid, name) in threads {
+            if let Some(tid) = tid.filter(|&tid| tid != 0)
+                && !name.is_empty()
+                && name != b"<...>"
+            {
+                builder.comm(tid, name);
+            }
+        }
+        let state = |kind| State { at_ns, kind, cpu, waker: NO_WAKER };
+        if let Some(tid) = self.prev {
+            builder.state(tid, state(self.prev_state));
+        }
+        if let Some(tid) = self.next {
+            builder.state(tid, state(b'r'));
+        }
+    }
+}
+
+/// Returns the texts before and after a key that ends at the first `=`.
+fn until_key<'a>(text: &'a [u8], key: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let (before, rest) = text.split_at_checked(memchr::memchr(b'=', text)? + 1)?;
+    Some((before.strip_suffix(key)?, rest))
+}
+
+/// Returns an id and the text after it; no id for one that is too large.
+fn id(text: &[u8]) -> Option<(Option<u32>, &[u8])> {
+    let (number, count) = digits(text)?;
+    Some((u32::try_from(number).ok(), text.get(count..)?))
 }
 
 fn transaction(builder: &mut Builder, at_ns: u64, line: &Line<'_>) {
@@ -128,4 +194,61 @@ fn first_number(payload: &[u8], key: &[u8]) -> Option<u32> {
 
 fn hexadecimal(digits: &[u8]) -> Option<u32> {
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(payload: &[u8]) -> Line<'_> {
+        let (event, task): (&[u8], &[u8]) = (b"sched_switch", b"a");
+        Line { task, tid: 1, tgid: None, cpu: 0, flags: b"", at_ns: 0, event, payload }
+    }
+
+    /// Named threads, ids and the first one's state.
+    type Fields = (Vec<(u32, Vec<u8>)>, [Option<u32>; 2], Option<u8>);
+
+    /// The fields of a switch, each found by the last of its key.
+    fn searched(payload: &[u8]) -> Fields {
+        let ids = [number(payload, b"prev_pid="), number(payload, b"next_pid=")];
+        let state = value(payload, b"prev_state=").and_then(|state| state.first().copied());
+        (names(&line(payload)).map(|(tid, name)| (tid, name.to_vec())).collect(), ids, state)
+    }
+
+    fn parsed(switch: &Switch<'_>) -> Fields {
+        let threads = [(switch.prev, switch.prev_comm), (switch.next, switch.next_comm)];
+        let names = threads.into_iter().filter_map(|(tid, name)| {
+            let is_named = !name.is_empty() && name != b"<...>";
+            Some((tid.filter(|&tid| tid != 0 && is_named)?, name.to_vec()))
+        });
+        (names.collect(), [switch.prev, switch.next], Some(switch.prev_state))
+    }
+
+    #[test]
+    fn a_switch_of_the_kernel_is_read_at_once() {
+        let payload = b"prev_comm=Binder:1_2 prev_pid=7 prev_prio=120 prev_state=R+ ==> \
+                        next_comm=a -> b next_pid=8 next_prio=98";
+        let switch = Switch::parse(payload).unwrap();
+        assert_eq!((switch.prev, switch.prev_comm), (Some(7), &b"Binder:1_2"[..]));
+        assert_eq!((switch.next, switch.next_comm), (Some(8), &b"a -> b"[..]));
+        assert_eq!(switch.prev_state, b'R');
+        assert_eq!(parsed(&switch), searched(payload));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_switch_is_what_a_search_finds(
+            prev in "(a|b c|<...>|prev_comm=| prev_pid=3|[ -~]{0,9})", next in "(a|b c|| ==> next_comm=x|next_pid=|[ -~]{0,9})",
+            ids in proptest::array::uniform2("(0|7|[0-9]{1,12}|x)"), prio in "(120|98|0|-1)",
+            state in "(S|R[+]|D[|]K|Sprev_pid=3|Snext_comm=|)", end in "(|||| next_pid=5| x)",
+        ) {
+            let [first, second] = ids;
+            let payload = format!(
+                "prev_comm={prev} prev_pid={first} prev_prio={prio} prev_state={state} ==> next_comm={next} next_pid={second} next_prio=120{end}"
+            );
+            if let Some(switch) = Switch::parse(payload.as_bytes()) {
+                proptest::prop_assert_eq!(parsed(&switch), searched(payload.as_bytes()), "{}", payload);
+            }
+        }
+    }
 }

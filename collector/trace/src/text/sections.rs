@@ -95,6 +95,11 @@ impl Sections {
         }
     }
 
+    /// True outside of pages and tables, where a line is one of the text whatever comes after its thread.
+    pub(super) fn is_in_text(&self) -> bool {
+        self.has_begun && !self.is_page && self.place == Place::Text
+    }
+
     /// The text that a line of a script's string stands for; `None` for other lines, which stand for themselves.
     pub(crate) fn unquoted(&self, line: &[u8]) -> Option<Vec<u8>> {
         matches!(self.place, Place::Quoted | Place::QuotedLast).then(|| unescaped(line))

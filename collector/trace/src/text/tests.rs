@@ -273,3 +273,66 @@ proptest::proptest! {
         while let Ok(Some(_)) = reader.next_part() {}
     }
 }
+
+/// Beginnings of lines, alike enough to be taken for one another: threads of one place, ids that are given again, names that
+/// look like the beginning of a line, words that begin a table.
+const PREFIXES: [&str; 14] = [
+    "            main-5     (    5) ",
+    "            main-5     (    6) ",
+    "            main-5     (-----) ",
+    "           other-5     (    5) ",
+    "           <...>-5     (    5) ",
+    "            main-55    (    5) ",
+    "       a-5 (5) [000] x-5 (    5) ",
+    "            far-69     (    5) ",
+    "-5 ",
+    "   -5   5 ",
+    "main-5     (    5)",
+    "TRACE:-5 (5) ",
+    "USER a-5 (5) ",
+    "\u{e9}-5 (5) ",
+];
+const RESTS: [&str; 13] = [
+    "[000] ...1 1.00000N: tracing_mark_write: B|5|name N",
+    "[001] d..2 1.00000N: tracing_mark_write: B|5|\u{e9}",
+    "[000] ...1 1.00000N: tracing_mark_write: E|5",
+    "[7] 100000000N: tracing_mark_write: E",
+    "[000] .... 1.00000N: print: 0x1: C|5|heap|N",
+    "[000] ...1 1.00000N: sched_switch: prev_comm=main prev_pid=5 prev_prio=120 prev_state=S ==> next_comm=a=b \
+     next_pid=69 next_prio=120",
+    "[000] ...1 1.00000N: sched_switch: prev_comm=far prev_pid=69 prev_prio=-1 prev_state=R+ ==> next_comm=main \
+     next_pid=5 next_prio=98",
+    "[000] ...1 1.00000N: sched_waking: comm=main pid=5 prio=120 target_cpu=000",
+    "[000] ...1 1.00000N tracing_mark_write: E|5",
+    "[000] ...1 1.00000N: a b: c",
+    "[000] -6 [1] 1.00000N: tracing_mark_write: B|5|two dashes",
+    "000] ...1 1.00000N: tracing_mark_write: E|5",
+    "",
+];
+const OTHERS: [&str; 5] =
+    ["PROCESS DUMP", "USER PID TID CMD", "root 7 69 dumped", "# comment", "CPU:0 [LOST]"];
+
+proptest::proptest! {
+    /// In a page no prefix is kept.
+    #[test]
+    fn a_kept_prefix_changes_nothing(
+        lines in proptest::collection::vec((0..PREFIXES.len(), 0..RESTS.len(), 0..10_u8, 0..60_usize), 1..60),
+    ) {
+        let lines = lines.into_iter().map(|(prefix, rest, number, other)| match OTHERS.get(other) {
+            Some(&other) => other.to_owned(),
+            None => format!("{}{}", PREFIXES[prefix], RESTS[rest].replace('N', &number.to_string())),
+        });
+        let text = lines.fold("# tracer: nop\n".to_owned(), |text, line| text + &line + "\n");
+        let page = format!("<html>\n<script class=\"trace-data\" type=\"application/text\">\n{text}</script>\n");
+        let (plain, in_page) = (read(text.as_bytes()), read(page.as_bytes()));
+        let (Ok(mut plain), Ok(mut in_page)) = (plain, in_page) else {
+            proptest::prop_assert!(read(text.as_bytes()).is_err() && read(page.as_bytes()).is_err());
+            return Ok(());
+        };
+        for trace in [&mut plain, &mut in_page] {
+            trace.losses.lines = 0;
+            trace.losses.shown.iter_mut().for_each(|bad| bad.number = 0);
+        }
+        proptest::prop_assert_eq!(plain, in_page);
+    }
+}

@@ -1,0 +1,25 @@
+//! A hasher that is faster than std's, with keys of std's: names and ids come from devices, and none must be able to
+//! choose those that collide.
+
+use ahash::{AHasher, RandomState};
+use std::hash::BuildHasher;
+
+/// Makes hashers whose keys are random.
+#[derive(Debug, Clone)]
+pub struct Seeded(RandomState);
+
+impl Default for Seeded {
+    fn default() -> Self {
+        let keys = std::hash::RandomState::new();
+        let [a, b, c, d] = [1, 2, 3, 4].map(|number: u64| keys.hash_one(number));
+        Self(RandomState::with_seeds(a, b, c, d))
+    }
+}
+
+impl BuildHasher for Seeded {
+    type Hasher = AHasher;
+
+    fn build_hasher(&self) -> AHasher {
+        self.0.build_hasher()
+    }
+}

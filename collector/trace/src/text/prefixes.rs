@@ -1,0 +1,66 @@
+//! The last prefix of each thread's lines, `TASK-TID (TGID) `: most lines begin as the thread's line before did, and need
+//! not be split there again. The text reader calls this for lines outside of pages and tables.
+
+use super::line::{self, Line};
+use crate::builder::Live;
+
+/// Threads whose prefixes are kept; those whose ids differ by a multiple of it share a place.
+const PLACES: usize = 64;
+/// Limit of a kept prefix in bytes; those of the kernel have some 30.
+const MAX_BYTES: usize = 128;
+
+/// A prefix, and the thread that it names.
+#[derive(Debug, Default, Clone)]
+struct Prefix {
+    /// Empty: none is known.
+    text: Vec<u8>,
+    /// Begin and end of the thread's name in the text.
+    task: (usize, usize),
+    tid: u32,
+    tgid: Option<u32>,
+    live: Live,
+}
+
+/// The known prefixes.
+#[derive(Debug)]
+pub(super) struct Prefixes {
+    by_tid: Vec<Prefix>,
+}
+
+impl Default for Prefixes {
+    fn default() -> Self {
+        Self { by_tid: vec![Prefix::default(); PLACES] }
+    }
+}
+
+impl Prefixes {
+    /// Splits a line that begins as the last line of its thread did.
+    pub(super) fn split<'a>(&self, line: &'a [u8]) -> Option<(Live, Line<'a>)> {
+        let dash = memchr::memchr(b'-', line)?;
+        let (tid, _) = line::digits(line.get(dash + 1..)?)?;
+        let known = self.by_tid.get(place(tid)?)?;
+        let rest = line.strip_prefix(&*known.text).filter(|_| !known.text.is_empty())?;
+        let (from, to) = known.task;
+        let task = line.get(from..to)?;
+        Some((known.live, line::after_prefix(task, known.tid, known.tgid, rest)?))
+    }
+
+    /// Keeps the prefix of a thread's last line: its first `bytes` bytes. Without it, the thread's lines are split.
+    pub(super) fn keep(&mut self, text: &[u8], bytes: Option<usize>, line: &Line<'_>, live: Live) {
+        let place = place(line.tid.into()).and_then(|place| self.by_tid.get_mut(place));
+        let Some(known) = place else { return };
+        known.text.clear();
+        let Some(prefix) = bytes.and_then(|bytes| text.get(..bytes)) else { return };
+        if prefix.len() > MAX_BYTES {
+            return;
+        }
+        known.text.extend_from_slice(prefix);
+        let from = text.len() - text.trim_ascii_start().len();
+        known.task = (from, from + line.task.len());
+        (known.tid, known.tgid, known.live) = (line.tid, line.tgid, live);
+    }
+}
+
+fn place(tid: u64) -> Option<usize> {
+    usize::try_from(tid).ok().map(|tid| tid % PLACES)
+}
