@@ -16,8 +16,7 @@ use crate::waits::{Wait, Waits};
 use crate::watch::Watch;
 use crate::window::Window;
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use tracetee_trace::{Thread, Trace};
+use tracetee_trace::{Seeded, Thread, Trace};
 
 pub(crate) struct Attributed {
     pub(crate) parts: Vec<Part>,
@@ -45,8 +44,12 @@ pub(crate) fn attribute(
 ) -> Result<Attributed, Error> {
     let mut parts = Parts::default();
     let mut stacks = Stacks::default();
-    let mut lineages: HashMap<(ThreadRole, u32), Lineage> = HashMap::new();
+    let mut lineages: HashMap<(ThreadRole, u32), Lineage<'_>, Seeded> = HashMap::default();
     let empty = Thread::default();
+    let kin_of = |lineage: &mut Lineage<'_>, slice: Option<u32>, stacks: &mut Stacks| match slice {
+        Some(slice) => lineage.kin(slice, names, stacks, watch),
+        None => Ok(None),
+    };
     for (place, (frame, windows)) in frames.iter_mut().zip(windows).enumerate() {
         if frame.jank_ns == 0 {
             continue;
@@ -65,12 +68,7 @@ pub(crate) fn attribute(
                 }
             };
             let thread = trace.threads.get(&tid).unwrap_or(&empty);
-            let lineage = match lineages.entry((role, tid)) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(none) => {
-                    none.insert(Lineage::for_thread(role, thread, names, &mut stacks, watch)?)
-                }
-            };
+            let lineage = lineages.entry((role, tid)).or_insert_with(|| Lineage::new(role, thread));
             let Some(found) = pieces(thread, window.from_ns, window.to_ns, looks) else {
                 of_frame.add_unexplained(role, OVERLAPPING, ns);
                 let node = stacks.node(role, OVERLAPPING);
@@ -82,7 +80,7 @@ pub(crate) fn attribute(
                 let wait = match piece.span.state {
                     ThreadState::Running | ThreadState::Unknown => Wait::No,
                     _ => {
-                        let kin = piece.slice.and_then(|slice| lineage.kin.get(slice as usize));
+                        let kin = kin_of(lineage, piece.slice, &mut stacks)?;
                         let of = kin.and_then(|kin| thread.slices.get(kin.cause_slice as usize));
                         let cause = of.and_then(|slice| names.named(slice.name).cause.clone());
                         waits.wait(tid, piece, cause.map(|(cause, _)| cause))
@@ -94,13 +92,14 @@ pub(crate) fn attribute(
             for (&(slice, _), times) in of_waits.sums() {
                 of_slices.sum(slice).add_all(times);
             }
-            let kin = |slice: Option<u32>| slice.and_then(|slice| lineage.kin.get(slice as usize));
             for (&slice, times) in of_slices.sums() {
-                let node = kin(slice).map_or_else(|| stacks.node(role, NO_SECTION), |kin| kin.node);
+                let kin = kin_of(lineage, slice, &mut stacks)?;
+                let node = kin.map_or_else(|| stacks.node(role, NO_SECTION), |kin| kin.node);
                 stacks.add(frame.screen.as_ref(), node, times.total_ns());
             }
             for (&(slice, wait), times) in of_waits.sums() {
-                of_frame.add(role, thread, kin(slice), wait, *times);
+                let kin = kin_of(lineage, slice, &mut stacks)?;
+                of_frame.add(role, thread, kin.as_ref(), wait, *times);
             }
         }
         frame.cause = of_frame.main_cause();
@@ -112,12 +111,12 @@ pub(crate) fn attribute(
 /// Sums by key, in the order in which the keys first came.
 struct InOrder<K> {
     order: Vec<K>,
-    sums: HashMap<K, StateTimes>,
+    sums: HashMap<K, StateTimes, Seeded>,
 }
 
 impl<K> Default for InOrder<K> {
     fn default() -> Self {
-        Self { order: Vec::new(), sums: HashMap::new() }
+        Self { order: Vec::new(), sums: HashMap::default() }
     }
 }
 

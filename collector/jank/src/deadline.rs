@@ -11,7 +11,7 @@ use crate::idle::{is_idle, is_loop};
 use crate::states::{ThreadState, spans};
 use serde::Serialize;
 use std::collections::HashMap;
-use tracetee_trace::{NO_PARENT, Slice, Thread, Trace, UNFINISHED};
+use tracetee_trace::{NO_PARENT, Seeded, Slice, Thread, Trace, UNFINISHED};
 
 /// A main thread without a section for longer is idle, if its scheduler states are not known: handling a message without
 /// a section takes less.
@@ -233,15 +233,16 @@ impl MainThread<'_> {
 
 /// Returns begin and end of the slices that handle something; loops around them and waits for messages do not count.
 fn outermost(trace: &Trace, thread: &Thread) -> Vec<(u64, u64)> {
+    let loops = trace.names.select(is_loop);
+    let waits = trace.names.select(is_idle);
     let mut is_around: Vec<bool> = Vec::with_capacity(thread.slices.len());
     let mut outermost = Vec::new();
     for slice in &thread.slices {
         let is_inner = slice.parent != NO_PARENT
             && !is_around.get(slice.parent as usize).is_some_and(|&is_around| is_around);
-        let name = trace.names.text(slice.name);
-        let is_loop = !is_inner && is_loop(name);
+        let is_loop = !is_inner && loops.has(slice.name);
         is_around.push(is_loop);
-        if !is_inner && !is_loop && !is_idle(name) {
+        if !is_inner && !is_loop && !waits.has(slice.name) {
             outermost.push((slice.start_ns, slice.end_ns));
         }
     }
@@ -250,16 +251,15 @@ fn outermost(trace: &Trace, thread: &Thread) -> Vec<(u64, u64)> {
 
 /// Returns the times at which the app asked for a vsync.
 fn requests(trace: &Trace, thread: &Thread) -> Vec<u64> {
-    let slices = thread.slices.iter();
-    let requests = slices.filter(|slice| trace.names.text(slice.name) == REQUEST);
-    requests.map(|slice| slice.start_ns).collect()
+    let requests = trace.names.select(|name| name == REQUEST);
+    thread.named(&requests).map(|slice| slice.start_ns).collect()
 }
 
 /// FrameTimeline's frames of a process, by vsync id.
 #[derive(Debug, Default)]
 struct Timeline {
-    expected: HashMap<i64, (u64, u64)>,
-    actual: HashMap<i64, TimelineVerdict>,
+    expected: HashMap<i64, (u64, u64), Seeded>,
+    actual: HashMap<i64, TimelineVerdict, Seeded>,
 }
 
 impl Timeline {

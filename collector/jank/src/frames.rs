@@ -14,7 +14,7 @@ use crate::thread_role::ThreadRole;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use tracetee_trace::{Slice, Trace};
+use tracetee_trace::{Seeded, Slice, Trace};
 
 /// Assumed time of a missing render thread (Perfetto's rule).
 pub(crate) const ASSUMED_RENDER_NS: u64 = 5_000_000;
@@ -180,9 +180,11 @@ impl Found {
 impl FrameSlices {
     pub(crate) fn find(trace: &Trace, process: &Process) -> Self {
         let mut found: Vec<Found> = Vec::new();
-        let mut by_id: HashMap<i64, usize> = HashMap::new();
+        let mut by_id: HashMap<i64, usize, Seeded> = HashMap::default();
         let main = trace.threads.get(&process.pid);
-        for slice in main.iter().flat_map(|thread| &thread.slices) {
+        let views = trace.names.select(|name| frame_id(name, DO_FRAME).is_some());
+        let draws = trace.names.select(|name| draw_id(name).is_some());
+        for slice in main.iter().flat_map(|thread| thread.named(&views)) {
             let Some(vsync_id) = frame_id(trace.names.text(slice.name), DO_FRAME) else { continue };
             // One inside of another is the same frame's.
             if found.last().is_some_and(|last| slice.start_ns < last.ui.end_ns) {
@@ -195,7 +197,7 @@ impl FrameSlices {
         }
         for &tid in &process.render_tids {
             let Some(thread) = trace.threads.get(&tid) else { continue };
-            for slice in &thread.slices {
+            for slice in thread.named(&draws) {
                 let Some(id) = draw_id(trace.names.text(slice.name)) else { continue };
                 let place = match id {
                     Some(id) => by_id.get(&id).copied(),

@@ -42,7 +42,12 @@ pub(crate) fn is_loop(name: &str) -> bool {
 /// True for `a.b.Class.method`, with a package or without, and with a signature or without.
 fn is_one_of(name: &str, names: &[&str]) -> bool {
     // Before the arguments, after the type of the result.
-    let name = name.split('(').next().unwrap_or(name).trim_end();
+    let end = memchr::memchr(b'(', name.as_bytes()).unwrap_or(name.len());
+    let name = name.get(..end).unwrap_or(name).trim_end();
+    let last = name.as_bytes().last();
+    if !names.iter().any(|known| known.as_bytes().last() == last) {
+        return false;
+    }
     let name = name.rsplit(' ').next().unwrap_or(name).replace("::", ".");
     names.iter().any(|known| {
         let before = name.strip_suffix(known);

@@ -8,7 +8,7 @@ use crate::name_index::cut;
 use crate::process::Process;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
-use tracetee_trace::{NameId, Trace, UNFINISHED};
+use tracetee_trace::{NameId, Seeded, Trace, UNFINISHED};
 
 /// Limit of reported interactions; a trace of a minute has some dozens.
 const MAX_INTERACTIONS: usize = 1_000;
@@ -65,7 +65,7 @@ pub(crate) fn interactions(trace: &Trace, process: &Process, frames: &[Frame]) -
     let left_out = begun.len().saturating_sub(MAX_INTERACTIONS) as u64;
     begun.truncate(MAX_INTERACTIONS);
     // `N|PID|J<NAME>|FT#cancel#REASON`, on the interaction's own track.
-    let mut cancels: HashMap<NameId, Vec<u64>> = HashMap::new();
+    let mut cancels: HashMap<NameId, Vec<u64>, Seeded> = HashMap::default();
     for instant in trace.instants.iter().filter(|instant| is_own(instant.pid)) {
         if let Some(track) = instant.track
             && trace.names.text(instant.name).starts_with("FT#cancel")
@@ -73,7 +73,7 @@ pub(crate) fn interactions(trace: &Trace, process: &Process, frames: &[Frame]) -
             cancels.entry(track).or_default().push(instant.at_ns);
         }
     }
-    let mut missed: HashMap<&str, Vec<(u64, i64)>> = HashMap::new();
+    let mut missed: HashMap<&str, Vec<(u64, i64)>, Seeded> = HashMap::default();
     for counter in trace.counters.iter().filter(|counter| is_own(counter.pid)) {
         if let Some(name) = trace.names.text(counter.name).strip_suffix("#missedFrames") {
             missed.entry(name).or_default().push((counter.at_ns, counter.value));

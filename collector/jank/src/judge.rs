@@ -6,6 +6,7 @@
 
 use crate::pipeline::Pipeline;
 use std::collections::HashMap;
+use tracetee_trace::Seeded;
 
 /// Limit of a loop's cadence in periods: 10 frames a second at 60 Hz.
 const MAX_CADENCE: u64 = 6;
@@ -28,12 +29,12 @@ pub(crate) struct Judged {
 
 /// Periods that a frame of a loop takes when it is in time, by pipeline and thread.
 #[derive(Debug, Default)]
-pub(crate) struct Cadences(HashMap<(Pipeline, u32), u64>);
+pub(crate) struct Cadences(HashMap<(Pipeline, u32), u64, Seeded>);
 
 impl Cadences {
     /// Finds the cadence of each loop: the median of its frames, in whole periods.
     pub(crate) fn find(frames: impl Iterator<Item = Judged>, period_ns: u64) -> Self {
-        let mut durations: HashMap<(Pipeline, u32), Vec<u64>> = HashMap::new();
+        let mut durations: HashMap<(Pipeline, u32), Vec<u64>, Seeded> = HashMap::default();
         for frame in frames.filter(|frame| frame.is_loop) {
             durations.entry((frame.pipeline, frame.tid)).or_default().push(frame.dur_ns);
         }

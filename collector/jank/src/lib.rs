@@ -75,6 +75,8 @@ pub struct Options<'a> {
     pub mapping: Option<&'a Mapping>,
     /// Limit that ends the analysis.
     pub watch: Watch,
+    /// True to leave out what tables do not hold: explanations of late frames, phases of start-ups.
+    pub without_details: bool,
 }
 
 /// Result of an analysis.
@@ -90,7 +92,7 @@ pub struct Analysis {
     pub parts: Vec<Part>,
     /// The time of late frames by screen and stack.
     pub stacks: Vec<Stack>,
-    /// Explanations of the late frames with the largest overruns, by time.
+    /// Explanations of the late frames with the largest overruns, by time; none without details.
     pub explanations: Vec<FrameExplanation>,
     /// Questions that the trace leaves open.
     pub unknown: Vec<Unknown>,
@@ -135,19 +137,23 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let looks = &mut looks(trace);
     let mut frames = frame_slices.frames(trace, &process, frame_budget, &screens, looks);
     let found = frames.iter().zip(&frame_slices.found);
-    let windows: Vec<_> = found.map(|(frame, found)| window::windows(frame, found)).collect();
+    let windows: Vec<_> = found.map(|(frame, found)| window::of_late(frame, found)).collect();
     let waits = waits::Waits::find(trace, &process.render_tids);
     let watch = &options.watch;
     let attribute::Attributed { parts, stacks } =
         attribute::attribute(trace, &mut frames, &windows, &names, &waits, looks, watch)?;
     let paths = critical_path::Paths { trace, names: &names, waits: &waits };
-    let explanations = explain::explain(trace, &frames, &windows, &parts, &paths, looks, watch)?;
+    let explanations = if options.without_details {
+        Vec::new()
+    } else {
+        explain::explain(trace, &frames, &windows, &parts, &paths, looks, watch)?
+    };
     let totals = Totals::from_frames(frames.iter().filter(|frame| frame.pipeline.is_rated()));
     let pipelines = pipelines::by_pipeline(trace, &frame_slices.found, &frames);
     let composition = pipelines::composition(trace, &process, &frames);
     let interactions = interactions::interactions(trace, &process, &frames);
     let long_slices = long_slices::long_slices(trace, &process, &names);
-    let startups = startup::startups(trace, &process, &frame_slices, &names, &options.watch)?;
+    let startups = startup::startups(trace, &process, &frame_slices, &names, options)?;
     let unknown = Unknown::find(trace, &frames);
     Ok(Analysis {
         process,

@@ -6,10 +6,10 @@
 
 use crate::idle::{is_idle, is_loop};
 use crate::name_index::NameIndex;
-use crate::process::{DO_FRAME, Process, frame_id};
+use crate::process::Process;
 use std::collections::HashMap;
 use std::sync::Arc;
-use tracetee_trace::{NO_PARENT, NameId, Slice, Thread, Trace, UNFINISHED};
+use tracetee_trace::{NO_PARENT, NameId, Seeded, Slice, Thread, Trace, UNFINISHED};
 
 /// Android reports an app as not responding when a dispatch does not end, or an input event is not answered, for this long.
 const ANR_NS: u64 = 5_000_000_000;
@@ -90,23 +90,17 @@ struct Dispatch<'a> {
 
 fn dispatches(trace: &Trace, main: &Thread, names: &NameIndex<'_>) -> Vec<LongSlice> {
     let last_ns = trace.span_ns.map_or(0, |(_, last_ns)| last_ns);
-    let text = |id: NameId| trace.names.text(id);
-    let mut kinds: HashMap<NameId, (bool, bool, bool)> = HashMap::new();
-    let mut kind_of = |id: NameId| {
-        *kinds.entry(id).or_insert_with(|| {
-            let mapped = names.mapped(id);
-            let is_frame = frame_id(text(id), DO_FRAME).is_some()
-                || text(id).starts_with("Choreographer#doFrame");
-            (is_idle(&mapped), is_loop(&mapped), is_frame)
-        })
-    };
+    let waits = names.select(is_idle);
+    let around = names.select(is_loop);
+    let frames = trace.names.select(|name| name.starts_with("Choreographer#doFrame"));
     let mut found = Vec::new();
     let mut open: Option<Dispatch<'_>> = None;
     // Until then time is counted as idle; loops that are open.
     let mut idle_until_ns = 0;
     let mut loops: Vec<u32> = Vec::new();
     for (place, slice) in (0_u32..).zip(&main.slices) {
-        let (is_idle, is_loop, is_frame) = kind_of(slice.name);
+        let is_idle = waits.has(slice.name);
+        let is_frame = frames.has(slice.name);
         while let Some(&inner) = loops.last()
             && inner != slice.parent
             && main.slices.get(inner as usize).is_none_or(|around| around.end_ns <= slice.start_ns)
@@ -116,7 +110,7 @@ fn dispatches(trace: &Trace, main: &Thread, names: &NameIndex<'_>) -> Vec<LongSl
         let is_outermost = slice.parent == NO_PARENT || loops.last() == Some(&slice.parent);
         if is_outermost {
             found.extend(open.take().and_then(|dispatch| dispatch.judged(names, last_ns)));
-            if is_loop {
+            if around.has(slice.name) {
                 loops.push(place);
             } else if !is_idle {
                 open = Some(Dispatch { slice, idle_ns: 0, has_frame: is_frame });
@@ -167,7 +161,7 @@ fn unanswered(trace: &Trace, process: &Process) -> Vec<(u64, u64, NameId)> {
         is_input.then_some((one.start_ns, end_ns, one.name))
     });
     let mut waits: Vec<(u64, u64, NameId)> = of_events.collect();
-    let mut pending: HashMap<NameId, u64> = HashMap::new();
+    let mut pending: HashMap<NameId, u64, Seeded> = HashMap::default();
     for counter in trace.counters.iter().filter(|counter| counter.pid == process.pid) {
         if !trace.names.text(counter.name).starts_with(PENDING) {
             continue;

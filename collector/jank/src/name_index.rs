@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use tracetee_trace::{Mapping, NameId, Names};
+use tracetee_trace::{Mapping, NameId, NameSet, Names};
 
 /// Limit of a name in bytes: atrace's own names end at 1,024; longer ones are attacks.
 const MAX_NAME_BYTES: usize = 1_024;
@@ -46,6 +46,14 @@ impl<'a> NameIndex<'a> {
     pub(crate) fn mapped(&self, id: NameId) -> Cow<'a, str> {
         let text = cut(self.names.text(id));
         self.mapping.map_or(Cow::Borrowed(text), |mapping| mapping.apply(text))
+    }
+
+    /// Returns the names that satisfy a condition as they are in the source code.
+    pub(crate) fn select(&self, is_selected: impl Fn(&str) -> bool) -> NameSet {
+        match self.mapping {
+            None => self.names.select(|name| is_selected(cut(name))),
+            Some(mapping) => self.names.select(|name| is_selected(&mapping.apply(cut(name)))),
+        }
     }
 
     pub(crate) fn named(&self, id: NameId) -> Rc<Named> {

@@ -2,7 +2,7 @@
 
 use crate::states::{Span, spans};
 use std::collections::HashMap;
-use tracetee_trace::{NO_PARENT, Thread};
+use tracetee_trace::{NO_PARENT, Seeded, Thread};
 
 /// Time in which a thread had one innermost slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +127,7 @@ pub(crate) fn self_times(
     to_ns: u64,
     looks: &mut u64,
 ) -> Option<Vec<(Option<u32>, u64)>> {
-    let mut places: HashMap<Option<u32>, usize> = HashMap::new();
+    let mut places: HashMap<Option<u32>, usize, Seeded> = HashMap::default();
     let mut times: Vec<(Option<u32>, u64)> = Vec::new();
     for segment in segments(thread, from_ns, to_ns, looks)? {
         let next = times.len();

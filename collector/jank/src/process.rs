@@ -5,7 +5,7 @@ use crate::watch::Stopped;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
-use tracetee_trace::{Thread, Trace, is_system_process};
+use tracetee_trace::{NameSet, Thread, Trace, is_system_process};
 
 /// The analyzed process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,10 +87,11 @@ const CLEAR_LEAD: usize = 2;
 
 impl Process {
     pub(crate) fn find(trace: &Trace, which: Which<'_>) -> Result<Self, Error> {
+        let markers = Markers::find(trace);
         let mut processes: BTreeMap<u32, usize> = BTreeMap::new();
         for (&tid, thread) in &trace.threads {
             let process = thread.pid.unwrap_or(tid);
-            *processes.entry(process).or_default() += frame_count(trace, tid == process, thread);
+            *processes.entry(process).or_default() += markers.frames(tid == process, thread);
         }
         let names = trace.process_names();
         let mut ranked: Vec<(u32, String, usize)> = processes
@@ -118,8 +119,7 @@ impl Process {
             },
         };
         let of_it = trace.threads.iter().filter(|&(&tid, thread)| {
-            thread.pid.unwrap_or(tid) == pid
-                && thread.slices.iter().any(|slice| is_draw(trace.names.text(slice.name)))
+            thread.pid.unwrap_or(tid) == pid && thread.named(&markers.draws).next().is_some()
         });
         let render_tids = of_it.map(|(&tid, _)| tid).collect();
         let name = names.of(pid).to_owned();
@@ -150,15 +150,35 @@ fn is_clear(first: &(u32, String, usize), second: &(u32, String, usize)) -> bool
     is_only_app || first.2 >= second.2.saturating_mul(CLEAR_LEAD)
 }
 
-/// Frames of a thread, of any pipeline.
-fn frame_count(trace: &Trace, is_main: bool, thread: &Thread) -> usize {
-    let count = |is: &dyn Fn(&str) -> bool| {
-        thread.slices.iter().filter(|slice| is(trace.names.text(slice.name))).count()
-    };
-    let frames = count(&|name| (is_main && frame_id(name, DO_FRAME).is_some()) || is_frame(name));
-    // The swaps of a render thread belong to frames of the main thread.
-    let swaps = count(&|name| of_swap(name).is_some());
-    if swaps == 0 || count(&is_draw) > 0 { frames } else { frames.max(swaps) }
+/// Names that show frames.
+struct Markers {
+    /// Of the views, on a main thread.
+    views: NameSet,
+    /// Of other pipelines.
+    others: NameSet,
+    swaps: NameSet,
+    draws: NameSet,
+}
+
+impl Markers {
+    fn find(trace: &Trace) -> Self {
+        Self {
+            views: trace.names.select(|name| frame_id(name, DO_FRAME).is_some()),
+            others: trace.names.select(is_frame),
+            swaps: trace.names.select(|name| of_swap(name).is_some()),
+            draws: trace.names.select(is_draw),
+        }
+    }
+
+    /// Counts the frames of a thread, of any pipeline.
+    fn frames(&self, is_main: bool, thread: &Thread) -> usize {
+        let count = |names: &NameSet| thread.named(names).count();
+        // No name is of both.
+        let frames = count(&self.others) + if is_main { count(&self.views) } else { 0 };
+        // The swaps of a render thread belong to frames of the main thread.
+        let swaps = count(&self.swaps);
+        if swaps == 0 || count(&self.draws) > 0 { frames } else { frames.max(swaps) }
+    }
 }
 
 pub(crate) const DO_FRAME: &[&str] = &["Choreographer#doFrame"];

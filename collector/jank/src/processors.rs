@@ -5,7 +5,7 @@
 use crate::thread_role::ThreadRole;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
-use tracetee_trace::Trace;
+use tracetee_trace::{Seeded, Trace};
 
 /// Class of a processor by its highest clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -52,14 +52,14 @@ pub struct ProcessorUse {
 #[derive(Debug, Default)]
 pub(crate) struct Processors {
     /// Clocks by processor and time.
-    clocks: HashMap<u16, Vec<(u64, u32)>>,
+    clocks: HashMap<u16, Vec<(u64, u32)>, Seeded>,
     classes: BTreeMap<u16, CoreClass>,
     max_khz: BTreeMap<u16, u32>,
 }
 
 impl Processors {
     pub(crate) fn find(trace: &Trace) -> Self {
-        let mut clocks: HashMap<u16, Vec<(u64, u32)>> = HashMap::new();
+        let mut clocks: HashMap<u16, Vec<(u64, u32)>, Seeded> = HashMap::default();
         for clock in &trace.scheduling.clocks {
             clocks.entry(clock.cpu).or_default().push((clock.at_ns, clock.khz));
         }

@@ -29,7 +29,10 @@ impl Screens {
         // The app's own screen names are those its team uses.
         if shown.is_empty() {
             let main = trace.threads.get(&process.pid);
-            for slice in main.iter().flat_map(|thread| &thread.slices) {
+            let is_activity =
+                |name: &str| OF_ACTIVITIES.iter().any(|prefix| name.starts_with(prefix));
+            let activities = names.select(is_activity);
+            for slice in main.iter().flat_map(|thread| thread.named(&activities)) {
                 let name = names.mapped(slice.name);
                 let class = OF_ACTIVITIES.iter().find_map(|prefix| name.strip_prefix(prefix));
                 shown.extend(class.map(|class| (slice.start_ns, Arc::from(class.trim()))));

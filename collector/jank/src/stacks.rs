@@ -10,7 +10,7 @@ use crate::watch::Watch;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use tracetee_trace::{NO_PARENT, Thread};
+use tracetee_trace::{NO_PARENT, NameId, Seeded, Slice, Thread};
 
 /// The name of all parts that are not distinguished.
 pub(crate) const OTHER: &str = "(other)";
@@ -48,62 +48,84 @@ pub(crate) struct Kin {
     depth: u32,
 }
 
-/// The [`Kin`] of all slices of a thread, by index.
+/// The [`Kin`] of a thread's slices, each found when it is first asked for: most frames are not late.
 #[derive(Debug)]
-pub(crate) struct Lineage {
-    pub(crate) kin: Vec<Kin>,
+pub(crate) struct Lineage<'a> {
+    root: u32,
+    slices: &'a [Slice],
+    known: HashMap<u32, Kin, Seeded>,
 }
 
-impl Lineage {
-    /// Visits each slice of a thread once; parents come before their children.
-    pub(crate) fn for_thread(
-        role: ThreadRole,
-        thread: &Thread,
+impl<'a> Lineage<'a> {
+    pub(crate) fn new(role: ThreadRole, thread: &'a Thread) -> Self {
+        Self { root: Stacks::root(role), slices: &thread.slices, known: HashMap::default() }
+    }
+
+    /// Returns the slice's kin, `None` if there is no such slice. Looks at each slice once, however often it is the parent of
+    /// one that is asked for.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] if `watch` ends the analysis.
+    pub(crate) fn kin(
+        &mut self,
+        place: u32,
         names: &NameIndex<'_>,
         stacks: &mut Stacks,
         watch: &Watch,
-    ) -> Result<Self, Error> {
-        let mut kin: Vec<Kin> = Vec::with_capacity(thread.slices.len());
-        let root = Stacks::root(role);
-        for (place, slice) in (0_u32..).zip(&thread.slices) {
-            if place.is_multiple_of(1024) {
+    ) -> Result<Option<Kin>, Error> {
+        let mut unknown = Vec::new();
+        let mut around = None;
+        let mut at = place;
+        while let Some(slice) = self.slices.get(at as usize) {
+            around = self.known.get(&at).copied();
+            if around.is_some() {
+                break;
+            }
+            unknown.push((at, slice.name));
+            // Parents come before their children.
+            at = if slice.parent < at { slice.parent } else { NO_PARENT };
+        }
+        for (place, name) in unknown.into_iter().rev() {
+            if self.known.len().is_multiple_of(1024) {
                 watch.check()?;
             }
-            let around = match slice.parent {
-                NO_PARENT => None,
-                parent => kin.get(parent as usize).copied(),
-            };
-            kin.push(match around {
+            let kin = match around {
                 Some(around) if around.depth >= MAX_DEPTH => around,
-                _ => {
-                    let named = names.named(slice.name);
-                    let node = stacks.child(around.map_or(root, |kin| kin.node), &named.name);
-                    let inherited = around.map_or(NO_PARENT, |kin| kin.cause_slice);
-                    let cause_slice = if named.cause.is_some() { place } else { inherited };
-                    Kin {
-                        node,
-                        shown: place,
-                        cause_slice,
-                        depth: around.map_or(0, |kin| kin.depth) + 1,
-                    }
-                }
-            });
+                _ => self.child(around, place, name, names, stacks),
+            };
+            self.known.insert(place, kin);
+            around = Some(kin);
         }
-        Ok(Self { kin })
+        Ok(around)
+    }
+
+    fn child(
+        &self,
+        around: Option<Kin>,
+        place: u32,
+        name: NameId,
+        names: &NameIndex<'_>,
+        stacks: &mut Stacks,
+    ) -> Kin {
+        let named = names.named(name);
+        let node = stacks.child(around.map_or(self.root, |kin| kin.node), &named.name);
+        let inherited = around.map_or(NO_PARENT, |kin| kin.cause_slice);
+        let cause_slice = if named.cause.is_some() { place } else { inherited };
+        Kin { node, shown: place, cause_slice, depth: around.map_or(0, |kin| kin.depth) + 1 }
     }
 }
 
 /// The tree of stacks, and the time in them.
 #[derive(Debug, Default)]
 pub(crate) struct Stacks {
-    names: HashMap<Arc<str>, u32>,
+    names: HashMap<Arc<str>, u32, Seeded>,
     texts: Vec<Arc<str>>,
     /// Parent node and name.
     nodes: Vec<(u32, u32)>,
-    children: HashMap<(u32, u32), u32>,
+    children: HashMap<(u32, u32), u32, Seeded>,
     screens: BTreeMap<Option<Arc<str>>, u32>,
     /// Time and number of slices by screen and node.
-    sums: HashMap<(u32, u32), (u64, u64)>,
+    sums: HashMap<(u32, u32), (u64, u64), Seeded>,
 }
 
 /// The first number of a node; lower numbers stand for the threads.
@@ -153,7 +175,7 @@ impl Stacks {
 
     /// Returns the rows by screen and text: those that took longest, and the sum of the others.
     pub(crate) fn into_rows(self) -> Vec<Stack> {
-        let screens: HashMap<u32, &Option<Arc<str>>> =
+        let screens: HashMap<u32, &Option<Arc<str>>, Seeded> =
             self.screens.iter().map(|(screen, &number)| (number, screen)).collect();
         let mut sums: Vec<_> = self.sums.iter().map(|(&at, &sum)| (at, sum)).collect();
         sums.sort_unstable_by_key(|&(at, (self_ns, _))| (Reverse(self_ns), at));

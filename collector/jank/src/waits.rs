@@ -8,7 +8,7 @@ use crate::contention::Contention;
 use crate::pieces::Piece;
 use crate::states::{ThreadState, Waker};
 use std::collections::HashMap;
-use tracetee_trace::{NameId, Slice, Thread, Trace, Transaction};
+use tracetee_trace::{NameId, Seeded, Slice, Thread, Trace, Transaction};
 
 /// Replacement for the cause of a slice in which a thread did not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,7 +39,7 @@ const MAX_SEND_NS: u64 = 1_000_000;
 pub(crate) struct Waits<'a> {
     trace: &'a Trace,
     /// Calls that wait for a reply, by the thread that sent them, by time.
-    calls: HashMap<u32, Vec<Transaction>>,
+    calls: HashMap<u32, Vec<Transaction>, Seeded>,
     /// `binder reply` sections of all threads, by begin: thread, section.
     replies: Vec<(u32, Slice)>,
     render_tids: &'a [u32],
@@ -47,16 +47,16 @@ pub(crate) struct Waits<'a> {
 
 impl<'a> Waits<'a> {
     pub(crate) fn find(trace: &'a Trace, render_tids: &'a [u32]) -> Self {
-        let mut calls: HashMap<u32, Vec<Transaction>> = HashMap::new();
+        let mut calls: HashMap<u32, Vec<Transaction>, Seeded> = HashMap::default();
         let waited = trace.scheduling.transactions.iter();
         for &call in waited.filter(|call| !call.is_reply && !call.is_one_way) {
             calls.entry(call.from_tid).or_default().push(call);
         }
         let mut replies = Vec::new();
         if calls.is_empty() {
+            let names = trace.names.select(|name| name == "binder reply");
             for (&tid, thread) in &trace.threads {
-                let is_reply = |slice: &&Slice| trace.names.text(slice.name) == "binder reply";
-                replies.extend(thread.slices.iter().filter(is_reply).map(|&slice| (tid, slice)));
+                replies.extend(thread.named(&names).map(|&slice| (tid, slice)));
             }
             replies.sort_by_key(|(_, slice)| slice.start_ns);
         }

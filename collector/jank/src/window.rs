@@ -21,9 +21,14 @@ pub(crate) struct Window {
     pub(crate) to_ns: u64,
 }
 
+/// Returns the windows of a late frame; none of another, which nobody asks for.
+pub(crate) fn of_late(frame: &Frame, found: &Found) -> Vec<Window> {
+    if frame.jank_ns > 0 { windows(frame, found) } else { Vec::new() }
+}
+
 /// Returns the windows of a frame, from its begin to its end. Before its own first section, its thread was busy with
 /// something else.
-pub(crate) fn windows(frame: &Frame, found: &Found) -> Vec<Window> {
+fn windows(frame: &Frame, found: &Found) -> Vec<Window> {
     let end_ns = frame.start_ns + frame.dur_ns;
     let (_, render) = found.pipeline.roles();
     let draw = found.last_draw();

@@ -9,7 +9,7 @@ use crate::frames::Found;
 use crate::pipeline::{FLUTTER_BEGIN, FLUTTER_DRAW, Pipeline};
 use crate::thread_role::ThreadRole;
 use std::collections::{BTreeMap, HashMap};
-use tracetee_trace::{Slice, Thread, Trace};
+use tracetee_trace::{NameSet, Seeded, Slice, Thread, Trace};
 
 /// The UI thread's part, by the framework: too common a word in a process without other signs of Flutter.
 const FRAMEWORK: &str = "Frame";
@@ -34,20 +34,20 @@ struct Engine {
 }
 
 pub(super) fn find(trace: &Trace, own: &BTreeMap<u32, &Thread>) -> Vec<Found> {
-    let of_engine = |text: &str| FLUTTER_BEGIN.contains(&text) || FLUTTER_DRAW.contains(&text);
-    let has_markers = own
-        .values()
-        .any(|thread| thread.slices.iter().any(|slice| of_engine(trace.names.text(slice.name))));
+    let begins_of = trace.names.select(|name| FLUTTER_BEGIN.contains(&name));
+    let framework = trace.names.select(|name| FLUTTER_BEGIN.contains(&name) || name == FRAMEWORK);
+    let draws_of = trace.names.select(|name| FLUTTER_DRAW.contains(&name));
+    let is_marked = |thread: &&Thread| {
+        [&begins_of, &draws_of].iter().any(|of| thread.named(of).next().is_some())
+    };
+    let has_markers = own.values().any(is_marked);
     let mut engines: BTreeMap<String, Engine> = BTreeMap::new();
     let mut ui_threads = 0;
     for (&tid, thread) in own {
         let (number, role) = engine_thread(thread.name(&trace.names));
-        let is_begin = |name: &str| {
-            FLUTTER_BEGIN.contains(&name)
-                || (name == FRAMEWORK && (has_markers || role == Some(Role::Ui)))
-        };
-        let begins = stages(trace, tid, thread, is_begin);
-        let draws = stages(trace, tid, thread, |name| FLUTTER_DRAW.contains(&name));
+        let is_engine = has_markers || role == Some(Role::Ui);
+        let begins = stages(trace, tid, thread, if is_engine { &framework } else { &begins_of });
+        let draws = stages(trace, tid, thread, &draws_of);
         let unmarked = role == Some(Role::Raster) && draws.is_empty();
         if begins.is_empty() && draws.is_empty() && !unmarked {
             continue;
@@ -91,11 +91,14 @@ fn engine_thread(name: &str) -> (&str, Option<Role>) {
 }
 
 /// The slices of a thread with such a name, without those inside of another.
-fn stages(trace: &Trace, tid: u32, thread: &Thread, is: impl Fn(&str) -> bool) -> Vec<Stage> {
+fn stages(trace: &Trace, tid: u32, thread: &Thread, names: &NameSet) -> Vec<Stage> {
     let mut stages: Vec<Stage> = Vec::new();
+    if names.is_empty() {
+        return stages;
+    }
     for (place, slice) in (0_u32..).zip(&thread.slices) {
         let is_inside = stages.last().is_some_and(|last| slice.start_ns < last.slice.end_ns);
-        if is_inside || !is(trace.names.text(slice.name)) {
+        if is_inside || !names.has(slice.name) {
             continue;
         }
         let args = thread.args.get(&place).map_or("", |&args| trace.names.text(args));
@@ -133,7 +136,7 @@ impl Engine {
             found.extend(swaps);
             return found;
         }
-        let by_number: HashMap<i64, usize> = (0..)
+        let by_number: HashMap<i64, usize, Seeded> = (0..)
             .zip(&self.begins)
             .filter_map(|(place, begin)| Some((begin.number?, place)))
             .collect();

@@ -67,8 +67,9 @@ pub(crate) fn composition(
     let mut frames = frames.iter().filter(of_views).peekable();
     let mut sum: Option<Composition> = None;
     let (mut done_ns, mut counted) = (0, None);
-    for slice in &main.slices {
-        if slice.start_ns < done_ns || !is_composition(trace.names.text(slice.name)) {
+    let compositions = trace.names.select(is_composition);
+    for slice in main.named(&compositions) {
+        if slice.start_ns < done_ns {
             continue;
         }
         done_ns = slice.end_ns;

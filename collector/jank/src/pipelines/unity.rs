@@ -7,14 +7,15 @@ use tracetee_trace::{Slice, Thread, Trace};
 
 pub(super) fn find(trace: &Trace, own: &BTreeMap<u32, &Thread>) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
+    let loops = trace.names.select(|name| name == UNITY_LOOP);
     for (&tid, thread) in own {
         let first = found.len();
-        for slice in &thread.slices {
+        for slice in thread.named(&loops) {
             let is_inside = found
                 .get(first..)
                 .and_then(<[Found]>::last)
                 .is_some_and(|last| slice.start_ns < last.ui.end_ns);
-            if !is_inside && trace.names.text(slice.name) == UNITY_LOOP {
+            if !is_inside {
                 let frame = Found::new(Pipeline::Unity, tid, None, *slice);
                 found.push(Found { is_loop: true, ..frame });
             }

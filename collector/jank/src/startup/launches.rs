@@ -8,7 +8,7 @@ use super::{MAX_STARTUPS, Shown, StartKind};
 use crate::name_index::{NameIndex, cut};
 use crate::process::Process;
 use std::collections::HashMap;
-use tracetee_trace::{Slice, Thread, Trace, UNFINISHED};
+use tracetee_trace::{Seeded, Slice, Thread, Trace, UNFINISHED};
 
 /// The process was not started for an activity that comes later than this after `bindApplication`.
 const ACTIVITY_AFTER_BIND_NS: u64 = 2_000_000_000;
@@ -68,9 +68,9 @@ pub(crate) fn find(
     names: &NameIndex<'_>,
     shown: &Shown<'_>,
 ) -> (Vec<Launch>, u64) {
+    let names_of_steps = trace.names.select(|name| step(name).is_some());
     let steps: Vec<(Step, &Slice)> = main
-        .slices
-        .iter()
+        .named(&names_of_steps)
         .filter_map(|slice| Some((step(trace.names.text(slice.name))?, slice)))
         .collect();
     let mut launches: Vec<Launch> = Vec::new();
@@ -195,7 +195,7 @@ struct SystemLaunch {
 /// The system's launches of the process' package, by time.
 fn of_system(trace: &Trace, process: &Process) -> Vec<SystemLaunch> {
     let package = process.name.split(':').next().unwrap_or_default();
-    let mut completed: HashMap<&str, StartKind> = HashMap::new();
+    let mut completed: HashMap<&str, StartKind, Seeded> = HashMap::default();
     for instant in &trace.instants {
         let Some(rest) = trace.names.text(instant.name).strip_prefix("launchingActivity#") else {
             continue;

@@ -9,11 +9,11 @@ mod phases;
 
 pub use phases::{Phase, PhaseCause, PhaseKind};
 
+use crate::Options;
 use crate::frames::{ASSUMED_RENDER_NS, Found, FrameSlices};
 use crate::name_index::NameIndex;
 use crate::pipeline::Pipeline;
 use crate::process::{Error, Process};
-use crate::watch::Watch;
 use launches::Launch;
 use serde::Serialize;
 use tracetee_trace::Trace;
@@ -99,7 +99,7 @@ pub(crate) fn startups(
     process: &Process,
     frames: &FrameSlices,
     names: &NameIndex<'_>,
-    watch: &Watch,
+    options: &Options<'_>,
 ) -> Result<Startups, Error> {
     let Some(main) = trace.threads.get(&process.pid) else { return Ok(Startups::default()) };
     let shown = Shown::new(frames);
@@ -107,11 +107,11 @@ pub(crate) fn startups(
     let left_out = launches.len().saturating_sub(MAX_STARTUPS) as u64;
     let mut rows = Vec::new();
     for (place, launch) in launches.iter().take(MAX_STARTUPS).enumerate() {
-        watch.check()?;
+        options.watch.check()?;
         let until_ns = launches.get(place + 1).map_or(u64::MAX, |next| next.start_ns);
         rows.push((launch, Ends::find(trace, main, launch, until_ns, &shown)));
     }
-    let rows = phases::divide(trace, process, main, rows, names, watch)?;
+    let rows = phases::divide(trace, process, main, rows, names, options)?;
     Ok(Startups { rows, left_out, background })
 }
 

@@ -6,18 +6,17 @@
 
 use super::launches::Launch;
 use super::{Ends, Startup};
+use crate::Options;
 use crate::cause::Cause;
 use crate::frames::Found;
 use crate::name_index::NameIndex;
 use crate::pieces::self_times;
 use crate::process::{Error, Process};
-use crate::stacks::{Lineage, Stacks};
+use crate::stacks::{Kin, Lineage, Stacks};
 use crate::thread_role::ThreadRole;
-use crate::watch::Watch;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use tracetee_trace::{Slice, Thread, Trace};
 
@@ -107,13 +106,18 @@ pub(super) fn divide(
     main: &Thread,
     launches: Vec<(&Launch, Ends<'_>)>,
     names: &NameIndex<'_>,
-    watch: &Watch,
+    options: &Options<'_>,
 ) -> Result<Vec<Startup>, Error> {
-    let mut lineages: BTreeMap<u32, Lineage> = BTreeMap::new();
+    let watch = &options.watch;
+    let mut lineages: BTreeMap<u32, Lineage<'_>> = BTreeMap::new();
     let mut stacks = Stacks::default();
     let mut rows = Vec::new();
     for (launch, ends) in launches {
-        let stretches = stretches(trace, process.pid, main, launch, ends);
+        let stretches = if options.without_details {
+            Vec::new()
+        } else {
+            stretches(trace, process.pid, main, launch, ends)
+        };
         let mut phases: Vec<Phase> = Vec::new();
         let mut sums: Vec<BTreeMap<(Cause, Arc<str>), u64>> = Vec::new();
         for stretch in stretches.into_iter().filter(|of| of.to_ns > of.from_ns) {
@@ -130,20 +134,16 @@ pub(super) fn divide(
             };
             phase.dur_ns += stretch.to_ns - stretch.from_ns;
             let Some(thread) = trace.threads.get(&stretch.tid) else { continue };
-            let lineage = match lineages.entry(stretch.tid) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(none) => none.insert(Lineage::for_thread(
-                    stretch.role,
-                    thread,
-                    names,
-                    &mut stacks,
-                    watch,
-                )?),
-            };
+            let lineage =
+                lineages.entry(stretch.tid).or_insert_with(|| Lineage::new(stretch.role, thread));
             // Stretches do not overlap, so that each slice is looked at once, and those around a stretch once more.
             let times = self_times(thread, stretch.from_ns, stretch.to_ns, &mut u64::MAX.clone());
             for (slice, self_ns) in times.unwrap_or_default() {
-                *sum.entry(cause(thread, lineage, names, slice)).or_default() += self_ns;
+                let kin = match slice {
+                    Some(slice) => lineage.kin(slice, names, &mut stacks, watch)?,
+                    None => None,
+                };
+                *sum.entry(cause(thread, kin, names)).or_default() += self_ns;
             }
         }
         for (phase, sum) in phases.iter_mut().zip(sums) {
@@ -166,14 +166,8 @@ pub(super) fn divide(
 }
 
 /// The cause of a slice, or of none.
-fn cause(
-    thread: &Thread,
-    lineage: &Lineage,
-    names: &NameIndex<'_>,
-    slice: Option<u32>,
-) -> (Cause, Arc<str>) {
+fn cause(thread: &Thread, kin: Option<Kin>, names: &NameIndex<'_>) -> (Cause, Arc<str>) {
     let at = |place: u32| thread.slices.get(place as usize);
-    let kin = slice.and_then(|place| lineage.kin.get(place as usize));
     let Some((kin, inner)) = kin.and_then(|kin| Some((kin, at(kin.shown)?))) else {
         return (Cause::Unexplained, NO_SECTION.into());
     };

@@ -38,6 +38,26 @@ const FRAME: &str = "B Choreographer#doFrame";
 const DRAW: &str = "B DrawFrame";
 
 #[test]
+fn without_details_everything_else_is_the_same() {
+    let slices = [
+        slice(MAIN, "B bindApplication", 100_000, 400_000),
+        slice(MAIN, "B activityStart", 420_000, 500_000),
+        slice(MAIN, FRAME, 540_000, 600_000),
+        slice(MAIN, "B inflate", 541_000, 580_000),
+        slice(RENDER, DRAW, 590_000, 620_000),
+    ];
+    let trace = trace("{}", &slices.concat());
+    let mut whole = analyze(&trace, &Options::default()).unwrap();
+    let options = Options { without_details: true, ..Options::default() };
+    let short = analyze(&trace, &options).unwrap();
+    assert_eq!((whole.explanations.len(), short.explanations.len()), (1, 0));
+    assert_eq!((whole.startups.rows[0].phases.len(), short.startups.rows[0].phases.len()), (3, 0));
+    whole.explanations.clear();
+    whole.startups.rows[0].phases.clear();
+    assert_eq!(whole, short);
+}
+
+#[test]
 fn a_cold_start_is_divided_into_phases_that_add_up() {
     let startups = startups(&[
         slice(MAIN, "B ActivityThreadMain", 10_000, 50_000),
