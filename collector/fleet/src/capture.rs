@@ -56,7 +56,7 @@ pub fn rows<R: Read + 'static>(
 ) -> Result<Rows, Error> {
     let watch = &limits.watch;
     let text = tracetee_trace::open(body)?;
-    let mut text = Watched { text, watch: watch.clone(), left: limits.text_bytes, calls: 0 };
+    let mut text = Watched { text, watch: watch.clone(), left: limits.text_bytes, since: 0 };
     let kind = Kind::sniff(&mut text)?;
     let trace = match kind {
         Kind::Perfetto => perfetto::read_within(text, limits.text_bytes),
@@ -76,7 +76,8 @@ pub fn rows<R: Read + 'static>(
     }
     let of = |process| {
         let watch = limits.watch.clone();
-        tracetee_jank::analyze(&trace, &Options { process, mapping, watch })
+        let options = Options { process, mapping, watch, without_details: true };
+        tracetee_jank::analyze(&trace, &options)
     };
     let analysis = match of(Which::App) {
         // A trace of several processes (`tracetee run --upload`): the one with most frames is the app.
@@ -110,11 +111,12 @@ struct Watched {
     text: Box<dyn BufRead>,
     watch: Watch,
     left: u64,
-    calls: u64,
+    /// Bytes since the last look at the clock.
+    since: u64,
 }
 
-/// Calls between two looks at the clock, which is a system call; a line takes at least one call.
-const CALLS_OF_A_LOOK: u64 = 256;
+/// Bytes between two looks at the clock, which is a system call.
+const BYTES_OF_A_LOOK: u64 = 64 << 10;
 
 impl Read for Watched {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -126,8 +128,8 @@ impl Read for Watched {
 
 impl BufRead for Watched {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.calls += 1;
-        if self.calls.is_multiple_of(CALLS_OF_A_LOOK) {
+        if self.since >= BYTES_OF_A_LOOK {
+            self.since = 0;
             self.watch.check().map_err(|stopped| io::Error::other(stopped.to_string()))?;
         }
         let text = self.text.fill_buf()?;
@@ -140,6 +142,7 @@ impl BufRead for Watched {
 
     fn consume(&mut self, count: usize) {
         self.left = self.left.saturating_sub(count as u64);
+        self.since = self.since.saturating_add(count as u64);
         self.text.consume(count);
     }
 }
