@@ -128,7 +128,10 @@ pub(crate) fn find(
         next = first;
         while let Some(&(of, slice)) = steps.get(next) {
             let is_activity = matches!(of, Step::Create | Step::Resume);
-            if slice.start_ns >= first_frame_ns || matches!(of, Step::Bind | Step::Stop) {
+            let is_over = slice.start_ns >= first_frame_ns || matches!(of, Step::Bind | Step::Stop);
+            // The step that begins the start is of it, even if a frame begins at the same time.
+            let is_own = next == first && bind.is_none();
+            if is_over && !is_own {
                 break;
             }
             if is_activity {

@@ -38,6 +38,15 @@ const FRAME: &str = "B Choreographer#doFrame";
 const DRAW: &str = "B DrawFrame";
 
 #[test]
+fn an_activity_that_begins_with_a_frame_is_one_start() {
+    let startups = startups(&[
+        slice(MAIN, "B activityResume", 10_000, 50_000),
+        slice(MAIN, FRAME, 10_000, 40_000),
+    ]);
+    assert_eq!(rows(&startups), [(Hot, 10, Some(35), None)]);
+}
+
+#[test]
 fn without_details_everything_else_is_the_same() {
     let slices = [
         slice(MAIN, "B bindApplication", 100_000, 400_000),
