@@ -43,13 +43,15 @@ fn templates(frames: u64) -> Vec<Rows> {
 fn capture_rows(templates: &[Rows], number: usize) -> Rows {
     let mut rows = templates.get(number % templates.len()).cloned().unwrap_or_default();
     if let Some(row) = &mut rows.capture {
-        row.capture_id = format!("01a0c505-44c0-7f82-96cd-{number:012x}");
-        row.device = format!("{:032x}", (number - number % 5 + (number % 5).min(3)) * 0x9e37_79b9);
-        row.dt = format!("2026-09-{:02}", 1 + number * 31 / 7 % DAYS);
+        row.capture_id = format!("01a0c505-44c0-7f82-96cd-{number:012x}").into();
+        row.device =
+            format!("{:032x}", (number - number % 5 + (number % 5).min(3)) * 0x9e37_79b9).into();
+        row.dt = format!("2026-09-{:02}", 1 + number * 31 / 7 % DAYS).into();
         row.raw_key = format!(
             "raw/v1/app={}/dt={}/ver={}/{}.ftrace.zst",
             row.app, row.dt, row.ver, row.capture_id
-        );
+        )
+        .into();
     }
     rows
 }

@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::rows::Value;
-use crate::schema::{ANALYSIS, CAPTURES, Table, VERSION};
+use crate::schema::{ANALYSIS, CAPTURES, Table, Text, VERSION};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use std::collections::BTreeMap;
@@ -26,6 +26,9 @@ pub use answer::{Answer, Row};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Attempts to empty the log, 100 ms apart; each waits for [`PATIENCE`].
 const LOG_TRIES: u32 = 10;
+/// Pages of the log after which they are written into the database: some transactions of 200 captures, which change the
+/// same sums. 64 MB.
+const LOG_PAGES: u32 = 16_384;
 /// Prepared statements that a connection keeps: some for each table.
 const STATEMENTS: usize = 100;
 
@@ -47,6 +50,7 @@ impl Database {
         // Rows lost in a power failure are made again from the captures.
         connection.pragma_update(None, "synchronous", "normal")?;
         connection.pragma_update(None, "cache_size", -65_536)?;
+        connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
         // Deleted rows are overwritten, so that no free page contains a forgotten device.
         connection.pragma_update(None, "secure_delete", true)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -229,7 +233,7 @@ fn value(of: ValueRef<'_>) -> Value {
         ValueRef::Null | ValueRef::Blob(_) => Value::Null,
         ValueRef::Integer(value) => Value::Int(value),
         ValueRef::Real(value) => Value::Real(value),
-        ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Text(text) => Value::Text(Text::from(String::from_utf8_lossy(text))),
     }
 }
 

@@ -7,8 +7,8 @@
 
 use crate::error::Error;
 use crate::object_keys::encode;
-use crate::rollup::schema::{CauseExample, ROLLUPS};
-use crate::rollup::{Sums, SumsByKey, examples, keep_best};
+use crate::rollup::schema::ROLLUPS;
+use crate::rollup::{Examples, Sums, SumsByKey};
 use crate::rows::{Rows, Value};
 use crate::schema::{CAPTURES, Column, Kind, Source, TABLES, Table, TableRow, VERSION};
 use crate::table::Rollup;
@@ -67,21 +67,17 @@ pub fn parts(all: &[Rows]) -> Result<Vec<Part>, Error> {
         group.sort_by_key(|rows| id(rows));
         group.dedup_by_key(|rows| id(rows));
         let mut sums = Sums::default();
-        let mut best: BTreeMap<_, Vec<CauseExample>> = BTreeMap::new();
+        let mut examples = Examples::default();
         for rows in &group {
             sums.add_capture(rows, 1);
             rows.losses.iter().for_each(|loss| sums.add_loss(loss, 1));
-            for example in examples(rows) {
-                let of_cause = best.entry(example.cause_of()).or_default();
-                of_cause.push(example);
-                keep_best(of_cause);
-            }
+            examples.offer(rows);
         }
-        best.values().flatten().for_each(|example| sums.add(example, 1));
+        examples.add_to(&mut sums);
         let group = Group { name: name(&group), partition, rows: group };
         parts.extend(group.part(|rows| &rows.losses)?);
         for rollup in ROLLUPS {
-            parts.extend(group.part_of_sums(rollup, sums.take(rollup.table.name))?);
+            parts.extend(group.part_of_sums(rollup, sums.take(rollup))?);
         }
         parts.extend(group.part(|rows| &rows.stacks)?);
         parts.extend(group.part(|rows| &rows.frame_slices)?);
@@ -158,7 +154,7 @@ fn full_row(table: &Table, capture: &[Value], own: Vec<Value>, part: &str) -> Ve
                 CAPTURES.place(column.name).and_then(|place| capture.get(place)).cloned()
             }
         };
-        if column.name == "part" { Some(Value::Text(part.to_owned())) } else { value }
+        if column.name == "part" { Some(Value::Text(part.into())) } else { value }
     };
     table.columns.iter().map(value).map(|value| value.unwrap_or(Value::Null)).collect()
 }

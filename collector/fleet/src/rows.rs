@@ -1,6 +1,6 @@
 //! Fills the rows of an analyzed capture, or of a loss report.
 
-use crate::schema::{CaptureRow, FrameRow, FrameSliceRow, LossRow, StackRow};
+use crate::schema::{CaptureRow, FrameRow, FrameSliceRow, LossRow, StackRow, Text};
 use std::sync::Arc;
 use tracetee_jank::{Analysis, Frame, Part, Stack, StartKind};
 use tracetee_protocol::json::Decimal;
@@ -60,6 +60,7 @@ fn cut(text: &str) -> &str {
 
 /// Placeholder for an unknown app, device or version.
 pub const UNKNOWN: &str = "unknown";
+const NO_NAME: Text = Text::new_static(UNKNOWN);
 
 /// Returns the version as reports name it: the version's name, else its code.
 #[must_use]
@@ -100,7 +101,7 @@ fn capture_row(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow 
     let mut meta = about.meta.clone();
     meta.merge(trace.about.clone());
     let text = |text: &Option<String>| {
-        text.as_deref().filter(|text| !text.is_empty()).map(|text| cut(text).to_owned())
+        text.as_deref().filter(|text| !text.is_empty()).map(|text| Text::from(cut(text)))
     };
     let has_note = |note: &str| {
         let names = trace.instants.iter().map(|instant| trace.names.text(instant.name));
@@ -113,13 +114,13 @@ fn capture_row(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow 
     let (first_ns, last_ns) = trace.span_ns.unwrap_or((0, 0));
     let realtime_ms = trace.realtime.map(WallClock::unix_ms);
     CaptureRow {
-        app: about.app.clone().or_else(|| text(&meta.app)).unwrap_or_else(|| UNKNOWN.to_owned()),
-        dt: about.day.clone(),
-        ver: version_of(&meta),
-        capture_id: about.capture_id.clone(),
-        part: String::new(),
-        device: text(&meta.install_id).unwrap_or_else(|| UNKNOWN.to_owned()),
-        cohort: cohort.to_owned(),
+        app: about.app.as_ref().map(Text::from).or_else(|| text(&meta.app)).unwrap_or(NO_NAME),
+        dt: Text::from(&about.day),
+        ver: Text::from(version_of(&meta)),
+        capture_id: Text::from(&about.capture_id),
+        part: Text::default(),
+        device: text(&meta.install_id).unwrap_or(NO_NAME),
+        cohort: Text::new_static(cohort),
         counted: cohort == "time" && !over_budget && !recovered,
         version_code: meta.version_code,
         window_id: text(&meta.window).unwrap_or_default(),
@@ -129,7 +130,7 @@ fn capture_row(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow 
         made_ms: meta.made_ms.or(realtime_ms).unwrap_or(0),
         span_ns: last_ns - first_ns,
         period_ns: analysis.frame_budget.ns,
-        period_source: analysis.frame_budget.source.name().to_owned(),
+        period_source: Text::new_static(analysis.frame_budget.source.name()),
         frames: totals.frames,
         slow: totals.slow,
         janky: totals.janky,
@@ -149,26 +150,24 @@ fn capture_row(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow 
         recovered,
         lost_records: meta.dropped.unwrap_or(0),
         bytes: about.bytes,
-        raw_key: about.raw_key.clone(),
+        raw_key: Text::from(&about.raw_key),
     }
 }
 
-fn screen(screen: Option<&Arc<str>>) -> String {
-    screen.map(|screen| screen.as_ref().to_owned()).unwrap_or_default()
+/// The text of a name, which many rows share.
+fn shared(name: Option<&Arc<str>>) -> Text {
+    name.map(|name| Text::from(Arc::clone(name))).unwrap_or_default()
 }
 
 fn frame_row(number: u64, frame: &Frame) -> FrameRow {
-    let (cause, cause_key) = match &frame.cause {
-        Some((cause, key)) => (cause.name(), &**key),
-        None => ("", ""),
-    };
+    let cause = frame.cause.as_ref();
     FrameRow {
         frame: number,
-        pipeline: frame.pipeline.name().to_owned(),
+        pipeline: Text::new_static(frame.pipeline.name()),
         vsync_id: frame.vsync_id,
-        screen: screen(frame.screen.as_ref()),
+        screen: shared(frame.screen.as_ref()),
         start_ns: frame.start_ns,
-        start_source: frame.start_source.name().to_owned(),
+        start_source: Text::new_static(frame.start_source.name()),
         ui_start_ns: frame.ui_start_ns,
         deadline_ns: frame.deadline_ns,
         ui_ns: frame.ui_ns,
@@ -176,27 +175,27 @@ fn frame_row(number: u64, frame: &Frame) -> FrameRow {
         dur_ns: frame.dur_ns,
         dur_100us: frame.dur_ns.div_ceil(100_000),
         dropped_vsyncs: frame.dropped,
-        level: frame.level.name().to_owned(),
+        level: Text::new_static(frame.level.name()),
         slow: frame.slow,
         janky: frame.janky,
         frozen: frame.frozen,
         jank_ns: frame.jank_ns,
-        cause: cause.to_owned(),
-        cause_key: cause_key.to_owned(),
+        cause: Text::new_static(cause.map_or("", |(cause, _)| cause.name())),
+        cause_key: shared(cause.map(|(_, key)| key)),
     }
 }
 
 fn frame_slice_row(part: &Part, frame: Option<&Frame>) -> FrameSliceRow {
-    let owner = part.contention.as_ref().map(|contention| contention.owner.clone());
+    let owner = part.contention.as_ref().map(|contention| Text::from(&*contention.owner));
     FrameSliceRow {
         frame: part.frame as u64,
-        pipeline: frame.map_or("", |frame| frame.pipeline.name()).to_owned(),
+        pipeline: Text::new_static(frame.map_or("", |frame| frame.pipeline.name())),
         frame_ns: frame.map_or(0, |frame| frame.dur_ns),
-        screen: screen(frame.and_then(|frame| frame.screen.as_ref())),
-        thread: part.thread.name().to_owned(),
-        cause: part.cause.name().to_owned(),
-        cause_key: part.key.as_ref().to_owned(),
-        name: part.name.as_ref().to_owned(),
+        screen: shared(frame.and_then(|frame| frame.screen.as_ref())),
+        thread: Text::new_static(part.thread.name()),
+        cause: Text::new_static(part.cause.name()),
+        cause_key: shared(Some(&part.key)),
+        name: shared(Some(&part.name)),
         self_ns: part.self_ns,
         overrun_ns: part.overrun_ns,
         running_ns: part.states.running_ns,
@@ -210,8 +209,8 @@ fn frame_slice_row(part: &Part, frame: Option<&Frame>) -> FrameSliceRow {
 
 fn stack_row(stack: &Stack) -> StackRow {
     StackRow {
-        screen: screen(stack.screen.as_ref()),
-        stack: stack.stack.clone(),
+        screen: shared(stack.screen.as_ref()),
+        stack: Text::from(&*stack.stack),
         self_ns: stack.self_ns,
         slices: stack.count,
     }
@@ -226,17 +225,17 @@ pub fn from_loss_report(
     report: &LossReport,
 ) -> Rows {
     let known = |text: Option<&str>| {
-        cut(text.filter(|text| !text.is_empty()).unwrap_or(UNKNOWN)).to_owned()
+        Text::from(cut(text.filter(|text| !text.is_empty()).unwrap_or(UNKNOWN)))
     };
     let row = LossRow {
-        app: app.map_or_else(|| known(report.device.app.as_deref()), str::to_owned),
-        dt: day.to_owned(),
-        part: String::new(),
-        report_id: report_id.to_owned(),
+        app: app.map_or_else(|| known(report.device.app.as_deref()), Text::from),
+        dt: Text::from(day),
+        part: Text::default(),
+        report_id: Text::from(report_id),
         device: known(report.device.install_id.as_deref()),
-        capture_id: String::new(),
-        window_id: String::new(),
-        reason: String::new(),
+        capture_id: Text::default(),
+        window_id: Text::default(),
+        reason: Text::default(),
         unconfirmed: false,
         captures: 1,
     };
@@ -244,15 +243,19 @@ pub fn from_loss_report(
         .lost
         .iter()
         .map(|lost| LossRow {
-            capture_id: cut(&lost.id).to_owned(),
-            window_id: cut(&lost.label).to_owned(),
-            reason: cut(&lost.reason).to_owned(),
+            capture_id: Text::from(cut(&lost.id)),
+            window_id: Text::from(cut(&lost.label)),
+            reason: Text::from(cut(&lost.reason)),
             unconfirmed: lost.unconfirmed,
             ..row.clone()
         })
         .collect();
     if let Some(&older) = report.by_reason.get(loss_report::OLDER) {
-        losses.push(LossRow { reason: loss_report::OLDER.to_owned(), captures: older, ..row });
+        losses.push(LossRow {
+            reason: Text::new_static(loss_report::OLDER),
+            captures: older,
+            ..row
+        });
     }
     Rows { losses, ..Rows::default() }
 }

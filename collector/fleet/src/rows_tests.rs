@@ -300,7 +300,7 @@ fn every_value_is_in_its_own_column_of_sqlite() {
             Value::Null => Json::Null,
             Value::Int(value) => json!(value),
             Value::Real(value) => json!(value),
-            Value::Text(value) => json!(value),
+            Value::Text(value) => json!(value.as_str()),
         };
         let row = |values: &Vec<Value>| {
             answer.columns.iter().cloned().zip(values.iter().map(json)).collect::<Json>()

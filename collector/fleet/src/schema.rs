@@ -5,7 +5,7 @@
 //! capture ([`Source::Capture`]) and joins by number. `sql/COLUMNS.md` is printed from this file:
 //! `TRACETEE_BLESS=1 cargo test -p tracetee-fleet --lib columns`.
 
-pub use crate::table::{Cell, Column, Kind, Source, Table, TableRow};
+pub use crate::table::{Cell, Column, Kind, Source, Table, TableRow, Text};
 
 use crate::table::{Value, shared, tables};
 
@@ -21,29 +21,29 @@ tables! {
     /// One row per capture.
     CAPTURES = "captures": CaptureRow {
         /// Package name of the app, or `unknown`.
-        app: String,
+        app: Text,
         /// Day of the capture's id, UTC, YYYY-MM-DD.
-        dt: String,
+        dt: Text,
         /// Name of the app's version; its code if it has no name, or `unknown`.
-        ver: String,
+        ver: Text,
         /// Id of the capture.
-        capture_id: String,
+        capture_id: Text,
         /// Parquet file that contains the row; always empty in SQLite.
-        part: String,
+        part: Text,
         /// Install id of the device, or `unknown`.
-        device: String,
+        device: Text,
         /// Reason for the capture: `time`, `start`, `section`, `manual` or `trigger`.
-        cohort: String,
+        cohort: Text,
         /// 1 if rates count the capture: taken by schedule, not recovered and not over its overhead budget.
         counted: bool,
         /// Code of the app's version.
         version_code: Option<u64>,
         /// Id of the window in the remote configuration.
-        window_id: String,
+        window_id: Text,
         /// Event that opened the window.
-        why: String,
+        why: Text,
         /// Model of the device.
-        model: Option<String>,
+        model: Option<Text>,
         /// Android API level of the device.
         api: Option<u64>,
         /// Time of the capture, Unix time in ms.
@@ -53,7 +53,7 @@ tables! {
         /// Refresh period of the display, ns.
         period_ns: u64,
         /// Origin of `period_ns`: `said`, `vsync`, `spacing` or `assumed`.
-        period_source: String,
+        period_source: Text,
         /// Frames, without those of the pipeline `vsync_callback`, as in the sums that follow.
         frames: u64,
         /// Late frames: complete after their deadline.
@@ -93,7 +93,7 @@ tables! {
         /// Size of the stored capture, bytes.
         bytes: u64,
         /// Key of the stored capture.
-        raw_key: String,
+        raw_key: Text,
     }
 
     /// One row per frame.
@@ -102,15 +102,15 @@ tables! {
         /// Number of the frame in its capture, from 0.
         frame: u64,
         /// Pipeline of the frame: `views`, `flutter`, `unity`, `gl`, `vulkan`, `react_native`, or `vsync_callback` (draws nothing).
-        pipeline: String,
+        pipeline: Text,
         /// Id of the vsync, since Android 12.
         vsync_id: Option<i64>,
         /// Screen that was shown, or empty.
-        screen: String,
+        screen: Text,
         /// Time at which the frame was due to begin, its vsync, ns of the capture's clock.
         start_ns: u64,
         /// Origin of `start_ns`: `timeline`, `vsync`, `cadence` or `begin` (nothing shows an earlier vsync).
-        start_source: String,
+        start_source: Text,
         /// Begin of the frame's own work on its first thread, ns of the capture's clock.
         ui_start_ns: u64,
         /// Time by which the frame had to be complete, ns of the capture's clock.
@@ -126,7 +126,7 @@ tables! {
         /// Missed vsyncs.
         dropped_vsyncs: u64,
         /// Level by missed vsyncs: `best` (0 to 2), `normal` (3 to 8), `middle` (9 to 23), `high` (24 to 41) or `frozen`.
-        level: String,
+        level: Text,
         /// 1 if late: complete after `deadline_ns`.
         slow: bool,
         /// 1 if late, and longer than twice the time to the deadline.
@@ -136,9 +136,9 @@ tables! {
         /// Time past the deadline, ns.
         jank_ns: u64,
         /// Cause that took most of a late frame; empty for other frames.
-        cause: String,
+        cause: Text,
         /// Key of the cause: the slice, lock or method.
-        cause_key: String,
+        cause_key: Text,
     }
 
     /// One row per late frame, thread, cause and slice name: where the time of the frame went.
@@ -147,19 +147,19 @@ tables! {
         /// Number of the frame in its capture.
         frame: u64,
         /// Pipeline of the frame, as in `frames`.
-        pipeline: String,
+        pipeline: Text,
         /// Duration of the frame, ns.
         frame_ns: u64,
         /// Screen that was shown, or empty.
-        screen: String,
+        screen: Text,
         /// Thread: `main`, `render`, `ui`, `raster`, `game`, `present`, `js`, or `gpu` for time without a thread.
-        thread: String,
+        thread: Text,
         /// Cause to which the time is attributed.
-        cause: String,
+        cause: Text,
         /// Key of the cause: the slice, lock or method.
-        cause_key: String,
+        cause_key: Text,
         /// Innermost slice.
-        name: String,
+        name: Text,
         /// Time in which that slice was the innermost one, ns.
         self_ns: u64,
         /// Share of the frame's `jank_ns`, in proportion to `self_ns`; those of a frame add up to its `jank_ns`.
@@ -175,16 +175,16 @@ tables! {
         /// Number of slices.
         slices: u64,
         /// Thread that held the lock, or empty.
-        owner: String,
+        owner: Text,
     }
 
     /// One row per capture, screen and stack: the time of late frames by stack.
     STACKS = "stacks": StackRow {
         shared { app, dt, ver, capture_id, part, device }
         /// Screen that was shown, or empty.
-        screen: String,
+        screen: Text,
         /// Names of the slices from the thread inwards, separated by semicolons.
-        stack: String,
+        stack: Text,
         /// Time in the innermost slice, ns.
         self_ns: u64,
         /// Number of slices.
@@ -194,21 +194,21 @@ tables! {
     /// One row per capture that a device reports as lost, or per number of them.
     LOSSES = "losses": LossRow {
         /// Package name of the app, or `unknown`.
-        app: String,
+        app: Text,
         /// Day of the report's id, UTC, YYYY-MM-DD.
-        dt: String,
+        dt: Text,
         /// Parquet file that contains the row; always empty in SQLite.
-        part: String,
+        part: Text,
         /// Id of the loss report.
-        report_id: String,
+        report_id: Text,
         /// Install id of the device, or `unknown`.
-        device: String,
+        device: Text,
         /// Id of the lost capture; empty if the row stands for several.
-        capture_id: String,
+        capture_id: Text,
         /// Id of the window in the remote configuration.
-        window_id: String,
+        window_id: Text,
         /// Reason for the loss.
-        reason: String,
+        reason: Text,
         /// 1 if the capture may have arrived all the same.
         unconfirmed: bool,
         /// Number of captures.

@@ -7,9 +7,14 @@
 
 use std::cmp::Ordering;
 
+/// A text of a row. It is cheap to clone: a short one is stored inline, a long one is shared.
+pub use smol_str::SmolStr as Text;
+
 mod declare;
+pub(crate) mod symbols;
 
 pub(crate) use declare::{rollups, tables};
+use symbols::{Added, Key};
 
 /// A value of a row. Values have an order, by kind and then by content, so that keys of rollups can be sorted.
 #[derive(Debug, Clone)]
@@ -21,7 +26,7 @@ pub enum Value {
     /// A floating-point number.
     Real(f64),
     /// A text.
-    Text(String),
+    Text(Text),
 }
 
 impl Ord for Value {
@@ -142,7 +147,7 @@ pub trait Cell {
         Self: Sized;
 }
 
-impl Cell for String {
+impl Cell for Text {
     const KIND: Kind = Kind::Text;
 
     fn value(&self) -> Value {
@@ -247,10 +252,16 @@ pub trait TableRow {
         Self: Sized;
 }
 
-/// A row that is a sum: the leading columns identify it, the others are added up.
-pub trait RollupRow: TableRow {
-    /// The number of identifying columns.
-    const KEYS: usize;
+/// A row that is a sum, with numbers for its texts: the leading columns identify it, the others are added up.
+pub(crate) trait RollupRow {
+    /// The table.
+    const ROLLUP: Rollup;
+
+    /// The codes of the identifying columns.
+    fn key(&self) -> Key;
+
+    /// The values of the others.
+    fn sums(&self) -> Added;
 }
 
 /// A table of sums.

@@ -41,7 +41,7 @@ impl Row<'_> {
     #[must_use]
     pub fn text(&self, column: &str) -> String {
         match self.get(column) {
-            Some(Value::Text(text)) => text.clone(),
+            Some(Value::Text(text)) => text.to_string(),
             Some(Value::Int(value)) => value.to_string(),
             _ => String::new(),
         }

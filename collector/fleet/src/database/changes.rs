@@ -95,7 +95,7 @@ impl Database {
         let mut changes = Changes::default();
         let names: Vec<&str> = LOSSES.own_columns().map(|column| column.name).collect();
         let sql = format!("SELECT {} FROM losses_rows WHERE {condition}", names.join(","));
-        for loss in read::<LossRow>(&transaction, &sql, &[Value::Text(of.to_owned())])? {
+        for loss in read::<LossRow>(&transaction, &sql, &[Value::Text(of.into())])? {
             changes.sums.add_loss(&loss, -1);
         }
         transaction.execute(&format!("DELETE FROM losses_rows WHERE {condition}"), [of])?;
@@ -135,7 +135,7 @@ fn insert_capture(
         );
         let mut statement = transaction.prepare_cached(&sql)?;
         let outdated: Option<i64> =
-            statement.query_row([&capture.capture_id], |row| row.get(0)).optional()?;
+            statement.query_row([capture.capture_id.as_str()], |row| row.get(0)).optional()?;
         let Some(number) = outdated else { return Ok(()) };
         delete_capture(transaction, number, changes)?;
         insert(transaction, None, std::slice::from_ref(capture))?;

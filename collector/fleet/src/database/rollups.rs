@@ -6,12 +6,12 @@ use crate::error::Error;
 use crate::rollup::schema::{
     CAUSE_EXAMPLES, CauseExample, DEVICE_ROLLUPS, DeviceRollup, FLEET_ROLLUPS, ROLLUPS,
 };
-use crate::rollup::{Sums, SumsByKey, examples, keep_best, of_device};
+use crate::rollup::{Examples, Sums, SumsByKey, keep_best, of_device};
 use crate::rows::{Rows, Value};
 use crate::schema::{CAPTURES, FRAME_SLICES};
-use crate::table::{Rollup, TableRow};
-use rusqlite::{Transaction, params_from_iter};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::table::{Rollup, TableRow, Text};
+use rusqlite::{ToSql, Transaction, params_from_iter};
+use std::collections::BTreeSet;
 
 /// What a transaction changes in the tables of sums.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) struct Changes {
     /// Sums to add.
     pub(super) sums: Sums,
     /// Captures that may be examples, by app, day and cause.
-    offered: BTreeMap<Vec<Value>, Vec<CauseExample>>,
+    offered: Examples,
     /// Deleted captures.
     withdrawn: BTreeSet<String>,
 }
@@ -27,49 +27,38 @@ pub(super) struct Changes {
 impl Changes {
     /// Takes a new capture's examples.
     pub(super) fn offer_examples(&mut self, rows: &Rows) {
-        for example in examples(rows) {
-            let best = self.offered.entry(example.cause_of()).or_default();
-            best.push(example);
-            keep_best(best);
-        }
+        self.offered.offer(rows);
     }
 
     /// Takes a deleted capture.
     pub(super) fn withdraw_examples(&mut self, rows: &Rows) {
-        self.withdrawn.extend(rows.capture.iter().map(|capture| capture.capture_id.clone()));
+        self.withdrawn.extend(rows.capture.iter().map(|capture| capture.capture_id.to_string()));
     }
 }
 
 /// Writes changes.
-pub(super) fn apply(transaction: &Transaction<'_>, mut changes: Changes) -> Result<(), Error> {
-    let apps = changed_apps(&mut changes);
-    for app in apps {
+pub(super) fn apply(transaction: &Transaction<'_>, changes: Changes) -> Result<(), Error> {
+    for app in changes.sums.apps() {
         let sql =
             "INSERT INTO changes VALUES (?, 1) ON CONFLICT (app) DO UPDATE SET number = number + 1";
-        transaction.prepare_cached(sql)?.execute([app])?;
+        transaction.prepare_cached(sql)?.execute([app.as_str()])?;
     }
     keep_examples(transaction, changes.offered, &changes.withdrawn)?;
     let mut sums = changes.sums;
-    let of_devices = sums.take(DEVICE_ROLLUPS.table.name);
-    add_to_devices(transaction, of_devices, &mut sums)?;
+    let of_devices = sums.take(&DEVICE_ROLLUPS);
+    add_to_devices(transaction, &of_devices, &mut sums)?;
     for rollup in ROLLUPS.iter().chain(FLEET_ROLLUPS) {
-        add(transaction, rollup, sums.take(rollup.table.name))?;
+        add(transaction, rollup, &sums.take(rollup))?;
     }
     Ok(())
 }
 
-/// The apps with changed sums: the first column of each key.
-fn changed_apps(changes: &mut Changes) -> BTreeSet<String> {
-    let keys = changes.sums.keys().chain(changes.offered.keys());
-    keys.filter_map(|key| match key.first() {
-        Some(Value::Text(app)) => Some(app.clone()),
-        _ => None,
-    })
-    .collect()
-}
-
 /// Adds sums to a table, and deletes rows whose sums are zero.
-fn add(transaction: &Transaction<'_>, rollup: &Rollup, sums: SumsByKey) -> Result<(), Error> {
+fn add(
+    transaction: &Transaction<'_>,
+    rollup: &Rollup,
+    sums: &[(Vec<Value>, Vec<i64>)],
+) -> Result<(), Error> {
     let (insertion, deletion) = tables::addition(rollup);
     let mut insertion = transaction.prepare_cached(&insertion)?;
     let mut deletion = transaction.prepare_cached(&deletion)?;
@@ -77,10 +66,10 @@ fn add(transaction: &Transaction<'_>, rollup: &Rollup, sums: SumsByKey) -> Resul
         if added.iter().all(|&sum| sum == 0) {
             continue;
         }
-        let is_less = added.iter().any(|&sum| sum < 0);
-        let values = key.iter().cloned().chain(added.into_iter().map(Value::Int));
+        let values = key.iter().map(|value| value as &dyn ToSql);
+        let values = values.chain(added.iter().map(|sum| sum as &dyn ToSql));
         insertion.execute(params_from_iter(values))?;
-        if is_less {
+        if added.iter().any(|&sum| sum < 0) {
             deletion.execute(params_from_iter(key))?;
         }
     }
@@ -94,31 +83,64 @@ const MOST_OF_DEVICE: usize = if cfg!(test) { 1000 } else { 10_000 };
 /// Adds to the sums of devices, and puts into `sums` how that changes the sums over devices.
 fn add_to_devices(
     transaction: &Transaction<'_>,
-    changed: SumsByKey,
+    changed: &SumsByKey,
     sums: &mut Sums,
 ) -> Result<(), Error> {
-    let mut by_device: BTreeMap<Vec<Value>, SumsByKey> = BTreeMap::new();
-    for (key, added) in changed {
-        let device = key.iter().take(2).cloned().collect();
-        by_device.entry(device).or_default().insert(key, added);
-    }
     let reading = format!(
         "{} ORDER BY kind, day, ver, screen, pipeline, cause, cause_key LIMIT {MOST_OF_DEVICE}",
         tables::reading_of_device()
     );
-    for (device, added) in by_device {
-        of_device(sums, &read::<DeviceRollup>(transaction, &reading, &device)?, -1);
+    for added in changed.chunk_by(|(a, _), (b, _)| a.get(..2) == b.get(..2)) {
+        let Some(device) = added.first().and_then(|(key, _)| key.get(..2)) else { continue };
+        let before = read::<DeviceRollup>(transaction, &reading, device)?;
+        of_device(sums, &before, -1);
         add(transaction, &DEVICE_ROLLUPS, added)?;
-        of_device(sums, &read::<DeviceRollup>(transaction, &reading, &device)?, 1);
+        // With fewer rows than the limit, all of them are known.
+        let after = if before.len() < MOST_OF_DEVICE {
+            merged(before, added)?
+        } else {
+            read::<DeviceRollup>(transaction, &reading, device)?
+        };
+        of_device(sums, &after, 1);
     }
     Ok(())
+}
+
+/// Returns a device's rows with what was added to them, as the table has them.
+fn merged(
+    mut rows: Vec<DeviceRollup>,
+    added: &[(Vec<Value>, Vec<i64>)],
+) -> Result<Vec<DeviceRollup>, Error> {
+    fn key(row: &DeviceRollup) -> [&Text; 7] {
+        let DeviceRollup { kind, day, ver, screen, pipeline, cause, cause_key, .. } = row;
+        [kind, day, ver, screen, pipeline, cause, cause_key]
+    }
+    for (key, sums) in added {
+        let values = key.iter().cloned().chain(sums.iter().map(|&sum| Value::Int(sum))).collect();
+        let row = DeviceRollup::of(values);
+        rows.push(row.ok_or(Error::Damaged(DEVICE_ROLLUPS.table.name))?);
+    }
+    rows.sort_by(|a, b| key(a).cmp(&key(b)));
+    rows.dedup_by(|next, sum| {
+        let is_same = key(next) == key(sum);
+        if is_same {
+            sum.captures += next.captures;
+            sum.captures_once += next.captures_once;
+            sum.frames += next.frames;
+            sum.ns += next.ns;
+        }
+        is_same
+    });
+    rows.retain(|row| [row.captures, row.captures_once, row.frames, row.ns] != [0; 4]);
+    rows.truncate(MOST_OF_DEVICE);
+    Ok(rows)
 }
 
 /// Keeps the best examples: merges new ones with those of the tables; makes those of a day anew if a deleted capture
 /// was among them.
 fn keep_examples(
     transaction: &Transaction<'_>,
-    offered: BTreeMap<Vec<Value>, Vec<CauseExample>>,
+    offered: Examples,
     withdrawn: &BTreeSet<String>,
 ) -> Result<(), Error> {
     let mut days: BTreeSet<(String, String)> = BTreeSet::new();
@@ -132,16 +154,16 @@ fn keep_examples(
     for (app, dt) in &days {
         let sql = "DELETE FROM cause_examples WHERE app = ? AND dt = ?";
         transaction.prepare_cached(sql)?.execute([app, dt])?;
-        for best in examples_of_day(transaction, app, dt)?.into_values() {
+        for (_, best) in examples_of_day(transaction, app, dt)?.by_cause() {
             insert_examples(transaction, best)?;
         }
     }
     let reading = tables::reading_of_examples(CauseExample::CAUSE_KEYS);
     let mut deletion =
         transaction.prepare_cached(&tables::deletion_of_examples(CauseExample::CAUSE_KEYS))?;
-    for (key, mut best) in offered {
+    for (key, mut best) in offered.by_cause() {
         let is_of = |day: &(String, String)| {
-            key.iter().take(2).eq(&[Value::Text(day.0.clone()), Value::Text(day.1.clone())])
+            key.iter().take(2).eq(&[Value::Text((&day.0).into()), Value::Text((&day.1).into())])
         };
         if days.iter().any(is_of) {
             continue;
@@ -168,12 +190,8 @@ fn insert_examples(transaction: &Transaction<'_>, best: Vec<CauseExample>) -> Re
 }
 
 /// Makes the examples of an app's day from its rows.
-fn examples_of_day(
-    transaction: &Transaction<'_>,
-    app: &str,
-    dt: &str,
-) -> Result<BTreeMap<Vec<Value>, Vec<CauseExample>>, Error> {
-    let mut all = Changes::default();
+fn examples_of_day(transaction: &Transaction<'_>, app: &str, dt: &str) -> Result<Examples, Error> {
+    let mut all = Examples::default();
     let sql = format!("SELECT {NUMBER} FROM captures_rows WHERE dt = ? AND app = ?");
     let mut captures = transaction.prepare_cached(&sql)?;
     let mut found = captures.query([dt, app])?;
@@ -181,7 +199,7 @@ fn examples_of_day(
         let number = [Value::Int(row.get(0)?)];
         let capture = read(transaction, &tables::reading(&CAPTURES), &number)?.pop();
         let frame_slices = read(transaction, &tables::reading(&FRAME_SLICES), &number)?;
-        all.offer_examples(&Rows { capture, frame_slices, ..Rows::default() });
+        all.offer(&Rows { capture, frame_slices, ..Rows::default() });
     }
-    Ok(all.offered)
+    Ok(all)
 }

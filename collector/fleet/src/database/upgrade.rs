@@ -9,7 +9,7 @@ use super::tables::{self, ANALYZED_BY, NUMBER};
 use super::{Database, PATIENCE};
 use crate::error::Error;
 use crate::rows::Value;
-use crate::schema::{CAPTURES, LOSSES, LossRow, TABLES, VERSION};
+use crate::schema::{CAPTURES, LOSSES, LossRow, TABLES, Text, VERSION};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -90,7 +90,7 @@ fn add_sums(transaction: &Transaction<'_>) -> Result<(), Error> {
     let mut changes = Changes::default();
     let names: Vec<&str> = LOSSES.own_columns().map(|column| column.name).collect();
     let sql = format!("SELECT {} FROM losses_rows WHERE dt >= ?", names.join(","));
-    for loss in read::<LossRow>(transaction, &sql, &[Value::Text(String::new())])? {
+    for loss in read::<LossRow>(transaction, &sql, &[Value::Text(Text::default())])? {
         changes.sums.add_loss(&loss, 1);
     }
     apply(transaction, changes)

@@ -2,8 +2,9 @@
 //!
 //! A new dimension is one field among the keys. `rollup/mod.rs` fills it, `sql/rollups.sql` defines it.
 
+use crate::table::symbols::{Added, Code, Key, MOST_KEYS, MOST_SUMS, Symbol};
 use crate::table::{
-    Cell, Column, Kind, PART, Rollup, RollupRow, Source, Table, TableRow, Value, rollups,
+    Cell, Column, Kind, PART, Rollup, RollupRow, Source, Table, TableRow, Text, Value, rollups,
 };
 
 rollups! {
@@ -14,11 +15,11 @@ rollups! {
     CAPTURE_ROLLUPS = "capture_rollups": CaptureRollup {
         keys {
             /// Package name of the app, or `unknown`.
-            app: String,
+            app: Text,
             /// Day of the captures' ids, UTC, YYYY-MM-DD.
-            dt: String,
+            dt: Text,
             /// Name of the app's version; its code if it has no name, or `unknown`.
-            ver: String,
+            ver: Text,
             /// Code of the app's version; -1 if there is none.
             version_code: i64,
         }
@@ -48,15 +49,15 @@ rollups! {
     FRAME_ROLLUPS = "frame_rollups": FrameRollup {
         keys {
             /// Package name of the app, or `unknown`.
-            app: String,
+            app: Text,
             /// Day of the captures' ids, UTC, YYYY-MM-DD.
-            dt: String,
+            dt: Text,
             /// Name of the app's version; its code if it has no name, or `unknown`.
-            ver: String,
+            ver: Text,
             /// Screen that was shown, or empty.
-            screen: String,
+            screen: Text,
             /// Pipeline of the frame, as in `frames`.
-            pipeline: String,
+            pipeline: Text,
             /// Refresh rate of the display, rounded, Hz.
             hz: u64,
             /// 1 if rates count the captures.
@@ -94,13 +95,13 @@ rollups! {
     STARTUP_ROLLUPS = "startup_rollups": StartupRollup {
         keys {
             /// Package name of the app, or `unknown`.
-            app: String,
+            app: Text,
             /// Day of the captures' ids, UTC, YYYY-MM-DD.
-            dt: String,
+            dt: Text,
             /// Name of the app's version; its code if it has no name, or `unknown`.
-            ver: String,
+            ver: Text,
             /// Kind of start-up: `cold`, `warm`, `hot`; or `fully_drawn`, to `reportFullyDrawn`.
-            kind: String,
+            kind: Text,
             /// Middle of the bucket of durations, ns: at most 3.2 %, or 0.5 us, away.
             bucket_ns: u64,
         }
@@ -114,17 +115,17 @@ rollups! {
     CAUSE_ROLLUPS = "cause_rollups": CauseRollup {
         keys {
             /// Package name of the app, or `unknown`.
-            app: String,
+            app: Text,
             /// Day of the captures' ids, UTC, YYYY-MM-DD.
-            dt: String,
+            dt: Text,
             /// Name of the app's version; its code if it has no name, or `unknown`.
-            ver: String,
+            ver: Text,
             /// Screen that was shown, or empty.
-            screen: String,
+            screen: Text,
             /// Cause to which the time is attributed.
-            cause: String,
+            cause: Text,
             /// Key of the cause: the slice, lock or method.
-            cause_key: String,
+            cause_key: Text,
             /// Middle of the bucket of times, ns: at most 3.2 %, or 0.5 us, away.
             bucket_ns: u64,
         }
@@ -142,13 +143,13 @@ rollups! {
     STACK_ROLLUPS = "stack_rollups": StackRollup {
         keys {
             /// Package name of the app, or `unknown`.
-            app: String,
+            app: Text,
             /// Day of the captures' ids, UTC, YYYY-MM-DD.
-            dt: String,
+            dt: Text,
             /// Screen that was shown, or empty.
-            screen: String,
+            screen: Text,
             /// Names of the slices from the thread inwards, separated by semicolons.
-            stack: String,
+            stack: Text,
         }
         sums {
             /// Number of slices.
@@ -162,13 +163,13 @@ rollups! {
     LOSS_ROLLUPS = "loss_rollups": LossRollup {
         keys {
             /// Package name of the app, or `unknown`.
-            app: String,
+            app: Text,
             /// Day of the reports' ids, UTC, YYYY-MM-DD.
-            dt: String,
+            dt: Text,
             /// Reason for the loss.
-            reason: String,
+            reason: Text,
             /// Id of the window in the remote configuration.
-            window_id: String,
+            window_id: Text,
         }
         sums {
             /// Rows of loss reports.
@@ -184,23 +185,23 @@ rollups! {
     DEVICE_ROLLUPS = "device_rollups": DeviceRollup {
         keys {
             /// Package name of the app, or `unknown`.
-            app: String,
+            app: Text,
             /// Install id of the device, or `unknown`.
-            device: String,
+            device: Text,
             /// Kind of the sum.
-            kind: String,
+            kind: Text,
             /// Day of the captures' ids, of the kinds `capture` and `frames`; otherwise empty.
-            day: String,
+            day: Text,
             /// Name of the version, or empty.
-            ver: String,
+            ver: Text,
             /// Screen, or empty.
-            screen: String,
+            screen: Text,
             /// Pipeline, of the kind `frames`; otherwise empty.
-            pipeline: String,
+            pipeline: Text,
             /// Cause; of the kind `loss`, the reason.
-            cause: String,
+            cause: Text,
             /// Key of the cause; of the kind `stack`, the stack; of the kind `loss`, the window.
-            cause_key: String,
+            cause_key: Text,
         }
         sums {
             /// Captures; of the kind `loss`, rows of loss reports.
@@ -218,23 +219,23 @@ rollups! {
     CAUSE_EXAMPLES = "cause_examples": CauseExample {
         keys {
             /// Package name of the app, or `unknown`.
-            app: String,
+            app: Text,
             /// Day of the capture's id, UTC, YYYY-MM-DD.
-            dt: String,
+            dt: Text,
             /// 1 if `self_ns` is the time on `screen`, 0 if it is that of the capture.
             by_screen: bool,
             /// Screen, or empty.
-            screen: String,
+            screen: Text,
             /// Cause.
-            cause: String,
+            cause: Text,
             /// Key of the cause: the slice, lock or method.
-            cause_key: String,
+            cause_key: Text,
             /// Id of the capture.
-            capture_id: String,
+            capture_id: Text,
             /// Key of the stored capture.
-            raw_key: String,
+            raw_key: Text,
             /// Name of the app's version.
-            ver: String,
+            ver: Text,
         }
         sums {
             /// Time of the cause, ns.
@@ -251,23 +252,23 @@ rollups! {
     REACH = "reach": Reach {
         keys {
             /// Package name of the app, or `unknown`.
-            app: String,
+            app: Text,
             /// Kind, as in `device_rollups`.
-            kind: String,
+            kind: Text,
             /// Those of the columns `dt`, `pipeline`, `screen` and `ver` that the group has, separated by commas; the others are empty.
-            grouped_by: String,
+            grouped_by: Text,
             /// Day, or empty.
-            dt: String,
+            dt: Text,
             /// Name of the version, or empty.
-            ver: String,
+            ver: Text,
             /// Screen, or empty.
-            screen: String,
+            screen: Text,
             /// Pipeline, of the kind `frames`; otherwise empty.
-            pipeline: String,
+            pipeline: Text,
             /// Cause; of the kind `loss`, the reason.
-            cause: String,
+            cause: Text,
             /// Key of the cause; of the kind `stack`, the stack; of the kind `loss`, the window.
-            cause_key: String,
+            cause_key: Text,
         }
         sums {
             /// Devices.
@@ -281,17 +282,17 @@ rollups! {
     SAMPLE_ROLLUPS = "sample_rollups": SampleRollup {
         keys {
             /// Package name of the app, or `unknown`.
-            app: String,
+            app: Text,
             /// 1 if the observations are of `screen`, 0 if they are of all screens.
             by_screen: bool,
             /// Name of the version.
-            ver: String,
+            ver: Text,
             /// Screen, or empty.
-            screen: String,
+            screen: Text,
             /// Cause, or empty.
-            cause: String,
+            cause: Text,
             /// Key of the cause.
-            cause_key: String,
+            cause_key: Text,
         }
         sums {
             /// Devices with an observation.

@@ -43,7 +43,7 @@ fn pool() -> Vec<Rows> {
             row.anrs = rng.u64(0..3);
             row.lost_records = rng.u64(0..100);
             for frame in &mut rows.frames {
-                frame.pipeline = ["views", "flutter", "vsync_callback"][rng.usize(0..3)].to_owned();
+                frame.pipeline = ["views", "flutter", "vsync_callback"][rng.usize(0..3)].into();
             }
             all.push(rows);
         }
@@ -163,8 +163,8 @@ pub(crate) fn check_reports(database: &Database) {
 
 fn id_of(rows: &Rows) -> String {
     match (&rows.capture, rows.losses.first()) {
-        (Some(capture), _) => capture.capture_id.clone(),
-        (None, loss) => loss.unwrap().report_id.clone(),
+        (Some(capture), _) => capture.capture_id.to_string(),
+        (None, loss) => loss.unwrap().report_id.to_string(),
     }
 }
 
@@ -173,7 +173,7 @@ fn step(database: &mut Database, there: &mut BTreeMap<String, Rows>, pool: &[Row
     let keys = |of: &BTreeMap<String, Rows>, is_it: &dyn Fn(&Rows) -> bool| -> Vec<String> {
         let captures =
             of.values().filter(|rows| is_it(rows)).filter_map(|rows| rows.capture.as_ref());
-        captures.map(|capture| capture.raw_key.clone()).collect()
+        captures.map(|capture| capture.raw_key.to_string()).collect()
     };
     match rng.u8(0..10) {
         // Intake, of captures that may be there already.
@@ -195,7 +195,7 @@ fn step(database: &mut Database, there: &mut BTreeMap<String, Rows>, pool: &[Row
                 if rows.capture.as_ref().is_some_and(|capture| is_of(&capture.app, &capture.ver)) {
                     for slice in &mut rows.frame_slices {
                         slice.self_ns = rng.u64(1..50_000_000);
-                        slice.cause_key.push('\'');
+                        slice.cause_key = format!("{}'", slice.cause_key).into();
                     }
                     rows.frames.pop();
                     again.push(rows.clone());
@@ -208,8 +208,8 @@ fn step(database: &mut Database, there: &mut BTreeMap<String, Rows>, pool: &[Row
             let devices: Vec<String> = there
                 .values()
                 .map(|rows| match (&rows.capture, rows.losses.first()) {
-                    (Some(capture), _) => capture.device.clone(),
-                    (None, loss) => loss.unwrap().device.clone(),
+                    (Some(capture), _) => capture.device.to_string(),
+                    (None, loss) => loss.unwrap().device.to_string(),
                 })
                 .collect();
             let Some(device) = rng.choice(&devices) else { return };
@@ -237,7 +237,9 @@ fn step(database: &mut Database, there: &mut BTreeMap<String, Rows>, pool: &[Row
             let some: Vec<String> = keys(there, &|_| true).into_iter().take(3).collect();
             database.delete(&some).unwrap();
             there.retain(|_, rows| {
-                rows.capture.as_ref().is_none_or(|capture| !some.contains(&capture.raw_key))
+                rows.capture
+                    .as_ref()
+                    .is_none_or(|capture| !some.iter().any(|key| *key == capture.raw_key))
             });
         }
     }
@@ -305,11 +307,11 @@ fn rows_of_phones() -> Vec<Rows> {
         let mut rows = capture::rows(file, &About::default(), None, &Limits::default()).unwrap();
         for number in 0..6 {
             let row = rows.capture.as_mut().unwrap();
-            row.capture_id = format!("{name} {number}");
+            row.capture_id = format!("{name} {number}").into();
             row.raw_key.clone_from(&row.capture_id);
-            row.device = format!("device {}", number % 4);
-            row.ver = format!("{}", number % 2);
-            row.dt = format!("2026-09-0{}", 1 + number % 3);
+            row.device = format!("device {}", number % 4).into();
+            row.ver = format!("{}", number % 2).into();
+            row.dt = format!("2026-09-0{}", 1 + number % 3).into();
             row.counted = number != 5;
             all.push(rows.clone());
         }
@@ -339,12 +341,12 @@ fn a_device_with_endless_names_costs_a_bounded_time_and_is_subtracted_as_well() 
     let pool = pool();
     let hostile = |number: usize| {
         let mut rows = pool[0].clone();
-        rows.capture.as_mut().unwrap().capture_id = format!("hostile {number}");
-        rows.capture.as_mut().unwrap().raw_key = format!("hostile {number}");
+        rows.capture.as_mut().unwrap().capture_id = format!("hostile {number}").into();
+        rows.capture.as_mut().unwrap().raw_key = format!("hostile {number}").into();
         let slice = pool.iter().find_map(|rows| rows.frame_slices.first()).unwrap();
         rows.frame_slices = (0..400)
             .map(|name| {
-                let cause_key = format!("{} of {number}", name * 379 % 401);
+                let cause_key = format!("{} of {number}", name * 379 % 401).into();
                 crate::schema::FrameSliceRow { cause_key, ..slice.clone() }
             })
             .collect();

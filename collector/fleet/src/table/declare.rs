@@ -53,7 +53,7 @@ macro_rules! tables {
 }
 
 /// Declares tables of sums: for each a row struct, its `TableRow` and `RollupRow`, and its `Rollup`; and a
-/// list of them.
+/// list of them. The type of texts is the struct's parameter: rows that are added up have numbers for them.
 macro_rules! rollups {
     (#[doc = $all_doc:literal] $all:ident; $(
         #[doc = $table_doc:literal]
@@ -65,7 +65,7 @@ macro_rules! rollups {
         $(
             #[doc = $table_doc]
             #[derive(Debug, Clone, Default, PartialEq)]
-            pub struct $row {
+            pub struct $row<Text = crate::table::Text> {
                 $(#[doc = $key_doc] pub $key: $key_type,)+
                 $(#[doc = $sum_doc] pub $sum: i64,)+
             }
@@ -86,9 +86,26 @@ macro_rules! rollups {
                 }
             }
 
-            impl RollupRow for $row {
-                const KEYS: usize = $constant.keys;
+            impl RollupRow for $row<Symbol> {
+                const ROLLUP: Rollup = $constant;
+
+                fn key(&self) -> Key {
+                    let mut key = [0; MOST_KEYS];
+                    let codes = [$(Code::code(self.$key)),+];
+                    key.iter_mut().zip(codes).for_each(|(place, code)| *place = code);
+                    key
+                }
+
+                fn sums(&self) -> Added {
+                    let mut sums = [0; MOST_SUMS];
+                    sums.iter_mut().zip([$(self.$sum),+]).for_each(|(place, sum)| *place = sum);
+                    sums
+                }
             }
+
+            const _: () = assert!(
+                [$(stringify!($key)),+].len() <= MOST_KEYS && [$(stringify!($sum)),+].len() <= MOST_SUMS
+            );
 
             #[doc = concat!("The table of [`", stringify!($row), "`].")]
             pub const $constant: Rollup = Rollup {

@@ -1,0 +1,118 @@
+//! Numbers for texts, so that a key of several texts is compared and hashed as a few words.
+
+use super::Text;
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+
+/// Largest number of key columns, and of sums, of a table.
+pub(crate) const MOST_KEYS: usize = 9;
+pub(crate) const MOST_SUMS: usize = 11;
+
+/// Number of a text in [`Symbols`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Symbol(u32);
+
+impl Symbol {
+    /// The empty text.
+    pub(crate) const EMPTY: Self = Self(0);
+}
+
+/// A value of a key column as a number.
+pub(crate) trait Code {
+    /// Returns the number.
+    fn code(self) -> u64;
+}
+
+impl Code for Symbol {
+    fn code(self) -> u64 {
+        self.0.into()
+    }
+}
+
+impl Code for i64 {
+    fn code(self) -> u64 {
+        self.cast_unsigned()
+    }
+}
+
+impl Code for u64 {
+    fn code(self) -> u64 {
+        i64::try_from(self).unwrap_or(i64::MAX).cast_unsigned()
+    }
+}
+
+impl Code for bool {
+    fn code(self) -> u64 {
+        self.into()
+    }
+}
+
+/// Numbers of texts.
+#[derive(Debug)]
+pub(crate) struct Symbols {
+    numbers: HashMap<Text, Symbol, RandomState>,
+    texts: Vec<Text>,
+}
+
+impl Default for Symbols {
+    fn default() -> Self {
+        let mut symbols = Self { numbers: HashMap::default(), texts: Vec::new() };
+        symbols.of_static("");
+        symbols
+    }
+}
+
+impl Symbols {
+    /// Returns the number of a text.
+    pub(crate) fn of(&mut self, text: &Text) -> Symbol {
+        match self.numbers.get(text) {
+            Some(&symbol) => symbol,
+            None => self.insert(text.clone()),
+        }
+    }
+
+    /// Returns the number of a text of this program.
+    pub(crate) fn of_static(&mut self, text: &'static str) -> Symbol {
+        match self.numbers.get(text) {
+            Some(&symbol) => symbol,
+            None => self.insert(Text::new_static(text)),
+        }
+    }
+
+    fn insert(&mut self, text: Text) -> Symbol {
+        // A batch has far fewer rows; more would share the last number.
+        let symbol = Symbol(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
+        self.texts.push(text.clone());
+        self.numbers.insert(text, symbol);
+        symbol
+    }
+
+    /// Returns the text of a number.
+    pub(crate) fn text(&self, symbol: Symbol) -> Text {
+        self.text_of_code(symbol.code())
+    }
+
+    /// Returns the text of a key's code.
+    pub(crate) fn text_of_code(&self, code: u64) -> Text {
+        let place = usize::try_from(code).ok();
+        place.and_then(|place| self.texts.get(place)).cloned().unwrap_or_default()
+    }
+
+    /// Returns the place of each text among all of them, sorted, by number.
+    pub(crate) fn ranks(&self) -> Vec<u64> {
+        let mut numbers: Vec<usize> = (0..self.texts.len()).collect();
+        numbers.sort_unstable_by_key(|&number| self.texts.get(number));
+        let mut ranks = vec![0; self.texts.len()];
+        for (rank, number) in (0..).zip(numbers) {
+            if let Some(place) = ranks.get_mut(number) {
+                *place = rank;
+            }
+        }
+        ranks
+    }
+}
+
+/// Codes of the key columns, then zeros.
+pub(crate) type Key = [u64; MOST_KEYS];
+/// Sums, then zeros.
+pub(crate) type Added = [i64; MOST_SUMS];
