@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+use tokio::sync::AcquireError;
 use tokio::time::timeout;
 use tracetee_protocol::http;
 
@@ -79,20 +80,24 @@ async fn take_capture(
         Err(refused) => return Err(refuse(status_of(&refused), &refused.to_string())),
     };
     // All of it is here: whoever sends slowly has kept nobody waiting.
-    let in_flight = timeout(IN_FLIGHT_WAIT, collector.checks.acquire()).await;
-    let Ok(Ok(_in_flight)) = in_flight else {
+    let places = async {
+        let keep = Arc::clone(&collector.keeps).acquire_owned().await?;
+        Ok::<_, AcquireError>((keep, Arc::clone(&collector.checks).acquire_owned().await?))
+    };
+    let Ok(Ok((_keep, check))) = timeout(IN_FLIGHT_WAIT, places).await else {
         return Err(busy("too many uploads at once; try again later"));
     };
     // Reading all of it and the disk take their time: not on the threads that serve.
     let (shared, about) = (Arc::clone(collector), meta.clone());
     let kept = tokio::task::spawn_blocking(move || {
-        if let Err(refused) = ingest::check(&incoming.path, bytes) {
+        let checked = ingest::check(&incoming.path, bytes);
+        // Those that wait for the disk together cost it one commit.
+        drop(check);
+        let text = checked.inspect_err(|refused| {
             add(&shared.counts.quarantined, 1);
-            let reason = refused.to_string();
-            shared.storage.quarantine(id, &incoming, &reason, &about);
-            return Err(refused);
-        }
-        shared.storage.keep(key, &incoming, &about).map_err(Refused::Disk)
+            shared.storage.quarantine(id, &incoming, &refused.to_string(), &about);
+        })?;
+        shared.storage.keep(key, &incoming, &about, text).map_err(Refused::Disk)
     });
     match kept.await.unwrap_or_else(|fault| Err(Refused::Disk(std::io::Error::other(fault)))) {
         Ok(Some(path)) => {

@@ -2,6 +2,7 @@
 //! client that is still sending would not see the answer.
 
 use super::rate::Pace;
+use crate::store::arrived;
 use crate::store::local_store::Incoming;
 use crate::store::validate::check_capture;
 use axum::body::{Body, Bytes};
@@ -159,7 +160,8 @@ async fn next_chunk(mut body: Pin<&mut Body>) -> Option<Result<Bytes, axum::Erro
     }
 }
 
-/// Checks that the file is a capture. Blocks.
-pub(super) fn check(path: &std::path::Path, bytes: u64) -> Result<(), Refused> {
-    check_capture(File::open(path).map_err(Refused::Disk)?, bytes).map_err(Refused::NoCapture)
+/// Checks that the file is a capture, and returns its content if it is a small text. Blocks.
+pub(super) fn check(path: &std::path::Path, bytes: u64) -> Result<Option<Vec<u8>>, Refused> {
+    let file = File::open(path).map_err(Refused::Disk)?;
+    check_capture(file, bytes, arrived::MAX_TEXT_BYTES).map_err(Refused::NoCapture)
 }

@@ -42,8 +42,10 @@ use tokens::{Right, Tokens};
 use tokio::sync::Semaphore;
 use tracetee_protocol::{CaptureMeta, http};
 
-/// Captures that are checked and kept at once, for each processor: each unpacks with up to 128 MB.
+/// Captures that are checked at once, for each processor: each unpacks with up to 128 MB.
 const CHECKS_PER_PROCESSOR: usize = 2;
+/// Captures that are checked, or wait for the disk, at once: each has a thread, and a content of up to 4 MB.
+const KEEPS: usize = 64;
 
 /// A capture that this server has stored.
 #[derive(Debug, Clone)]
@@ -62,7 +64,8 @@ pub(crate) struct Collector {
     config: Option<PathBuf>,
     #[cfg(feature = "cloud")]
     tickets: Option<Tickets>,
-    checks: Semaphore,
+    checks: Arc<Semaphore>,
+    keeps: Arc<Semaphore>,
     /// One mapping is validated at a time: a large one takes some hundred megabytes.
     mapping_checks: Semaphore,
     incomings: Incomings,
@@ -86,7 +89,8 @@ impl Collector {
             config,
             #[cfg(feature = "cloud")]
             tickets,
-            checks: Semaphore::new(processors * CHECKS_PER_PROCESSOR),
+            checks: Arc::new(Semaphore::new(processors * CHECKS_PER_PROCESSOR)),
+            keeps: Arc::new(Semaphore::new(KEEPS)),
             mapping_checks: Semaphore::new(1),
             incomings: Incomings::default(),
             reports: Mutex::default(),

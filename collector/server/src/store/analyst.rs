@@ -3,14 +3,15 @@
 //! New captures take precedence over those that are analysed again because a mapping has come. What fails twice goes to
 //! quarantine; a capture that already has rows keeps them.
 
+use super::arrived::Arrived;
 use super::attempts::{Attempt, End};
 use super::indexer::Shared;
-use super::local_store::{about, set_aside};
+use super::local_store::{about_with, meta_of, set_aside};
 use super::mappings::{Mappings, Token};
 use anyhow::{Context as _, Result, bail};
 use crossbeam_channel::{Receiver, Sender, select_biased};
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{Cursor, ErrorKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,8 +30,8 @@ const MOST_TIME: Duration = Duration::from_secs(60);
 /// Work item of the indexer.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// A capture.
-    Capture(RawKey),
+    /// A capture; with its content if it has just arrived, and there was room.
+    Capture(RawKey, Option<Box<Arrived>>),
     /// A loss report: its path.
     Losses(PathBuf),
 }
@@ -59,6 +60,16 @@ pub(super) struct Made {
     pub(super) token: Option<Token>,
     /// Of a capture that was analysed again: its rows replace the earlier ones.
     pub(super) chunk: Option<Chunk>,
+}
+
+impl Made {
+    /// The rows that are to be written.
+    pub(super) fn row_count(&self) -> usize {
+        match &self.content {
+            Content::Rows(rows) => rows.count(),
+            Content::Gone(_) => 0,
+        }
+    }
 }
 
 /// What changes in the tables.
@@ -105,12 +116,12 @@ impl Analyst {
             }
             match next {
                 Next::New(work) => {
-                    if !self.analyse(&work, None) {
+                    if !self.analyse(work, None) {
                         self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
                     }
                 }
                 Next::Again(Again { key, chunk }) => {
-                    self.analyse(&Work::Capture(key), Some(chunk));
+                    self.analyse(Work::Capture(key, None), Some(chunk));
                 }
             }
         }
@@ -118,15 +129,15 @@ impl Analyst {
 
     /// Analyses a capture or a loss report; one that is analysed again has a chunk. Returns true if there is something
     /// to write.
-    fn analyse(&self, work: &Work, chunk: Option<Chunk>) -> bool {
+    fn analyse(&self, mut work: Work, chunk: Option<Chunk>) -> bool {
         let is_again = chunk.is_some();
         let (mut mapping, mut token) = (None, None);
-        if let Work::Capture(key) = work {
+        if let Work::Capture(key, _) = &work {
             self.attempt.begin(key);
             let (found, of) = self.mappings.of(key);
             (mapping, token) = (found, Some(of));
         }
-        let made = rows_of(&self.root, work, mapping.as_deref(), &limits(&self.shared.ended));
+        let made = rows_of(&self.root, &mut work, mapping.as_deref(), &limits(&self.shared.ended));
         let was_asked = made.as_ref().is_err_and(|error| {
             let error = error.downcast_ref::<tracetee_fleet::Error>();
             matches!(error, Some(tracetee_fleet::Error::Stopped(Stopped::Asked)))
@@ -149,8 +160,8 @@ impl Analyst {
             Err(_) if was_asked => {}
             Err(error) => {
                 self.shared.failed.fetch_add(1, Ordering::Relaxed);
-                failed(&self.root, work, &error, is_to_go);
-                if let Work::Capture(key) = work
+                failed(&self.root, &work, &error, is_to_go);
+                if let Work::Capture(key, _) = &work
                     && is_to_go
                 {
                     let content = Content::Gone(key.path());
@@ -165,25 +176,39 @@ impl Analyst {
 /// The rows of a capture or a loss report; `None`: it is gone.
 fn rows_of(
     root: &Path,
-    work: &Work,
+    work: &mut Work,
     mapping: Option<&Mapping>,
     limits: &Limits,
 ) -> Result<Option<Rows>> {
     match work {
-        Work::Capture(key) => {
+        Work::Capture(key, arrived) => {
+            // Open before anything else is read, even if its content is here: it may have been deleted.
             let file = match File::open(root.join(key.path())) {
                 Ok(file) => file,
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
                 Err(error) => return Err(error.into()),
             };
-            let about = about(root, key)?;
-            let rows = || capture::rows(file, &about, mapping, limits);
-            match catch_unwind(AssertUnwindSafe(rows)) {
+            let bytes = file.metadata()?.len();
+            let rows = match arrived.take() {
+                Some(arrived) => {
+                    let Arrived { meta, text } = *arrived;
+                    let about = about_with(key, meta, bytes);
+                    let rows = move || capture::rows(Cursor::new(text), &about, mapping, limits);
+                    catch_unwind(AssertUnwindSafe(rows))
+                }
+                None => {
+                    let about = about_with(key, meta_of(root, key), bytes);
+                    let rows = || capture::rows(file, &about, mapping, limits);
+                    catch_unwind(AssertUnwindSafe(rows))
+                }
+            };
+            match rows {
                 Ok(rows) => Ok(Some(rows?)),
                 Err(_) => bail!("internal error: the analysis panicked"),
             }
         }
         Work::Losses(path) => {
+            let path: &Path = path;
             let Ok(json) = fs::read(path) else { return Ok(None) };
             let report = LossReport::from_json(&json).context("not a loss report")?;
             let name = |path: &Path| {
@@ -205,12 +230,12 @@ fn is_ours(error: &anyhow::Error) -> bool {
 /// No rows can be made.
 fn failed(root: &Path, work: &Work, error: &anyhow::Error, is_to_go: bool) {
     let file = match work {
-        Work::Capture(key) => key.path(),
+        Work::Capture(key, _) => key.path(),
         Work::Losses(path) => path.display().to_string(),
     };
     let error = format!("{error:#}");
     match work {
-        Work::Capture(key) if is_to_go => match set_aside(root, key, &error) {
+        Work::Capture(key, _) if is_to_go => match set_aside(root, key, &error) {
             Ok(()) => tracing::warn!(file, error, "cannot index; moved to quarantine"),
             Err(why) => tracing::error!(file, error, "cannot index, nor move to quarantine: {why}"),
         },

@@ -7,6 +7,7 @@
 //! analysed again (`reanalysis.rs`) have their turn when no new one waits.
 
 use super::analyst::{Again, Analyst, Content, Made, Work};
+use super::arrived::Room;
 use super::attempts::Attempts;
 use super::local_store::walk;
 use super::mappings::Mappings;
@@ -19,17 +20,19 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::RawKey;
-use tracetee_fleet::rows::Rows;
 use tracetee_fleet::schema::{CAPTURES, LOSSES};
 
 /// Captures that may wait to be analysed: a name each.
 const MAX_WAITING: usize = 20_000;
 /// Captures of a transaction.
 const BATCH: usize = 200;
-/// Maximum time that a capture waits for others of its batch.
+/// Maximum time that a capture waits for others of its batch; and in a rebuild, where nobody reads the tables yet.
 const BATCH_WAIT: Duration = Duration::from_millis(200);
-/// Rows that may wait to be written, of all captures: some 200 MB.
-const MAX_ROWS: usize = 200_000;
+const BATCH_WAIT_OF_REBUILD: Duration = Duration::from_secs(5);
+/// Rows that may wait to be written, of all captures: some 100 MB.
+const MAX_ROWS: usize = 400_000;
+/// Rows of a transaction, unless it is a single capture's: the others wait meanwhile.
+const BATCH_ROWS: usize = MAX_ROWS / 2;
 /// Captures to be analysed again that may wait.
 const MAX_AGAIN: usize = 64;
 
@@ -70,6 +73,7 @@ pub(super) struct Shared {
     pub(super) ended: Arc<AtomicBool>,
     rows: Mutex<usize>,
     written: Condvar,
+    room: Arc<Room>,
 }
 
 impl Shared {
@@ -102,6 +106,15 @@ impl Indexer {
     /// Starts one, which first takes what is in the directory and not in `tables`. Tables of an older version are
     /// upgraded: the caller has the store's lock.
     pub(crate) fn start(root: &Path, tables: &Path) -> Result<Self> {
+        Self::start_with(root, tables, BATCH_WAIT)
+    }
+
+    /// Starts one that makes all tables anew, and ends it. Returns the number of captures and loss reports.
+    pub(super) fn rebuild(root: &Path, tables: &Path) -> Result<u64> {
+        Ok(Self::start_with(root, tables, BATCH_WAIT_OF_REBUILD)?.finish())
+    }
+
+    fn start_with(root: &Path, tables: &Path, batch_wait: Duration) -> Result<Self> {
         if Database::upgrade(tables)? {
             tracing::info!("upgraded {}", tables.display());
         }
@@ -126,7 +139,7 @@ impl Indexer {
             let thread = std::thread::Builder::new().name("analyse".to_owned());
             threads.push(thread.spawn(move || analyst.run(&to_do, &to_redo))?);
         }
-        let writer = Writer { database, made, shared: Arc::clone(&shared) };
+        let writer = Writer { database, made, shared: Arc::clone(&shared), batch_wait };
         let writing = std::thread::Builder::new().name("tables".to_owned());
         threads.push(writing.spawn(move || writer.run())?);
         let (root, tables) = (root.to_owned(), tables.to_owned());
@@ -156,6 +169,11 @@ impl Indexer {
     /// True if the indexer has fallen behind.
     pub(crate) fn is_behind(&self) -> bool {
         self.waiting() >= MAX_WAITING as u64 / 2
+    }
+
+    /// Returns the memory of contents that wait.
+    pub(super) fn room(&self) -> &Arc<Room> {
+        &self.shared.room
     }
 
     /// Returns how many were analysed, analysed again because a mapping had come, and could not be analysed.
@@ -213,7 +231,7 @@ impl Indexer {
     }
 
     /// Ends it when all is in the tables. Gives how many captures and loss reports that were.
-    pub(crate) fn finish(mut self) -> u64 {
+    pub(super) fn finish(mut self) -> u64 {
         self.join();
         self.shared.analysed.load(Ordering::Relaxed)
     }
@@ -240,7 +258,7 @@ pub(crate) fn each_missing(root: &Path, tables: &Path, mut each: impl FnMut(Work
     walk(&root.join("raw"), &mut |path| {
         let Some(key) = path.to_str().and_then(RawKey::parse) else { return };
         match database.is_current(&CAPTURES, &key.id) {
-            Ok(false) => each(Work::Capture(key)),
+            Ok(false) => each(Work::Capture(key, None)),
             Ok(true) => {}
             Err(error) => wrong = Some(error),
         }
@@ -261,16 +279,21 @@ struct Writer {
     database: Database,
     made: Receiver<Made>,
     shared: Arc<Shared>,
+    batch_wait: Duration,
 }
 
 impl Writer {
     fn run(mut self) {
         while let Ok(first) = self.made.recv() {
+            let mut rows = first.row_count();
             let mut batch = vec![first];
-            let until = std::time::Instant::now() + BATCH_WAIT;
-            while batch.len() < BATCH {
+            let until = std::time::Instant::now() + self.batch_wait;
+            while batch.len() < BATCH && rows < BATCH_ROWS {
                 match self.made.recv_deadline(until) {
-                    Ok(made) => batch.push(made),
+                    Ok(made) => {
+                        rows += made.row_count();
+                        batch.push(made);
+                    }
                     Err(_) => break,
                 }
             }
@@ -304,7 +327,7 @@ impl Writer {
                 chunks.iter().for_each(|chunk| chunk.store(true, Ordering::Relaxed));
             }
             drop((tokens, chunks));
-            self.shared.give_room(new.iter().chain(&again).map(Rows::count).sum());
+            self.shared.give_room(rows);
             self.shared.analysed.fetch_add(new.len() as u64, Ordering::Relaxed);
             self.shared.analysed_again.fetch_add(again.len() as u64, Ordering::Relaxed);
             self.shared.waiting.fetch_sub(waited, Ordering::Relaxed);

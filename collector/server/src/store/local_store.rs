@@ -264,14 +264,21 @@ pub(crate) fn key_of(id: Uuid, meta: &CaptureMeta) -> RawKey {
 
 /// Returns a capture's properties besides its text: key, size, and the metadata beside it.
 pub(crate) fn about(root: &Path, key: &RawKey) -> io::Result<About> {
-    let raw_key = key.path();
-    let place = root.join(&raw_key);
-    let bytes = place.metadata()?.len();
-    let meta = fs::read(sidecar_of(&place)).ok();
-    let meta = meta.and_then(|json| CaptureMeta::from_json(&json)).unwrap_or_default();
+    let bytes = root.join(key.path()).metadata()?.len();
+    Ok(about_with(key, meta_of(root, key), bytes))
+}
+
+/// Returns the metadata beside a capture; empty if there is none.
+pub(super) fn meta_of(root: &Path, key: &RawKey) -> CaptureMeta {
+    let meta = fs::read(sidecar_of(&root.join(key.path()))).ok();
+    meta.and_then(|json| CaptureMeta::from_json(&json)).unwrap_or_default()
+}
+
+/// Returns a capture's properties by its key, metadata and size.
+pub(super) fn about_with(key: &RawKey, meta: CaptureMeta, bytes: u64) -> About {
     let known = (key.app != UNKNOWN).then(|| key.app.clone());
     let capture_id = key.id.clone();
-    Ok(About { capture_id, app: known, day: key.day.clone(), meta, bytes, raw_key })
+    About { capture_id, app: known, day: key.day.clone(), meta, bytes, raw_key: key.path() }
 }
 
 /// The files below a directory, in the order of their paths.

@@ -7,6 +7,7 @@
 //! makes new rows of captures that came before their mapping. [`parquet_tables`] makes tables of an object store.
 
 pub(crate) mod analyst;
+pub(crate) mod arrived;
 mod attempts;
 mod files;
 pub(crate) mod forget;

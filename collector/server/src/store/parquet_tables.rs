@@ -4,6 +4,7 @@
 //! number of jobs may run anywhere, each with some of the keys, and again when one has failed.
 
 use super::analyst::limits;
+use super::arrived::MAX_TEXT_BYTES;
 use super::mappings::Mappings;
 use super::objects::{Objects, about};
 use super::validate::check_capture;
@@ -167,11 +168,12 @@ fn rows_of(runtime: &tokio::runtime::Handle, from: &From<'_>, path: &str) -> Res
     let about = about(&key, bytes.len() as u64, meta);
     let mapping = mappings.and_then(|mappings| mappings.of(&key).0);
     // Captures that arrived by a ticket are not validated yet.
-    let checked = check_capture(Cursor::new(&bytes), bytes.len() as u64)
+    let checked = check_capture(Cursor::new(&bytes), bytes.len() as u64, MAX_TEXT_BYTES)
         .map_err(|why| anyhow::anyhow!("not a capture: {why}"))
-        .and_then(|()| {
+        .and_then(|text| {
             let limits = limits(&Arc::default());
-            Ok(capture::rows(Cursor::new(bytes), &about, mapping.as_deref(), &limits)?)
+            let content = Cursor::new(text.unwrap_or(bytes));
+            Ok(capture::rows(content, &about, mapping.as_deref(), &limits)?)
         });
     if let Err(error) = &checked {
         runtime.block_on(store.quarantine(&key.id, &format!("{error:#}"), &about.meta))?;

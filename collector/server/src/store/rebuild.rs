@@ -39,7 +39,7 @@ pub fn rebuild(root: &Path) -> Result<Rebuilt> {
     let building =
         tempfile::tempdir_in(root).context("cannot create a directory for the new tables")?;
     let new = tables_of(building.path());
-    let indexed = Indexer::start(root, &new)?.finish();
+    let indexed = Indexer::rebuild(root, &new)?;
     for suffix in ["-wal", "-shm"] {
         let _ = fs::remove_file(format!("{}{suffix}", tables.display()));
     }

@@ -2,6 +2,7 @@
 //! which converters make the tables (`tracetee tables`).
 
 use super::analyst::Work;
+use super::arrived::Arrived;
 use super::indexer::Indexer;
 use super::local_store::{Incoming, LocalStore};
 use super::mappings::{Put, Refused, Version};
@@ -54,18 +55,21 @@ impl Storage {
         }
     }
 
-    /// Gives a whole capture its place. `None`: another one has it. Blocks.
+    /// Gives a whole capture its place; `text` is its content, if that is at hand. `None`: another one has the place.
+    /// Blocks.
     pub(crate) fn keep(
         &self,
         key: RawKey,
         incoming: &Incoming,
         meta: &CaptureMeta,
+        text: Option<Vec<u8>>,
     ) -> io::Result<Option<PathBuf>> {
         match self {
             Self::Local { store, indexer, .. } => {
                 let kept = store.keep(&key, incoming, meta)?;
                 if kept.is_some() {
-                    indexer.take(Work::Capture(key));
+                    let arrived = text.and_then(|text| Arrived::new(indexer.room(), meta, text));
+                    indexer.take(Work::Capture(key, arrived));
                 }
                 Ok(kept)
             }

@@ -16,8 +16,12 @@ const FIRST_LINE: &[u8] = notes::FIRST_LINE.as_bytes();
 const HEAD_BYTES: u64 = 256;
 
 /// Checks that `body` is a capture: a complete zstd stream of ftrace text or of Perfetto's packets, and no decompression
-/// bomb. The error is the reason.
-pub(crate) fn check_capture<R: Read>(body: R, bytes: u64) -> Result<(), String> {
+/// bomb. Returns the content if it is text of at most `most_kept` bytes. The error is the reason.
+pub(crate) fn check_capture<R: Read>(
+    body: R,
+    bytes: u64,
+    most_kept: usize,
+) -> Result<Option<Vec<u8>>, String> {
     let broken = |error| format!("not a complete zstd stream: {error}");
     let mut content = zstd::stream::Decoder::new(body).map_err(|error| error.to_string())?;
     let most = MAX_CONTENT_BYTES.min((bytes * MAX_RATIO).max(RATIO_FREE_BYTES));
@@ -25,23 +29,34 @@ pub(crate) fn check_capture<R: Read>(body: R, bytes: u64) -> Result<(), String> 
     content.by_ref().take(HEAD_BYTES).read_to_end(&mut head).map_err(broken)?;
     if Kind::of(&head) == Kind::Perfetto {
         let content = BufReader::with_capacity(256 * 1024, Cursor::new(head).chain(content));
-        return perfetto::check(content, most).map_err(|why| {
+        perfetto::check(content, most).map_err(|why| {
             format!("not a complete Perfetto trace in {bytes} bytes of zstd: {why}")
-        });
+        })?;
+        return Ok(None);
     }
     let is_text = head.starts_with(FIRST_LINE);
-    let mut buffer = vec![0; 256 * 1024];
-    let mut seen = head.len() as u64;
-    loop {
-        match content.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => {
-                seen += count as u64;
-                if seen > most {
-                    return Err(format!("more than {most} bytes of text in {bytes} bytes"));
+    // Traces compress some twelve times; memory that is not written to costs nothing.
+    let expected = usize::try_from(bytes.saturating_mul(16)).unwrap_or(usize::MAX);
+    let mut kept = Vec::with_capacity(expected.min(most_kept));
+    kept.append(&mut head);
+    let left = most_kept.saturating_sub(kept.len());
+    // One byte more shows that there is more.
+    content.by_ref().take(left as u64 + 1).read_to_end(&mut kept).map_err(broken)?;
+    let is_whole = kept.len() <= most_kept;
+    if !is_whole {
+        let mut seen = kept.len() as u64;
+        kept = vec![0; 256 * 1024];
+        loop {
+            match content.read(&mut kept) {
+                Ok(0) => break,
+                Ok(count) => {
+                    seen += count as u64;
+                    if seen > most {
+                        return Err(format!("more than {most} bytes of text in {bytes} bytes"));
+                    }
                 }
+                Err(error) => return Err(broken(error)),
             }
-            Err(error) => return Err(broken(error)),
         }
     }
     if !is_text {
@@ -50,5 +65,31 @@ pub(crate) fn check_capture<R: Read>(body: R, bytes: u64) -> Result<(), String> 
                 .to_owned(),
         );
     }
-    Ok(())
+    Ok(is_whole.then_some(kept))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_content_of_a_small_text_is_returned_and_a_larger_one_is_checked_as_well() {
+        let text = format!("{}{}", notes::FIRST_LINE, "line\n".repeat(100_000));
+        let body = zstd::bulk::compress(text.as_bytes(), 1).unwrap();
+        let check = |body: &[u8], most_kept| check_capture(body, body.len() as u64, most_kept);
+        assert_eq!(check(&body, text.len()).unwrap().unwrap(), text.as_bytes());
+        assert_eq!(check(&body, text.len() - 1).unwrap(), None);
+        assert_eq!(check(&body, 0).unwrap(), None);
+        let broken = body.get(..body.len() - 1).unwrap();
+        for most_kept in [text.len(), text.len() - 1] {
+            assert!(check(broken, most_kept).unwrap_err().contains("not a complete zstd stream"));
+        }
+        let other = zstd::bulk::compress(&text.as_bytes()[1..], 1).unwrap();
+        for most_kept in [text.len(), 1] {
+            assert!(check(&other, most_kept).unwrap_err().contains("not ftrace text"));
+        }
+        let bomb = format!("{}{}", notes::FIRST_LINE, " ".repeat(17 << 20));
+        let bomb = zstd::bulk::compress(bomb.as_bytes(), 1).unwrap();
+        assert!(check(&bomb, text.len()).unwrap_err().contains("more than"));
+    }
 }
