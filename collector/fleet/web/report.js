@@ -79,6 +79,8 @@
   const SOURCES = { timeline: "as FrameTimeline expects it", vsync: "an edge of VSYNC-app", cadence: "by the cadence of the frames before", begin: "where its first section begins" };
   const statesText = (times) => Object.keys(STATES).filter((state) => times[state + "_ns"]).map((state) => `${state} ${ms(times[state + "_ns"])}`).join(", ");
 
+  const statesInBrackets = (times) => (Object.keys(STATES).some((state) => state !== "unknown" && times[state + "_ns"]) ? ` (${statesText(times)})` : "");
+
   // The critical path over an axis of time: a lane for each thread, coloured by state, and the deadline as a line.
   const pathChart = (explained) => {
     const span = Math.max(explained.end_ns - explained.start_ns, 1);
@@ -235,7 +237,7 @@
           make("summary", {}, `${start.kind}${start.activity ? " of " + start.activity : ""}: ${times.join(", ")}`),
           table([
             ["phase", (phase) => phase.phase.replaceAll("_", " "), true], ["time", (phase) => ms(phase.dur_ns)],
-            ["what", (phase) => phase.causes.slice(0, 3).map((of) => `${of.cause}: ${of.key} ${ms(of.self_ns)}`).join(", "), true],
+            ["what", (phase) => phase.causes.slice(0, 3).map((of) => `${of.cause}: ${of.key} ${ms(of.self_ns)}${statesInBrackets(of.states)}`).join(", "), true],
           ], start.phases)));
       }
     }

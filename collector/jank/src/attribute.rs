@@ -55,7 +55,7 @@ pub(crate) fn attribute(
             continue;
         }
         watch.check()?;
-        let mut of_frame = OfFrame::new(place, trace, names);
+        let mut of_frame = OfFrame::new(place, names, waits);
         for window in windows {
             let (role, ns) = (window.role, window.to_ns - window.from_ns);
             let tid = match window.thread {

@@ -153,7 +153,7 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let composition = pipelines::composition(trace, &process, &frames);
     let interactions = interactions::interactions(trace, &process, &frames);
     let long_slices = long_slices::long_slices(trace, &process, &names);
-    let startups = startup::startups(trace, &process, &frame_slices, &names, options)?;
+    let startups = startup::startups(trace, &process, &frame_slices, &names, &waits, options)?;
     let unknown = Unknown::find(trace, &frames);
     Ok(Analysis {
         process,

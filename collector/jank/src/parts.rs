@@ -2,15 +2,14 @@
 
 use crate::cause::Cause;
 use crate::contention::Contention;
-use crate::name_index::{NameIndex, cut};
-use crate::normalize::normalize;
+use crate::name_index::NameIndex;
 use crate::stacks::{Kin, OTHER};
 use crate::states::{StateTimes, ThreadState};
 use crate::thread_role::ThreadRole;
-use crate::waits::Wait;
+use crate::waits::{Wait, Waits};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tracetee_trace::{NameId, Thread, Trace};
+use tracetee_trace::Thread;
 
 /// A part of a late frame's time: all slices of one name, thread and cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,8 +42,6 @@ const MAX_PARTS: usize = 100_000;
 
 /// Name of time without an open slice.
 const NO_SECTION: &str = "(no section)";
-/// Key of time in which no processor was free.
-const NO_PROCESSOR: &str = "waiting for a processor";
 
 /// Thread, cause, its key, the innermost name.
 type Key = (ThreadRole, Cause, Arc<str>, Arc<str>);
@@ -60,14 +57,14 @@ struct Sum {
 /// The parts of one frame.
 pub(crate) struct OfFrame<'a> {
     frame: usize,
-    trace: &'a Trace,
     names: &'a NameIndex<'a>,
+    waits: &'a Waits<'a>,
     parts: BTreeMap<Key, Sum>,
 }
 
 impl<'a> OfFrame<'a> {
-    pub(crate) const fn new(frame: usize, trace: &'a Trace, names: &'a NameIndex<'a>) -> Self {
-        Self { frame, trace, names, parts: BTreeMap::new() }
+    pub(crate) const fn new(frame: usize, names: &'a NameIndex<'a>, waits: &'a Waits<'a>) -> Self {
+        Self { frame, names, waits, parts: BTreeMap::new() }
     }
 
     /// Adds time of which nothing is known.
@@ -98,7 +95,7 @@ impl<'a> OfFrame<'a> {
             Some((named, (cause, key))) => (*cause, Arc::clone(key), named.contention.as_ref()),
             None => (Cause::Unexplained, Arc::clone(&name), None),
         };
-        let (cause, key) = self.waited(wait, own, own_key);
+        let (cause, key) = self.waits.cause(wait, own, own_key);
         let sum = self.parts.entry((role, cause, key, name)).or_default();
         sum.times.add_all(&times);
         sum.count += u64::from(inner.is_some());
@@ -106,37 +103,6 @@ impl<'a> OfFrame<'a> {
         if self_ns >= sum.longest_ns {
             (sum.longest_ns, sum.contention) = (self_ns, contention.cloned());
         }
-    }
-
-    /// Returns the cause of a wait and its key; `own` and `own_key` are those of its slice.
-    fn waited(&self, wait: Wait, own: Cause, own_key: Arc<str>) -> (Cause, Arc<str>) {
-        let function = |id: NameId| match self.trace.names.text(id) {
-            "" => Arc::clone(&own_key),
-            name => Arc::from(name),
-        };
-        match wait {
-            Wait::No => (own, own_key),
-            Wait::Processor => (Cause::Runnable, NO_PROCESSOR.into()),
-            Wait::Disk(_) => (Cause::Io, own_key),
-            Wait::Kernel(id) => (Cause::Kernel, function(id)),
-            Wait::Timer => (Cause::Sleep, own_key),
-            Wait::Render => (Cause::RenderWait, own_key),
-            Wait::Thread(tid) => (Cause::Wait, format!("woken by {}", self.thread(tid)).into()),
-            Wait::Binder(pid) => (Cause::Binder, format!("call to {}", self.process(pid)).into()),
-        }
-    }
-
-    fn thread(&self, tid: u32) -> String {
-        let thread = self.trace.threads.get(&tid);
-        let name = thread.map_or("", |thread| thread.name(&self.trace.names));
-        readable(name, "a thread without a name")
-    }
-
-    fn process(&self, pid: u32) -> String {
-        let names = &self.trace.names;
-        let process = self.trace.processes.get(&pid).map(|process| names.text(process.name));
-        let main = || self.trace.threads.get(&pid).map(|thread| thread.name(names));
-        readable(process.or_else(main).unwrap_or_default(), "a process without a name")
     }
 
     /// Returns the cause that took most time; of equals the first by name.
@@ -176,10 +142,6 @@ impl<'a> OfFrame<'a> {
             all.count += sum.count;
         }
     }
-}
-
-fn readable(name: &str, without: &str) -> String {
-    if name.is_empty() { without.to_owned() } else { normalize(cut(name)) }
 }
 
 /// The parts of all frames.

@@ -1,8 +1,7 @@
 //! A thread's time between two moments, cut where its innermost slice or its scheduler state changes.
 
 use crate::states::{Span, spans};
-use std::collections::HashMap;
-use tracetee_trace::{NO_PARENT, Seeded, Thread};
+use tracetee_trace::{NO_PARENT, Thread};
 
 /// Time in which a thread had one innermost slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,27 +116,4 @@ pub(crate) fn segments(
     }
     close_until(&mut open, &mut now_ns, to_ns);
     Some(segments)
-}
-
-/// Returns for how long each slice of a thread was the innermost one between two moments (`None`: no slice was open).
-/// The times add up to the difference. Returns nothing when `looks` is used up.
-pub(crate) fn self_times(
-    thread: &Thread,
-    from_ns: u64,
-    to_ns: u64,
-    looks: &mut u64,
-) -> Option<Vec<(Option<u32>, u64)>> {
-    let mut places: HashMap<Option<u32>, usize, Seeded> = HashMap::default();
-    let mut times: Vec<(Option<u32>, u64)> = Vec::new();
-    for segment in segments(thread, from_ns, to_ns, looks)? {
-        let next = times.len();
-        let place = *places.entry(segment.slice).or_insert(next);
-        if place == next {
-            times.push((segment.slice, 0));
-        }
-        if let Some((_, ns)) = times.get_mut(place) {
-            *ns += segment.to_ns - segment.from_ns;
-        }
-    }
-    Some(times)
 }

@@ -2,7 +2,7 @@
 //! against a naive oracle.
 
 use super::*;
-use crate::pieces::self_times;
+use crate::pieces::segments;
 use std::collections::BTreeMap;
 use tracetee_trace::{Thread, read};
 
@@ -378,7 +378,10 @@ proptest::proptest! {
                 .last();
             *naive.entry(open.map(|(place, _)| place)).or_default() += 1000;
         }
-        let found: BTreeMap<_, _> = self_times(thread, from * 1000, (from + len) * 1000, &mut u64::MAX.clone()).unwrap().into_iter().collect();
+        let mut found: BTreeMap<Option<u32>, u64> = BTreeMap::new();
+        for segment in segments(thread, from * 1000, (from + len) * 1000, &mut u64::MAX.clone()).unwrap() {
+            *found.entry(segment.slice).or_default() += segment.to_ns - segment.from_ns;
+        }
         proptest::prop_assert_eq!(found, naive);
     }
 

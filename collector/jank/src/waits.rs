@@ -5,9 +5,12 @@
 
 use crate::cause::Cause;
 use crate::contention::Contention;
+use crate::name_index::cut;
+use crate::normalize::normalize;
 use crate::pieces::Piece;
 use crate::states::{ThreadState, Waker};
 use std::collections::HashMap;
+use std::sync::Arc;
 use tracetee_trace::{NameId, Seeded, Slice, Thread, Trace, Transaction};
 
 /// Replacement for the cause of a slice in which a thread did not run.
@@ -31,6 +34,8 @@ pub(crate) enum Wait {
     Binder(u32),
 }
 
+/// Key of time in which no processor was free.
+const NO_PROCESSOR: &str = "waiting for a processor";
 /// Time between the send of a binder call and the sleep for its reply: a call's end to end takes less.
 const MAX_SEND_NS: u64 = 1_000_000;
 
@@ -82,6 +87,37 @@ impl<'a> Waits<'a> {
                 (None, Waker::Interrupt | Waker::Unknown) => Wait::Timer,
             },
         }
+    }
+
+    /// Returns the cause of a wait and its key; `own` and `own_key` are those of its slice.
+    pub(crate) fn cause(&self, wait: Wait, own: Cause, own_key: Arc<str>) -> (Cause, Arc<str>) {
+        let function = |id: NameId| match self.trace.names.text(id) {
+            "" => Arc::clone(&own_key),
+            name => Arc::from(name),
+        };
+        match wait {
+            Wait::No => (own, own_key),
+            Wait::Processor => (Cause::Runnable, NO_PROCESSOR.into()),
+            Wait::Disk(_) => (Cause::Io, own_key),
+            Wait::Kernel(id) => (Cause::Kernel, function(id)),
+            Wait::Timer => (Cause::Sleep, own_key),
+            Wait::Render => (Cause::RenderWait, own_key),
+            Wait::Thread(tid) => (Cause::Wait, format!("woken by {}", self.thread(tid)).into()),
+            Wait::Binder(pid) => (Cause::Binder, format!("call to {}", self.process(pid)).into()),
+        }
+    }
+
+    fn thread(&self, tid: u32) -> String {
+        let thread = self.trace.threads.get(&tid);
+        let name = thread.map_or("", |thread| thread.name(&self.trace.names));
+        readable(name, "a thread without a name")
+    }
+
+    fn process(&self, pid: u32) -> String {
+        let names = &self.trace.names;
+        let process = self.trace.processes.get(&pid).map(|process| names.text(process.name));
+        let main = || self.trace.threads.get(&pid).map(|thread| thread.name(names));
+        readable(process.or_else(main).unwrap_or_default(), "a process without a name")
     }
 
     /// Returns the binder call for whose reply the thread slept.
@@ -144,6 +180,10 @@ fn owner(name: &str) -> Option<u32> {
     let rest = name.strip_prefix("Lock contention on ")?;
     let (_, owner) = rest.rsplit_once("(owner tid: ")?;
     owner.strip_suffix(')')?.parse().ok()
+}
+
+fn readable(name: &str, without: &str) -> String {
+    if name.is_empty() { without.to_owned() } else { normalize(cut(name)) }
 }
 
 #[cfg(test)]

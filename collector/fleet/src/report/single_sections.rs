@@ -1,6 +1,7 @@
 //! Sections of a capture's report for a terminal: pipelines, interactions, start-ups, long work, other processes.
 
 use super::single::SingleReport;
+use super::single_late::in_brackets;
 use super::table::lay_out;
 use super::{grouped, ms, percent};
 use std::fmt::Write;
@@ -195,7 +196,10 @@ fn push_startup(text: &mut String, startup: &Startup) {
         let causes = phase.causes.iter().take(CAUSES);
         let causes = causes.filter(|cause| cause.self_ns * 100 >= phase.dur_ns * LEAST_PERCENT);
         let causes: Vec<_> = causes
-            .map(|cause| format!("{}: {} {}", cause.cause.name(), cause.key, ms(cause.self_ns)))
+            .map(|cause| {
+                let states = in_brackets(&cause.states);
+                format!("{}: {} {}{states}", cause.cause.name(), cause.key, ms(cause.self_ns))
+            })
             .collect();
         let _ = writeln!(
             text,

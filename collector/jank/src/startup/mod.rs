@@ -14,6 +14,7 @@ use crate::frames::{ASSUMED_RENDER_NS, Found, FrameSlices};
 use crate::name_index::NameIndex;
 use crate::pipeline::Pipeline;
 use crate::process::{Error, Process};
+use crate::waits::Waits;
 use launches::Launch;
 use serde::Serialize;
 use tracetee_trace::Trace;
@@ -99,6 +100,7 @@ pub(crate) fn startups(
     process: &Process,
     frames: &FrameSlices,
     names: &NameIndex<'_>,
+    waits: &Waits<'_>,
     options: &Options<'_>,
 ) -> Result<Startups, Error> {
     let Some(main) = trace.threads.get(&process.pid) else { return Ok(Startups::default()) };
@@ -111,7 +113,7 @@ pub(crate) fn startups(
         let until_ns = launches.get(place + 1).map_or(u64::MAX, |next| next.start_ns);
         rows.push((launch, Ends::find(trace, main, launch, until_ns, &shown)));
     }
-    let rows = phases::divide(trace, process, main, rows, names, options)?;
+    let rows = phases::divide(trace, process, main, rows, (names, waits), options)?;
     Ok(Startups { rows, left_out, background })
 }
 

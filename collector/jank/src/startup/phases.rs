@@ -1,8 +1,8 @@
 //! Divides a start-up into phases, and attributes their time.
 //!
 //! The phases follow one another without a gap: what is between two markers belongs to the phase that waits for the second.
-//! A nanosecond belongs to the innermost slice of the main thread at that time, and to its cause, as in a late frame; after
-//! the main thread's part of the frame that ends a phase, to the thread that draws it.
+//! A nanosecond belongs to the innermost slice of the main thread at that time, and to its cause or to what the thread waited
+//! for, as in a late frame; after the main thread's part of the frame that ends a phase, to the thread that draws it.
 
 use super::launches::Launch;
 use super::{Ends, Startup};
@@ -10,10 +10,12 @@ use crate::Options;
 use crate::cause::Cause;
 use crate::frames::Found;
 use crate::name_index::NameIndex;
-use crate::pieces::self_times;
+use crate::pieces::pieces;
 use crate::process::{Error, Process};
 use crate::stacks::{Kin, Lineage, Stacks};
+use crate::states::{StateTimes, ThreadState};
 use crate::thread_role::ThreadRole;
+use crate::waits::Waits;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -87,6 +89,8 @@ pub struct PhaseCause {
     pub key: String,
     /// Time.
     pub self_ns: u64,
+    /// Scheduler states during `self_ns`.
+    pub states: StateTimes,
 }
 
 /// A stretch of a phase.
@@ -105,7 +109,7 @@ pub(super) fn divide(
     process: &Process,
     main: &Thread,
     launches: Vec<(&Launch, Ends<'_>)>,
-    names: &NameIndex<'_>,
+    (names, waits): (&NameIndex<'_>, &Waits<'_>),
     options: &Options<'_>,
 ) -> Result<Vec<Startup>, Error> {
     let watch = &options.watch;
@@ -119,7 +123,7 @@ pub(super) fn divide(
             stretches(trace, process.pid, main, launch, ends)
         };
         let mut phases: Vec<Phase> = Vec::new();
-        let mut sums: Vec<BTreeMap<(Cause, Arc<str>), u64>> = Vec::new();
+        let mut sums: Vec<BTreeMap<(Cause, Arc<str>), StateTimes>> = Vec::new();
         for stretch in stretches.into_iter().filter(|of| of.to_ns > of.from_ns) {
             watch.check()?;
             let place = phases.iter().position(|phase| phase.phase == stretch.phase);
@@ -137,13 +141,16 @@ pub(super) fn divide(
             let lineage =
                 lineages.entry(stretch.tid).or_insert_with(|| Lineage::new(stretch.role, thread));
             // Stretches do not overlap, so that each slice is looked at once, and those around a stretch once more.
-            let times = self_times(thread, stretch.from_ns, stretch.to_ns, &mut u64::MAX.clone());
-            for (slice, self_ns) in times.unwrap_or_default() {
-                let kin = match slice {
+            let found = pieces(thread, stretch.from_ns, stretch.to_ns, &mut u64::MAX.clone());
+            for piece in found.unwrap_or_default() {
+                let kin = match piece.slice {
                     Some(slice) => lineage.kin(slice, names, &mut stacks, watch)?,
                     None => None,
                 };
-                *sum.entry(cause(thread, kin, names)).or_default() += self_ns;
+                let (own, own_key) = cause(thread, kin, names);
+                let wait = waits.wait(stretch.tid, &piece, Some(own));
+                let cause = waits.cause(wait, own, own_key);
+                sum.entry(cause).or_default().add(piece.span.state, piece.ns());
             }
         }
         for (phase, sum) in phases.iter_mut().zip(sums) {
@@ -178,18 +185,27 @@ fn cause(thread: &Thread, kin: Option<Kin>, names: &NameIndex<'_>) -> (Cause, Ar
     }
 }
 
-fn ranked(sums: BTreeMap<(Cause, Arc<str>), u64>, dur_ns: u64) -> Vec<PhaseCause> {
+fn ranked(sums: BTreeMap<(Cause, Arc<str>), StateTimes>, dur_ns: u64) -> Vec<PhaseCause> {
     let mut causes: Vec<PhaseCause> = sums
         .into_iter()
-        .map(|((cause, key), self_ns)| PhaseCause { cause, key: key.as_ref().to_owned(), self_ns })
+        .map(|((cause, key), states)| PhaseCause {
+            cause,
+            key: key.as_ref().to_owned(),
+            self_ns: states.total_ns(),
+            states,
+        })
         .collect();
     causes.sort_by_key(|cause| Reverse(cause.self_ns));
-    causes.truncate(MAX_CAUSES);
-    let known: u64 = causes.iter().map(|cause| cause.self_ns).sum();
-    let rest_ns = dur_ns.saturating_sub(known);
-    if rest_ns > 0 {
+    let others = causes.split_off(causes.len().min(MAX_CAUSES));
+    let mut states = StateTimes::default();
+    others.iter().for_each(|other| states.add_all(&other.states));
+    // Time of a thread that the trace does not have.
+    let known: u64 = causes.iter().chain(&others).map(|cause| cause.self_ns).sum();
+    states.add(ThreadState::Unknown, dur_ns.saturating_sub(known));
+    let self_ns = states.total_ns();
+    if self_ns > 0 {
         let (cause, key) = (Cause::Unexplained, OTHER.to_owned());
-        causes.push(PhaseCause { cause, key, self_ns: rest_ns });
+        causes.push(PhaseCause { cause, key, self_ns, states });
     }
     causes
 }

@@ -1,6 +1,7 @@
 //! Start-ups of traces made by hand; times in µs, results in ms.
 
 use super::{PhaseKind, StartKind, Startup, Startups};
+use crate::sched_text::{self, Text};
 use crate::tests::{Line, MAIN, RENDER, slice, trace};
 use crate::{Cause, Options, analyze};
 
@@ -117,6 +118,46 @@ fn a_cold_start_is_divided_into_phases_that_add_up() {
     assert_eq!(cause(2), (Cause::Io, "SQLiteDatabase.open", 40));
     assert_eq!(cause(3), (Cause::Section, "com.example.FeedApp.onCreate", 100));
     assert_eq!(cause(4), (Cause::Inflate, "inflate", 40));
+}
+
+#[test]
+fn causes_of_a_phase_say_what_the_main_thread_waited_for() {
+    let mut text = Text::new("{}");
+    text.slice(sched_text::MAIN, 100_000, 400_000, "bindApplication");
+    text.slice(sched_text::MAIN, 150_000, 350_000, "com.example.FeedApp.onCreate");
+    text.slice(sched_text::MAIN, 160_000, 300_000, "Prefs.load");
+    text.slice(sched_text::MAIN, 450_000, 460_000, "activityStart");
+    text.slice(sched_text::MAIN, 500_000, 510_000, "Choreographer#doFrame");
+    text.slice(sched_text::RENDER, 505_000, 520_000, "DrawFrame");
+    text.switch(90_000, 0, 0, "R", sched_text::MAIN);
+    // Asleep for 60 ms until a timer ends it, without a processor for 5, asleep for 20 until the worker ends it.
+    text.switch(170_000, 0, sched_text::MAIN, "S", 0);
+    text.wake(230_000, 0, sched_text::MAIN);
+    text.switch(235_000, 0, 0, "R", sched_text::MAIN);
+    text.switch(250_000, 0, sched_text::MAIN, "S", sched_text::WORKER);
+    text.wake(270_000, sched_text::WORKER, sched_text::MAIN);
+    text.switch(270_000, 0, sched_text::WORKER, "S", sched_text::MAIN);
+    let startups = analyze(&text.trace(), &Options::default()).unwrap().startups;
+    let phases = &startups.rows[0].phases;
+    let phase = phases.iter().find(|phase| phase.phase == ApplicationOnCreate).unwrap();
+    let found: Vec<_> = phase
+        .causes
+        .iter()
+        .map(|of| (of.cause, &*of.key, of.self_ns / 1_000_000, of.states.asleep_ns / 1_000_000))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            // 60 of the section itself, 50 after it.
+            (Cause::Sleep, "Prefs.load", 60, 60),
+            (Cause::Section, "com.example.FeedApp.onCreate", 60, 0),
+            (Cause::Section, "Prefs.load", 55, 0),
+            (Cause::Wait, "woken by worker", 20, 20),
+            (Cause::Runnable, "waiting for a processor", 5, 0),
+        ]
+    );
+    let states: u64 = phase.causes.iter().map(|of| of.states.total_ns()).sum();
+    assert_eq!(states, phase.dur_ns);
 }
 
 #[test]
