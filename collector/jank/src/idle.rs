@@ -44,8 +44,8 @@ fn is_one_of(name: &str, names: &[&str]) -> bool {
     // Before the arguments, after the type of the result.
     let end = memchr::memchr(b'(', name.as_bytes()).unwrap_or(name.len());
     let name = name.get(..end).unwrap_or(name).trim_end();
-    let last = name.as_bytes().last();
-    if !names.iter().any(|known| known.as_bytes().last() == last) {
+    // As the known ones end.
+    if !name.ends_with(|last: char| last.is_ascii_lowercase()) {
         return false;
     }
     let name = name.rsplit(' ').next().unwrap_or(name).replace("::", ".");
@@ -58,6 +58,13 @@ fn is_one_of(name: &str, names: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn known_names_end_with_a_lowercase_letter() {
+        for known in WAITS.iter().chain(&LOOPS) {
+            assert!(known.ends_with(|last: char| last.is_ascii_lowercase()), "{known}");
+        }
+    }
 
     #[test]
     fn waits_are_known_with_package_signature_or_neither() {

@@ -75,6 +75,37 @@ impl<'a> Rest<'a> {
 
     /// Everything from the processor on.
     fn event(mut self, task: &'a [u8], tid: u32, tgid: Option<u32>) -> Option<Line<'a>> {
+        let (cpu, flags, at_ns) = match self.usual_columns() {
+            Some((cpu, flags)) => (cpu, flags, self.time()?),
+            None => self.columns()?,
+        };
+        self.spaces(1)?;
+        let (event, payload) = self.payload()?;
+        Some(Line { task, tid, tgid, cpu, flags, at_ns, event, payload })
+    }
+
+    /// `[000] ...1 `, as kernels write it, with four flags or five. Nothing is skipped if it is anything else.
+    fn usual_columns(&mut self) -> Option<(u32, &'a [u8])> {
+        let &[b'[', a, b, c, b']', b' ', ref flags @ ..] = self.0.first_chunk::<12>()? else {
+            return None;
+        };
+        let digits = [a, b, c].map(|digit| digit.wrapping_sub(b'0'));
+        let count = match flags {
+            [.., b' ', _] => 4,
+            [.., b' '] => 5,
+            _ => return None,
+        };
+        let (flags, rest) = self.0.get(6..)?.split_at_checked(count)?;
+        let is_usual = digits.iter().all(|&digit| digit <= 9)
+            && !flags.contains(&b' ')
+            && !flags.first()?.is_ascii_digit();
+        self.0 = rest.get(1..).filter(|rest| is_usual && rest.first() != Some(&b' '))?;
+        let [a, b, c] = digits.map(u32::from);
+        Some((a * 100 + b * 10 + c, flags))
+    }
+
+    /// Processor, flags and time, however they are written.
+    fn columns(&mut self) -> Option<(u32, &'a [u8], u64)> {
         self.byte(b'[')?;
         let cpu = self.number()?;
         self.byte(b']')?;
@@ -92,9 +123,7 @@ impl<'a> Rest<'a> {
                 self.time()?
             }
         };
-        self.spaces(1)?;
-        let (event, payload) = self.payload()?;
-        Some(Line { task, tid, tgid, cpu, flags, at_ns, event, payload })
+        Some((cpu, flags, at_ns))
     }
 
     /// `EVENT: PAYLOAD`.
@@ -308,7 +337,27 @@ mod tests {
         Some(at_ns).filter(|&at_ns| at_ns <= MAX_NS)
     }
 
+    #[test]
+    fn columns_of_kernels_are_usual() {
+        for (text, flags) in [("[012] ...1 1.5: e: p", "...1"), ("[012] d..2. 1.5: e: p", "d..2.")]
+        {
+            assert_eq!(Rest(text.as_bytes()).usual_columns(), Some((12, flags.as_bytes())));
+        }
+        assert_eq!(Rest(b"[0x1] ...1 1.5: e: p").usual_columns(), None);
+    }
+
     proptest::proptest! {
+        #[test]
+        fn usual_columns_are_those_that_are_found_part_by_part(
+            text in "\\[(000|[0-9x]{3})\\]( | | |  |)([.1d]{4}|[.1d]{5}|1[.]1:|[.1 ]{4,5})( | | |)(1[.]000001:|1[.]000001:|[0-9.: ]{3,9})[ -~]{0,4}"
+        ) {
+            let mut usual = Rest(text.as_bytes());
+            if let Some((cpu, flags)) = usual.usual_columns() {
+                let all = usual.time().map(|at_ns| (cpu, flags, at_ns));
+                proptest::prop_assert_eq!(all, Rest(text.as_bytes()).columns(), "{}", text);
+            }
+        }
+
         #[test]
         fn times_are_those_that_are_found_part_by_part(
             text in "([0-9]{0,3}|[0-9]{8,21})(\\.|)([0-9]{0,10}|0{5}[0-9]{0,25})(:|)[0-9. :]{0,3}"

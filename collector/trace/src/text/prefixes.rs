@@ -21,25 +21,39 @@ struct Prefix {
     live: Live,
 }
 
+impl Prefix {
+    fn begins(&self, line: &[u8]) -> bool {
+        !self.text.is_empty() && line.starts_with(&self.text)
+    }
+}
+
 /// The known prefixes.
 #[derive(Debug)]
 pub(super) struct Prefixes {
     by_tid: Vec<Prefix>,
+    /// Place of the last one that a line began with: lines of a thread come in groups.
+    last: usize,
 }
 
 impl Default for Prefixes {
     fn default() -> Self {
-        Self { by_tid: vec![Prefix::default(); PLACES] }
+        Self { by_tid: vec![Prefix::default(); PLACES], last: 0 }
     }
 }
 
 impl Prefixes {
     /// Splits a line that begins as the last line of its thread did.
-    pub(super) fn split<'a>(&self, line: &'a [u8]) -> Option<(Live, Line<'a>)> {
-        let dash = memchr::memchr(b'-', line)?;
-        let (tid, _) = line::digits(line.get(dash + 1..)?)?;
-        let known = self.by_tid.get(place(tid)?)?;
-        let rest = line.strip_prefix(&*known.text).filter(|_| !known.text.is_empty())?;
+    pub(super) fn split<'a>(&mut self, line: &'a [u8]) -> Option<(Live, Line<'a>)> {
+        let known = match self.by_tid.get(self.last).filter(|last| last.begins(line)) {
+            Some(last) => last,
+            None => {
+                let dash = memchr::memchr(b'-', line)?;
+                let (tid, _) = line::digits(line.get(dash + 1..)?)?;
+                self.last = place(tid)?;
+                self.by_tid.get(self.last).filter(|known| known.begins(line))?
+            }
+        };
+        let rest = line.get(known.text.len()..)?;
         let (from, to) = known.task;
         let task = line.get(from..to)?;
         Some((known.live, line::after_prefix(task, known.tid, known.tgid, rest)?))

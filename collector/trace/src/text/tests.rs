@@ -276,7 +276,8 @@ proptest::proptest! {
 
 /// Beginnings of lines, alike enough to be taken for one another: threads of one place, ids that are given again, names that
 /// look like the beginning of a line, words that begin a table.
-const PREFIXES: [&str; 14] = [
+const PREFIXES: [&str; 15] = [
+    "",
     "            main-5     (    5) ",
     "            main-5     (    6) ",
     "            main-5     (-----) ",
