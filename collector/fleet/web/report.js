@@ -70,7 +70,7 @@
     ["cause", (part) => part.cause, true],
     ["what", (part) => part.key + (part.name === part.key ? "" : " (" + part.name + ")") + (part.owner ? ", held by " + part.owner : ""), true],
     ["thread", (part) => part.thread, true],
-    ["time", (part) => ms(part.self_ns)],
+    ["time", (part) => ms(part.self_ns)], ["past the deadline", (part) => ms(part.overrun_ns)], ...statesColumn(parts),
   ], parts);
 
   // ---- a late frame ----
@@ -78,6 +78,8 @@
   const STATES = { running: "#43a047", runnable: "#1e88e5", asleep: "#9e9e9e", uninterruptible: "#e65100", io: "#ad1457", unknown: "#b0bec5" };
   const SOURCES = { timeline: "as FrameTimeline expects it", vsync: "an edge of VSYNC-app", cadence: "by the cadence of the frames before", begin: "where its first section begins" };
   const statesText = (times) => Object.keys(STATES).filter((state) => times[state + "_ns"]).map((state) => `${state} ${ms(times[state + "_ns"])}`).join(", ");
+  // A column where a row has a state; without the scheduler's events all time is unknown.
+  const statesColumn = (rows) => (rows.some((row) => Object.keys(STATES).some((state) => state !== "unknown" && row.states[state + "_ns"])) ? [["states", (row) => statesText(row.states), true]] : []);
 
   const statesInBrackets = (times) => (Object.keys(STATES).some((state) => state !== "unknown" && times[state + "_ns"]) ? ` (${statesText(times)})` : "");
 
@@ -121,7 +123,7 @@
       make("p", { class: "faint" }, `Due at its vsync (${SOURCES[explained.start_source] || explained.start_source}), deadline ${since(explained.deadline_ns)} later, complete ${ms(explained.overrun_ns)} after that${late}.`),
       make("h3", {}, "Causes"), table([
         ["cause", (row) => row.cause, true], ["what", (row) => row.key, true], ["time", (row) => ms(row.self_ns)],
-        ["past the deadline", (row) => ms(row.overrun_ns)], ["states", (row) => statesText(row.states), true],
+        ["past the deadline", (row) => ms(row.overrun_ns)], ...statesColumn(explained.causes),
       ], explained.causes),
       make("h3", {}, "Critical path"), pathChart(explained),
       make("details", {}, make("summary", {}, `${explained.path.length} steps`), table([
@@ -209,6 +211,7 @@
       report.causes.length ? table([
         ["cause", (row) => row.cause, true], ["what", (row) => row.key, true],
         ["frames", (row) => count(row.frames)], ["overrun", (row) => ms(row.overrun_ns)], ["time", (row) => ms(row.self_ns)],
+        ...statesColumn(report.causes),
       ], report.causes.slice(0, 20)) : make("p", {}, "No late frames."));
     if (report.worst.length) {
       page.append(make("h2", {}, "Worst frames"));
@@ -261,7 +264,10 @@
     if (report.lost_records) quality.push(`${count(report.lost_records)} records were dropped.`);
     if (report.bad_lines) quality.push(`${count(report.bad_lines)} lines could not be read.`);
     if (report.other_processes.length) quality.push("Other processes with frames: " + report.other_processes.slice(0, 10).map((other) => `${other.name} (pid ${other.pid}, ${other.frames} frames)`).join(", ") + ".");
-    page.append(make("p", { class: "faint" }, quality.join(" ") + " Measured by the app's own markers, without scheduler and display."));
+    if (quality.length) page.append(make("p", { class: "faint" }, quality.join(" ")));
+    if (data.unknown.length && totals.frames) {
+      page.append(make("h2", {}, "The trace does not show"), make("ul", { id: "unknown" }, ...data.unknown.map((text) => make("li", {}, text))));
+    }
   }
 
   const smoothColumns = [
@@ -365,7 +371,7 @@
     else {
       if (!data.report.apps.length) page.append(make("h1", {}, "tracetee"), make("p", {}, "No captures yet."));
       data.report.apps.forEach(app);
-      page.append(make("p", { class: "faint" }, "Measured by the app's own markers, without scheduler and display. Rates count only captures that were taken by schedule; causes count all captures." + accuracy(data.report.quantile_errors)));
+      page.append(make("p", { class: "faint" }, "Measured by the app's own markers, and by the system's events where captures have them. Rates count only captures that were taken by schedule; causes count all captures." + accuracy(data.report.quantile_errors)));
     }
     charts.forEach((start) => start());
     document.title = data.kind === "single" ? `${data.report.app}: frames` : "tracetee: jank";

@@ -199,11 +199,14 @@ fn a_report_explains_its_worst_frame_and_opens_its_timeline_there() {
         const covered = bars.reduce((sum, bar) => sum + parseFloat(bar.style.width), 0);
         const longest = bars.reduce((a, b) => parseFloat(b.style.width) > parseFloat(a.style.width) ? b : a).title;
         const text = frame.innerText;
+        const causes = [...document.querySelectorAll('table')][0].innerText;
+        const unknown = document.getElementById('unknown').innerText;
+        const page = document.body.innerText;
         [...frame.querySelectorAll('button')].find((button) => button.textContent.includes('at this frame')).click();
         const wait = setInterval(() => {
             if (!other.location) return;
             clearInterval(wait);
-            document.title = JSON.stringify({ lanes, deadline, covered, longest, text, opened: other.location });
+            document.title = JSON.stringify({ lanes, deadline, covered, longest, text, causes, unknown, page, opened: other.location });
         }, 50);</script></body>";
     std::fs::write(path.join("driven.html"), report.replace("</body>", script)).unwrap();
     let dom = rendered(&chromium, &format!("file://{}", path.join("driven.html").display()));
@@ -221,6 +224,17 @@ fn a_report_explains_its_worst_frame_and_opens_its_timeline_there() {
             && text.contains("asleep 30.0 ms"),
         "{text}"
     );
+    // All causes have overruns and states; the page lists the same open questions as the text, and no others.
+    let causes = seen["causes"].as_str().unwrap();
+    assert!(causes.contains("overrun") && causes.contains("asleep 30.0 ms"), "{causes}");
+    let (as_text, _) = told(path, &["report", "in.ftrace"]);
+    let (_, listed) = as_text.split_once("The trace does not show:\n").unwrap();
+    let listed: Vec<_> = listed.lines().map_while(|line| line.strip_prefix("  ")).collect();
+    let unknown: Vec<_> = seen["unknown"].as_str().unwrap().lines().collect();
+    assert_eq!(unknown, listed);
+    assert!(listed.len() > 1 && !listed.iter().any(|line| line.contains("sched_switch")));
+    let page = seen["page"].as_str().unwrap();
+    assert!(!page.contains("without scheduler"), "{page}");
     let opened = seen["opened"].as_str().unwrap();
     assert!(opened.starts_with("blob:") && opened.ends_with("#t=5.200004000"), "{opened}");
 }

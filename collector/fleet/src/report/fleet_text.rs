@@ -27,8 +27,8 @@ impl FleetReport {
             text.push('\n');
         }
         text.push_str(
-            "Measured by the app's own markers, without scheduler and display. Rates count only captures that were\n\
-             taken by schedule (cohort \"time\"); causes count all captures.\n",
+            "Measured by the app's own markers, and by the system's events where captures have them. Rates count only\n\
+             captures that were taken by schedule (cohort \"time\"); causes count all captures.\n",
         );
         let QuantileErrors { frames_percent, times_percent } = self.quantile_errors;
         if frames_percent > 0.0 {

@@ -59,7 +59,10 @@ pub fn single(
         Timeline::Embedded(gzip) => json!({"gzip_base64": STANDARD.encode(gzip)}),
         Timeline::Nowhere => Value::Null,
     };
-    page(&json!({"kind": "single", "report": report, "trace": trace, "timeline": timeline}))
+    let unknown: Vec<_> = report.unknown.iter().map(|unknown| unknown.text()).collect();
+    page(&json!({
+        "kind": "single", "report": report, "trace": trace, "timeline": timeline, "unknown": unknown,
+    }))
 }
 
 /// Returns the `Content-Security-Policy` for servers of reports and timelines: only their own scripts run, and no frame may
