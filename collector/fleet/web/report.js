@@ -135,26 +135,26 @@
         `${of.thread} ran ${ms(of.running_ns)} on ${of.core ? `a ${of.core} core, ` : ""}number ${of.cpu}` + (of.mean_khz ? ` at ${Math.round(of.mean_khz / 1000)} MHz` : "")).join("; ") + ".") : null);
   };
 
-  // The timeline of the capture: a page of the collector, or one inside this page.
-  const openTimeline = async (hash) => {
-    if (data.timeline.at) { window.open(data.timeline.at + hash); return; }
+  // The timeline of a capture: a page of the collector, or one inside this page.
+  const openTimeline = async (timeline, hash) => {
+    if (timeline.at) { window.open(timeline.at + hash); return; }
     // The window opens at once: browsers refuse one that opens after a wait.
     const other = window.open("about:blank");
     if (!other) { alert("The browser did not allow a new window."); return; }
-    other.location = (await embeddedTimeline()) + hash;
+    other.location = (await unpacked(timeline.gzip_base64)) + hash;
   };
-  let timelineAt = null;
-  const embeddedTimeline = async () => {
-    if (!timelineAt) {
-      const bytes = Uint8Array.from(atob(data.timeline.gzip_base64), (char) => char.charCodeAt(0));
+  const pages = new Map();
+  const unpacked = async (gzip) => {
+    if (!pages.has(gzip)) {
+      const bytes = Uint8Array.from(atob(gzip), (char) => char.charCodeAt(0));
       const text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).blob();
-      timelineAt = URL.createObjectURL(new Blob([text], { type: "text/html" }));
+      pages.set(gzip, URL.createObjectURL(new Blob([text], { type: "text/html" })));
     }
-    return timelineAt;
+    return pages.get(gzip);
   };
-  const openButton = (text, hash) => {
+  const openButton = (timeline, text, hash) => {
     const button = make("button", { type: "button" }, text);
-    button.addEventListener("click", () => openTimeline(hash));
+    button.addEventListener("click", () => openTimeline(timeline, hash));
     return button;
   };
   const linkTo = (ns) => `#t=${Math.floor(ns / 1e9)}.${String(ns % 1e9).padStart(9, "0")}`;
@@ -179,7 +179,7 @@
       const bytes = () => Uint8Array.from(atob(data.trace.base64), (char) => char.charCodeAt(0));
       const save = make("a", { download: data.trace.name, href: "#" }, "save the trace");
       save.addEventListener("click", () => { save.href = URL.createObjectURL(new Blob([bytes()])); });
-      page.append(make("p", {}, data.timeline ? openButton("Open the timeline", "") : null, " ", timelineButton(data.trace.name, async () => bytes()), " ", save));
+      page.append(make("p", {}, data.timeline ? openButton(data.timeline, "Open the timeline", "") : null, " ", timelineButton(data.trace.name, async () => bytes()), " ", save));
     }
     if (report.frames.length) {
       const period = report.period.ns / 1e6;
@@ -220,7 +220,7 @@
         page.append(make("details", {},
           make("summary", {}, `${ms(worst.dur_ns)} at ${ms(worst.at_ns)}: ${worst.dropped} vsyncs missed, main thread ${ms(worst.ui_ns)}${render}` +
             (worst.parts.length ? `; most of it ${worst.parts[0].cause}: ${worst.parts[0].key}` : "")),
-          data.timeline ? make("p", {}, openButton("Open the timeline at this frame", linkTo(worst.start_ns))) : null,
+          data.timeline ? make("p", {}, openButton(data.timeline, "Open the timeline at this frame", linkTo(worst.start_ns))) : null,
           worst.explanation === null ? partTable(worst.parts) : explanation(report.explanations[worst.explanation])));
       }
     }
@@ -278,18 +278,26 @@
     ["jank ms in 1000", (row) => row.jank_ms_in_1000.toFixed(1)],
   ];
 
+  const AT_CAUSE = "the frame of this capture that lost most by this cause";
   const examples = (cause) => {
     const holder = make("span", {});
     cause.examples.forEach((example, place) => {
       if (place) holder.append(" ");
       const text = example.capture_id.slice(-8) + " (" + ms(example.self_ns) + ")";
-      if (data.captures_at === null) holder.append(text);
-      else if (data.live_s) {
+      const hash = "#cause=" + encodeURIComponent(`${cause.cause}|${cause.key}`);
+      if (data.live_s) {
         const at = "captures/" + encodeURIComponent(example.capture_id);
-        const hash = "#cause=" + encodeURIComponent(`${cause.cause}|${cause.key}`);
-        holder.append(make("a", { href: at }, text), " ", make("a", { href: at + "/timeline" + hash, title: "the frame of this capture that lost most by this cause" }, "timeline"));
+        holder.append(make("a", { href: at }, text), " ", make("a", { href: at + "/timeline" + hash, title: AT_CAUSE }, "timeline"));
+        return;
       }
+      if (data.captures_at === null) holder.append(text);
       else holder.append(make("a", { href: data.captures_at + example.raw_key.split("/").map(encodeURIComponent).join("/"), download: "" }, text));
+      const gzip = data.timelines[example.capture_id];
+      if (gzip) {
+        const button = openButton({ gzip_base64: gzip }, "timeline", hash);
+        button.title = AT_CAUSE;
+        holder.append(" ", button);
+      }
     });
     return holder;
   };

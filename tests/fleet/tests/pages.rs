@@ -1,7 +1,11 @@
 //! The report as people see it: in a browser, on the collector's page and as a file; with names that would
 //! be markup if anybody let them.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::Path;
 use tracetee_tests::tools::{chromium, rendered};
 use tracetee_tests_upload::collector::{Collector, ID, file, put_capture};
@@ -150,6 +154,40 @@ fn a_fleet_s_page_shows_what_is_so() {
     assert_eq!(raw.status, 200);
     let text = zstd::stream::decode_all(&*raw.body).unwrap();
     assert!(text.starts_with(b"# tracer: nop\n"));
+    // A page in a file has the timelines of the causes' best examples inside.
+    collector.tracetee(&["report", "--store", "store", "--format", "html", "-o", "fleet.html"]);
+    let page = collector.directory.path().join("fleet.html");
+    let in_file = std::fs::read_to_string(&page).unwrap();
+    let data = in_file.split("type=\"application/json\">").nth(1).unwrap();
+    let data: Value = serde_json::from_str(data.split("</script>").next().unwrap()).unwrap();
+    let firsts: BTreeSet<_> = data["report"]["apps"][0]["causes"].as_array().unwrap()[..10]
+        .iter()
+        .map(|cause| cause["examples"][0]["capture_id"].as_str().unwrap())
+        .collect();
+    let timelines = data["timelines"].as_object().unwrap();
+    assert_eq!(timelines.keys().map(String::as_str).collect::<BTreeSet<_>>(), firsts);
+    let packed = STANDARD.decode(timelines[example].as_str().unwrap()).unwrap();
+    let mut timeline = String::new();
+    flate2::read::GzDecoder::new(&*packed).read_to_string(&mut timeline).unwrap();
+    assert!(timeline.contains("tracing_mark_write: B|") && timeline.contains("\"why\":{"));
+    // A stand-in for the browser's new window: a script's click opens none.
+    let script = "<script>
+        const other = {};
+        window.open = () => other;
+        [...document.querySelectorAll('button')].find((button) => button.textContent === 'timeline').click();
+        const wait = setInterval(() => {
+            if (!other.location) return;
+            clearInterval(wait);
+            document.title = other.location;
+        }, 50);</script></body>";
+    std::fs::write(&page, in_file.replace("</body>", script)).unwrap();
+    let opened = rendered(&chromium, &format!("file://{}", page.display()));
+    let opened = opened.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
+    assert!(
+        opened.is_some_and(|at| at.starts_with("blob:") && at.contains("#cause=")),
+        "{opened:?}"
+    );
+
     // Its timeline opens at the frame that lost most by the cause, and runs under the page's policy.
     assert!(dom.contains(&format!("captures/{example}/timeline#cause=")), "{dom}");
     let cause = &app["causes"][0];

@@ -15,6 +15,7 @@ use crate::embedded;
 use crate::terminal::print;
 use crate::units::{bytes, grouped};
 use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::fs::File;
@@ -345,11 +346,11 @@ fn push_report(
 ) -> Result<()> {
     let page = out.join("report.html");
     let report = FleetReport::from_database(&Database::read(&tables_of(store))?, &Ask::default())?;
-    std::fs::write(&page, html::fleet(&report, Captures::At("store/"), None))?;
+    std::fs::write(&page, html::fleet(&report, Captures::At("store/"), &BTreeMap::new()))?;
     let jank =
         collected.iter().rev().find(|capture| capture.meta.window.as_deref() == Some("jank"));
     let Some(jank) = jank else { return Ok(()) };
-    let capture = read_file(&jank.path, &tracetee_jank::Options::default())?;
+    let mut capture = read_file(&jank.path, &tracetee_jank::Options::default())?;
     let of_it = SingleReport::from_capture(&capture);
     let page_of_it = out.join("report-jank.html");
     let timeline = out.join("timeline-jank.html");
@@ -357,7 +358,9 @@ fn push_report(
     let open = || tracetee_trace::open(File::open(&jank.path)?);
     timeline::write(open, name, &capture.trace, &capture.analysis, &mut File::create(&timeline)?)?;
     let bytes = std::fs::read(&jank.path)?;
-    let packed = timeline::compressed(&jank.path, name, &capture.trace, &capture.analysis)?;
+    // The demo's app has its own names.
+    let packed =
+        timeline::compressed(&jank.path, name, &mut capture.trace, &capture.analysis, None)?;
     std::fs::write(
         &page_of_it,
         html::single(&of_it, Some((name, &bytes)), Timeline::Embedded(&packed)),

@@ -4,6 +4,7 @@ use crate::args::{ReportArgs, ReportFormat};
 use crate::input::{mapping, mapping_of, unpacked};
 use crate::terminal::{print, say};
 use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tracetee_fleet::capture::{Capture, read_file};
 use tracetee_fleet::database::Database;
@@ -14,9 +15,12 @@ use tracetee_fleet::report::timeline;
 use tracetee_fleet::rows::{About, from_capture};
 use tracetee_jank::Options;
 use tracetee_server::tables_of;
+use tracetee_trace::Mapping;
 
 /// The trace travels in its report, and so does its timeline, if it is no larger: a page of some 40 MB opens on a phone.
 const MAX_EMBEDDED_BYTES: usize = 16 << 20;
+/// Causes of an app whose best example has its timeline in a fleet's page.
+const CAUSES_WITH_TIMELINE: usize = 10;
 
 /// Writes a report.
 pub(crate) fn report(args: &ReportArgs) -> Result<()> {
@@ -55,16 +59,57 @@ fn of_store(args: &ReportArgs) -> Result<String> {
     let at = std::fs::canonicalize(store).ok();
     let at = at.map(|path| format!("file://{}/", path.display()));
     let captures = at.as_deref().map_or(Captures::Nowhere, Captures::At);
-    written(args.format, &report, captures)
+    written(args, &report, captures, store)
 }
 
-fn written(format: ReportFormat, report: &FleetReport, captures: Captures<'_>) -> Result<String> {
-    Ok(match format {
+/// Writes a fleet's report; the keys of its captures are paths below `root`.
+fn written(
+    args: &ReportArgs,
+    report: &FleetReport,
+    captures: Captures<'_>,
+    root: &Path,
+) -> Result<String> {
+    Ok(match args.format {
         ReportFormat::Text => report.to_text(),
         ReportFormat::Json => serde_json::to_string_pretty(report)? + "\n",
-        ReportFormat::Html => html::fleet(report, captures, None),
+        ReportFormat::Html => html::fleet(report, captures, &timelines(args, report, root)?),
         ReportFormat::Folded => report.to_folded(),
     })
+}
+
+/// Makes the timelines that a fleet's page carries: of the best example of each app's first causes, up to
+/// [`MAX_EMBEDDED_BYTES`] in all. A capture that cannot be read has none.
+fn timelines(
+    args: &ReportArgs,
+    report: &FleetReport,
+    root: &Path,
+) -> Result<BTreeMap<String, Vec<u8>>> {
+    let given = mapping(args.mapping.as_deref())?;
+    let causes = report.apps.iter().flat_map(|app| app.causes.iter().take(CAUSES_WITH_TIMELINE));
+    let (mut timelines, mut bytes) = (BTreeMap::new(), 0);
+    for example in causes.filter_map(|cause| cause.examples.first()) {
+        if timelines.contains_key(&example.capture_id) {
+            continue;
+        }
+        match timeline_of(args, given.as_ref(), &root.join(&example.raw_key)) {
+            Ok(timeline) if bytes + timeline.len() <= MAX_EMBEDDED_BYTES => {
+                bytes += timeline.len();
+                timelines.insert(example.capture_id.clone(), timeline);
+            }
+            Ok(_) => {}
+            Err(error) => say(&format!("without a timeline: {error:#}")),
+        }
+    }
+    Ok(timelines)
+}
+
+fn timeline_of(args: &ReportArgs, given: Option<&Mapping>, path: &Path) -> Result<Vec<u8>> {
+    let mapping = mapping_of(given, path)?;
+    let options =
+        Options { process: args.process(), mapping: mapping.as_deref(), ..Options::default() };
+    let Capture { mut trace, analysis } = read_file(path, &options)?;
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("trace");
+    Ok(timeline::compressed(path, name, &mut trace, &analysis, mapping.as_deref())?)
 }
 
 /// Splits the files: those with a PROCESS DUMP alone, which names the processes of the others, and traces.
@@ -93,7 +138,7 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> 
     let mapping = mapping_of(given.as_ref(), path)?;
     let options =
         Options { process: args.process(), mapping: mapping.as_deref(), ..Options::default() };
-    let capture = if dumps.is_empty() {
+    let mut capture = if dumps.is_empty() {
         read_file(path, &options)?
     } else {
         let mut traces = vec![tracetee_trace::read_file(path)?];
@@ -116,7 +161,8 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> 
             if bytes.len() > MAX_EMBEDDED_BYTES {
                 return Ok(html::single(&report, None, Timeline::Nowhere));
             }
-            let timeline = timeline::compressed(path, name, &capture.trace, &capture.analysis);
+            let Capture { trace, analysis } = &mut capture;
+            let timeline = timeline::compressed(path, name, trace, analysis, mapping.as_deref());
             let timeline = match &timeline {
                 Ok(timeline) if timeline.len() <= MAX_EMBEDDED_BYTES => {
                     Timeline::Embedded(timeline)
@@ -162,5 +208,5 @@ fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<String> {
         bail!("none of the {} files is a readable trace", paths.len());
     }
     let report = FleetReport::from_database(&database, &ask(args))?;
-    written(args.format, &report, Captures::At(""))
+    written(args, &report, Captures::At(""), Path::new(""))
 }

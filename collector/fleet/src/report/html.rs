@@ -9,6 +9,7 @@ use super::single::SingleReport;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 const PAGE: &str = include_str!("../../web/report.html");
 const STYLE: &str = include_str!("../../web/report.css");
@@ -24,14 +25,31 @@ pub enum Captures<'a> {
     Nowhere,
 }
 
-/// Makes the page of a fleet. With `live`, the page reloads its data every so many seconds.
+/// Makes the page of a fleet for a file. `timelines` has pages as gzip ([`super::timeline::compressed`]) by the id of the
+/// capture; they become part of this one.
 #[must_use]
-pub fn fleet(report: &FleetReport, captures: Captures<'_>, live: Option<u32>) -> String {
+pub fn fleet(
+    report: &FleetReport,
+    captures: Captures<'_>,
+    timelines: &BTreeMap<String, Vec<u8>>,
+) -> String {
     let at = match captures {
         Captures::At(address) => Some(address),
         Captures::Nowhere => None,
     };
-    page(&json!({"kind": "fleet", "report": report, "captures_at": at, "live_s": live}))
+    let timelines: BTreeMap<_, _> =
+        timelines.iter().map(|(id, gzip)| (id, STANDARD.encode(gzip))).collect();
+    page(&json!({
+        "kind": "fleet", "report": report, "captures_at": at, "live_s": null, "timelines": timelines,
+    }))
+}
+
+/// Makes the page of a fleet for a collector, which has the captures. The page reloads its data every `live_s` seconds.
+#[must_use]
+pub fn live_fleet(report: &FleetReport, live_s: u32) -> String {
+    page(&json!({
+        "kind": "fleet", "report": report, "captures_at": "", "live_s": live_s, "timelines": {},
+    }))
 }
 
 /// Timeline of a capture's page.

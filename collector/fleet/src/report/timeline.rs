@@ -4,11 +4,12 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 use std::fs::File;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Cursor, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 use tracetee_convert::{About, Format, Frame, Kernel, text_passthrough};
 use tracetee_jank::{Analysis, FrameExplanation};
-use tracetee_trace::{Error, Kind, Trace};
+use tracetee_trace::{Error, Kind, Mapping, Trace};
 
 /// Limit of a page in memory.
 const MAX_PAGE_BYTES: u64 = 256 << 20;
@@ -53,22 +54,59 @@ pub fn page<R: BufRead>(
     Ok(page.out)
 }
 
-/// Returns the page of a trace in a file as gzip, for pages that carry it to a browser.
+/// Returns the page of a trace in a file as gzip, for pages that carry it to a browser. `mapping` restores the names, in
+/// `trace` too.
 ///
 /// # Errors
 /// As [`page()`].
 pub fn compressed(
     path: &Path,
     title: &str,
-    trace: &Trace,
+    trace: &mut Trace,
     analysis: &Analysis,
+    mapping: Option<&Mapping>,
 ) -> Result<Vec<u8>, Error> {
+    let of_file = |error| Error::File(path.to_owned(), Box::new(error));
+    let mut restored = None;
+    if let Some(mapping) = mapping {
+        mapping.apply_to(trace);
+        restored = with_names(path, mapping).map_err(of_file)?.map(Arc::<[u8]>::from);
+    }
+    let open = || match &restored {
+        Some(text) => tracetee_trace::open(Source::Memory(Cursor::new(Arc::clone(text)))),
+        None => tracetee_trace::open(Source::File(File::open(path)?)),
+    };
     let out = GzEncoder::new(Vec::new(), Compression::default());
     let mut page = Limited { out, left: MAX_PAGE_BYTES };
-    let open = || tracetee_trace::open(File::open(path)?);
-    let written = write(open, title, trace, analysis, &mut page);
-    written.map_err(|error| Error::File(path.to_owned(), Box::new(error)))?;
+    write(open, title, trace, analysis, &mut page).map_err(of_file)?;
     Ok(page.out.finish()?)
+}
+
+/// Returns a text with its names restored, as gzip; `None` of a trace that is no text.
+fn with_names(path: &Path, mapping: &Mapping) -> Result<Option<Vec<u8>>, Error> {
+    let mut text = tracetee_trace::open(File::open(path)?)?;
+    if Kind::sniff(&mut text)? != Kind::Text {
+        return Ok(None);
+    }
+    let out = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut out = Limited { out, left: MAX_PAGE_BYTES };
+    mapping.apply_to_text(text, &mut out)?;
+    Ok(Some(out.out.finish()?))
+}
+
+/// The text of a timeline: the trace's own, or one with restored names.
+enum Source {
+    File(File),
+    Memory(Cursor<Arc<[u8]>>),
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.read(buffer),
+            Self::Memory(text) => text.read(buffer),
+        }
+    }
 }
 
 /// A writer that fails after so many bytes.
@@ -138,6 +176,43 @@ fn json(explanation: &FrameExplanation) -> Result<Value, serde_json::Error> {
 mod tests {
     use super::*;
     use tracetee_jank::{Options, analyze};
+
+    fn page_of(path: &Path, mapping: Option<&Mapping>) -> String {
+        let mut trace = tracetee_trace::read_file(path).unwrap();
+        let analysis = analyze(&trace, &Options { mapping, ..Options::default() }).unwrap();
+        let page = compressed(path, "a", &mut trace, &analysis, mapping).unwrap();
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(&*page).read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn a_mapping_restores_the_names_in_the_page_of_a_text_and_of_another_format() {
+        let mut text = "# tracer: nop\n".to_owned();
+        for (us, payload) in
+            [(0, "B|7|Choreographer#doFrame"), (1, "B|7|a.b.c"), (50_000, "E|7"), (50_001, "E|7")]
+        {
+            text.push_str(&format!(
+                "app-7 (7) [000] ...1 3.{us:06}: tracing_mark_write: {payload}\n"
+            ));
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let of_text = directory.path().join("a.ftrace");
+        std::fs::write(&of_text, text).unwrap();
+        let of_packets = directory.path().join("a.pftrace");
+        let trace = tracetee_trace::read_file(&of_text).unwrap();
+        let mut file = File::create(&of_packets).unwrap();
+        let kernel = &mut Kernel::default();
+        tracetee_convert::write_with(&trace, kernel, Format::Perfetto, &mut file).unwrap();
+        let r8 = "com.example.Feed -> a.b:\n    void load() -> c\n";
+        let mapping = Mapping::read(r8.as_bytes()).unwrap();
+        for path in [&of_text, &of_packets] {
+            assert!(page_of(path, None).contains("B|7|a.b.c\n"), "{path:?}");
+            let page = page_of(path, Some(&mapping));
+            assert!(page.contains("B|7|com.example.Feed.load\n"), "{path:?}");
+            assert!(!page.contains("a.b.c"), "{path:?}");
+        }
+    }
 
     #[test]
     fn explanations_are_of_their_frames_with_times_since_the_frames_begin() {

@@ -27,7 +27,7 @@ use tracetee_fleet::Error;
 use tracetee_fleet::capture::{Capture, read_file};
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::report;
-use tracetee_fleet::report::html::{self, Captures, Timeline};
+use tracetee_fleet::report::html::{self, Timeline};
 use tracetee_fleet::report::single::SingleReport;
 use tracetee_jank::Options;
 use tracetee_protocol::http;
@@ -133,7 +133,7 @@ fn refused(error: &Error) -> Response {
 async fn fleet(State(page): Shared, Query(what): Query<What>) -> Response {
     let made = page.maker.make(move |reports, _| {
         let report = reports.of(&what)?;
-        Ok(html::fleet(&report, Captures::At("captures/"), Some(LIVE_S)))
+        Ok(html::live_fleet(&report, LIVE_S))
     });
     match made.await {
         Ok(text) => as_html(text),
