@@ -100,7 +100,7 @@ def prefab(own, agents):
 
 
 def aar(module, classes, agents, own, epoch):
-    """Returns the AAR of a module; the library's own has the agents, its header and its rules for R8."""
+    """Returns the AAR of a module; the library's own has the agents, its header, its rules for R8 and its profile."""
     entries = {
         "AndroidManifest.xml": manifest(module),
         "classes.jar": jar(module, classes, own, epoch),
@@ -113,6 +113,7 @@ def aar(module, classes, agents, own, epoch):
     }
     if module.name == "tracetee":
         entries["proguard.txt"] = (SAMPLE / "tracetee/consumer-rules.pro").read_bytes()
+        entries["baseline-prof.txt"] = (SAMPLE / "tracetee/src/main/baseline-prof.txt").read_bytes()
         entries.update({f"jni/{abi}/libtracetee.so": library for abi, library in agents.items()})
         entries.update(prefab(own, agents))
     return archive(entries, epoch)
