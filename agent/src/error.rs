@@ -21,9 +21,9 @@ pub enum Error {
     Io {
         /// The operation, a verb.
         what: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The recorder cannot be made, or a recorder file not be read.

@@ -9,7 +9,7 @@ words! {
         Metered = "metered",
         /// A network that costs nothing.
         Unmetered = "unmetered",
-        /// There is no network.
+        /// No network.
         None = "none",
     }
 }

@@ -1,4 +1,4 @@
-//! How lengths and offsets become a code and further bits, for encoder and decoder.
+//! Codes and further bits of lengths and offsets, for encoder and decoder.
 
 use crate::fse::Distribution;
 
@@ -6,7 +6,7 @@ use crate::fse::Distribution;
 pub(crate) struct Alphabet {
     /// Bits that follow each code; without the codes of one value each at the start.
     bits: &'static [u8],
-    /// How many codes stand for one value each, and the first of these values.
+    /// Number of codes that stand for one value each, and the first of these values.
     single: usize,
     first: usize,
     /// The distribution that needs no description.
@@ -60,7 +60,7 @@ impl Alphabet {
         Distribution::of_list(self.default_log, self.default)
     }
 
-    /// Of each code the first of its values, and the bits that say which it is.
+    /// First value of each code, and the bits that say which it is.
     pub(crate) fn ranges(&self) -> Vec<(usize, u32)> {
         let mut first = self.first;
         let singles = std::iter::repeat_n(&0, self.single);
@@ -95,12 +95,12 @@ impl Alphabet {
 /// In the order of their descriptions in a block.
 pub(crate) static ALPHABETS: [&Alphabet; 3] = [&LITERALS, &OFFSETS, &MATCHES];
 
-/// How the distribution of an alphabet's codes is described.
+/// Description of the distribution of an alphabet's codes.
 pub(crate) const DEFAULT: usize = 0;
 pub(crate) const ONE_CODE: usize = 1;
 pub(crate) const DESCRIBED: usize = 2;
 
-/// How literals, and whole blocks, are stored.
+/// Form in which literals, and whole blocks, are stored.
 pub(crate) const RAW: usize = 0;
 pub(crate) const ONE_BYTE: usize = 1;
 pub(crate) const COMPRESSED: usize = 2;

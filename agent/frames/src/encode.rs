@@ -8,7 +8,7 @@ use crate::matches::Sequence;
 
 /// Fewer literals do not pay for the description of a code.
 const FEW_LITERALS: usize = 64;
-/// So many literals are coded as four streams, for decoders that read them at once.
+/// Number of literals from which on they are coded as four streams, for decoders that read them at once.
 const STREAMED_LITERALS: usize = 256;
 
 /// Appends the lowest `bytes` of `value`.

@@ -5,14 +5,14 @@ use crate::bits::{BitReader, BitWriter, bits_at, low};
 /// Symbols of the largest alphabet, the codes of matches' lengths.
 pub(crate) const SYMBOLS: usize = 53;
 
-/// How many of the 2^`log` states each symbol has. -1 is one state too, at the end of the table.
+/// Number of the 2^`log` states that each symbol has. -1 is one state too, at the end of the table.
 pub(crate) struct Distribution {
     log: u32,
     counts: [i16; SYMBOLS],
 }
 
 impl Distribution {
-    /// Of one symbol, which takes no bits.
+    /// Distribution of one symbol, which takes no bits.
     pub(crate) fn of_one(symbol: usize) -> Option<Self> {
         let mut counts = [0; SYMBOLS];
         *counts.get_mut(symbol)? = 1;
@@ -154,7 +154,7 @@ impl Distribution {
     }
 }
 
-/// How a count is written when `left - 1` states are left: the largest power of two in `left`, the bits of a value, and
+/// Form of a count when `left - 1` states are left: the largest power of two in `left`, the bits of a value, and
 /// the value from which on it has all of these bits; the values below have one bit less.
 const fn width(left: usize) -> (usize, u32, usize) {
     let log = left.ilog2();
@@ -165,7 +165,7 @@ const fn width(left: usize) -> (usize, u32, usize) {
 pub(crate) struct Encoder {
     log: u32,
     states: Vec<u16>,
-    /// For each symbol the numbers to add to a state: for the bits to write (in the upper half), and for the place of the
+    /// Numbers to add to a state, by symbol: for the bits to write (in the upper half), and for the place of the
     /// next state.
     symbols: [(usize, usize); SYMBOLS],
 }
@@ -226,7 +226,7 @@ impl Encoder {
 /// Decodes symbols, from the first to the last.
 pub(crate) struct Decoder {
     log: u32,
-    /// Of each state: the symbol, the bits to read, and what is added to them for the next state.
+    /// Symbol of each state, the bits to read, and what is added to them for the next state.
     states: Vec<(u8, u8, u16)>,
 }
 

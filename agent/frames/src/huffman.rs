@@ -10,7 +10,7 @@ const WEIGHTS_LOG: u32 = 6;
 
 /// A code for every byte that occurs.
 pub(crate) struct Code {
-    /// Of each byte its code and the bits of that; no bits if the byte does not occur.
+    /// Code of each byte and the bits of that; no bits if the byte does not occur.
     codes: [(u16, u8); 256],
     /// Bits of the longest code.
     longest: u8,
@@ -160,7 +160,7 @@ impl Code {
     }
 }
 
-/// For each value of the next `bits`: the byte with whose code they begin, and the bits of that code.
+/// Byte with whose code the next `bits` begin, by their value, and the bits of that code.
 pub(crate) struct Table {
     bits: u32,
     cells: Vec<(u8, u8)>,

@@ -30,7 +30,7 @@ const BLOCK_BYTES: usize = 128 * 1024;
 const SINGLE_SEGMENT: usize = 1 << 5;
 const CHECKSUM: usize = 1 << 2;
 
-/// Why a frame was not decoded.
+/// Reason why a frame was not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Error(&'static str);
 

@@ -8,7 +8,7 @@ pub(crate) type Sequence = [u32; 3];
 
 const LOG: u32 = 14;
 const PRIME: u64 = 227_718_039_650_203;
-/// After so many bytes without a match, the search takes longer steps.
+/// Number of bytes without a match after which the search takes longer steps.
 const PATIENCE: usize = 128;
 /// Bytes that are read at a place.
 const READ_BYTES: usize = 8;
@@ -28,7 +28,7 @@ fn half(text: &[u8], at: usize) -> u32 {
     text.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
-/// How many bytes from `at` on are those from `before` on; within `text`.
+/// Counts the bytes from `at` on that are those from `before` on, within `text`.
 fn equal(text: &[u8], mut at: usize, mut before: usize) -> usize {
     let start = at;
     while at + 8 <= text.len() {
@@ -57,7 +57,7 @@ impl Finder {
         self.recent = [1, 4];
     }
 
-    /// Where in the table the bytes at `at` are.
+    /// Returns the place in the table of the bytes at `at`.
     fn slot(text: &[u8], at: usize) -> usize {
         let hash = (word(text, at) << 16).wrapping_mul(PRIME) >> (64 - LOG);
         low(hash) as usize

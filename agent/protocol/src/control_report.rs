@@ -14,15 +14,15 @@ record! {
         /// start), `off`, `armed` (the flight recorder runs), `fired` (its content is about to be kept)
         /// or `open` (a window is recorded).
         pub state: String = String::new(),
-        /// Why, for people.
+        /// Reason, for people.
         pub reason: String = String::new(),
         /// The configuration in force.
         pub config: Option<ConfigReport> = None,
-        /// Why the last configuration that was offered is not in force.
+        /// Reason why the last configuration that was offered is not in force.
         pub config_refused: Option<String> = None,
         /// Each window of the configuration.
         pub windows: Vec<WindowReport> = Vec::new(),
-        /// Why the last window that was due, or requested, was not opened.
+        /// Reason why the last window that was due, or requested, was not opened.
         pub last_refused: Option<String> = None,
         /// The last capture of this process.
         pub last_capture: Option<CaptureReport> = None,
@@ -53,7 +53,7 @@ record! {
     pub struct ConfigReport {
         /// Sequence number.
         pub seq: u64 = 0,
-        /// When it expires, Unix time.
+        /// Time at which it expires, Unix time.
         pub not_after: Option<u64> = None,
         /// Fields of it that this agent does not know.
         pub warnings: Vec<String> = Vec::new(),

@@ -48,7 +48,7 @@ record! {
         pub buffer_kb: u64 = 0,
         /// Keeps the latest records when the buffer is full; otherwise the earliest.
         pub circular: bool = false,
-        /// When the capture ends by itself, because whoever started it may be gone; `None`: never.
+        /// Time after which the capture ends by itself, because whoever started it may be gone; `None`: never.
         pub duration_ms: Option<u64> = None,
     }
 }
@@ -83,7 +83,7 @@ record! {
         pub protocol: u32 = PROTOCOL_VERSION,
         /// Version of the agent.
         pub version: String = env!("CARGO_PKG_VERSION").to_owned(),
-        /// Why the agent refuses; `None` where it does as it was asked.
+        /// Reason why the agent refuses; `None` where it does as it was asked.
         pub error: Option<String> = None; omit(Option::is_none),
     }
 }
@@ -139,7 +139,7 @@ fn read<T: Json + Default>(answer: &[u8]) -> Result<T, NoAnswer> {
 /// Characters of the version that another agent says it has.
 const MAX_VERSION_CHARS: usize = 64;
 
-/// Why an answer has no content.
+/// Reason why an answer has no content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoAnswer {
     /// The agent is of another version.

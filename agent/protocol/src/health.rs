@@ -57,7 +57,7 @@ record! {
         /// Times that the system reset the tags during this capture because a trace of its own began
         /// or ended; the agent forced them again.
         pub tag_resets: u64 = 0,
-        /// Why the tags are not forced again after the system resets them (a capture by hand without a
+        /// Reason why the tags are not forced again after the system resets them (a capture by hand without a
         /// thread for it).
         pub tags_unwatched: Option<String> = None; omit(Option::is_none),
         /// Sessions of Perfetto's SDK; `None` where forced tags take nothing from them.
@@ -105,7 +105,7 @@ record! {
         pub path: String = String::new(),
         /// Hooked slots of the library.
         pub slots: u64 = 0,
-        /// Why it has none, where it is not that the library calls neither.
+        /// Reason why it has none, where it is not that the library calls neither.
         pub reason: Option<String> = None; omit(Option::is_none),
     }
 

@@ -19,7 +19,7 @@ record! {
         pub id: String = String::new(),
         /// Id of the window.
         pub label: String = String::new(),
-        /// Why it was lost.
+        /// Reason why it was lost.
         pub reason: String = String::new(),
         /// True where it may have arrived all the same.
         pub unconfirmed: bool = false,

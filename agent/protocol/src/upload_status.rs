@@ -20,7 +20,7 @@ record! {
         pub delivered: u64 = 0,
         /// Captures that were lost and are in no report yet, by reason.
         pub lost: Map<String, u64> = Map::new(),
-        /// Why the last pass ended before everything was sent.
+        /// Reason why the last pass ended before everything was sent.
         pub held: Option<String> = None,
         /// Failures in a row.
         pub failures: u32 = 0,
@@ -55,9 +55,9 @@ record! {
     pub struct PassReport {
         /// Ids of the captures that the server has now.
         pub delivered: Vec<String> = Vec::new(),
-        /// Why the pass ended before everything was sent.
+        /// Reason why the pass ended before everything was sent.
         pub held: Option<String> = None,
-        /// When the next pass makes sense, seconds from now.
+        /// Seconds from now after which the next pass makes sense.
         pub again_s: Decimal = Decimal::ZERO,
         /// State after the pass.
         pub status: UploadStatus = UploadStatus::default(),

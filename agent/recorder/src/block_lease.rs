@@ -30,7 +30,7 @@ pub(crate) const LEASED: u32 = 1;
 pub(crate) const PARTIAL: u32 = 2;
 /// Full.
 pub(crate) const CLOSED: u32 = 3;
-/// It changes hands, its content is not valid.
+/// Changes hands; its content is not valid.
 pub(crate) const RESETTING: u32 = 4;
 
 /// Room that makes a block of an ended thread worth keeping for another.

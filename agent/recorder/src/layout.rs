@@ -41,7 +41,7 @@ pub const NAME_BYTES: usize = 16;
 #[cfg(not(loom))]
 const _: () = assert!(BLOCKS_OFFSET.is_multiple_of(16384));
 
-/// Why a record was not recorded; an index into [`ThreadEntry::dropped`].
+/// Reason why a record was not recorded; an index into [`ThreadEntry::dropped`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
     /// All blocks are leased or hold records that may not go.

@@ -1,4 +1,4 @@
-//! Which tags belong to a session of Perfetto's SDK in this process.
+//! Tags that belong to a session of Perfetto's SDK in this process.
 //!
 //! In an app that is registered with Perfetto (`Trace.registerWithPerfetto`: some of the system's
 //! apps, or all by a property), `android.os.Trace` writes a category's events into the session that

@@ -15,7 +15,7 @@ use tracetee_protocol::health::Health;
 pub(super) struct Hooks {
     registry: Arc<Registry>,
     with_fast_path: bool,
-    /// Why libraries that were loaded since the last pass are not hooked.
+    /// Reason why libraries that were loaded since the last pass are not hooked.
     trouble: Option<String>,
     /// The process that the hooks were put in place in. A forked child asks nothing of them: another
     /// thread may have held the linker's lock at the fork, and nobody releases it there.

@@ -15,10 +15,10 @@ use tracetee_text::Summary;
 /// The capture's part of the health report.
 #[derive(Debug)]
 pub(crate) struct Inspection {
-    /// There is a capture, running or stopped.
+    /// True if there is a capture, running or stopped.
     pub(crate) has_capture: bool,
     pub(crate) recording: bool,
-    /// Why recording has ended before the capture's stop.
+    /// Reasons why recording has ended before the capture's stop.
     pub(crate) ended_early: Vec<String>,
     pub(crate) health: Health,
     pub(crate) summary: Summary,

@@ -45,9 +45,9 @@ record! {
         pub(crate) window: String = String::new(),
         /// The number of the capture on this device: wall-clock ms and process id.
         pub(crate) number: u64 = 0,
-        /// When it began.
+        /// Time at which it began.
         begun: Stamp = Stamp::default(),
-        /// When its file was written, and the bytes of the file.
+        /// Time at which its file was written, and the bytes of the file.
         file: Option<(Stamp, u64)> = None,
     }
 

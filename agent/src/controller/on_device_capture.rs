@@ -35,7 +35,7 @@ pub(crate) struct OnDeviceCapture {
 #[derive(Debug)]
 struct Running {
     config: Config,
-    /// When it is discarded.
+    /// Time at which it is discarded.
     until_boot_ms: Option<u64>,
     /// Dumps so far.
     dumps: u64,

@@ -19,7 +19,7 @@ pub(crate) struct Policy {
     pub(crate) document: Document,
     /// The reason for which nothing is recorded whatever happens; `None` when something may be.
     pub(crate) off: Option<String>,
-    /// For each window of the document, the reason for which it does not take part here; `None` when
+    /// Reasons for which windows of the document do not take part here, by window; `None` when
     /// it does.
     pub(crate) out: Vec<Option<String>>,
 }

@@ -79,7 +79,7 @@ static LAST_ASKED_NS: AtomicU64 = AtomicU64::new(0);
 /// Interval between pings of the main loop.
 const ASK_NS: u64 = 1_000_000_000;
 
-/// From now on the main loop is asked through `ping`; `None`: no more.
+/// Sets the `ping` by which the main loop is asked from now on; `None`: no more.
 pub(crate) fn watch_main(ping: Option<Ping>, context: *mut c_void) {
     // ORDERING: Relaxed, then Release: who sees the function sees its context.
     PING.store(0, Ordering::Relaxed);

@@ -35,7 +35,7 @@ pub(crate) struct StateMachine {
     state: State,
     /// No step was made yet: `app_start` windows are due.
     is_fresh: bool,
-    /// Why this process records nothing any more.
+    /// Reason why this process records nothing any more.
     gone: Option<&'static str>,
     /// Manual windows that were asked for.
     asked: Map<String, ()>,
@@ -43,7 +43,7 @@ pub(crate) struct StateMachine {
     paused: Option<(u64, String)>,
     /// The ledger may lack captures of other processes: no capture may begin.
     is_ledger_stale: bool,
-    /// Why the last window that was due was not opened.
+    /// Reason why the last window that was due was not opened.
     refused: Option<String>,
 }
 
@@ -75,7 +75,7 @@ impl StateMachine {
         &self.ledger
     }
 
-    /// Why the last window that was due was not opened.
+    /// Reason why the last window that was due was not opened.
     pub(crate) fn refused(&self) -> Option<&str> {
         self.refused.as_deref()
     }

@@ -59,7 +59,7 @@ pub(crate) struct Controller {
     writer: CaptureWriter,
     on_device: OnDeviceCapture,
     uploads: Option<Uploads>,
-    /// Why nothing is sent although the app has given an address.
+    /// Reason why nothing is sent although the app has given an address.
     uploads_failed: Option<String>,
     /// The agent's start, until it has made its first decision.
     startup: Option<Arc<Startup>>,

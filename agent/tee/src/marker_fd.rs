@@ -1,4 +1,4 @@
-//! Which descriptors are trace markers: libcutils' own, and files that somebody else opened
+//! Descriptors that are trace markers: libcutils' own, and files that somebody else opened
 //! (Flutter's engine, WebView and Unity open `trace_marker` themselves).
 //!
 //! [`is_trace_marker`] runs on the app's threads, but only for a buffer that is shaped like a

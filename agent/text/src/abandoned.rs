@@ -28,11 +28,11 @@ pub struct Abandoned {
 pub enum Outcome {
     /// A trace; the file is gone.
     Trace(PathBuf, Summary),
-    /// It held no record, and is gone.
+    /// Removed: it held no record.
     Empty,
-    /// It cannot be read, and has this name now.
+    /// Unreadable; it has this name now.
     SetAside(PathBuf, String),
-    /// It is still there, for another attempt: the disk is full, say, or the text did not compress.
+    /// Still there, for another attempt: the disk is full, say, or the text did not compress.
     Failed(Error),
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Waiting<T> {
     pub(crate) time_ns: u64,
     pub(crate) thread: usize,
     pub(crate) what: T,
-    /// It is part of a section that is too short.
+    /// Part of a section that is too short.
     pub(crate) is_short: bool,
 }
 

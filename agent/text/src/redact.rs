@@ -102,9 +102,9 @@ fn keyed_hash(key: u64, text: &str) -> u32 {
 /// Result for a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It stays.
+    /// The name stays.
     Kept,
-    /// It is another.
+    /// Another name.
     Changed(Arc<str>),
     /// The record is dropped.
     Dropped,

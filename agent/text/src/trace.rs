@@ -280,7 +280,7 @@ impl Trace {
         }
     }
 
-    /// Does what was held back and is decided as seen at `now_ns`.
+    /// Emits buffered steps whose fate is known at `now_ns`.
     fn let_go(&mut self, now_ns: u64) -> Result<(), Error> {
         while let Some(waiting) =
             self.min_duration.as_mut().and_then(|min_duration| min_duration.pop(now_ns))

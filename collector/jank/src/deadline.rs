@@ -1,4 +1,4 @@
-//! When a frame was expected to begin, and by when it had to be complete.
+//! Times at which a frame was expected to begin, and had to be complete.
 //!
 //! A frame begins at its vsync, even if the main thread was busy then and ran `doFrame` later. The vsync is, in this order:
 //! what FrameTimeline expects for the frame's vsync id (Perfetto's traces, Android 12 and later); the edge of the
@@ -60,7 +60,7 @@ pub struct TimelineVerdict {
     pub present: u8,
 }
 
-/// What was expected of a frame.
+/// Expectations of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Expected {
     /// Expected start.

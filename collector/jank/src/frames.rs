@@ -69,7 +69,7 @@ impl Level {
 /// A frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// How the app made it.
+    /// Way in which the app made it.
     pub pipeline: Pipeline,
     /// The vsync's id, since Android 12.
     pub vsync_id: Option<i64>,
@@ -140,7 +140,7 @@ pub(crate) struct Found {
     /// The thread of `ui`, and its role.
     pub(crate) ui_tid: u32,
     pub(crate) role: ThreadRole,
-    /// What the frame begins with; of a loop, the time from the last frame's end to this one's.
+    /// First slice of the frame; of a loop, the time from the last frame's end to this one's.
     pub(crate) ui: Slice,
     pub(crate) draws: Vec<(u32, Slice)>,
 }

@@ -16,7 +16,7 @@ const MAX_INTERACTIONS: usize = 1_000;
 /// An interaction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Interaction {
-    /// Its name, without `J<` and `>`.
+    /// Name, without `J<` and `>`.
     pub name: String,
     /// Begin, ns of the trace's clock.
     pub start_ns: u64,
@@ -117,7 +117,7 @@ pub(crate) fn interactions(trace: &Trace, process: &Process, frames: &[Frame]) -
 /// Running sums over the frames by their begin, so that an interaction costs two searches.
 struct Sums {
     starts_ns: Vec<u64>,
-    /// Before each frame: rated frames, late, janky, time beyond the budget.
+    /// Sums before each frame: rated frames, late, janky, time beyond the budget.
     before: Vec<[u64; 4]>,
 }
 

@@ -99,7 +99,7 @@ pub struct Analysis {
     /// Slices of the main thread of 5 s and more, for which Android reports the app as not responding, and others
     /// outside of frames that delay input (100 ms).
     pub long_slices: Vec<LongSlice>,
-    /// How the app came to the screen.
+    /// Start-ups: the ways in which the app came to the screen.
     pub startups: Startups,
     /// Sums over the frames that rates count: all but those of [`Pipeline::VsyncCallback`].
     pub totals: Totals,

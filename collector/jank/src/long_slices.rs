@@ -81,7 +81,7 @@ pub(crate) fn long_slices(
     found
 }
 
-/// What is known of a dispatch while its slices are visited.
+/// State of a dispatch while its slices are visited.
 struct Dispatch<'a> {
     slice: &'a Slice,
     idle_ns: u64,

@@ -23,7 +23,7 @@ pub struct Process {
 /// The process to analyze.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Which<'a> {
-    /// That of the capture's header; otherwise the app that clearly has most frames.
+    /// The process of the capture's header; otherwise the app that clearly has most frames.
     #[default]
     App,
     /// The process with this id.

@@ -1,4 +1,4 @@
-//! What a thread's scheduler states were between two times, with the reason of each sleep.
+//! Scheduler states of a thread between two times, with the reason of each sleep.
 //!
 //! States come from `sched_switch` and the wake-ups: runnable begins at `sched_waking`, as in Perfetto's tables. Time before
 //! the scheduler's first event of a thread is [`ThreadState::Unknown`].
@@ -97,7 +97,7 @@ impl StateTimes {
     }
 }
 
-/// Who ended a wait.
+/// Origin of a wake-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Waker {
     /// The trace does not say.
@@ -119,7 +119,7 @@ pub(crate) struct Span {
     pub(crate) state: ThreadState,
     /// Processor, while running.
     pub(crate) cpu: u16,
-    /// Who ended the wait; of runnable time, who ended the wait before it.
+    /// Origin of the wake-up that ended the wait; of runnable time, the wait before it.
     pub(crate) waker: Waker,
     /// Index of the reason in [`Thread::blocked`].
     pub(crate) reason: Option<u32>,

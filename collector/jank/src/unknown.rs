@@ -1,4 +1,4 @@
-//! What the report of a trace cannot say, because the trace lacks the events for it.
+//! Questions that the report of a trace leaves open, because the trace lacks the events for them.
 
 use crate::deadline::StartSource;
 use crate::frames::Frame;

@@ -1,4 +1,4 @@
-//! What a waiting thread waited for: a lock's owner, the other end of a binder call, the render thread, a disk, a timer.
+//! Causes of waits: a lock's owner, the other end of a binder call, the render thread, a disk, a timer.
 //!
 //! A section that names its wait (`monitor contention …`, `binder transaction`, `dequeueBuffer`) is believed. In other
 //! sections the scheduler tells: the thread that ended a sleep is the one that was waited for.

@@ -23,7 +23,7 @@ pub struct TimelineFrame {
     pub actual: Option<ActualFrame>,
 }
 
-/// How a frame turned out. The numbers are Perfetto's.
+/// Outcome of a frame. The numbers are Perfetto's.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct ActualFrame {
     /// Bits of `JankType`: 1 none, 2 SurfaceFlinger's scheduling, 64 the app missed its deadline …

@@ -36,7 +36,7 @@ pub enum KernelKind {
     Switch {
         /// The thread that ran.
         prev: Task,
-        /// Its state from now on, as bits of Linux 4.4 (0: runnable, 0x800: preempted).
+        /// State of `prev` from now on, as bits of Linux 4.4 (0: runnable, 0x800: preempted).
         state: u16,
         /// The thread that runs.
         next: Task,
@@ -119,7 +119,7 @@ pub enum KernelKind {
     NewTask {
         /// The new thread.
         tid: u32,
-        /// Its name.
+        /// Name of the new thread.
         name: NameId,
         /// Flags of clone(2).
         flags: u64,

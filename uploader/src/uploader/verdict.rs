@@ -11,7 +11,7 @@ pub(super) enum Verdict {
     Answer(Outcome),
     /// Nothing was sent, for this reason.
     Unreachable(String),
-    /// It broke off, for this reason; the server may have the body.
+    /// Broken off, for this reason; the server may have the body.
     Broken(String),
 }
 

@@ -1,4 +1,4 @@
-//! Where a panic came from: return addresses on the stack.
+//! Origin of a panic: return addresses on the stack.
 //!
 //! The library that apps load has neither locations nor unwind tables (together 127 KB of arm64's). Each word of the
 //! stack between the panic hook and the guard that points into our code is taken for a return address, as crash

@@ -23,7 +23,7 @@ impl Decimal {
         Self::millionths(number as i64 * ONE.cast_signed())
     }
 
-    /// So many millionths.
+    /// Number of millionths.
     #[must_use]
     pub const fn millionths(number: i64) -> Self {
         Self(number)

@@ -19,7 +19,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For documents of our own: 4 MiB, 128 levels, 262,144 values and keys.
+    /// Limits for documents of our own: 4 MiB, 128 levels, 262,144 values and keys.
     pub const DEFAULT: Self = Self { bytes: 4 << 20, depth: 128, nodes: 1 << 18 };
 }
 

@@ -153,7 +153,7 @@ pub struct Field<'a> {
 }
 
 impl Field<'_> {
-    /// The field must be there.
+    /// Marks a field that must be there.
     #[must_use]
     pub fn required(mut self) -> Self {
         self.required.push(self.name.clone());

@@ -38,8 +38,7 @@ pub fn record_as(state: &ThreadState, form: Form, head: &[u64], bytes: &[u8]) ->
     session != 0
 }
 
-/// Does the same for a thread that is already inside: a signal handler interrupted it there, or it left by a
-/// jump.
+/// Records for a thread that is already inside: a signal handler interrupted it there, or it left by a jump.
 #[cold]
 #[inline(never)]
 fn record_within(state: &ThreadState, form: Form, head: &[u64], bytes: &[u8]) -> bool {

@@ -13,7 +13,7 @@ use crate::table::{Rollup, TableRow, Text};
 use rusqlite::{ToSql, Transaction, params_from_iter};
 use std::collections::BTreeSet;
 
-/// What a transaction changes in the tables of sums.
+/// Changes of a transaction in the tables of sums.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     /// Sums to add.

@@ -17,7 +17,7 @@ const MAX_STACKS: usize = 1000;
 /// Filters of a report.
 #[derive(Debug, Clone, Default)]
 pub struct Ask {
-    /// Only this app.
+    /// App to restrict the report to.
     pub app: Option<String>,
     /// Only this screen.
     pub screen: Option<String>,

@@ -104,7 +104,7 @@ pub struct FrameRow {
     pub at_ns: u64,
     /// Begin of its own work, ns since the begin of the capture.
     pub ui_at_ns: u64,
-    /// How the app made it.
+    /// Way in which the app made it.
     pub pipeline: Pipeline,
     /// True if late.
     pub slow: bool,
@@ -123,7 +123,7 @@ pub struct FrameRow {
 pub struct Worst {
     /// Number of the frame, from 1.
     pub number: usize,
-    /// How the app made it.
+    /// Way in which the app made it.
     pub pipeline: Pipeline,
     /// Index of its explanation in [`SingleReport::explanations`].
     pub explanation: Option<usize>,

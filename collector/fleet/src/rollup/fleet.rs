@@ -1,4 +1,4 @@
-//! What one device adds to the sums over devices: it counts once in each group, however many captures it sent.
+//! Contribution of one device to the sums over devices: it counts once in each group, however many captures it sent.
 
 use super::Sums;
 use super::schema::{DeviceRollup, Reach, SampleRollup};

@@ -12,7 +12,7 @@ const IDLE: &str = "          <idle>-0      ";
 /// Time before a vsync at which a message before the frame begins: the main thread has ended the frame before by then.
 const LEAD_US: u64 = 200;
 
-/// When a frame began on the main thread, and when it was complete, µs.
+/// Times at which a frame began on the main thread, and was complete, µs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Drawn {
     pub(super) begin: u64,

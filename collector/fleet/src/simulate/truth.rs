@@ -67,7 +67,7 @@ pub struct TrueCause {
     pub frames: u64,
     /// Time of the cause in these frames.
     pub self_ns: u64,
-    /// Its share of the time of these frames past their deadlines.
+    /// Share of the time of these frames past their deadlines.
     pub overrun_ns: u64,
 }
 

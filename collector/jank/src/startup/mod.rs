@@ -161,7 +161,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// What ends a start-up: a frame, with the end of it.
+/// End of a start-up: a frame, with the end of it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Ends<'a> {
     first: Option<(&'a Found, u64)>,

@@ -28,15 +28,15 @@ pub(super) const STRANGERS_BYTES: u64 = 1 << 20;
 /// Error in a body.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// It is longer than is allowed: than so many bytes.
+    /// Longer than is allowed: than so many bytes.
     TooLarge(u64),
-    /// It broke off.
+    /// Broken off.
     Broken,
-    /// It comes too slowly.
+    /// Too slow.
     TooSlow,
     /// The digest does not match.
     Digest,
-    /// It is no capture: why.
+    /// No capture, with the reason.
     NoCapture(String),
     /// Too much is on its way from everybody.
     Busy,

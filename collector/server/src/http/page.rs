@@ -151,7 +151,7 @@ async fn fleet_json(State(page): Shared, Query(what): Query<What>) -> Response {
     }
 }
 
-/// What is asked of a capture.
+/// View of a capture that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum View {
     Report,

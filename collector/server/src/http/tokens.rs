@@ -1,4 +1,4 @@
-//! Which app a request is of, by its bearer token.
+//! App of a request, by its bearer token.
 
 use anyhow::{Context, Result, bail};
 use hmac_sha256::Hash;

@@ -46,7 +46,7 @@ pub(super) struct Again {
     pub(super) chunk: Chunk,
 }
 
-/// What an analysing thread does next.
+/// Next work of an analysing thread.
 enum Next {
     New(Work),
     Again(Again),
@@ -72,7 +72,7 @@ impl Made {
     }
 }
 
-/// What changes in the tables.
+/// Changes in the tables.
 #[derive(Debug)]
 pub(super) enum Content {
     /// The rows of a capture or a loss report.

@@ -102,9 +102,9 @@ fn mark(root: &Path, key: &RawKey) -> io::Result<()> {
 /// End of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// There are rows, or the capture is gone.
+    /// Done: there are rows, or the capture is gone.
     Done,
-    /// It was asked to stop, or this machine failed.
+    /// Broken off: the thread was asked to stop, or this machine failed.
     Interrupted,
     /// No rows can be made of it.
     Failed,

@@ -60,7 +60,7 @@ pub(crate) struct Indexer {
     attempts: Option<Attempts>,
 }
 
-/// What the threads share.
+/// State that the threads share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub(super) waiting: AtomicU64,

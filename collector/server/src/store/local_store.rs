@@ -301,7 +301,7 @@ pub(crate) fn day_of(id: Uuid) -> String {
     day(i64::try_from(seconds / 86_400).unwrap_or(0))
 }
 
-/// So many days after 1970-01-01, YYYY-MM-DD (Howard Hinnant's `civil_from_days`).
+/// Formats a number of days after 1970-01-01 as YYYY-MM-DD (Howard Hinnant's `civil_from_days`).
 pub(crate) fn day(days: i64) -> String {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

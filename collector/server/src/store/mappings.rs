@@ -60,9 +60,9 @@ impl Version {
 pub(crate) enum Put {
     /// The version had no such mapping.
     New,
-    /// It had another one.
+    /// Replaced another one.
     Replaced,
-    /// It had the same one.
+    /// The same as before.
     Unchanged,
 }
 
@@ -71,7 +71,7 @@ pub(crate) enum Put {
 pub(crate) enum Refused {
     /// The text is too large.
     TooLarge,
-    /// It is no mapping, or exceeds a limit: why.
+    /// Refused: no mapping, or beyond a limit, with the reason.
     NoMapping(String),
     /// The store has too many.
     Full,

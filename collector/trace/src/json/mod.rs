@@ -67,7 +67,7 @@ struct ThreadOf {
 
 /// An open slice.
 struct OpenSlice {
-    /// Its end time, with the processor's; `None` if an E ends it.
+    /// End time, with the processor's; `None` if an E ends it.
     end: Option<(u64, Option<u64>)>,
     /// Open slices directly inside that have no end, and are over with this one.
     unfinished: u32,

@@ -1,4 +1,4 @@
-//! From a method trace to a trace, and back.
+//! Conversion of a method trace to a trace, and back.
 
 use super::{Action, Method, MethodTrace, NO_SIGNATURE, Record, SECTIONS};
 use crate::builder::Builder;

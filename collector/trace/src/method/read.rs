@@ -38,7 +38,7 @@ struct Input<R> {
     offset: u64,
 }
 
-/// Why there is no more.
+/// Reason why there is no more.
 enum Cut {
     /// The file ends; whether within something.
     End {
@@ -78,7 +78,7 @@ impl<R: BufRead> Input<R> {
         self.exact().map(u32::from_le_bytes)
     }
 
-    /// So many bytes, as far as they are there: what claims to be long does not take memory.
+    /// Reads so many bytes, as far as they are there: what claims to be long does not take memory.
     fn bytes(&mut self, count: u64) -> Result<Vec<u8>, Cut> {
         let mut bytes = Vec::new();
         let read = self.inner.by_ref().take(count).read_to_end(&mut bytes);

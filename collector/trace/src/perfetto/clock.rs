@@ -230,7 +230,7 @@ pub(super) fn reading(message: &[u8]) -> Result<Reading, Malformed> {
 enum Converter {
     /// No snapshot leads from it to the trace's clock.
     None,
-    /// It is the trace's clock.
+    /// The trace's own clock.
     Same,
     /// To this clock, by readings of both.
     Over(u16, Vec<(u64, u64)>),

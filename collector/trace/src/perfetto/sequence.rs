@@ -10,7 +10,7 @@ const MAX_SEQUENCES: usize = 1 << 16;
 /// Limit of interned entries of all sequences.
 const MAX_INTERNED: u64 = 16 << 20;
 
-/// What a sequence has said so far.
+/// State of a sequence, by its packets so far.
 #[derive(Debug, Default)]
 pub(super) struct Sequence {
     /// False from a loss, or the beginning, until the writer clears its state.

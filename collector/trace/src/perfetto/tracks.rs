@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct TrackId(pub(super) u32);
 
-/// What is known of a track.
+/// Description of a track, as far as it is known.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Track {
     pub(super) uuid: u64,
@@ -37,9 +37,9 @@ pub(super) struct CounterOf {
 /// Owner of a track's events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// They are a thread's own.
+    /// A thread's own slices.
     Thread { pid: u32, tid: u32 },
-    /// They are on a track of a process (0: of none), perhaps one below a thread.
+    /// Slices on a track of a process (0: of none), perhaps one below a thread.
     Process { pid: u32, thread: Option<u32>, name: NameId },
     /// The track has no descriptor.
     Unknown,
