@@ -183,6 +183,10 @@ impl Tracefs {
     #[must_use]
     pub fn open() -> Option<Self> {
         let path = PathBuf::from("/sys/kernel/tracing");
+        // Before the mount: of two tests that mount at once, one fails.
+        let lock = File::create(std::env::temp_dir().join("tracetee-tests-tracefs.lock")).unwrap();
+        // SAFETY: a valid descriptor; released when the file is closed.
+        assert_eq!(unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) }, 0);
         if !path.join("trace_marker").exists() {
             let mount = Command::new("mount").args(["-t", "tracefs", "nodev"]).arg(&path).output();
             if !mount.is_ok_and(|output| output.status.success()) {
@@ -190,9 +194,6 @@ impl Tracefs {
                 return None;
             }
         }
-        let lock = File::create(std::env::temp_dir().join("tracetee-tests-tracefs.lock")).unwrap();
-        // SAFETY: a valid descriptor; released when the file is closed.
-        assert_eq!(unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) }, 0);
         if File::options().write(true).open(path.join("trace_marker")).is_err() {
             skip("trace_marker may not be written (needs root)");
             return None;
