@@ -218,7 +218,7 @@
       for (const worst of report.worst) {
         const render = worst.render_ns === null ? "" : `, render thread ${ms(worst.render_ns)}`;
         page.append(make("details", {},
-          make("summary", {}, `${ms(worst.dur_ns)} at ${ms(worst.at_ns)}: ${worst.dropped} vsyncs missed, main thread ${ms(worst.ui_ns)}${render}` +
+          make("summary", {}, `${ms(worst.dur_ns)} at ${ms(worst.at_ns)}: ${worst.dropped} vsync${worst.dropped === 1 ? "" : "s"} missed, main thread ${ms(worst.ui_ns)}${render}` +
             (worst.parts.length ? `; most of it ${worst.parts[0].cause}: ${worst.parts[0].key}` : "")),
           data.timeline ? make("p", {}, openButton(data.timeline, "Open the timeline at this frame", linkTo(worst.start_ns))) : null,
           worst.explanation === null ? partTable(worst.parts) : explanation(report.explanations[worst.explanation])));

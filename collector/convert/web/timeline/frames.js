@@ -126,7 +126,7 @@ function tellFrame() {
     const end = start + dur;
     const over = dur - deadline;
     const made = [element("h2", `Frame at ${time(start)}: ${time(dur)}${over > 0 ? `, ${time(over)} past its deadline` : ", in time"}`)];
-    const about = [frame.pipeline, `deadline ${time(deadline)} after its begin`, `${frame.dropped} vsyncs missed`];
+    const about = [frame.pipeline, `deadline ${time(deadline)} after its begin`, `${frame.dropped} vsync${frame.dropped === 1 ? "" : "s"} missed`];
     if (why) {
         const source = START_SOURCES[why.start_source] || why.start_source;
         about.push(`begins ${source}`);

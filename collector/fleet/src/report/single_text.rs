@@ -189,13 +189,13 @@ fn push_worst(text: &mut String, worst: &Worst) {
     let screen = worst.screen.as_ref().map(|screen| format!(", {screen}"));
     let _ = writeln!(
         text,
-        "  {}frame {} at {}: {}, {} late ({} vsyncs missed; {first} thread {}{}{})",
+        "  {}frame {} at {}: {}, {} late ({} missed; {first} thread {}{}{})",
         if first == "main" { String::new() } else { format!("{} ", worst.pipeline.name()) },
         worst.number,
         ms(worst.at_ns),
         ms(worst.dur_ns),
         ms(worst.overrun_ns),
-        worst.dropped,
+        if worst.dropped == 1 { "1 vsync".to_owned() } else { format!("{} vsyncs", worst.dropped) },
         ms(worst.ui_ns),
         render.unwrap_or_default(),
         screen.unwrap_or_default(),
