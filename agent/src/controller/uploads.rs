@@ -86,7 +86,7 @@ impl Uploads {
         spool: &Path,
     ) -> Result<Option<Self>, Error> {
         let Some((endpoint, choice)) = install.endpoint()? else { return Ok(None) };
-        // What is known before the first pass; an app that sends itself may make it an hour later.
+        // The report has the collector's address before the first pass, which an app that sends by itself may make an hour later.
         let status = UploadStatus { url: endpoint.url().to_owned(), ..UploadStatus::default() };
         let uploader = Uploader::new(Spool::open(spool)?, endpoint, install.facts(device));
         let upload = install.upload.as_ref();

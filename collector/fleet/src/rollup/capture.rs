@@ -1,4 +1,4 @@
-//! What a capture, or a row of a loss report, adds to the sums.
+//! Adds a capture, or a row of a loss report, to the sums.
 
 use super::bucket::{FRAMES, TIMES};
 use super::schema::{

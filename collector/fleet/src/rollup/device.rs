@@ -1,4 +1,4 @@
-//! What a capture adds to the sums of its device. A capture counts once for each kind, cause and stack: on the first of
+//! Adds a capture to the sums of its device. A capture counts once for each kind, cause and stack: on the first of
 //! its screens, by name.
 
 use super::capture::{CauseOfFrame, Named};
@@ -75,7 +75,7 @@ struct Once {
     screen: Symbol,
     /// The other names of the group.
     other: [Symbol; 2],
-    /// True if the capture is counted here, when screens are not told apart.
+    /// True on the one screen that counts the capture in sums over all screens.
     is_first: bool,
 }
 

@@ -68,7 +68,7 @@ impl PlannedPipeline {
     }
 }
 
-/// How a cause is planted.
+/// The way in which a cause appears in a simulated frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Plant {
@@ -94,7 +94,7 @@ pub enum Plant {
 pub struct PlannedCause {
     /// The slice, as Android writes it.
     pub slice: String,
-    /// How it is planted.
+    /// The way in which the cause appears.
     #[serde(default)]
     pub plant: Plant,
     /// The cause that the analysis must find.

@@ -1,5 +1,5 @@
-//! What is known of a capture that has just arrived: its metadata, and the content that its validation has unpacked. The
-//! indexer's threads analyze it without reading the files again.
+//! A capture that has just arrived: its metadata, and the content that its validation has unpacked. The indexer's threads
+//! analyze both without reading the files again.
 //!
 //! All contents that wait share a limit of memory. A capture beyond it is read from its files, as all are after a start.
 

@@ -14,7 +14,7 @@ const MAX_OUTPUT_BYTES: u64 = 4 << 20;
 /// Limit of a health report.
 const MAX_REPORT_BYTES: u64 = 4 << 20;
 
-/// What a command printed.
+/// The output of a command.
 #[derive(Debug)]
 pub(super) struct Output {
     /// Standard output.

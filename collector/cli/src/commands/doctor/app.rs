@@ -48,9 +48,9 @@ fn check_name(package: &str) -> Result<()> {
 /// One look at an app, and what it has found so far.
 struct Visit<'a> {
     package: &'a str,
-    /// What is missing, each with the next step.
+    /// Missing parts, each with the next step.
     missing: Vec<String>,
-    /// What was found: a label and a text.
+    /// Findings: label and text.
     lines: Vec<(&'static str, String)>,
     /// The agent's health report, as it came.
     answer: Option<String>,
