@@ -2,11 +2,16 @@
 
 use crate::error::Error;
 use std::io::{BufRead, BufReader, Cursor, Read};
+use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
 
 /// Limit of a file's text in bytes: more than any device records, less than a bomb.
 pub const MAX_TEXT_BYTES: u64 = 16 << 30;
 
 const HEAD_BYTES: usize = 4096;
+
+/// Limits of a file that is decompressed at once, before and after: captures of agents are smaller.
+const WHOLE_FILE_BYTES: usize = 1 << 20;
+const WHOLE_TEXT_BYTES: usize = 16 << 20;
 
 /// Returns the decompressed content of `file`, which is read on demand.
 ///
@@ -16,6 +21,15 @@ pub fn open<R: Read + 'static>(mut file: R) -> Result<Box<dyn BufRead>, Error> {
     let mut head = Vec::new();
     file.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(Error::Io)?;
     let kind = sniff(&head);
+    if kind == Wrapped::Zstd {
+        let more = (WHOLE_FILE_BYTES - HEAD_BYTES) as u64;
+        file.by_ref().take(more).read_to_end(&mut head).map_err(Error::Io)?;
+        if head.len() < WHOLE_FILE_BYTES
+            && let Some(text) = decompress_whole(&head, WHOLE_TEXT_BYTES)
+        {
+            return Ok(Box::new(Cursor::new(text)));
+        }
+    }
     let whole = Cursor::new(head).chain(file);
     let text: Box<dyn Read> = match kind {
         Wrapped::Plain => Box::new(whole),
@@ -29,6 +43,19 @@ pub fn open<R: Read + 'static>(mut file: R) -> Result<Box<dyn BufRead>, Error> {
         }
     };
     Ok(Box::new(BufReader::with_capacity(256 * 1024, text.take(MAX_TEXT_BYTES))))
+}
+
+/// Decompresses zstd frames at once, which takes less time than a stream. Returns `None` if they are damaged, do not state the
+/// sizes of their content, or have more than `most` bytes of it.
+#[must_use]
+pub fn decompress_whole(frames: &[u8], most: usize) -> Option<Vec<u8>> {
+    let (mut rest, mut bytes) = (frames, 0_u64);
+    while !rest.is_empty() {
+        bytes = bytes.checked_add(get_frame_content_size(rest).ok()??)?;
+        rest = rest.get(find_frame_compressed_size(rest).ok()?..)?;
+    }
+    let bytes = usize::try_from(bytes).ok().filter(|&bytes| bytes <= most)?;
+    zstd::bulk::decompress(frames, bytes).ok()
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -83,6 +110,9 @@ mod tests {
         let mut frames = zstd::bulk::compress(b"# tracer: nop\n", 1).unwrap();
         frames.extend(zstd::bulk::compress(b"line\n", 1).unwrap());
         assert_eq!(text(frames), TEXT);
+        let mut unknown = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
+        unknown.write_all(TEXT.as_bytes()).unwrap();
+        assert_eq!(text(unknown.finish().unwrap()), TEXT);
         for level in 0..=9 {
             let level = flate2::Compression::new(level);
             let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), level);
@@ -93,5 +123,34 @@ mod tests {
         }
         assert_eq!(text(Vec::new()), "");
         assert_eq!(text(b"x".to_vec()), "x");
+    }
+
+    #[test]
+    fn frames_that_state_their_sizes_are_decompressed_at_once() {
+        let mut frames = zstd::bulk::compress(&[b'a'; 1000], 1).unwrap();
+        // A skippable frame, and another one.
+        frames.extend(b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc");
+        frames.extend(zstd::bulk::compress(&[b'b'; 1000], 1).unwrap());
+        let text = decompress_whole(&frames, 2000).unwrap();
+        assert_eq!((text.len(), text.first(), text.last()), (2000, Some(&b'a'), Some(&b'b')));
+        assert_eq!(decompress_whole(&frames, 1999), None);
+        let unknown = zstd::stream::encode_all(&[b'a'; 1000][..], 1).unwrap();
+        assert_eq!(decompress_whole(&unknown, 2000), None);
+        for cut in 1..frames.len() {
+            let whole = decompress_whole(&frames[..cut], 2000);
+            assert!(whole.is_none_or(|text| text == [b'a'; 1000]), "{cut}");
+        }
+        frames.push(0);
+        assert_eq!(decompress_whole(&frames, 2000), None);
+    }
+
+    #[test]
+    fn a_damaged_file_gives_the_lines_before_the_damage() {
+        let lines: String = (0..100_000).map(|number| format!("line {number}\n")).collect();
+        let mut frames = zstd::bulk::compress(lines.as_bytes(), 1).unwrap();
+        frames.truncate(frames.len() - 10);
+        let mut text = Vec::new();
+        open(Cursor::new(frames)).unwrap().read_to_end(&mut text).unwrap_err();
+        assert!(text.len() > 500_000 && lines.as_bytes().starts_with(&text), "{}", text.len());
     }
 }

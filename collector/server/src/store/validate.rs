@@ -3,7 +3,7 @@
 
 use std::io::{BufReader, Cursor, Read};
 use tracetee_protocol::notes;
-use tracetee_trace::{Kind, perfetto};
+use tracetee_trace::{Kind, decompress_whole, perfetto};
 
 /// Bytes of a capture's content.
 const MAX_CONTENT_BYTES: u64 = 2 << 30;
@@ -12,16 +12,28 @@ const MAX_RATIO: u64 = 1000;
 const RATIO_FREE_BYTES: u64 = 16 << 20;
 /// A capture of an agent begins with this.
 const FIRST_LINE: &[u8] = notes::FIRST_LINE.as_bytes();
+/// Bytes of a body that is decompressed at once, if it states the size of its content.
+const MAX_SMALL_BYTES: u64 = 1 << 20;
 /// Bytes that decide the format.
 const HEAD_BYTES: u64 = 256;
 
 /// Checks that `body` is a capture: a complete zstd stream of ftrace text or of Perfetto's packets, and no decompression
 /// bomb. Returns the content if it is text of at most `most_kept` bytes. The error is the reason.
 pub(crate) fn check_capture<R: Read>(
-    body: R,
+    mut body: R,
     bytes: u64,
     most_kept: usize,
 ) -> Result<Option<Vec<u8>>, String> {
+    let mut small = Vec::new();
+    if bytes <= MAX_SMALL_BYTES {
+        body.by_ref().take(bytes).read_to_end(&mut small).map_err(|error| error.to_string())?;
+        if let Some(text) = decompress_whole(&small, most_kept)
+            && text.starts_with(FIRST_LINE)
+        {
+            return Ok(Some(text));
+        }
+    }
+    let body = Cursor::new(small).chain(body);
     let broken = |error| format!("not a complete zstd stream: {error}");
     let mut content = zstd::stream::Decoder::new(body).map_err(|error| error.to_string())?;
     let most = MAX_CONTENT_BYTES.min((bytes * MAX_RATIO).max(RATIO_FREE_BYTES));
