@@ -118,7 +118,7 @@ fn run(
         "reach",
     ];
     let line = serde_json::json!({
-        "captures": captures, "frames": count("frames_rows"), "device_rows": count("device_rollups"),
+        "captures": captures, "frames": count("frames"), "device_rows": count("device_rollups"),
         "rollup_rows": read.map(count).iter().sum::<u64>(),
         "bytes": fs::metadata(&path).map_or(0, |of| of.len()),
         "insertion_s": insertion_s, "report_s": of_rollups, "exact_report_s": of_rows,

@@ -1,12 +1,12 @@
 //! The tables in one SQLite file, beside the captures that they are made of.
 //!
 //! The collector writes; reports read at the same time (write-ahead log). The file can be rebuilt from the captures.
-//! Inside, rows refer to their capture by number (`captures_rows` …); queries see views that have the columns of
-//! [`crate::schema`].
+//! Inside, a capture's rows of a table are one packed value; queries see views that have the columns of
+//! [`crate::schema`]. Another program that opens the file sees captures, loss reports and sums, but not those rows.
 
 use crate::error::Error;
 use crate::rows::Value;
-use crate::schema::{ANALYSIS, CAPTURES, Table, Text, VERSION};
+use crate::schema::{ANALYSIS, CAPTURES, FILE_VERSION, Table, Text};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use std::collections::BTreeMap;
@@ -16,8 +16,10 @@ use tables::ANALYZED_BY;
 
 mod answer;
 mod changes;
+mod packed;
 mod rollups;
 mod tables;
+mod unpack;
 mod upgrade;
 
 pub use answer::{Answer, Row};
@@ -54,14 +56,14 @@ impl Database {
         // Deleted rows are overwritten, so that no free page contains a forgotten device.
         connection.pragma_update(None, "secure_delete", true)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        let database = Self { connection };
+        let database = Self::of(connection)?;
         match database.version()? {
             0 => database.connection.execute_batch(&format!(
-                "BEGIN IMMEDIATE;{}{}PRAGMA user_version={VERSION};COMMIT;",
+                "BEGIN IMMEDIATE;{}{}PRAGMA user_version={FILE_VERSION};COMMIT;",
                 tables::tables(),
                 tables::views_and_indexes()
             ))?,
-            VERSION => {}
+            FILE_VERSION => {}
             found => return Err(Error::Version { path: path.to_owned(), found }),
         }
         Ok(database)
@@ -86,11 +88,18 @@ impl Database {
         connection.pragma_update(None, "cache_size", -65_536)?;
         // Sorts of a big fleet's frames.
         connection.pragma_update(None, "temp_store", "file")?;
-        let database = Self { connection };
+        let database = Self::of(connection)?;
         match database.version()? {
-            VERSION => Ok(database),
+            FILE_VERSION => Ok(database),
             found => Err(Error::Version { path: path.to_owned(), found }),
         }
+    }
+
+    fn of(connection: Connection) -> Result<Self, Error> {
+        for table in tables::packed_tables() {
+            unpack::register(&connection, table)?;
+        }
+        Ok(Self { connection })
     }
 
     fn version(&self) -> Result<i64, Error> {

@@ -1,6 +1,6 @@
 //! Errors of tables and reports.
 
-use crate::schema::VERSION;
+use crate::schema::FILE_VERSION;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub enum Error {
     Version {
         /// The database.
         path: PathBuf,
-        /// The version of its tables.
+        /// The version of its layout.
         found: i64,
     },
     /// A row of this table has values of other types than its columns.
@@ -41,15 +41,15 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(error) => write!(f, "the tables: {error}"),
-            Self::Version { path, found } if *found > VERSION => write!(
+            Self::Version { path, found } if *found > FILE_VERSION => write!(
                 f,
                 "{} was written by a newer tracetee: it has tables of version {found}, and this program knows versions \
-                 up to {VERSION}. Use the newer program; nothing was changed",
+                 up to {FILE_VERSION}. Use the newer program; nothing was changed",
                 path.display(),
             ),
             Self::Version { path, found } => write!(
                 f,
-                "{} has tables of version {found}, but this program uses version {VERSION}. Stop the older collector \
+                "{} has tables of version {found}, but this program uses version {FILE_VERSION}. Stop the older collector \
                  and start this one, which upgrades them",
                 path.display(),
             ),

@@ -5,7 +5,7 @@
 //! add to the sums of [`rollup`]. [`sql`] is one set of queries for all engines; [`report`] makes reports of the answers, and [`significance`] tests whether two
 //! versions differ by more than chance.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod capture;
 pub mod database;

@@ -7,11 +7,15 @@
 
 pub use crate::table::{Cell, Column, Kind, Source, Table, TableRow, Text};
 
-use crate::table::{Value, shared, tables};
+use crate::table::{Value, View, shared, tables};
 
-/// The version of the tables: raised by one when a column changes. [`crate::database::Database::upgrade`] adds what
-/// older tables lack.
+/// The version of the columns, which Parquet's paths name: raised by one when a column changes. New columns come last in
+/// their table.
 pub const VERSION: i64 = 2;
+
+/// The version of `tables.sqlite`: raised by one when its layout changes, or a column.
+/// [`crate::database::Database::upgrade`] brings older files to it.
+pub const FILE_VERSION: i64 = 3;
 
 /// The version of the analysis: raised by one when it finds something else in the same capture. The collector
 /// analyzes captures again whose rows an older version made.

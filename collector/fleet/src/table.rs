@@ -65,6 +65,19 @@ impl PartialEq for Value {
 
 impl Eq for Value {}
 
+/// A value of a row, borrowed from it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum View<'a> {
+    /// No value.
+    Null,
+    /// An integer, or a boolean as 0 and 1.
+    Int(i64),
+    /// A floating-point number.
+    Real(f64),
+    /// A text.
+    Text(&'a str),
+}
+
 /// The type of a column's values. Booleans are 0 and 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -141,6 +154,9 @@ pub trait Cell {
     /// The value to store.
     fn value(&self) -> Value;
 
+    /// The value to store, borrowed.
+    fn view(&self) -> View<'_>;
+
     /// The cell of a stored value; `None` if the value is of another kind.
     fn of(value: Value) -> Option<Self>
     where
@@ -152,6 +168,10 @@ impl Cell for Text {
 
     fn value(&self) -> Value {
         Value::Text(self.clone())
+    }
+
+    fn view(&self) -> View<'_> {
+        View::Text(self)
     }
 
     fn of(value: Value) -> Option<Self> {
@@ -169,6 +189,10 @@ impl Cell for u64 {
         Value::Int(i64::try_from(*self).unwrap_or(i64::MAX))
     }
 
+    fn view(&self) -> View<'_> {
+        View::Int(i64::try_from(*self).unwrap_or(i64::MAX))
+    }
+
     fn of(value: Value) -> Option<Self> {
         match value {
             Value::Int(value) => u64::try_from(value).ok(),
@@ -182,6 +206,10 @@ impl Cell for i64 {
 
     fn value(&self) -> Value {
         Value::Int(*self)
+    }
+
+    fn view(&self) -> View<'_> {
+        View::Int(*self)
     }
 
     fn of(value: Value) -> Option<Self> {
@@ -199,6 +227,10 @@ impl Cell for bool {
         Value::Int((*self).into())
     }
 
+    fn view(&self) -> View<'_> {
+        View::Int((*self).into())
+    }
+
     fn of(value: Value) -> Option<Self> {
         match value {
             Value::Int(value) => Some(value != 0),
@@ -212,6 +244,10 @@ impl Cell for f64 {
 
     fn value(&self) -> Value {
         Value::Real(*self)
+    }
+
+    fn view(&self) -> View<'_> {
+        View::Real(*self)
     }
 
     fn of(value: Value) -> Option<Self> {
@@ -230,6 +266,10 @@ impl<T: Cell> Cell for Option<T> {
         self.as_ref().map_or(Value::Null, Cell::value)
     }
 
+    fn view(&self) -> View<'_> {
+        self.as_ref().map_or(View::Null, Cell::view)
+    }
+
     fn of(value: Value) -> Option<Self> {
         match value {
             Value::Null => Some(None),
@@ -245,6 +285,9 @@ pub trait TableRow {
 
     /// The values of the row's own columns, in their order.
     fn values(&self) -> Vec<Value>;
+
+    /// Calls `take` with each of the row's own values, in the order of the columns.
+    fn each<'a>(&'a self, take: impl FnMut(View<'a>));
 
     /// The row of these values, as [`TableRow::values`] gives them; `None` if they are of other kinds.
     fn of(values: Vec<Value>) -> Option<Self>

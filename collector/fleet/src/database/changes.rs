@@ -1,11 +1,12 @@
 //! Inserts and deletes captures and loss reports, with what they add to the sums, in one transaction each.
 
+use super::packed::{pack, unpack};
 use super::rollups::{Changes, apply};
 use super::tables::{self, ANALYZED_BY, NUMBER};
 use super::{Database, value};
 use crate::error::Error;
 use crate::rows::{Rows, Value};
-use crate::schema::{ANALYSIS, CaptureRow, LOSSES, LossRow, TABLES};
+use crate::schema::{ANALYSIS, CAPTURES, CaptureRow, LOSSES, LossRow};
 use crate::table::TableRow;
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params_from_iter};
 
@@ -28,7 +29,7 @@ impl Database {
                 insert_capture(&transaction, capture, rows, &mut changes)?;
             }
             for loss in &rows.losses {
-                if insert(&transaction, None, std::slice::from_ref(loss))? == 1 {
+                if insert(&transaction, loss)? {
                     changes.sums.add_loss(loss, 1);
                 }
             }
@@ -129,7 +130,7 @@ fn insert_capture(
     rows: &Rows,
     changes: &mut Changes,
 ) -> Result<(), Error> {
-    if insert(transaction, None, std::slice::from_ref(capture))? == 0 {
+    if !insert(transaction, capture)? {
         let sql = format!(
             "SELECT {NUMBER} FROM captures_rows WHERE capture_id = ? AND {ANALYZED_BY} < {ANALYSIS}"
         );
@@ -138,30 +139,40 @@ fn insert_capture(
             statement.query_row([capture.capture_id.as_str()], |row| row.get(0)).optional()?;
         let Some(number) = outdated else { return Ok(()) };
         delete_capture(transaction, number, changes)?;
-        insert(transaction, None, std::slice::from_ref(capture))?;
+        insert(transaction, capture)?;
     }
-    let number = Some(transaction.last_insert_rowid());
-    insert(transaction, number, &rows.frames)?;
-    insert(transaction, number, &rows.frame_slices)?;
-    insert(transaction, number, &rows.stacks)?;
+    insert_packed(transaction, transaction.last_insert_rowid(), rows)?;
     changes.sums.add_capture(rows, 1);
     changes.offer_examples(rows);
     Ok(())
 }
 
-/// Inserts rows, those of a capture with its number. Returns the number of inserted rows.
-fn insert<R: TableRow>(
-    transaction: &Transaction<'_>,
-    capture: Option<i64>,
-    rows: &[R],
-) -> Result<usize, Error> {
+/// Inserts a row of `captures` or `losses`, unless it is there. Returns true if it was inserted.
+fn insert<R: TableRow>(transaction: &Transaction<'_>, row: &R) -> Result<bool, Error> {
     let mut statement = transaction.prepare_cached(&tables::insertion(&R::TABLE))?;
-    let mut inserted = 0;
-    for row in rows {
-        let number = capture.map(Value::Int);
-        inserted += statement.execute(params_from_iter(number.into_iter().chain(row.values())))?;
+    Ok(statement.execute(params_from_iter(row.values()))? == 1)
+}
+
+/// Inserts the other rows of the capture with this number.
+pub(super) fn insert_packed(
+    transaction: &Transaction<'_>,
+    number: i64,
+    rows: &Rows,
+) -> Result<(), Error> {
+    fn insert<R: TableRow>(
+        transaction: &Transaction<'_>,
+        number: i64,
+        rows: &[R],
+    ) -> Result<(), Error> {
+        if !rows.is_empty() {
+            let sql = format!("INSERT INTO {} VALUES (?, ?)", tables::packed_name(&R::TABLE));
+            transaction.prepare_cached(&sql)?.execute((number, pack(rows)))?;
+        }
+        Ok(())
     }
-    Ok(inserted)
+    insert(transaction, number, &rows.frames)?;
+    insert(transaction, number, &rows.frame_slices)?;
+    insert(transaction, number, &rows.stacks)
 }
 
 fn delete_capture(
@@ -172,8 +183,8 @@ fn delete_capture(
     let rows = rows_of(transaction, number)?;
     changes.sums.add_capture(&rows, -1);
     changes.withdraw_examples(&rows);
-    for table in TABLES.iter().filter(|table| table.belongs_to_captures()) {
-        let sql = format!("DELETE FROM {} WHERE {NUMBER} = ?", tables::rows_name(table));
+    for table in tables::packed_tables() {
+        let sql = format!("DELETE FROM {} WHERE {NUMBER} = ?", tables::packed_name(table));
         transaction.prepare_cached(&sql)?.execute([number])?;
     }
     let sql = format!("DELETE FROM captures_rows WHERE {NUMBER} = ?");
@@ -182,18 +193,35 @@ fn delete_capture(
 }
 
 /// Reads the rows of a capture.
-pub(super) fn rows_of(transaction: &Transaction<'_>, number: i64) -> Result<Rows, Error> {
-    fn all<R: TableRow>(transaction: &Transaction<'_>, number: i64) -> Result<Vec<R>, Error> {
-        read(transaction, &tables::reading(&R::TABLE), &[Value::Int(number)])
-    }
-    let mut captures: Vec<CaptureRow> = all(transaction, number)?;
+fn rows_of(transaction: &Transaction<'_>, number: i64) -> Result<Rows, Error> {
     Ok(Rows {
-        capture: captures.pop(),
-        frames: all(transaction, number)?,
-        frame_slices: all(transaction, number)?,
-        stacks: all(transaction, number)?,
+        capture: capture_of(transaction, number)?,
+        frames: unpacked(transaction, number)?,
+        frame_slices: unpacked(transaction, number)?,
+        stacks: unpacked(transaction, number)?,
         losses: Vec::new(),
     })
+}
+
+/// Reads the own row of a capture.
+pub(super) fn capture_of(
+    transaction: &Transaction<'_>,
+    number: i64,
+) -> Result<Option<CaptureRow>, Error> {
+    Ok(read(transaction, &tables::reading(&CAPTURES), &[Value::Int(number)])?.pop())
+}
+
+/// Reads the rows that a capture has in a table.
+pub(super) fn unpacked<R: TableRow>(
+    transaction: &Transaction<'_>,
+    number: i64,
+) -> Result<Vec<R>, Error> {
+    let sql = format!("SELECT packed FROM {} WHERE {NUMBER} = ?", tables::packed_name(&R::TABLE));
+    let mut statement = transaction.prepare_cached(&sql)?;
+    let mut found = statement.query([number])?;
+    let Some(row) = found.next()? else { return Ok(Vec::new()) };
+    let packed = row.get_ref(0)?.as_blob().map_err(|_| Error::Damaged(R::TABLE.name))?;
+    unpack(packed).ok_or(Error::Damaged(R::TABLE.name))
 }
 
 /// Reads all rows that a statement gives for these values.

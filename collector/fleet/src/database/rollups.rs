@@ -1,6 +1,6 @@
 //! Keeps the tables of sums: adds to them, or subtracts, what captures and loss reports change.
 
-use super::changes::read;
+use super::changes::{capture_of, read, unpacked};
 use super::tables::{self, NUMBER};
 use crate::error::Error;
 use crate::rollup::schema::{
@@ -8,7 +8,6 @@ use crate::rollup::schema::{
 };
 use crate::rollup::{Examples, Sums, SumsByKey, keep_best, of_device};
 use crate::rows::{Rows, Value};
-use crate::schema::{CAPTURES, FRAME_SLICES};
 use crate::table::{Rollup, TableRow, Text};
 use rusqlite::{ToSql, Transaction, params_from_iter};
 use std::collections::BTreeSet;
@@ -196,9 +195,9 @@ fn examples_of_day(transaction: &Transaction<'_>, app: &str, dt: &str) -> Result
     let mut captures = transaction.prepare_cached(&sql)?;
     let mut found = captures.query([dt, app])?;
     while let Some(row) = found.next()? {
-        let number = [Value::Int(row.get(0)?)];
-        let capture = read(transaction, &tables::reading(&CAPTURES), &number)?.pop();
-        let frame_slices = read(transaction, &tables::reading(&FRAME_SLICES), &number)?;
+        let number = row.get(0)?;
+        let capture = capture_of(transaction, number)?;
+        let frame_slices = unpacked(transaction, number)?;
         all.offer(&Rows { capture, frame_slices, ..Rows::default() });
     }
     Ok(all)

@@ -1,5 +1,8 @@
 //! The schema in SQLite's terms: tables, views, indexes and insertions.
+//!
+//! A capture's rows of a table other than `captures` are one packed value ([`super::packed`]); the view unpacks them.
 
+use super::unpack;
 use crate::rollup::schema::{CAUSE_EXAMPLES, DEVICE_ROLLUPS, FLEET_ROLLUPS, ROLLUPS};
 use crate::rows::Value;
 use crate::schema::{ANALYSIS, CAPTURES, Kind, Source, TABLES, Table};
@@ -28,11 +31,19 @@ pub(super) fn rows_name(table: &Table) -> String {
     format!("{}_rows", table.name)
 }
 
+/// The name of the table with a capture's packed rows.
+pub(super) fn packed_name(table: &Table) -> String {
+    format!("packed_{}", table.name)
+}
+
+/// The tables whose rows are packed.
+pub(super) fn packed_tables() -> impl Iterator<Item = &'static Table> {
+    TABLES.iter().filter(|table| table.belongs_to_captures())
+}
+
+/// Returns the statement that inserts a row of `captures` or `losses`.
 pub(super) fn insertion(table: &Table) -> String {
     let mut names: Vec<&str> = table.own_columns().map(|column| column.name).collect();
-    if table.belongs_to_captures() {
-        names.insert(0, NUMBER);
-    }
     let mut marks = vec!["?".to_owned(); names.len()];
     if table.name == CAPTURES.name {
         names.push(ANALYZED_BY);
@@ -46,7 +57,7 @@ pub(super) fn insertion(table: &Table) -> String {
     )
 }
 
-/// Returns the statement that reads a capture's rows of a table.
+/// Returns the statement that reads a capture's own row, or its rows from before they were packed.
 pub(super) fn reading(table: &Table) -> String {
     let names: Vec<&str> = table.own_columns().map(|column| column.name).collect();
     format!("SELECT {} FROM {} WHERE {NUMBER} = ?", quoted(&names), rows_name(table))
@@ -119,12 +130,18 @@ pub(super) fn column(column: &Column) -> String {
 pub(super) fn tables() -> String {
     let mut sql = String::new();
     for table in TABLES {
+        if table.belongs_to_captures() {
+            let packed = packed_name(table);
+            let _ = writeln!(
+                sql,
+                "CREATE TABLE IF NOT EXISTS {packed} ({NUMBER} INTEGER PRIMARY KEY, packed BLOB NOT NULL);"
+            );
+            continue;
+        }
         let mut columns = Vec::new();
         if table.name == CAPTURES.name {
             columns.push(format!("{NUMBER} INTEGER PRIMARY KEY"));
             columns.push(format!("{ANALYZED_BY} INTEGER NOT NULL DEFAULT 0"));
-        } else if table.belongs_to_captures() {
-            columns.push(format!("{NUMBER} INTEGER NOT NULL"));
         }
         columns.extend(table.own_columns().map(column));
         let rows = rows_name(table);
@@ -153,7 +170,6 @@ pub(super) fn tables() -> String {
 pub(super) fn views_and_indexes() -> String {
     let mut sql = String::new();
     for table in TABLES {
-        let rows = rows_name(table);
         let seen: Vec<String> = table
             .columns
             .iter()
@@ -162,16 +178,20 @@ pub(super) fn views_and_indexes() -> String {
                 Source::Own | Source::Part => format!("own.\"{0}\" AS \"{0}\"", column.name),
             })
             .collect();
-        let join = if table.belongs_to_captures() {
-            let _ =
-                writeln!(sql, "CREATE INDEX IF NOT EXISTS {rows}_by_capture ON {rows} ({NUMBER});");
-            format!(" JOIN captures_rows AS capture ON capture.{NUMBER} = own.{NUMBER}")
+        let rows = rows_name(table);
+        let from = if table.belongs_to_captures() {
+            let (packed, unpacked) = (packed_name(table), unpack::name(table));
+            format!(
+                "{} AS capture JOIN {packed} AS stored ON stored.{NUMBER} = capture.{NUMBER} \
+                 JOIN {unpacked}(stored.packed) AS own",
+                rows_name(&CAPTURES)
+            )
         } else {
-            String::new()
+            format!("{rows} AS own")
         };
         let _ = writeln!(
             sql,
-            "DROP VIEW IF EXISTS {0}; CREATE VIEW {0} AS SELECT {1} FROM {rows} AS own{join};",
+            "DROP VIEW IF EXISTS {0}; CREATE VIEW {0} AS SELECT {1} FROM {from};",
             table.name,
             seen.join(", ")
         );

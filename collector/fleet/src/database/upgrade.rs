@@ -1,15 +1,18 @@
-//! Upgrades the tables of an older version in place: adds what they lack, and makes the sums of their rows.
+//! Upgrades the file of an older version in place: adds what its tables lack, packs the rows, and makes their sums.
+//!
+//! Version 1 has no sums, and lacks columns; version 2 has a row of SQLite for each of a capture's rows.
 //!
 //! It is one transaction: an upgrade that is interrupted has changed nothing. Rows stay as the older analysis made
 //! them until the collector analyzes their captures again.
 
-use super::changes::{read, rows_of};
+use super::changes::{capture_of, insert_packed, read};
 use super::rollups::{Changes, apply};
 use super::tables::{self, ANALYZED_BY, NUMBER};
 use super::{Database, PATIENCE};
 use crate::error::Error;
-use crate::rows::Value;
-use crate::schema::{CAPTURES, LOSSES, LossRow, TABLES, Text, VERSION};
+use crate::rows::{Rows, Value};
+use crate::schema::{CAPTURES, FILE_VERSION, LOSSES, LossRow, TABLES, Text};
+use crate::table::TableRow;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -34,14 +37,22 @@ impl Database {
         connection.pragma_update(None, "cache_size", -65_536)?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-        if version == 0 || version >= VERSION {
+        if version == 0 || version >= FILE_VERSION {
             return Ok(false);
         }
         add_columns(&transaction)?;
         transaction.execute_batch(&tables::tables())?;
+        let lacks_sums = version < 2;
+        take_captures(&transaction, lacks_sums)?;
+        if lacks_sums {
+            add_losses(&transaction)?;
+        }
+        for table in tables::packed_tables() {
+            let (view, rows) = (table.name, tables::rows_name(table));
+            transaction.execute_batch(&format!("DROP VIEW {view}; DROP TABLE {rows};"))?;
+        }
         transaction.execute_batch(&tables::views_and_indexes())?;
-        add_sums(&transaction)?;
-        transaction.pragma_update(None, "user_version", VERSION)?;
+        transaction.pragma_update(None, "user_version", FILE_VERSION)?;
         transaction.commit()?;
         Ok(true)
     }
@@ -68,8 +79,8 @@ fn add_columns(transaction: &Transaction<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the sums of all rows.
-fn add_sums(transaction: &Transaction<'_>) -> Result<(), Error> {
+/// Packs the rows of all captures, and makes their sums if there are none.
+fn take_captures(transaction: &Transaction<'_>, lacks_sums: bool) -> Result<(), Error> {
     let sql =
         format!("SELECT {NUMBER} FROM captures_rows WHERE {NUMBER} > ? ORDER BY 1 LIMIT {BATCH}");
     let mut statement = transaction.prepare(&sql)?;
@@ -82,11 +93,33 @@ fn add_sums(transaction: &Transaction<'_>) -> Result<(), Error> {
         let mut changes = Changes::default();
         for number in numbers {
             let rows = rows_of(transaction, number)?;
-            changes.sums.add_capture(&rows, 1);
-            changes.offer_examples(&rows);
+            insert_packed(transaction, number, &rows)?;
+            if lacks_sums {
+                changes.sums.add_capture(&rows, 1);
+                changes.offer_examples(&rows);
+            }
         }
         apply(transaction, changes)?;
     }
+    Ok(())
+}
+
+/// Reads the rows of a capture that are not packed yet.
+fn rows_of(transaction: &Transaction<'_>, number: i64) -> Result<Rows, Error> {
+    fn all<R: TableRow>(transaction: &Transaction<'_>, number: i64) -> Result<Vec<R>, Error> {
+        read(transaction, &tables::reading(&R::TABLE), &[Value::Int(number)])
+    }
+    Ok(Rows {
+        capture: capture_of(transaction, number)?,
+        frames: all(transaction, number)?,
+        frame_slices: all(transaction, number)?,
+        stacks: all(transaction, number)?,
+        losses: Vec::new(),
+    })
+}
+
+/// Makes the sums of all loss reports.
+fn add_losses(transaction: &Transaction<'_>) -> Result<(), Error> {
     let mut changes = Changes::default();
     let names: Vec<&str> = LOSSES.own_columns().map(|column| column.name).collect();
     let sql = format!("SELECT {} FROM losses_rows WHERE dt >= ?", names.join(","));

@@ -4,7 +4,8 @@
 
 use crate::table::symbols::{Added, Code, Key, MOST_KEYS, MOST_SUMS, Symbol};
 use crate::table::{
-    Cell, Column, Kind, PART, Rollup, RollupRow, Source, Table, TableRow, Text, Value, rollups,
+    Cell, Column, Kind, PART, Rollup, RollupRow, Source, Table, TableRow, Text, Value, View,
+    rollups,
 };
 
 rollups! {

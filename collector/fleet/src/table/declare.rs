@@ -24,6 +24,10 @@ macro_rules! tables {
                     vec![$(Cell::value(&self.$column)),+]
                 }
 
+                fn each<'a>(&'a self, mut take: impl FnMut(View<'a>)) {
+                    $(take(Cell::view(&self.$column));)+
+                }
+
                 fn of(values: Vec<Value>) -> Option<Self> {
                     let mut values = values.into_iter();
                     Some(Self { $($column: Cell::of(values.next()?)?),+ })
@@ -75,6 +79,11 @@ macro_rules! rollups {
 
                 fn values(&self) -> Vec<Value> {
                     vec![$(Cell::value(&self.$key),)+ $(Value::Int(self.$sum)),+]
+                }
+
+                fn each<'a>(&'a self, mut take: impl FnMut(View<'a>)) {
+                    $(take(Cell::view(&self.$key));)+
+                    $(take(View::Int(self.$sum));)+
                 }
 
                 fn of(values: Vec<Value>) -> Option<Self> {

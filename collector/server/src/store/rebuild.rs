@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use tracetee_fleet::Error;
 use tracetee_fleet::database::Database;
-use tracetee_fleet::schema::VERSION;
+use tracetee_fleet::schema::FILE_VERSION;
 
 /// Result of [`rebuild`].
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,7 @@ pub fn rebuild(root: &Path) -> Result<Rebuilt> {
     // Tables of a newer version are not replaced with older ones.
     if tables.exists()
         && let Err(error @ Error::Version { found, .. }) = Database::read(&tables)
-        && found > VERSION
+        && found > FILE_VERSION
     {
         return Err(error.into());
     }
@@ -55,7 +55,7 @@ pub fn rebuild(root: &Path) -> Result<Rebuilt> {
 pub fn upgrade(root: &Path) -> Result<()> {
     let tables = tables_of(root);
     match Database::read(&tables) {
-        Err(Error::Version { found, .. }) if found < VERSION => {
+        Err(Error::Version { found, .. }) if found < FILE_VERSION => {
             let _lock = local_store::lock(root)?;
             Database::upgrade(&tables)?;
             Ok(())
