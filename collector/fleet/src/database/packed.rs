@@ -460,5 +460,8 @@ mod tests {
         put(&mut packed, u64::from(u32::MAX));
         packed.extend([0, 0]);
         assert_eq!(unpack::<StackRow>(&packed), None);
+        // A run of two in a single row.
+        let packed = [FORMAT, 1, 0, 1, 3, IS_RUNS, 2, 0];
+        assert_eq!(Unpacked::default().unpack(&FRAMES, &packed, u64::MAX), None);
     }
 }
