@@ -6,7 +6,7 @@ use crate::store::arrived;
 use crate::store::local_store::Incoming;
 use crate::store::validate::check_capture;
 use axum::body::{Body, Bytes};
-use hmac_sha256::Hash;
+use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs::File;
 use std::io::Write;
@@ -92,7 +92,7 @@ pub(super) async fn stream(
     incomings: &Incomings,
 ) -> Result<u64, Refused> {
     let mut file = File::create(&to.path).map_err(Refused::Disk)?;
-    let (mut hash, mut bytes) = (Hash::new(), 0);
+    let (mut hash, mut bytes) = (Sha256::new(), 0);
     let mut share = Share { of: &incomings.0, bytes: 0 };
     let mut pace = Pace::new(Instant::now());
     while let Some(chunk) = paced(body, &mut pace).await? {
@@ -104,7 +104,7 @@ pub(super) async fn stream(
         hash.update(&chunk);
         file.write_all(&chunk).map_err(Refused::Disk)?;
     }
-    let found = hash.finalize();
+    let found: [u8; 32] = hash.finalize().into();
     if digest.is_none_or(|digest| digest == found) { Ok(bytes) } else { Err(Refused::Digest) }
 }
 
