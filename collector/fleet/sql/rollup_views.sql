@@ -1,4 +1,4 @@
--- Rendered from templates/mixed.sql, rollups.sql, fleet_rollups.sql.
+-- Rendered from templates/mixed.sql, rollups.sql, fleet_rollups.sql, shared_sums.sql.
 -- The tables of sums over Parquet files, for the queries in `rollups/`; after `views.sql`. The engine's own views
 -- `stored_capture_rollups` … must exist. If a part has captures that count in another part, its sums are made of
 -- its rows, in the views `made_…`.
@@ -338,3 +338,21 @@ CREATE TEMPORARY VIEW samples AS
     SUM(ms_in_1000 * ms_in_1000) AS sum_of_squares
   FROM observations
   GROUP BY app, by_screen, ver, screen, cause, cause_key;
+CREATE TEMPORARY VIEW frame_sums AS
+  SELECT app, dt, ver, screen, pipeline, SUM(frames) AS frames, SUM(slow) AS slow, SUM(janky) AS janky,
+    SUM(frozen) AS frozen, SUM(dropped_vsyncs) AS dropped_vsyncs, SUM(level_normal) AS level_normal,
+    SUM(level_middle) AS level_middle, SUM(level_high) AS level_high, SUM(level_frozen) AS level_frozen,
+    SUM(jank_ns) AS jank_ns, SUM(frame_ns) AS frame_ns
+  FROM frame_rollups
+  WHERE counted = 1 AND pipeline <> 'vsync_callback'
+  GROUP BY app, dt, ver, screen, pipeline;
+CREATE TEMPORARY VIEW frame_histograms AS
+  SELECT app, ver, screen, pipeline, dur_100us, SUM(frames) AS frames
+  FROM frame_rollups
+  WHERE counted = 1 AND pipeline <> 'vsync_callback'
+  GROUP BY app, ver, screen, pipeline, dur_100us;
+CREATE TEMPORARY VIEW cause_histograms AS
+  SELECT app, ver, screen, cause, cause_key, bucket_ns, SUM(frames) AS frames, SUM(self_ns) AS self_ns,
+    SUM(overrun_ns) AS overrun_ns
+  FROM cause_rollups
+  GROUP BY app, ver, screen, cause, cause_key, bucket_ns;

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::rows::Value;
 use crate::schema::{ANALYSIS, CAPTURES, FILE_VERSION, Table, Text};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -88,6 +88,7 @@ impl Database {
         connection.pragma_update(None, "cache_size", -65_536)?;
         // Sorts of a big fleet's frames.
         connection.pragma_update(None, "temp_store", "file")?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
         let database = Self::of(connection)?;
         match database.version()? {
             FILE_VERSION => Ok(database),
@@ -202,6 +203,15 @@ impl Database {
         Err(Error::Busy)
     }
 
+    /// Reads one state of the tables, whatever others write, until the snapshot is dropped. Temporary relations that are
+    /// made meanwhile end with it.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn snapshot(&self) -> Result<Snapshot<'_>, Error> {
+        Ok(Snapshot { _transaction: self.connection.unchecked_transaction()? })
+    }
+
     /// Returns a handle that ends this connection's query from another thread.
     #[must_use]
     pub fn interrupter(&self) -> Interrupter {
@@ -213,7 +223,7 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`].
     pub fn query(&self, sql: &str) -> Result<Answer, Error> {
-        let mut statement = self.connection.prepare(sql)?;
+        let mut statement = self.connection.prepare_cached(sql)?;
         let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let width = columns.len();
         let mut found = statement.query([])?;
@@ -244,6 +254,13 @@ fn value(of: ValueRef<'_>) -> Value {
         ValueRef::Real(value) => Value::Real(value),
         ValueRef::Text(text) => Value::Text(Text::from(String::from_utf8_lossy(text))),
     }
+}
+
+/// One state of the tables: [`Database::snapshot`].
+#[derive(Debug)]
+pub struct Snapshot<'a> {
+    /// Rolled back when it is dropped.
+    _transaction: Transaction<'a>,
 }
 
 /// Handle that ends the query of a [`Database`] in another thread.

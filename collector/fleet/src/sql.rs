@@ -2,6 +2,7 @@
 //! rendered from `sql/templates` by a test, and checked in.
 
 use crate::rollup::bucket::{FRAMES, TIMES};
+use std::fmt::Write;
 
 /// A query of the set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,17 +53,44 @@ set! {
 pub const VIEWS: &str =
     concat!(include_str!("../sql/views.sql"), include_str!("../sql/rollup_views.sql"));
 
-/// Returns the statements that make SQLite's `chosen`: an app and a screen, empty for all.
+/// Returns the statements that make SQLite's `chosen`: an app and a screen, empty for all; and, as temporary tables,
+/// the sums that several queries over rollups read.
 #[must_use]
 pub fn choose(app: &str, screen: &str) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\0', "").replace('\'', "''"));
-    format!(
+    let conditions: Vec<String> = [("app", app), ("screen", screen)]
+        .into_iter()
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(column, text)| format!("{column} = {}", quoted(text)))
+        .collect();
+    let mut sql = format!(
         "DROP VIEW IF EXISTS temp.chosen;\
          CREATE TEMPORARY VIEW chosen AS SELECT {} AS app, {} AS screen;",
         quoted(app),
         quoted(screen)
-    )
+    );
+    for rollups in ["frame_rollups", "cause_rollups"] {
+        let rows = if conditions.is_empty() {
+            String::new()
+        } else {
+            // A comparison with `chosen` would not find the app's rows by the primary key.
+            format!(" WHERE {}", conditions.join(" AND "))
+        };
+        let _ = write!(
+            sql,
+            "DROP VIEW IF EXISTS temp.chosen_{rollups};\
+             CREATE TEMPORARY VIEW chosen_{rollups} AS SELECT * FROM {rollups}{rows};"
+        );
+    }
+    for sums in ["frame_sums", "frame_histograms", "cause_histograms"] {
+        let _ = write!(sql, "DROP TABLE IF EXISTS temp.{sums};");
+    }
+    sql + &SHARED_SUMS.replace("{of}", "chosen_").replace("TEMPORARY VIEW", "TEMPORARY TABLE")
 }
+
+/// The statements that make the sums that several queries over rollups read, of the relations of rollups whose names
+/// begin with `{of}`.
+const SHARED_SUMS: &str = include_str!("../sql/templates/shared_sums.sql");
 
 /// Returns the statements that define the tables of sums over relations of rows, whose names begin with `of`: views
 /// `made_…`, with a column `part` more than the tables have.
@@ -85,7 +113,7 @@ pub const DEFINITIONS_OVER_DEVICES: &str = include_str!("../sql/templates/fleet_
 
 #[cfg(test)]
 mod tests {
-    use super::{SET, definitions_of_rollups};
+    use super::{SET, SHARED_SUMS, definitions_of_rollups};
     use crate::rollup::schema::ROLLUPS;
     use std::fmt::Write;
     use std::path::Path;
@@ -181,8 +209,9 @@ mod tests {
             );
         }
         text += &template("fleet_rollups.sql");
+        text += &SHARED_SUMS.replace("{of}", "");
         let rendered = format!(
-            "-- Rendered from templates/mixed.sql, rollups.sql, fleet_rollups.sql.\n{text}"
+            "-- Rendered from templates/mixed.sql, rollups.sql, fleet_rollups.sql, shared_sums.sql.\n{text}"
         );
         is_as_rendered("rollup_views.sql", &rendered);
     }

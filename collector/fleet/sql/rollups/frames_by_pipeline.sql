@@ -16,11 +16,9 @@ WITH sums AS (
     SUM(f.level_frozen) AS level_frozen,
     SUM(f.jank_ns) AS jank_ns,
     SUM(f.frame_ns) AS frame_ns
-  FROM frame_rollups AS f
+  FROM frame_sums AS f
   CROSS JOIN chosen
-  WHERE f.counted = 1
-    AND f.pipeline <> 'vsync_callback'
-    AND (chosen.app = '' OR f.app = chosen.app)
+  WHERE (chosen.app = '' OR f.app = chosen.app)
     AND (chosen.screen = '' OR f.screen = chosen.screen)
   GROUP BY f.app, f.pipeline, f.ver
 ),
@@ -30,8 +28,8 @@ counts AS (
     r.pipeline AS pipeline,
     r.ver AS ver,
     r.devices AS devices
-  FROM reach AS r
-  CROSS JOIN chosen
+  FROM chosen
+  CROSS JOIN reach AS r
   WHERE r.kind = 'frames'
     AND r.grouped_by = CASE WHEN chosen.screen = '' THEN 'pipeline,ver' ELSE 'pipeline,screen,ver' END
     AND (chosen.screen = '' OR r.screen = chosen.screen)

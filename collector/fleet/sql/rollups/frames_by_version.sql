@@ -15,11 +15,9 @@ WITH sums AS (
     SUM(f.level_frozen) AS level_frozen,
     SUM(f.jank_ns) AS jank_ns,
     SUM(f.frame_ns) AS frame_ns
-  FROM frame_rollups AS f
+  FROM frame_sums AS f
   CROSS JOIN chosen
-  WHERE f.counted = 1
-    AND f.pipeline <> 'vsync_callback'
-    AND (chosen.app = '' OR f.app = chosen.app)
+  WHERE (chosen.app = '' OR f.app = chosen.app)
     AND (chosen.screen = '' OR f.screen = chosen.screen)
   GROUP BY f.app, f.ver
 ),
@@ -28,8 +26,8 @@ counts AS (
     r.app AS app,
     r.ver AS ver,
     r.devices AS devices
-  FROM reach AS r
-  CROSS JOIN chosen
+  FROM chosen
+  CROSS JOIN reach AS r
   WHERE r.kind = 'frames'
     AND r.grouped_by = CASE WHEN chosen.screen = '' THEN 'ver' ELSE 'screen,ver' END
     AND (chosen.screen = '' OR r.screen = chosen.screen)

@@ -13,8 +13,8 @@ WITH sums AS (
 ),
 counts AS (
   SELECT r.app AS app, r.cause_key AS stack, r.devices AS devices
-  FROM reach AS r
-  CROSS JOIN chosen
+  FROM chosen
+  CROSS JOIN reach AS r
   WHERE r.kind = 'stack'
     AND r.grouped_by = CASE WHEN chosen.screen = '' THEN '' ELSE 'screen' END
     AND (chosen.screen = '' OR r.screen = chosen.screen)

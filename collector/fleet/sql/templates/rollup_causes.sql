@@ -10,7 +10,7 @@ WITH steps AS (
     SUM(s.frames) AS frames,
     SUM(s.self_ns) AS self_ns,
     SUM(s.overrun_ns) AS overrun_ns
-  FROM cause_rollups AS s
+  FROM cause_histograms AS s
   CROSS JOIN chosen
   WHERE (chosen.app = '' OR s.app = chosen.app)
     AND (chosen.screen = '' OR s.screen = chosen.screen)
@@ -52,8 +52,8 @@ counts AS (
     r.cause_key AS cause_key,
     r.devices AS devices,
     r.captures AS captures
-  FROM reach AS r
-  CROSS JOIN chosen
+  FROM chosen
+  CROSS JOIN reach AS r
   WHERE r.kind = 'cause'
     AND r.grouped_by = {grouped_by}
     AND (chosen.screen = '' OR r.screen = chosen.screen)

@@ -6,11 +6,9 @@ WITH steps AS (
     f.dimension AS dimension,}
     f.dur_100us AS dur_100us,
     SUM(f.frames) AS frames
-  FROM frame_rollups AS f
+  FROM frame_histograms AS f
   CROSS JOIN chosen
-  WHERE f.counted = 1
-    AND f.pipeline <> 'vsync_callback'
-    AND (chosen.app = '' OR f.app = chosen.app)
+  WHERE (chosen.app = '' OR f.app = chosen.app)
     AND (chosen.screen = '' OR f.screen = chosen.screen)
   GROUP BY f.app{, f.dimension}, f.dur_100us
 ),

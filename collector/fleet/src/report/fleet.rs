@@ -224,6 +224,8 @@ impl FleetReport {
     pub fn from_database(database: &Database, ask: &Ask) -> Result<Self, Error> {
         let app = ask.app.as_deref().unwrap_or_default();
         let screen = ask.screen.as_deref().unwrap_or_default();
+        // A report of rows can take minutes, in which the log would grow and deletions would wait.
+        let _snapshot = if ask.exact { None } else { Some(database.snapshot()?) };
         database.run(&sql::choose(app, screen))?;
         let mut apps: BTreeMap<String, AppReport> = BTreeMap::new();
         let mut each = |query: sql::Query, take: &mut dyn FnMut(&mut AppReport, Row<'_>)| {

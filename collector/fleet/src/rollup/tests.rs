@@ -156,9 +156,40 @@ pub(crate) fn check_reports(database: &Database) {
     for screen in [None, screen] {
         let ask = Ask { screen, compare: compare.clone(), ..Ask::default() };
         let exact = serde_json::to_value(report(&Ask { exact: true, ..ask.clone() })).unwrap();
-        let rollups = serde_json::to_value(report(&ask)).unwrap();
+        let whole = report(&ask);
+        let rollups = serde_json::to_value(&whole).unwrap();
         same("report", &exact, &rollups, &rollups["quantile_errors"]);
+        // An app's report is its part of the whole.
+        for app in &whole.apps {
+            let ask = Ask { app: Some(app.app.clone()), ..ask.clone() };
+            assert_eq!(report(&ask).apps, std::slice::from_ref(app));
+        }
     }
+}
+
+#[test]
+fn a_snapshot_shows_one_state_of_the_tables() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tables.sqlite");
+    let (mut writer, pool) = (Database::open(&path).unwrap(), pool());
+    writer.insert(&pool[..5]).unwrap();
+    let reader = Database::read(&path).unwrap();
+    let count = || {
+        let answer = reader.query("SELECT COUNT(*) AS n FROM captures").unwrap();
+        answer.iter().next().unwrap().count("n")
+    };
+    let snapshot = reader.snapshot().unwrap();
+    let before = count();
+    writer.insert(&pool[5..10]).unwrap();
+    assert_eq!(count(), before);
+    drop(snapshot);
+    assert!(count() > before);
+    // A report leaves neither a snapshot nor relations.
+    let _ = FleetReport::from_database(&reader, &Ask::default()).unwrap();
+    let before = count();
+    writer.insert(&pool[10..15]).unwrap();
+    assert!(count() > before);
+    assert!(reader.query("SELECT * FROM frame_sums").is_err());
 }
 
 fn id_of(rows: &Rows) -> String {
