@@ -116,7 +116,9 @@ fn a_mapping_that_comes_late_names_what_came_before_and_after_in_every_view() {
         path.file_name().is_some_and(|name| name.to_str().unwrap() == format!("{later}.ftrace.zst"))
     });
     let place = place.unwrap().display().to_string();
-    let page = |path: &str| collector.send("GET", path, &[], b"").body;
+    // A report without the newest captures may be remembered.
+    let newest = [("Cache-Control", "no-cache")];
+    let page = |path: &str| collector.send("GET", path, &newest, b"").body;
     let raw = page(&format!("/captures/{later}.ftrace.zst"));
     let raw = zstd::stream::decode_all(&*raw).unwrap();
     collector.tracetee(&["convert", &place, "-o", "out.ftrace"]);

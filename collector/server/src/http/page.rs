@@ -18,11 +18,12 @@ use axum::http::{HeaderMap, StatusCode, Version, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use maker::{Maker, What};
+use maker::{Maker, Shown, What};
 use std::io::Cursor;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 use tracetee_fleet::Error;
 use tracetee_fleet::capture::{Capture, read_file};
 use tracetee_fleet::object_keys::RawKey;
@@ -130,25 +131,43 @@ fn refused(error: &Error) -> Response {
     }
 }
 
-async fn fleet(State(page): Shared, Query(what): Query<What>) -> Response {
+/// True if the answer must not be a remembered report that lacks captures.
+fn is_new_wanted(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::CACHE_CONTROL).iter().filter_map(|of| of.to_str().ok());
+    values.flat_map(|of| of.split(',')).any(|of| of.trim().eq_ignore_ascii_case("no-cache"))
+}
+
+async fn fleet(State(page): Shared, Query(what): Query<What>, headers: HeaderMap) -> Response {
+    let is_new_wanted = is_new_wanted(&headers);
     let made = page.maker.make(move |reports, _| {
-        let report = reports.of(&what)?;
-        Ok(html::live_fleet(&report, LIVE_S))
+        let Shown { report, age } = reports.of(&what, is_new_wanted)?;
+        Ok((html::live_fleet(&report, LIVE_S, age.as_secs()), age))
     });
     match made.await {
-        Ok(text) => as_html(text),
+        Ok((text, age)) => with_age(as_html(text), age),
         Err(error) => refused(&error),
     }
 }
 
-async fn fleet_json(State(page): Shared, Query(what): Query<What>) -> Response {
+async fn fleet_json(State(page): Shared, Query(what): Query<What>, headers: HeaderMap) -> Response {
+    let is_new_wanted = is_new_wanted(&headers);
     let made = page.maker.make(move |reports, _| {
-        Ok(serde_json::to_string(&*reports.of(&what)?).unwrap_or_default())
+        let Shown { report, age } = reports.of(&what, is_new_wanted)?;
+        Ok((serde_json::to_string(&*report).unwrap_or_default(), age))
     });
     match made.await {
-        Ok(json) => ([(header::CONTENT_TYPE, http::JSON)], json).into_response(),
+        Ok((json, age)) => {
+            let headers = [(header::CONTENT_TYPE, http::JSON), (header::CACHE_CONTROL, "no-store")];
+            with_age((headers, json).into_response(), age)
+        }
         Err(error) => refused(&error),
     }
+}
+
+/// Adds the header `Age`: seconds since all captures were in the report, 0 if they are.
+fn with_age(mut response: Response, age: Duration) -> Response {
+    response.headers_mut().insert(header::AGE, age.as_secs().into());
+    response
 }
 
 /// View of a capture that is asked for.
@@ -250,6 +269,17 @@ fn as_html(text: impl Into<Body>) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_cache_asks_for_a_new_report() {
+        let asked = |value: &str| {
+            is_new_wanted(&HeaderMap::from_iter([(header::CACHE_CONTROL, value.parse().unwrap())]))
+        };
+        assert!(asked("no-cache") && asked("max-age=0, No-Cache"));
+        // A browser's reload.
+        assert!(!asked("max-age=0") && !asked("no-store"));
+        assert!(!is_new_wanted(&HeaderMap::new()));
+    }
 
     #[test]
     fn a_browser_here_is_answered_and_a_proxy_is_not() {

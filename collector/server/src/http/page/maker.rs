@@ -1,12 +1,16 @@
 //! Makes reports for people on one thread of its own, so that whoever asks for many takes no thread that
 //! devices need.
 //!
-//! Reports are remembered, and only apps with new captures are reported anew. If that takes longer than [`QUICK`], the
-//! answer is the remembered report, and a second thread makes the next one. A report that nobody waits for any longer
-//! is not made, or given up. When too many wait, [`Error::Busy`] is the answer.
+//! Reports are remembered, and only apps with new captures are reported anew, by a second thread. If that takes longer
+//! than [`QUICK`], the answer is the remembered report with its age. The report of a page without a query is made before
+//! anybody asks for it: at the start, and by the second thread after changes ([`Ahead`]). A report that nobody waits for
+//! any longer is not made, or given up. When too many wait, [`Error::Busy`] is the answer.
+
+mod ahead;
 
 use crate::store::tables_of;
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use ahead::Ahead;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -23,9 +27,9 @@ use tracetee_fleet::report::fleet::{Ask, FleetReport};
 const MAX_WAITING: usize = 64;
 /// Reports that are remembered.
 const MAX_REMEMBERED: usize = 20;
-/// Time in which a report must be made if it is not remembered.
+/// Time for which whoever asks waits for a newer report than the remembered one.
 const QUICK: Duration = Duration::from_millis(50);
-/// Time for which a remembered report is good enough until the next one is made; if it took long, ten times its
+/// Age up to which a remembered report is good enough until the next one is made; if it took long, ten times its
 /// duration.
 const FRESH: Duration = Duration::from_secs(60);
 const FRESH_TIMES: u32 = 10;
@@ -38,6 +42,30 @@ pub(super) struct What {
     screen: Option<String>,
     from: Option<String>,
     to: Option<String>,
+}
+
+/// The numbers of the apps' changes.
+type Changes = BTreeMap<String, i64>;
+
+/// A report, as it is shown.
+#[derive(Debug, Clone)]
+pub(super) struct Shown {
+    pub(super) report: Arc<FleetReport>,
+    /// Time since all captures were in it; zero if they are.
+    pub(super) age: Duration,
+}
+
+impl Shown {
+    const fn complete(report: Arc<FleetReport>) -> Self {
+        Self { report, age: Duration::ZERO }
+    }
+}
+
+/// A wish for a newer report; whoever has it gets the report, too, if they still wait.
+#[derive(Debug)]
+struct Renewal {
+    what: What,
+    renewed: Sender<Arc<FleetReport>>,
 }
 
 /// Work for the thread; it looks itself whether it is still wanted.
@@ -77,6 +105,14 @@ impl Shared {
         }
     }
 
+    /// Notes that the remembered report has all captures that there were at `now`.
+    fn is_complete(&self, what: &What, changes: &Changes, now: Instant) {
+        if let Some(made) = locked(&self.made).get_mut(what).filter(|made| made.changes == *changes)
+        {
+            made.as_of = made.as_of.max(now);
+        }
+    }
+
     fn interrupt(&self) {
         locked(&self.interrupter).iter().for_each(Interrupter::interrupt);
     }
@@ -98,7 +134,7 @@ impl Maker {
     /// Starts the thread.
     pub(super) fn start(root: &Path) -> std::io::Result<Self> {
         let (work, to_do): (Sender<Work>, Receiver<Work>) = bounded(MAX_WAITING);
-        let (renew, outdated): (Sender<What>, Receiver<What>) = bounded(MAX_REMEMBERED);
+        let (renew, outdated): (Sender<Renewal>, Receiver<Renewal>) = bounded(MAX_REMEMBERED);
         let shared = Arc::new(Shared::default());
         let (of_requests, of_renewals) = (Arc::clone(&shared), Arc::clone(&shared));
         let (tables, same_tables) = (tables_of(root), tables_of(root));
@@ -108,22 +144,10 @@ impl Maker {
                 work(&mut reports);
             }
         })?;
-        let renewals =
-            std::thread::Builder::new().name("renewals".to_owned()).spawn(move || {
-                let shared = of_renewals;
-                let mut database = None;
-                for what in outdated {
-                    // ORDERING: Relaxed; a wish.
-                    if shared.ended.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    let renewed = opened(&mut database, &same_tables, &shared.renewal)
-                        .and_then(|database| renew_report(database, &shared, &what));
-                    if let Err(error) = renewed {
-                        tracing::warn!("cannot renew a report: {error}");
-                    }
-                }
-            })?;
+        let renewals = std::thread::Builder::new()
+            .name("renewals".to_owned())
+            .spawn(move || renew_reports(&outdated, &of_renewals, &same_tables))?;
+        let _ = work.try_send(Box::new(first_report));
         let threads = Mutex::new(vec![requests, renewals]);
         Ok(Self { work: Mutex::new(Some(work)), shared, threads })
     }
@@ -196,6 +220,45 @@ fn opened<'a>(
     }
 }
 
+/// Makes the report of a page without a query; whoever asks for it meanwhile waits for it.
+fn first_report(reports: &mut Reports) {
+    let shared = Arc::clone(&reports.shared);
+    let is_over = || shared.ended.load(Ordering::Relaxed);
+    if !is_over()
+        && let Err(error) = reports.of(&What::default(), false)
+        && !is_over()
+    {
+        tracing::warn!("cannot make the first report: {error}");
+    }
+}
+
+/// Makes reports anew that are wanted, and ahead the one of a page without a query, until all senders are dropped.
+fn renew_reports(outdated: &Receiver<Renewal>, shared: &Shared, tables: &Path) {
+    let mut database = None;
+    let mut ahead = Ahead::default();
+    loop {
+        let wanted = outdated.recv_timeout(ahead::EVERY);
+        // ORDERING: Relaxed; a wish.
+        if shared.ended.load(Ordering::Relaxed) {
+            return;
+        }
+        let renewed = match wanted {
+            Ok(Renewal { what, renewed }) => opened(&mut database, tables, &shared.renewal)
+                .and_then(|database| renew_report(database, shared, &what))
+                .map(|report| renewed.try_send(report).unwrap_or_default()),
+            Err(RecvTimeoutError::Timeout) => opened(&mut database, tables, &shared.renewal)
+                .and_then(|database| ahead.look(database, shared)),
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        match renewed {
+            Err(error) if !shared.ended.load(Ordering::Relaxed) => {
+                tracing::warn!("cannot renew a report: {error}");
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Makes a report, and remembers it.
 fn renew_report(
     database: &Database,
@@ -206,21 +269,23 @@ fn renew_report(
     let changes = changes_of(database, what)?;
     let old = locked(&shared.made).get(what).cloned();
     if let Some(old) = old.as_ref().filter(|old| old.changes == changes) {
+        shared.is_complete(what, &changes, began);
         return Ok(Arc::clone(&old.report));
     }
     let report = Arc::new(made_of(database, what, old.as_ref(), &changes)?);
     let mut made = locked(&shared.made);
     if made.len() >= MAX_REMEMBERED && !made.contains_key(what) {
-        let oldest = made.iter().min_by_key(|(_, made)| made.at).map(|(what, _)| what.clone());
+        let oldest = made.iter().min_by_key(|(_, made)| made.as_of).map(|(what, _)| what.clone());
         oldest.and_then(|oldest| made.remove(&oldest));
     }
-    let (at, took) = (Instant::now(), began.elapsed());
-    made.insert(what.clone(), Made { report: Arc::clone(&report), changes, at, took });
+    let made_now =
+        Made { report: Arc::clone(&report), changes, as_of: began, took: began.elapsed() };
+    made.insert(what.clone(), made_now);
     Ok(report)
 }
 
 /// The numbers of the changes of those apps that a report is about.
-fn changes_of(database: &Database, what: &What) -> Result<BTreeMap<String, i64>, Error> {
+fn changes_of(database: &Database, what: &What) -> Result<Changes, Error> {
     let mut changes = database.changes()?;
     if let Some(app) = what.app.as_ref().filter(|app| !app.is_empty()) {
         changes.retain(|of, _| of == app);
@@ -233,7 +298,7 @@ fn made_of(
     database: &Database,
     what: &What,
     old: Option<&Made>,
-    changes: &BTreeMap<String, i64>,
+    changes: &Changes,
 ) -> Result<FleetReport, Error> {
     let What { app, screen, from, to } = what.clone();
     let some = |text: Option<String>| text.filter(|text| !text.is_empty());
@@ -269,14 +334,16 @@ pub(super) struct Reports {
     tables: PathBuf,
     shared: Arc<Shared>,
     database: Option<Database>,
-    renew: Sender<What>,
+    renew: Sender<Renewal>,
 }
 
+/// A report that is remembered.
 #[derive(Debug, Clone)]
 struct Made {
     report: Arc<FleetReport>,
-    changes: BTreeMap<String, i64>,
-    at: Instant,
+    changes: Changes,
+    /// The last time at which the tables were known to have these changes.
+    as_of: Instant,
     took: Duration,
 }
 
@@ -286,20 +353,29 @@ impl Reports {
         opened(&mut self.database, &self.tables, &self.shared.interrupter)
     }
 
-    /// The report, as it is now or was a moment ago.
-    pub(super) fn of(&mut self, what: &What) -> Result<Arc<FleetReport>, Error> {
+    /// The report, as it is now or was a moment ago; only as it is now if `is_new_wanted`.
+    pub(super) fn of(&mut self, what: &What, is_new_wanted: bool) -> Result<Shown, Error> {
         let shared = Arc::clone(&self.shared);
         let old = locked(&shared.made).get(what).cloned();
         let is_good_enough =
-            |old: &Made| old.took > QUICK && old.at.elapsed() < FRESH.max(old.took * FRESH_TIMES);
+            |old: &Made| old.as_of.elapsed() < FRESH.max(old.took * FRESH_TIMES) && !is_new_wanted;
         let Some(old) = old.filter(is_good_enough) else {
-            return renew_report(self.database()?, &shared, what);
+            return renew_report(self.database()?, &shared, what).map(Shown::complete);
         };
-        if old.changes != changes_of(self.database()?, what)? {
-            // If it is full, what waits there is made first; whoever asks again, asks for this one again.
-            let _ = self.renew.try_send(what.clone());
+        let now = Instant::now();
+        let changes = changes_of(self.database()?, what)?;
+        if old.changes == changes {
+            shared.is_complete(what, &changes, now);
+            return Ok(Shown::complete(old.report));
         }
-        Ok(old.report)
+        let (renewed, report) = bounded(1);
+        // If it is full, what waits there is made first; whoever asks again, asks for this one again.
+        let is_taken = self.renew.try_send(Renewal { what: what.clone(), renewed }).is_ok();
+        let patience = if old.took > QUICK { Duration::ZERO } else { QUICK };
+        if is_taken && let Ok(report) = report.recv_timeout(patience) {
+            return Ok(Shown::complete(report));
+        }
+        Ok(Shown { report: old.report, age: old.as_of.elapsed() })
     }
 }
 
@@ -325,6 +401,74 @@ mod tests {
             capture::rows(text, &about, None, &Limits::default()).unwrap()
         };
         plan.device(1, device).0.into_iter().map(of).collect()
+    }
+
+    fn captures(shown: &Shown) -> u64 {
+        shown.report.apps.iter().flat_map(|app| &app.versions).map(|of| of.captures).sum()
+    }
+
+    #[test]
+    fn a_report_that_is_not_renewed_in_time_is_shown_with_its_age() {
+        let directory = tempfile::tempdir().unwrap();
+        let tables = directory.path().join("tables.sqlite");
+        let mut writer = Database::open(&tables).unwrap();
+        let (first, second) = (rows("a", 1), rows("a", 2));
+        let (few, all) = (first.len() as u64, (first.len() + second.len()) as u64);
+        writer.insert(&first).unwrap();
+        let (renew, outdated) = bounded(MAX_REMEMBERED);
+        let shared = Arc::<Shared>::default();
+        let mut reports =
+            Reports { tables: tables.clone(), shared: Arc::clone(&shared), database: None, renew };
+        let what = What::default();
+        let shown = reports.of(&what, false).unwrap();
+        assert_eq!((captures(&shown), shown.age), (few, Duration::ZERO));
+
+        // Nobody renews it.
+        writer.insert(&second).unwrap();
+        let late = reports.of(&what, false).unwrap();
+        assert_eq!(captures(&late), few);
+        assert!(late.age > Duration::ZERO);
+        assert!(reports.of(&what, false).unwrap().age > late.age);
+        let new = reports.of(&what, true).unwrap();
+        assert_eq!((captures(&new), new.age), (all, Duration::ZERO));
+        assert_eq!(reports.of(&what, false).unwrap().age, Duration::ZERO, "nothing has changed");
+
+        // It is renewed beside who asks, and handed over when it is made in time.
+        let thread = std::thread::spawn(move || renew_reports(&outdated, &shared, &tables));
+        let shown = (3..100).map(|device| {
+            writer.insert(&rows("a", device)).unwrap();
+            reports.of(&what, false).unwrap()
+        });
+        let shown = shown.into_iter().find(|shown| shown.age == Duration::ZERO).unwrap();
+        assert!(captures(&shown) > all);
+        drop(reports);
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn the_first_page_is_made_before_anybody_asks() {
+        let directory = tempfile::tempdir().unwrap();
+        let tables = tables_of(directory.path());
+        let mut writer = Database::open(&tables).unwrap();
+        writer.insert(&rows("a", 1)).unwrap();
+        let maker = Maker::start(directory.path()).unwrap();
+        let is_made = |changes: Changes| {
+            let is_it = || {
+                let made = locked(&maker.shared.made);
+                made.get(&What::default()).is_some_and(|made| made.changes == changes)
+            };
+            let pause = Duration::from_millis(20);
+            (0..1500).any(|_| {
+                is_it() || {
+                    std::thread::sleep(pause);
+                    false
+                }
+            })
+        };
+        assert!(is_made(writer.changes().unwrap()), "after the start");
+        writer.insert(&rows("a", 2)).unwrap();
+        assert!(is_made(writer.changes().unwrap()), "after a change");
+        maker.stop();
     }
 
     #[test]
