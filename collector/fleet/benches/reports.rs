@@ -56,15 +56,15 @@ fn capture_rows(templates: &[Rows], number: usize) -> Rows {
     rows
 }
 
-/// Makes the tables, measures, and deletes them.
+/// Makes the tables, measures, and deletes them unless the options have `keep`.
 fn run(
     captures: usize,
     frames: u64,
-    exact: bool,
+    options: &[&str],
     directory: &Path,
-    parts: Option<&Path>,
 ) -> Result<(), Box<dyn Error>> {
     let templates = templates(frames);
+    let parts = options.contains(&"parts").then(|| directory.join(format!("{captures}.parquet")));
     let path = directory.join(format!("{captures}.sqlite"));
     let _ = fs::remove_file(&path);
     let mut database = Database::open(&path)?;
@@ -77,7 +77,7 @@ fn run(
             database.insert(some)?;
         }
         insertion_s += processor_s() - began;
-        if let Some(parts) = parts {
+        if let Some(parts) = &parts {
             for part in parquet::parts(&batch)? {
                 let path = parts.join(part.path);
                 write(&path, &part.bytes)?;
@@ -86,7 +86,7 @@ fn run(
         done = end;
     }
     drop(database);
-    if let Some(parts) = parts {
+    if let Some(parts) = &parts {
         for part in parquet::empty()? {
             let path = parts.join(part.path);
             write(&path, &part.bytes)?;
@@ -101,7 +101,7 @@ fn run(
         Ok(processor_s() - began)
     };
     let of_rollups = report_s(false)?;
-    let of_rows = if exact { Some(report_s(true)?) } else { None };
+    let of_rows = if options.contains(&"exact") { Some(report_s(true)?) } else { None };
     let database = Database::read(&path)?;
     let count = |table: &str| {
         let answer = database.query(&format!("SELECT COUNT(*) AS n FROM {table}"));
@@ -124,7 +124,9 @@ fn run(
         "insertion_s": insertion_s, "report_s": of_rollups, "exact_report_s": of_rows,
     });
     writeln!(std::io::stdout(), "{line}")?;
-    let _ = fs::remove_file(&path);
+    if !options.contains(&"keep") {
+        let _ = fs::remove_file(&path);
+    }
     Ok(())
 }
 
@@ -135,19 +137,17 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     fs::write(path, bytes)
 }
 
-/// `reports DIRECTORY FRAMES CAPTURES[,exact][,parts]...`
+/// `reports DIRECTORY FRAMES CAPTURES[,exact][,parts][,keep]...`; `keep` leaves the tables in the directory.
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1).filter(|of| of != "--bench");
-    let usage = "usage: reports DIRECTORY FRAMES CAPTURES[,exact][,parts]...";
+    let usage = "usage: reports DIRECTORY FRAMES CAPTURES[,exact][,parts][,keep]...";
     let directory = PathBuf::from(arguments.next().ok_or(usage)?);
     let frames: u64 = arguments.next().ok_or(usage)?.parse()?;
     for size in arguments {
         let mut options = size.split(',');
         let captures: usize = options.next().ok_or(usage)?.parse()?;
         let options: Vec<&str> = options.collect();
-        let parts =
-            options.contains(&"parts").then(|| directory.join(format!("{captures}.parquet")));
-        run(captures, frames, options.contains(&"exact"), &directory, parts.as_deref())?;
+        run(captures, frames, &options, &directory)?;
     }
     Ok(())
 }
