@@ -54,8 +54,20 @@ pub fn rows<R: Read + 'static>(
     mapping: Option<&Mapping>,
     limits: &Limits,
 ) -> Result<Rows, Error> {
+    rows_of_text(tracetee_trace::open(body)?, about, mapping, limits)
+}
+
+/// Makes the rows of a capture whose decompressed content is `text`.
+///
+/// # Errors
+/// As [`rows`].
+pub fn rows_of_text(
+    text: Box<dyn BufRead>,
+    about: &About,
+    mapping: Option<&Mapping>,
+    limits: &Limits,
+) -> Result<Rows, Error> {
     let watch = &limits.watch;
-    let text = tracetee_trace::open(body)?;
     let mut text = Watched { text, watch: watch.clone(), left: limits.text_bytes, since: 0 };
     let kind = Kind::sniff(&mut text)?;
     let trace = match kind {

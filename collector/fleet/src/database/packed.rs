@@ -15,7 +15,7 @@ const FORMAT: u8 = 1;
 /// Limit of rows: far more than the analysis finds in a capture.
 const MAX_ROWS: usize = 1 << 24;
 
-/// A column's way to store its numbers: the sum of the flags.
+/// Flags of a column: its differences are stored as runs; its nulls come first, as bits.
 const IS_RUNS: u8 = 1;
 const HAS_NULLS: u8 = 2;
 

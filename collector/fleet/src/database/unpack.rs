@@ -13,7 +13,7 @@ use rusqlite::{Connection, Error, Result};
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int};
 
-/// Columns whose use a plan can name.
+/// Columns that fit into the bits of a plan's number.
 const MOST_COLUMNS: usize = 31;
 /// The planner's assumption for a capture.
 const ROWS: i64 = 300;

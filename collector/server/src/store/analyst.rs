@@ -193,7 +193,8 @@ fn rows_of(
                 Some(arrived) => {
                     let Arrived { meta, text } = *arrived;
                     let about = about_with(key, meta, bytes);
-                    let rows = move || capture::rows(Cursor::new(text), &about, mapping, limits);
+                    let text = Box::new(Cursor::new(text));
+                    let rows = move || capture::rows_of_text(text, &about, mapping, limits);
                     catch_unwind(AssertUnwindSafe(rows))
                 }
                 None => {
