@@ -60,7 +60,7 @@ pub fn rows<R: Read + 'static>(
 /// Makes the rows of a capture whose decompressed content is `text`.
 ///
 /// # Errors
-/// As [`rows`].
+/// As [`rows()`].
 pub fn rows_of_text(
     text: Box<dyn BufRead>,
     about: &About,
