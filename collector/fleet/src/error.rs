@@ -17,7 +17,7 @@ pub enum Error {
         /// The version of its layout.
         found: i64,
     },
-    /// A row of this table has values of other types than its columns.
+    /// Rows of this table cannot be read: they are damaged, or have values of other types than its columns.
     Damaged(&'static str),
     /// The trace cannot be read.
     Trace(tracetee_trace::Error),
@@ -55,8 +55,7 @@ impl fmt::Display for Error {
             ),
             Self::Damaged(table) => write!(
                 f,
-                "the table {table} has a row with values of other types; run `tracetee rebuild` to make the tables from \
-                 the captures"
+                "the table {table} has damaged rows; run `tracetee rebuild` to make the tables from the captures"
             ),
             Self::Trace(error) => write!(f, "{error}"),
             Self::Jank(error) => write!(f, "{error}"),

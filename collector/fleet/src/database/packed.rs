@@ -3,8 +3,8 @@
 //! A capture has hundreds of rows that are inserted, read and deleted together. One value takes a tenth of the time of
 //! as many rows in SQLite, and a third of the space. [`super::unpack`] gives the rows back to queries.
 //!
-//! Columns are told apart by their place. A table may get new columns at its end: rows that were packed before have the
-//! default of the column's type there.
+//! The position of a column identifies it. New columns of a table come last: in rows that were packed before, they have
+//! the default of their type.
 
 use crate::table::{Column, Kind, Table, TableRow, Text, Value, View};
 use foldhash::fast::RandomState;

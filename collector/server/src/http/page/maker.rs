@@ -1,18 +1,18 @@
 //! Makes reports for people on one thread of its own, so that whoever asks for many takes no thread that
 //! devices need.
 //!
-//! Reports are remembered, and only apps with new captures are reported anew, by a second thread. If that takes longer
+//! Reports are remembered ([`remembered`]), and only apps with new captures are reported anew, by a second thread. If that takes longer
 //! than [`QUICK`], the answer is the remembered report with its age. The report of a page without a query is made before
 //! anybody asks for it: at the start, and by the second thread after changes ([`Ahead`]). A report that nobody waits for
 //! any longer is not made, or given up. When too many wait, [`Error::Busy`] is the answer.
 
 mod ahead;
+mod remembered;
 
 use crate::store::tables_of;
 use ahead::Ahead;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
-use serde::Deserialize;
-use std::collections::{BTreeMap, HashMap};
+use remembered::{MAX_REMEMBERED, Made, Remembered, changes_of};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,31 +21,18 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tracetee_fleet::Error;
 use tracetee_fleet::database::{Database, Interrupter};
-use tracetee_fleet::report::fleet::{Ask, FleetReport};
+use tracetee_fleet::report::fleet::FleetReport;
+
+pub(super) use remembered::What;
 
 /// Maximum number of requests that wait.
 const MAX_WAITING: usize = 64;
-/// Reports that are remembered.
-const MAX_REMEMBERED: usize = 20;
 /// Time for which whoever asks waits for a newer report than the remembered one.
 const QUICK: Duration = Duration::from_millis(50);
 /// Age up to which a remembered report is good enough until the next one is made; if it took long, ten times its
 /// duration.
 const FRESH: Duration = Duration::from_secs(60);
 const FRESH_TIMES: u32 = 10;
-
-/// Query of a page.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
-#[serde(default)]
-pub(super) struct What {
-    app: Option<String>,
-    screen: Option<String>,
-    from: Option<String>,
-    to: Option<String>,
-}
-
-/// The numbers of the apps' changes.
-type Changes = BTreeMap<String, i64>;
 
 /// A report, as it is shown.
 #[derive(Debug, Clone)]
@@ -86,7 +73,7 @@ struct Shared {
     interrupter: Mutex<Option<Interrupter>>,
     /// Of the thread that renews.
     renewal: Mutex<Option<Interrupter>>,
-    made: Mutex<HashMap<What, Made>>,
+    remembered: Remembered,
     ended: AtomicBool,
 }
 
@@ -102,14 +89,6 @@ impl Shared {
         let running = locked(&self.running);
         if running.as_ref().is_some_and(|running| Arc::ptr_eq(running, of)) {
             self.interrupt();
-        }
-    }
-
-    /// Notes that the remembered report has all captures that there were at `now`.
-    fn is_complete(&self, what: &What, changes: &Changes, now: Instant) {
-        if let Some(made) = locked(&self.made).get_mut(what).filter(|made| made.changes == *changes)
-        {
-            made.as_of = made.as_of.max(now);
         }
     }
 
@@ -244,10 +223,10 @@ fn renew_reports(outdated: &Receiver<Renewal>, shared: &Shared, tables: &Path) {
         }
         let renewed = match wanted {
             Ok(Renewal { what, renewed }) => opened(&mut database, tables, &shared.renewal)
-                .and_then(|database| renew_report(database, shared, &what))
+                .and_then(|database| shared.remembered.renew(database, &what))
                 .map(|report| renewed.try_send(report).unwrap_or_default()),
             Err(RecvTimeoutError::Timeout) => opened(&mut database, tables, &shared.renewal)
-                .and_then(|database| ahead.look(database, shared)),
+                .and_then(|database| ahead.look(database, &shared.remembered)),
             Err(RecvTimeoutError::Disconnected) => return,
         };
         match renewed {
@@ -259,92 +238,12 @@ fn renew_reports(outdated: &Receiver<Renewal>, shared: &Shared, tables: &Path) {
     }
 }
 
-/// Makes a report, and remembers it.
-fn renew_report(
-    database: &Database,
-    shared: &Shared,
-    what: &What,
-) -> Result<Arc<FleetReport>, Error> {
-    let began = Instant::now();
-    let changes = changes_of(database, what)?;
-    let old = locked(&shared.made).get(what).cloned();
-    if let Some(old) = old.as_ref().filter(|old| old.changes == changes) {
-        shared.is_complete(what, &changes, began);
-        return Ok(Arc::clone(&old.report));
-    }
-    let report = Arc::new(made_of(database, what, old.as_ref(), &changes)?);
-    let mut made = locked(&shared.made);
-    if made.len() >= MAX_REMEMBERED && !made.contains_key(what) {
-        let oldest = made.iter().min_by_key(|(_, made)| made.as_of).map(|(what, _)| what.clone());
-        oldest.and_then(|oldest| made.remove(&oldest));
-    }
-    let made_now =
-        Made { report: Arc::clone(&report), changes, as_of: began, took: began.elapsed() };
-    made.insert(what.clone(), made_now);
-    Ok(report)
-}
-
-/// The numbers of the changes of those apps that a report is about.
-fn changes_of(database: &Database, what: &What) -> Result<Changes, Error> {
-    let mut changes = database.changes()?;
-    if let Some(app) = what.app.as_ref().filter(|app| !app.is_empty()) {
-        changes.retain(|of, _| of == app);
-    }
-    Ok(changes)
-}
-
-/// Makes a report; takes apps that have not changed from the old one.
-fn made_of(
-    database: &Database,
-    what: &What,
-    old: Option<&Made>,
-    changes: &Changes,
-) -> Result<FleetReport, Error> {
-    let What { app, screen, from, to } = what.clone();
-    let some = |text: Option<String>| text.filter(|text| !text.is_empty());
-    let compare = some(from).zip(some(to));
-    let ask = Ask { app: some(app), screen: some(screen), compare, exact: false };
-    let old = match old {
-        // A comparison needs an app with both versions, which may be any.
-        Some(old) if ask.app.is_none() && ask.compare.is_none() => old,
-        _ => return FleetReport::from_database(database, &ask),
-    };
-    let changed: Vec<&String> = changes
-        .iter()
-        .filter(|(app, number)| old.changes.get(*app) != Some(number))
-        .map(|(app, _)| app)
-        .collect();
-    let mut report = (*old.report).clone();
-    report.apps.retain(|of| !changed.contains(&&of.app));
-    for app in changed {
-        let ask = Ask { app: Some(app.clone()), ..ask.clone() };
-        match FleetReport::from_database(database, &ask) {
-            Ok(of_app) => report.apps.extend(of_app.apps),
-            // All its captures are deleted.
-            Err(Error::Missing(_)) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    report.apps.sort_by(|a, b| a.app.cmp(&b.app));
-    Ok(report)
-}
-
 /// The reports, and what they are made of. Belongs to the thread.
 pub(super) struct Reports {
     tables: PathBuf,
     shared: Arc<Shared>,
     database: Option<Database>,
     renew: Sender<Renewal>,
-}
-
-/// A report that is remembered.
-#[derive(Debug, Clone)]
-struct Made {
-    report: Arc<FleetReport>,
-    changes: Changes,
-    /// The last time at which the tables were known to have these changes.
-    as_of: Instant,
-    took: Duration,
 }
 
 impl Reports {
@@ -356,16 +255,16 @@ impl Reports {
     /// The report, as it is now or was a moment ago; only as it is now if `is_new_wanted`.
     pub(super) fn of(&mut self, what: &What, is_new_wanted: bool) -> Result<Shown, Error> {
         let shared = Arc::clone(&self.shared);
-        let old = locked(&shared.made).get(what).cloned();
+        let old = shared.remembered.get(what);
         let is_good_enough =
             |old: &Made| old.as_of.elapsed() < FRESH.max(old.took * FRESH_TIMES) && !is_new_wanted;
         let Some(old) = old.filter(is_good_enough) else {
-            return renew_report(self.database()?, &shared, what).map(Shown::complete);
+            return shared.remembered.renew(self.database()?, what).map(Shown::complete);
         };
         let now = Instant::now();
         let changes = changes_of(self.database()?, what)?;
         if old.changes == changes {
-            shared.is_complete(what, &changes, now);
+            shared.remembered.note_complete(what, &changes, now);
             return Ok(Shown::complete(old.report));
         }
         let (renewed, report) = bounded(1);
@@ -382,26 +281,8 @@ impl Reports {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Cursor;
-    use tracetee_fleet::capture::{self, Limits};
-    use tracetee_fleet::rows::{About, Rows};
-    use tracetee_fleet::simulate::Plan;
-
-    fn rows(app: &str, device: u64) -> Vec<Rows> {
-        let plan = Plan { frames: 6, ..Plan::default() };
-        let of = |captured: tracetee_fleet::simulate::Simulated| {
-            let about = About {
-                capture_id: captured.id.to_string(),
-                app: Some(app.to_owned()),
-                day: "2026-09-21".to_owned(),
-                meta: captured.meta.clone(),
-                ..About::default()
-            };
-            let text = Cursor::new(captured.text);
-            capture::rows(text, &about, None, &Limits::default()).unwrap()
-        };
-        plan.device(1, device).0.into_iter().map(of).collect()
-    }
+    use remembered::Changes;
+    use remembered::tests::rows;
 
     fn captures(shown: &Shown) -> u64 {
         shown.report.apps.iter().flat_map(|app| &app.versions).map(|of| of.captures).sum()
@@ -454,8 +335,8 @@ mod tests {
         let maker = Maker::start(directory.path()).unwrap();
         let is_made = |changes: Changes| {
             let is_it = || {
-                let made = locked(&maker.shared.made);
-                made.get(&What::default()).is_some_and(|made| made.changes == changes)
+                let made = maker.shared.remembered.get(&What::default());
+                made.is_some_and(|made| made.changes == changes)
             };
             let pause = Duration::from_millis(20);
             (0..1500).any(|_| {
@@ -469,42 +350,5 @@ mod tests {
         writer.insert(&rows("a", 2)).unwrap();
         assert!(is_made(writer.changes().unwrap()), "after a change");
         maker.stop();
-    }
-
-    #[test]
-    fn only_apps_with_new_captures_are_reported_anew() {
-        let directory = tempfile::tempdir().unwrap();
-        let tables = directory.path().join("tables.sqlite");
-        let mut writer = Database::open(&tables).unwrap();
-        writer.insert(&rows("a", 1)).unwrap();
-        writer.insert(&rows("b", 2)).unwrap();
-        let (reader, shared) = (Database::read(&tables).unwrap(), Shared::default());
-        let report = |what: &What| renew_report(&reader, &shared, what).unwrap();
-        let captures = |report: &FleetReport, app: &str| {
-            let of_app = report.apps.iter().find(|of| of.app == app);
-            of_app.map(|of| of.versions.iter().map(|version| version.captures).sum::<u64>())
-        };
-        let all = What::default();
-        let of_b = What { app: Some("b".to_owned()), ..What::default() };
-        let (first, first_of_b) = (report(&all), report(&of_b));
-        let (in_a, in_b) = (captures(&first, "a").unwrap(), captures(&first, "b").unwrap());
-        assert!(Arc::ptr_eq(&first, &report(&all)), "nothing has changed");
-
-        // Sums that change without a new capture show which app is reported anew.
-        writer.run("UPDATE capture_rollups SET captures = captures + 1000").unwrap();
-        let more = rows("a", 3);
-        writer.insert(&more).unwrap();
-        let second = report(&all);
-        assert_eq!(captures(&second, "a"), Some(in_a + 1000 + more.len() as u64));
-        assert_eq!(captures(&second, "b"), Some(in_b));
-        assert!(Arc::ptr_eq(&first_of_b, &report(&of_b)));
-
-        // An app without captures is in no report.
-        let keys: Vec<String> = writer.by_age().unwrap().into_iter().map(|(key, ..)| key).collect();
-        writer
-            .run("UPDATE capture_rollups SET captures = captures - 1000 WHERE captures > 1000")
-            .unwrap();
-        writer.delete(&keys).unwrap();
-        assert!(report(&all).apps.is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! Renews the report of a page without a query before anybody asks for it: when rows have changed and a moment is quiet.
 //! It takes a fiftieth of a processor at most, on the thread that renews reports.
 
-use super::{Changes, Shared, What, locked, renew_report};
+use super::remembered::{Changes, Remembered, What};
 use std::time::{Duration, Instant};
 use tracetee_fleet::Error;
 use tracetee_fleet::database::Database;
@@ -31,26 +31,30 @@ impl Ahead {
     ///
     /// # Errors
     /// When the tables cannot be read; the next looks do nothing for a while then.
-    pub(super) fn look(&mut self, database: &Database, shared: &Shared) -> Result<(), Error> {
-        let result = self.renew_if_due(database, shared);
+    pub(super) fn look(
+        &mut self,
+        database: &Database,
+        remembered: &Remembered,
+    ) -> Result<(), Error> {
+        let result = self.renew_if_due(database, remembered);
         if result.is_err() {
             self.failed = Some(Instant::now());
         }
         result
     }
 
-    fn renew_if_due(&mut self, database: &Database, shared: &Shared) -> Result<(), Error> {
+    fn renew_if_due(&mut self, database: &Database, remembered: &Remembered) -> Result<(), Error> {
         let now = Instant::now();
         if self.failed.is_some_and(|at| now < at + PAUSE_AFTER_ERROR) {
             return Ok(());
         }
         let (first, changes) = (What::default(), database.changes()?);
-        let old = locked(&shared.made).get(&first).map(|old| (old.changes.clone(), old.took));
+        let old = remembered.get(&first).map(|old| (old.changes, old.took));
         if self.is_due(now, &changes, old.as_ref()) {
-            renew_report(database, shared, &first)?;
+            remembered.renew(database, &first)?;
             self.made = Some(Instant::now());
         } else {
-            shared.is_complete(&first, &changes, now);
+            remembered.note_complete(&first, &changes, now);
         }
         Ok(())
     }
