@@ -13,7 +13,6 @@ import json
 import pathlib
 import re
 import shutil
-import subprocess
 import zipfile
 
 import metadata
@@ -143,14 +142,12 @@ def artifacts(module, arguments, agents, own):
     return files
 
 
-def publish(path, content, key):
-    """Writes a file with its checksums, and its signature if there is a key."""
+def publish(path, content):
+    """Writes a file with its checksums."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     for name, digest in metadata.digests(content).items():
         path.with_name(f"{path.name}.{name}").write_text(digest)
-    if key:
-        subprocess.run(["gpg", "--batch", "--yes", "--local-user", key, "--armor", "--detach-sign", str(path)], check=True)
 
 
 def main():
@@ -161,7 +158,6 @@ def main():
     parser.add_argument("--documents", type=pathlib.Path, help="Dokka's pages, a directory for each module")
     parser.add_argument("--epoch", type=int, required=True, help="date of all files, Unix time in seconds")
     parser.add_argument("--url", help="the project's page, which Maven Central wants in each POM")
-    parser.add_argument("--key", help="GnuPG key to sign with")
     arguments = parser.parse_args()
     own = version()
     agents = {abi: (arguments.agents / abi / "libtracetee.so").read_bytes() for abi in ABIS}
@@ -171,8 +167,8 @@ def main():
         directory = arguments.out / module.group.replace(".", "/") / module.name
         files = artifacts(module, arguments, agents, own)
         for suffix, content in sorted(files.items()):
-            publish(directory / own / f"{module.name}-{own}{suffix}", content, arguments.key)
-        publish(directory / "maven-metadata.xml", metadata.versions_file(module, own, date), None)
+            publish(directory / own / f"{module.name}-{own}{suffix}", content)
+        publish(directory / "maven-metadata.xml", metadata.versions_file(module, own, date))
         main_file = files.get("." + module.kind, files[".pom"])
         print(f"{module.group}:{module.name}:{own}: {len(main_file)} bytes")
 
