@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use tracetee_hooks::atrace::{Atrace, FoundBy};
+use tracetee_os::guard;
 use tracetee_protocol::health::{PerfettoReport, TagReport};
 use tracetee_protocol::notes;
 use tracetee_recorder::clock;
@@ -137,6 +138,7 @@ impl Tags {
             // ORDERING: Relaxed, as libcutils itself reads and writes it.
             copy.atrace.tags.store(copy.forced, Ordering::Relaxed);
         }
+        undo_after_panic();
         self.seen_ns = clock::boot_ns();
         self.publish();
         (self.left != 0).then_some(TagChange::Left { tags: self.left, before: 0 })
@@ -201,6 +203,7 @@ impl Tags {
                 changes.push(TagChange::Reset { to: now, within_ms });
             }
         }
+        undo_after_panic();
         self.seen_ns = now_ns;
         // Also where the system has set the very tags that were forced.
         tag_words::set_system_tags(self.of_the_system());
@@ -270,6 +273,13 @@ impl Tags {
                 marker_fd: copy.atrace.marker_fd.load(Ordering::Relaxed),
             })
             .collect()
+    }
+}
+
+/// Gives the words back that were forced after a panic on another thread had given them back.
+fn undo_after_panic() {
+    if guard::must_undo() {
+        tag_words::give_words_back();
     }
 }
 

@@ -25,5 +25,5 @@ mod slots;
 
 pub use error::Error;
 pub use hook::{Filter, Hook, Later, Proxy};
-pub use registry::{Registry, give_back_after_panic, ignore_later_libraries};
+pub use registry::{Registry, give_back_after_panic, ignore_later_libraries, left_after_panic};
 pub use report::{ModuleReport, Outcome, Report, Skipped, SlotReport};

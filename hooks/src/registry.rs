@@ -18,7 +18,7 @@ use crate::owner::Owner;
 use crate::report::{ModuleReport, Report};
 use crate::slots::{Wanted, is_defined_somewhere, unhook_module};
 use std::ffi::CString;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, TryLockError};
 use tracetee_os::guard;
 
@@ -134,18 +134,37 @@ impl Drop for Registry {
 }
 
 /// Restores every slot that holds a proxy of `hooks` or of the loader's, after a panic: without our lock, which
-/// the thread that panicked may hold, and without what it knew. Each slot gets what its proxy calls.
+/// the thread that panicked may hold, and without what it knew. Each slot gets what its proxy calls. Looks again until
+/// none holds a proxy: see [`left_after_panic`].
 ///
 /// # Errors
 /// [`Error::System`] if the memory map cannot be read; the proxies then stay and pass all calls on.
 pub fn give_back_after_panic(hooks: &[Hook]) -> Result<(), Error> {
     let hooks: Vec<_> = hooks.iter().chain(loader::hooks()).copied().collect();
-    let maps = Maps::read()?;
-    for_each_module(|module| {
-        unhook_module(module, &hooks, &maps);
-        true
-    });
+    for _ in 0..MAX_PASSES {
+        let (maps, mut found) = (Maps::read()?, 0);
+        for_each_module(|module| {
+            found += unhook_module(module, &hooks, &maps);
+            true
+        });
+        // ORDERING: Relaxed; a number for the health report.
+        LEFT.store(found, Ordering::Relaxed);
+        if found == 0 {
+            break;
+        }
+    }
     Ok(())
+}
+
+/// Slots that held a proxy at the last look of [`give_back_after_panic`]; `usize::MAX` before the first.
+static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Returns the number of slots that hold a proxy after a panic, because they cannot be restored; `None` while
+/// [`give_back_after_panic`] has not looked.
+#[must_use]
+pub fn left_after_panic() -> Option<usize> {
+    // ORDERING: Relaxed; a number for the health report.
+    Some(LEFT.load(Ordering::Relaxed)).filter(|&left| left != usize::MAX)
 }
 
 /// Set by [`ignore_later_libraries`].

@@ -238,6 +238,12 @@ fn replace(
     // SAFETY: the address was checked by the caller; the proxy has the symbol's signature by the
     // contract of `Proxy::new`.
     match unsafe { unlocked.replace(address, old, ours) } {
+        // Another thread's panic has switched the agent off, and the slots were given back.
+        Written::Done if guard::must_undo() => {
+            // SAFETY: as above; it is what the slot held.
+            unsafe { unlocked.replace(address, ours, old) };
+            Outcome::Restored
+        }
         Written::Done => {
             let &SlotReport { symbol, table, kind, .. } = report;
             owned.push(OwnedSlot { address, old, ours, symbol, table, kind });
@@ -281,12 +287,14 @@ pub(crate) fn restore(unlocked: &mut Unlocked<'_>, slot: &OwnedSlot) -> Outcome 
     }
 }
 
-/// Gives each slot of one library that holds a proxy of `hooks` the function that the proxy calls.
-pub(crate) fn unhook_module(module: &Module<'_>, hooks: &[Hook], maps: &Maps) {
-    let Ok(Some(image)) = module.image(maps) else { return };
+/// Gives each slot of one library that holds a proxy of `hooks` the function that the proxy calls. Returns the number
+/// of those slots.
+pub(crate) fn unhook_module(module: &Module<'_>, hooks: &[Hook], maps: &Maps) -> usize {
+    let Ok(Some(image)) = module.image(maps) else { return 0 };
     let names: Vec<_> = hooks.iter().map(|hook| hook.symbol.as_bytes()).collect();
-    let Ok(mut slots) = image.slots(&names) else { return };
+    let Ok(mut slots) = image.slots(&names) else { return 0 };
     slots.sort_by_key(|slot| slot.vaddr);
+    let mut found = 0;
     unlocking(maps, |unlocked| {
         for slot in slots {
             let Some(hook) = hooks.get(slot.name_index) else { continue };
@@ -303,8 +311,10 @@ pub(crate) fn unhook_module(module: &Module<'_>, hooks: &[Hook], maps: &Maps) {
             let Some(old) = ours.map(|proxy| proxy.previous.load(Ordering::Relaxed)) else {
                 continue;
             };
+            found += 1;
             // SAFETY: as above; the proxy passes the slot's calls on to this function.
             unsafe { unlocked.replace(address, now, old) };
         }
     });
+    found
 }

@@ -15,6 +15,7 @@ use crate::tags::{TagChange, Tags};
 use std::path::Path;
 use std::sync::Arc;
 use tracetee_hooks::Registry;
+use tracetee_os::guard;
 use tracetee_protocol::capture_config::Config;
 use tracetee_protocol::categories::tag_word;
 use tracetee_protocol::health::Health;
@@ -93,6 +94,10 @@ impl Capture {
             section::note(&left.to_string());
         }
         set_ready(true);
+        if guard::must_undo() {
+            set_ready(false);
+            session::switch_off();
+        }
         capture.note_hooks();
         capture.health = health::with_tags(&capture.health, &capture.tags);
         capture.write_meta();

@@ -11,12 +11,21 @@ use tracetee_text::Summary;
 #[must_use]
 pub(crate) fn report_after_panic() -> Option<HealthReport> {
     let headline = Some(guard::reason()?.to_owned());
+    let mut health = health::of_this_process();
+    match tracetee_hooks::left_after_panic() {
+        Some(0) => {}
+        Some(left) => {
+            health.hooked_slots = u64::try_from(left).unwrap_or(u64::MAX);
+            health.not_hooked.push(format!("{left} slots cannot be restored; they pass calls on"));
+        }
+        None => health.not_hooked.push("the slots have not been restored yet".to_owned()),
+    }
     Some(HealthReport {
         protocol: PROTOCOL_VERSION,
         headline,
         control: None,
         recording: false,
-        health: health::of_this_process(),
+        health,
         summary: Summary::default(),
     })
 }

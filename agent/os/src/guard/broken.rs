@@ -5,7 +5,7 @@ use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::fmt::{self, Write};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 
 const WHOLE: u8 = 0;
 /// The reason is being written.
@@ -37,6 +37,17 @@ pub fn end_with(ending: Ending) {
 pub fn is_broken() -> bool {
     // ORDERING: Relaxed; who reads the reason looks again.
     STATE.load(Ordering::Relaxed) != WHOLE
+}
+
+/// True if the caller has to undo the change of the app's state that it has just made (a hooked slot, forced tags): the
+/// agent is off, and what was changed may have been given back before. A call that had begun on another thread
+/// goes on after a panic. If false, whoever gives back sees the change.
+#[must_use]
+pub fn must_undo() -> bool {
+    // ORDERING: SeqCst, pairs with the fence in `mark`: either that thread and those that it starts see the caller's
+    // stores, or the caller sees the mark.
+    fence(Ordering::SeqCst);
+    is_broken()
 }
 
 /// The panic that has switched the agent off: its location and its message, cut to 240 bytes.
@@ -94,6 +105,8 @@ pub(super) fn mark(what: fmt::Arguments<'_>) {
     if !first {
         return;
     }
+    // ORDERING: SeqCst, pairs with the fence in `must_undo`.
+    fence(Ordering::SeqCst);
     if let Some(ending) = ENDING.get() {
         (ending.at_once)();
     }

@@ -26,6 +26,8 @@
 //!   is given back below a guard of its own ([`holding`]).
 //! - **Nothing of others stays locked.** A panic comes from Rust code of ours, so the thread is not
 //!   inside malloc, the dynamic linker or the virtual machine.
+//! - **No call changes the app after it was given back.** A call that has begun on another thread goes on. What it
+//!   changes it undoes, if the agent is off by then ([`must_undo`]).
 //! - **No thread panics twice**, which ends the process in std, because its count of panics stays raised.
 //!   A thread that has panicked runs only what leads out of the guard.
 
@@ -40,7 +42,7 @@ mod registers;
 #[cfg(panic = "unwind")]
 mod unwind;
 
-pub use broken::{Ending, end_with, is_broken, reason};
+pub use broken::{Ending, end_with, is_broken, must_undo, reason};
 #[cfg(panic = "abort")]
 use jump as means;
 pub use means::{Caught, arm, leave_if_broken, lock, works};
