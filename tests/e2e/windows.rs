@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use tracetee_tests::device::{Device, about, sections};
 use tracetee_tests::trace;
 
-fn names(capture: &std::path::Path) -> Vec<String> {
+fn names(capture: &Path) -> Vec<String> {
     sections(capture, "script").into_iter().map(|(name, ..)| name).collect()
 }
 
@@ -32,6 +35,41 @@ fn the_start_window_holds_the_first_record_made_in_main_and_closes_by_itself() {
     assert_eq!(control["config"]["seq"], 1);
     assert_eq!(ran.health["recording"], false);
     assert_eq!(control["windows"][0]["status"], "cool-down: 60 s more", "{control}");
+}
+
+/// Leaves the modes of new files to those who make them.
+fn mask_nothing() -> std::io::Result<()> {
+    // SAFETY: a system call that cannot fail.
+    unsafe { libc::umask(0) };
+    Ok(())
+}
+
+#[test]
+fn every_file_and_directory_of_the_agent_is_its_users_alone() {
+    let device = Device::new(34);
+    device.configure(with_windows(json!([
+        {"id": "start", "opens": "app_start", "max_s": 60, "crash_proof": true}
+    ])));
+    let mut command = device.command("section one 1");
+    // SAFETY: it may be called between fork and exec.
+    unsafe { command.pre_exec(mask_nothing) };
+    assert!(command.status().unwrap().success());
+    assert_eq!(device.captures().len(), 1);
+    let (mut directories, mut files) = (vec![device.directory()], 0);
+    while let Some(directory) = directories.pop() {
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&directory), 0o700, "{}", directory.display());
+        for entry in std::fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else {
+                assert_eq!(mode(&path), 0o600, "{}", path.display());
+                files += 1;
+            }
+        }
+    }
+    assert!(files > 3, "{files}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::error::Error;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tracetee_os::Owned;
 
 /// Maximum time between creating and locking a file; only a frozen process takes longer.
 const BEING_MADE: Duration = Duration::from_secs(3600);
@@ -15,7 +16,7 @@ const BEING_MADE: Duration = Duration::from_secs(3600);
 pub(crate) struct WriterLock {
     path: PathBuf,
     /// `None` if the lock belongs to another process.
-    lock: Option<File>,
+    lock: Option<Owned<File>>,
 }
 
 impl WriterLock {
@@ -31,7 +32,7 @@ impl WriterLock {
             return Err(Error::io("lock", &new)(std::io::ErrorKind::WouldBlock.into()));
         }
         fs::rename(&new, &path).map_err(Error::io("create", &path))?;
-        Ok(Self { path, lock: Some(lock) })
+        Ok(Self { path, lock: Some(Owned::new(lock)) })
     }
 
     /// Drops the lock in a forked child without releasing it: the parent keeps it.

@@ -1,8 +1,9 @@
 //! Opens files: their descriptors are above 2, see [`above_standard`].
 
 use crate::{above_standard, without_write_signals};
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Opens a file like [`OpenOptions::open`].
@@ -21,12 +22,20 @@ pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     open_with(File::options().read(true), path)
 }
 
-/// Creates a file like [`File::create`].
+/// Creates a file like [`File::create`], for its user alone: traces, as `perf` does, and all of the agent's own.
 ///
 /// # Errors
 /// The same as there.
 pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
-    open_with(File::options().write(true).create(true).truncate(true), path)
+    open_with(File::options().write(true).create(true).truncate(true).mode(0o600), path)
+}
+
+/// Creates a directory like [`std::fs::create_dir_all`], for its user alone.
+///
+/// # Errors
+/// The same as there.
+pub fn create_directory(path: impl AsRef<Path>) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Writes a file like [`std::fs::write`]; does not raise SIGXFSZ at the file size limit.

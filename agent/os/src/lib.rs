@@ -11,15 +11,17 @@ pub mod guard;
 mod limit;
 mod lock;
 mod own_thread;
+mod owned;
 mod signal;
 mod sort;
 mod thread;
 
 pub use descriptor::above_standard;
-pub use file::{create, open, open_with, write};
+pub use file::{create, create_directory, open, open_with, write};
 pub use limit::file_size_limit;
 pub use lock::try_lock;
 pub use own_thread::without_signals;
+pub use owned::Owned;
 pub use signal::{block_write_signals, without_write_signals, without_write_signals_unguarded};
 pub use sort::sort;
 pub use thread::thread_id;

@@ -68,9 +68,13 @@ impl Extents {
         self.file_offset + index as usize * self.block_bytes
     }
 
-    /// Maps the block, if it is not, and makes `file` as large as that needs. Fails when the process
-    /// may have no more memory, or the file not be larger. errno is kept.
-    pub(crate) fn reach(&self, index: u32, file: Option<&File>) -> Result<(), Loss> {
+    /// Maps the block, if it is not, and makes the file that `file` gives as large as that needs. Fails when the
+    /// process may have no more memory, the file not be larger, or `file` fails with an errno. errno is kept.
+    pub(crate) fn reach<'a>(
+        &self,
+        index: u32,
+        file: impl FnOnce() -> Result<Option<&'a File>, i32>,
+    ) -> Result<(), Loss> {
         let extent = index / self.blocks_each;
         // ORDERING: Acquire; as in `block`.
         let start = self.starts.get(extent as usize).map(|start| start.load(Ordering::Acquire));
@@ -78,7 +82,8 @@ impl Extents {
             return Ok(());
         }
         let saved = errno::Saved::now();
-        let done = (0..=extent).try_for_each(|extent| self.map_extent(extent, file));
+        let done =
+            file().and_then(|file| (0..=extent).try_for_each(|at| self.map_extent(at, file)));
         saved.restore();
         done.map_err(|errno| match errno {
             libc::ENOSPC | libc::EDQUOT | libc::EFBIG => Loss::NoSpace,

@@ -18,6 +18,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tracetee_os::Owned;
 
 /// The mapped region. Unmapped when dropped, which only its creator may do once no writer is left.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub(crate) struct Mapping {
     block_bytes: usize,
     block_count: u32,
     /// Behind the mapping, when it outlives the process; locked (flock) as long as we live.
-    file: Option<File>,
+    file: Option<Owned<File>>,
     path: Option<PathBuf>,
     /// All blocks are backed by disk space.
     is_backed: bool,
@@ -88,6 +89,25 @@ impl Mapping {
         self.entries_are_backed = true;
     }
 
+    /// The file; an errno if the program has closed its descriptor, which may be that of another file now.
+    fn file(&self) -> Result<Option<&File>, i32> {
+        match self.file.as_ref().map(Owned::get) {
+            None => Ok(None),
+            Some(file) => file.map(Some).map_err(|_| libc::EBADF),
+        }
+    }
+
+    /// Calls `back` with the file; true without one, false if the program has closed it. errno is that of `back`.
+    fn with_file(&self, back: impl FnOnce(&File) -> bool) -> bool {
+        let errno = crate::errno::Saved::now();
+        let file = self.file();
+        errno.restore();
+        match file {
+            Ok(file) => file.is_none_or(back),
+            Err(_) => false,
+        }
+    }
+
     /// The file that it lies in.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
@@ -130,15 +150,15 @@ impl Mapping {
             extents: Arc::new(extents),
             block_bytes,
             block_count,
-            file,
+            file: file.map(Owned::new),
             path: shape.path.map(Path::to_owned),
             is_backed: shape.path.is_none() || reuses,
             entries_are_backed: shape.path.is_none() || reuses,
             unmap: true,
         };
-        let begun = mapping.extents.begin(mapping.file.as_ref());
+        let begun = mapping.file().and_then(|file| mapping.extents.begin(file));
         begun.map_err(|errno| failed("map the recorder's memory", errno))?;
-        let Some(file) = &mapping.file else { return Ok(mapping) };
+        let Some(Ok(file)) = mapping.file.as_ref().map(Owned::get) else { return Ok(mapping) };
         // Only what can be reserved again and again without harm is left for later.
         let [_, all] = mapping.extents.ends();
         let mut backed = if reuses { all } else { THREADS_OFFSET + ENTRIES_PAGE };
@@ -220,16 +240,13 @@ impl Memory for Mapping {
     }
 
     fn reach(&self, index: u32) -> Result<(), Loss> {
-        self.extents.reach(index, self.file.as_ref())
+        self.extents.reach(index, || self.file())
     }
 
     fn back(&self, index: u32) -> bool {
         let start = self.block(index);
         let offset = self.extents.offset_of(index);
-        if let Some(file) = &self.file
-            && !self.is_backed
-            && !reserve(file, offset, self.block_bytes)
-        {
+        if !self.is_backed && !self.with_file(|file| reserve(file, offset, self.block_bytes)) {
             return false;
         }
         populate(start, self.block_bytes);
@@ -269,10 +286,7 @@ impl Mapping {
         let entry = self.entry(index);
         let page =
             (THREADS_OFFSET + index as usize * size_of::<ThreadEntry>()) & !(ENTRIES_PAGE - 1);
-        if let Some(file) = &self.file
-            && !self.entries_are_backed
-            && !allocate(file, page, ENTRIES_PAGE)
-        {
+        if !self.entries_are_backed && !self.with_file(|file| allocate(file, page, ENTRIES_PAGE)) {
             return 0;
         }
         entry.tid.store(tid.cast_unsigned(), Ordering::Relaxed);

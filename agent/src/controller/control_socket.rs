@@ -4,19 +4,24 @@
 //! same user, root and Android's shell, and hangs up on others. A request is a line: `health`, or
 //! `atrace` and JSON (`{"start": {…}}`, `"dump"`, `"stop"`). The answer is JSON; for dump and stop a
 //! line of JSON and then the text.
+//!
+//! The program may close our descriptors and reuse their numbers. The kernel then keeps a socket that is polled, and
+//! nothing ends the poll, so the thread looks after its socket from time to time.
 
 use crate::own_threads::Own;
 use std::io::{ErrorKind, Read, Write};
+use std::mem::ManuallyDrop;
 #[cfg(target_os = "android")]
 use std::os::android::net::SocketAddrExt;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 #[cfg(target_os = "linux")]
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tracetee_os::guard;
+use tracetee_os::{Owned, guard};
 use tracetee_protocol::control_socket::{self, AtraceRequest, Reply};
 use tracetee_protocol::json::quoted;
 
@@ -26,16 +31,18 @@ const SHELL_UID: u32 = 2000;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The pause after a client could not be accepted.
 const BACK_OFF: Duration = Duration::from_millis(100);
+/// The longest wait in `poll`, ms.
+const MAX_POLL_MS: i32 = 10_000;
 /// Bytes of a request.
 const MAX_REQUEST_BYTES: usize = 4096;
 
-/// The listening descriptor, −1 for none: a forked child closes it.
+/// The listening descriptor, −1 for none: a forked child closes it, and a panic shuts it down.
 static LISTENING: AtomicI32 = AtomicI32::new(-1);
 
 /// The socket while it is open.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    fd: RawFd,
+    listener: Arc<Owned<UnixListener>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -47,13 +54,15 @@ impl Socket {
         let listener = tracetee_os::above_standard(|| UnixListener::bind_addr(&address)).ok()?;
         // It waits in `poll`, where no descriptor is kept free for a client.
         listener.set_nonblocking(true).ok()?;
-        let fd = listener.as_raw_fd();
         // ORDERING: Relaxed; read by a forked child, which has one thread.
-        LISTENING.store(fd, Ordering::Relaxed);
+        let number = listener.as_raw_fd();
+        LISTENING.store(number, Ordering::Relaxed);
+        let listener = Arc::new(Owned::new(listener));
+        let served = Arc::clone(&listener);
         let serve = move || {
             let _own = Own::register();
             tracetee_os::block_write_signals();
-            while let Some(stream) = next_client(&listener) {
+            while let Some(stream) = next_client(&served) {
                 // A client that hangs up is no error of ours.
                 if let Err(stopped) = guard::run(|| answer(&stream)) {
                     let answer = || answer_after_panic(&stream);
@@ -62,25 +71,47 @@ impl Socket {
                     }
                 }
             }
+            // ORDERING: Relaxed; it is the number of nothing of ours any more, unless of another socket.
+            let _ = LISTENING.compare_exchange(number, -1, Ordering::Relaxed, Ordering::Relaxed);
         };
         let thread = std::thread::Builder::new().name("tracetee-ctl".to_owned()).spawn(serve);
-        Some(Self { fd, thread: Some(thread.ok()?) })
+        Some(Self { listener, thread: Some(thread.ok()?) })
     }
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
         LISTENING.store(-1, Ordering::Relaxed);
-        // SAFETY: the listener is open until its thread ends, and this shutdown ends it.
-        unsafe { libc::shutdown(self.fd, libc::SHUT_RDWR) };
-        let _ = self.thread.take().map(JoinHandle::join);
+        // If the program has closed the socket, the thread ends after its poll.
+        if let Ok(listener) = self.listener.get() {
+            shut_down(listener.as_raw_fd());
+            let _ = self.thread.take().map(JoinHandle::join);
+        }
     }
+}
+
+/// Ends the thread's wait for clients.
+fn shut_down(socket: RawFd) {
+    // SAFETY: plain system call; the callers have seen that it is our socket.
+    unsafe { libc::shutdown(socket, libc::SHUT_RDWR) };
+}
+
+/// Takes the number of the socket, if it is open, and still ours: the program may have closed it, and opened
+/// something else there.
+fn take_listening() -> Option<RawFd> {
+    let fd = LISTENING.swap(-1, Ordering::Relaxed);
+    if fd < 0 {
+        return None;
+    }
+    // SAFETY: it is looked at, and not closed.
+    let listener = ManuallyDrop::new(unsafe { UnixListener::from_raw_fd(fd) });
+    let is_ours = |name: &[u8]| name.starts_with(control_socket::NAME_PREFIX.as_bytes());
+    listener.local_addr().is_ok_and(|own| own.as_abstract_name().is_some_and(is_ours)).then_some(fd)
 }
 
 /// In a forked child: closes its copy of the socket, whose name is the parent's.
 pub(crate) fn reset_after_fork() {
-    let fd = LISTENING.swap(-1, Ordering::Relaxed);
-    if fd >= 0 {
+    if let Some(fd) = take_listening() {
         // SAFETY: the child's copy of the listener, which no thread of the child uses.
         unsafe { libc::close(fd) };
     }
@@ -94,17 +125,19 @@ pub(crate) fn refused() -> u64 {
 
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
-/// Waits for a client; `None` when the socket is shut down.
-fn next_client(listener: &UnixListener) -> Option<UnixStream> {
+/// Waits for a client; `None` when the socket is shut down, or the program has closed it.
+fn next_client(listener: &Owned<UnixListener>) -> Option<Owned<UnixStream>> {
     loop {
-        let mut wait = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let open = listener.get().ok()?;
+        let mut wait = libc::pollfd { fd: open.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one pollfd.
-        unsafe { libc::poll(&raw mut wait, 1, -1) };
-        let accepted = tracetee_os::above_standard(|| listener.accept());
-        match accepted {
-            Ok((stream, _)) => return Some(stream),
-            // ORDERING: Relaxed; `drop` sets it before it shuts the socket down.
-            Err(_) if LISTENING.load(Ordering::Relaxed) < 0 => return None,
+        unsafe { libc::poll(&raw mut wait, 1, MAX_POLL_MS) };
+        // ORDERING: Relaxed; whoever shuts the socket down has set it before.
+        if LISTENING.load(Ordering::Relaxed) != wait.fd || !listener.is_open() {
+            return None;
+        }
+        match tracetee_os::above_standard(|| open.accept()) {
+            Ok((stream, _)) => return Some(Owned::new(stream)),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(_) => {
                 // The process has no descriptor left, say; the client waits.
@@ -115,11 +148,11 @@ fn next_client(listener: &UnixListener) -> Option<UnixStream> {
     }
 }
 
-fn answer(mut stream: &UnixStream) -> std::io::Result<()> {
-    if !is_trusted(stream) {
+fn answer(stream: &Owned<UnixStream>) -> std::io::Result<()> {
+    if !is_trusted(stream.get()?) {
         return Ok(());
     }
-    let request = read_request(stream)?;
+    let request = read_request(stream.get()?)?;
     guard::planted("socket");
     if let Some(request) = request.strip_prefix(control_socket::ATRACE.as_bytes()) {
         return atrace(stream, request);
@@ -133,7 +166,7 @@ fn answer(mut stream: &UnixStream) -> std::io::Result<()> {
         let request = String::from_utf8_lossy(&request);
         refuse(&format!("unknown request {}; known: health, atrace", quoted(&request)))
     };
-    stream.write_all(text.as_bytes())
+    send(stream, text.as_bytes())
 }
 
 fn read_request(mut stream: &UnixStream) -> std::io::Result<Vec<u8>> {
@@ -148,16 +181,16 @@ fn read_request(mut stream: &UnixStream) -> std::io::Result<Vec<u8>> {
 }
 
 /// Answers after a panic on another thread: the health report says why, everything else is refused.
-fn answer_after_panic(mut stream: &UnixStream) -> std::io::Result<()> {
-    if !is_trusted(stream) {
+fn answer_after_panic(stream: &Owned<UnixStream>) -> std::io::Result<()> {
+    if !is_trusted(stream.get()?) {
         return Ok(());
     }
-    let request = read_request(stream)?;
+    let request = read_request(stream.get()?)?;
     let text = match super::report_after_panic() {
         Some(report) if request == control_socket::HEALTH.as_bytes() => report.to_json(),
         _ => refuse(guard::reason().unwrap_or_default()),
     };
-    stream.write_all(text.as_bytes())
+    send(stream, text.as_bytes())
 }
 
 /// True while a thread answers.
@@ -168,10 +201,8 @@ pub(crate) fn is_open() -> bool {
 
 /// Ends the thread that answers, after a panic: nobody can drop the [`Socket`] then.
 pub(crate) fn shut() {
-    let fd = LISTENING.swap(-1, Ordering::Relaxed);
-    if fd >= 0 {
-        // SAFETY: the listener is open until its thread ends, and this shutdown ends it.
-        unsafe { libc::shutdown(fd, libc::SHUT_RDWR) };
+    if let Some(fd) = take_listening() {
+        shut_down(fd);
     }
 }
 
@@ -180,28 +211,32 @@ fn refuse(why: &str) -> String {
 }
 
 /// Starts a capture for the client, or sends the text of one.
-fn atrace(mut stream: &UnixStream, request: &[u8]) -> std::io::Result<()> {
+fn atrace(stream: &Owned<UnixStream>, request: &[u8]) -> std::io::Result<()> {
     let accepted = Reply::default().to_json() + "\n";
     let asked = AtraceRequest::from_json(request).map_err(|wrong| wrong.to_string());
     match asked.and_then(super::capture_on_device) {
-        Err(why) => stream.write_all(refuse(&why).as_bytes()),
-        Ok(None) => stream.write_all(accepted.as_bytes()),
+        Err(why) => send(stream, refuse(&why).as_bytes()),
+        Ok(None) => send(stream, accepted.as_bytes()),
         Ok(Some(path)) => {
             let text = tracetee_os::open(&path);
             // The client alone reads it: the file goes at once.
             let _ = std::fs::remove_file(&path);
-            stream.write_all(accepted.as_bytes())?;
+            send(stream, accepted.as_bytes())?;
             copy(&mut text?, stream)
         }
     }
 }
 
-fn copy(from: &mut std::fs::File, mut to: &UnixStream) -> std::io::Result<()> {
+fn send(to: &Owned<UnixStream>, bytes: &[u8]) -> std::io::Result<()> {
+    to.get()?.write_all(bytes)
+}
+
+fn copy(from: &mut std::fs::File, to: &Owned<UnixStream>) -> std::io::Result<()> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         match from.read(&mut buffer)? {
             0 => return Ok(()),
-            bytes => to.write_all(buffer.get(..bytes).unwrap_or_default())?,
+            bytes => send(to, buffer.get(..bytes).unwrap_or_default())?,
         }
     }
 }

@@ -8,8 +8,8 @@
 use super::state_dir::StateDir;
 use crate::error::Error;
 use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
+use tracetee_os::Owned;
 use tracetee_protocol::json::Limits;
 use tracetee_protocol::record;
 
@@ -31,7 +31,7 @@ record! {
 #[derive(Debug, Default)]
 pub(crate) struct CrashGuard {
     /// The process's file and the lock on it, while it is on probation.
-    marker: Option<(PathBuf, File)>,
+    marker: Option<(PathBuf, Owned<File>)>,
 }
 
 impl CrashGuard {
@@ -67,15 +67,13 @@ impl CrashGuard {
         }
         let path = own_path(store);
         let io = |source| Error::Io { what: "create", path: path.clone(), source };
-        let mut options = File::options();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let file = tracetee_os::open_with(&options, &path).map_err(io)?;
+        let file = tracetee_os::create(&path).map_err(io)?;
         let lock = |source| Error::Io { what: "lock", path: path.clone(), source };
         // The system frees the lock when the process ends.
         if !tracetee_os::try_lock(&file).map_err(lock)? {
             return Err(lock(std::io::ErrorKind::WouldBlock.into()));
         }
-        self.marker = Some((path, file));
+        self.marker = Some((path, Owned::new(file)));
         Ok(())
     }
 

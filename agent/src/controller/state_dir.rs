@@ -13,7 +13,7 @@ use crate::error::Error;
 use std::cell::Cell;
 use std::fs::{self, File, Permissions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -107,9 +107,7 @@ impl StateDir {
         let path = self.root.join(name);
         let temporary = self.root.join(format!("{name}.{}.tmp", std::process::id()));
         let write = || {
-            let mut options = File::options();
-            options.write(true).create(true).truncate(true).mode(0o600);
-            let mut file = tracetee_os::open_with(&options, &temporary)?;
+            let mut file = tracetee_os::create(&temporary)?;
             file.write_all(bytes)?;
             sync(&file)?;
             fs::rename(&temporary, &path)
@@ -187,7 +185,7 @@ impl StateDir {
 }
 
 fn make_private(directory: &Path) -> std::io::Result<()> {
-    match fs::DirBuilder::new().mode(0o700).recursive(true).create(directory) {
+    match tracetee_os::create_directory(directory) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }

@@ -10,6 +10,7 @@ use crate::trace::Trace;
 use crate::{About, Error, Summary, TextOptions, write};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use tracetee_os::Owned;
 use tracetee_recorder::layout::Mode;
 use tracetee_recorder::reader::{PoolFile, PoolReader};
 
@@ -20,7 +21,7 @@ const DAMAGED_EXTENSION: &str = "damaged";
 #[derive(Debug)]
 pub struct Abandoned {
     path: PathBuf,
-    _lock: File,
+    _lock: Owned<File>,
 }
 
 /// Result of the recovery of an abandoned file.
@@ -46,7 +47,7 @@ pub fn abandoned_in(directory: &Path) -> Vec<Abandoned> {
             let file = tracetee_os::open(&path).ok()?;
             // A process holds its file's lock while it lives.
             let is_ours = matches!(tracetee_os::try_lock(&file), Ok(true));
-            is_ours.then_some(Abandoned { path, _lock: file })
+            is_ours.then_some(Abandoned { path, _lock: Owned::new(file) })
         })
         .collect()
 }
@@ -105,7 +106,7 @@ fn write_recovered(
     if reader.blocks() == 0 {
         return Ok(None);
     }
-    std::fs::create_dir_all(to).map_err(|source| Error::Io {
+    tracetee_os::create_directory(to).map_err(|source| Error::Io {
         what: "create",
         path: to.to_owned(),
         source,

@@ -13,7 +13,7 @@ use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tracetee_frames::{Compressor, TEXT_BYTES};
-use tracetee_os::guard;
+use tracetee_os::{Owned, guard};
 use tracetee_recorder::clock;
 
 /// One frame in so many, chosen by chance, is decoded besides the first. Decoding takes about
@@ -24,7 +24,7 @@ const CHECKED_FRAMES: u64 = 16;
 pub struct Sink {
     path: PathBuf,
     temporary: PathBuf,
-    file: File,
+    file: Owned<File>,
     compressor: Option<Compressor>,
     buffer: Vec<u8>,
     compressed: Vec<u8>,
@@ -70,7 +70,7 @@ impl Sink {
         Self {
             path: path.to_owned(),
             temporary,
-            file,
+            file: Owned::new(file),
             compressor: is_compressed.then(Compressor::new),
             buffer: Vec::with_capacity(TEXT_BYTES),
             compressed: Vec::new(),
@@ -126,10 +126,10 @@ impl Sink {
                 &self.compressed
             }
         };
-        let file = &mut self.file;
+        let file = self.file.get();
         tracetee_os::without_write_signals(|| {
             guard::planted("sink");
-            file.write_all(bytes)
+            file?.write_all(bytes)
         })
         .map_err(|error| io("write", error))?;
         self.text_bytes += self.buffer.len() as u64;

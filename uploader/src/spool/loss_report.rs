@@ -59,7 +59,7 @@ impl<'a> Losses<'a> {
             // Another process was quicker; or the directory was deleted.
             Err(error) if error.kind() == ErrorKind::NotFound && !path.exists() => Ok(()),
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                fs::create_dir_all(self.directory())
+                tracetee_os::create_directory(self.directory())
                     .map_err(Error::io("create", &self.directory()))?;
                 fs::rename(path, &to).map_err(Error::io("move", path))
             }
@@ -69,7 +69,7 @@ impl<'a> Losses<'a> {
 
     /// Enters a loss without a file. On a disk without room for an empty file it is forgotten.
     pub(crate) fn note(&self, lost: &LostName) {
-        let _ = fs::create_dir_all(self.directory());
+        let _ = tracetee_os::create_directory(self.directory());
         let _ = tracetee_os::create(self.directory().join(lost.to_text()));
     }
 
@@ -143,7 +143,7 @@ impl<'a> Losses<'a> {
                 return None;
             }
             fs::rename(self.directory(), &directory).ok()?;
-            let _ = fs::create_dir_all(self.directory());
+            let _ = tracetee_os::create_directory(self.directory());
         }
         // A process may have been killed before it gave the report its id: it was not sent then.
         let id = self.report_id().or_else(|| {

@@ -34,7 +34,6 @@ use crate::spool_name::{self, CaptureName, LostName, RecordingName};
 use crate::timestamp::{Now, Timestamp};
 use crate::writer_lock::{self, WriterLock};
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use tracetee_protocol::UploadStatus;
 
@@ -59,12 +58,7 @@ impl Spool {
     fn make(&self) -> Result<(), Error> {
         for directory in ["rec", "ready", "sending", "lost", "owners", "state"] {
             let path = self.root.join(directory);
-            let mut builder = fs::DirBuilder::new();
-            builder
-                .recursive(true)
-                .mode(0o700)
-                .create(&path)
-                .map_err(Error::io("create", &path))?;
+            tracetee_os::create_directory(&path).map_err(Error::io("create", &path))?;
         }
         Ok(())
     }
