@@ -1,15 +1,14 @@
-//! Keeps the agent loaded where the linker does not. Called once, before the first hook goes in.
+//! Keeps the agent loaded on Android. Called by the app's first call, and before the first hook goes in.
 //!
-//! The proxies may be called after a `dlclose`, so the file says that it must not be unloaded
-//! (DF_1_NODELETE). Old linkers of Android ignore that.
+//! The proxies, our threads and the destructors of thread states may run after a `dlclose`. Elsewhere the file says that it
+//! must not be unloaded (`-z nodelete`, `build.rs`). Linkers up to API 22 ignore that, with a warning in the app's log.
 
-use super::quirks::LINKER_IGNORES_NODELETE;
 use std::sync::Once;
 
 /// Takes a reference to the library that is never released.
 pub(crate) fn stay_loaded() {
     static ONCE: Once = Once::new();
-    if !LINKER_IGNORES_NODELETE.applies() {
+    if !cfg!(target_os = "android") {
         return;
     }
     ONCE.call_once(|| {

@@ -46,11 +46,6 @@ macro_rules! quirks {
 const NEWEST: u32 = u32::MAX;
 
 quirks! {
-    /// The linker ignores `DF_1_NODELETE`: `dlclose` would unmap proxies that are still called.
-    LINKER_IGNORES_NODELETE: 0..=22, if_unknown: false,
-        source: "bionic `linker/linker.cpp`, which reads the flag from API 23 on",
-        test: "the flag: `tests/e2e/android_builds.rs`; a `dlclose` on such a linker: none off a device";
-
     /// `android.os.Trace` keeps a copy of the tags in its field `sEnabledTags`.
     #[cfg(any(feature = "jni", test))]
     JAVA_CACHES_TAGS: 0..=29, if_unknown: false,
@@ -98,7 +93,6 @@ mod tests {
     #[test]
     fn a_quirk_begins_and_ends_with_its_levels() {
         for (quirk, without, with) in [
-            (&LINKER_IGNORES_NODELETE, 23, 22),
             (&JAVA_CACHES_TAGS, 30, 29),
             (&TRACK_END_HAS_NAME, 34, 33),
             (&TRACK_END_HAS_NO_NAME, 33, 34),

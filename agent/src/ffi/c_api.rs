@@ -3,6 +3,7 @@
 //! Each function converts its arguments, calls one function of the crate in a guard and converts the error
 //! to a number. It decides nothing.
 
+use crate::android::pinned;
 use crate::controller::{self, Install, process_signals};
 use crate::error::Error;
 use crate::{api, capture, config, self_test};
@@ -275,7 +276,11 @@ pub unsafe extern "C" fn tracetee_last_error(buffer: *mut c_char, size: usize) -
 }
 
 pub(crate) fn guarded(call: impl FnOnce() -> Result<c_int, Error>) -> c_int {
-    match guard::enter(call) {
+    let pinned_call = || {
+        pinned::stay_loaded();
+        call()
+    };
+    match guard::enter(pinned_call) {
         Ok(Ok(value)) => value,
         Ok(Err(error)) => fail(error.code(), &error.to_string()),
         Err(stopped) => fail(ERROR_INTERNAL, &stopped.to_string()),

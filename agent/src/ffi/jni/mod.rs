@@ -6,6 +6,7 @@
 
 mod env;
 
+use crate::android::pinned;
 use crate::android::quirks::JAVA_CACHES_TAGS;
 use crate::controller::{self, Install, process_signals};
 use crate::tags;
@@ -48,7 +49,10 @@ impl From<protocol_json::Error> for Refusal {
 pub unsafe extern "system" fn JNI_OnLoad(vm: *mut JavaVM, _: *mut c_void) -> jint {
     // SAFETY: as the caller promises.
     let env = unsafe { env::of_machine(vm) };
-    let registered = guard::enter(|| env.is_some_and(register));
+    let registered = guard::enter(|| {
+        pinned::stay_loaded();
+        env.is_some_and(register)
+    });
     if registered.unwrap_or(false) {
         tags::on_change(refresh_java_tags);
     }
