@@ -1,9 +1,13 @@
 //! Keeps the program's signals off threads that are ours.
 
+use crate::signal::mask;
 use libc::c_int;
 
 /// Calls `spawn` with all signals blocked that are not about the calling thread's own doing: the
 /// thread that it starts inherits that, and the program's handlers run on the program's threads.
+///
+/// libc blocks: signals that it needs itself stay as it wants them. The kernel restores: bionic's own call would add
+/// the signal of its timers (32) to the mask of the app's thread, from API 29 on.
 pub fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
     const OWN: [c_int; 7] = [
         libc::SIGSEGV,
@@ -14,19 +18,18 @@ pub fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
         libc::SIGTRAP,
         libc::SIGSYS,
     ];
+    let before = mask(libc::SIG_BLOCK, 0);
     // SAFETY: an all-zero sigset_t is a valid value of a plain C structure.
     let mut blocked: libc::sigset_t = unsafe { std::mem::zeroed() };
-    let mut before = blocked;
     // SAFETY: a signal set to write to.
     unsafe { libc::sigfillset(&raw mut blocked) };
     for signal in OWN {
         // SAFETY: a signal set that was filled, and a signal's number.
         unsafe { libc::sigdelset(&raw mut blocked, signal) };
     }
-    // SAFETY: valid sets; it changes the calling thread's mask alone.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const blocked, &raw mut before) };
+    // SAFETY: a valid set; it changes the calling thread's mask alone.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const blocked, std::ptr::null_mut()) };
     let spawned = spawn();
-    // SAFETY: the mask of before.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
+    mask(libc::SIG_SETMASK, before);
     spawned
 }

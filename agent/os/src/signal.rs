@@ -52,7 +52,7 @@ impl Drop for Blocked {
 const SET_BYTES: c_long = 8;
 
 /// Changes this thread's mask and returns the former one.
-fn mask(how: c_int, set: u64) -> u64 {
+pub(crate) fn mask(how: c_int, set: u64) -> u64 {
     let mut before = 0u64;
     if !cfg!(miri) {
         let how = c_long::from(how);
