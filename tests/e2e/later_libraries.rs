@@ -122,6 +122,13 @@ fn captures(app: &App) -> Vec<Vec<String>> {
     paths.iter().map(|path| payloads(path)).collect()
 }
 
+/// The agent's own notes in the only capture.
+fn notes(app: &App) -> Vec<String> {
+    let entry = std::fs::read_dir(app.path("agent/spool/ready")).unwrap().next().unwrap();
+    let lines = trace::read(&entry.unwrap().path()).into_iter();
+    lines.map(|line| line.payload).filter(|payload| payload.contains("tracetee: ")).collect()
+}
+
 #[test]
 fn a_library_loaded_between_two_windows_past_every_hook_is_hooked_when_the_second_opens() {
     // API 25 has the section's begin in libcutils and its end in the library itself.
@@ -187,6 +194,11 @@ fn a_library_loaded_past_every_hook_while_a_window_is_open_is_found_by_the_agent
     let captures = captures(&app);
     // Before that, begins stand alone; at the end of the capture they are closed.
     let found = ["B|late", "E", "B|after", "E"];
+    let notes = notes(&app);
+    assert!(
+        notes.iter().any(|note| note.contains("libother.so was loaded up to 250 ms ago")),
+        "{notes:?}"
+    );
     assert!(captures[0].windows(found.len()).any(|four| four == found), "{captures:?}");
     let stats: Value = serde_json::from_str(&said).unwrap();
     let libraries = stats["health"]["libraries"].as_array().unwrap();

@@ -9,21 +9,24 @@ use super::recording::Capture;
 use super::tag_watch::{self, TagWatch};
 use super::{Owner, Stage};
 use crate::error::Error;
-use crate::section::set_ready;
+use crate::section::{self, set_ready};
 use crate::tags::Tags;
 use crate::{config, cost};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
-use tracetee_hooks::Registry;
+use tracetee_hooks::{ModuleReport, Outcome, Registry, Report};
 use tracetee_os::guard;
 use tracetee_protocol::capture_config::Config;
 use tracetee_protocol::health::Health;
+use tracetee_protocol::notes;
 use tracetee_recorder::reader::PoolReader;
 use tracetee_recorder::{clock, session};
-use tracetee_tee::tag_words;
+use tracetee_tee::{tag_words, write};
 use tracetee_text::{About, Summary, TextOptions};
 
+/// Libraries that one look notes in the trace.
+const MAX_NOTES: usize = 16;
 const CONTROLLED: &str = "captures are opened and closed by the configuration (tracetee_install)";
 const NO_CAPTURE: &str = "there was no capture";
 pub(super) const CLONED: &str =
@@ -213,11 +216,31 @@ fn look_after() {
 /// the program is loading a library.
 fn refresh(registry: Option<Arc<Registry>>) {
     // A registry that was uninstalled meanwhile finds nothing to do.
-    let trouble = registry.and_then(|registry| registry.refresh().err());
-    if let Some(trouble) = trouble
-        && let Some(capture) = &mut lock().capture
-    {
-        capture.note_hook_trouble(trouble.to_string());
+    match registry.map(|registry| registry.refresh()) {
+        Some(Ok(found)) => note_late_libraries(&found),
+        Some(Err(trouble)) => {
+            if let Some(capture) = &mut lock().capture {
+                capture.note_hook_trouble(trouble.to_string());
+            }
+        }
+        None => {}
+    }
+}
+
+/// Notes in the trace that libraries were loaded unnoticed: the linker of Android 7 offers no place to watch loads.
+fn note_late_libraries(found: &Report) {
+    let is_hooked = |module: &&ModuleReport| {
+        module
+            .slots
+            .iter()
+            .any(|slot| slot.outcome == Outcome::Hooked && write::is_write(slot.symbol))
+    };
+    for module in found.modules.iter().filter(is_hooked).take(MAX_NOTES) {
+        let name = module.path.rsplit('/').next().unwrap_or_default();
+        section::note(&format!(
+            "{}{name} was loaded up to 250 ms ago, and hooked now: its records before are missing",
+            notes::PREFIX
+        ));
     }
 }
 
