@@ -27,11 +27,12 @@ impl<T: AsRawFd> Owned<T> {
     /// # Errors
     /// EBADF if the program has closed it, whatever the number leads to now.
     pub fn get(&self) -> io::Result<&T> {
-        if self.is_open() {
-            Ok(&self.value)
-        } else {
-            Err(io::Error::from_raw_os_error(libc::EBADF))
-        }
+        self.if_open().ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))
+    }
+
+    /// Returns the file or socket unless the program has closed it.
+    pub fn if_open(&self) -> Option<&T> {
+        self.is_open().then_some(&*self.value)
     }
 
     /// False once the program has closed it.

@@ -91,9 +91,9 @@ impl Mapping {
 
     /// The file; an errno if the program has closed its descriptor, which may be that of another file now.
     fn file(&self) -> Result<Option<&File>, i32> {
-        match self.file.as_ref().map(Owned::get) {
+        match &self.file {
             None => Ok(None),
-            Some(file) => file.map(Some).map_err(|_| libc::EBADF),
+            Some(file) => file.if_open().map(Some).ok_or(libc::EBADF),
         }
     }
 
@@ -158,7 +158,7 @@ impl Mapping {
         };
         let begun = mapping.file().and_then(|file| mapping.extents.begin(file));
         begun.map_err(|errno| failed("map the recorder's memory", errno))?;
-        let Some(Ok(file)) = mapping.file.as_ref().map(Owned::get) else { return Ok(mapping) };
+        let Some(file) = mapping.file.as_ref().and_then(Owned::if_open) else { return Ok(mapping) };
         // Only what can be reserved again and again without harm is left for later.
         let [_, all] = mapping.extents.ends();
         let mut backed = if reuses { all } else { THREADS_OFFSET + ENTRIES_PAGE };
