@@ -188,12 +188,18 @@ pub(crate) struct CollectArgs {
     /// --token-file].
     #[arg(long, value_name = "ADDR")]
     pub(crate) page: Option<SocketAddr>,
-    /// Delete captures older than DAYS.
+    /// Delete captures that arrived more than DAYS ago.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=36_500))]
     pub(crate) keep_days: Option<u64>,
-    /// Delete the oldest captures when the store exceeds GIB.
+    /// Delete the oldest captures when the store exceeds GIB, those of the apps that take most.
     #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) keep_gb: Option<u64>,
+    /// Delete the oldest captures of an app that exceed GIB.
+    #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) app_gb: Option<u64>,
+    /// Captures a second that one app may send in the long run; beyond that it receives 429.
+    #[arg(long, value_name = "N", default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) app_rate: u32,
     /// Maximum number of open connections [default: 4096, or fewer if the descriptor limit is lower].
     #[arg(long, value_name = "N", value_parser = connections)]
     pub(crate) max_connections: Option<usize>,

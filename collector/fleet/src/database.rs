@@ -8,14 +8,17 @@ use crate::error::Error;
 use crate::rows::Value;
 use crate::schema::{ANALYSIS, CAPTURES, FILE_VERSION, Table, Text};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use tables::ANALYZED_BY;
 
 mod answer;
 mod changes;
+mod name_limits;
 mod packed;
 mod rollups;
 mod tables;
@@ -23,6 +26,7 @@ mod unpack;
 mod upgrade;
 
 pub use answer::{Answer, Row};
+pub use name_limits::{Exceeded, OTHER};
 
 /// Time for which a reader or a writer waits for the other.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -31,6 +35,8 @@ const LOG_TRIES: u32 = 10;
 /// Pages of the log after which they are written into the database: some transactions of 200 captures, which change the
 /// same sums. 64 MB.
 const LOG_PAGES: u32 = 16_384;
+/// Steps of SQLite's machine between two looks at the clock: less than a millisecond.
+const STEPS_OF_A_LOOK: i32 = 10_000;
 /// Prepared statements that a connection keeps: some for each table.
 const STATEMENTS: usize = 100;
 
@@ -38,6 +44,10 @@ const STATEMENTS: usize = 100;
 #[derive(Debug)]
 pub struct Database {
     connection: Connection,
+    names: name_limits::Names,
+    /// When queries end, in milliseconds of `began`; 0: when they are done.
+    deadline: Arc<AtomicU64>,
+    began: Instant,
 }
 
 impl Database {
@@ -97,10 +107,45 @@ impl Database {
     }
 
     fn of(connection: Connection) -> Result<Self, Error> {
+        let mut connection = connection;
         for table in tables::packed_tables() {
             unpack::register(&connection, table)?;
         }
-        Ok(Self { connection })
+        let (deadline, began) = (Arc::new(AtomicU64::new(0)), Instant::now());
+        let ends_at = Arc::clone(&deadline);
+        let is_over = move || {
+            // ORDERING: Relaxed; the thread that sets it runs the query.
+            let at = ends_at.load(Ordering::Relaxed);
+            at != 0 && began.elapsed().as_millis() >= u128::from(at)
+        };
+        connection.progress_handler(STEPS_OF_A_LOOK, Some(is_over))?;
+        Ok(Self { connection, names: name_limits::Names::default(), deadline, began })
+    }
+
+    /// Runs queries that must end within a time; `None` is no limit.
+    ///
+    /// # Errors
+    /// [`Error::TooSlow`] if they do not; and those of `queries`.
+    pub fn within<T>(
+        &self,
+        limit: Option<Duration>,
+        queries: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let Some(limit) = limit else { return queries() };
+        let at = (self.began.elapsed() + limit).as_millis();
+        // ORDERING: Relaxed, here and below; this thread reads it.
+        self.deadline.store(u64::try_from(at).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
+        let made = queries();
+        self.deadline.store(0, Ordering::Relaxed);
+        match made {
+            Err(Error::Sqlite(error))
+                if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
+                    && self.began.elapsed().as_millis() >= at =>
+            {
+                Err(Error::TooSlow(limit))
+            }
+            made => made,
+        }
     }
 
     fn version(&self) -> Result<i64, Error> {
@@ -136,26 +181,36 @@ impl Database {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Returns the raw keys of a device's captures.
+    /// Returns the raw keys of a device's captures, by their texts or by the metadata that came with them.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
     pub fn raw_keys_for_device(&self, device: &str) -> Result<Vec<String>, Error> {
-        let mut statement =
-            self.connection.prepare("SELECT raw_key FROM captures_rows WHERE device = ?")?;
+        let sql = "SELECT raw_key FROM captures_rows WHERE device = ?1 UNION \
+                   SELECT raw_key FROM other_devices NATURAL JOIN captures_rows WHERE other = ?1";
+        let mut statement = self.connection.prepare(sql)?;
         let rows = statement.query_map([device], |row| row.get(0))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Returns the ids of a device's loss reports.
+    /// Returns days and ids of a device's loss reports.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
-    pub fn loss_reports_for_device(&self, device: &str) -> Result<Vec<String>, Error> {
-        let sql = "SELECT DISTINCT report_id FROM losses_rows WHERE device = ?";
+    pub fn loss_reports_for_device(&self, device: &str) -> Result<Vec<(String, String)>, Error> {
+        let sql = "SELECT DISTINCT dt, report_id FROM losses_rows WHERE device = ?";
         let mut statement = self.connection.prepare(sql)?;
-        let rows = statement.query_map([device], |row| row.get(0))?;
+        let rows = statement.query_map([device], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// True if a row of captures or losses has this value in a column.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn has_row(&self, table: &Table, column: &str, value: &str) -> Result<bool, Error> {
+        let sql = format!("SELECT 1 FROM {} WHERE {column} = ? LIMIT 1", tables::rows_name(table));
+        Ok(self.connection.prepare_cached(&sql)?.exists([value])?)
     }
 
     /// Returns the raw key of a capture.

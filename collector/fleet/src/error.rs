@@ -3,6 +3,7 @@
 use crate::schema::FILE_VERSION;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// An error of this crate.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub enum Error {
     Missing(String),
     /// The tables are in use all the time.
     Busy,
+    /// A report takes longer than this.
+    TooSlow(Duration),
     /// The analysis was stopped.
     Stopped(tracetee_jank::Stopped),
     /// The capture exceeds a limit, which the text names.
@@ -62,6 +65,9 @@ impl fmt::Display for Error {
             Self::Io(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Parquet(error) => write!(f, "Parquet: {error}"),
             Self::Missing(what) | Self::TooMuch(what) => f.write_str(what),
+            Self::TooSlow(limit) => {
+                write!(f, "the report takes longer than its limit of {} s", limit.as_secs())
+            }
             Self::Busy => f.write_str("the tables are in use; try again"),
             Self::Stopped(stopped) => write!(f, "{stopped}"),
         }

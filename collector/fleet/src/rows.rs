@@ -23,13 +23,15 @@ pub struct Rows {
     pub stacks: Vec<StackRow>,
     /// The loss report's rows; a capture has none.
     pub losses: Vec<LossRow>,
+    /// The install id in the metadata that came with the capture, if its text names another device.
+    pub other_device: Option<Text>,
 }
 
 impl Rows {
     /// The number of rows in all tables.
     #[must_use]
     pub fn count(&self) -> usize {
-        let Self { capture, frames, frame_slices, stacks, losses } = self;
+        let Self { capture, frames, frame_slices, stacks, losses, other_device: _ } = self;
         capture.iter().len() + frames.len() + frame_slices.len() + stacks.len() + losses.len()
     }
 }
@@ -58,6 +60,8 @@ fn cut(text: &str) -> &str {
     text.get(..text.floor_char_boundary(MAX_TEXT_BYTES)).unwrap_or(text)
 }
 
+/// The device of a collector's own loss report: captures that it had stored and deleted.
+pub const COLLECTOR: &str = "(collector)";
 /// Placeholder for an unknown app, device or version.
 pub const UNKNOWN: &str = "unknown";
 const NO_NAME: Text = Text::new_static(UNKNOWN);
@@ -84,8 +88,12 @@ fn cohort(meta: &CaptureMeta) -> &'static str {
 #[must_use]
 pub fn from_capture(about: &About, trace: &Trace, analysis: &Analysis) -> Rows {
     let frame_of = |part: &Part| analysis.frames.get(part.frame);
+    let capture = capture_row(about, trace, analysis);
+    let sender = about.meta.install_id.as_deref().filter(|id| !id.is_empty()).map(cut);
+    let other_device = sender.filter(|&sender| capture.device != sender).map(Text::from);
     Rows {
-        capture: Some(capture_row(about, trace, analysis)),
+        other_device,
+        capture: Some(capture),
         frames: (0_u64..).zip(&analysis.frames).map(|(n, frame)| frame_row(n, frame)).collect(),
         frame_slices: analysis
             .parts
@@ -250,12 +258,12 @@ pub fn from_loss_report(
             ..row.clone()
         })
         .collect();
-    if let Some(&older) = report.by_reason.get(loss_report::OLDER) {
-        losses.push(LossRow {
-            reason: Text::new_static(loss_report::OLDER),
-            captures: older,
-            ..row
-        });
+    // A device lists its losses; those of the collector itself are only counted.
+    let is_counted = |reason: &str| reason == loss_report::OLDER || row.device == COLLECTOR;
+    for (reason, &captures) in &report.by_reason {
+        if is_counted(reason) {
+            losses.push(LossRow { reason: Text::from(cut(reason)), captures, ..row.clone() });
+        }
     }
     Rows { losses, ..Rows::default() }
 }

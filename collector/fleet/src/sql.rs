@@ -139,8 +139,17 @@ mod tests {
 
     /// Repeats text in braces for each dimension.
     fn render(template: &str, title: &str, dimensions: &[&str]) -> String {
-        let template =
+        let mut template =
             template.replace("{title}", title).replace("{grouped_by}", &grouped_by(dimensions));
+        // The other columns of the group are empty. With all of them, the primary key finds its one row.
+        for column in ["dt", "ver", "screen", "pipeline"] {
+            let value = match column {
+                _ if dimensions.contains(&column) => format!("s.{column}"),
+                "screen" => "chosen.screen".to_owned(),
+                _ => "''".to_owned(),
+            };
+            template = template.replace(&format!("{{{column}}}"), &value);
+        }
         let mut parts = template.split('{');
         let mut text = parts.next().unwrap().to_owned();
         for part in parts {

@@ -310,6 +310,10 @@
 
   function app(report) {
     page.append(make("h1", {}, report.app + (data.report.screen ? `, screen ${data.report.screen}` : "")));
+    if (report.unfinished) {
+      page.append(make("p", {}, `No report: ${report.unfinished}.`));
+      return;
+    }
     const rates = report.versions.map((version) => version.smoothness).filter((found) => found);
     const sum = (rows, field) => rows.reduce((total, row) => total + row[field], 0);
     page.append(make("div", { class: "tiles" },
@@ -330,6 +334,9 @@
       }), table([...causeColumns([]), ["best example", examples, true]], report.causes.slice(0, 20)));
     } else page.append(make("p", {}, "No late frames."));
 
+    for (const { kind, limit, days } of report.limits_exceeded) {
+      page.append(make("p", { class: "faint" }, `On ${count(days)} day${days === 1 ? "" : "s"} there were more than ${count(limit)} ${kind}: those that came later count as (other).`));
+    }
     page.append(make("h2", {}, "Versions"), table([
       ["version", (row) => row.ver, true], ["devices", (row) => count(row.devices)], ["captures", (row) => count(row.captures)], ["in rates", (row) => count(row.counted)],
       ...smoothColumns.slice(1).map(([title, cell]) => [title, (row) => (row.smoothness ? cell(row.smoothness) : "-")]),
@@ -362,7 +369,7 @@
     }
     if (report.versions.length > 1) page.append(make("h2", {}, "Causes by version"), table(causeColumns([["version", (row) => row.ver, true]]), report.causes_by_version));
     if (report.losses.length) {
-      page.append(make("h2", {}, "Captures that devices lost"), table([
+      page.append(make("h2", {}, "Captures that devices lost, or that retention deleted"), table([
         ["reason", (row) => row.reason, true], ["window", (row) => row.window, true], ["devices", (row) => count(row.devices)],
         ["captures", (row) => count(row.captures)], ["may have arrived", (row) => count(row.unconfirmed)],
       ], report.losses));

@@ -12,7 +12,7 @@ use crate::http::{self, Collector, StoredCapture};
 use crate::store::indexer::Indexer;
 use crate::store::local_store::LocalStore;
 use crate::store::reanalysis::Reanalysis;
-use crate::store::retention::{self, Retention};
+use crate::store::retention::{self, Deleted, Retention};
 use crate::store::storage::Storage;
 use crate::store::tables_of;
 use anyhow::{Context, Result, bail};
@@ -33,6 +33,8 @@ const LAST_WORK: Duration = Duration::from_secs(5);
 /// Interval at which the server searches for captures that are not indexed.
 const MAINTENANCE_EVERY: Duration = Duration::from_secs(10);
 const RETENTION_EVERY: Duration = Duration::from_secs(3600);
+/// Part of the store's limit after which retention is applied earlier: the store exceeds its limit by no more than that.
+const SHARE_OF_RUNS: u64 = 20;
 
 /// Options of a server.
 pub struct Options<'a> {
@@ -49,6 +51,8 @@ pub struct Options<'a> {
     pub page: Option<SocketAddr>,
     /// Retention of captures.
     pub retention: Retention,
+    /// Captures a second that one app may send in the long run; `None` is no limit.
+    pub captures_per_s: Option<u32>,
     /// Limits of connections.
     pub limits: Limits,
 }
@@ -60,7 +64,16 @@ impl<'a> Options<'a> {
         let retention = Retention::default();
         let store = StoreLocation::Directory(store);
         let limits = Limits::resolve(None, None);
-        Self { store, config: None, tokens: None, tls: None, page: None, retention, limits }
+        Self {
+            store,
+            config: None,
+            tokens: None,
+            tls: None,
+            page: None,
+            retention,
+            captures_per_s: None,
+            limits,
+        }
     }
 }
 
@@ -156,6 +169,7 @@ impl Server {
             storage,
             options.tokens,
             options.config,
+            options.captures_per_s,
             #[cfg(feature = "cloud")]
             options.store.tickets()?,
         ));
@@ -257,16 +271,25 @@ fn maintain(
 ) -> Result<(Sender<()>, std::thread::JoinHandle<()>)> {
     let (end, ended) = bounded(0);
     let thread = std::thread::Builder::new().name("maintenance".to_owned()).spawn(move || {
-        let mut retained: Option<Instant> = None;
+        let (mut retained, mut at_last): (Option<Instant>, u64) = (None, 0);
         loop {
             let (Some(root), Some(indexer)) = (&root, collector.storage().indexer()) else {
                 return;
             };
-            if retained.is_none_or(|at| at.elapsed() >= RETENTION_EVERY) {
-                retained = Some(Instant::now());
+            let stored = collector.stored_bytes();
+            // A store that fills up quickly does not wait for the hour.
+            let is_much =
+                retention.bytes.is_some_and(|most| stored - at_last > most / SHARE_OF_RUNS);
+            if is_much || retained.is_none_or(|at| at.elapsed() >= RETENTION_EVERY) {
+                (retained, at_last) = (Some(Instant::now()), stored);
                 match retention::apply(root, retention, SystemTime::now()) {
-                    Ok(0) => {}
-                    Ok(captures) => tracing::info!(captures, "retention deleted captures"),
+                    Ok(deleted) if deleted == Deleted::default() => {}
+                    Ok(deleted) => {
+                        let by_age = deleted.count(retention::AGE);
+                        let by_size = deleted.count(retention::SIZE);
+                        tracing::info!(by_age, by_size, "retention deleted captures");
+                        collector.note_deleted(&deleted);
+                    }
                     Err(error) => tracing::error!("retention failed: {error:#}"),
                 }
             }

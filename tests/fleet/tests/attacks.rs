@@ -321,9 +321,9 @@ fn names_and_ids_that_fit_nowhere_are_cut_or_refused() {
     let meta = json!({"app": "ä".repeat(85), "version_name": "€".repeat(85)});
     let meta = meta.as_object().unwrap();
     assert_eq!(put_capture(&collector.url, ID, meta, &body()), Some(201));
-    // The year 10889 is the last that an id of version 7 can say.
+    // The year 10889 is the last that an id of version 7 can say: the capture has the day of its arrival.
     let last = "ffffffff-ffff-7cfa-a44a-a7427d9591d5";
-    assert_eq!(put_capture(&collector.url, last, meta, &body()), Some(400));
+    assert_eq!(put_capture(&collector.url, last, meta, &body()), Some(201));
     // The same id under another version is the same capture.
     let other = json!({"app": "a", "version_name": "2"});
     assert_eq!(put_capture(&collector.url, ID, other.as_object().unwrap(), &body()), Some(412));
@@ -339,7 +339,7 @@ fn a_store_that_is_gone_keeps_nothing_and_says_so() {
     let meta = serde_json::Map::new();
     assert_eq!(put_capture(&collector.url, ID, &meta, &body()), Some(201));
     collector.settle();
-    for directory in ["raw", "ids", "losses", "quarantine", "incoming", "."] {
+    for directory in ["raw", "by-id", "losses", "quarantine", "incoming", "."] {
         for path in collector.files(directory) {
             let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
             let mode = metadata.permissions().mode() & 0o077;

@@ -42,7 +42,9 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
         retention: Retention {
             days: args.keep_days,
             bytes: args.keep_gb.map(|gb| gb.saturating_mul(1 << 30)),
+            app_bytes: args.app_gb.map(|gb| gb.saturating_mul(1 << 30)),
         },
+        captures_per_s: Some(args.app_rate),
         limits: Limits::resolve(args.max_connections, args.connections_per_peer),
     };
     let server = Server::start(args.listen, options)?;

@@ -6,6 +6,7 @@ use crate::terminal::{print, say};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tracetee_fleet::capture::{Capture, read_file};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
@@ -41,12 +42,22 @@ pub(crate) fn report(args: &ReportArgs) -> Result<()> {
     Ok(())
 }
 
+/// Time of each app's report: one is made in milliseconds, unless a device has sent rows to make it slow.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
 fn ask(args: &ReportArgs) -> Ask {
     let compare = match args.compare.as_deref() {
         Some([from, to]) => Some((from.clone(), to.clone())),
         _ => None,
     };
-    Ask { app: args.app.clone(), screen: args.screen.clone(), compare, exact: args.exact }
+    let time_limit = (!args.exact).then_some(TIME_LIMIT);
+    Ask {
+        app: args.app.clone(),
+        screen: args.screen.clone(),
+        compare,
+        exact: args.exact,
+        time_limit,
+    }
 }
 
 fn of_store(args: &ReportArgs) -> Result<String> {

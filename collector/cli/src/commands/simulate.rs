@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tracetee_fleet::simulate::{Plan, Simulated, Truth};
 use tracetee_protocol::http;
 use tracetee_server::{Right, first_token};
@@ -22,7 +22,13 @@ const TRIES: u32 = 20;
 /// Sends a fleet's captures.
 pub(crate) fn simulate(args: &SimulateArgs) -> Result<()> {
     let mut plan = match &args.plan {
-        None => Plan::default(),
+        // Of the last days: a collector does not believe ids that are much older.
+        None => {
+            let plan = Plan::default();
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            let today = now.as_secs() / 86_400;
+            Plan { from_s: today.saturating_sub(plan.days) * 86_400, ..plan }
+        }
         Some(path) => {
             let text = std::fs::read_to_string(path)
                 .with_context(|| format!("cannot read {}", path.display()))?;

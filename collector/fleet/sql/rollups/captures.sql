@@ -17,7 +17,7 @@ SELECT
   MAX(c.dt) AS last_dt
 FROM capture_rollups AS c
 JOIN reach AS r
-  ON r.app = c.app AND r.kind = 'capture' AND r.grouped_by = 'ver' AND r.ver = c.ver
+  ON r.app = c.app AND r.kind = 'capture' AND r.grouped_by = 'ver' AND r.dt = '' AND r.ver = c.ver
 CROSS JOIN chosen
 WHERE chosen.app = '' OR c.app = chosen.app
 GROUP BY c.app, c.ver

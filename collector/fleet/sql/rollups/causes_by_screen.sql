@@ -44,20 +44,6 @@ sums AS (
     MIN(CASE WHEN so_far * 100 >= total * 99 THEN bucket_ns END) AS p99_ns
   FROM running
   GROUP BY app, screen, cause, cause_key
-),
-counts AS (
-  SELECT
-    r.app AS app,
-    r.screen AS screen,
-    r.cause AS cause,
-    r.cause_key AS cause_key,
-    r.devices AS devices,
-    r.captures AS captures
-  FROM chosen
-  CROSS JOIN reach AS r
-  WHERE r.kind = 'cause'
-    AND r.grouped_by = 'screen'
-    AND (chosen.screen = '' OR r.screen = chosen.screen)
 )
 SELECT
   s.app AS app,
@@ -74,8 +60,15 @@ SELECT
   s.p90_ns AS p90_ns,
   s.p99_ns AS p99_ns
 FROM sums AS s
-JOIN counts AS c
-  ON c.app = s.app AND c.screen = s.screen
+CROSS JOIN chosen
+CROSS JOIN reach AS c
+WHERE c.app = s.app
+  AND c.kind = 'cause'
+  AND c.grouped_by = 'screen'
+  AND c.dt = ''
+  AND c.ver = ''
+  AND c.screen = s.screen
+  AND c.pipeline = ''
   AND c.cause = s.cause
   AND c.cause_key = s.cause_key
 ORDER BY score DESC, self_ns DESC, app, screen, cause, cause_key

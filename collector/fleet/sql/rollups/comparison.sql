@@ -12,11 +12,15 @@ SELECT
   s.total AS total,
   s.sum_of_squares AS sum_of_squares
 FROM samples AS s
-JOIN reach AS r
-  ON r.app = s.app AND r.kind = 'frames' AND r.ver = s.ver AND r.screen = s.screen
 CROSS JOIN chosen
+CROSS JOIN reach AS r
 WHERE (chosen.app = '' OR s.app = chosen.app)
   AND s.by_screen = CASE WHEN chosen.screen = '' THEN 0 ELSE 1 END
   AND (chosen.screen = '' OR s.screen = chosen.screen)
+  AND r.app = s.app
+  AND r.kind = 'frames'
   AND r.grouped_by = CASE WHEN chosen.screen = '' THEN 'ver' ELSE 'screen,ver' END
+  AND r.dt = ''
+  AND r.ver = s.ver
+  AND r.screen = s.screen
 ORDER BY app, ver, cause, cause_key

@@ -21,18 +21,6 @@ WITH sums AS (
   WHERE (chosen.app = '' OR f.app = chosen.app)
     AND (chosen.screen = '' OR f.screen = chosen.screen)
   GROUP BY f.app, f.screen, f.ver
-),
-counts AS (
-  SELECT
-    r.app AS app,
-    r.screen AS screen,
-    r.ver AS ver,
-    r.devices AS devices
-  FROM chosen
-  CROSS JOIN reach AS r
-  WHERE r.kind = 'frames'
-    AND r.grouped_by = 'screen,ver'
-    AND (chosen.screen = '' OR r.screen = chosen.screen)
 )
 SELECT
   s.app AS app,
@@ -51,5 +39,13 @@ SELECT
   s.jank_ns AS jank_ns,
   s.frame_ns AS frame_ns
 FROM sums AS s
-JOIN counts AS c ON c.app = s.app AND c.screen = s.screen AND c.ver = s.ver
+CROSS JOIN chosen
+CROSS JOIN reach AS c
+WHERE c.app = s.app
+  AND c.kind = 'frames'
+  AND c.grouped_by = 'screen,ver'
+  AND c.dt = ''
+  AND c.ver = s.ver
+  AND c.screen = s.screen
+  AND c.pipeline = ''
 ORDER BY app, screen, ver

@@ -20,17 +20,6 @@ WITH sums AS (
   WHERE (chosen.app = '' OR f.app = chosen.app)
     AND (chosen.screen = '' OR f.screen = chosen.screen)
   GROUP BY f.app, f.ver
-),
-counts AS (
-  SELECT
-    r.app AS app,
-    r.ver AS ver,
-    r.devices AS devices
-  FROM chosen
-  CROSS JOIN reach AS r
-  WHERE r.kind = 'frames'
-    AND r.grouped_by = CASE WHEN chosen.screen = '' THEN 'ver' ELSE 'screen,ver' END
-    AND (chosen.screen = '' OR r.screen = chosen.screen)
 )
 SELECT
   s.app AS app,
@@ -48,5 +37,13 @@ SELECT
   s.jank_ns AS jank_ns,
   s.frame_ns AS frame_ns
 FROM sums AS s
-JOIN counts AS c ON c.app = s.app AND c.ver = s.ver
+CROSS JOIN chosen
+CROSS JOIN reach AS c
+WHERE c.app = s.app
+  AND c.kind = 'frames'
+  AND c.grouped_by = CASE WHEN chosen.screen = '' THEN 'ver' ELSE 'screen,ver' END
+  AND c.dt = ''
+  AND c.ver = s.ver
+  AND c.screen = chosen.screen
+  AND c.pipeline = ''
 ORDER BY app, ver

@@ -8,7 +8,8 @@ SELECT
   SUM(l.unconfirmed) AS unconfirmed
 FROM loss_rollups AS l
 JOIN reach AS r
-  ON r.app = l.app AND r.kind = 'loss' AND r.grouped_by = '' AND r.cause = l.reason AND r.cause_key = l.window_id
+  ON r.app = l.app AND r.kind = 'loss' AND r.grouped_by = '' AND r.dt = '' AND r.ver = ''
+    AND r.screen = '' AND r.pipeline = '' AND r.cause = l.reason AND r.cause_key = l.window_id
 CROSS JOIN chosen
 WHERE chosen.app = '' OR l.app = chosen.app
 GROUP BY l.app, l.reason, l.window_id

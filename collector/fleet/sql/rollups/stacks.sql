@@ -10,14 +10,6 @@ WITH sums AS (
   WHERE (chosen.app = '' OR s.app = chosen.app)
     AND (chosen.screen = '' OR s.screen = chosen.screen)
   GROUP BY s.app, s.stack
-),
-counts AS (
-  SELECT r.app AS app, r.cause_key AS stack, r.devices AS devices
-  FROM chosen
-  CROSS JOIN reach AS r
-  WHERE r.kind = 'stack'
-    AND r.grouped_by = CASE WHEN chosen.screen = '' THEN '' ELSE 'screen' END
-    AND (chosen.screen = '' OR r.screen = chosen.screen)
 )
 SELECT
   s.app AS app,
@@ -26,5 +18,15 @@ SELECT
   s.slices AS slices,
   s.self_ns AS self_ns
 FROM sums AS s
-JOIN counts AS c ON c.app = s.app AND c.stack = s.stack
+CROSS JOIN chosen
+CROSS JOIN reach AS c
+WHERE c.app = s.app
+  AND c.kind = 'stack'
+  AND c.grouped_by = CASE WHEN chosen.screen = '' THEN '' ELSE 'screen' END
+  AND c.dt = ''
+  AND c.ver = ''
+  AND c.screen = chosen.screen
+  AND c.pipeline = ''
+  AND c.cause = ''
+  AND c.cause_key = s.stack
 ORDER BY self_ns DESC, app, stack

@@ -31,6 +31,6 @@ SELECT
   MIN(CASE WHEN so_far * 100 >= total * 99 THEN bucket_ns END) AS p99_ns
 FROM running
 JOIN reach AS r
-  ON r.app = running.app AND r.kind = 'start' AND r.grouped_by = 'ver' AND r.ver = running.ver
+  ON r.app = running.app AND r.kind = 'start' AND r.grouped_by = 'ver' AND r.dt = '' AND r.ver = running.ver
 GROUP BY running.app, running.ver
 ORDER BY app, ver

@@ -19,17 +19,6 @@ WITH sums AS (
   WHERE (chosen.app = '' OR f.app = chosen.app)
     AND (chosen.screen = '' OR f.screen = chosen.screen)
   GROUP BY f.app{, f.dimension}
-),
-counts AS (
-  SELECT
-    r.app AS app,{
-    r.dimension AS dimension,}
-    r.devices AS devices
-  FROM chosen
-  CROSS JOIN reach AS r
-  WHERE r.kind = 'frames'
-    AND r.grouped_by = {grouped_by}
-    AND (chosen.screen = '' OR r.screen = chosen.screen)
 )
 SELECT
   s.app AS app,{
@@ -47,5 +36,13 @@ SELECT
   s.jank_ns AS jank_ns,
   s.frame_ns AS frame_ns
 FROM sums AS s
-JOIN counts AS c ON c.app = s.app{ AND c.dimension = s.dimension}
+CROSS JOIN chosen
+CROSS JOIN reach AS c
+WHERE c.app = s.app
+  AND c.kind = 'frames'
+  AND c.grouped_by = {grouped_by}
+  AND c.dt = {dt}
+  AND c.ver = {ver}
+  AND c.screen = {screen}
+  AND c.pipeline = {pipeline}
 ORDER BY app{, dimension}

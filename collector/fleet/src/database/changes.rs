@@ -1,5 +1,6 @@
 //! Inserts and deletes captures and loss reports, with what they add to the sums, in one transaction each.
 
+use super::name_limits::Names;
 use super::packed::{pack, unpack};
 use super::rollups::{Changes, apply};
 use super::tables::{self, ANALYZED_BY, NUMBER};
@@ -9,11 +10,22 @@ use crate::rows::{Rows, Value};
 use crate::schema::{ANALYSIS, CAPTURES, CaptureRow, LOSSES, LossRow};
 use crate::table::TableRow;
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params_from_iter};
+use std::collections::BTreeSet;
 
 impl Database {
-    /// Begins a transaction that writes, so that nobody else writes between its reads and its writes.
-    fn begin(&mut self) -> Result<Transaction<'_>, Error> {
-        Ok(self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
+    /// Does something in a transaction that writes, so that nobody else writes between its reads and its writes.
+    fn write(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>, &mut Names) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Self { connection, names, .. } = self;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let written = work(&transaction, names).and_then(|()| Ok(transaction.commit()?));
+        if written.is_err() {
+            // The table does not have those that were added.
+            *names = Names::default();
+        }
+        written
     }
 
     /// Inserts captures and loss reports in one transaction. Skips those that are already there, but replaces rows
@@ -22,21 +34,35 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`]: nothing of it was inserted.
     pub fn insert(&mut self, all: &[Rows]) -> Result<(), Error> {
-        let transaction = self.begin()?;
-        let mut changes = Changes::default();
-        for rows in all {
-            if let Some(capture) = &rows.capture {
-                insert_capture(&transaction, capture, rows, &mut changes)?;
-            }
-            for loss in &rows.losses {
-                if insert(&transaction, loss)? {
-                    changes.sums.add_loss(loss, 1);
+        self.insert_stored(all, &|_| true)
+    }
+
+    /// As [`Database::insert`], but skips what `is_stored` denies. It is asked within the transaction: who deletes a
+    /// file and then its rows leaves no rows.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`]: nothing of it was inserted.
+    pub fn insert_stored(
+        &mut self,
+        all: &[Rows],
+        is_stored: &dyn Fn(&Rows) -> bool,
+    ) -> Result<(), Error> {
+        self.write(|transaction, names| {
+            let mut changes = Changes::default();
+            for rows in all.iter().filter(|rows| is_stored(rows)) {
+                if rows.capture.is_some() {
+                    let rows = names.limit(transaction, rows)?;
+                    insert_capture(transaction, &rows, &mut changes)?;
+                }
+                for loss in &rows.losses {
+                    let loss = names.limit_loss(transaction, loss)?;
+                    if insert(transaction, &*loss)? {
+                        changes.sums.add_loss(&loss, 1);
+                    }
                 }
             }
-        }
-        apply(&transaction, changes)?;
-        transaction.commit()?;
-        Ok(())
+            apply(transaction, changes)
+        })
     }
 
     /// Replaces captures in one transaction, and skips those that are not there.
@@ -44,18 +70,18 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`]: nothing of it was replaced.
     pub fn replace(&mut self, all: &[Rows]) -> Result<(), Error> {
-        let transaction = self.begin()?;
-        let mut changes = Changes::default();
-        for rows in all {
-            let Some(capture) = &rows.capture else { continue };
-            for number in numbers(&transaction, "raw_key", &capture.raw_key)? {
-                delete_capture(&transaction, number, &mut changes)?;
-                insert_capture(&transaction, capture, rows, &mut changes)?;
+        self.write(|transaction, names| {
+            let mut changes = Changes::default();
+            for rows in all {
+                let Some(capture) = &rows.capture else { continue };
+                for number in numbers(transaction, "raw_key", &capture.raw_key)? {
+                    delete_capture(transaction, number, &mut changes)?;
+                    let rows = names.limit(transaction, rows)?;
+                    insert_capture(transaction, &rows, &mut changes)?;
+                }
             }
-        }
-        apply(&transaction, changes)?;
-        transaction.commit()?;
-        Ok(())
+            apply(transaction, changes)
+        })
     }
 
     /// Deletes captures by their raw keys.
@@ -63,24 +89,34 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`]: nothing was deleted.
     pub fn delete(&mut self, raw_keys: &[String]) -> Result<(), Error> {
-        let transaction = self.begin()?;
-        let mut changes = Changes::default();
-        for key in raw_keys {
-            for number in numbers(&transaction, "raw_key", key)? {
-                delete_capture(&transaction, number, &mut changes)?;
+        self.write(|transaction, names| {
+            let mut changes = Changes::default();
+            let mut days = BTreeSet::new();
+            for key in raw_keys {
+                for number in numbers(transaction, "raw_key", key)? {
+                    let deleted = delete_capture(transaction, number, &mut changes)?;
+                    days.extend(deleted.map(|capture| (capture.app, capture.dt)));
+                }
             }
-        }
-        apply(&transaction, changes)?;
-        transaction.commit()?;
-        Ok(())
+            for (app, dt) in &days {
+                names.remove(transaction, app, dt)?;
+            }
+            apply(transaction, changes)
+        })
     }
 
-    /// Deletes loss reports of earlier days.
+    /// Deletes loss reports by their ids.
     ///
     /// # Errors
-    /// [`Error::Sqlite`].
-    pub fn delete_losses_before(&mut self, day: &str) -> Result<(), Error> {
-        self.delete_losses("dt < ?", day)
+    /// [`Error::Sqlite`]: nothing was deleted.
+    pub fn delete_loss_reports(&mut self, ids: &[String]) -> Result<(), Error> {
+        self.write(|transaction, _| {
+            let mut changes = Changes::default();
+            for id in ids {
+                delete_losses(transaction, "report_id = ?", id, &mut changes)?;
+            }
+            apply(transaction, changes)
+        })
     }
 
     /// Deletes the loss reports of a device.
@@ -88,21 +124,11 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`].
     pub fn delete_losses_of(&mut self, device: &str) -> Result<(), Error> {
-        self.delete_losses("device = ?", device)
-    }
-
-    fn delete_losses(&mut self, condition: &str, of: &str) -> Result<(), Error> {
-        let transaction = self.begin()?;
-        let mut changes = Changes::default();
-        let names: Vec<&str> = LOSSES.own_columns().map(|column| column.name).collect();
-        let sql = format!("SELECT {} FROM losses_rows WHERE {condition}", names.join(","));
-        for loss in read::<LossRow>(&transaction, &sql, &[Value::Text(of.into())])? {
-            changes.sums.add_loss(&loss, -1);
-        }
-        transaction.execute(&format!("DELETE FROM losses_rows WHERE {condition}"), [of])?;
-        apply(&transaction, changes)?;
-        transaction.commit()?;
-        Ok(())
+        self.write(|transaction, _| {
+            let mut changes = Changes::default();
+            delete_losses(transaction, "device = ?", device, &mut changes)?;
+            apply(transaction, changes)
+        })
     }
 
     /// Marks an app's captures of a version: the collector analyzes them again.
@@ -124,12 +150,28 @@ fn numbers(transaction: &Transaction<'_>, column: &str, of: &str) -> Result<Vec<
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+fn delete_losses(
+    transaction: &Transaction<'_>,
+    condition: &str,
+    of: &str,
+    changes: &mut Changes,
+) -> Result<(), Error> {
+    let names: Vec<&str> = LOSSES.own_columns().map(|column| column.name).collect();
+    let sql = format!("SELECT {} FROM losses_rows WHERE {condition}", names.join(","));
+    for loss in read::<LossRow>(transaction, &sql, &[Value::Text(of.into())])? {
+        changes.sums.add_loss(&loss, -1);
+    }
+    let sql = format!("DELETE FROM losses_rows WHERE {condition}");
+    transaction.prepare_cached(&sql)?.execute([of])?;
+    Ok(())
+}
+
 fn insert_capture(
     transaction: &Transaction<'_>,
-    capture: &CaptureRow,
     rows: &Rows,
     changes: &mut Changes,
 ) -> Result<(), Error> {
+    let Some(capture) = &rows.capture else { return Ok(()) };
     if !insert(transaction, capture)? {
         let sql = format!(
             "SELECT {NUMBER} FROM captures_rows WHERE capture_id = ? AND {ANALYZED_BY} < {ANALYSIS}"
@@ -141,7 +183,12 @@ fn insert_capture(
         delete_capture(transaction, number, changes)?;
         insert(transaction, capture)?;
     }
-    insert_packed(transaction, transaction.last_insert_rowid(), rows)?;
+    let number = transaction.last_insert_rowid();
+    insert_packed(transaction, number, rows)?;
+    if let Some(other) = &rows.other_device {
+        let sql = "INSERT INTO other_devices VALUES (?, ?)";
+        transaction.prepare_cached(sql)?.execute((number, other.as_str()))?;
+    }
     changes.sums.add_capture(rows, 1);
     changes.offer_examples(rows);
     Ok(())
@@ -179,7 +226,7 @@ fn delete_capture(
     transaction: &Transaction<'_>,
     number: i64,
     changes: &mut Changes,
-) -> Result<(), Error> {
+) -> Result<Option<CaptureRow>, Error> {
     let rows = rows_of(transaction, number)?;
     changes.sums.add_capture(&rows, -1);
     changes.withdraw_examples(&rows);
@@ -187,9 +234,11 @@ fn delete_capture(
         let sql = format!("DELETE FROM {} WHERE {NUMBER} = ?", tables::packed_name(table));
         transaction.prepare_cached(&sql)?.execute([number])?;
     }
-    let sql = format!("DELETE FROM captures_rows WHERE {NUMBER} = ?");
-    transaction.prepare_cached(&sql)?.execute([number])?;
-    Ok(())
+    for table in ["captures_rows", "other_devices"] {
+        let sql = format!("DELETE FROM {table} WHERE {NUMBER} = ?");
+        transaction.prepare_cached(&sql)?.execute([number])?;
+    }
+    Ok(rows.capture)
 }
 
 /// Reads the rows of a capture.
@@ -199,7 +248,7 @@ fn rows_of(transaction: &Transaction<'_>, number: i64) -> Result<Rows, Error> {
         frames: unpacked(transaction, number)?,
         frame_slices: unpacked(transaction, number)?,
         stacks: unpacked(transaction, number)?,
-        losses: Vec::new(),
+        ..Rows::default()
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A capture's rows of a table other than `captures` are one packed value ([`super::packed`]); the view unpacks them.
 
-use super::unpack;
+use super::{name_limits, unpack};
 use crate::rollup::schema::{CAUSE_EXAMPLES, DEVICE_ROLLUPS, FLEET_ROLLUPS, ROLLUPS};
 use crate::rows::Value;
 use crate::schema::{ANALYSIS, CAPTURES, Kind, Source, TABLES, Table};
@@ -162,6 +162,11 @@ pub(super) fn tables() -> String {
     sql.push_str(
         "CREATE TABLE IF NOT EXISTS changes (app TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;",
     );
+    sql.push_str(name_limits::TABLE);
+    let _ = write!(
+        sql,
+        "CREATE TABLE IF NOT EXISTS other_devices ({NUMBER} INTEGER PRIMARY KEY, other TEXT NOT NULL);"
+    );
     sql
 }
 
@@ -202,6 +207,8 @@ pub(super) fn views_and_indexes() -> String {
         "CREATE UNIQUE INDEX IF NOT EXISTS capture_by_id ON captures_rows (capture_id);\
          CREATE INDEX IF NOT EXISTS capture_by_key ON captures_rows (raw_key);\
          CREATE INDEX IF NOT EXISTS capture_by_device ON captures_rows (device);\
+         CREATE INDEX IF NOT EXISTS capture_by_other_device ON other_devices (other);\
+         CREATE INDEX IF NOT EXISTS loss_by_device ON losses_rows (device);\
          CREATE INDEX IF NOT EXISTS capture_by_day ON captures_rows (dt, app);\
          CREATE INDEX IF NOT EXISTS example_by_capture ON {} (capture_id);\
          CREATE UNIQUE INDEX IF NOT EXISTS loss_by_id ON losses_rows (report_id, capture_id, reason);",

@@ -1,6 +1,7 @@
 //! Upgrades the file of an older version in place: adds what its tables lack, packs the rows, and makes their sums.
 //!
-//! Version 1 has no sums, and lacks columns; version 2 has a row of SQLite for each of a capture's rows.
+//! Version 1 has no sums, and lacks columns; version 2 has a row of SQLite for each of a capture's rows; version 3 has no
+//! limits of names.
 //!
 //! It is one transaction: an upgrade that is interrupted has changed nothing. Rows stay as the older analysis made
 //! them until the collector analyzes their captures again.
@@ -43,13 +44,15 @@ impl Database {
         add_columns(&transaction)?;
         transaction.execute_batch(&tables::tables())?;
         let lacks_sums = version < 2;
-        take_captures(&transaction, lacks_sums)?;
+        if version < 3 {
+            take_captures(&transaction, lacks_sums)?;
+            for table in tables::packed_tables() {
+                let (view, rows) = (table.name, tables::rows_name(table));
+                transaction.execute_batch(&format!("DROP VIEW {view}; DROP TABLE {rows};"))?;
+            }
+        }
         if lacks_sums {
             add_losses(&transaction)?;
-        }
-        for table in tables::packed_tables() {
-            let (view, rows) = (table.name, tables::rows_name(table));
-            transaction.execute_batch(&format!("DROP VIEW {view}; DROP TABLE {rows};"))?;
         }
         transaction.execute_batch(&tables::views_and_indexes())?;
         transaction.pragma_update(None, "user_version", FILE_VERSION)?;
@@ -114,7 +117,7 @@ fn rows_of(transaction: &Transaction<'_>, number: i64) -> Result<Rows, Error> {
         frames: all(transaction, number)?,
         frame_slices: all(transaction, number)?,
         stacks: all(transaction, number)?,
-        losses: Vec::new(),
+        ..Rows::default()
     })
 }
 

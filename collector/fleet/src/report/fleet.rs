@@ -2,11 +2,12 @@
 
 use super::comparison::{self, Comparison};
 use super::quantile_errors::QuantileErrors;
-use crate::database::{Database, Row};
+use crate::database::{Answer, Database, Exceeded, Row};
 use crate::error::Error;
 use crate::sql;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::time::Duration;
 
 /// Limits of reported causes: of a version or a screen, and in total.
 const MAX_CAUSES_OF: usize = 10;
@@ -25,6 +26,8 @@ pub struct Ask {
     pub compare: Option<(String, String)>,
     /// True to read rows instead of rollups: it takes longer, and quantiles are exact.
     pub exact: bool,
+    /// Time of each app's report.
+    pub time_limit: Option<Duration>,
 }
 
 /// The report.
@@ -61,8 +64,12 @@ pub struct AppReport {
     pub comparison: Option<Comparison>,
     /// Stacks of late frames.
     pub stacks: Vec<StackOf>,
-    /// Captures that devices lost.
+    /// Captures that devices lost, or that the collector's retention deleted.
     pub losses: Vec<Loss>,
+    /// Names that are told apart no longer, because there are too many.
+    pub limits_exceeded: Vec<Exceeded>,
+    /// Reason why the report has no more than the app's name.
+    pub unfinished: Option<String>,
 }
 
 /// A version.
@@ -217,129 +224,172 @@ pub struct Loss {
 }
 
 impl FleetReport {
-    /// Makes the report from the tables.
+    /// Makes the report from the tables, app by app.
     ///
     /// # Errors
     /// [`Error::Sqlite`]; [`Error::Missing`] for an app or a version without captures.
     pub fn from_database(database: &Database, ask: &Ask) -> Result<Self, Error> {
-        let app = ask.app.as_deref().unwrap_or_default();
-        let screen = ask.screen.as_deref().unwrap_or_default();
         // A report of rows can take minutes, in which the log would grow and deletions would wait.
         let _snapshot = if ask.exact { None } else { Some(database.snapshot()?) };
-        database.run(&sql::choose(app, screen))?;
-        let mut apps: BTreeMap<String, AppReport> = BTreeMap::new();
-        let mut each = |query: sql::Query, take: &mut dyn FnMut(&mut AppReport, Row<'_>)| {
-            let answer = database.query(if ask.exact { query.exact } else { query.text })?;
-            for row in answer.iter() {
-                let app = row.text("app");
-                let report = apps
-                    .entry(app.clone())
-                    .or_insert_with(|| AppReport { app, ..AppReport::default() });
-                take(report, row);
-            }
-            Ok::<_, Error>(())
-        };
-        each(sql::CAPTURES, &mut |app, row| app.versions.push(version(row)))?;
-        each(sql::FRAMES_BY_VERSION, &mut |app, row| {
-            let found = smoothness(row);
-            let version = app.versions.iter_mut().find(|version| version.ver == found.ver);
-            if let Some(version) = version {
-                version.smoothness = Some(found);
-            }
-        })?;
-        each(sql::PERCENTILES_BY_VERSION, &mut |app, row| {
-            let of = app.versions.iter_mut().filter_map(|version| version.smoothness.as_mut());
-            of.for_each(|smoothness| percentiles(smoothness, row));
-        })?;
-        each(sql::STARTUP, &mut |app, row| {
-            let version = app.versions.iter_mut().find(|version| version.ver == row.text("ver"));
-            if let Some(version) = version {
-                version.startup = Some(Startup {
-                    starts: row.count("starts"),
-                    p50_ns: row.count("p50_ns"),
-                    p90_ns: row.count("p90_ns"),
-                    p99_ns: row.count("p99_ns"),
-                });
-            }
-        })?;
-        each(sql::FRAMES_BY_SCREEN, &mut |app, row| app.screens.push(smoothness(row)))?;
-        each(sql::PERCENTILES_BY_SCREEN, &mut |app, row| {
-            app.screens.iter_mut().for_each(|smoothness| percentiles(smoothness, row));
-        })?;
-        each(sql::FRAMES_BY_PIPELINE, &mut |app, row| app.pipelines.push(smoothness(row)))?;
-        each(sql::PERCENTILES_BY_PIPELINE, &mut |app, row| {
-            app.pipelines.iter_mut().for_each(|smoothness| percentiles(smoothness, row));
-        })?;
-        each(sql::FRAMES_BY_DAY, &mut |app, row| app.days.push(smoothness(row)))?;
-        each(sql::CAUSES, &mut |app, row| {
-            if app.causes.len() < MAX_CAUSES {
-                app.causes.push(cause(row));
-            }
-        })?;
-        each(sql::EXAMPLES, &mut |app, row| {
-            let (of, key) = (row.text("cause"), row.text("cause_key"));
-            let cause = app.causes.iter_mut().find(|cause| cause.cause == of && cause.key == key);
-            if let Some(cause) = cause {
-                cause.examples.push(Example {
-                    capture_id: row.text("capture_id"),
-                    raw_key: row.text("raw_key"),
-                    ver: row.text("ver"),
-                    self_ns: row.count("self_ns"),
-                });
-            }
-        })?;
-        each(sql::CAUSES_BY_VERSION, &mut |app, row| {
-            let mut found = cause(row);
-            found.ver = Some(row.text("ver"));
-            push_few(&mut app.causes_by_version, found, |cause| cause.ver.clone());
-        })?;
-        each(sql::CAUSES_BY_SCREEN, &mut |app, row| {
-            let mut found = cause(row);
-            found.screen = Some(row.text("screen"));
-            push_few(&mut app.causes_by_screen, found, |cause| cause.screen.clone());
-        })?;
-        each(sql::STACKS, &mut |app, row| {
-            if app.stacks.len() < MAX_STACKS {
-                app.stacks.push(StackOf {
-                    stack: row.text("stack"),
-                    devices: row.count("devices"),
-                    self_ns: row.count("self_ns"),
-                });
-            }
-        })?;
-        each(sql::LOSSES, &mut |app, row| {
-            app.losses.push(Loss {
-                reason: row.text("reason"),
-                window: row.text("window_id"),
-                devices: row.count("devices"),
-                captures: row.count("captures"),
-                unconfirmed: row.count("unconfirmed"),
-            });
-        })?;
-        if let Some(app) = ask.app.as_ref().filter(|app| !apps.contains_key(*app)) {
-            return Err(Error::Missing(format!("the store has no captures of the app {app}")));
-        }
         let quantile_errors =
             if ask.exact { QuantileErrors::default() } else { QuantileErrors::of_rollups() };
-        let mut report = Self {
-            screen: ask.screen.clone(),
-            quantile_errors,
-            apps: apps.into_values().collect(),
+        let mut report = Self { screen: ask.screen.clone(), quantile_errors, apps: Vec::new() };
+        let apps = match ask.app.as_ref().filter(|app| !app.is_empty()) {
+            Some(app) => vec![app.clone()],
+            None => database.changes()?.into_keys().collect(),
         };
+        let mut samples = Answer::default();
+        for app in apps {
+            match database.within(ask.time_limit, || report_of(database, ask, &app)) {
+                Ok(Some((made, mut compared))) => {
+                    report.apps.push(made);
+                    samples.columns = compared.columns;
+                    samples.rows.append(&mut compared.rows);
+                }
+                Ok(None) => {}
+                // The others have theirs.
+                Err(error @ Error::TooSlow(_)) => {
+                    let unfinished = Some(error.to_string());
+                    report.apps.push(AppReport { app, unfinished, ..AppReport::default() });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(app) = ask.app.as_ref().filter(|app| !app.is_empty() && report.apps.is_empty())
+        {
+            return Err(Error::Missing(format!("the store has no captures of the app {app}")));
+        }
         if let Some((from, to)) = &ask.compare {
-            let query = sql::COMPARISON;
-            let answer = database.query(if ask.exact { query.exact } else { query.text })?;
-            comparison::compare(&mut report.apps, &answer, from, to)?;
+            comparison::compare(&mut report.apps, &samples, from, to)?;
         }
         Ok(report)
     }
 }
 
-/// Pushes a cause unless its group is full.
-fn push_few(causes: &mut Vec<CauseOf>, cause: CauseOf, group: fn(&CauseOf) -> Option<String>) {
-    if causes.iter().filter(|of| group(of) == group(&cause)).count() < MAX_CAUSES_OF {
-        causes.push(cause);
+/// Makes the report of an app, and the samples for a comparison; `None`: it has no captures.
+fn report_of(
+    database: &Database,
+    ask: &Ask,
+    app: &str,
+) -> Result<Option<(AppReport, Answer)>, Error> {
+    let screen = ask.screen.as_deref().unwrap_or_default();
+    database.run(&sql::choose(app, screen))?;
+    let mut report = AppReport { app: app.to_owned(), ..AppReport::default() };
+    let mut is_known = false;
+    let mut each = |query: sql::Query, take: &mut dyn FnMut(&mut AppReport, Row<'_>)| {
+        let answer = database.query(if ask.exact { query.exact } else { query.text })?;
+        for row in answer.iter() {
+            is_known = true;
+            take(&mut report, row);
+        }
+        Ok::<_, Error>(())
+    };
+    each(sql::CAPTURES, &mut |app, row| app.versions.push(version(row)))?;
+    let mut of_versions = Percentiles::new();
+    each(sql::PERCENTILES_BY_VERSION, &mut |_, row| {
+        of_versions.insert(group_of(row, "ver"), percentiles(row));
+    })?;
+    each(sql::FRAMES_BY_VERSION, &mut |app, row| {
+        let found = smoothness(row, "ver", &of_versions);
+        let version = app.versions.iter_mut().find(|version| version.ver == found.ver);
+        if let Some(version) = version {
+            version.smoothness = Some(found);
+        }
+    })?;
+    each(sql::STARTUP, &mut |app, row| {
+        let version = app.versions.iter_mut().find(|version| version.ver == row.text("ver"));
+        if let Some(version) = version {
+            version.startup = Some(Startup {
+                starts: row.count("starts"),
+                p50_ns: row.count("p50_ns"),
+                p90_ns: row.count("p90_ns"),
+                p99_ns: row.count("p99_ns"),
+            });
+        }
+    })?;
+    let mut of_screens = Percentiles::new();
+    each(sql::PERCENTILES_BY_SCREEN, &mut |_, row| {
+        of_screens.insert(group_of(row, "screen"), percentiles(row));
+    })?;
+    each(sql::FRAMES_BY_SCREEN, &mut |app, row| {
+        app.screens.push(smoothness(row, "screen", &of_screens));
+    })?;
+    let mut of_pipelines = Percentiles::new();
+    each(sql::PERCENTILES_BY_PIPELINE, &mut |_, row| {
+        of_pipelines.insert(group_of(row, "pipeline"), percentiles(row));
+    })?;
+    each(sql::FRAMES_BY_PIPELINE, &mut |app, row| {
+        app.pipelines.push(smoothness(row, "pipeline", &of_pipelines));
+    })?;
+    each(sql::FRAMES_BY_DAY, &mut |app, row| {
+        app.days.push(smoothness(row, "dt", &Percentiles::new()));
+    })?;
+    each(sql::CAUSES, &mut |app, row| {
+        if app.causes.len() < MAX_CAUSES {
+            app.causes.push(cause(row));
+        }
+    })?;
+    each(sql::EXAMPLES, &mut |app, row| {
+        let (of, key) = (row.text("cause"), row.text("cause_key"));
+        let cause = app.causes.iter_mut().find(|cause| cause.cause == of && cause.key == key);
+        if let Some(cause) = cause {
+            cause.examples.push(Example {
+                capture_id: row.text("capture_id"),
+                raw_key: row.text("raw_key"),
+                ver: row.text("ver"),
+                self_ns: row.count("self_ns"),
+            });
+        }
+    })?;
+    let mut counts = HashMap::new();
+    each(sql::CAUSES_BY_VERSION, &mut |app, row| {
+        let ver = row.text("ver");
+        if is_among_first(&mut counts, &ver) {
+            app.causes_by_version.push(CauseOf { ver: Some(ver), ..cause(row) });
+        }
+    })?;
+    let mut counts = HashMap::new();
+    each(sql::CAUSES_BY_SCREEN, &mut |app, row| {
+        let screen = row.text("screen");
+        if is_among_first(&mut counts, &screen) {
+            app.causes_by_screen.push(CauseOf { screen: Some(screen), ..cause(row) });
+        }
+    })?;
+    each(sql::STACKS, &mut |app, row| {
+        if app.stacks.len() < MAX_STACKS {
+            app.stacks.push(StackOf {
+                stack: row.text("stack"),
+                devices: row.count("devices"),
+                self_ns: row.count("self_ns"),
+            });
+        }
+    })?;
+    each(sql::LOSSES, &mut |app, row| {
+        app.losses.push(Loss {
+            reason: row.text("reason"),
+            window: row.text("window_id"),
+            devices: row.count("devices"),
+            captures: row.count("captures"),
+            unconfirmed: row.count("unconfirmed"),
+        });
+    })?;
+    if !is_known {
+        return Ok(None);
     }
+    report.limits_exceeded = database.exceeded_limits(app)?;
+    let query = sql::COMPARISON;
+    let samples = match ask.compare {
+        Some(_) => database.query(if ask.exact { query.exact } else { query.text })?,
+        None => Answer::default(),
+    };
+    Ok(Some((report, samples)))
+}
+
+/// Counts a cause of a group. Returns true if it is one of the first.
+fn is_among_first(groups: &mut HashMap<String, usize>, group: &str) -> bool {
+    let count = groups.entry(group.to_owned()).or_default();
+    *count += 1;
+    *count <= MAX_CAUSES_OF
 }
 
 fn version(row: Row<'_>) -> Version {
@@ -360,7 +410,20 @@ fn version(row: Row<'_>) -> Version {
     }
 }
 
-fn smoothness(row: Row<'_>) -> Smoothness {
+/// The 50th, 90th and 99th percentile of groups, by version and name of the group.
+type Percentiles = HashMap<(String, String), [u64; 3]>;
+
+fn group_of(row: Row<'_>, column: &str) -> (String, String) {
+    (row.text("ver"), row.text(column))
+}
+
+fn percentiles(row: Row<'_>) -> [u64; 3] {
+    ["p50_100us", "p90_100us", "p99_100us"].map(|name| row.count(name))
+}
+
+fn smoothness(row: Row<'_>, column: &str, percentiles: &Percentiles) -> Smoothness {
+    let found = percentiles.get(&group_of(row, column)).copied();
+    let [p50_100us, p90_100us, p99_100us] = found.unwrap_or_default();
     let text = |name: &str| row.has(name).then(|| row.text(name));
     let (frames, jank_ns) = (row.count("frames"), row.count("jank_ns"));
     #[allow(clippy::cast_precision_loss, reason = "for people")]
@@ -379,19 +442,9 @@ fn smoothness(row: Row<'_>) -> Smoothness {
             .map(|level| row.count(level)),
         jank_ns,
         jank_ms_in_1000,
-        ..Smoothness::default()
-    }
-}
-
-fn percentiles(smoothness: &mut Smoothness, row: Row<'_>) {
-    let is_of = |group: &Option<String>, name: &str| {
-        group.as_ref().is_none_or(|group| *group == row.text(name))
-    };
-    let is_group = is_of(&smoothness.screen, "screen") && is_of(&smoothness.pipeline, "pipeline");
-    if smoothness.ver == row.text("ver") && is_group {
-        smoothness.p50_100us = row.count("p50_100us");
-        smoothness.p90_100us = row.count("p90_100us");
-        smoothness.p99_100us = row.count("p99_100us");
+        p50_100us,
+        p90_100us,
+        p99_100us,
     }
 }
 

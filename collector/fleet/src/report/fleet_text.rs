@@ -5,6 +5,7 @@ use super::fleet::{AppReport, CauseOf, FleetReport, Smoothness};
 use super::quantile_errors::QuantileErrors;
 use super::table::lay_out;
 use super::{grouped, ms, percent};
+use crate::database::{Exceeded, OTHER};
 use std::fmt::Write;
 use tracetee_jank::Pipeline;
 
@@ -97,6 +98,10 @@ fn push_groups(
 
 impl AppReport {
     fn push(&self, text: &mut String) {
+        if let Some(why) = &self.unfinished {
+            let _ = writeln!(text, "\nNo report: {why}.");
+            return;
+        }
         text.push_str("\nVersions\n");
         let rows: Vec<_> = self
             .versions
@@ -182,11 +187,18 @@ impl AppReport {
                 cause.screen.as_deref()
             });
         }
+        for Exceeded { kind, limit, days } in &self.limits_exceeded {
+            let limit = grouped(*limit);
+            let _ = writeln!(
+                text,
+                "  On {days} days there were more than {limit} {kind}: those that came later count as {OTHER}."
+            );
+        }
         if let Some(comparison) = &self.comparison {
             push_comparison(text, comparison);
         }
         if !self.losses.is_empty() {
-            text.push_str("\nCaptures that devices lost\n");
+            text.push_str("\nCaptures that devices lost, or that retention deleted\n");
             let rows: Vec<_> = self
                 .losses
                 .iter()

@@ -4,7 +4,7 @@ use super::answer::{Answer, STORED, answer, answer_upload, disk, status_of};
 use super::headers::{checked_id, digest, meta, text};
 use super::ingest::{self, Refused};
 use super::{Collector, Shared, StoredCapture, add};
-use crate::store::local_store::key_of;
+use crate::store::local_store::{key_of, today};
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -52,7 +52,7 @@ async fn take_capture(
     if let Some(app) = app {
         meta.app = Some(app);
     }
-    let key = key_of(id, &meta);
+    let key = key_of(id, &meta, today());
     let said = text(headers, http::CONTENT_LENGTH).and_then(|text| text.parse::<u64>().ok());
     if said.is_some_and(|bytes| bytes > ingest::MAX_BODY_BYTES) {
         let refused = Refused::TooLarge(ingest::MAX_BODY_BYTES);
@@ -67,8 +67,13 @@ async fn take_capture(
         add(&collector.counts.busy, 1);
         answer(StatusCode::TOO_MANY_REQUESTS, why)
     };
-    if collector.storage.is_behind() {
+    if collector.storage.is_behind(&key.app) {
         return Err(busy("too many captures wait to be indexed; try again later"));
+    }
+    if !collector.admits_capture(&key.app, said.unwrap_or(0)) {
+        add(&collector.counts.over_quota, 1);
+        let why = "this app sends more captures than its quota; try again later";
+        return Err(answer(StatusCode::TOO_MANY_REQUESTS, why));
     }
     let incoming = collector.storage.incoming();
     let most = ingest::MAX_BODY_BYTES;

@@ -46,9 +46,9 @@ async fn take_losses(
         .ok_or_else(|| refuse("not a loss report: not a JSON object"))?;
     let is_admitted = {
         let mut reports = collector.reports.lock().unwrap_or_else(PoisonError::into_inner);
-        reports.admit(app.as_deref().unwrap_or_default(), bytes.len(), Instant::now())
+        reports.admits_report(app.as_deref().unwrap_or_default(), bytes.len(), Instant::now())
     };
-    if !is_admitted || collector.storage.is_behind() {
+    if !is_admitted || collector.storage.is_behind(app.as_deref().unwrap_or_default()) {
         add(&collector.counts.loss_reports_put_off, 1);
         return Err(answer(
             StatusCode::TOO_MANY_REQUESTS,
@@ -58,9 +58,8 @@ async fn take_losses(
     if let Some(app) = app {
         report.device.app = Some(app);
     }
-    let report = report.to_json();
     let shared = Arc::clone(collector);
-    let kept = tokio::task::spawn_blocking(move || shared.storage.keep_losses(id, report));
+    let kept = tokio::task::spawn_blocking(move || shared.storage.keep_losses(id, &report));
     match kept.await.unwrap_or_else(|fault| Err(std::io::Error::other(fault))) {
         Ok(true) => {
             add(&collector.counts.losses, 1);

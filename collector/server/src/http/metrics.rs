@@ -31,6 +31,9 @@ pub(super) struct Counts {
     pub(super) unauthorised: AtomicU64,
     pub(super) busy: AtomicU64,
     pub(super) loss_reports_put_off: AtomicU64,
+    pub(super) over_quota: AtomicU64,
+    pub(super) deleted_by_age: AtomicU64,
+    pub(super) deleted_by_size: AtomicU64,
 }
 
 /// ORDERING: Relaxed, wherever it is used; counts.
@@ -92,6 +95,21 @@ pub(super) fn metrics(collector: &Collector, connections: &Connections) -> Respo
             &counts.unauthorised,
         ),
         ("busy_total", "Uploads refused with 429 because the collector was busy.", &counts.busy),
+        (
+            "over_quota_total",
+            "Uploads refused with 429 because the app sent more than its quota.",
+            &counts.over_quota,
+        ),
+        (
+            "deleted_by_age_total",
+            "Captures that retention deleted because of their age.",
+            &counts.deleted_by_age,
+        ),
+        (
+            "deleted_by_size_total",
+            "Captures that retention deleted because of the store's size.",
+            &counts.deleted_by_size,
+        ),
         (
             "loss_reports_put_off_total",
             "Loss reports refused with 429 because there were too many.",

@@ -22,6 +22,7 @@ pub(crate) mod tickets;
 pub(crate) mod tls;
 pub(crate) mod tokens;
 
+use crate::store::retention;
 use crate::store::storage::Storage;
 use answer::{Answer, answer};
 use axum::Router;
@@ -32,15 +33,17 @@ use connections::Connections;
 use headers::text;
 use ingest::Incomings;
 use metrics::{Counts, add};
-use rate::Reports;
+use rate::Credits;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 #[cfg(feature = "cloud")]
 use tickets::Tickets;
 use tokens::{Right, Tokens};
 use tokio::sync::Semaphore;
 use tracetee_protocol::{CaptureMeta, http};
+use uuid::Uuid;
 
 /// Captures that are checked at once, for each processor: each unpacks with up to 128 MB.
 const CHECKS_PER_PROCESSOR: usize = 2;
@@ -69,7 +72,9 @@ pub(crate) struct Collector {
     /// One mapping is validated at a time: a large one takes some hundred megabytes.
     mapping_checks: Semaphore,
     incomings: Incomings,
-    reports: Mutex<Reports>,
+    reports: Mutex<Credits>,
+    /// `None`: no limit.
+    uploads: Option<Mutex<Credits>>,
     health: tokio::sync::Mutex<Option<(Instant, Result<(), String>)>>,
     counts: Counts,
     taken: Mutex<Vec<StoredCapture>>,
@@ -80,6 +85,7 @@ impl Collector {
         storage: Storage,
         tokens: Option<Tokens>,
         config: Option<PathBuf>,
+        captures_per_s: Option<u32>,
         #[cfg(feature = "cloud")] tickets: Option<Tickets>,
     ) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -93,7 +99,8 @@ impl Collector {
             keeps: Arc::new(Semaphore::new(KEEPS)),
             mapping_checks: Semaphore::new(1),
             incomings: Incomings::default(),
-            reports: Mutex::default(),
+            reports: Mutex::new(Credits::of_reports()),
+            uploads: captures_per_s.map(|per_s| Mutex::new(Credits::of_captures(per_s))),
             health: tokio::sync::Mutex::default(),
             counts: Counts::default(),
             taken: Mutex::default(),
@@ -104,12 +111,36 @@ impl Collector {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Returns the bytes of captures that were stored since the start.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        self.counts.capture_bytes.load(Ordering::Relaxed)
+    }
+
     pub(crate) const fn storage(&self) -> &Storage {
         &self.storage
     }
 
     pub(crate) fn into_storage(self) -> Storage {
         self.storage
+    }
+
+    /// True if a capture of an app may come in now, by the app's quota.
+    fn admits_capture(&self, app: &str, bytes: u64) -> bool {
+        let Some(uploads) = &self.uploads else { return true };
+        let mut uploads = uploads.lock().unwrap_or_else(PoisonError::into_inner);
+        uploads.admits_capture(app, bytes, Instant::now())
+    }
+
+    /// Counts what retention has deleted, by age and by size, and stores the loss report that says so.
+    pub(crate) fn note_deleted(&self, deleted: &retention::Deleted) {
+        add(&self.counts.deleted_by_age, deleted.count(retention::AGE));
+        add(&self.counts.deleted_by_size, deleted.count(retention::SIZE));
+        for report in deleted.loss_reports() {
+            let id = id_of_now(&report.device.app.clone().unwrap_or_default());
+            if let Err(error) = self.storage.keep_losses(id, &report) {
+                tracing::error!("cannot store the report of what retention deleted: {error}");
+            }
+        }
     }
 
     /// The app that asks, where apps are told apart.
@@ -131,6 +162,15 @@ impl Collector {
         add(&self.counts.unauthorised, 1);
         Err(answer(status, why))
     }
+}
+
+/// Returns an id of the present time, which no other app has.
+fn id_of_now(app: &str) -> Uuid {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let hash = hmac_sha256::Hash::hash(format!("{app} {}", now.as_nanos()).as_bytes());
+    let random = hash.first_chunk().copied().unwrap_or_default();
+    let ms = u64::try_from(now.as_millis()).unwrap_or(0);
+    uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid()
 }
 
 type Shared = State<Arc<Collector>>;

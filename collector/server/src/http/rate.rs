@@ -12,27 +12,63 @@ const BYTES_OF_A_REPORT: f64 = 4_096.0;
 /// Apps that are told apart: without tokens there is one, with tokens as many as the file has.
 const MAX_APPS: usize = 10_000;
 
-/// The credit that each app has for loss reports.
-#[derive(Debug, Default)]
-pub(super) struct Reports {
+/// Bytes of a capture that cost as much as another capture: somewhat more than one of 10 s has.
+const BYTES_OF_A_CAPTURE: u64 = 64 * 1024;
+/// Seconds of its rate that an app may send at once, after a quiet time.
+const SECONDS_AT_ONCE: f64 = 20.0;
+
+/// A credit of each app.
+#[derive(Debug)]
+pub(super) struct Credits {
+    at_once: f64,
+    per_s: f64,
     by_app: HashMap<String, (f64, Instant)>,
 }
 
-impl Reports {
+impl Credits {
+    /// For loss reports.
+    pub(super) fn of_reports() -> Self {
+        Self { at_once: REPORTS_AT_ONCE, per_s: REPORTS_PER_S, by_app: HashMap::new() }
+    }
+
+    /// For captures, so many a second.
+    pub(super) fn of_captures(per_s: u32) -> Self {
+        let per_s = f64::from(per_s);
+        Self { at_once: per_s * SECONDS_AT_ONCE, per_s, by_app: HashMap::new() }
+    }
+
     /// True if a report of this size may come in now; spends its credit.
     #[allow(clippy::cast_precision_loss, reason = "a megabyte at most")]
-    pub(super) fn admit(&mut self, app: &str, bytes: usize, now: Instant) -> bool {
+    pub(super) fn admits_report(&mut self, app: &str, bytes: usize, now: Instant) -> bool {
+        self.admits(app, 1.0 + bytes as f64 / BYTES_OF_A_REPORT, now)
+    }
+
+    /// True if a capture of this size may come in now; spends its credit. One of unknown size counts as a small one.
+    #[allow(clippy::cast_precision_loss, reason = "thousands at most")]
+    pub(super) fn admits_capture(&mut self, app: &str, bytes: u64, now: Instant) -> bool {
+        self.admits(app, bytes.div_ceil(BYTES_OF_A_CAPTURE).max(1) as f64, now)
+    }
+
+    fn admits(&mut self, app: &str, cost: f64, now: Instant) -> bool {
         if self.by_app.len() >= MAX_APPS && !self.by_app.contains_key(app) {
-            return false;
+            let Self { at_once, per_s, by_app } = self;
+            by_app.retain(|_, known| credit(*known, *at_once, *per_s, now) < *at_once);
+            if by_app.len() >= MAX_APPS {
+                return false;
+            }
         }
-        let known = self.by_app.entry(app.to_owned()).or_insert((REPORTS_AT_ONCE, now));
-        let earned = now.saturating_duration_since(known.1).as_secs_f64() * REPORTS_PER_S;
-        let credit = (known.0 + earned).min(REPORTS_AT_ONCE);
-        let cost = 1.0 + bytes as f64 / BYTES_OF_A_REPORT;
-        let is_admitted = credit >= cost;
+        let known = self.by_app.entry(app.to_owned()).or_insert((self.at_once, now));
+        let credit = credit(*known, self.at_once, self.per_s, now);
+        // What costs more than all that can be saved up waits until that is saved up.
+        let is_admitted = credit >= cost.min(self.at_once);
         *known = (if is_admitted { credit - cost } else { credit }, now);
         is_admitted
     }
+}
+
+/// Returns the credit that an app had at a time, with what it has earned since.
+fn credit((credit, at): (f64, Instant), at_once: f64, per_s: f64, now: Instant) -> f64 {
+    (credit + now.saturating_duration_since(at).as_secs_f64() * per_s).min(at_once)
 }
 
 /// Time that a body has, which what comes of it makes longer.
@@ -70,15 +106,36 @@ mod tests {
 
     #[test]
     fn reports_are_capped_by_app_and_by_bytes() {
-        let (mut reports, begin) = (Reports::default(), Instant::now());
-        let count = |reports: &mut Reports, app, bytes, s| {
+        let (mut reports, begin) = (Credits::of_reports(), Instant::now());
+        let count = |reports: &mut Credits, app, bytes, s| {
             let now = begin + Duration::from_secs(s);
-            (0..70_000).filter(|_| reports.admit(app, bytes, now)).count()
+            (0..70_000).filter(|_| reports.admits_report(app, bytes, now)).count()
         };
         assert!((1_900..=2_000).contains(&count(&mut reports, "a", 100, 0)));
         assert!((1_900..=2_000).contains(&count(&mut reports, "b", 100, 0)), "another app");
         assert!((1_900..=2_000).contains(&count(&mut reports, "a", 100, 40)));
         assert_eq!(count(&mut reports, "c", 1 << 20, 0), 7);
+    }
+
+    #[test]
+    fn an_app_sends_captures_at_its_rate_and_leaves_that_of_others() {
+        let (mut captures, begin) = (Credits::of_captures(250), Instant::now());
+        let mut count = |app: &str, bytes, s| {
+            let now = begin + Duration::from_secs(s);
+            (0..1_000_000).filter(|_| captures.admits_capture(app, bytes, now)).count()
+        };
+        assert_eq!(count("hostile", 100, 0), 5_000);
+        assert_eq!(count("hostile", 100, 1), 250);
+        assert_eq!(count("honest", 100, 1), 5_000);
+        assert_eq!(count("large", 256 << 20, 1), 1);
+        // The largest costs 4,096 captures.
+        assert_eq!(count("large", 256 << 20, 10), 0);
+        assert_eq!(count("large", 256 << 20, 14), 1);
+        let names =
+            (0..2 * MAX_APPS).filter(|name| captures.admits_capture(&name.to_string(), 1, begin));
+        assert_eq!(names.count(), MAX_APPS - 3);
+        let later = begin + Duration::from_secs(60);
+        assert!(captures.admits_capture("another", 1, later), "those that were quiet are dropped");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A ticket signs everything that goes with the object: that it is written only where there is none, its
 //! checksum, its metadata with the token's app. What comes is looked at by nobody before a converter does.
 
-use crate::store::local_store::{day_of, key_of, losses_path};
+use crate::store::local_store::{key_of, losses_path, today};
 use anyhow::{Context, Result, bail};
 use axum::http::header;
 use base64::Engine;
@@ -64,9 +64,6 @@ impl Tickets {
         max_bytes: u64,
     ) -> Result<Ticket> {
         let id = Uuid::try_parse(&asked.id).context("id is not a UUID")?;
-        if day_of(id).len() > "YYYY-MM-DD".len() {
-            bail!("the id's timestamp is after the year 9999");
-        }
         let sha256 = &*asked.sha256;
         if STANDARD.decode(sha256).ok().is_none_or(|digest| digest.len() != 32) {
             bail!("sha256 is not a base64 SHA-256 digest");
@@ -85,8 +82,8 @@ impl Tickets {
             meta.app = Some(app.to_owned());
         }
         let path = match asked.kind {
-            ObjectKind::Capture => key_of(id, &meta).path(),
-            ObjectKind::LossReport => losses_path(id),
+            ObjectKind::Capture => key_of(id, &meta, today()).path(),
+            ObjectKind::LossReport => losses_path(id, today()),
         };
         let meta = URL_SAFE_NO_PAD.encode(meta.to_json());
         if meta.len() > MAX_META_BYTES {

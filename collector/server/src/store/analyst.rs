@@ -48,7 +48,7 @@ pub(super) struct Again {
 
 /// Next work of an analysing thread.
 enum Next {
-    New(Work),
+    New,
     Again(Again),
 }
 
@@ -106,16 +106,17 @@ pub(super) struct Analyst {
 
 impl Analyst {
     /// Analyses until no new work can come: what is to be done again is then left for the next start.
-    pub(super) fn run(self, to_do: &Receiver<Work>, to_redo: &Receiver<Again>) {
+    pub(super) fn run(self, to_do: &Receiver<()>, to_redo: &Receiver<Again>) {
         while let Some(next) = select_biased! {
-            recv(to_do) -> work => work.ok().map(Next::New),
+            recv(to_do) -> work => work.ok().map(|()| Next::New),
             recv(to_redo) -> again => again.ok().map(Next::Again),
         } {
             if self.shared.ended.load(Ordering::Relaxed) {
                 continue;
             }
             match next {
-                Next::New(work) => {
+                Next::New => {
+                    let Some(work) = self.shared.queue.pop() else { continue };
                     if !self.analyse(work, None) {
                         self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
                     }

@@ -166,7 +166,7 @@ mod tests {
         let root = directory.path();
         let store = LocalStore::open(root).unwrap();
         let meta = test_store::meta(&json!({"app": "com.example", "install_id": "d"}));
-        let key = local_store::key_of(uuid::Uuid::nil(), &meta);
+        let key = local_store::key_of(uuid::Uuid::nil(), &meta, 0);
         let incoming = store.incoming();
         fs::write(&incoming.path, "body").unwrap();
         let place = store.keep(&key, &incoming, &meta).unwrap().unwrap();
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn who_succeeds_takes_the_mark_away_and_who_fails_twice_is_set_aside() {
         let directory = tempfile::tempdir().unwrap();
-        let key = local_store::key_of(uuid::Uuid::nil(), &CaptureMeta::default());
+        let key = local_store::key_of(uuid::Uuid::nil(), &CaptureMeta::default(), 0);
         let attempts = Attempts::start(directory.path(), 1).unwrap();
         let attempt = attempts.of_thread(0);
         let ends = |how| {

@@ -1,21 +1,23 @@
-//! Deletes everything that a device has sent to a local store, for `tracetee forget`.
+//! Deletes everything that a device has sent to a local store, for `tracetee forget`, also while a collector runs.
+//!
+//! A note tells the collector not to keep what comes meanwhile (`forgetting.rs`). Then the files are searched: those that
+//! are in the tables have their device there, and only the others are opened. What is stored before the note is found by
+//! the search; what is stored after it finds the note; and rows are inserted for files that still exist.
 
-use super::files::{delete, each_file};
-use super::local_store::{self, losses_path, sidecar_of};
+use super::files::{Kind, delete, each_file};
+use super::forgetting::Forgetting;
+use super::local_store::sidecar_of;
 use super::quarantined::Quarantined;
-use super::rebuild::upgrade;
+use super::rebuild::{self, upgrade};
 use super::tables_of;
 use anyhow::{Context, Result};
 use std::fs::{self, File};
 use std::io::{BufRead, Read};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 use tracetee_fleet::database::Database;
+use tracetee_fleet::object_keys::RawKey;
+use tracetee_fleet::schema::{CAPTURES, LOSSES};
 use tracetee_protocol::{CaptureMeta, notes};
-use uuid::Uuid;
-
-/// Maximum time between indexing a capture and its rows' insertion.
-const UNDER_WAY: Duration = Duration::from_secs(2);
 
 /// Result of [`forget`]: what was deleted.
 #[derive(Debug, Clone, Copy)]
@@ -41,44 +43,51 @@ pub fn forget(root: &Path, device: &str) -> Result<Forgotten> {
         anyhow::bail!("{} is not a collector's store: tables.sqlite is missing", root.display());
     }
     upgrade(root)?;
+    // A rebuild would put rows into tables that this does not know.
+    let _no_rebuild = rebuild::lock_against(root)?;
+    let _note = Forgetting::begin(root, device)
+        .context("cannot tell the collector which device is being forgotten")?;
     let mut database = Database::open(&tables)?;
-    let (mut of_it, mut reports, mut unreadable) = (Vec::new(), Vec::new(), 0_u64);
-    // The tables' entries, in case the directory no longer has the capture.
-    for key in database.raw_keys_for_device(device)? {
-        of_it.push(root.join(key));
-    }
-    each_file(root, &mut |file| match is_of(&file.path, device) {
-        Ok(true) => of_it.push(file.path),
-        Ok(false) => {}
-        Err(_) => unreadable += 1,
-    })?;
-    of_it.sort();
-    of_it.dedup();
-    for report in database.loss_reports_for_device(device)? {
-        if let Ok(id) = Uuid::try_parse(&report) {
-            reports.push(root.join(losses_path(id)));
+    let (mut files, mut unreadable, mut wrong) = (Vec::new(), 0_u64, None);
+    each_file(root, &mut |kind, path| {
+        let is_indexed = match &kind {
+            Kind::Capture(key) => database.has_row(&CAPTURES, "raw_key", &key.path()),
+            Kind::Losses(id) => database.has_row(&LOSSES, "report_id", id),
+            Kind::Quarantined => Ok(false),
+        };
+        match is_indexed {
+            Ok(true) => {}
+            Ok(false) => match is_of(path, device) {
+                Ok(true) => files.push((kind, path.to_owned())),
+                Ok(false) => {}
+                Err(_) => unreadable += 1,
+            },
+            Err(error) => wrong = Some(error),
         }
+    })?;
+    if let Some(error) = wrong {
+        return Err(error.into());
     }
-    let is_below = |path: &PathBuf, directory: &str| path.starts_with(root.join(directory));
-    reports.extend(of_it.iter().filter(|path| is_below(path, "losses")).cloned());
-    reports.sort();
-    reports.dedup();
-    of_it.retain(|path| !is_below(path, "losses"));
-    let bodies = of_it.iter().filter(|path| is_below(path, "quarantine")).count();
-    let captures = delete(root, &mut database, &of_it)?;
+    // After the search: what it found in the tables is there.
+    for key in database.raw_keys_for_device(device)? {
+        let path = root.join(&key);
+        files.extend(RawKey::parse(&key).map(|key| (Kind::Capture(key), path)));
+    }
+    for (day, id) in database.loss_reports_for_device(device)? {
+        let path = root.join(format!("losses/v1/dt={day}/{id}.json"));
+        files.push((Kind::Losses(id), path));
+    }
+    files.sort_by(|(_, a), (_, b)| a.cmp(b));
+    files.dedup();
+    let count = |is_it: fn(&Kind) -> bool| files.iter().filter(|(kind, _)| is_it(kind)).count();
+    let loss_reports = count(|kind| matches!(kind, Kind::Losses(_)));
+    let quarantined = count(|kind| *kind == Kind::Quarantined);
+    let captures = delete(root, &mut database, &files)?;
     database.delete_losses_of(device)?;
-    delete(root, &mut database, &reports)?;
-    // A collector at work may have had its rows under way.
-    if local_store::lock(root).is_err() {
-        std::thread::sleep(UNDER_WAY);
-        let late = database.raw_keys_for_device(device)?;
-        database.delete(&late)?;
-        database.delete_losses_of(device)?;
-    }
     database.forget_deleted().context(
         "deleted the captures, but could not compact the tables; run `tracetee rebuild`",
     )?;
-    Ok(Forgotten { captures, loss_reports: reports.len(), quarantined: bodies, unreadable })
+    Ok(Forgotten { captures, loss_reports, quarantined, unreadable })
 }
 
 /// True if metadata names the device.
@@ -125,12 +134,14 @@ fn header_names(path: &Path, device: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::analyst::Work;
     use super::super::indexer::Indexer;
     use super::super::local_store::{LocalStore, walk};
     use super::super::rebuild::rebuild;
     use super::super::test_store::{TEXT, put, store, there};
     use super::*;
     use serde_json::json;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
     fn a_device_is_forgotten_with_what_is_not_in_the_tables_yet() {
@@ -156,13 +167,15 @@ mod tests {
         assert_eq!(put(&store, id, &of("2"), TEXT), None);
         drop(store);
         // A store of an earlier version has no links yet.
-        fs::remove_dir_all(root.join("ids")).unwrap();
+        fs::remove_dir_all(root.join("by-id")).unwrap();
         let store = LocalStore::open(root).unwrap();
         assert_eq!(put(&store, id, &of("2"), TEXT), None);
         // A deleted capture may be sent again.
         Database::open(&tables_of(root)).unwrap();
         forget(root, "d").unwrap();
-        assert!(put(&store, id, &of("2"), TEXT).is_some());
+        fs::remove_dir_all(root.join("forgetting")).unwrap();
+        let place = put(&store, id, &of("2"), TEXT).unwrap();
+        assert!(place.exists());
     }
 
     #[test]
@@ -217,5 +230,83 @@ mod tests {
         rebuild(root).unwrap();
         let database = Database::open(&tables_of(root)).unwrap();
         assert!(database.raw_keys_for_device(DEVICE).unwrap().is_empty());
+    }
+
+    /// Captures of the device are stored, indexed and set aside all the while.
+    #[test]
+    fn a_device_that_is_forgotten_beside_its_uploads_does_not_come_back() {
+        const DEVICE: &str = "the-device-that-goes";
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let store = LocalStore::open(root).unwrap();
+        let indexer = Indexer::start(root, &tables_of(root)).unwrap();
+        let send = |number: u64| {
+            let mut digits = [7; 10];
+            // The first bytes hold version and variant.
+            digits[3..8].copy_from_slice(&number.to_le_bytes()[..5]);
+            let id = uuid::Builder::from_unix_timestamp_millis(0, &digits).into_uuid();
+            // Of every tenth, only the text names the device; of every eleventh, no rows can be made.
+            let header = TEXT
+                .replace("nop\n", &format!("nop\n# tracetee: {{\"install_id\":\"{DEVICE}\"}}\n"));
+            let (meta, text) = match number {
+                0 => (json!({"app": "a", "install_id": "another"}), TEXT),
+                _ if number % 10 == 0 => (json!({"app": "a"}), &*header),
+                _ => (json!({"app": "a", "install_id": DEVICE}), TEXT),
+            };
+            let place = put(&store, id, &meta, text).unwrap();
+            if number % 11 == 10 && number % 10 != 0 && place.exists() {
+                let _ = fs::write(&place, "no zstd");
+            }
+            indexer.take("a", Work::Capture(RawKey::parse(place.to_str().unwrap()).unwrap(), None));
+            place
+        };
+        let other = send(0);
+        (1..300).for_each(|number| drop(send(number)));
+        let is_done = AtomicBool::new(false);
+        let sent = std::thread::scope(|scope| {
+            let sender = scope.spawn(|| {
+                let mut sent = 300;
+                while !is_done.load(Ordering::Relaxed) {
+                    send(sent);
+                    sent += 1;
+                }
+                (0..50).for_each(|number| drop(send(sent + number)));
+                sent
+            });
+            let forgotten = forget(root, DEVICE).unwrap();
+            is_done.store(true, Ordering::Relaxed);
+            assert!(forgotten.captures > 0);
+            sender.join().unwrap()
+        });
+        println!("{} captures were stored while their device was forgotten", sent - 300);
+        indexer.finish();
+        drop(store);
+        // After a restart, twice, because what cannot be analysed is set aside then.
+        for _ in 0..2 {
+            Indexer::start(root, &tables_of(root)).unwrap().finish();
+        }
+        let mut left = Vec::new();
+        each_file(root, &mut |_, path| left.push(path.to_owned())).unwrap();
+        assert_eq!(left, [other]);
+        let database = Database::open(&tables_of(root)).unwrap();
+        assert_eq!(database.by_age().unwrap().len(), 1);
+        assert_eq!(fs::read_dir(root.join("quarantine")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_capture_whose_text_names_another_device_is_of_both() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let store = LocalStore::open(root).unwrap();
+        for device in ["sender", "header"] {
+            let id = uuid::Builder::from_unix_timestamp_millis(0, &[7; 10]).into_uuid();
+            let header = &TEXT.replace("nop\n", "nop\n# tracetee: {\"install_id\":\"header\"}\n");
+            let meta = json!({"app": "a", "install_id": "sender"});
+            let place = put(&store, id, &meta, header).unwrap();
+            Indexer::start(root, &tables_of(root)).unwrap().finish();
+            assert_eq!(forget(root, device).unwrap().captures, 1);
+            assert!(!place.exists());
+            fs::remove_dir_all(root.join("forgetting")).unwrap();
+        }
     }
 }

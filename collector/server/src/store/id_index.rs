@@ -1,5 +1,5 @@
-//! The index of ids: `ids/dt=DAY/ID` is a link to the capture of that id, whatever its app and version. A
-//! link that leads nowhere counts as none.
+//! The index of ids: `by-id/XX/ID`, with two digits of the id, is a link to the capture of that id, whatever its app,
+//! version and day. A link that leads nowhere counts as none.
 
 use super::local_store::{make_parent, walk};
 use anyhow::{Context, Result};
@@ -9,9 +9,17 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use tracetee_fleet::object_keys::RawKey;
 
+const DIRECTORY: &str = "by-id";
+
 /// Returns the link of an id.
 pub(super) fn path(root: &Path, key: &RawKey) -> PathBuf {
-    root.join("ids").join(format!("dt={}", key.day)).join(&key.id)
+    below(&root.join(DIRECTORY), key)
+}
+
+fn below(directory: &Path, key: &RawKey) -> PathBuf {
+    // The last digits are random, the first ones a time.
+    let digits = key.id.get(key.id.len().saturating_sub(2)..).unwrap_or("00");
+    directory.join(digits).join(&key.id)
 }
 
 /// Makes the link of an id lead to its capture.
@@ -37,20 +45,20 @@ pub(crate) fn leave(root: &Path, key: &RawKey) {
     }
 }
 
-/// Makes the links of a store of an earlier version, which has none.
+/// Makes the links of a store that has none.
 pub(super) fn build(root: &Path) -> Result<()> {
-    if root.join("ids").exists() {
+    if root.join(DIRECTORY).exists() {
         return Ok(());
     }
-    let making = root.join("incoming/ids");
+    let making = root.join("incoming").join(DIRECTORY);
     let _ = fs::remove_dir_all(&making);
     fs::create_dir_all(&making)?;
     walk(&root.join("raw"), &mut |path| {
         let Some(key) = path.to_str().and_then(RawKey::parse) else { return };
-        let of_day = making.join(format!("dt={}", key.day));
-        let _ = fs::create_dir_all(&of_day);
+        let link = below(&making, &key);
+        let _ = make_parent(&link);
         // Of several of one id the first one counts.
-        let _ = symlink(Path::new("../..").join(key.path()), of_day.join(&key.id));
+        let _ = symlink(Path::new("../..").join(key.path()), link);
     })?;
-    fs::rename(&making, root.join("ids")).context("cannot create the index of ids")
+    fs::rename(&making, root.join(DIRECTORY)).context("cannot create the index of ids")
 }

@@ -9,10 +9,12 @@
 use super::analyst::{Again, Analyst, Content, Made, Work};
 use super::arrived::Room;
 use super::attempts::Attempts;
-use super::local_store::walk;
+use super::fair_queue::FairQueue;
+use super::forgetting;
+use super::local_store::{remove, walk};
 use super::mappings::Mappings;
 use anyhow::Result;
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -20,6 +22,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::RawKey;
+use tracetee_fleet::rows::Rows;
 use tracetee_fleet::schema::{CAPTURES, LOSSES};
 
 /// Captures that may wait to be analysed: a name each.
@@ -55,7 +58,8 @@ pub(crate) struct Indexer {
     shared: Arc<Shared>,
     mappings: Arc<Mappings>,
     again: Sender<Again>,
-    work: Option<Sender<Work>>,
+    /// A message for each item of the queue.
+    work: Option<Sender<()>>,
     threads: Vec<JoinHandle<()>>,
     attempts: Option<Attempts>,
 }
@@ -71,6 +75,7 @@ pub(super) struct Shared {
     missed: AtomicBool,
     /// Set to leave waiting captures, and those in progress, for the next start.
     pub(super) ended: Arc<AtomicBool>,
+    pub(super) queue: FairQueue,
     rows: Mutex<usize>,
     written: Condvar,
     room: Arc<Room>,
@@ -139,7 +144,13 @@ impl Indexer {
             let thread = std::thread::Builder::new().name("analyse".to_owned());
             threads.push(thread.spawn(move || analyst.run(&to_do, &to_redo))?);
         }
-        let writer = Writer { database, made, shared: Arc::clone(&shared), batch_wait };
+        let writer = Writer {
+            root: root.to_owned(),
+            database,
+            made,
+            shared: Arc::clone(&shared),
+            batch_wait,
+        };
         let writing = std::thread::Builder::new().name("tables".to_owned());
         threads.push(writing.spawn(move || writer.run())?);
         let (root, tables) = (root.to_owned(), tables.to_owned());
@@ -150,12 +161,15 @@ impl Indexer {
         Ok(indexer)
     }
 
-    /// A capture has come. Never waits.
-    pub(crate) fn take(&self, work: Work) {
+    /// A capture of an app has come. Never waits.
+    pub(crate) fn take(&self, app: &str, work: Work) {
         let Some(sender) = &self.work else { return };
         // ORDERING: Relaxed, here and below: counts, and a wish.
         self.shared.waiting.fetch_add(1, Ordering::Relaxed);
-        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = sender.try_send(work) {
+        self.shared.queue.push(app, work);
+        if sender.try_send(()).is_err() {
+            // One of those that wait, whose message this would have been, is found in the directory later.
+            self.shared.queue.pop();
             self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
             self.shared.missed.store(true, Ordering::Relaxed);
         }
@@ -166,9 +180,11 @@ impl Indexer {
         self.shared.waiting.load(Ordering::Relaxed)
     }
 
-    /// True if the indexer has fallen behind.
-    pub(crate) fn is_behind(&self) -> bool {
-        self.waiting() >= MAX_WAITING as u64 / 2
+    /// True if the indexer has fallen behind with the captures of an app: as many wait as there is room left. So one app
+    /// takes half of the room, a second one half of what that leaves, and there is always some for another.
+    pub(crate) fn is_behind(&self, app: &str) -> bool {
+        let left = (MAX_WAITING as u64).saturating_sub(self.waiting());
+        self.shared.queue.count(app) as u64 >= left
     }
 
     /// Returns the memory of contents that wait.
@@ -212,7 +228,12 @@ impl Indexer {
                     return;
                 }
                 shared.waiting.fetch_add(1, Ordering::Relaxed);
-                if work.send(missing).is_err() {
+                let app = match &missing {
+                    Work::Capture(key, _) => key.app.clone(),
+                    Work::Losses(_) => String::new(),
+                };
+                shared.queue.push(&app, missing);
+                if work.send(()).is_err() {
                     shared.waiting.fetch_sub(1, Ordering::Relaxed);
                 }
             });
@@ -274,8 +295,27 @@ pub(crate) fn each_missing(root: &Path, tables: &Path, mut each: impl FnMut(Work
     wrong.map_or(Ok(()), |error| Err(error.into()))
 }
 
+/// True if the file of which rows were made still exists. Deletes it if it is of a device that is being forgotten, and
+/// only its text says so.
+fn is_stored(root: &Path, rows: &Rows, is_any_forgotten: bool) -> bool {
+    let (path, device) = match (&rows.capture, rows.losses.first()) {
+        (Some(capture), _) => (root.join(capture.raw_key.as_str()), &capture.device),
+        (None, Some(loss)) => {
+            let place = format!("losses/v1/dt={}/{}.json", loss.dt, loss.report_id);
+            (root.join(place), &loss.device)
+        }
+        (None, None) => return true,
+    };
+    if is_any_forgotten && forgetting::is_forgotten(root, Some(device)) {
+        let _ = remove(&path);
+        return false;
+    }
+    path.exists()
+}
+
 /// The thread that writes.
 struct Writer {
+    root: PathBuf,
     database: Database,
     made: Receiver<Made>,
     shared: Arc<Shared>,
@@ -312,7 +352,9 @@ impl Writer {
                     (Content::Gone(raw_key), _) => gone.push(raw_key),
                 }
             }
-            let mut written = self.database.insert(&new);
+            let (root, is_any_forgotten) = (&self.root, forgetting::is_any(&self.root));
+            let is_stored = |rows: &Rows| is_stored(root, rows, is_any_forgotten);
+            let mut written = self.database.insert_stored(&new, &is_stored);
             if !gone.is_empty() {
                 written = written.and(self.database.delete(&gone));
             }

@@ -2,11 +2,12 @@
 //!
 //! A capture lies where [`RawKey`] says, with `ID.json`, its metadata, beside it; loss reports in
 //! `losses/v1/dt=DAY/ID.json`; `quarantine/` holds what was no capture, or could not be analysed, each with
-//! its reason; `incoming/` what is on its way. `ids/dt=DAY/ID` leads to the capture of an id, so that an id is
+//! its reason; `incoming/` what is on its way. `by-id/XX/ID` leads to the capture of an id, so that an id is
 //! one capture whatever app and version it comes with again; a link that leads nowhere is none. A file gets
-//! its place by a link that fails where there is one, so that two that come at once are one. One collector
-//! has the directory at a time (`lock`).
+//! its place by a link that fails where there is one, so that two that come at once are one. The time of its
+//! content is that of its arrival, by which retention goes. One collector has the directory at a time (`lock`).
 
+use super::forgetting;
 use super::id_index;
 use super::quarantined::Quarantined;
 use anyhow::{Context, Result, bail};
@@ -16,6 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::rows::{About, UNKNOWN, version_of};
 use tracetee_protocol::CaptureMeta;
@@ -136,15 +138,29 @@ impl LocalStore {
         link(&sidecar.path, &sidecar_of(&place))?;
         let kept = link(&incoming.path, &place)?;
         File::open(directory)?.sync_all()?;
+        // The note of a device comes before the search for its files: who has its place before the search is found by
+        // it, who comes later finds the note.
+        if kept && forgetting::is_forgotten(&self.root, meta.install_id.as_deref()) {
+            remove(&place)?;
+            id_index::leave(&self.root, key);
+        }
         Ok(kept.then_some(place))
     }
 
-    /// Gives a loss report its place. `None`: it is there.
-    pub(crate) fn keep_losses(&self, id: Uuid, incoming: &Incoming) -> io::Result<Option<PathBuf>> {
-        let place = self.root.join(losses_path(id));
+    /// Gives the loss report of a device its place. `None`: it is there.
+    pub(crate) fn keep_losses(
+        &self,
+        id: Uuid,
+        device: Option<&str>,
+        incoming: &Incoming,
+    ) -> io::Result<Option<PathBuf>> {
+        let place = self.root.join(losses_path(id, today()));
         let directory = make_parent(&place)?;
         let kept = link(&incoming.path, &place)?;
         File::open(directory)?.sync_all()?;
+        if kept && forgetting::is_forgotten(&self.root, device) {
+            remove(&place)?;
+        }
         Ok(kept.then_some(place))
     }
 
@@ -165,7 +181,11 @@ impl LocalStore {
         }
         let _ = fs::rename(&incoming.path, directory.join(format!("{id}.body")));
         let about = Quarantined { reason: reason.to_owned(), meta: meta.clone(), raw_key: None };
-        let _ = fs::write(directory.join(format!("{id}.json")), about.to_json());
+        let note = directory.join(format!("{id}.json"));
+        let _ = fs::write(&note, about.to_json());
+        if forgetting::is_forgotten(&self.root, meta.install_id.as_deref()) {
+            let _ = remove(&note);
+        }
     }
 }
 
@@ -176,8 +196,13 @@ pub(crate) fn set_aside(root: &Path, key: &RawKey, reason: &str) -> io::Result<(
     let about = Quarantined { reason: reason.to_owned(), meta, raw_key: Some(key.path()) };
     let quarantine = root.join("quarantine");
     // The reason first: a body without one would be nobody's.
-    fs::write(quarantine.join(format!("{}.json", key.id)), about.to_json())?;
-    fs::rename(&place, quarantine.join(format!("{}.body", key.id)))?;
+    let note = quarantine.join(format!("{}.json", key.id));
+    fs::write(&note, about.to_json())?;
+    if let Err(error) = fs::rename(&place, quarantine.join(format!("{}.body", key.id))) {
+        // It was deleted meanwhile.
+        fs::remove_file(&note)?;
+        return Err(error);
+    }
     let _ = fs::remove_file(sidecar_of(&place));
     id_index::leave(root, key);
     Ok(())
@@ -241,22 +266,36 @@ fn link(from: &Path, to: &Path) -> io::Result<bool> {
     }
 }
 
+/// Deletes a capture, a loss report, or a note in quarantine, with what lies beside it.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    for file in [path, &sidecar_of(path), &path.with_extension("body")] {
+        match fs::remove_file(file) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                let why = format!("cannot delete {}: {error}", file.display());
+                return Err(io::Error::new(error.kind(), why));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// `ID.json` beside `ID.ftrace.zst`.
 pub(crate) fn sidecar_of(place: &Path) -> PathBuf {
     place.with_extension("").with_extension("json")
 }
 
 /// Returns the path of a loss report, below the store's root.
-pub(crate) fn losses_path(id: Uuid) -> String {
-    format!("losses/v1/dt={}/{id}.json", day_of(id))
+pub(crate) fn losses_path(id: Uuid, today: i64) -> String {
+    format!("losses/v1/dt={}/{id}.json", day_of(id, today))
 }
 
-/// Returns the key of a capture by its id and metadata.
-pub(crate) fn key_of(id: Uuid, meta: &CaptureMeta) -> RawKey {
+/// Returns the key of a capture that arrives today by its id and metadata.
+pub(crate) fn key_of(id: Uuid, meta: &CaptureMeta, today: i64) -> RawKey {
     let app = meta.app.as_deref().filter(|app| !app.is_empty());
     RawKey {
         app: app.unwrap_or(UNKNOWN).to_owned(),
-        day: day_of(id),
+        day: day_of(id, today),
         ver: version_of(meta),
         id: id.to_string(),
     }
@@ -295,10 +334,26 @@ pub(crate) fn walk(directory: &Path, each: &mut dyn FnMut(&Path)) -> io::Result<
     Ok(())
 }
 
-/// The day in an id of version 7, UTC; another id has the first of all days.
-pub(crate) fn day_of(id: Uuid) -> String {
-    let seconds = id.get_timestamp().map_or(0, |time| time.to_unix().0);
-    day(i64::try_from(seconds / 86_400).unwrap_or(0))
+/// Days before its arrival that a capture is believed to come from, and after it: clocks differ.
+const MAX_DAYS_LATE: i64 = 30;
+const MAX_DAYS_EARLY: i64 = 1;
+
+/// The day in an id of version 7, UTC. An id of a wrong clock, or without a time, has the day of its arrival.
+fn day_of(id: Uuid, today: i64) -> String {
+    let made = id.get_timestamp().and_then(|at| i64::try_from(at.to_unix().0 / 86_400).ok());
+    let is_believed = |day: &i64| (-MAX_DAYS_EARLY..=MAX_DAYS_LATE).contains(&(today - day));
+    day(made.filter(is_believed).unwrap_or(today))
+}
+
+/// Days from 1970-01-01 to today, UTC.
+pub(crate) fn today() -> i64 {
+    days_of(SystemTime::now())
+}
+
+/// Days from 1970-01-01 to a time, UTC.
+pub(super) fn days_of(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs() / 86_400).unwrap_or(0)
 }
 
 /// Formats a number of days after 1970-01-01 as YYYY-MM-DD (Howard Hinnant's `civil_from_days`).
@@ -322,18 +377,26 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_id_has_the_day_that_it_was_made_on() {
+    fn an_id_has_the_day_that_it_was_made_on_unless_its_clock_is_wrong() {
         let id = |ms| uuid::Builder::from_unix_timestamp_millis(ms, &[7; 10]).into_uuid();
-        for (ms, day) in [
-            (0, "1970-01-01"),
-            (951_782_399_999, "2000-02-28"),
-            (951_782_400_000, "2000-02-29"),
-            (1_735_689_599_999, "2024-12-31"),
-            (1_795_252_596_629, "2026-11-21"),
+        for (ms, today, day) in [
+            (0, 0, "1970-01-01"),
+            (951_782_399_999, 11_015, "2000-02-28"),
+            (951_782_400_000, 11_015, "2000-02-29"),
+            (1_735_689_599_999, 20_088, "2024-12-31"),
+            (1_795_252_596_629, 20_778, "2026-11-21"),
+            // Thirty days late, one early; and beyond.
+            (1_795_252_596_629, 20_808, "2026-11-21"),
+            (1_795_252_596_629, 20_809, "2026-12-22"),
+            (1_795_252_596_629, 20_777, "2026-11-21"),
+            (1_795_252_596_629, 20_776, "2026-11-19"),
+            (0, 20_778, "2026-11-21"),
+            (253_402_300_799_000, 20_778, "2026-11-21"),
+            ((1 << 48) - 1, 20_778, "2026-11-21"),
         ] {
-            assert_eq!(day_of(id(ms)), day);
+            assert_eq!(day_of(id(ms), today), day);
         }
-        assert_eq!(day_of(Uuid::nil()), "1970-01-01");
+        assert_eq!(day_of(Uuid::nil(), 20_778), "2026-11-21");
     }
 
     #[test]
@@ -341,7 +404,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = LocalStore::open(directory.path()).unwrap();
         let meta = test_store::meta(&json!({"app": "com.example", "version_name": "1.2/3"}));
-        let key = key_of(Uuid::nil(), &meta);
+        let key = key_of(Uuid::nil(), &meta, 0);
         assert_eq!(
             key.path(),
             format!("raw/v1/app=com.example/dt=1970-01-01/ver=1.2!2F3/{}.ftrace.zst", Uuid::nil())

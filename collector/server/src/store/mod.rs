@@ -3,14 +3,16 @@
 //! [`storage`] is the one place that receives from HTTP: a [`local_store`], which keeps each capture once, or
 //! [`objects`] on an object store. [`indexer`] makes rows of what a local store receives, beside what serves ([`analyst`]), and
 //! `attempts` knows which analyses were interrupted; [`retention`] deletes by age and by size, [`forget`] by
-//! device; [`rebuild`] makes the tables anew. [`mappings`] keeps the names of obfuscated versions, and [`reanalysis`]
+//! device (`forgetting` tells a running collector); [`rebuild`] makes the tables anew. [`mappings`] keeps the names of obfuscated versions, and [`reanalysis`]
 //! makes new rows of captures that came before their mapping. [`parquet_tables`] makes tables of an object store.
 
 pub(crate) mod analyst;
 pub(crate) mod arrived;
 mod attempts;
+mod fair_queue;
 mod files;
 pub(crate) mod forget;
+mod forgetting;
 mod id_index;
 pub(crate) mod indexer;
 pub(crate) mod local_store;

@@ -3,8 +3,8 @@
 use super::indexer::Indexer;
 use super::local_store::{self, readmit};
 use super::{mappings, tables_of};
-use anyhow::{Context, Result};
-use std::fs;
+use anyhow::{Context, Result, bail};
+use std::fs::{self, File, TryLockError};
 use std::path::Path;
 use tracetee_fleet::Error;
 use tracetee_fleet::database::Database;
@@ -26,6 +26,7 @@ pub struct Rebuilt {
 /// When a collector uses the store, a newer version wrote the tables, or they cannot be written.
 pub fn rebuild(root: &Path) -> Result<Rebuilt> {
     let _lock = local_store::lock(root)?;
+    let _alone = lock_against(root)?;
     let tables = tables_of(root);
     // Tables of a newer version are not replaced with older ones.
     if tables.exists()
@@ -46,6 +47,24 @@ pub fn rebuild(root: &Path) -> Result<Rebuilt> {
     fs::rename(&new, &tables)?;
     mappings::settle(root)?;
     Ok(Rebuilt { indexed, retried })
+}
+
+/// Keeps rebuilds, and whoever must not work beside one, out of each other's way.
+///
+/// # Errors
+/// When another one is at work.
+pub(super) fn lock_against(root: &Path) -> Result<File> {
+    let path = root.join("rebuild.lock");
+    let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            bail!("{} is being rebuilt, or a device forgotten; try again later", root.display())
+        }
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock {}", path.display()))
+        }
+    }
 }
 
 /// Upgrades the tables of a local store that an older version wrote; does nothing if they are not older.

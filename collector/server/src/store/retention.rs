@@ -1,125 +1,191 @@
 //! Applies retention to a local store: by age, then by size. The maintenance thread of the server calls it.
+//!
+//! The age is that since the arrival, the time of the file's content, not since the time that the sender's id claims. If
+//! the store is too large, those apps lose their oldest captures that have more than their share: no app loses anything
+//! because another one sends much. What is deleted is counted by app and reason, for a loss report of the collector.
 
-use super::files::{delete, each_file};
-use super::local_store::day;
+use super::files::{Kind, delete, each_file};
+use super::local_store::{days_of, sidecar_of};
 use super::tables_of;
 use anyhow::Result;
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 use tracetee_fleet::database::Database;
+use tracetee_fleet::rows::COLLECTOR;
+use tracetee_protocol::{CaptureMeta, LossReport};
 
 /// Limits of what a local store keeps; `None` is no limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Retention {
-    /// Days.
+    /// Days since the arrival.
     pub days: Option<u64>,
     /// Bytes of captures.
     pub bytes: Option<u64>,
+    /// Bytes of an app's captures.
+    pub app_bytes: Option<u64>,
 }
 
-/// Applies retention by age, then by size, oldest first. Returns how many captures were deleted.
-pub(crate) fn apply(root: &Path, retention: Retention, now: SystemTime) -> Result<u64> {
-    if retention.days.is_none() && retention.bytes.is_none() {
-        return Ok(0);
+/// Reasons of deletions, as the report names them.
+pub(crate) const AGE: &str = "retention_age";
+pub(crate) const SIZE: &str = "retention_size";
+
+/// Captures that were deleted, by app and reason.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Deleted(BTreeMap<(String, &'static str), u64>);
+
+impl Deleted {
+    /// Returns how many captures were deleted for a reason.
+    pub(crate) fn count(&self, reason: &str) -> u64 {
+        self.0.iter().filter(|((_, of), _)| *of == reason).map(|(_, count)| count).sum()
     }
-    let days = |seconds: u64| day(i64::try_from(seconds / 86_400).unwrap_or(0));
-    let first_day = retention.days.map(|count| {
-        let today = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        days(today.saturating_sub(count.saturating_mul(86_400)))
+
+    /// Makes the collector's loss report of each app.
+    pub(crate) fn loss_reports(&self) -> Vec<LossReport> {
+        let mut by_app: BTreeMap<&str, LossReport> = BTreeMap::new();
+        for ((app, reason), &count) in &self.0 {
+            let report = by_app.entry(app).or_insert_with(|| LossReport {
+                device: CaptureMeta {
+                    app: Some(app.clone()),
+                    install_id: Some(COLLECTOR.to_owned()),
+                    ..CaptureMeta::default()
+                },
+                ..LossReport::default()
+            });
+            report.by_reason.insert((*reason).to_owned(), count);
+        }
+        by_app.into_values().collect()
+    }
+}
+
+/// Whose share a file takes: an app's, or that of all loss reports or of the quarantine.
+fn owner(kind: &Kind) -> &str {
+    match kind {
+        Kind::Capture(key) => &key.app,
+        Kind::Losses(_) => "losses/",
+        Kind::Quarantined => "quarantine/",
+    }
+}
+
+/// Bytes of an owner by day of arrival.
+type Days = BTreeMap<i64, u64>;
+
+/// What of an owner's goes: all files that came before a day, and bytes of those that came on it, the oldest first.
+#[derive(Clone, Copy)]
+struct Border {
+    day: i64,
+    bytes: u64,
+}
+
+/// Applies retention by age, then by size, oldest first. Returns what was deleted.
+pub(crate) fn apply(root: &Path, retention: Retention, now: SystemTime) -> Result<Deleted> {
+    let mut deleted = Deleted::default();
+    let Retention { days, bytes, app_bytes } = retention;
+    if days.is_none() && bytes.is_none() && app_bytes.is_none() {
+        return Ok(deleted);
+    }
+    let first_day = days.map_or(i64::MIN, |count| {
+        days_of(now).saturating_sub(i64::try_from(count).unwrap_or(i64::MAX))
     });
     // Sums first: a big store's paths need not be in memory all at once.
-    let mut by_day: BTreeMap<String, u64> = BTreeMap::new();
-    each_file(root, &mut |file| *by_day.entry(file.day).or_default() += file.bytes)?;
-    let mut surplus = match retention.bytes {
-        Some(most) => by_day.values().sum::<u64>().saturating_sub(most),
-        None => 0,
-    };
-    // Days of which all goes; and of the first that stays, how many bytes.
-    let mut whole_days = Vec::new();
-    let mut border = None;
-    for (day, bytes) in by_day {
-        let is_old = first_day.as_ref().is_some_and(|first| day < *first);
-        if is_old || (surplus > 0 && surplus >= bytes) {
-            surplus = surplus.saturating_sub(bytes);
-            whole_days.push(day);
-        } else if surplus > 0 {
-            border = Some((day, surplus));
-            break;
-        } else {
-            break;
+    let mut by_owner: BTreeMap<String, Days> = BTreeMap::new();
+    each_file(root, &mut |kind, path| {
+        let (day, bytes) = (arrived(path).map_or(0, days_of), bytes_of(&kind, path));
+        let owner = owner(&kind);
+        if !by_owner.contains_key(owner) {
+            by_owner.insert(owner.to_owned(), Days::new());
         }
-    }
-    let (mut gone, mut of_border) = (Vec::new(), Vec::new());
-    each_file(root, &mut |file| {
-        if whole_days.binary_search(&file.day).is_ok() {
-            gone.push(file.path);
-        } else if border.as_ref().is_some_and(|(day, _)| *day == file.day) {
-            of_border.push(file);
+        if let Some(days) = by_owner.get_mut(owner) {
+            *days.entry(day).or_default() += bytes;
         }
     })?;
-    if let Some((_, mut surplus)) = border {
-        of_border.sort_by(|a, b| a.path.file_name().cmp(&b.path.file_name()));
-        for file in of_border {
-            if surplus == 0 {
-                break;
-            }
-            surplus = surplus.saturating_sub(file.bytes);
-            gone.push(file.path);
+    let young = |days: &Days| days.range(first_day..).map(|(_, bytes)| bytes).sum::<u64>();
+    let sizes: Vec<u64> = by_owner.values().map(young).collect();
+    let share = bytes.map_or(u64::MAX, |bytes| share(sizes, bytes));
+    let most = share.min(app_bytes.unwrap_or(u64::MAX));
+    let borders: BTreeMap<&str, Border> = by_owner
+        .iter()
+        .map(|(owner, days)| {
+            let surplus = young(days).saturating_sub(most);
+            (&**owner, border(days, first_day, surplus))
+        })
+        .collect();
+    let (mut gone, mut of_border) = (Vec::new(), Vec::new());
+    each_file(root, &mut |kind, path| {
+        let Some(border) = borders.get(owner(&kind)) else { return };
+        let Some(at) = arrived(path) else { return };
+        let day = days_of(at);
+        if day < border.day {
+            let reason = if day < first_day { AGE } else { SIZE };
+            gone.push((kind, path.to_owned(), reason));
+        } else if day == border.day && border.bytes > 0 {
+            of_border.push((at, kind, path.to_owned()));
+        }
+    })?;
+    of_border.sort_by(|(a, _, a_path), (b, _, b_path)| (a, a_path).cmp(&(b, b_path)));
+    let mut left: BTreeMap<&str, u64> =
+        borders.iter().map(|(&owner, border)| (owner, border.bytes)).collect();
+    for (_, kind, path) in of_border {
+        if let Some(surplus) = left.get_mut(owner(&kind)).filter(|surplus| **surplus > 0) {
+            *surplus = surplus.saturating_sub(bytes_of(&kind, &path));
+            gone.push((kind, path, SIZE));
         }
     }
-    let mut database = Database::open(&tables_of(root))?;
-    let captures = delete(root, &mut database, &gone)?;
-    if let Some(first) = &first_day {
-        database.delete_losses_before(first)?;
+    for (kind, _, reason) in &gone {
+        if let Kind::Capture(key) = kind {
+            *deleted.0.entry((key.app.clone(), reason)).or_default() += 1;
+        }
     }
-    Ok(captures)
+    let files: Vec<(Kind, PathBuf)> =
+        gone.into_iter().map(|(kind, path, _)| (kind, path)).collect();
+    delete(root, &mut Database::open(&tables_of(root))?, &files)?;
+    Ok(deleted)
+}
+
+/// Returns the time at which a file came.
+fn arrived(path: &Path) -> Option<SystemTime> {
+    path.metadata().and_then(|metadata| metadata.modified()).ok()
+}
+
+/// Returns the size of a file with its sidecar or body.
+fn bytes_of(kind: &Kind, path: &Path) -> u64 {
+    let bytes = |path: &Path| path.metadata().map_or(0, |metadata| metadata.len());
+    let beside = match kind {
+        Kind::Capture(_) => bytes(&sidecar_of(path)),
+        Kind::Losses(_) => 0,
+        Kind::Quarantined => bytes(&path.with_extension("body")),
+    };
+    bytes(path) + beside
+}
+
+/// Returns how much each may keep, so that all together keep `most`: those that have less leave the rest to the others.
+fn share(mut sizes: Vec<u64>, most: u64) -> u64 {
+    sizes.sort_unstable();
+    let (mut left, mut count) = (most, sizes.len() as u64);
+    for size in sizes {
+        let share = left / count;
+        if size > share {
+            return share;
+        }
+        left -= size;
+        count -= 1;
+    }
+    u64::MAX
+}
+
+/// Returns which of an owner's files go: those before `first_day`, and of the others so many bytes.
+fn border(days: &Days, first_day: i64, mut surplus: u64) -> Border {
+    for (&day, &bytes) in days.range(first_day..) {
+        if surplus < bytes {
+            return Border { day, bytes: surplus };
+        }
+        surplus -= bytes;
+    }
+    // All of them, if nothing may be kept.
+    let after = days.last_key_value().map_or(first_day, |(&day, _)| (day + 1).max(first_day));
+    Border { day: after, bytes: 0 }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::indexer::Indexer;
-    use super::super::local_store::{LocalStore, sidecar_of};
-    use super::super::test_store::{TEXT, put, store, there};
-    use super::*;
-    use serde_json::json;
-    use std::fs;
-    use std::time::Duration;
-
-    #[test]
-    fn what_is_old_goes_and_of_what_is_too_much_the_oldest() {
-        let day = |day: u64| UNIX_EPOCH + Duration::from_secs(day * 86_400 + 3600);
-        let directory = tempfile::tempdir().unwrap();
-        let root = directory.path();
-        let (keys, bytes) = store(root);
-        let retain = |days, bytes, now| apply(root, Retention { days, bytes }, now).unwrap();
-        assert_eq!(retain(None, None, day(1000)), 0);
-        assert_eq!(retain(Some(2), None, day(3)), 0);
-        assert_eq!(retain(Some(2), None, day(4)), 1);
-        assert_eq!(there(root, &keys), [false, true, true]);
-        assert_eq!(retain(None, Some(2 * bytes), day(4)), 0);
-        assert_eq!(retain(None, Some(2 * bytes - 1), day(4)), 1);
-        assert_eq!(there(root, &keys), [false, false, true]);
-    }
-
-    #[test]
-    fn what_could_not_be_analysed_is_old_one_day_too() {
-        let directory = tempfile::tempdir().unwrap();
-        let root = directory.path();
-        let store = LocalStore::open(root).unwrap();
-        let id =
-            |digit| uuid::Builder::from_unix_timestamp_millis(86_400_000, &[digit; 10]).into_uuid();
-        let unread = put(&store, id(1), &json!({"app": "a"}), TEXT).unwrap();
-        let broken = put(&store, id(2), &json!({"app": "a"}), TEXT).unwrap();
-        fs::write(&broken, "no zstd").unwrap();
-        // Twice is enough.
-        Indexer::start(root, &tables_of(root)).unwrap().finish();
-        Indexer::start(root, &tables_of(root)).unwrap().finish();
-        // As if the tables had never had it.
-        fs::remove_file(tables_of(root)).unwrap();
-        let later = UNIX_EPOCH + Duration::from_secs(10 * 86_400);
-        assert_eq!(apply(root, Retention { days: Some(3), bytes: None }, later).unwrap(), 1);
-        assert!(!unread.exists() && !sidecar_of(&unread).exists());
-        assert_eq!(fs::read_dir(root.join("quarantine")).unwrap().count(), 0);
-    }
-}
+#[path = "retention_tests.rs"]
+mod tests;

@@ -5,6 +5,8 @@ use super::analyst::Work;
 use super::arrived::Arrived;
 use super::indexer::Indexer;
 use super::local_store::{Incoming, LocalStore};
+#[cfg(feature = "parquet")]
+use super::local_store::{losses_path, today};
 use super::mappings::{Put, Refused, Version};
 #[cfg(feature = "parquet")]
 use super::objects::Objects;
@@ -18,7 +20,7 @@ use tempfile::TempDir;
 #[cfg(feature = "parquet")]
 use tokio::runtime::Handle;
 use tracetee_fleet::object_keys::RawKey;
-use tracetee_protocol::CaptureMeta;
+use tracetee_protocol::{CaptureMeta, LossReport};
 use uuid::Uuid;
 
 /// The storage of uploads.
@@ -69,7 +71,8 @@ impl Storage {
                 let kept = store.keep(&key, incoming, meta)?;
                 if kept.is_some() {
                     let arrived = text.and_then(|text| Arrived::new(indexer.room(), meta, text));
-                    indexer.take(Work::Capture(key, arrived));
+                    let app = key.app.clone();
+                    indexer.take(&app, Work::Capture(key, arrived));
                 }
                 Ok(kept)
             }
@@ -85,21 +88,23 @@ impl Storage {
     }
 
     /// Gives a loss report its place. `false`: it is there. Blocks.
-    pub(crate) fn keep_losses(&self, id: Uuid, report: String) -> io::Result<bool> {
+    pub(crate) fn keep_losses(&self, id: Uuid, report: &LossReport) -> io::Result<bool> {
+        let json = report.to_json();
         match self {
             Self::Local { store, indexer, .. } => {
                 let incoming = store.incoming();
-                std::fs::write(&incoming.path, report)?;
-                let kept = store.keep_losses(id, &incoming)?;
+                std::fs::write(&incoming.path, json)?;
+                let kept = store.keep_losses(id, report.device.install_id.as_deref(), &incoming)?;
                 let is_new = kept.is_some();
-                kept.into_iter().for_each(|path| indexer.take(Work::Losses(path)));
+                let app = report.device.app.as_deref().unwrap_or_default();
+                kept.into_iter().for_each(|path| indexer.take(app, Work::Losses(path)));
                 Ok(is_new)
             }
             #[cfg(feature = "parquet")]
             Self::Objects { objects, .. } => {
-                let path = super::local_store::losses_path(id);
+                let path = losses_path(id, today());
                 let kept =
-                    Handle::current().block_on(objects.put_new(&path, report.into_bytes(), None));
+                    Handle::current().block_on(objects.put_new(&path, json.into_bytes(), None));
                 kept.map_err(|error| io::Error::other(format!("{error:#}")))
             }
         }
@@ -167,9 +172,9 @@ impl Storage {
         }
     }
 
-    /// True if indexing has fallen behind.
-    pub(crate) fn is_behind(&self) -> bool {
-        self.indexer().is_some_and(Indexer::is_behind)
+    /// True if indexing has fallen behind with the captures of an app.
+    pub(crate) fn is_behind(&self, app: &str) -> bool {
+        self.indexer().is_some_and(|indexer| indexer.is_behind(app))
     }
 
     /// Returns the indexer, if this collector indexes captures.

@@ -1,11 +1,12 @@
 //! Stores that the tests of this directory share.
 
 use super::indexer::Indexer;
-use super::local_store::{LocalStore, key_of, sidecar_of};
+use super::local_store::{LocalStore, key_of, sidecar_of, today};
 use super::tables_of;
 use serde_json::{Value, json};
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 use tracetee_fleet::database::Database;
 use tracetee_protocol::CaptureMeta;
 use uuid::Uuid;
@@ -18,10 +19,10 @@ pub(super) fn store(root: &Path) -> (Vec<String>, u64) {
     let keys = (1..=3_u64).map(|day| {
         let id = uuid::Builder::from_unix_timestamp_millis(day * 86_400_000, &[7; 10]).into_uuid();
         let meta = meta(&json!({"app": "com.example", "install_id": format!("device {day}")}));
-        let key = key_of(id, &meta);
+        let key = key_of(id, &meta, i64::try_from(day).unwrap());
         let incoming = directory.incoming();
         fs::write(&incoming.path, &body).unwrap();
-        directory.keep(&key, &incoming, &meta).unwrap().unwrap();
+        came_on(&directory.keep(&key, &incoming, &meta).unwrap().unwrap(), day);
         key.path()
     });
     let keys: Vec<String> = keys.collect();
@@ -43,6 +44,12 @@ pub(super) fn there(root: &Path, keys: &[String]) -> Vec<bool> {
         .collect()
 }
 
+/// Makes a file one that came on a day after 1970-01-01.
+pub(super) fn came_on(path: &Path, day: u64) {
+    let at = UNIX_EPOCH + Duration::from_secs(day * 86_400 + 7200);
+    File::options().append(true).open(path).unwrap().set_modified(at).unwrap();
+}
+
 /// Metadata as it is uploaded.
 pub(super) fn meta(json: &Value) -> CaptureMeta {
     CaptureMeta::from_json(json.to_string().as_bytes()).unwrap()
@@ -50,7 +57,7 @@ pub(super) fn meta(json: &Value) -> CaptureMeta {
 
 pub(super) fn put(directory: &LocalStore, id: Uuid, json: &Value, text: &str) -> Option<PathBuf> {
     let meta = meta(json);
-    let key = key_of(id, &meta);
+    let key = key_of(id, &meta, today());
     let incoming = directory.incoming();
     fs::write(&incoming.path, zstd::bulk::compress(text.as_bytes(), 1).unwrap()).unwrap();
     directory.keep(&key, &incoming, &meta).unwrap()

@@ -12,6 +12,9 @@ use tracetee_fleet::report::fleet::{Ask, FleetReport};
 /// Reports that are remembered.
 pub(super) const MAX_REMEMBERED: usize = 20;
 
+/// Time of each app's report: hundred times that of a large app's. Others wait for it.
+const TIME_LIMIT: Duration = Duration::from_secs(3);
+
 /// Query of a page.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(default)]
@@ -101,7 +104,8 @@ fn made_of(
     let What { app, screen, from, to } = what.clone();
     let some = |text: Option<String>| text.filter(|text| !text.is_empty());
     let compare = some(from).zip(some(to));
-    let ask = Ask { app: some(app), screen: some(screen), compare, exact: false };
+    let time_limit = Some(TIME_LIMIT);
+    let ask = Ask { app: some(app), screen: some(screen), compare, exact: false, time_limit };
     let old = match old {
         // A comparison needs an app with both versions, which may be any.
         Some(old) if ask.app.is_none() && ask.compare.is_none() => old,

@@ -1,0 +1,327 @@
+//! Limits of the distinct names that an app has in a day: those that come later are stored as `(other)`.
+//!
+//! Reports group by names that devices send. An app that names its screens after products, and a hostile one, would
+//! make each report of it longer without end. Names are replaced before rows and sums are made of them, so that both
+//! agree and a capture that is deleted is subtracted exactly. The thread that inserts calls this, in its transaction.
+
+use crate::error::Error;
+use crate::rows::Rows;
+use crate::schema::{CaptureRow, LossRow};
+use crate::table::Text;
+use foldhash::fast::RandomState;
+use hmac_sha256::Hash;
+use rusqlite::Transaction;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+/// The name of what is beyond a limit.
+pub const OTHER: &str = "(other)";
+const OTHER_TEXT: Text = Text::new_static(OTHER);
+
+/// Apps of a store. All other limits are those of an app and day.
+const APPS: Kind = Kind { name: "apps", most: 1000 };
+const VERSIONS: Kind = Kind { name: "versions", most: 200 };
+const VERSION_CODES: Kind = Kind { name: "version codes", most: 200 };
+const SCREENS: Kind = Kind { name: "screens", most: 200 };
+/// Screens, each counted once for each version that has it.
+const VERSION_SCREENS: Kind = Kind { name: "screens of versions", most: 1000 };
+const CAUSES: Kind = Kind { name: "causes", most: 1000 };
+/// Causes, each counted once for each version and screen that has it.
+const SCREEN_CAUSES: Kind = Kind { name: "causes of screens", most: 5000 };
+/// Stacks, each counted once for each screen that has it.
+const STACKS: Kind = Kind { name: "stacks", most: 5000 };
+const LOSS_REASONS: Kind = Kind { name: "reasons of losses", most: 100 };
+const WINDOWS: Kind = Kind { name: "windows of losses", most: 200 };
+
+/// Days of apps whose names stay in memory: 100 KB each at most.
+const MAX_DAYS: usize = 64;
+
+/// The table of the names, by their digests.
+pub(super) const TABLE: &str = "CREATE TABLE IF NOT EXISTS names (app TEXT, dt TEXT, kind TEXT, digest INTEGER, \
+     PRIMARY KEY (app, dt, kind, digest)) WITHOUT ROWID;";
+/// The digest that says that a limit was exceeded.
+const EXCEEDED: i64 = 0;
+
+/// A kind of names, and how many of them are told apart.
+#[derive(Clone, Copy)]
+struct Kind {
+    name: &'static str,
+    most: usize,
+}
+
+/// Names of an app's day: digests by kind.
+type Day = HashMap<String, HashSet<i64>>;
+
+/// The names of the days that rows came for last, as the table has them.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    days: HashMap<(Text, Text), Day, RandomState>,
+}
+
+/// An app's day that rows are inserted for.
+struct Admission<'a> {
+    transaction: &'a Transaction<'a>,
+    app: &'a Text,
+    dt: &'a Text,
+    day: &'a mut Day,
+}
+
+impl Admission<'_> {
+    /// True if a name is told apart from others; it is, from now on, if the limit is not reached.
+    fn admit(&mut self, kind: Kind, parts: &[&str]) -> Result<bool, Error> {
+        let digest = digest_of(parts);
+        if !self.day.contains_key(kind.name) {
+            self.day.insert(kind.name.to_owned(), HashSet::new());
+        }
+        let Some(known) = self.day.get_mut(kind.name) else { return Ok(false) };
+        if known.contains(&digest) {
+            return Ok(true);
+        }
+        let is_admitted = known.len() - usize::from(known.contains(&EXCEEDED)) < kind.most;
+        let noted = if is_admitted { digest } else { EXCEEDED };
+        if known.insert(noted) {
+            let sql = "INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?)";
+            self.transaction.prepare_cached(sql)?.execute((
+                self.app.as_str(),
+                self.dt.as_str(),
+                kind.name,
+                noted,
+            ))?;
+        }
+        Ok(is_admitted)
+    }
+}
+
+/// Returns 64 bits that no device can make equal for two names.
+fn digest_of(parts: &[&str]) -> i64 {
+    let mut hash = Hash::new();
+    for part in parts {
+        hash.update(part.as_bytes());
+        hash.update([0]);
+    }
+    let bytes = hash.finalize();
+    let first = bytes.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes));
+    if first == EXCEEDED { 1 } else { first }
+}
+
+/// Names of a capture that are beyond a limit.
+#[derive(Default)]
+struct Replaced<'a> {
+    screens: HashSet<&'a Text, RandomState>,
+    /// Screen as it is stored, cause, key.
+    causes: HashSet<(&'a str, &'a Text, &'a Text), RandomState>,
+    /// Screen as it is stored, stack.
+    stacks: HashSet<(&'a str, &'a Text), RandomState>,
+}
+
+impl<'a> Replaced<'a> {
+    fn screen(&self, screen: &'a Text) -> &'a str {
+        if self.screens.contains(screen) { OTHER } else { screen }
+    }
+}
+
+impl Names {
+    /// Returns a capture with the names that are beyond the limits replaced.
+    pub(super) fn limit<'a>(
+        &mut self,
+        transaction: &Transaction<'_>,
+        rows: &'a Rows,
+    ) -> Result<Cow<'a, Rows>, Error> {
+        let Some(capture) = &rows.capture else { return Ok(Cow::Borrowed(rows)) };
+        let is_app = self.admits_app(transaction, &capture.app)?;
+        let app = if is_app { &capture.app } else { &OTHER_TEXT };
+        let mut day = self.admission(transaction, app, &capture.dt)?;
+        let is_version = day.admit(VERSIONS, &[&capture.ver])?;
+        let ver = if is_version { &*capture.ver } else { OTHER };
+        let is_code = match capture.version_code {
+            Some(code) => is_version && day.admit(VERSION_CODES, &[&code.to_string()])?,
+            None => true,
+        };
+        let mut replaced = Replaced::default();
+        let screens = rows.frames.iter().map(|row| &row.screen);
+        let screens = screens.chain(rows.frame_slices.iter().map(|row| &row.screen));
+        let screens = screens.chain(rows.stacks.iter().map(|row| &row.screen));
+        for screen in screens.collect::<HashSet<_, RandomState>>() {
+            if !day.admit(SCREENS, &[screen])? || !day.admit(VERSION_SCREENS, &[ver, screen])? {
+                replaced.screens.insert(screen);
+            }
+        }
+        let causes = rows
+            .frame_slices
+            .iter()
+            .map(|row| (replaced.screen(&row.screen), &row.cause, &row.cause_key));
+        for (screen, cause, key) in causes.collect::<HashSet<_, RandomState>>() {
+            if !day.admit(CAUSES, &[cause, key])?
+                || !day.admit(SCREEN_CAUSES, &[ver, screen, cause, key])?
+            {
+                replaced.causes.insert((screen, cause, key));
+            }
+        }
+        let stacks = rows.stacks.iter().map(|row| (replaced.screen(&row.screen), &row.stack));
+        for (screen, stack) in stacks.collect::<HashSet<_, RandomState>>() {
+            if !day.admit(STACKS, &[screen, stack])? {
+                replaced.stacks.insert((screen, stack));
+            }
+        }
+        let Replaced { screens, causes, stacks } = &replaced;
+        if is_app
+            && is_version
+            && is_code
+            && screens.is_empty()
+            && causes.is_empty()
+            && stacks.is_empty()
+        {
+            return Ok(Cow::Borrowed(rows));
+        }
+        let capture = CaptureRow {
+            app: app.clone(),
+            ver: Text::from(ver),
+            version_code: capture.version_code.filter(|_| is_code),
+            ..capture.clone()
+        };
+        Ok(Cow::Owned(replaced.apply(rows, capture)))
+    }
+
+    /// Returns a row of a loss report with the names that are beyond the limits replaced.
+    pub(super) fn limit_loss<'a>(
+        &mut self,
+        transaction: &Transaction<'_>,
+        loss: &'a LossRow,
+    ) -> Result<Cow<'a, LossRow>, Error> {
+        let is_app = self.admits_app(transaction, &loss.app)?;
+        let app = if is_app { &loss.app } else { &OTHER_TEXT };
+        let mut day = self.admission(transaction, app, &loss.dt)?;
+        let is_reason = day.admit(LOSS_REASONS, &[&loss.reason])?;
+        let is_window = day.admit(WINDOWS, &[&loss.window_id])?;
+        if is_app && is_reason && is_window {
+            return Ok(Cow::Borrowed(loss));
+        }
+        let mut loss = loss.clone();
+        loss.app = app.clone();
+        if !is_reason {
+            loss.reason = OTHER_TEXT;
+        }
+        if !is_window {
+            loss.window_id = OTHER_TEXT;
+        }
+        Ok(Cow::Owned(loss))
+    }
+
+    /// Forgets the names of a day that has no captures any longer.
+    pub(super) fn remove(
+        &mut self,
+        transaction: &Transaction<'_>,
+        app: &Text,
+        dt: &Text,
+    ) -> Result<(), Error> {
+        let sql = "DELETE FROM names WHERE app = ?1 AND dt = ?2 \
+                   AND NOT EXISTS (SELECT 1 FROM captures_rows WHERE dt = ?2 AND app = ?1)";
+        transaction.prepare_cached(sql)?.execute([app.as_str(), dt.as_str()])?;
+        self.days.remove(&(app.clone(), dt.clone()));
+        Ok(())
+    }
+
+    fn admits_app(&mut self, transaction: &Transaction<'_>, app: &Text) -> Result<bool, Error> {
+        let none = Text::default();
+        self.admission(transaction, &none, &none)?.admit(APPS, &[app])
+    }
+
+    /// Returns the names of an app's day; reads them if they are not in memory.
+    fn admission<'a>(
+        &'a mut self,
+        transaction: &'a Transaction<'_>,
+        app: &'a Text,
+        dt: &'a Text,
+    ) -> Result<Admission<'a>, Error> {
+        let key = (app.clone(), dt.clone());
+        if !self.days.contains_key(&key) {
+            if self.days.len() >= MAX_DAYS {
+                self.days.clear();
+            }
+            let mut day = Day::default();
+            let sql = "SELECT kind, digest FROM names WHERE app = ? AND dt = ?";
+            let mut statement = transaction.prepare_cached(sql)?;
+            let mut found = statement.query([app.as_str(), dt.as_str()])?;
+            while let Some(row) = found.next()? {
+                day.entry(row.get(0)?).or_default().insert(row.get(1)?);
+            }
+            self.days.insert(key.clone(), day);
+        }
+        let day = self.days.entry(key).or_default();
+        Ok(Admission { transaction, app, dt, day })
+    }
+}
+
+impl Replaced<'_> {
+    fn apply(&self, rows: &Rows, capture: CaptureRow) -> Rows {
+        let mut made = Rows { capture: Some(capture), ..rows.clone() };
+        let is_replaced = |screen: &str, cause: &Text, key: &Text| {
+            !self.causes.is_empty() && self.causes.contains(&(screen, cause, key))
+        };
+        let screen_of = |screen: &Text| {
+            if self.screens.contains(screen) { OTHER_TEXT } else { screen.clone() }
+        };
+        for frame in &mut made.frames {
+            frame.screen = screen_of(&frame.screen);
+            if is_replaced(&frame.screen, &frame.cause, &frame.cause_key) {
+                frame.cause_key = OTHER_TEXT;
+            }
+        }
+        for slice in &mut made.frame_slices {
+            slice.screen = screen_of(&slice.screen);
+            if is_replaced(&slice.screen, &slice.cause, &slice.cause_key) {
+                slice.cause_key = OTHER_TEXT;
+            }
+        }
+        for stack in &mut made.stacks {
+            stack.screen = screen_of(&stack.screen);
+            if self.stacks.contains(&(&*stack.screen, &stack.stack)) {
+                stack.stack = OTHER_TEXT;
+            }
+        }
+        made
+    }
+}
+
+/// A limit that was exceeded.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Exceeded {
+    /// Plural of what is limited: `screens`, `causes` …
+    pub kind: String,
+    /// Names of a day that are told apart; later ones count as [`OTHER`].
+    pub limit: u64,
+    /// Days on which there were more.
+    pub days: u64,
+}
+
+impl super::Database {
+    /// Returns the limits of names that an app has exceeded.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn exceeded_limits(&self, app: &str) -> Result<Vec<Exceeded>, Error> {
+        let sql = "SELECT kind, COUNT(*) FROM names WHERE app = ? AND digest = ? GROUP BY kind";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let kinds = [
+            VERSIONS,
+            VERSION_CODES,
+            SCREENS,
+            VERSION_SCREENS,
+            CAUSES,
+            SCREEN_CAUSES,
+            STACKS,
+            LOSS_REASONS,
+            WINDOWS,
+        ];
+        let rows = statement.query_map((app, EXCEEDED), |row| {
+            let kind: String = row.get(0)?;
+            let limit = kinds.iter().find(|of| of.name == kind).map_or(0, |of| of.most as u64);
+            Ok(Exceeded { kind, limit, days: row.get::<_, i64>(1)?.unsigned_abs() })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
+
+#[cfg(test)]
+#[path = "name_limits_tests.rs"]
+mod tests;
