@@ -48,6 +48,12 @@ extern "C" {
 /* A pointer is NULL where it must not be, or a string is not UTF-8. */
 #define TRACETEE_ERROR_ARGUMENT (-7)
 
+/*
+ * Nothing will be recorded for this request: the window's cool-down, a budget, no consent … The message names
+ * the window and the reason.
+ */
+#define TRACETEE_ERROR_REFUSED (-8)
+
 /* Returns the library's version, "MAJOR.MINOR.PATCH": a constant string, never NULL. */
 const char *tracetee_version(void);
 
@@ -189,6 +195,8 @@ int tracetee_recover(const char *directory, const char *options_json, const char
  * install_json: a JSON object; only "directory" is required:
  *   "directory"     the agent's own directory, in the app's private files; created if it is missing.
  *                   Finished captures wait in its "spool/ready"
+ *   "move_from"     the directory of an earlier version of the app; where it exists, and "directory"
+ *                   does not, it is renamed to "directory" with all that it has
  *   "install_id"    identifies the device for sampling (a random id that is kept)
  *   "version_code"  the app's version code
  *   "process"       the process's name, if the app has several processes
@@ -250,10 +258,25 @@ int tracetee_offer_config(const uint8_t *config, size_t config_bytes, const uint
 /* Fires the triggers {"custom": {"name": name}}. */
 int tracetee_trigger(const char *name);
 
-/* Opens the window with this id, which the configuration declares with "opens": "manual". */
+/*
+ * Opens the window with this id, which the configuration declares with "opens": "manual". While another
+ * window is captured, the request waits until that has ended; the capture then has the note "waited N ms
+ * for window ID" and the members "waited_ms" and "waited_for". One request waits at a time. A window that is
+ * open stays open.
+ *
+ * The answer is known at once. Only while the agent starts, or carries out an earlier call, does the
+ * call wait, at most 100 ms.
+ *
+ * Returns 0 if records of the window will be captured. Errors: also REFUSED. What cannot be known in advance is in
+ * "control"."last_refused" of tracetee_stats: another process of the app took the last capture of a
+ * budget in the same moment, or the recorder has no memory.
+ */
 int tracetee_open_window(const char *window);
 
-/* Closes the window that tracetee_open_window opened; its capture is kept. */
+/*
+ * Closes the window that tracetee_open_window opened; its capture is kept. Errors: also REFUSED, if the
+ * window was still waiting for another one: it does not open any more.
+ */
 int tracetee_close_window(const char *window);
 
 /* Reports that the system is low on memory: fires the triggers {"low_memory": {}}. */
@@ -271,8 +294,9 @@ void tracetee_set_refresh_rate(double hz);
  * Sets the name of the screen that the app shows. Jank reports group frames by screen. Writes an
  * instant "screen:NAME" to the trace.
  *
- * name: at most 100 characters, longer names are cut. It goes into captures unredacted: put no user
- * data into it.
+ * name: the kind of the screen ("Product", not "Product 123"), at most 100 characters; longer names are
+ * cut. After 200 distinct names in a process, further ones are replaced by "(other)", and counted in
+ * "control"."other_screens" of tracetee_stats. It goes into captures unredacted: put no user data into it.
  *
  * Returns 0. Errors: ARGUMENT.
  */

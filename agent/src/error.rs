@@ -13,6 +13,8 @@ pub enum Error {
     Config(json::Error),
     /// The operation does not fit the agent's state.
     State(&'static str),
+    /// A request was refused, for this reason: a budget, a cool-down.
+    Refused(String),
     /// Hooking failed as a whole.
     Hooks(tracetee_hooks::Error),
     /// Captures cannot be kept, or not be sent.
@@ -39,6 +41,7 @@ impl Error {
         match self {
             Self::Config(_) => -1,
             Self::State(_) => -2,
+            Self::Refused(_) => -8,
             Self::Hooks(_) => -3,
             Self::Io { .. } | Self::Spool(_) => -4,
             Self::Text(tracetee_text::Error::Rule { .. }) => -1,
@@ -59,6 +62,7 @@ impl fmt::Display for Error {
         match self {
             Self::Config(error) => write!(f, "configuration: {error}"),
             Self::State(reason) => f.write_str(reason),
+            Self::Refused(reason) => f.write_str(reason),
             Self::Hooks(error) => write!(f, "hooks: {error}"),
             Self::Spool(error) => write!(f, "{error}"),
             Self::Io { what, path, source } => {

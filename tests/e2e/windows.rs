@@ -96,6 +96,31 @@ fn a_manual_window_holds_what_happens_between_its_opening_and_its_closing() {
 }
 
 #[test]
+fn a_window_that_is_asked_for_during_a_triggers_capture_opens_after_it_and_its_trace_says_so() {
+    let device = Device::new(34);
+    device.configure(with_windows(json!([
+        {"id": "list", "opens": {"triggers": {"any": [{"custom": {"name": "list"}}], "after_s": 1}}},
+        {"id": "checkout", "opens": "manual"},
+    ])));
+    let ran = device.run(
+        "await \"state\":\"armed\" trigger list await \"state\":\"fired\" open checkout \
+         await \"state\":\"open\" section during 1 close checkout await \"captures\":2 \
+         open checkout await {\"last_refused\":\"checkout} health",
+    );
+    let refused = ran.health["control"]["last_refused"].as_str().unwrap();
+    assert!(refused.starts_with("checkout: cool-down: "), "{refused}");
+    let captures = device.captures();
+    let capture = captures.iter().find(|capture| about(capture)["window"] == "checkout").unwrap();
+    let said = about(capture);
+    let ms = said["waited_ms"].as_u64().unwrap();
+    assert!((1..5000).contains(&ms), "{said}");
+    assert_eq!(said["waited_for"], "list");
+    let note = format!("tracetee: waited {ms} ms for window list");
+    assert!(trace::read(capture).iter().any(|line| line.payload.contains(&note)), "{note}");
+    assert!(names(capture).contains(&"during".to_owned()));
+}
+
+#[test]
 fn a_window_goes_from_one_section_to_another() {
     let device = Device::new(34);
     let span = json!({"section": {"from": "activityStart", "until": "reportFullyDrawn"}});

@@ -67,6 +67,10 @@ capture_meta! {
     why: String,
     /// Other reasons that came while it was recorded.
     also: Vec<String>,
+    /// Time that the request for the window waited, because another window was captured, ms.
+    waited_ms: u64,
+    /// Id of that other window.
+    waited_for: String,
     /// Kind of event that opened the window: `schedule`, `app_start`, `section`, `triggers` or `manual`.
     opens: String,
     /// Range that the text was cut to: boot time of its ends, ns.

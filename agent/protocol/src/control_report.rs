@@ -3,7 +3,7 @@
 
 use crate::json::Decimal;
 use crate::record;
-use crate::summary::Summary;
+use crate::summary::{Summary, is_zero};
 use crate::upload_status::UploadStatus;
 use std::path::PathBuf;
 
@@ -44,6 +44,8 @@ record! {
         pub upload: UploadStatus = UploadStatus::default(),
         /// Number of control socket clients that were not accepted because no descriptor was free.
         pub socket_refused: u64 = 0,
+        /// Calls of `tracetee_set_screen` beyond the 200 distinct names of a process, which count as `(other)`.
+        pub other_screens: u64 = 0; omit(is_zero),
         /// The last thing that went wrong in the agent's own directory.
         pub trouble: Option<String> = None,
     }

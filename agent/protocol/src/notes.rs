@@ -17,6 +17,9 @@ pub const PREFIX: &str = "tracetee: ";
 /// Start of a comment of the agent. A JSON object that follows is capture metadata.
 pub const COMMENT: &str = "# tracetee: ";
 
+/// Name of all screens beyond the limit of distinct names.
+pub const OTHER: &str = "(other)";
+
 /// Note in a trace whose process was killed before it stopped the capture: the name of an instant, and
 /// the start of a comment.
 pub const RECOVERED: &str = "recovered";

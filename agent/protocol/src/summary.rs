@@ -74,7 +74,7 @@ record! {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature of `omit`")]
-const fn is_zero(number: &u64) -> bool {
+pub(crate) const fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 

@@ -4,10 +4,12 @@ use super::Controller;
 use crate::capture::{self, Owner, Stage};
 use crate::controller::budget_ledger::Now;
 use crate::controller::capture_writer::Observed;
-use crate::controller::state::{Action, Input, State};
+use crate::controller::state::{Action, Input, Kept, State, Waited};
 use crate::controller::triggers::Triggers;
 use crate::error::Error;
+use crate::section;
 use std::sync::Arc;
+use tracetee_protocol::notes;
 use tracetee_text::redact::Redactor;
 
 impl Controller {
@@ -89,6 +91,10 @@ impl Controller {
         let redactor = tracetee_text::rules(&config.text)?.map(Redactor::new);
         capture::start_in_stages(Owner::Controller, &config, &|stage| self.enter(stage))?;
         self.note_late_start();
+        if let State::Open(Kept { waited: Some(waited), .. }) = self.machine.state() {
+            let Waited { ms, window } = waited;
+            section::note(&format!("{}waited {ms} ms for window {window}", notes::PREFIX));
+        }
         self.writer.note_begun();
         self.probation.note_hooked(Now::read());
         let main_tid = std::process::id().cast_signed();

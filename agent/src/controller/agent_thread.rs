@@ -4,9 +4,11 @@
 //! report can be asked for on any thread.
 
 use super::NOT_INSTALLED;
+use super::budget_ledger::Now;
 use super::command::Command;
 use super::control_socket::Socket;
 use super::install::Install;
+use super::outlook::Outlook;
 use super::startup::Startup;
 use super::turn::Controller;
 use super::uploads::Passer;
@@ -16,16 +18,19 @@ use crate::own_threads::{self, Own};
 use crate::queue::{self, Receiver, RecvTimeoutError, Sender, TrySendError};
 use crate::streaming::lower_priority;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tracetee_os::guard;
 use tracetee_protocol::ControlReport;
+use tracetee_recorder::clock;
 
 /// Below the app's threads, but not so far that a ring buffer wraps before it looks.
 const NICE: i32 = 10;
 /// Time that calls which need the controller wait for the agent's start, ms.
 const START_PATIENCE_MS: u32 = 1000;
+/// Time that a request for a window waits until the agent has carried out earlier calls.
+const CATCH_UP_NS: u64 = 100_000_000;
 /// Commands that may wait. An app that sends faster than they are read repeats itself.
 const MAX_COMMANDS: usize = 64;
 
@@ -39,6 +44,8 @@ static LOST_COMMANDS: AtomicU64 = AtomicU64::new(0);
 /// The agent of this process. One that is not installed is zeroed memory, no bytes of the library.
 struct Agent {
     thread: Mutex<Option<Box<Thread>>>,
+    /// The thread's outlook has changed.
+    shown: Condvar,
     controller: Mutex<Held>,
     socket: Mutex<Option<Box<Socket>>>,
     /// The agent's thread holds the controller's lock until it has started, as long as the disk takes.
@@ -59,12 +66,43 @@ enum Held {
 struct Thread {
     commands: Sender<Command>,
     handle: JoinHandle<()>,
+    outlook: Outlook,
+}
+
+impl Thread {
+    /// Queues a command; `false` if there is no room.
+    fn send(&mut self, command: Command) -> bool {
+        let is_full = self.commands.try_send(command) == Err(TrySendError::Full);
+        if is_full {
+            // ORDERING: Relaxed; a count.
+            LOST_COMMANDS.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.outlook.note_sent();
+        }
+        !is_full
+    }
+
+    /// Queues a request for a window.
+    fn ask(&mut self, id: &str, command: Command) -> Result<(), Error> {
+        if self.send(command) {
+            return Ok(());
+        }
+        Err(Error::Refused(format!("{id}: {MAX_COMMANDS} calls of the app wait; ask again")))
+    }
+
+    /// Gives the reason to the app, and to the health report.
+    fn refuse(&mut self, reason: Option<String>) -> Result<(), Error> {
+        let Some(reason) = reason else { return Ok(()) };
+        self.send(Command::NotOpened(reason.clone()));
+        Err(Error::Refused(reason))
+    }
 }
 
 impl Agent {
     const fn none() -> Self {
         Self {
             thread: Mutex::new(None),
+            shown: Condvar::new(),
             controller: Mutex::new(Held::Nothing),
             socket: Mutex::new(None),
             is_starting: AtomicBool::new(false),
@@ -105,17 +143,17 @@ pub(crate) fn install(install: &Install) -> Result<(), Error> {
 
 fn start(install: &Install, startup: &Arc<Startup>) -> Result<Thread, Error> {
     let (commands, receiver) = queue::bounded(MAX_COMMANDS);
-    let (sender, settings) = (commands.clone(), install.clone());
+    let settings = install.clone();
     let startup = Arc::clone(startup);
     let handle = std::thread::Builder::new()
         .name("tracetee".to_owned())
-        .spawn(move || run(&settings, &startup, sender, &receiver))
+        .spawn(move || run(&settings, &startup, &receiver))
         .map_err(|source| Error::Io {
             what: "start the agent's thread for",
             path: install.directory.clone(),
             source,
         })?;
-    Ok(Thread { commands, handle })
+    Ok(Thread { commands, handle, outlook: Outlook::default() })
 }
 
 /// Uninstalls the agent: keeps what is open, gives hooks and tags back and ends the thread.
@@ -130,10 +168,9 @@ pub fn uninstall() -> Result<(), Error> {
     let thread = lock(&agent.thread).take().ok_or(NOT_INSTALLED)?;
     let mut held = lock(&agent.controller);
     match &*held {
-        Held::Running(controller) => controller.connect(None),
         // A thread that has not begun finds nothing to do.
         Held::Awaited => *held = Held::Nothing,
-        Held::Nothing | Held::Failed(_) => {}
+        Held::Nothing | Held::Failed(_) | Held::Running(_) => {}
     }
     drop(held);
     drop(thread.commands);
@@ -219,13 +256,62 @@ pub(crate) fn send(command: Command) -> Result<(), Error> {
     if !is_installed() {
         return Err(NOT_INSTALLED);
     }
-    let thread = lock(&agent().thread);
-    let sent = thread.as_ref().ok_or(NOT_INSTALLED)?.commands.try_send(command);
-    if let Err(TrySendError::Full) = sent {
-        // ORDERING: Relaxed; a count.
-        LOST_COMMANDS.fetch_add(1, Ordering::Relaxed);
-    }
+    lock(&agent().thread).as_mut().ok_or(NOT_INSTALLED)?.send(command);
     Ok(())
+}
+
+/// Asks for a manual window.
+///
+/// # Errors
+/// [`Error::Refused`] if nothing will be recorded for it.
+pub(crate) fn open_window(id: &str) -> Result<(), Error> {
+    with_outlook(|thread| {
+        let refused = thread.outlook.refusal_of_open(id, Now::read());
+        thread.refuse(refused)?;
+        thread.ask(id, Command::Open(id.to_owned()))
+    })
+}
+
+/// Closes a manual window, or withdraws the request for it.
+///
+/// # Errors
+/// [`Error::Refused`] if it was asked for, and nothing was recorded for it.
+pub(crate) fn close_window(id: &str) -> Result<(), Error> {
+    with_outlook(|thread| {
+        let refused = thread.outlook.refusal_of_close(id, Now::read());
+        thread.ask(id, Command::Close(id.to_owned()))?;
+        thread.refuse(refused)
+    })
+}
+
+fn with_outlook(call: impl FnOnce(&mut Thread) -> Result<(), Error>) -> Result<(), Error> {
+    if !is_installed() {
+        return Err(NOT_INSTALLED);
+    }
+    call(caught_up(agent()).as_mut().ok_or(NOT_INSTALLED)?)
+}
+
+/// Locks the thread once its outlook is current, or [`CATCH_UP_NS`] are over.
+fn caught_up(agent: &Agent) -> MutexGuard<'_, Option<Box<Thread>>> {
+    let end_ns = clock::boot_ns() + CATCH_UP_NS;
+    let mut thread = lock(&agent.thread);
+    while thread.as_ref().is_some_and(|thread| !thread.outlook.is_current()) {
+        let left_ns = end_ns.saturating_sub(clock::boot_ns());
+        if left_ns == 0 {
+            break;
+        }
+        let waited = agent.shown.wait_timeout(thread, Duration::from_nanos(left_ns));
+        (thread, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    }
+    thread
+}
+
+/// Changes the outlook of the app's threads.
+fn show(agent: &Agent, change: impl FnOnce(&mut Outlook)) {
+    if let Some(thread) = lock(&agent.thread).as_mut() {
+        change(&mut thread.outlook);
+    }
+    agent.shown.notify_all();
 }
 
 /// In a forked child: forgets the parent's thread and its controller.
@@ -246,19 +332,14 @@ pub(crate) fn reset_after_fork() {
 }
 
 /// The thread. A panic ends it: see `after_panic`.
-fn run(
-    install: &Install,
-    startup: &Arc<Startup>,
-    sender: Sender<Command>,
-    commands: &Receiver<Command>,
-) {
+fn run(install: &Install, startup: &Arc<Startup>, commands: &Receiver<Command>) {
     let _own = Own::register();
     tracetee_os::block_write_signals();
     let agent = agent();
     let ended = guard::run(|| {
         // Tools ask by it while the start goes on, and when it has failed.
         *lock(&agent.socket) = Socket::open().map(Box::new);
-        if begin(agent, install, startup, sender) {
+        if begin(agent, install, startup) {
             lower_priority(NICE);
             take_turns(agent, commands);
         }
@@ -269,12 +350,7 @@ fn run(
 }
 
 /// Starts the controller. `false`: there is none.
-fn begin(
-    agent: &Agent,
-    install: &Install,
-    startup: &Arc<Startup>,
-    sender: Sender<Command>,
-) -> bool {
+fn begin(agent: &Agent, install: &Install, startup: &Arc<Startup>) -> bool {
     let mut held = lock(&agent.controller);
     if !matches!(*held, Held::Awaited) {
         return false;
@@ -286,15 +362,20 @@ fn begin(
     agent.is_starting.store(false, Ordering::Relaxed);
     match started {
         Ok(controller) => {
-            controller.connect(Some(sender));
+            let outlook = controller.outlook();
             *held = Held::Running(Box::new(controller));
+            drop(held);
+            show(agent, |shown| shown.show(outlook, 0));
             true
         }
         Err(error) => {
             // The controller may have begun a capture before it failed.
             let _ = capture::stop(Owner::Controller);
             capture::release(true);
-            *held = Held::Failed(format!("the agent could not start: {error}").into());
+            let reason = format!("the agent could not start: {error}");
+            *held = Held::Failed(reason.as_str().into());
+            drop(held);
+            show(agent, |shown| shown.fail(&reason));
             startup.finish(Err(error));
             false
         }
@@ -304,6 +385,7 @@ fn begin(
 /// Works until nobody can send commands any more.
 fn take_turns(agent: &Agent, commands: &Receiver<Command>) {
     let mut pause = Duration::ZERO;
+    let mut seen = 0;
     loop {
         let first = match commands.recv_timeout(pause) {
             Ok(command) => Some(command),
@@ -317,11 +399,14 @@ fn take_turns(agent: &Agent, commands: &Receiver<Command>) {
         let Held::Running(controller) = &mut *held else { return };
         for command in first.into_iter().chain(std::iter::from_fn(|| commands.try_recv())) {
             controller.command(command);
+            seen += 1;
         }
         guard::planted("agent");
         controller.turn();
         pause = controller.pause();
+        let outlook = controller.outlook();
         drop(held);
+        show(agent, |shown| shown.show(outlook, seen));
         if own_threads::is_all_that_is_left() {
             return end_with_process(agent, commands);
         }

@@ -263,6 +263,8 @@ impl CaptureWriter {
             window: Some(window.to_owned()),
             why: Some(kept.why.clone()),
             also: Some(kept.also.clone()),
+            waited_ms: kept.waited.as_ref().map(|waited| waited.ms),
+            waited_for: kept.waited.as_ref().map(|waited| waited.window.clone()),
             opens: kept.window().map(|window| window.opens.as_str().to_owned()),
             span_ns: kept.span_ns,
             config_seq: Some(kept.policy.document.seq),

@@ -10,6 +10,8 @@ pub(crate) enum Command {
     Trigger(String, u64),
     /// Opens the manual window with this id.
     Open(String),
+    /// Notes a request for a window that was refused, with the reason.
+    NotOpened(String),
     /// Closes the manual window with this id.
     Close(String),
     /// Fires the triggers for low memory: the system has told the app so.

@@ -23,6 +23,7 @@ mod glob;
 mod install;
 mod observer;
 mod on_device_capture;
+mod outlook;
 mod overhead;
 mod policy;
 mod probation;
@@ -77,20 +78,21 @@ pub fn trigger(name: &str) -> Result<(), Error> {
     send(Command::Trigger(name.to_owned(), process_signals::now_ns()))
 }
 
-/// Opens the manual window with that id. The health report says why it did not open.
+/// Opens the manual window with that id, now or when the capture that runs has ended. Waits at most 100 ms, and
+/// only if the agent is still busy with its start or an earlier call.
 ///
 /// # Errors
-/// [`Error::State`] when the agent is not installed.
+/// [`Error::State`] when the agent is not installed, [`Error::Refused`] if nothing will be recorded.
 pub fn open_window(id: &str) -> Result<(), Error> {
-    send(Command::Open(id.to_owned()))
+    agent_thread::open_window(id)
 }
 
 /// Closes the manual window with that id; its capture is kept.
 ///
 /// # Errors
-/// [`Error::State`] when the agent is not installed.
+/// [`Error::State`] when the agent is not installed, [`Error::Refused`] if the window was still waiting to open.
 pub fn close_window(id: &str) -> Result<(), Error> {
-    send(Command::Close(id.to_owned()))
+    agent_thread::close_window(id)
 }
 
 /// Reports that the system is low on memory.

@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use tracetee_os::guard;
 use tracetee_protocol::json::Decimal;
+use tracetee_protocol::{Map, notes};
 use tracetee_recorder::clock;
 
 /// The display's refresh rate as it was said, millionths of a Hz; 0 until then.
@@ -41,28 +42,75 @@ pub(crate) fn period_ns() -> u64 {
 
 // ---- the screen ----
 
-/// Screens that are remembered, with the boot time from which they were shown: more than anybody goes
-/// through while a flight recorder looks back.
-static SCREENS: Mutex<VecDeque<(u64, String)>> = Mutex::new(VecDeque::new());
+/// Screens that are remembered: more than anybody goes through while a flight recorder looks back.
 const MAX_SCREENS: usize = 64;
 /// Characters of a screen's name.
 const MAX_SCREEN: usize = 100;
+/// Distinct names in a process: more than apps have screens. A name with an id of the content has no end.
+const MAX_NAMES: usize = 200;
+
+static SCREENS: Mutex<Screens> = Mutex::new(Screens::new());
+
+/// The screens that the app has shown.
+#[derive(Debug)]
+struct Screens {
+    /// The last ones, with the boot time from which they were shown.
+    shown: VecDeque<(u64, String)>,
+    /// Distinct names.
+    names: Map<String, ()>,
+    /// Calls whose names were one too many.
+    other: u64,
+}
+
+impl Screens {
+    const fn new() -> Self {
+        Self { shown: VecDeque::new(), names: Map::new(), other: 0 }
+    }
+
+    /// Returns the name that counts for a screen.
+    fn admit(&mut self, name: String) -> String {
+        if self.names.contains_key(&name) {
+            return name;
+        }
+        if self.names.len() >= MAX_NAMES {
+            self.other += 1;
+            return notes::OTHER.to_owned();
+        }
+        self.names.insert(name.clone(), ());
+        name
+    }
+
+    fn show(&mut self, boot_ns: u64, name: String) {
+        if self.shown.len() >= MAX_SCREENS {
+            self.shown.pop_front();
+        }
+        self.shown.push_back((boot_ns, name));
+    }
+}
 
 /// The app shows this screen now: for reports, and in what is recorded.
 pub(crate) fn set_screen(name: &str) {
     let name: String = name.chars().take(MAX_SCREEN).collect();
+    let name = guard::lock(&SCREENS).admit(name);
+    // Without the lock: it writes to the marker.
     section::instant(&format!("screen:{name}"));
-    let mut screens = guard::lock(&SCREENS);
-    if screens.len() >= MAX_SCREENS {
-        screens.pop_front();
-    }
-    screens.push_back((clock::boot_ns(), name));
+    guard::lock(&SCREENS).show(clock::boot_ns(), name);
+}
+
+/// Returns the number of calls of [`set_screen`] that count as [`notes::OTHER`].
+pub(crate) fn other_screens() -> u64 {
+    guard::lock(&SCREENS).other
 }
 
 /// Returns the screen at this boot time.
 pub(crate) fn screen_at(boot_ns: u64) -> Option<String> {
     let screens = guard::lock(&SCREENS);
-    screens.iter().rev().find(|(from_ns, _)| *from_ns <= boot_ns).map(|(_, name)| name.clone())
+    screens
+        .shown
+        .iter()
+        .rev()
+        .find(|(from_ns, _)| *from_ns <= boot_ns)
+        .map(|(_, name)| name.clone())
 }
 
 // ---- the main loop ----
@@ -159,6 +207,20 @@ pub(crate) fn now_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_screens_beyond_the_limit_count_as_one() {
+        let mut screens = Screens::new();
+        let mut admit = |name: String| screens.admit(name);
+        assert_eq!(admit("Checkout".to_owned()), "Checkout");
+        for number in 1..MAX_NAMES {
+            assert_eq!(admit(format!("Product {number}")), format!("Product {number}"));
+        }
+        assert_eq!(admit("Product 1000".to_owned()), "(other)");
+        assert_eq!(admit("Product 1001".to_owned()), "(other)");
+        assert_eq!(admit("Checkout".to_owned()), "Checkout");
+        assert_eq!((screens.names.len(), screens.other), (MAX_NAMES, 2));
+    }
 
     #[test]
     fn the_share_of_memory_is_read_as_the_kernel_writes_it() {

@@ -29,6 +29,10 @@ impl Controller {
     /// to have written something.
     pub(crate) fn start(install: &Install, startup: &Arc<Startup>) -> Result<Self, Error> {
         let mut source = ConfigSource::new(install)?;
+        let moved = match &install.move_from {
+            Some(from) => StateDir::take_over(from, &install.directory),
+            None => Ok(()),
+        };
         let store = StateDir::open(&install.directory)?;
         let now = Now::read();
         let has_config = source.load(&store, now) | source.look(&store, now);
@@ -66,6 +70,7 @@ impl Controller {
             has_recovered: false,
             trouble: None,
         };
+        controller.note_trouble(moved);
         if has_config {
             controller.apply_config(now);
         } else {

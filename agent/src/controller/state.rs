@@ -29,10 +29,20 @@ pub(crate) struct Kept {
     pub(crate) why: String,
     /// Triggers that fired later, before it was written.
     pub(crate) also: Vec<String>,
+    /// The wait of the request that caused it.
+    pub(crate) waited: Option<Waited>,
     /// The span that it is cut to, boot time in ns; `None` for the whole recorder (a plain window).
     pub(crate) span_ns: Option<(u64, u64)>,
     /// The latest end of its recording.
     pub(crate) until_boot_ms: u64,
+}
+
+/// The wait of a request for a window while another one was captured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Waited {
+    pub(crate) ms: u64,
+    /// Id of the other window.
+    pub(crate) window: String,
 }
 
 impl Kept {

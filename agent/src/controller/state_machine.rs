@@ -18,27 +18,28 @@
 
 use super::budget_ledger::{Ledger, Now};
 use super::policy::Policy;
-use super::state::{Action, Input, Kept, State};
+use super::state::{Action, Input, Kept, State, Waited};
 use std::sync::Arc;
-use tracetee_protocol::Map;
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::remote_config::{Opens, Window};
 
 /// The pause after a window that exceeded the budget of processor time, or could not be recorded, ms.
 pub(crate) const PAUSE_MS: u64 = 600_000;
 
-/// Decides what is recorded and kept.
-#[derive(Debug)]
+/// Decides what is recorded and kept. A copy takes the same decisions: see
+/// [`StateMachine::refusal_of_request`].
+#[derive(Debug, Clone)]
 pub(crate) struct StateMachine {
     policy: Arc<Policy>,
-    ledger: Ledger,
+    /// Shared with copies until it changes.
+    ledger: Arc<Ledger>,
     state: State,
     /// No step was made yet: `app_start` windows are due.
     is_fresh: bool,
     /// Reason why this process records nothing any more.
     gone: Option<&'static str>,
-    /// Manual windows that were asked for.
-    asked: Map<String, ()>,
+    /// The manual window that was asked for and is not open yet.
+    asked: Option<Asked>,
     /// The boot time, ms, until which nothing is recorded, and why.
     paused: Option<(u64, String)>,
     /// The ledger may lack captures of other processes: no capture may begin.
@@ -47,15 +48,28 @@ pub(crate) struct StateMachine {
     refused: Option<String>,
 }
 
+/// A request for a manual window.
+#[derive(Debug, Clone)]
+struct Asked {
+    id: String,
+    /// Boot time of the request, ms.
+    since_ms: u64,
+    /// Id of the window that was being captured then.
+    behind: Option<String>,
+}
+
+/// A plain window that is to be opened now, why, and how long its request has waited.
+type Due = (usize, &'static str, Option<Waited>);
+
 impl StateMachine {
     pub(crate) fn new(ledger: Ledger) -> Self {
         Self {
             policy: Arc::new(Policy::none()),
-            ledger,
+            ledger: Arc::new(ledger),
             state: State::Off("the agent was just installed".to_owned()),
             is_fresh: true,
             gone: None,
-            asked: Map::new(),
+            asked: None,
             paused: None,
             is_ledger_stale: false,
             refused: None,
@@ -71,7 +85,7 @@ impl StateMachine {
         &self.state
     }
 
-    pub(crate) const fn ledger(&self) -> &Ledger {
+    pub(crate) fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
@@ -82,7 +96,43 @@ impl StateMachine {
 
     /// Takes in the captures of other processes.
     pub(crate) fn merge_ledger(&mut self, other: Ledger) {
-        self.ledger.merge(other);
+        Arc::make_mut(&mut self.ledger).merge(other);
+    }
+
+    /// Notes a request that was refused before it came here.
+    pub(crate) fn note_refused(&mut self, reason: String) {
+        self.refused = Some(reason);
+    }
+
+    /// Returns why a request to open the manual window `id` at this time would record nothing, now or after
+    /// the capture that runs. Other processes of the app may use up the budget until then.
+    pub(crate) fn refusal_of_request(&self, id: &str, now: Now) -> Option<String> {
+        let mut next = self.clone();
+        next.refused = None;
+        // That is looked at again when the request is carried out.
+        next.is_ledger_stale = false;
+        next.step(now, Input::Open(id.to_owned()));
+        let is_asked = next.asked.as_ref().is_some_and(|asked| asked.id == id);
+        if is_asked || next.has_open(id) {
+            return None;
+        }
+        Some(next.refused.unwrap_or_else(|| format!("{id}: it does not open")))
+    }
+
+    /// Returns why closing the window `id` at this time ends no capture: its request still waits.
+    pub(crate) fn refusal_of_close(&self, id: &str, now: Now) -> Option<String> {
+        let mut next = self.clone();
+        next.step(now, Input::Tick);
+        let asked = next.asked.filter(|asked| asked.id == id)?;
+        let behind = asked.behind?;
+        let ms = now.boot_ms.saturating_sub(asked.since_ms);
+        Some(format!("{id}: nothing was recorded, because it waited {ms} ms for window {behind}"))
+    }
+
+    /// True while the window with this id is recorded.
+    fn has_open(&self, id: &str) -> bool {
+        let State::Open(kept) = &self.state else { return false };
+        kept.window().is_some_and(|window| window.id == id)
     }
 
     /// Notes whether the ledger may lack captures of other processes.
@@ -94,8 +144,9 @@ impl StateMachine {
     pub(crate) fn admit(&mut self, window: &str, bytes: u64, now: Now) -> bool {
         let budget = self.policy.budget();
         self.ledger.refuses(window, 0, budget, now).is_none() && {
-            let number = self.ledger.enter(window, now);
-            self.ledger.try_record_bytes(number, bytes, budget, now)
+            let ledger = Arc::make_mut(&mut self.ledger);
+            let number = ledger.enter(window, now);
+            ledger.try_record_bytes(number, bytes, self.policy.budget(), now)
         }
     }
 
@@ -125,9 +176,9 @@ impl StateMachine {
                     kept.until_boot_ms = to_ns.div_ceil(1_000_000);
                 }
             }
-            Input::Open(id) => self.ask(id),
+            Input::Open(id) => self.ask(now, id),
             Input::Close(id) => {
-                self.asked.remove(&id);
+                self.asked.take_if(|asked| asked.id == id);
                 if let State::Open(kept) = &mut self.state
                     && self.policy.window(kept.window).is_some_and(|window| window.id == id)
                 {
@@ -135,8 +186,8 @@ impl StateMachine {
                 }
             }
             Input::Written { number, bytes } => {
-                let fits =
-                    self.ledger.try_record_bytes(number, bytes, &self.policy.document.budget, now);
+                let ledger = Arc::make_mut(&mut self.ledger);
+                let fits = ledger.try_record_bytes(number, bytes, self.policy.budget(), now);
                 actions.push(if fits { Action::Save } else { Action::Discard(number) });
             }
             Input::Failed(reason) => {
@@ -168,7 +219,7 @@ impl StateMachine {
                 };
                 let is_due = |(_, window): (usize, &Window)| self.is_due(window, now);
                 self.is_fresh
-                    || is_free && (!self.asked.is_empty() || self.policy.windows().any(is_due))
+                    || is_free && (self.asked.is_some() || self.policy.windows().any(is_due))
             }
             _ => false,
         }
@@ -181,15 +232,41 @@ impl StateMachine {
         !self.ledger.had_one_in_period(&window.id, every_s, offset_s, now)
     }
 
-    fn ask(&mut self, id: String) {
+    /// Notes a request for a manual window, which opens when nothing else is captured. One request waits at a
+    /// time; one that the ledger refuses does not wait.
+    fn ask(&mut self, now: Now, id: String) {
+        let Some(index) = self.manual(&id) else {
+            let reason = self.policy.off_at(now).map(|reason| format!("{id}: {reason}"));
+            self.refused = Some(reason.unwrap_or_else(|| no_manual_window(&id)));
+            return;
+        };
+        if let Some(asked) = &self.asked {
+            if asked.id != id {
+                self.refused = Some(format!("{id}: window {} is waiting to open", asked.id));
+            }
+            return;
+        }
+        let mut behind = None;
+        if let State::Fired(_, kept) | State::Open(kept) = &self.state
+            && kept.until_boot_ms > now.boot_ms
+        {
+            if self.has_open(&id) {
+                return;
+            }
+            behind = kept.window().map(|window| window.id.clone());
+            if let Some(reason) = self.refusal_now(index, now) {
+                self.refused = Some(reason);
+                return;
+            }
+        }
+        self.asked = Some(Asked { id, since_ms: now.boot_ms, behind });
+    }
+
+    /// Returns the index of the manual window with this id, if it takes part here.
+    fn manual(&self, id: &str) -> Option<usize> {
         let is_manual =
             |index| self.policy.window(index).is_some_and(|window| window.opens == Opens::Manual);
-        match self.policy.by_id(&id) {
-            Some(index) if is_manual(index) => {
-                self.asked.insert(id, ());
-            }
-            _ => self.refused = Some(format!("{id}: no manual window of that id takes part here")),
-        }
+        self.policy.by_id(id).filter(|&index| is_manual(index))
     }
 
     /// Ends what runs under the old policy, because windows are known by their index in it. `keep`:
@@ -203,7 +280,6 @@ impl StateMachine {
                 actions.extend(keep.then_some(Action::Keep(kept)));
             }
         }
-        self.asked.clear();
     }
 
     fn fire(
@@ -225,7 +301,7 @@ impl StateMachine {
             self.state = State::Armed(armed);
             return;
         }
-        let mut kept = self.enter(now, window, why, span_ns.1.div_ceil(1_000_000), actions);
+        let mut kept = self.enter(now, window, why, None, span_ns.1.div_ceil(1_000_000), actions);
         kept.span_ns = Some(span_ns);
         self.state = State::Fired(armed, kept);
     }
@@ -243,14 +319,16 @@ impl StateMachine {
         now: Now,
         window: usize,
         why: String,
+        waited: Option<Waited>,
         until_boot_ms: u64,
         actions: &mut Vec<Action>,
     ) -> Kept {
         let policy = Arc::clone(&self.policy);
         let id = policy.window(window).map_or("", |window| window.id.as_str());
         actions.push(Action::Save);
-        let number = self.ledger.enter(id, now);
-        Kept { policy, window, number, why, also: Vec::new(), span_ns: None, until_boot_ms }
+        let number = Arc::make_mut(&mut self.ledger).enter(id, now);
+        let (also, span_ns) = (Vec::new(), None);
+        Kept { policy, window, number, why, also, waited, span_ns, until_boot_ms }
     }
 
     /// Returns why the ledger refuses a capture of the window.
@@ -310,17 +388,16 @@ impl StateMachine {
         }
         if let Some(reason) = off {
             // A refused request is reported; the window does not open later.
-            if let Some((id, ())) = self.asked.pop_last() {
-                self.refused = Some(format!("{id}: {reason}"));
+            if let Some(asked) = self.asked.take() {
+                self.refused = Some(format!("{}: {reason}", asked.id));
             }
-            self.asked.clear();
             self.disarm(actions);
             self.state = State::Off(reason);
             return;
         }
-        if let Some((window, why)) = self.due(now) {
+        if let Some(due) = self.due(now) {
             self.disarm(actions);
-            self.open(now, window, why, actions);
+            self.open(now, due, actions);
             return;
         }
         self.arm(now, actions);
@@ -332,35 +409,40 @@ impl StateMachine {
         }
     }
 
-    /// Returns a plain window that is to be opened now, and why.
-    fn due(&mut self, now: Now) -> Option<(usize, String)> {
-        let mut refused = None;
-        let mut due = None;
+    /// Returns a plain window that is to be opened now: one that was asked for comes first.
+    fn due(&mut self, now: Now) -> Option<Due> {
+        if let Some(asked) = self.asked.take() {
+            let refusal = match self.manual(&asked.id) {
+                Some(index) => match self.refusal_now(index, now) {
+                    None => {
+                        let ms = now.boot_ms.saturating_sub(asked.since_ms);
+                        let waited = asked.behind.map(|window| Waited { ms, window });
+                        return Some((index, "asked for", waited));
+                    }
+                    Some(reason) => reason,
+                },
+                None => no_manual_window(&asked.id),
+            };
+            self.refused = Some(refusal);
+        }
         for (index, window) in self.policy.windows() {
             let why = match &window.opens {
                 Opens::AppStart if self.is_fresh => "app start",
                 Opens::Schedule(_) if self.is_due(window, now) => "schedule",
-                Opens::Manual if self.asked.contains_key(&window.id) => "asked for",
                 _ => continue,
             };
             match self.refusal_now(index, now) {
-                None => {
-                    due = Some((index, why.to_owned()));
-                    break;
-                }
-                Some(reason) => refused = Some(reason),
+                None => return Some((index, why, None)),
+                refused => self.refused = refused,
             }
         }
-        self.asked.clear();
-        if refused.is_some() {
-            self.refused = refused;
-        }
-        due
+        None
     }
 
-    fn open(&mut self, now: Now, window: usize, why: String, actions: &mut Vec<Action>) {
+    fn open(&mut self, now: Now, (window, why, waited): Due, actions: &mut Vec<Action>) {
         let max_s = self.policy.window(window).map_or(Decimal::ZERO, |window| window.max_s);
-        let kept = self.enter(now, window, why, now.boot_ms + max_s.of(1000), actions);
+        let until_boot_ms = now.boot_ms + max_s.of(1000);
+        let kept = self.enter(now, window, why.to_owned(), waited, until_boot_ms, actions);
         self.state = State::Open(kept);
         actions.push(Action::Record { windows: vec![window], flight: false });
     }
@@ -393,6 +475,10 @@ impl StateMachine {
         actions.push(Action::Record { windows: armed.clone(), flight: true });
         self.state = State::Armed(armed);
     }
+}
+
+fn no_manual_window(id: &str) -> String {
+    format!("{id}: no manual window of that id takes part here")
 }
 
 #[cfg(test)]

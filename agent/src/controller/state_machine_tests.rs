@@ -100,6 +100,51 @@ fn a_manual_window_opens_when_asked_for_and_closes_when_told_to() {
 }
 
 #[test]
+fn a_request_during_a_triggers_capture_opens_after_it_and_says_how_long_it_waited() {
+    let windows = vec![window("jank", jank()), window("hand", Opens::Manual)];
+    let (mut machine, _) = machine(windows);
+    machine.step(at(20), fired(0, 20));
+    assert_eq!(machine.refusal_of_request("hand", at(21)), None);
+    assert_eq!(machine.step(at(21), Input::Open("hand".into())), []);
+    let actions = machine.step(at(22), Input::Tick);
+    assert_eq!((kept(&actions), actions.last()), (vec![0], Some(&record(&[1], false))));
+    let State::Open(kept) = &machine.state else { panic!("{:?}", machine.state) };
+    assert_eq!(kept.waited, Some(Waited { ms: 1000, window: "jank".into() }));
+}
+
+#[test]
+fn a_request_that_is_withdrawn_while_it_waits_is_refused_with_the_window_it_waited_for() {
+    let windows = vec![window("jank", jank()), window("hand", Opens::Manual)];
+    let (mut machine, _) = machine(windows);
+    machine.step(at(20), fired(0, 20));
+    machine.step(at(21), Input::Open("hand".into()));
+    let reason = "hand: nothing was recorded, because it waited 500 ms for window jank";
+    let soon = Now { boot_ms: 21_500, ..at(21) };
+    assert_eq!(machine.refusal_of_close("hand", soon).as_deref(), Some(reason));
+    assert_eq!(machine.refusal_of_close("other", soon), None);
+    assert_eq!(machine.refusal_of_close("hand", at(22)), None, "open by then");
+    machine.step(soon, Input::Close("hand".into()));
+    let actions = machine.step(at(22), Input::Tick);
+    assert_eq!((kept(&actions), actions.len()), (vec![0], 2), "{actions:?}");
+}
+
+#[test]
+fn one_request_waits_at_a_time_and_none_that_the_ledger_refuses() {
+    let windows =
+        vec![window("a", Opens::Manual), window("b", Opens::Manual), window("c", Opens::Manual)];
+    let (mut machine, _) = machine(windows);
+    machine.step(at(0), Input::Open("a".into()));
+    assert_eq!(machine.refusal_of_request("a", at(1)), None, "it is open");
+    assert_eq!(machine.step(at(1), Input::Open("b".into())), []);
+    assert_eq!(machine.refusal_of_request("c", at(1)).unwrap(), "c: window b is waiting to open");
+    assert_eq!(machine.step(at(2), Input::Close("a".into())).last(), Some(&record(&[1], false)));
+    // While b is recorded, a does not wait for the end of its cool-down.
+    assert_eq!(machine.refusal_of_request("a", at(3)).unwrap(), "a: cool-down: 57 s more");
+    machine.step(at(3), Input::Open("a".into()));
+    assert!(machine.asked.is_none());
+}
+
+#[test]
 fn a_schedule_opens_once_a_period() {
     let schedule = Opens::Schedule(Schedule { every_s: 100, offset_s: 0 });
     let (mut machine, actions) = machine(vec![window("w", schedule)]);
@@ -312,6 +357,8 @@ struct World {
     bytes: Vec<(u64, u64)>,
     bytes_of_next: u64,
     configured: usize,
+    /// The window that a request was accepted for, until something is recorded for it.
+    promised: Option<String>,
 }
 
 impl World {
@@ -328,6 +375,7 @@ impl World {
             bytes: Vec::new(),
             bytes_of_next: 0,
             configured: 0,
+            promised: None,
         }
     }
 
@@ -348,15 +396,20 @@ impl World {
                 if newest(&self.machine.ledger) != newest(&self.saved) {
                     self.begun_ms.push(self.now.boot_ms);
                 }
-                self.saved = self.machine.ledger.clone();
+                self.saved = self.machine.ledger().clone();
             }
             Action::Record { windows, .. } => {
                 assert!(!self.is_recording && !windows.is_empty());
-                assert_eq!(self.saved, self.machine.ledger, "saved before it records");
+                assert_eq!(&self.saved, self.machine.ledger(), "saved before it records");
                 if std::mem::take(&mut self.next_record_fails) {
+                    self.promised = None;
                     inputs.push(Input::Failed("it does".into()));
                 } else {
                     self.is_recording = true;
+                }
+                if let State::Open(kept) = &self.machine.state {
+                    self.promised
+                        .take_if(|id| kept.window().is_some_and(|window| window.id == *id));
                 }
             }
             Action::Stop => {
@@ -386,6 +439,12 @@ impl World {
             assert!(kept.until_boot_ms > self.now.boot_ms, "left open");
             assert!(kept.until_boot_ms <= self.now.boot_ms + 10_000);
         }
+        if let Some(id) = &self.promised
+            && machine.policy.off_at(self.now).is_none()
+        {
+            let waits = machine.asked.as_ref().is_some_and(|asked| asked.id == *id);
+            assert!(waits && is_on, "{id} was promised: {machine:?}");
+        }
         let budget = machine.policy.budget();
         if self.configured > 0 {
             let within = |ms: u64| {
@@ -400,6 +459,13 @@ impl World {
     }
 
     fn happen(&mut self, event: Event) {
+        if !matches!(
+            event,
+            Event::Wait(_) | Event::Fire(_) | Event::End(_) | Event::Open(_) | Event::Close(_)
+        ) {
+            // Another configuration, a failure or the end of the process may break it.
+            self.promised = None;
+        }
         let ns = self.now.boot_ms * 1_000_000;
         let id =
             |index: usize| documents()[0].windows.get(index).map_or("x".into(), |w| w.id.clone());
@@ -416,8 +482,19 @@ impl World {
                 to_ns: ns + 2_000_000_000,
             }),
             Event::End(window) => self.step(Input::Ended { window, at_ns: ns }),
-            Event::Open(index) => self.step(Input::Open(id(index))),
-            Event::Close(index) => self.step(Input::Close(id(index))),
+            Event::Open(index) => {
+                let id = id(index);
+                let is_open = self.machine.has_open(&id);
+                if self.machine.refusal_of_request(&id, self.now).is_none() && !is_open {
+                    self.promised = Some(id.clone());
+                }
+                self.step(Input::Open(id));
+            }
+            Event::Close(index) => {
+                let id = id(index);
+                self.promised.take_if(|promised| *promised == id);
+                self.step(Input::Close(id));
+            }
             Event::Configure(index) => {
                 self.configured += 1;
                 let policy = Policy::new(documents()[index].clone(), &Device::default());

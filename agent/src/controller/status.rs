@@ -5,6 +5,7 @@ use super::capture_writer::CaptureWriter;
 use super::config_source::ConfigSource;
 use super::control_socket;
 use super::observer::Observer;
+use super::process_signals;
 use super::state::State;
 use super::state_machine::StateMachine;
 use super::uploads::{self, Uploads};
@@ -52,6 +53,7 @@ pub(crate) fn report(parts: &Parts<'_>) -> ControlReport {
         late_start: late_start.cloned(),
         upload: upload(parts),
         socket_refused: control_socket::refused(),
+        other_screens: process_signals::other_screens(),
         trouble: trouble.map(ToOwned::to_owned),
     }
 }

@@ -30,7 +30,6 @@ use super::triggers::Finding;
 use super::uploads::{Passer, Uploads};
 use crate::capture;
 use crate::error::Error;
-use crate::queue::Sender;
 use crate::section;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -97,6 +96,7 @@ impl Controller {
                 self.take_findings(now);
             }
             Command::Open(id) => self.step(now, Input::Open(id)),
+            Command::NotOpened(reason) => self.machine.note_refused(reason),
             Command::Close(id) => self.step(now, Input::Close(id)),
             Command::Offer(bytes, signature) => {
                 if self.source.offer(&bytes, &signature, &self.store, now) {
@@ -175,11 +175,10 @@ impl Controller {
         writer.forget();
     }
 
-    /// Sets where configurations go that the collector sends.
-    pub(crate) fn connect(&self, commands: Option<Sender<Command>>) {
-        if let Some(uploads) = &self.uploads {
-            uploads.connect(commands);
-        }
+    /// Returns what decides on requests for windows: the state machine, and why it may not decide now.
+    pub(crate) fn outlook(&self) -> (StateMachine, Option<&'static str>) {
+        let blocked = self.on_device.is_running();
+        (self.machine.clone(), blocked.then_some("a capture was requested on the device"))
     }
 
     /// Returns the passer that the app's thread needs for an upload; `None` if nothing is sent.

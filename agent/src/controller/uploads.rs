@@ -5,6 +5,7 @@
 //! recorded, and only one makes a pass at a time. The agent's thread sets what the configuration
 //! allows ([`Allowance`]) and is handed the configurations that the server sends.
 
+use super::agent_thread;
 use super::budget_ledger;
 use super::command::Command;
 use super::install::{Install, TransportChoice};
@@ -38,7 +39,6 @@ pub(super) struct Shared {
     stop: AtomicBool,
     /// None is to begin any more.
     pub(super) ended: AtomicBool,
-    commands: Mutex<Option<Sender<Command>>>,
 }
 
 /// Rules of the configuration in force.
@@ -101,18 +101,12 @@ impl Uploads {
             uploader: Mutex::new(uploader),
             stop: AtomicBool::new(false),
             ended: AtomicBool::new(false),
-            commands: Mutex::new(None),
         });
         let thread = match choice {
             TransportChoice::App => None,
             TransportChoice::Http => start_thread(&shared, install)?,
         };
         Ok(Some(Self { shared, thread }))
-    }
-
-    /// Sets the receiver of configurations that the server sends.
-    pub(crate) fn connect(&self, commands: Option<Sender<Command>>) {
-        *lock(&self.shared.commands) = commands;
     }
 
     /// Another configuration is in force.
@@ -222,10 +216,9 @@ impl Shared {
         let status = uploader.status(time());
         drop(uploader);
         *lock(&self.status) = status.clone();
-        if let Some(config) = pass.config.take()
-            && let Some(commands) = lock(&self.commands).as_ref()
-        {
-            let _ = commands.try_send(Command::Offer(config.bytes, config.signature));
+        if let Some(config) = pass.config.take() {
+            // It is not installed any more: the next start asks again.
+            let _ = agent_thread::send(Command::Offer(config.bytes, config.signature));
         }
         (pass, status)
     }

@@ -73,7 +73,8 @@ fn health() {
 }
 
 fn capture(agent: &Path) {
-    tracetee::open_window("w").expect("open the window");
+    // Under an emulator the agent may be busy for longer than the call waits.
+    wait("the window", || tracetee::open_window("w").is_ok());
     wait("the recording", || tracetee::stats().is_some_and(|stats| stats.recording));
     for number in 0..5_000 {
         tracetee::begin_section(&format!("section {number}"));
