@@ -41,7 +41,7 @@ class OnDeviceTest {
         waitFor("the window") { Tracetee.openWindow("hand") && Tracetee.isRecording }
         trace("in the window") { }
         assertTrue(Tracetee.closeWindow("hand"))
-        val ready = File(context.filesDir, "tracetee/spool/ready")
+        val ready = File(context.noBackupFilesDir, "tracetee/spool/ready")
         waitFor("a capture") { ready.list().orEmpty().isNotEmpty() }
         assertNotNull(Tracetee.health())
     }

@@ -44,6 +44,9 @@ public class TraceteeConfig private constructor(builder: Builder) {
     /** See [Builder.setTickets]. */
     public val tickets: Boolean = builder.tickets
 
+    /** See [Builder.setStartWaitMs]. */
+    public val startWaitMs: Int? = builder.startWaitMs
+
     /** Builds a [TraceteeConfig]. Each setter returns this builder. */
     public class Builder {
         internal var collectorUrl: String? = null
@@ -56,6 +59,7 @@ public class TraceteeConfig private constructor(builder: Builder) {
         internal var sender: Sender = HttpSender
         internal var scheduleUploads: Boolean = true
         internal var tickets: Boolean = false
+        internal var startWaitMs: Int? = null
 
         /**
          * Sets the collector, `https://host[:port][/path]`: the agent fetches its configuration there and sends
@@ -107,6 +111,13 @@ public class TraceteeConfig private constructor(builder: Builder) {
          * Default: false.
          */
         public fun setTickets(tickets: Boolean): Builder = apply { this.tickets = tickets }
+
+        /**
+         * Sets how long [Tracetee.install] waits for files, in milliseconds, 0 to 10000, if the configuration of the
+         * last run may record something from the app's start on. A start that takes longer is recorded late.
+         * Default, and null: 3.
+         */
+        public fun setStartWaitMs(ms: Int?): Builder = apply { startWaitMs = ms }
 
         /** Builds the settings. [Tracetee.install] validates them. */
         public fun build(): TraceteeConfig = TraceteeConfig(this)

@@ -9,7 +9,6 @@ import android.os.Build
 import android.os.Bundle
 import android.os.Handler
 import android.os.Looper
-import android.util.Log
 
 /**
  * Reports to the agent what it cannot observe itself: the current screen, the display's refresh rate, low
@@ -84,7 +83,7 @@ internal object AppHooks {
         try {
             call()
         } catch (error: RuntimeException) {
-            Log.w("tracetee", "cannot $what: $error")
+            warn("cannot $what: $error")
         }
     }
 }

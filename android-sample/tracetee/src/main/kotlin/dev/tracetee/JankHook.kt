@@ -11,12 +11,12 @@ import androidx.metrics.performance.JankStats
  *
  * The app adds the dependency `androidx.metrics:metrics-performance`, which requires API 23.
  */
-public class JankHook private constructor(private val stats: JankStats) {
-    /** True while it listens to frames. */
+public class JankHook private constructor(private val stats: JankStats?) {
+    /** True while it listens to frames; always false where JankStats does not work, as in unit tests on a JVM. */
     public var isTracking: Boolean
-        get() = stats.isTrackingEnabled
+        get() = platform(false) { stats?.isTrackingEnabled ?: false }
         set(value) {
-            stats.isTrackingEnabled = value
+            platform(Unit) { stats?.isTrackingEnabled = value }
         }
 
     public companion object {
@@ -31,11 +31,12 @@ public class JankHook private constructor(private val stats: JankStats) {
         @JvmStatic
         public fun attach(window: Window, overMs: Long): JankHook {
             val overNs = overMs * 1_000_000
-            return JankHook(
+            val stats = platform(null) {
                 JankStats.createAndTrack(window) { frame ->
                     if (frame.isJank && frame.frameDurationUiNanos >= overNs) Tracetee.trigger(TRIGGER)
-                },
-            )
+                }
+            }
+            return JankHook(stats)
         }
     }
 }

@@ -15,17 +15,17 @@ public object Markers {
 
     /** Begins a section of the calling thread; [endSection] ends the innermost one. */
     @JvmStatic
-    public fun beginSection(name: String): Unit = Trace.beginSection(fit(name))
+    public fun beginSection(name: String): Unit = platform(Unit) { Trace.beginSection(fit(name)) }
 
     /** Ends the innermost section of the calling thread. */
     @JvmStatic
-    public fun endSection(): Unit = Trace.endSection()
+    public fun endSection(): Unit = platform(Unit) { Trace.endSection() }
 
     /** Begins an asynchronous section, which may end on another thread. [cookie] distinguishes sections of one name. */
     @JvmStatic
     public fun beginAsync(name: String, cookie: Int) {
         if (Build.VERSION.SDK_INT >= 29) {
-            Trace.beginAsyncSection(fit(name), cookie)
+            platform(Unit) { Trace.beginAsyncSection(fit(name), cookie) }
         } else if (Native.isLoaded) {
             Native.beginAsync(fit(name), cookie)
         }
@@ -35,7 +35,7 @@ public object Markers {
     @JvmStatic
     public fun endAsync(name: String, cookie: Int) {
         if (Build.VERSION.SDK_INT >= 29) {
-            Trace.endAsyncSection(fit(name), cookie)
+            platform(Unit) { Trace.endAsyncSection(fit(name), cookie) }
         } else if (Native.isLoaded) {
             Native.endAsync(fit(name), cookie)
         }
@@ -60,7 +60,7 @@ public object Markers {
     @JvmStatic
     public fun counter(name: String, value: Long) {
         if (Build.VERSION.SDK_INT >= 29) {
-            Trace.setCounter(fit(name), value)
+            platform(Unit) { Trace.setCounter(fit(name), value) }
         } else if (Native.isLoaded) {
             Native.counter(fit(name), value)
         }

@@ -6,9 +6,9 @@ import android.os.Trace
 public object MethodTrace {
     /** Begins the section of the method that has [id] in the mapping file. */
     @JvmStatic
-    public fun begin(id: String): Unit = Trace.beginSection(id)
+    public fun begin(id: String): Unit = platform(Unit) { Trace.beginSection(id) }
 
     /** Ends the section that [begin] opened. */
     @JvmStatic
-    public fun end(): Unit = Trace.endSection()
+    public fun end(): Unit = platform(Unit) { Trace.endSection() }
 }

@@ -3,19 +3,18 @@ package dev.tracetee
 
 import android.content.Context
 import android.os.Build
-import android.util.Log
 import org.json.JSONObject
 import java.io.File
 
 /**
  * Controls the agent of this process.
  *
- * No function throws. A function that fails returns false, logs the reason under the tag `tracetee` and keeps it
+ * No function throws, in unit tests on a JVM neither. A function that fails returns false, logs the reason under the tag `tracetee` and keeps it
  * in [lastError]; the app runs on untraced. All functions may be called on any thread. Those marked "blocking"
  * take locks or access files.
  */
 public object Tracetee {
-    private const val TAG = "tracetee"
+    private const val DIRECTORY = "tracetee"
     private const val NOT_INSTALLED = "the agent is not installed"
 
     @Volatile
@@ -50,8 +49,8 @@ public object Tracetee {
      *
      * The calling thread loads the native library, asks the package manager for the app's version and checks the
      * settings. A thread of the agent does all work on files. The calling thread waits for it only if the
-     * configuration of the last run may record something from the app's start on: at most 3 ms for files and 100 ms
-     * more for hooks. A capture that begins later says so, as [health] does (`late_start`).
+     * configuration of the last run may record something from the app's start on: at most 3 ms for files
+     * ([TraceteeConfig.Builder.setStartWaitMs]) and 100 ms more for hooks. A capture that begins later says so, as [health] does (`late_start`).
      *
      * @return true if the agent is installed; otherwise [lastError] has the reason. The agent may find later that it
      * cannot use its files: [health] has that reason
@@ -95,11 +94,23 @@ public object Tracetee {
     @JvmStatic
     public fun trigger(name: String): Boolean = ask("fire a trigger") { Native.trigger(name) }
 
-    /** Opens the window [id]; its configuration says `"opens": "manual"`. */
+    /**
+     * Opens the window [id]; its configuration says `"opens": "manual"`. While another window is captured, [id] waits
+     * until that has ended, and its capture says how long. A window that is open stays open.
+     *
+     * Waits for the agent's thread only while that starts or carries out an earlier call, at most 100 ms.
+     *
+     * @return true if the window will be recorded; otherwise [lastError] has the reason: a cool-down, a budget, no
+     * consent, no such window in the configuration, another window that waits already
+     */
     @JvmStatic
     public fun openWindow(id: String): Boolean = ask("open a window") { Native.open(id) }
 
-    /** Closes the window [id], which [openWindow] opened. */
+    /**
+     * Closes the window [id], which [openWindow] opened.
+     *
+     * @return false if the window was still waiting for another one: it does not open any more, and nothing was recorded
+     */
     @JvmStatic
     public fun closeWindow(id: String): Boolean = ask("close a window") { Native.close(id) }
 
@@ -110,7 +121,11 @@ public object Tracetee {
     @JvmStatic
     public fun setConsent(given: Boolean): Boolean = ask("set consent") { Native.setConsent(given) }
 
-    /** Sets the name of the current screen. The library reports activities itself; call this for screens within one. */
+    /**
+     * Sets the name of the current screen. The library reports activities itself; call this for screens within one.
+     * [name] is the kind of the screen, "Product" and not "Product 123": after 200 distinct names in a process, further
+     * ones count as "(other)".
+     */
     @JvmStatic
     public fun setScreen(name: String) {
         if (isInstalled) Native.setScreen(name)
@@ -152,7 +167,7 @@ public object Tracetee {
      */
     @JvmStatic
     public fun upload(context: Context): String {
-        val sender = config?.sender ?: return JSONObject().put("error", NOT_INSTALLED).toString()
+        val sender = config?.sender ?: return """{"error":"$NOT_INSTALLED"}"""
         return Native.upload(NetState.of(context).toString(), NativeSender(sender))
     }
 
@@ -169,11 +184,12 @@ public object Tracetee {
         }
         val process = ProcessName.of(context)
         // The processes of an app share budgets and the spool, so they share this directory.
-        val directory = File(filesDir(context), "tracetee")
+        val directory = File(noBackupFilesDir(context), DIRECTORY)
         val device = JSONObject().put("model", Build.MODEL).put("brand", Build.MANUFACTURER)
         config.device.forEach { (name, value) -> device.put(name, value) }
         val settings = JSONObject()
             .put("directory", directory.absolutePath)
+            .put("move_from", File(directory.parentFile?.parentFile, "files/$DIRECTORY").absolutePath)
             .put("app", app)
             .put("process", process)
             .put("version_code", code)
@@ -183,6 +199,7 @@ public object Tracetee {
         config.publicKey?.let { settings.put("public_key", it) }
         config.consent?.let { settings.put("consent", it) }
         config.installId?.let { settings.put("install_id", it) }
+        config.startWaitMs?.let { settings.put("start_wait_ms", it) }
         config.collectorUrl?.let { url ->
             val upload = JSONObject().put("url", url).put("transport", "app").put("tickets", config.tickets)
             config.token?.let { upload.put("token", it) }
@@ -191,11 +208,14 @@ public object Tracetee {
         return settings
     }
 
-    /** The app's files directory, without the look at the disk that [Context.getFilesDir] takes to create it. */
-    private fun filesDir(context: Context): File {
+    /**
+     * The app's directory that Auto Backup leaves out: an identifier of the installation and its budgets are not for
+     * another device. Without the look at the disk that [Context.getNoBackupFilesDir] takes to create it.
+     */
+    private fun noBackupFilesDir(context: Context): File {
         val isElsewhere = Build.VERSION.SDK_INT >= 24 && context.isDeviceProtectedStorage
         val data = context.applicationInfo.dataDir
-        return if (isElsewhere || data == null) context.filesDir else File(data, "files")
+        return if (isElsewhere || data == null) context.noBackupFilesDir else File(data, "no_backup")
     }
 
     private inline fun ask(what: String, call: () -> String?): Boolean =
@@ -206,7 +226,7 @@ public object Tracetee {
     private fun failed(what: String, why: String?): Boolean {
         val text = "cannot $what: ${why ?: "unknown"}"
         lastError = text
-        Log.w(TAG, text)
+        warn(text)
         return false
     }
 }

@@ -16,20 +16,22 @@ import androidx.startup.Initializer
  */
 public class TraceteeInitializer : Initializer<Boolean> {
     override fun create(context: Context): Boolean {
-        val data = metaData(context) ?: return false
-        val url = data.getString("dev.tracetee.COLLECTOR_URL")
-        if (url == null || !data.getBoolean("dev.tracetee.ENABLED", true)) return false
-        return Tracetee.install(
-            context,
-            TraceteeConfig.Builder()
-                .setCollectorUrl(url)
-                .setToken(data.getString("dev.tracetee.TOKEN"))
-                .setPublicKey(data.getString("dev.tracetee.PUBLIC_KEY"))
-                .build(),
-        )
+        val config = platform(null) { config(context) } ?: return false
+        return Tracetee.install(context, config)
     }
 
     override fun dependencies(): List<Class<out Initializer<*>>> = emptyList()
+
+    private fun config(context: Context): TraceteeConfig? {
+        val data = metaData(context) ?: return null
+        val url = data.getString("dev.tracetee.COLLECTOR_URL")
+        if (url == null || !data.getBoolean("dev.tracetee.ENABLED", true)) return null
+        return TraceteeConfig.Builder()
+            .setCollectorUrl(url)
+            .setToken(data.getString("dev.tracetee.TOKEN"))
+            .setPublicKey(data.getString("dev.tracetee.PUBLIC_KEY"))
+            .build()
+    }
 
     private fun metaData(context: Context) = try {
         val manager = context.packageManager

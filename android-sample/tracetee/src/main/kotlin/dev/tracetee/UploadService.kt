@@ -6,7 +6,6 @@ import android.app.job.JobScheduler
 import android.app.job.JobService
 import android.content.ComponentName
 import android.content.Context
-import android.util.Log
 import java.util.concurrent.LinkedBlockingQueue
 import java.util.concurrent.ThreadFactory
 import java.util.concurrent.ThreadPoolExecutor
@@ -23,7 +22,7 @@ public class UploadService : JobService() {
         if (!Tracetee.isInstalled) return false
         worker.execute {
             val report = Tracetee.upload(this)
-            Log.d("tracetee", "upload: $report")
+            platform(0) { android.util.Log.d("tracetee", "upload: $report") }
             jobFinished(parameters, false)
         }
         return true
@@ -60,7 +59,7 @@ public class UploadService : JobService() {
             try {
                 (context.getSystemService(Context.JOB_SCHEDULER_SERVICE) as? JobScheduler)?.let(call)
             } catch (error: RuntimeException) {
-                Log.w("tracetee", "cannot use the JobScheduler: $error")
+                warn("cannot use the JobScheduler: $error")
             }
         }
     }

@@ -85,7 +85,7 @@ class JankActivity : Activity() {
 
     /** The newest capture that waits in the spool: `.ftrace.zst`, which Perfetto opens once it is unpacked. */
     private fun share() {
-        val newest = File(filesDir, "tracetee/spool/ready").listFiles()?.maxByOrNull { it.lastModified() }
+        val newest = File(noBackupFilesDir, "tracetee/spool/ready").listFiles()?.maxByOrNull { it.lastModified() }
         if (newest == null) {
             show(getString(R.string.nothing))
             return

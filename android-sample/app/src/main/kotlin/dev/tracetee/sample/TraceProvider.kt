@@ -15,7 +15,7 @@ class TraceProvider : ContentProvider() {
     override fun onCreate() = true
 
     private fun file(uri: Uri): File {
-        val ready = File(context!!.filesDir, "tracetee/spool/ready")
+        val ready = File(context!!.noBackupFilesDir, "tracetee/spool/ready")
         val name = uri.lastPathSegment ?: throw FileNotFoundException(uri.toString())
         // A name, not a path.
         return ready.listFiles()?.firstOrNull { it.name == name } ?: throw FileNotFoundException(uri.toString())
