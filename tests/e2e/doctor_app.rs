@@ -231,7 +231,13 @@ fn each_thing_that_an_app_may_lack_is_named_with_the_next_step() {
         "{text}"
     );
 
+    let wire = "androidx.tracing.profiler.ConnectedProfilerTracingReceiver";
+    phone.says(
+        "dumpsys",
+        &format!("    1a {APP}/{wire} filter 2b\n{}", package("x86_64", "HAS_CODE")),
+    );
     phone.says("pidof", "");
+    phone.lacks("\n  other tracer  androidx.tracing 2 with its wire driver: ");
     phone.lacks("the app does not run. Start it: adb shell monkey -p com.example.app 1");
     phone.says("ps", "USER PID NAME\nu0_a1 4194299 com.example.app\n");
     phone.lacks("\n  process       4194299\n");

@@ -129,6 +129,12 @@ impl Visit<'_> {
             package.abi.as_deref().unwrap_or("no ABI in particular"),
         );
         self.found("app", text);
+        if package.has_wire_driver() {
+            let text = "androidx.tracing 2 with its wire driver: unless the app gives the driver another check \
+                        (isCategoryEnabled), it records to files of its own while a capture has the tag app on. Leave app \
+                        out of the windows' tags, or set that check";
+            self.found("other tracer", text.to_owned());
+        }
         if !package.has_internet() {
             self.missing(
                 "the permission android.permission.INTERNET: captures cannot be sent. Add it to the manifest, or stop \

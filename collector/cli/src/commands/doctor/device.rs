@@ -38,6 +38,9 @@ impl Properties {
     }
 }
 
+/// A receiver that androidx.tracing:tracing-wire adds to an app's manifest.
+const WIRE_RECEIVER: &str = "androidx.tracing.profiler.ConnectedProfilerTracingReceiver";
+
 /// An installed app, as `dumpsys package` describes it.
 #[derive(Debug, Default)]
 pub(super) struct Package {
@@ -47,6 +50,7 @@ pub(super) struct Package {
     pub(super) abi: Option<String>,
     flags: BTreeSet<String>,
     has_internet: bool,
+    has_wire_driver: bool,
 }
 
 impl Package {
@@ -55,7 +59,9 @@ impl Package {
         let header = format!("Package [{package}]");
         let mut lines = text.lines().map(str::trim).skip_while(|line| !line.starts_with(&header));
         lines.next()?;
-        let mut this = Self::default();
+        // In the table of receivers, which comes before the descriptions.
+        let receiver = format!(" {package}/{WIRE_RECEIVER}");
+        let mut this = Self { has_wire_driver: text.contains(&receiver), ..Self::default() };
         for line in lines.take_while(|line| !line.starts_with("Package [")) {
             for (name, value) in line.split_whitespace().filter_map(|word| word.split_once('=')) {
                 let place = match name {
@@ -85,6 +91,11 @@ impl Package {
     /// Returns true if the shell may profile the app.
     pub(super) fn is_profileable(&self) -> bool {
         self.flags.iter().any(|flag| flag.ends_with("PROFILEABLE_BY_SHELL"))
+    }
+
+    /// Returns true if the app has the wire driver of androidx.tracing 2, which records by itself while the tag `app` is on.
+    pub(super) const fn has_wire_driver(&self) -> bool {
+        self.has_wire_driver
     }
 
     /// Returns true if the app has asked for the network.
@@ -218,6 +229,16 @@ mod tests {
         assert!(Package::parse(text, "com.example").is_none());
         let none = "Package [a] (1):\n  primaryCpuAbi=null\n";
         assert_eq!(Package::parse(none, "a").unwrap().abi, None);
+    }
+
+    #[test]
+    fn the_wire_driver_of_androidx_tracing_is_known_by_its_receiver() {
+        // As dumpsys lists the receivers' actions; the receiver is that of tracing-wire 2.0.5's manifest.
+        let text = "Receiver Resolver Table:\n  Non-Data Actions:\n      androidx.tracing.profiler.action.START:\n        \
+                    5ce1 com.example.app/androidx.tracing.profiler.ConnectedProfilerTracingReceiver filter 9a\n\
+                    Packages:\n  Package [com.example.app] (1):\n    versionName=1\n  Package [example.app] (2):\n";
+        assert!(Package::parse(text, "com.example.app").unwrap().has_wire_driver());
+        assert!(!Package::parse(text, "example.app").unwrap().has_wire_driver());
     }
 
     #[test]
