@@ -70,8 +70,7 @@ class AppTest {
         await("a configuration") { control().optLong("seq", -1) == 7L || "\"seq\":7" in Tracetee.health()!! }
         // Screens, and responses of the main loop.
         val activity = Robolectric.buildActivity(Checkout::class.java)
-        assertTrue(Tracetee.openWindow("hand"))
-        await("a capture") { Tracetee.isRecording }
+        await("a capture") { Tracetee.openWindow("hand") && Tracetee.isRecording }
         activity.setup()
         Markers.instant("in the capture")
         (app as ComponentCallbacks2).onTrimMemory(ComponentCallbacks2.TRIM_MEMORY_RUNNING_LOW)
