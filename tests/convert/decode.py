@@ -40,7 +40,7 @@ for packet in trace.packet:
     stack = stacks.setdefault(event.track_uuid, [])
     told = [names.get(event.name_iid, ""), [categories[iid] for iid in event.category_iids]]
     flows = [len(event.flow_ids), len(event.terminating_flow_ids)]
-    args = [annotation.legacy_json_value for annotation in event.debug_annotations]
+    args = [[annotation.name, annotation.legacy_json_value] for annotation in event.debug_annotations]
     if event.type == TrackEvent.TYPE_SLICE_BEGIN:
         stack.append([at, told, flows, args])
     elif event.type == TrackEvent.TYPE_SLICE_END:

@@ -24,6 +24,7 @@ pub use format::Format;
 pub use kernel::Kernel;
 pub use lossiness::{Content, Dropped};
 pub use page::{About, Frame, PAGE_SCRIPT, html};
+pub use perfetto::PERFETTO_SEQUENCE;
 pub use text_passthrough::text_passthrough;
 
 use std::io::{self, Write};

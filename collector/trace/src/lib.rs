@@ -50,6 +50,7 @@ pub use scheduling::{Blocked, CpuClock, INTERRUPT, NO_WAKER, Scheduling, Transac
 pub use seeded::Seeded;
 pub use text::read;
 pub use timeline::{Event, Timeline};
+pub use twins::same_switches;
 pub use wall_clock::{SAME_CLOCK_NS, WallClock};
 
 use std::path::Path;

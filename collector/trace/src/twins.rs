@@ -14,6 +14,27 @@ const MOVED_NS: u64 = 2_000_000;
 /// Rows at about the same time that are tried.
 const MAX_TRIED: usize = 16;
 
+/// Switches that two recordings have both are no accident from so many on.
+const MIN_SAME: u64 = 10;
+
+/// Counts the scheduler's switches that both traces have, if they are recordings of the same ones: most of one's, or many. The
+/// second value of each pair is added to the trace's times.
+#[must_use]
+pub fn same_switches(first: (&Trace, i64), second: (&Trace, i64)) -> u64 {
+    // The kernel's text has microseconds.
+    let switches = |(trace, shift): (&'_ Trace, i64)| {
+        let all = trace.threads.values().flat_map(move |thread| {
+            let running = thread.states.iter().filter(|state| state.kind == b'r');
+            running.map(move |state| (thread.tid, moved(state.at_ns, shift) / 1000))
+        });
+        all.collect::<HashSet<_>>()
+    };
+    let (first, second) = (switches(first), switches(second));
+    let both = first.intersection(&second).count() as u64;
+    let least = first.len().min(second.len()) as u64;
+    if both >= MIN_SAME || 2 * both > least { both } else { 0 }
+}
+
 /// Records of later traces that an earlier one has too.
 #[derive(Debug, Default)]
 pub(crate) struct Twins {

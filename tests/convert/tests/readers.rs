@@ -119,7 +119,7 @@ fn perfetto_gets_flows_categories_arguments_and_processes() {
     assert_eq!(
         slices,
         [
-            of(r#"["a",["Dart"]]"#, "[1,0]", r#"["{\"x\":1}"]"#),
+            of(r#"["a",["Dart"]]"#, "[1,0]", r#"[["x","1"]]"#),
             of(r#"["b",["GC"]]"#, "[0,1]", "[]"),
         ]
     );

@@ -1,10 +1,10 @@
 //! Any bytes as Perfetto's packets: the intake's check accepts only what the reader reads to its end, and what is read is
-//! written and read again with the same slices, kernel events and frames.
+//! written and read again with the same slices, kernel events and frames. A copy is read as the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use tracetee_convert::{Format, write};
-use tracetee_trace::perfetto;
+use tracetee_trace::perfetto::{self, SequenceIds};
 
 /// Bytes that compressed packets may unpack to: more would only take time here.
 const MOST: u64 = 1 << 20;
@@ -15,6 +15,10 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(trace) = perfetto::read_within(bytes, MOST) else { return };
     if is_whole {
         assert_eq!(trace.losses.truncated, None);
+        let mut copied = Vec::new();
+        if perfetto::copy(bytes, None, &mut SequenceIds::default(), &mut copied).is_ok() {
+            assert_eq!(perfetto::read(&*copied).unwrap().slice_count(), trace.slice_count());
+        }
     }
     let mut out = Vec::new();
     write(&trace, Format::Perfetto, &mut out).unwrap();

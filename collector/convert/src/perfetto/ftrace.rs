@@ -5,6 +5,7 @@ use super::messages::{
     BinderTransaction, BinderTransactionReceived, CpuFrequencyLimits, CpuState, FtraceEvent,
     FtraceEventBundle, GenericEvent, GenericField, SchedSwitch, SchedWakeup, TracePacket,
 };
+use super::system_messages::{TaskNewtask, TaskRename};
 use crate::kernel::Kernel;
 use prost::Message;
 use std::io::{self, Write};
@@ -54,6 +55,8 @@ fn event(at_ns: u64, line: &Line<'_>) -> FtraceEvent {
         b"cpu_frequency" => set(&mut event.cpu_frequency, cpu_state(fields)),
         b"cpu_idle" => set(&mut event.cpu_idle, cpu_state(fields)),
         b"cpu_frequency_limits" => set(&mut event.cpu_frequency_limits, limits(fields)),
+        b"task_newtask" => set(&mut event.task_newtask, new_task(fields)),
+        b"task_rename" => set(&mut event.task_rename, rename(fields)),
         b"binder_transaction" => set(&mut event.binder_transaction, transaction(fields)),
         b"binder_transaction_received" => {
             let debug_id = fields.number("transaction=");
@@ -111,6 +114,25 @@ fn limits(fields: Fields<'_>) -> Option<CpuFrequencyLimits> {
         min_freq: Some(fields.number("min=")?),
         max_freq: Some(fields.number("max=")?),
         cpu_id: Some(fields.number("cpu_id=")?),
+    })
+}
+
+/// Its thread is born: Perfetto takes an older one of the same id for another.
+fn new_task(fields: Fields<'_>) -> Option<TaskNewtask> {
+    Some(TaskNewtask {
+        pid: Some(fields.0.strip_prefix("pid=")?.split(' ').next()?.parse().ok()?),
+        comm: Some(fields.comm("comm=", " clone_flags=")?),
+        clone_flags: u64::from_str_radix(fields.text("clone_flags=")?, 16).ok(),
+        oom_score_adj: fields.number("oom_score_adj="),
+    })
+}
+
+fn rename(fields: Fields<'_>) -> Option<TaskRename> {
+    Some(TaskRename {
+        pid: Some(fields.0.strip_prefix("pid=")?.split(' ').next()?.parse().ok()?),
+        oldcomm: Some(fields.comm("oldcomm=", " newcomm=")?),
+        newcomm: Some(fields.comm("newcomm=", " oom_score_adj=")?),
+        oom_score_adj: fields.number("oom_score_adj="),
     })
 }
 

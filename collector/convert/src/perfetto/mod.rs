@@ -12,7 +12,8 @@ use messages::{
     TrackEvent,
 };
 use prost::Message;
-use std::collections::{HashMap, HashSet};
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
 use tracetee_trace::{Counter, Event, FlowKind, NameId, Scope, Slice, Thread, Timeline, Trace};
 
@@ -24,19 +25,21 @@ const STATE_CLEARED: u32 = 1;
 const NEEDS_STATE: u32 = 2;
 const REALTIME: u32 = 1;
 const BOOTTIME: u32 = 6;
-/// A trace that ours is joined with has sequences of its own, from 1 on.
-const SEQUENCE: u32 = 0x7472_6365;
+/// The id of the sequence of packets that are written. A trace that ours is joined with has others, from 1 on.
+pub const PERFETTO_SEQUENCE: u32 = 0x7472_6365;
 
 pub(crate) fn write(trace: &Trace, kernel: &mut Kernel, out: &mut impl Write) -> io::Result<()> {
     let mut writer = Writer::for_trace(trace, out);
     writer.head()?;
-    writer.tracks()?;
-    for (at_ns, event) in Timeline::new(trace) {
-        writer.event(at_ns, event)?;
-    }
+    // First, because of two packets of one time Perfetto takes the first of the file first: a thread is born before it
+    // is described.
     writer.system()?;
     if !kernel.is_empty() {
         ftrace::write(kernel, writer.out)?;
+    }
+    writer.tracks()?;
+    for (at_ns, event) in Timeline::new(trace) {
+        writer.event(at_ns, event)?;
     }
     Ok(())
 }
@@ -55,6 +58,9 @@ struct Writer<'a, W> {
     flows: Flows,
     /// Points of flows that are at no slice.
     loose: HashSet<usize>,
+    births: Births,
+    /// Time of the event that is written.
+    now_ns: u64,
 }
 
 impl<'a, W: Write> Writer<'a, W> {
@@ -85,11 +91,13 @@ impl<'a, W: Write> Writer<'a, W> {
             tracks: HashSet::new(),
             flows,
             loose,
+            births: Births::of(trace),
+            now_ns: 0,
         }
     }
 
     fn packet(&mut self, mut packet: TracePacket) -> io::Result<()> {
-        packet.trusted_packet_sequence_id = Some(SEQUENCE);
+        packet.trusted_packet_sequence_id = Some(PERFETTO_SEQUENCE);
         packet.sequence_flags.get_or_insert(NEEDS_STATE);
         let has_new =
             !self.interned.event_names.is_empty() || !self.interned.event_categories.is_empty();
@@ -142,6 +150,7 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     fn thread(&mut self, key: u32, pid: u32, tid: u32, name: &str) -> io::Result<()> {
+        self.now_ns = self.births.thread(key);
         self.track(TrackDescriptor {
             uuid: Some(thread_track(key)),
             parent_uuid: Some(process_track(pid)),
@@ -156,6 +165,7 @@ impl<'a, W: Write> Writer<'a, W> {
 
     fn process(&mut self, pid: u32) -> io::Result<()> {
         let trace = self.trace;
+        self.now_ns = self.births.process(pid);
         let named = trace.processes.get(&pid).map(|process| trace.names.text(process.name));
         let process_name = named.map(str::to_owned);
         self.track(TrackDescriptor {
@@ -170,7 +180,11 @@ impl<'a, W: Write> Writer<'a, W> {
         if !self.tracks.insert(track.uuid.unwrap_or_default()) {
             return Ok(());
         }
-        self.packet(TracePacket { track_descriptor: Some(track), ..TracePacket::default() })
+        self.packet(TracePacket {
+            timestamp: Some(self.now_ns),
+            track_descriptor: Some(track),
+            ..TracePacket::default()
+        })
     }
 
     /// The track of the process that owns others; none if nobody does.
@@ -178,7 +192,9 @@ impl<'a, W: Write> Writer<'a, W> {
         if pid == 0 {
             return Ok(None);
         }
+        let now_ns = self.now_ns;
         self.process(pid)?;
+        self.now_ns = now_ns;
         Ok(Some(process_track(pid)))
     }
 
@@ -242,15 +258,24 @@ impl<'a, W: Write> Writer<'a, W> {
         vec![iid]
     }
 
+    /// An annotation for each argument, by its name.
     fn args(&self, args: NameId) -> Vec<DebugAnnotation> {
         if args == NameId::NONE {
             return Vec::new();
         }
-        let json = self.trace.names.text(args).to_owned();
-        vec![DebugAnnotation { legacy_json_value: Some(json), name: Some("args".to_owned()) }]
+        let json = self.trace.names.text(args);
+        let annotation = |name: &str, json: &str| DebugAnnotation {
+            legacy_json_value: Some(json.to_owned()),
+            name: Some(name.to_owned()),
+        };
+        match serde_json::from_str::<BTreeMap<String, &RawValue>>(json) {
+            Ok(all) => all.iter().map(|(name, json)| annotation(name, json.get())).collect(),
+            Err(_) => vec![annotation("args", json)],
+        }
     }
 
     fn event(&mut self, at_ns: u64, event: Event) -> io::Result<()> {
+        self.now_ns = at_ns;
         let Some(track_event) = self.track_event(event)? else { return Ok(()) };
         self.packet(TracePacket {
             timestamp: Some(at_ns),
@@ -354,6 +379,67 @@ impl<'a, W: Write> Writer<'a, W> {
             terminating_flow_ids,
             ..TrackEvent::default()
         }
+    }
+}
+
+/// Time of the first event of each thread and process. Descriptors have it: earlier Perfetto would take what they describe for
+/// another one than is born later.
+#[derive(Default)]
+struct Births {
+    threads: HashMap<u32, u64>,
+    processes: HashMap<u32, u64>,
+    /// The trace's last time: for those without any event.
+    last_ns: u64,
+}
+
+impl Births {
+    fn of(trace: &Trace) -> Self {
+        let last_ns = trace.span_ns.map_or(0, |(_, last)| last);
+        let mut births = Self { last_ns, ..Self::default() };
+        for (&key, thread) in &trace.threads {
+            if let Some(slice) = thread.slices.first() {
+                births.add(Some(key), pid_of(key, thread), slice.start_ns);
+            }
+        }
+        let key = |key: u32| trace.threads.contains_key(&key).then_some(key);
+        for one in &trace.asyncs {
+            births.add(key(one.threads[0]), one.pid, one.start_ns);
+        }
+        for one in &trace.instants {
+            births.add(key(one.thread), one.pid, one.at_ns);
+        }
+        for one in &trace.counters {
+            births.add(key(one.thread), one.pid, one.at_ns);
+        }
+        for one in &trace.flows {
+            let Some(thread) = trace.threads.get(&one.thread) else { continue };
+            births.add(Some(one.thread), pid_of(one.thread, thread), one.at_ns);
+        }
+        // Of an id that the kernel gave again the states of all threads are together: those of the last one count.
+        for (&key, thread) in &trace.threads {
+            if let (Some(state), false) = (thread.states.last(), births.threads.contains_key(&key))
+            {
+                births.add(Some(key), pid_of(key, thread), state.at_ns);
+            }
+        }
+        births
+    }
+
+    fn add(&mut self, key: Option<u32>, pid: u32, at_ns: u64) {
+        let process = self.processes.entry(pid).or_insert(at_ns);
+        *process = at_ns.min(*process);
+        if let Some(key) = key {
+            let thread = self.threads.entry(key).or_insert(at_ns);
+            *thread = at_ns.min(*thread);
+        }
+    }
+
+    fn thread(&self, key: u32) -> u64 {
+        self.threads.get(&key).copied().unwrap_or(self.last_ns)
+    }
+
+    fn process(&self, pid: u32) -> u64 {
+        self.processes.get(&pid).copied().unwrap_or(self.last_ns)
     }
 }
 

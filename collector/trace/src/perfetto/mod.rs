@@ -10,6 +10,7 @@
 mod annotations;
 mod check;
 mod clock;
+mod copy;
 mod event;
 mod finish;
 mod frames;
@@ -28,6 +29,7 @@ mod wall_clocks;
 mod wire;
 
 pub use check::check;
+pub use copy::{Copied, SequenceIds, copy};
 pub use wall_clocks::wall_clocks;
 
 use crate::builder::{Builder, MAX_EVENTS};

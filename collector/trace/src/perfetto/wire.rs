@@ -62,6 +62,11 @@ impl<'a> Fields<'a> {
         Self { rest: message }
     }
 
+    /// Bytes that are not read yet; 0 after an error.
+    pub(super) const fn left(&self) -> usize {
+        self.rest.len()
+    }
+
     fn field(&mut self) -> Result<(u32, Value<'a>), Malformed> {
         let tag = varint(&mut self.rest)?;
         let number = u32::try_from(tag >> 3).map_err(|_| "a field number is too large")?;
@@ -118,6 +123,28 @@ pub(super) fn varint(rest: &mut &[u8]) -> Result<u64, Malformed> {
         }
     }
     Err(if rest.len() < 10 { "a number is cut off" } else { "a number has more than ten bytes" })
+}
+
+/// Writes a number of seven bits a byte.
+fn put_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number.to_le_bytes()[0] | 0x80);
+        number >>= 7;
+    }
+    out.push(number.to_le_bytes()[0]);
+}
+
+/// Writes a field that is a number.
+pub(super) fn put_number(out: &mut Vec<u8>, field: u32, number: u64) {
+    put_varint(out, u64::from(field) << 3);
+    put_varint(out, number);
+}
+
+/// Writes a field of so many bytes, and the first of them.
+pub(super) fn put_bytes(out: &mut Vec<u8>, field: u32, length: usize, bytes: &[u8]) {
+    put_varint(out, u64::from(field) << 3 | 2);
+    put_varint(out, length as u64);
+    out.extend_from_slice(bytes);
 }
 
 /// The numbers of a repeated field: packed (bytes), or one of several single ones.

@@ -7,7 +7,7 @@ mod passthrough;
 mod read;
 
 use crate::args::ConvertArgs;
-use crate::input::{kind, say_losses, unpacked};
+use crate::input::{kind, mapping, mapping_of, say_losses, unpacked};
 use crate::output::Output;
 use crate::terminal::say;
 use anyhow::{Context, Result, bail};
@@ -20,8 +20,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use tracetee_convert::{Content, Dropped, Format, Kernel};
-use tracetee_trace::{Kind, Trace, is_system_process};
+use tracetee_convert::{Content, Dropped, Format, Kernel, PERFETTO_SEQUENCE};
+use tracetee_trace::perfetto::{self, Copied, SequenceIds};
+use tracetee_trace::{Kind, Losses, Mapping, Trace, is_system_process};
 
 /// Limit of the processes that a message lists.
 const MAX_LISTED: usize = 10;
@@ -37,8 +38,13 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
             "-z needs --to atrace; other formats are compressed if the output file ends in .gz or .zst"
         );
     }
-    let (perfetto, others) = copied(args, to)?;
+    let mapping = mapping(args.mapping.as_deref())?;
+    let (copies, others) = copied(args, to)?;
     let mut out = Output::create(&args.output)?;
+    if others.is_empty() {
+        copy(args, &copies, mapping.as_ref(), true, &mut out)?;
+        return finish(args, out);
+    }
     // Text stays as it is, and needs no memory for what it says.
     let passthrough = Passthrough::for_inputs(args, &others)?;
     let dropped = match (to, &passthrough) {
@@ -50,20 +56,20 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
             Ok(Dropped::default())
         })?,
         _ => {
-            let Joined { mut trace, shifts_ns } = read(args, &others, perfetto)?;
+            let Joined { mut trace, shifts_ns } = read(args, mapping.as_ref(), &others, &copies)?;
             let only = keep(args, &mut trace)?;
             if only.is_some() && !to.lacks().contains(&Content::KernelEvents) {
                 // Those of other processes are left out because they are asked to be.
                 trace.kernel_events.clear();
             }
             // A joined Perfetto trace has the kernel's events itself, and so has a text that a page contains as it is.
-            let has_them = perfetto.is_some() || (to == Format::Html && passthrough.is_some());
+            let has_them = !copies.is_empty() || (to == Format::Html && passthrough.is_some());
             let mut kernel = if has_them || to.lacks().contains(&Content::KernelEvents) {
                 Kernel::default()
             } else {
                 kernel(&others, &shifts_ns, only.as_ref())?
             };
-            if perfetto.is_none() {
+            if copies.is_empty() {
                 refuse_empty(&trace, to, &others)?;
             }
             match to {
@@ -75,10 +81,16 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
             }
         }
     };
-    if let Some(path) = perfetto {
-        io::copy(&mut unpacked(path)?, &mut out)
-            .with_context(|| format!("cannot append {}", path.display()))?;
+    copy(args, &copies, mapping.as_ref(), false, &mut out)?;
+    finish(args, out)?;
+    if !dropped.is_empty() && !args.quiet {
+        say(&format!("dropped (not representable in {}): {dropped}", to.name()));
     }
+    Ok(())
+}
+
+/// Closes the output.
+fn finish(args: &ConvertArgs, out: Output) -> Result<()> {
     out.finish()?;
     let is_zstd = args.output.extension().is_some_and(|extension| extension == "zst");
     if is_zstd && !args.quiet {
@@ -87,28 +99,60 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
             args.output.display()
         ));
     }
-    if !dropped.is_empty() && !args.quiet {
-        say(&format!("dropped (not representable in {}): {dropped}", to.name()));
-    }
     Ok(())
 }
 
-/// Splits the inputs: a Perfetto trace that is copied, packet by packet, and those that go through the model. One is copied
-/// if it is the only one and nothing of it is to change; then nothing of it can be lost.
-fn copied(args: &ConvertArgs, to: Format) -> Result<(Option<&PathBuf>, Vec<&PathBuf>)> {
-    let mut perfetto = Vec::new();
+/// Splits the inputs: Perfetto traces that are copied, packet by packet, so that nothing of them can be lost, and those that go
+/// through the model. A later one is copied if it is of the first one's clock and has none of its records.
+fn copied(args: &ConvertArgs, to: Format) -> Result<(Vec<&PathBuf>, Vec<&PathBuf>)> {
+    let (mut copies, mut others) = (Vec::new(), Vec::new());
     for path in &args.inputs {
-        if kind(path)? == Kind::Perfetto {
-            perfetto.push(path);
+        let is_perfetto = to == Format::Perfetto && kind(path)? == Kind::Perfetto;
+        if is_perfetto && !args.is_reduced() && read::is_apart(args, &copies, path)? {
+            copies.push(path);
+            continue;
+        }
+        if is_perfetto && !args.quiet {
+            let why = if args.is_reduced() {
+                "only a part of it is kept"
+            } else {
+                "its clock or its records are those of another input"
+            };
+            say(&format!(
+                "{}: converted, not copied, because {why}; tracks, arguments, packets and events that tracetee does not \
+                 use are not kept",
+                path.display()
+            ));
+        }
+        others.push(path);
+    }
+    Ok((copies, others))
+}
+
+/// Copies Perfetto traces. One that is alone and keeps its names keeps its bytes.
+fn copy(
+    args: &ConvertArgs,
+    paths: &[&PathBuf],
+    mapping: Option<&Mapping>,
+    is_whole: bool,
+    out: &mut Output,
+) -> Result<()> {
+    let mut ids = SequenceIds::with(PERFETTO_SEQUENCE);
+    for path in paths {
+        let in_copy = || format!("cannot copy {}", path.display());
+        let mapping = mapping_of(mapping, path)?;
+        if is_whole && paths.len() == 1 && mapping.is_none() {
+            io::copy(&mut unpacked(path)?, out).with_context(in_copy)?;
+            continue;
+        }
+        let copied = perfetto::copy(unpacked(path)?, mapping.as_deref(), &mut ids, out);
+        let copied = copied.with_context(in_copy)?;
+        if !args.quiet {
+            let Copied { bad, truncated, .. } = copied;
+            say_losses(path, &Losses { bad_lines: bad, truncated, ..Losses::default() });
         }
     }
-    let copied = match *perfetto {
-        [one] if to == Format::Perfetto && args.mapping.is_none() && !args.is_reduced() => {
-            Some(one)
-        }
-        _ => None,
-    };
-    Ok((copied, args.inputs.iter().filter(|&path| Some(path) != copied).collect()))
+    Ok(())
 }
 
 /// Collects the kernel events of the texts among the inputs.

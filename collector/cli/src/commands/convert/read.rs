@@ -1,13 +1,13 @@
 //! Several traces as one, on one clock.
 
 use crate::args::ConvertArgs;
-use crate::input::{counted, kind, mapping, mapping_of, say_losses, unpacked};
+use crate::input::{counted, kind, mapping_of, say_losses, unpacked};
 use crate::terminal::say;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tracetee_trace::perfetto::wall_clocks;
-use tracetee_trace::{Kind, SAME_CLOCK_NS, Trace, WallClock};
+use tracetee_trace::{Kind, Mapping, SAME_CLOCK_NS, Trace, WallClock};
 
 /// Says what events a file has that the model does not hold.
 fn say_others(path: &Path, events: &BTreeMap<String, u64>) {
@@ -26,10 +26,11 @@ pub(super) struct Joined {
 /// Reads all inputs, and puts them on one clock.
 pub(super) fn read(
     args: &ConvertArgs,
+    mapping: Option<&Mapping>,
     paths: &[&PathBuf],
-    perfetto: Option<&PathBuf>,
+    copies: &[&PathBuf],
 ) -> Result<Joined> {
-    let mapping = mapping(args.mapping.as_deref())?;
+    let perfetto = copies.first().copied();
     let mut traces = Vec::new();
     for path in paths {
         let mut trace = tracetee_trace::read_file(path)?;
@@ -37,7 +38,7 @@ pub(super) fn read(
             say_losses(path, &trace.losses);
             say_others(path, &trace.kernel_events);
         }
-        if let Some(mapping) = mapping_of(mapping.as_ref(), path)? {
+        if let Some(mapping) = mapping_of(mapping, path)? {
             mapping.apply_to(&mut trace);
         }
         traces.push(trace);
@@ -52,7 +53,7 @@ pub(super) fn read(
     });
     let is_fixed = fixed.is_some();
     let reference = fixed.or_else(|| first.filter(|_| perfetto.is_none()));
-    let is_alone = paths.len() + usize::from(perfetto.is_some()) == 1;
+    let is_alone = paths.len() + copies.len() == 1;
     let mut has_perfetto = perfetto.is_some();
     for path in paths {
         has_perfetto |= kind(path)? == Kind::Perfetto;
@@ -84,8 +85,14 @@ pub(super) fn read(
         }
         shifts_ns.push(0);
     }
-    if let Some(path) = perfetto {
-        drop_twins(args, path, &mut traces, &shifts_ns)?;
+    let named: Vec<_> = paths.iter().zip(traces.iter().zip(shifts_ns.iter().copied())).collect();
+    for (place, (second_path, second)) in named.iter().enumerate() {
+        for (first_path, first) in named.iter().take(place) {
+            refuse_same_switches((first_path, *first), (second_path, *second))?;
+        }
+    }
+    for path in copies {
+        drop_twins(args, path, paths, &mut traces, &shifts_ns)?;
     }
     let mut trace = match traces.len() {
         1 if shifts_ns.iter().all(|&shift| shift == 0) => traces.pop().unwrap_or_default(),
@@ -110,19 +117,57 @@ pub(super) fn read(
     Ok(Joined { trace, shifts_ns })
 }
 
+/// Refuses to join recordings of the kernel that have the same events: in the result they would be there twice.
+fn refuse_same_switches(
+    (first_path, first): (&Path, (&Trace, i64)),
+    (second_path, second): (&Path, (&Trace, i64)),
+) -> Result<()> {
+    let count = tracetee_trace::same_switches(first, second);
+    if count > 0 {
+        bail!(
+            "{} and {} are recordings of the same kernel events ({count} switches of the scheduler are in both): in the \
+             result they would be there twice; join one of them with the app's captures",
+            first_path.display(),
+            second_path.display()
+        );
+    }
+    Ok(())
+}
+
+/// True if a Perfetto trace can be copied beside others as it is: it is of their clock, and has none of their records.
+pub(super) fn is_apart(args: &ConvertArgs, copies: &[&PathBuf], path: &PathBuf) -> Result<bool> {
+    let Some(first) = copies.first() else { return Ok(true) };
+    let own = wall_clocks(unpacked(path)?).ok().and_then(|clocks| clocks.first().copied());
+    let shift_ns = reference(first)?.zip(own).map_or(0, |(first, own)| first.shift_ns(own));
+    if shift_ns != 0 {
+        return Ok(false);
+    }
+    let trace = tracetee_trace::read_file(path)?;
+    if !args.quiet && own.is_none() {
+        say(&format!("{}: {}", path.display(), unknown(None)));
+    }
+    for copy in copies {
+        let known = tracetee_trace::read_file(copy)?;
+        refuse_same_switches((copy, (&known, 0)), (path, (&trace, 0)))?;
+        if tracetee_trace::without_twins(&trace, 0, &known).losses.twins > 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Removes the records that the Perfetto trace has too, which is copied as it is.
 fn drop_twins(
     args: &ConvertArgs,
     path: &Path,
+    paths: &[&PathBuf],
     traces: &mut [Trace],
     shifts_ns: &[i64],
 ) -> Result<()> {
-    if traces.is_empty() {
-        return Ok(());
-    }
     let reference = tracetee_trace::read_file(path)?;
     let mut twins = 0;
-    for (trace, &shift_ns) in traces.iter_mut().zip(shifts_ns) {
+    for ((trace, &shift_ns), own) in traces.iter_mut().zip(shifts_ns).zip(paths) {
+        refuse_same_switches((path, (&reference, 0)), (own, (trace, shift_ns)))?;
         let without = tracetee_trace::without_twins(trace, shift_ns, &reference);
         if without.losses.twins > 0 {
             twins += without.losses.twins;
