@@ -101,7 +101,7 @@ pub(crate) fn say_losses(path: &Path, losses: &Losses) {
 }
 
 /// Kinds that are named; the others are counted together.
-const MAX_KINDS: usize = 8;
+const MAX_KINDS: usize = 32;
 
 /// Counts by kind as one text, the largest first.
 pub(crate) fn counted(counts: &BTreeMap<String, u64>) -> String {

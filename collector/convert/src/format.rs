@@ -296,6 +296,14 @@ impl Format {
         for &content in row.lacks.iter().filter(|&&content| content != KernelEvents) {
             dropped.add(content.label(), content.count(trace));
         }
+        if self != Self::Perfetto && !row.lacks.contains(&AsyncSlices) {
+            let count = trace.losses.tracks_of_nobody;
+            dropped.add("tracks of no process, written as those of process 0", count);
+        }
+        if self.is_text() {
+            let count = trace.losses.nested_asyncs;
+            dropped.add("async slices within others of their track, shown apart", count);
+        }
         // Thread states are made of the kernel's events, and come back with those.
         if !row.lacks.contains(&ThreadStates) && !has_kernel_events {
             dropped.add(ThreadStates.label(), ThreadStates.count(trace));

@@ -179,6 +179,8 @@ impl Map {
         all.out_of_order += part.out_of_order;
         all.overlapping += part.overlapping;
         all.rounded += part.rounded;
+        all.nested_asyncs += part.nested_asyncs;
+        all.tracks_of_nobody += part.tracks_of_nobody;
         all.twins += part.twins;
         for (all, part) in [(&mut all.unread, &part.unread), (&mut all.lost, &part.lost)] {
             for (what, count) in part {

@@ -308,6 +308,10 @@ pub struct Losses {
     pub overlapping: u64,
     /// Counter values that were not integers; rounded.
     pub rounded: u64,
+    /// Async slices that begin within another one of their track, which only some formats can show.
+    pub nested_asyncs: u64,
+    /// Tracks of no process, which only Perfetto's format has.
+    pub tracks_of_nobody: u64,
     /// Records that two merged traces had, kept once.
     pub twins: u64,
     /// Content that the reader does not read, by field and reason.

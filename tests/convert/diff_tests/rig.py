@@ -64,12 +64,28 @@ class Oracle:
         return found
 
     def rows(self, sql, is_us):
-        rows = self.engine.query(sql)
-        times = [is_us and column.startswith("ns") for column in self.engine.columns]
+        rows, columns = self.engine.query(sql), self.engine.columns
+        if not is_us:
+            return collections.Counter(map(tuple, rows))
         return collections.Counter(
-            tuple((value + 500) // 1000 if is_time and value not in (None, -1) else value
-                  for value, is_time in zip(row, times))
-            for row in rows)
+            tuple(of_any_format(column, value) for column, value in zip(columns, row)) for row in rows
+            if not ("key" in columns and row[columns.index("key")].startswith(OF_READERS)))
+
+
+# Arguments that the engine's readers of other formats add.
+OF_READERS = ("cookie", "legacy_unnestable", "legacy_event", "legacy_trace_source", "id", "passthrough")
+
+
+def of_any_format(column, value):
+    """A value as far as formats other than Perfetto's have it."""
+    if column.startswith("ns") and value not in (None, -1):
+        return (value + 500) // 1000
+    if column == "is_thread":
+        return None
+    if column == "key":
+        return value.removeprefix("debug.").removeprefix("args.")
+    # The engine puts the name of a value, which JSON has, behind that of its counter.
+    return value.removesuffix(" value") if isinstance(value, str) else value
 
 
 def differences(original, found, is_perfetto):

@@ -3,7 +3,7 @@
 # The owner of a track: process and thread.
 TRACK = """create perfetto table rig_track as
 select k.id, k.name, p.pid, t.tid, up.name as parent, k.source_arg_set_id as source,
-  extract_arg(k.dimension_arg_set_id, 'cpu') as cpu, k.type = 'thread_execution' as is_thread
+  extract_arg(k.dimension_arg_set_id, 'cpu') as cpu, k.type, k.type = 'thread_execution' as is_thread
 from track k left join track up on up.id = k.parent_id
 left join thread t on t.utid = extract_arg(k.dimension_arg_set_id, 'utid')
 left join process p on p.upid = coalesce(extract_arg(k.dimension_arg_set_id, 'upid'), t.upid)"""
@@ -18,11 +18,14 @@ FRAME = "x.ts as ns, x.ts + x.dur as ns_end, x.name, p.pid, x.layer_name, x.disp
 
 # By name: the query. Columns whose names begin with `ns` are times, which are compared to the µs where a format has no more.
 QUERIES = {
-    "slice": "select s.ts as ns, iif(s.dur < 0, -1, s.ts + s.dur) as ns_end, s.name, k.pid, k.tid, k.is_thread from slice s join rig_track k on k.id = s.track_id",
-    "depth": "select s.ts as ns, s.name, s.depth, up.ts as ns_up, up.name as up_name from slice s left join slice up on up.id = s.parent_id",
+    "slice": "select s.ts as ns, iif(s.dur < 0, -1, s.ts + s.dur) as ns_end, s.name, k.pid, k.tid, k.is_thread from slice s join rig_track k on k.id = s.track_id "
+             "where k.type not like '%frame_timeline%'",
+    "depth": "select s.ts as ns, s.name, s.depth, up.ts as ns_up, up.name as up_name from slice s left join slice up on up.id = s.parent_id "
+             "join rig_track k on k.id = s.track_id where k.type not like '%frame_timeline%'",
     "category": "select s.ts as ns, s.name, s.category from slice s where s.category is not null",
     "thread_time": "select s.ts as ns, s.name, s.thread_ts as ns_thread, s.thread_ts + s.thread_dur as ns_thread_end from slice s where s.thread_ts is not null",
-    "args": f"select s.ts as ns, s.name, a.key, a.display_value from slice s join args a using (arg_set_id) where a.key not in ({NUMBERS})",
+    "args": f"select s.ts as ns, s.name, a.key, a.display_value from slice s join args a using (arg_set_id) "
+            f"join rig_track k on k.id = s.track_id where a.key not in ({NUMBERS}) and k.type not like '%frame_timeline%'",
     "track": "select k.name, k.pid, k.tid, k.parent, k.is_thread from rig_track k where k.id in (select track_id from slice)",
     "track_args": f"select k.name, k.pid, k.tid, a.key, a.display_value from rig_track k join args a on a.arg_set_id = k.source "
                   f"where k.id in (select track_id from slice union select track_id from counter) and a.key not in ({NUMBERS})",
@@ -63,7 +66,7 @@ COVERED = {
 }
 
 # Said: a message of the conversion that fits names what differs in the table.
-EVENTS = r"slices|instants|sections|track event|legacy event|flow points|ftrace events?|kernel events|events other|packets|packet field|descriptor|interned data|markers|clock"
+EVENTS = r"slices|tracks of no process|instants|sections|track event|legacy event|flow points|ftrace events?|kernel events|events other|packets|packet field|descriptor|interned data|markers|clock"
 KERNEL = r"thread states|kernel events|ftrace|events other|packets of other machines|packet field|sched"
 WORDS = {
     "slice": EVENTS, "depth": EVENTS + "|overlap|tracks",
@@ -71,7 +74,8 @@ WORDS = {
     "args": EVENTS + "|arguments", "track": EVENTS + "|tracks|process names|thread names|counter", "track_args": EVENTS + "|tracks|counter",
     "counter": EVENTS + "|counter|rounded", "unit": EVENTS + "|units|counter", "flow": EVENTS + "|flow",
     "sched": KERNEL, "thread_state": KERNEL,
-    "thread": EVENTS + "|thread names|process names|threads|processes", "process": EVENTS + "|process names|processes",
+    "thread": EVENTS + "|thread names|process names|threads|processes|process field|thread field",
+    "process": EVENTS + "|process names|processes|process field",
     "ftrace_event": KERNEL + "|markers",
     "perf_sample": r"samples?\b|stack", "cpu_sample": r"samples?\b|stack", "actual_frame": "frames|frame timeline", "expected_frame": "frames|frame timeline",
     "package": "packages", "android_log": "android_log|packet", "heap_profile": "profile|packet", "metadata": "packet|header|metadata|trace info",

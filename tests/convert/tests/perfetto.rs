@@ -112,8 +112,9 @@ fn read(bytes: Vec<u8>) -> Trace {
     read_any(std::io::Cursor::new(bytes)).unwrap()
 }
 
-/// The only thing that is left out: the processor's first switch, whose earlier thread is not known.
+/// All that is left out: the processor's first switch, whose earlier thread is not known, and whether samples are of the kernel.
 const FIRST_SWITCH: &str = "compact scheduler events before the first switch of their processor";
+const MODE: &str = "perf sample field cpu_mode";
 
 #[test]
 fn what_is_written_again_has_the_rows_of_the_original() {
@@ -127,7 +128,7 @@ fn what_is_written_again_has_the_rows_of_the_original() {
         assert_eq!((trace.losses.bad_lines, &trace.losses.truncated), (0, &None));
         let unread: Vec<_> =
             trace.losses.unread.iter().map(|(what, &count)| (&**what, count)).collect();
-        assert_eq!(unread, [(FIRST_SWITCH, 1)]);
+        assert_eq!(unread, [(FIRST_SWITCH, 1), (MODE, 40)]);
         std::fs::write(path.join(format!("{seed}.pftrace")), bytes).unwrap();
         let mut out = Vec::new();
         let dropped = write(&trace, Format::Perfetto, &mut out).unwrap();
@@ -174,14 +175,18 @@ fn the_model_has_every_row_of_the_engine() {
         assert!(!(table.of)(&trace).is_empty(), "no {}", table.name);
     }
     std::fs::write(path.join("x.pftrace"), bytes).unwrap();
-    equal_to_the_model(&engine, path, &["x.pftrace"], &[(FIRST_SWITCH, 1)]);
+    equal_to_the_model(&engine, path, &["x.pftrace"], &[(FIRST_SWITCH, 1), (MODE, 40)]);
 }
 
 #[test]
 fn a_trace_of_perfetto_s_sdk_has_the_engine_s_rows() {
     let Some(engine) = Engine::new() else { return };
     let traces = root().join("tests/traces");
-    let unread = [("flows of slices on async tracks", 40), ("packet field 124", 1)];
+    let unread = [
+        ("flows of slices on async tracks", 40),
+        ("packet field trace_provenance", 1),
+        ("process descriptor field cmdline", 2),
+    ];
     equal_to_the_model(&engine, &traces, &["perfetto-sdk.pftrace"], &unread);
     let trace = read_file(&traces.join("perfetto-sdk.pftrace")).unwrap();
     assert_eq!((trace.slice_count(), trace.asyncs.len(), trace.counters.len()), (121, 40, 40));

@@ -5,6 +5,7 @@ use super::clock::{Clock, Converters};
 use super::event::What;
 use super::frames::paired;
 use super::put::Put;
+use super::unread::ftrace_event;
 use crate::builder::Builder;
 use crate::kernel::{KernelEvent, KernelKind, NO_TID, Task, state_letter, state_of_kernel};
 use crate::model::{MAX_NS, State, Trace};
@@ -75,7 +76,9 @@ impl Reader {
     }
 
     fn put_kernel(&mut self, converters: &Converters) {
-        let started = self.started.and_then(|(clock, ns)| converted(converters, clock, ns));
+        let covered = self.covered.values().copied().chain(self.started);
+        let times = covered.filter_map(|(clock, ns)| converted(converters, clock, ns));
+        let started = times.max();
         let version = self.kernel_version;
         let unread = &mut self.unread;
         // In the memory of what it takes the events from.
@@ -110,7 +113,7 @@ impl Reader {
         kernel.sort_by_key(|event| event.at_ns);
         // What runs on each processor: compact events say only what goes on.
         let mut running: HashMap<u16, Task> = HashMap::new();
-        let Self { builder, unread, .. } = self;
+        let Self { builder, unread, other_ftrace, .. } = self;
         let mut counts: HashMap<&'static str, u64> = HashMap::new();
         kernel.retain_mut(|event| {
             let before = running.get(&event.cpu).copied();
@@ -135,6 +138,9 @@ impl Reader {
         });
         for (event, count) in counts {
             builder.others(event, count);
+        }
+        for (number, count) in std::mem::take(other_ftrace) {
+            builder.others(&ftrace_event(number), count);
         }
         self.builder.trace.kernel = kernel;
     }

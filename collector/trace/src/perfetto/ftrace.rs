@@ -12,33 +12,10 @@ use crate::text::marker::{self, Marker};
 /// Processors that a trace may have, as in Perfetto.
 const MAX_CPUS: u32 = 1024;
 
-/// Names of the events that are counted by name; those of other numbers are counted by it.
-const NAMES: [(u32, &str); 24] = [
-    (14, "clock_enable"),
-    (15, "clock_disable"),
-    (16, "clock_set_rate"),
-    (19, "sched_cpu_hotplug"),
-    (24, "softirq_entry"),
-    (25, "softirq_exit"),
-    (26, "softirq_raise"),
-    (36, "irq_handler_entry"),
-    (37, "irq_handler_exit"),
-    (52, "binder_set_priority"),
-    (53, "binder_lock"),
-    (54, "binder_locked"),
-    (55, "binder_unlock"),
-    (113, "suspend_resume"),
-    (237, "sched_process_exec"),
-    (238, "sched_process_exit"),
-    (239, "sched_process_fork"),
-    (240, "sched_process_free"),
-    (321, "rss_stat"),
-    (323, "binder_transaction_alloc_buf"),
-    (327, "generic"),
-    (332, "gpu_frequency"),
-    (485, "binder_command"),
-    (486, "binder_return"),
-];
+/// Flags of an event: in a hardware or a software interrupt.
+pub(super) const IN_INTERRUPT: u64 = 0x18;
+/// Limit of the kinds of events that are counted apart.
+const MAX_KINDS: usize = 4096;
 
 /// An event's time and thread.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +50,12 @@ impl Reader {
             }
         }
         for field in Fields::of(message) {
+            // Before this time the buffers of other processors may have what this one's lacks.
+            if let (9 | 10, value) = field? {
+                self.covered.entry(cpu).or_insert((clock, value.number()?));
+            }
+        }
+        for field in Fields::of(message) {
             let (number, value) = field?;
             match number {
                 2 => self.ftrace_event(clock, cpu, value.bytes()?)?,
@@ -94,6 +77,10 @@ impl Reader {
             match number {
                 1 => at.ns = value.number()?,
                 2 => at.tid = value.u32()?,
+                // Flags: whether an interrupt did it.
+                5 if value.number()? & IN_INTERRUPT != 0 => {
+                    self.unread.field(Message::FtraceEvent, 5);
+                }
                 5 => {}
                 _ => found = Some((number, value.bytes()?)),
             }
@@ -106,10 +93,9 @@ impl Reader {
             return self.print(at, content);
         }
         let Some(kind) = self.kernel_kind(number, content)? else {
-            match NAMES.iter().find(|&&(known, _)| known == number) {
-                Some((_, name)) => self.builder.other(name.as_bytes()),
-                None => self.builder.other(format!("ftrace event {number}").as_bytes()),
-            }
+            let is_counted =
+                self.other_ftrace.len() < MAX_KINDS || self.other_ftrace.contains_key(&number);
+            *self.other_ftrace.entry(if is_counted { number } else { 0 }).or_default() += 1;
             return Ok(());
         };
         self.kernel_event(clock, KernelEvent { at_ns: at.ns, tid: at.tid, cpu, kind });

@@ -108,8 +108,12 @@ struct Reader {
     started: Option<(Clock, u64)>,
     /// Thread names of the process tree, by thread id: process and name.
     tree: BTreeMap<u32, (u32, crate::names::NameId)>,
+    /// By processor: the time from which its first bundle has all of its events.
+    covered: BTreeMap<u16, (Clock, u64)>,
     /// Counts of the kernel's losses at the begin of the recording: overwritten, dropped.
     kernel_losses: [u64; 2],
+    /// Counts of the kernel's events that are not read, by their field.
+    other_ftrace: BTreeMap<u32, u64>,
     unread: Unread,
     lost: BTreeMap<&'static str, u64>,
     /// Buffer for JSON of arguments.
@@ -260,9 +264,7 @@ impl Reader {
                 11 => self.track_event(head.sequence, time, value.bytes()?)?,
                 60 => {
                     let names = &mut self.builder.trace.names;
-                    for number in self.tracks.describe(value.bytes()?, names)? {
-                        self.unread.field(Message::TrackDescriptor, number);
-                    }
+                    self.tracks.describe(value.bytes()?, names, &mut self.unread)?;
                 }
                 1 => self.ftrace_bundle(head.sequence, value.bytes()?)?,
                 2 => self.process_tree(value.bytes()?)?,
@@ -288,7 +290,8 @@ impl Reader {
     /// A sequence's thread, in the older form; deltas are relative to its times.
     fn thread_descriptor(&mut self, sequence: u32, message: &[u8]) -> Result<(), Malformed> {
         let names = &mut self.builder.trace.names;
-        let (pid, tid, name, at_us, cpu_us) = tracks::legacy_thread(message, names)?;
+        let (pid, tid, name, at_us, cpu_us) =
+            tracks::legacy_thread(message, names, &mut self.unread)?;
         if name != crate::names::NameId::NONE {
             self.tracks.thread_names.push((pid, tid, name));
         }

@@ -71,12 +71,16 @@ impl Put {
         let owner = match self.reader.tracks.place(on) {
             Place::Thread { pid, tid } => Some(Owner::Thread(self.thread(pid, tid))),
             Place::Process { pid, thread, name } => {
+                self.reader.builder.trace.losses.tracks_of_nobody += u64::from(pid == 0);
                 // Records of text need a thread: the process' main one, if it has no other.
                 let live = self.thread(pid, thread.unwrap_or(pid));
                 Some(Owner::Process { pid, live, thread: thread.is_some(), name })
             }
             Place::Unknown => None,
         };
+        if self.reader.tracks.is_nested(on) {
+            self.reader.unread.event("tracks within other tracks, shown beside them");
+        }
         if place >= self.owners.len() {
             self.owners.resize(place + 1, None);
         }
@@ -153,6 +157,15 @@ impl Put {
                 }
             }
             (What::Begin { name, category, args, .. }, Some(_)) => {
+                let is_within = open.get(&on).is_some_and(|open| !open.is_empty());
+                match of(track) {
+                    Some(_) => builder.trace.losses.nested_asyncs += u64::from(is_within),
+                    None if is_within => {
+                        let why = "slices within others on tracks without a name, shown apart";
+                        reader.unread.event(why);
+                    }
+                    None => {}
+                }
                 open.entry(on).or_default().push(builder.trace.asyncs.len());
                 builder.trace.asyncs.push(slice(name, category, args));
             }

@@ -2,7 +2,8 @@
 
 use super::Reader;
 use super::clock::Clock;
-use super::ftrace::{low, raw_state};
+use super::ftrace::{IN_INTERRUPT, low, raw_state};
+use super::unread::Message;
 use super::wire::{Fields, Malformed, Value, numbers};
 use crate::kernel::{KernelEvent, KernelKind, NO_TID, Task, Wake};
 use crate::names::NameId;
@@ -48,7 +49,7 @@ impl Reader {
             targets,
             woken_priorities,
             woken_names,
-            _,
+            flags,
         ] = columns;
         let comm = |place: u64| {
             let comm = usize::try_from(place).ok().and_then(|place| comms.get(place));
@@ -70,6 +71,11 @@ impl Reader {
             // The thread that ran is the one before on this processor.
             let kind = KernelKind::Switch { prev: unknown, state, next };
             self.kernel_event(clock, KernelEvent { at_ns, tid: NO_TID, cpu, kind });
+        }
+        for flags in flags.rows() {
+            if flags? & IN_INTERRUPT != 0 {
+                self.unread.field(Message::FtraceEvent, 5);
+            }
         }
         at_ns = 0;
         let (mut woken, mut targets) = (woken.rows(), targets.rows());

@@ -31,8 +31,6 @@ impl Reader {
                 3 => sample.tid = value.u32()?,
                 4 => callstack = Some(value.number()?),
                 6 => sample.weight = value.number()?,
-                // The processor's mode, why unwinding failed.
-                5 | 16 => {}
                 17 => self.lost("samples lost by the kernel", value.number()?),
                 18 => is_skipped = true,
                 19 => return Ok(()),

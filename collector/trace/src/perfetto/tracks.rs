@@ -1,6 +1,7 @@
 //! Tracks: descriptors of threads, processes, counters and async tracks, and the parents that they inherit a process from.
 //! Events name a track by its place here; its descriptor may come later.
 
+use super::unread::{Message, Unread};
 use super::wire::{Fields, Malformed};
 use crate::names::{NameId, Names};
 use std::collections::HashMap;
@@ -21,7 +22,6 @@ pub(super) struct Track {
     pid: Option<u32>,
     tid: Option<u32>,
     pub(super) counter: Option<CounterOf>,
-    is_declared: bool,
 }
 
 /// A counter's track.
@@ -82,7 +82,7 @@ impl Tracks {
         if let Some(&id) = self.threads.get(&(pid, tid)) {
             return id;
         }
-        let track = Track { pid: Some(pid), tid: Some(tid), is_declared: true, ..Track::default() };
+        let track = Track { pid: Some(pid), tid: Some(tid), ..Track::default() };
         let id = self.push(track);
         self.threads.insert((pid, tid), id);
         id
@@ -98,37 +98,37 @@ impl Tracks {
         self.tracks.get(id.0 as usize)
     }
 
-    /// Takes a descriptor. Returns the numbers of unknown fields.
+    /// Takes a descriptor. Counts unknown fields.
     pub(super) fn describe(
         &mut self,
         message: &[u8],
         names: &mut Names,
-    ) -> Result<Vec<u32>, Malformed> {
-        let mut found = Track { is_declared: true, ..Track::default() };
-        let (mut uuid, mut unread) = (None, Vec::new());
+        unread: &mut Unread,
+    ) -> Result<(), Malformed> {
+        let mut found = Track::default();
+        let mut uuid = None;
         for field in Fields::of(message) {
             match field? {
                 (1, value) => uuid = Some(value.number()?),
                 (5, value) => found.parent = Some(value.number()?).filter(|&uuid| uuid != 0),
                 (2 | 10 | 13, value) => found.name = names.id(value.bytes()?),
                 (3, value) => {
-                    let (pid, name) = process(value.bytes()?, names)?;
+                    let (pid, name) = process(value.bytes()?, names, unread)?;
                     found.pid = Some(pid);
                     if name != NameId::NONE {
                         self.process_names.push((pid, name));
                     }
                 }
                 (4, value) => {
-                    let (pid, tid, name) = thread(value.bytes()?, names)?;
+                    let (pid, tid, name) = thread(value.bytes()?, names, unread)?;
                     (found.pid, found.tid) = (Some(pid), Some(tid));
                     if name != NameId::NONE {
                         self.thread_names.push((pid, tid, name));
                     }
                 }
                 (8, value) => found.counter = Some(counter(value.bytes()?, names)?),
-                // How a viewer orders and merges tracks; state tracks have no fields.
-                (6 | 7 | 9 | 11 | 12 | 15..=20, _) => {}
-                (number, _) => unread.push(number),
+                // Names and orders of tracks, how a viewer merges them, what else they are of.
+                (number, _) => unread.field(Message::TrackDescriptor, number),
             }
         }
         let uuid = uuid.ok_or("a track descriptor has no uuid")?;
@@ -139,16 +139,20 @@ impl Tracks {
             let (pid, tid) = (found.pid.or(track.pid), found.tid.or(track.tid));
             let parent = found.parent.or(track.parent);
             let counter = found.counter.or(track.counter);
-            *track = Track { uuid, parent, name, pid, tid, counter, is_declared: true };
+            *track = Track { uuid, parent, name, pid, tid, counter };
         }
-        Ok(unread)
+        Ok(())
     }
 
-    /// Returns whose events a track has.
+    /// True if a track is within another one that is not its process' or its thread's.
+    pub(super) fn is_nested(&self, id: TrackId) -> bool {
+        let parent = self.get(id).and_then(|track| self.ids.get(&track.parent?));
+        parent.is_some_and(|&parent| self.get(parent).is_some_and(|track| track.pid.is_none()))
+    }
+
+    /// Returns whose events a track has. Those of one that nothing describes are nobody's.
     pub(super) fn place(&self, id: TrackId) -> Place {
-        let Some(track) = self.get(id).filter(|track| track.is_declared || track.uuid == 0) else {
-            return Place::Unknown;
-        };
+        let Some(track) = self.get(id) else { return Place::Unknown };
         if let (Some(pid), Some(tid)) = (track.pid, track.tid)
             && track.counter.is_none()
         {
@@ -168,27 +172,37 @@ impl Tracks {
     }
 }
 
-fn process(message: &[u8], names: &mut Names) -> Result<(u32, NameId), Malformed> {
+fn process(
+    message: &[u8],
+    names: &mut Names,
+    unread: &mut Unread,
+) -> Result<(u32, NameId), Malformed> {
     let (mut pid, mut name, mut command) = (0, NameId::NONE, NameId::NONE);
     for field in Fields::of(message) {
         match field? {
             (1, value) => pid = value.u32()?,
             (2, value) if command == NameId::NONE => command = names.id(value.bytes()?),
             (6, value) => name = names.id(value.bytes()?),
-            _ => {}
+            (number, _) => unread.field(Message::ProcessDescriptor, number),
         }
     }
     Ok((pid, if name == NameId::NONE { command } else { name }))
 }
 
-fn thread(message: &[u8], names: &mut Names) -> Result<(u32, u32, NameId), Malformed> {
+fn thread(
+    message: &[u8],
+    names: &mut Names,
+    unread: &mut Unread,
+) -> Result<(u32, u32, NameId), Malformed> {
     let (mut pid, mut tid, mut name) = (0, 0, NameId::NONE);
     for field in Fields::of(message) {
         match field? {
             (1, value) => pid = value.u32()?,
             (2, value) => tid = value.u32()?,
             (5, value) => name = names.id(value.bytes()?),
-            _ => {}
+            // The times that deltas are relative to.
+            (6 | 7, _) => {}
+            (number, _) => unread.field(Message::ThreadDescriptor, number),
         }
     }
     Ok((pid, tid, name))
@@ -198,8 +212,9 @@ fn thread(message: &[u8], names: &mut Names) -> Result<(u32, u32, NameId), Malfo
 pub(super) fn legacy_thread(
     message: &[u8],
     names: &mut Names,
+    unread: &mut Unread,
 ) -> Result<(u32, u32, NameId, i64, i64), Malformed> {
-    let (pid, tid, name) = thread(message, names)?;
+    let (pid, tid, name) = thread(message, names, unread)?;
     let (mut at_us, mut cpu_us) = (0, 0);
     for field in Fields::of(message) {
         match field? {

@@ -17,6 +17,9 @@ pub(super) enum Message {
     Defaults,
     Process,
     Thread,
+    ProcessDescriptor,
+    ThreadDescriptor,
+    FtraceEvent,
 }
 
 /// Limit of different fields that are counted by number.
@@ -51,12 +54,18 @@ impl Unread {
     /// Returns all counts by the text that messages use.
     pub(super) fn into_counts(self) -> BTreeMap<String, u64> {
         let fields = self.fields.into_iter().map(|((message, number), count)| {
-            let name = name(message, number);
-            let name = if name.is_empty() { String::new() } else { format!(" ({name})") };
-            (format!("{} field {number}{name}", label(message)), count)
+            let label = label(message);
+            let told = match name(label, number) {
+                Some(name) => format!("{label} field {name}"),
+                None => format!("{label} field {number}"),
+            };
+            (told, count)
         });
         let reasons = self.reasons.into_iter().map(|(why, count)| (why.to_owned(), count));
-        let mut all: BTreeMap<String, u64> = fields.chain(reasons).collect();
+        let mut all = BTreeMap::new();
+        for (told, count) in fields.chain(reasons) {
+            *all.entry(told).or_default() += count;
+        }
         if self.others > 0 {
             all.insert("other fields".to_owned(), self.others);
         }
@@ -78,60 +87,26 @@ const fn label(message: Message) -> &'static str {
         Message::Defaults => "packet defaults",
         Message::Process => "process",
         Message::Thread => "thread",
+        Message::ProcessDescriptor => "process descriptor",
+        Message::ThreadDescriptor => "thread descriptor",
+        Message::FtraceEvent => "ftrace event",
     }
 }
 
-/// The field's name in Perfetto's protos; empty if it is not known.
-const fn name(message: Message, number: u32) -> &'static str {
-    match (message, number) {
-        (Message::Packet, 4) => "inode_file_map",
-        (Message::Packet, 5) => "chrome_events",
-        (Message::Packet, 7) => "sys_stats",
-        (Message::Packet, 9) => "process_stats",
-        (Message::Packet, 37) => "profile_packet",
-        (Message::Packet, 38) => "battery",
-        (Message::Packet, 39) => "android_log",
-        (Message::Packet, 40) => "power_rails",
-        (Message::Packet, 46) => "trigger",
-        (Message::Packet, 48) => "chrome_benchmark_metadata",
-        (Message::Packet, 49) => "perfetto_metatrace",
-        (Message::Packet, 51) => "chrome_metadata",
-        (Message::Packet, 52) => "gpu_counter_event",
-        (Message::Packet, 53) => "gpu_render_stage_event",
-        (Message::Packet, 54) => "streaming_profile_packet",
-        (Message::Packet, 56) => "heap_graph",
-        (Message::Packet, 61) => "module_symbols",
-        (Message::Packet, 62) => "vulkan_memory_event",
-        (Message::Packet, 63) => "gpu_log",
-        (Message::Packet, 64) => "deobfuscation_mapping",
-        (Message::Packet, 65) => "vulkan_api_event",
-        (Message::Packet, 67) => "cpu_info",
-        (Message::Packet, 68) => "smaps_packet",
-        (Message::Packet, 70) => "initial_display_state",
-        (Message::Packet, 71) => "gpu_mem_total_event",
-        (Message::Packet, 72) => "extension_descriptor",
-        (Message::Packet, 73) => "memory_tracker_snapshot",
-        (Message::Packet, 77) => "android_energy_estimation_breakdown",
-        (Message::Packet, 78) => "ui_state",
-        (Message::Packet, 82) => "translation_table",
-        (Message::Packet, 84) => "statsd_atom",
-        (Message::Packet, 86) => "android_system_property",
-        (Message::Packet, 90) => "track_event_range_of_interest",
-        (Message::Packet, 91) => "entity_state_residency",
-        (Message::Packet, 95) => "etw_events",
-        (Message::Packet, 96) => "protolog_message",
-        (Message::Packet, 99) => "v8_js_code",
-        (Message::Packet, 107) => "remote_clock_sync",
-        (Message::Packet, 121) => "evdev_event",
-        (Message::Process, 2) => "ppid",
-        (Message::Process, 3) => "arguments of its command line",
-        (Message::Process, 5) => "uid",
-        (Message::Process, 7) => "process_start_from_boot",
-        (Message::TrackEvent, 5) => "task_execution",
-        (Message::TrackEvent, 21) => "log_message",
-        (Message::TrackEvent, 33 | 34) => "source_location",
-        (Message::TrackEvent, 52..=54) => "correlation_id",
-        (Message::TrackEvent, 8 | 20) => "thread_instruction_count",
-        _ => "",
+/// Names of fields in Perfetto's protos, by message and number: `tests/convert/diff_tests/field_names.py` prints them.
+const NAMES: &str = include_str!("fields.txt");
+
+/// Returns the field's name in Perfetto's protos.
+fn name(message: &str, number: u32) -> Option<&'static str> {
+    let key = format!("{message} {number} ");
+    NAMES.lines().find_map(|line| line.strip_prefix(&key))
+}
+
+/// Returns the name of an event of the kernel by its field; its number, if a later Perfetto has added it.
+pub(super) fn ftrace_event(number: u32) -> String {
+    match name("ftrace event", number) {
+        Some(name) => name.to_owned(),
+        None if number == 0 => "other ftrace events".to_owned(),
+        None => format!("ftrace event {number}"),
     }
 }
