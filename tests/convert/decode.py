@@ -49,7 +49,8 @@ for packet in trace.packet:
     elif event.type == TrackEvent.TYPE_INSTANT:
         say("instant", owner(event.track_uuid), at, *told)
     elif event.type == TrackEvent.TYPE_COUNTER:
-        say("counter", owner(event.track_uuid), at, event.counter_value)
+        is_real = event.HasField("double_counter_value")
+        say("counter", owner(event.track_uuid), at, event.double_counter_value if is_real else event.counter_value)
 for uuid, stack in stacks.items():
     for at, told, flows, args in stack:
         say("open", owner(uuid), at, told, flows, args)

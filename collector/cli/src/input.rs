@@ -87,7 +87,7 @@ pub(crate) fn say_losses(path: &Path, losses: &Losses) {
         (losses.unclosed_asyncs, "async sections without an end"),
         (losses.out_of_order, "lines with a timestamp before the previous one of their thread"),
         (losses.overlapping, "slices shortened because they overlapped others of their thread"),
-        (losses.rounded, "fractional values rounded to integers"),
+        (losses.rounded, "counter values of more than 2^53, rounded"),
     ] {
         if count > 0 {
             say(&format!("{name}: {count} {what}"));

@@ -3,6 +3,7 @@
 
 use crate::kernel::Kernel;
 use crate::lossiness::{Content, Dropped};
+use crate::text::Fractions;
 use crate::{json, method_trace, page, perfetto, stacks, text};
 use std::io::{self, Write};
 use tracetee_trace::{Kind, Trace};
@@ -120,7 +121,9 @@ formats! {
         endings: [".ftrace", ".systrace", ".txt"],
         reader: Some(Kind::Text),
         lacks: NOT_IN_TEXT,
-        writer: |trace, kernel, mut out, dropped| text::write(trace, kernel, &mut out, dropped),
+        writer: |trace, kernel, mut out, dropped| {
+            text::write(trace, kernel, Fractions::Rounded, &mut out, dropped)
+        },
     }
     /// Ftrace text as atrace prints it.
     Atrace {
@@ -130,7 +133,7 @@ formats! {
         lacks: NOT_IN_TEXT,
         writer: |trace, kernel, mut out, dropped| {
             out.write_all(b"TRACE:\n")?;
-            text::write(trace, kernel, &mut out, dropped)
+            text::write(trace, kernel, Fractions::Rounded, &mut out, dropped)
         },
     }
     /// One page that shows the trace in any browser.
@@ -141,7 +144,7 @@ formats! {
         lacks: NOT_IN_TEXT,
         writer: |trace, kernel, mut out, dropped| {
             page::html(trace, &page::About::default(), &mut out, |mut out| {
-                text::write(trace, kernel, &mut out, dropped)
+                text::write(trace, kernel, Fractions::Kept, &mut out, dropped)
             })
         },
     }

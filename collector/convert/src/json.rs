@@ -16,6 +16,9 @@ pub(crate) enum Dialect {
 /// Dart's events have a stream; those of others are the embedder's.
 const EMBEDDER: &str = "Embedder";
 
+/// catapult leaves out async slices without a category; our reader takes this one off.
+pub(crate) const IN_ASYNC: &str = "async slices without a category, put into category async";
+
 pub(crate) fn write(
     trace: &Trace,
     dialect: Dialect,
@@ -37,15 +40,39 @@ pub(crate) fn write(
     writer.out.write_all(b"\n]}\n")?;
     let pidless = trace.threads.values().filter(|thread| thread.pid.is_none()).count();
     dropped.add("threads without a process, put into process 0", pidless as u64);
-    let other = |key: u32, pid: u32| {
+    let is_other = |key: u32, pid: u32| {
         let own = trace.threads.get(&key).and_then(|thread| thread.pid);
-        u64::from(own.is_some_and(|own| own != pid))
+        own.is_some_and(|own| own != pid)
     };
-    let of_asyncs = trace.asyncs.iter().map(|one| other(one.threads[0], one.pid));
-    let of_instants = trace.instants.iter().map(|one| other(one.thread, one.pid));
-    let of_counters = trace.counters.iter().map(|one| other(one.thread, one.pid));
-    let others = of_asyncs.chain(of_instants).chain(of_counters).sum();
-    dropped.add("records of other processes, put into that of their thread", others);
+    let on_tracks = || trace.instants.iter().filter(|one| one.track.is_some());
+    let of_processes = || {
+        let of_asyncs = trace.asyncs.iter().map(|one| (one.threads[0], one.pid));
+        let of_counters = trace.counters.iter().map(|one| (one.thread, one.pid));
+        of_asyncs.chain(of_counters).chain(on_tracks().map(|one| (one.thread, one.pid)))
+    };
+    let others = of_processes().filter(|&(key, pid)| is_other(key, pid)).count();
+    dropped.add(
+        "async slices, instants and counters of other processes, put on their main thread",
+        others as u64,
+    );
+    let global = of_processes().filter(|&(_, pid)| pid == 0).count();
+    dropped.add(
+        "async slices, instants and counters of no process, put into process 0",
+        global as u64,
+    );
+    let on_threads = trace.instants.iter().filter(|one| one.track.is_none());
+    let others = on_threads.filter(|one| is_other(one.thread, one.pid)).count();
+    dropped.add("instants of other processes, put into that of their thread", others as u64);
+    let is_nameless = |id: NameId| trace.names.text(id).is_empty();
+    let slices = trace.threads.values().flat_map(|thread| &thread.slices).map(|one| one.name);
+    let names = slices.chain(trace.asyncs.iter().map(|one| one.name));
+    let names = names.chain(trace.instants.iter().map(|one| one.name));
+    let nameless = names.filter(|&id| is_nameless(id)).count();
+    dropped.add("slices and instants without a name, which readers name", nameless as u64);
+    if dialect == Dialect::Chrome {
+        let placed = trace.asyncs.iter().filter(|one| one.category == NameId::NONE).count();
+        dropped.add(IN_ASYNC, placed as u64);
+    }
     Ok(())
 }
 
@@ -121,9 +148,16 @@ impl<W: Write> Writer<'_, W> {
                 "{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{pid},\"tid\":{pid},\"args\":{{\"name\":{name}}}}}"
             )?;
         }
-        for thread in trace.threads.values() {
-            let Some(&(_, name)) = thread.names.last() else { continue };
-            let (pid, tid) = (thread.pid.unwrap_or(0), thread.tid);
+        let live = trace.threads.values().filter_map(|thread| {
+            let &(_, name) = thread.names.last()?;
+            Some((thread.pid.unwrap_or(0), thread.tid, name))
+        });
+        let silent = trace
+            .dumped
+            .iter()
+            .filter(|&(tid, &(_, name))| !trace.threads.contains_key(tid) && name != NameId::NONE);
+        let silent = silent.map(|(&tid, &(pid, name))| (pid, tid, name));
+        for (pid, tid, name) in live.chain(silent) {
             let name = match self.dialect {
                 Dialect::Chrome => self.name(name).into(),
                 Dialect::Dart => quoted(&format!("{} ({tid})", trace.names.text(name))),
@@ -150,7 +184,24 @@ impl<W: Write> Writer<'_, W> {
         let tid = thread.map_or(key, |thread| thread.tid);
         let pid = thread.and_then(|thread| thread.pid).or(pid).unwrap_or(0);
         self.begin()?;
-        write!(self.out, "{{\"ph\":\"{ph}\",\"pid\":{pid},\"tid\":{tid},\"ts\":{}", at_ns / 1000)?;
+        write!(self.out, "{{\"ph\":\"{ph}\",\"pid\":{pid},\"tid\":{tid}")?;
+        self.ts(at_ns)
+    }
+
+    /// The same, of a record that belongs to a process: one of another process than its thread's is on that one's main
+    /// thread.
+    fn head_of_process(&mut self, ph: &str, key: u32, pid: u32, at_ns: u64) -> io::Result<()> {
+        let own = self.trace.threads.get(&key).and_then(|thread| thread.pid);
+        if own.is_none_or(|own| own == pid) {
+            return self.head_of(ph, key, Some(pid), at_ns);
+        }
+        self.begin()?;
+        write!(self.out, "{{\"ph\":\"{ph}\",\"pid\":{pid},\"tid\":{pid}")?;
+        self.ts(at_ns)
+    }
+
+    fn ts(&mut self, at_ns: u64) -> io::Result<()> {
+        write!(self.out, ",\"ts\":{}", at_ns / 1000)?;
         match at_ns % 1000 {
             0 => Ok(()),
             ns => write!(self.out, ".{ns:03}"),
@@ -212,7 +263,7 @@ impl<W: Write> Writer<'_, W> {
                 let is_begin = matches!(event, Event::AsyncBegin(_));
                 let (ph, key) =
                     if is_begin { ("b", one.threads[0]) } else { ("e", one.threads[1]) };
-                self.head_of(ph, key, Some(one.pid), at_ns)?;
+                self.head_of_process(ph, key, one.pid, at_ns)?;
                 self.named(one.name, one.category)?;
                 // catapult leaves out those without a category; the reader knows this one by the id's form.
                 if one.category == NameId::NONE && self.dialect == Dialect::Chrome {
@@ -224,18 +275,26 @@ impl<W: Write> Writer<'_, W> {
             }
             Event::Instant(place) => {
                 let Some(one) = trace.instants.get(place) else { return Ok(None) };
-                self.head_of("i", one.thread, Some(one.pid), at_ns)?;
+                // An instant on a track is one of its process.
+                let scope = if one.track.is_some() {
+                    self.head_of_process("i", one.thread, one.pid, at_ns)?;
+                    "p"
+                } else {
+                    self.head_of("i", one.thread, Some(one.pid), at_ns)?;
+                    "t"
+                };
                 self.named(one.name, one.category)?;
-                let scope = if self.dialect == Dialect::Dart { "p" } else { "t" };
                 write!(self.out, ",\"s\":\"{scope}\"")?;
                 self.scope(one.track)?;
                 self.args(Some(one.args))?;
             }
             Event::Counter(place) => {
                 let Some(one) = trace.counters.get(place) else { return Ok(None) };
-                self.head_of("C", one.thread, Some(one.pid), at_ns)?;
+                self.head_of_process("C", one.thread, one.pid, at_ns)?;
                 self.named(one.name, NameId::NONE)?;
-                write!(self.out, ",\"args\":{{\"value\":{}}}", one.value)?;
+                // JSON has neither NaN nor infinities; Perfetto reads both from text.
+                let quote = if one.value.is_finite() { "" } else { "\"" };
+                write!(self.out, ",\"args\":{{\"value\":{quote}{}{quote}}}", one.value)?;
             }
             Event::Flow(place) => {
                 let Some(one) = trace.flows.get(place) else { return Ok(None) };

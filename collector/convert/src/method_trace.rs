@@ -19,5 +19,7 @@ pub(crate) fn write(
     dropped.add("times rounded to microseconds", not.rounded);
     dropped.add("names changed", not.renamed);
     dropped.add("slices without an end, closed", not.unrolled);
+    dropped
+        .add("CPU times that were unknown or went back, replaced by the last one", not.cpu_times);
     Ok(())
 }

@@ -9,9 +9,19 @@ use tracetee_protocol::notes;
 use tracetee_trace::text::{Line, NO_NAME, is_task};
 use tracetee_trace::{Event, KernelEvent, NameId, Thread, Timeline, Trace, UNFINISHED};
 
+/// Counter values with fractions. Perfetto drops a counter's record whose value is no integer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fractions {
+    /// They stay: our page reads them.
+    Kept,
+    /// They are rounded and counted.
+    Rounded,
+}
+
 pub(crate) fn write(
     trace: &Trace,
     kernel: &mut Kernel,
+    fractions: Fractions,
     out: &mut impl Write,
     dropped: &mut Dropped,
 ) -> io::Result<()> {
@@ -19,7 +29,10 @@ pub(crate) fn write(
     if !trace.about.is_empty() {
         writeln!(out, "{}{}", notes::COMMENT, trace.about.to_json())?;
     }
-    let mut lines = Lines::for_trace(trace, dropped);
+    let mut lines = Lines::for_trace(trace, fractions, dropped);
+    let is_changed = |value: f64| fractions == Fractions::Rounded && value.fract() != 0.0;
+    let changed = trace.counters.iter().filter(|one| is_changed(one.value)).count();
+    dropped.add("fractions of counter values, rounded", changed as u64);
     let mut realtime = trace.realtime;
     let mut of_model = trace.kernel.iter().peekable();
     for (at_ns, event) in Timeline::new(trace) {
@@ -67,11 +80,12 @@ struct Lines<'a> {
     /// Names of threads that look like a line's beginning, changed.
     tasks: HashMap<NameId, Box<str>>,
     is_ns: bool,
+    fractions: Fractions,
     payload: String,
 }
 
 impl<'a> Lines<'a> {
-    fn for_trace(trace: &'a Trace, dropped: &mut Dropped) -> Self {
+    fn for_trace(trace: &'a Trace, fractions: Fractions, dropped: &mut Dropped) -> Self {
         let mut changed = 0;
         let names = trace
             .names
@@ -94,7 +108,7 @@ impl<'a> Lines<'a> {
         let nameless = trace.threads.values().filter(|thread| thread.names.is_empty()).count();
         dropped.add("threads without a name, named thread-N", nameless as u64);
         let is_ns = has_ns(trace);
-        Self { trace, names, tasks, is_ns, payload: String::new() }
+        Self { trace, names, tasks, is_ns, fractions, payload: String::new() }
     }
 
     fn name(&self, id: NameId) -> &str {
@@ -148,10 +162,13 @@ impl<'a> Lines<'a> {
                     write!(text, "N|{}|{}|{}", one.pid, self.label(track), self.label(one.name))
                 }
             }),
-            Event::Counter(place) => trace
-                .counters
-                .get(place)
-                .map(|one| write!(text, "C|{}|{}|{}", one.pid, self.label(one.name), one.value)),
+            Event::Counter(place) => trace.counters.get(place).map(|one| {
+                let value = match self.fractions {
+                    Fractions::Kept => one.value,
+                    Fractions::Rounded => one.value.round(),
+                };
+                write!(text, "C|{}|{}|{value}", one.pid, self.label(one.name))
+            }),
             Event::StayOpen(..) | Event::Flow(_) => None,
         };
         if written.is_some() {

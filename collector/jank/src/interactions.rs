@@ -73,14 +73,14 @@ pub(crate) fn interactions(trace: &Trace, process: &Process, frames: &[Frame]) -
             cancels.entry(track).or_default().push(instant.at_ns);
         }
     }
-    let mut missed: HashMap<&str, Vec<(u64, i64)>, Seeded> = HashMap::default();
+    let mut missed: HashMap<&str, Vec<(u64, f64)>, Seeded> = HashMap::default();
     for counter in trace.counters.iter().filter(|counter| is_own(counter.pid)) {
         if let Some(name) = trace.names.text(counter.name).strip_suffix("#missedFrames") {
             missed.entry(name).or_default().push((counter.at_ns, counter.value));
         }
     }
     cancels.values_mut().for_each(|at| at.sort_unstable());
-    missed.values_mut().for_each(|values| values.sort_unstable());
+    missed.values_mut().for_each(|values| values.sort_by_key(|&(at_ns, _)| at_ns));
     let sums = Sums::new(frames);
     let mut used: HashSet<(&str, u64)> = HashSet::new();
     let rows = begun.into_iter().map(|(start_ns, end_ns, id)| {
@@ -89,7 +89,7 @@ pub(crate) fn interactions(trace: &Trace, process: &Process, frames: &[Frame]) -
         // The counter comes after the end: the first that no earlier interaction has taken.
         let counted = missed.get(text).and_then(|values| {
             let first = values.partition_point(|&(at_ns, _)| at_ns < end_ns);
-            let free = |&&(at_ns, _): &&(u64, i64)| !used.contains(&(text, at_ns));
+            let free = |&&(at_ns, _): &&(u64, f64)| !used.contains(&(text, at_ns));
             values.iter().skip(first).find(free).copied()
         });
         if let Some((at_ns, _)) = counted {
@@ -108,10 +108,16 @@ pub(crate) fn interactions(trace: &Trace, process: &Process, frames: &[Frame]) -
             late,
             janky,
             jank_ns,
-            missed: counted.and_then(|(_, value)| u64::try_from(value).ok()),
+            missed: counted.and_then(|(_, value)| whole(value)),
         }
     });
     Interactions { rows: rows.collect(), left_out }
+}
+
+/// Returns a number of frames.
+fn whole(value: f64) -> Option<u64> {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
+    (0.0..1e15).contains(&value).then_some(value as u64)
 }
 
 /// Running sums over the frames by their begin, so that an interaction costs two searches.

@@ -170,7 +170,7 @@ fn unanswered(trace: &Trace, process: &Process) -> Vec<(u64, u64, NameId)> {
         if let Some(since_ns) = pending.remove(&counter.name) {
             waits.push((since_ns, counter.at_ns, counter.name));
         }
-        if counter.value > 0 {
+        if counter.value > 0.0 {
             pending.insert(counter.name, counter.at_ns);
         }
     }

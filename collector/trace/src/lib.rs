@@ -125,9 +125,9 @@ impl Kind {
         let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
         match text {
             _ if head.starts_with(method::KEYS) || head.starts_with(method::MAGIC) => Self::Method,
-            [b'{' | b'[', ..] => Self::Json,
-            // Field 1, of length: packets.
+            // Field 1, of length: packets. A length of 91 or 123 is `[` or `{`.
             _ if is_packet(head) => Self::Perfetto,
+            [b'{' | b'[', ..] => Self::Json,
             _ => Self::Text,
         }
     }
@@ -136,9 +136,43 @@ impl Kind {
 /// True if it begins with a packet: field 1 (0x0a), a length, and in it a field that packets have.
 fn is_packet(head: &[u8]) -> bool {
     let [b'\n', rest @ ..] = head else { return false };
+    if perfetto::begins_with_packet(head) {
+        return true;
+    }
     let length = rest.iter().take(5).position(|byte| byte & 0x80 == 0);
     let first = length.and_then(|length| rest.get(length + 1)).copied();
     // Text has no bytes below a space here but line breaks.
     first.is_some_and(|first| !matches!(first, b'\n' | b'\r' | b'\t' | b' '..=b'~'))
         || rest.iter().take(64).any(|&byte| byte < b'\t')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A trace of two packets; the first has so many bytes.
+    fn packets(bytes: u8) -> Vec<u8> {
+        // A sequence of packets, and an event for testing (field 900) with a text.
+        let text = usize::from(bytes - 5);
+        let mut packet = vec![0x50, 1, 0xa2, 0x38, u8::try_from(text).unwrap()];
+        packet.extend(vec![b'x'; text]);
+        [&[b'\n', bytes][..], &packet, &[b'\n', 2, 0x50, 1]].concat()
+    }
+
+    #[test]
+    fn a_packet_of_any_length_is_perfettos() {
+        for bytes in 6..128 {
+            assert_eq!(Kind::of(&packets(bytes)), Kind::Perfetto, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn json_after_a_line_break_is_json() {
+        for text in ["\n{\"traceEvents\":[]}", "\n[{\"ph\":\"X\"}]", "\n[", "\n{ \n}", "\r\n[1]"] {
+            assert_eq!(Kind::of(text.as_bytes()), Kind::Json, "{text}");
+        }
+        let long = format!("\n[{{\"name\":\"{}\"}}]", "é".repeat(300));
+        assert_eq!(Kind::of(long.as_bytes()), Kind::Json);
+        assert_eq!(Kind::of(b"\n# tracer: nop\n"), Kind::Text);
+    }
 }

@@ -187,7 +187,7 @@ impl Slice {
 }
 
 /// A value of a counter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Counter {
     /// Key of the thread that wrote it.
     pub thread: u32,
@@ -198,9 +198,23 @@ pub struct Counter {
     /// Time.
     pub at_ns: u64,
     /// Value from this time.
-    pub value: i64,
+    pub value: f64,
     /// Owner of the counter.
     pub scope: Scope,
+}
+
+impl Counter {
+    /// Returns an integer as a counter's value, and counts it if it has to be rounded.
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        reason = "the loss is what is counted"
+    )]
+    pub(crate) fn from_int(value: i64, losses: &mut Losses) -> f64 {
+        let real = value as f64;
+        losses.rounded += u64::from(real as i128 != i128::from(value));
+        real
+    }
 }
 
 /// Owner of a counter.
@@ -306,7 +320,7 @@ pub struct Losses {
     pub out_of_order: u64,
     /// Slices that partly overlapped another of their thread; cut.
     pub overlapping: u64,
-    /// Counter values that were not integers; rounded.
+    /// Integer values of counters that an f64 cannot represent; rounded.
     pub rounded: u64,
     /// Async slices that begin within another one of their track, which only some formats can show.
     pub nested_asyncs: u64,

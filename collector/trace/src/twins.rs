@@ -152,7 +152,7 @@ fn label(
     pid: u32,
     track: Option<NameId>,
     name: NameId,
-    number: i64,
+    number: impl std::fmt::Display,
 ) -> Cow<'static, str> {
     let track = track.map_or("", |track| trace.names.text(track));
     Cow::Owned(format!("{pid}|{track}|{}|{number}", trace.names.text(name)))

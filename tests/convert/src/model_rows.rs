@@ -129,7 +129,7 @@ fn counters(trace: &Trace) -> Vec<Value> {
     let of_processes =
         trace.counters.iter().filter(|one| one.scope == Scope::Process && one.pid != 0);
     of_processes
-        .map(|one| json!([one.pid, trace.names.text(one.name), one.at_ns, one.value as f64]))
+        .map(|one| json!([one.pid, trace.names.text(one.name), one.at_ns, one.value]))
         .collect()
 }
 

@@ -83,7 +83,7 @@ fn perfetto_s_protos_read_every_slice_thread_and_counter() {
         for (value, counter) in decoded.get("counter").into_iter().flatten().zip(&trace.counters) {
             let expected =
                 serde_json::json!(["track", counter.pid, trace.names.text(counter.name)]);
-            assert_eq!((&value[1], value[3].as_i64()), (&expected, Some(counter.value)));
+            assert_eq!((&value[1], value[3].as_f64()), (&expected, Some(counter.value)));
         }
         let asyncs =
             decoded.get("slice").into_iter().flatten().filter(|slice| slice[1][0] == "track");

@@ -19,6 +19,9 @@ pub(crate) const MAX_EVENTS: u64 = 32 << 20;
 /// Bytes of names.
 const MAX_NAME_BYTES: usize = 512 << 20;
 
+/// Begins that are not read.
+const BEGUN_AGAIN: &str = "begins of async sections that were open";
+
 /// A thread being built, by its index in the builder.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Live(usize);
@@ -307,6 +310,17 @@ impl Builder {
     pub(crate) fn begin_async(&mut self, key: AsyncKey, begun: Async) {
         self.open_asyncs.entry(key).or_default().push(self.trace.asyncs.len());
         self.trace.asyncs.push(Async { end_ns: UNFINISHED, ..begun });
+    }
+
+    /// Begins an async slice of a marker. One without a track that is open does not begin again (Android's wake locks begin
+    /// theirs several times and end them once): as in Perfetto, the first begin counts.
+    pub(crate) fn begin_marked_async(&mut self, key: AsyncKey, begun: Async) {
+        let is_open = self.open_asyncs.get(&key).is_some_and(|open| !open.is_empty());
+        if is_open && key.track.is_none() {
+            *self.trace.losses.unread.entry(BEGUN_AGAIN.to_owned()).or_default() += 1;
+        } else {
+            self.begin_async(key, begun);
+        }
     }
 
     /// Ends the last async slice that began with this key, preferably one with this name.

@@ -19,7 +19,7 @@ pub(crate) struct Event {
     pub(crate) tid: u32,
     pub(crate) name: NameId,
     pub(crate) category: NameId,
-    /// Distinguishes equal ids.
+    /// Distinguishes equal ids; the track of an instant of a process.
     pub(crate) scope: Option<NameId>,
     pub(crate) id: i64,
     pub(crate) args: NameId,
@@ -27,8 +27,8 @@ pub(crate) struct Event {
     pub(crate) cpu_ns: Option<u64>,
     /// Points of flows at a slice, by `bind_id`: the flow's id, and the kind of the point.
     pub(crate) bound: Option<(u64, FlowKind)>,
-    /// Values of a counter: name, value, and true if it was rounded.
-    pub(crate) values: Vec<(NameId, i64, bool)>,
+    /// Values of a counter, by name; `None` if it is no number.
+    pub(crate) values: Vec<(NameId, Option<f64>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,7 @@ pub(crate) enum Kind {
         cpu_ns: Option<u64>,
     },
     Instant,
+    AsyncInstant,
     AsyncBegin,
     AsyncEnd,
     Counter,
@@ -85,6 +86,8 @@ struct Text<'a> {
     #[serde(borrow)]
     scope: Option<Cow<'a, str>>,
     #[serde(borrow)]
+    s: Option<Cow<'a, str>>,
+    #[serde(borrow)]
     bp: Option<Cow<'a, str>>,
     #[serde(borrow)]
     bind_id: Option<&'a RawValue>,
@@ -123,7 +126,8 @@ pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static st
             };
             Kind::Complete { dur_ns, cpu_ns: text.tdur.and_then(ns) }
         }
-        b'i' | b'I' | b'n' | b'R' => Kind::Instant,
+        b'i' | b'I' | b'R' => Kind::Instant,
+        b'n' => Kind::AsyncInstant,
         b'b' | b'S' => Kind::AsyncBegin,
         b'e' | b'F' => Kind::AsyncEnd,
         b'C' => Kind::Counter,
@@ -142,7 +146,8 @@ pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static st
         None if is_timeless => 0,
         None => return Err("the ts of an event is not a time"),
     };
-    let needs_id = matches!(kind, Kind::AsyncBegin | Kind::AsyncEnd | Kind::Flow(_));
+    let needs_id =
+        matches!(kind, Kind::AsyncBegin | Kind::AsyncEnd | Kind::AsyncInstant | Kind::Flow(_));
     let bound = text.bind_id.and_then(|id| {
         let kind = match (text.flow_in.unwrap_or(false), text.flow_out.unwrap_or(false)) {
             (false, true) => FlowKind::Start,
@@ -163,20 +168,22 @@ pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static st
     let mut values = Vec::new();
     if kind == Kind::Counter {
         let args = text.args.ok_or("a counter has no args")?;
-        let args: BTreeMap<Cow<'_, str>, serde_json::Number> = serde_json::from_str(args.get())
+        let args: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(args.get())
             .map_err(|_| "the value of a counter is not a number")?;
+        // Counters of one name are told apart by their ids.
+        let name_text = match text.id {
+            Some(id) => Cow::from(format!("{name_text} id: {}", id.get().trim_matches('"'))),
+            None => Cow::from(name_text),
+        };
         for (key, value) in args {
             let name = match &*key {
-                "value" => name,
+                "value" | "" => names.id(name_text.as_bytes()),
                 key => names.id(format!("{name_text}.{key}").as_bytes()),
             };
-            let (value, is_rounded) = match (value.as_i64(), value.as_f64()) {
-                (Some(whole), _) => (whole, false),
-                #[allow(clippy::cast_possible_truncation, reason = "saturates")]
-                (None, Some(real)) => (real.round() as i64, true),
-                (None, None) => return Err("the value of a counter is not a number"),
-            };
-            values.push((name, value, is_rounded));
+            values.push((name, real(value)));
+        }
+        if values.iter().all(|(_, value)| value.is_none()) {
+            return Err("the value of a counter is not a number");
         }
     }
     if matches!(kind, Kind::ThreadName | Kind::ProcessName) {
@@ -197,7 +204,10 @@ pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static st
     let category = text.cat.as_deref().unwrap_or_default();
     let is_placeholder = is_own_id && category == NO_CATEGORY;
     let category = names.id(if is_placeholder { "" } else { category }.as_bytes());
+    // Instants of a process or of all are on a track, by default of their name.
+    let is_of_process = kind == Kind::Instant && matches!(text.s.as_deref(), Some("p" | "g"));
     let scope = text.scope.map(|scope| names.id(scope.as_bytes()));
+    let scope = scope.or(is_of_process.then_some(name));
     let cpu_ns = text.tts.and_then(ns);
     Ok(Event { kind, at_ns, pid, tid, name, category, scope, id, args, cpu_ns, bound, values })
 }
@@ -208,16 +218,43 @@ struct Named<'a> {
     name: Cow<'a, str>,
 }
 
-/// Microseconds, as ns; some write numbers as text.
+/// Microseconds, as ns; some write numbers as text. The decimals are read as an integer: an f64 of microseconds since 1970 has
+/// steps of 250 ns.
 fn ns(text: &RawValue) -> Option<u64> {
-    let us: f64 = text.get().trim_matches('"').parse().ok()?;
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "in range"
-    )]
-    (0.0..=MAX_NS as f64 / 1000.0).contains(&us).then(|| ((us * 1000.0).round() as u64).min(MAX_NS))
+    let text = text.get().trim_matches('"').trim();
+    let (number, exponent) = match text.split_once(['e', 'E']) {
+        Some((number, exponent)) => (number, exponent.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let whole = whole.strip_prefix('+').unwrap_or(whole);
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    // Digits before the point of a number of ns; those after it decide how it is rounded.
+    let before = i32::try_from(whole.len()).ok()?.checked_add(exponent)?.checked_add(3)?;
+    let mut digits = whole.bytes().chain(fraction.bytes());
+    let mut ns = 0_u64;
+    for _ in 0..before.clamp(0, MAX_DIGITS) {
+        let digit = digits.next().unwrap_or(b'0').checked_sub(b'0').filter(|&digit| digit <= 9)?;
+        ns = ns.checked_mul(10)?.checked_add(digit.into())?;
+    }
+    let mut rest = digits.map(|digit| digit.checked_sub(b'0').filter(|&digit| digit <= 9));
+    let first = rest.next().unwrap_or(Some(0))?;
+    if before > MAX_DIGITS && ns > 0 || rest.any(|digit| digit.is_none()) {
+        return None;
+    }
+    ns = ns.checked_add(u64::from(before >= 0 && first >= 5))?;
+    (ns <= MAX_NS).then_some(ns)
+}
+
+/// Digits of a time that are read, leading zeros too.
+const MAX_DIGITS: i32 = 400;
+
+/// The value of a counter: a number, or a text that is one.
+fn real(text: &RawValue) -> Option<f64> {
+    let text = text.get().trim_matches('"').trim();
+    text.parse().ok()
 }
 
 /// A process or a thread: a number, or a text that stands for one.

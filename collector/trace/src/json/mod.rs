@@ -46,6 +46,8 @@ pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
     Ok(reader.finish())
 }
 
+/// Reason why a counter's value is not read.
+const NO_NUMBER: &str = "counter values that are not numbers";
 /// Name of flows that slices have by `bind_id`.
 const BOUND: &[u8] = b"flow";
 
@@ -220,6 +222,21 @@ impl Reader {
                     at_ns,
                 });
             }
+            Kind::AsyncInstant => {
+                let (track, cookie, threads) = (event.scope, event.id, [key; 2]);
+                let (start_ns, end_ns) = (at_ns, at_ns);
+                builder.trace.asyncs.push(Async {
+                    threads,
+                    pid,
+                    track,
+                    name,
+                    category,
+                    args,
+                    cookie,
+                    start_ns,
+                    end_ns,
+                });
+            }
             Kind::AsyncBegin | Kind::AsyncEnd => {
                 let (track, cookie) = (event.scope, event.id);
                 let of = AsyncKey { pid, track, of: category, cookie };
@@ -234,8 +251,12 @@ impl Reader {
                 );
             }
             Kind::Counter => {
-                for &(name, value, is_rounded) in &event.values {
-                    builder.trace.losses.rounded += u64::from(is_rounded);
+                for &(name, value) in &event.values {
+                    let Some(value) = value else {
+                        let unread = &mut builder.trace.losses.unread;
+                        *unread.entry(NO_NUMBER.to_owned()).or_default() += 1;
+                        continue;
+                    };
                     builder.counter(Counter {
                         thread: key,
                         pid,

@@ -50,21 +50,90 @@ fn every_kind_of_event_is_read() {
     assert_eq!(main.cpu_ns, [(3000, 7000), (4000, 5000)]);
     assert_eq!(trace.names.text(main.args[&0]), r#"{"x":[1,"}"],"y":2}"#);
     assert_eq!(trace.names.text(trace.processes[&1].name), "com.example");
+    let within = trace.asyncs[1];
+    assert_eq!((within.start_ns, within.end_ns, within.cookie), (18_000, 18_000, 0x1f));
     let task = trace.asyncs[0];
     assert_eq!(
         (task.cookie, task.start_ns, task.end_ns, task.threads),
         (0x1f, 17_000, 19_000, [2, 3])
     );
     let instants: Vec<_> = trace.instants.iter().map(|one| trace.names.text(one.name)).collect();
-    assert_eq!(instants, ["now", "in it"]);
+    assert_eq!(instants, ["now"]);
+    assert_eq!(trace.instants[0].track, Some(trace.instants[0].name));
     let counters: Vec<_> =
         trace.counters.iter().map(|one| (trace.names.text(one.name), one.value)).collect();
-    assert_eq!(counters, [("heap.free", 3), ("heap.used", 7), ("fps", 60)]);
-    assert_eq!(trace.losses.rounded, 1);
+    assert_eq!(counters, [("heap.free", 2.5), ("heap.used", 7.0), ("fps", 60.0)]);
     let flows: Vec<_> = trace.flows.iter().map(|flow| (flow.kind, flow.id, flow.thread)).collect();
     assert_eq!(flows, [(FlowKind::Start, 5, 2), (FlowKind::Step, 5, 2), (FlowKind::End, 5, 3)]);
     assert_eq!(trace.kernel_events, [("ph:M".to_owned(), 1), ("ph:v".to_owned(), 1)].into());
     assert_eq!(trace.about.app.as_deref(), Some("x"));
+}
+
+#[test]
+fn times_are_exact_to_the_nanosecond_also_since_1970() {
+    let trace = parsed(
+        r#"[{"ph":"X","pid":1,"tid":1,"name":"a","ts":1700000000000001,"dur":10},
+        {"ph":"X","pid":1,"tid":1,"name":"b","ts":1700000000000011.123,"dur":0.456},
+        {"ph":"B","pid":1,"tid":2,"name":"c","ts":1.7000000000001e15},
+        {"ph":"E","pid":1,"tid":2,"ts":"1700000000000267"}]"#,
+    );
+    let times = |key| -> Vec<(u64, u64, u32)> {
+        let slices = trace.threads[&key].slices.iter();
+        slices.map(|slice| (slice.start_ns, slice.duration_ns(), slice.parent)).collect()
+    };
+    let first = 1_700_000_000_000_001_000;
+    assert_eq!(times(1), [(first, 10_000, NO_PARENT), (first + 10_123, 456, NO_PARENT)]);
+    assert_eq!(times(2), [(first + 99_000, 167_000, NO_PARENT)]);
+}
+
+#[test]
+fn numbers_that_are_no_times_are_refused_and_the_fourth_decimal_rounds() {
+    let at = |ts: &str| {
+        let text = format!(r#"[{{"ph":"i","name":"a","ts":{ts}}},{{"ph":"i","name":"b","ts":1}}]"#);
+        let trace = parsed(&text);
+        (trace.instants.len() == 2)
+            .then(|| trace.instants.iter().map(|one| one.at_ns).max().unwrap())
+    };
+    for (ts, ns) in [
+        ("1.0005", 1001),
+        ("1.00049", 1000),
+        ("2.5E+1", 25_000),
+        ("25000e-4", 2500),
+        ("1e-9", 1000),
+        ("\"7.25\"", 7250),
+        ("9000000000000000", 9_000_000_000_000_000_000),
+    ] {
+        assert_eq!(at(ts), Some(ns), "{ts}");
+    }
+    for ts in [
+        "-1",
+        "\"\"",
+        "\".\"",
+        "\"1x\"",
+        "\"1.2x\"",
+        "\"1.2.3\"",
+        "9e15",
+        "1e400",
+        "1e99999999999",
+        "9000000000000001",
+    ] {
+        assert_eq!(at(ts).is_some(), ts == "9e15", "{ts}");
+    }
+}
+
+#[test]
+fn counters_of_flutter_are_read_and_what_is_no_number_is_counted() {
+    let trace = parsed(
+        r#"[{"name":"RasterCache","ph":"C","id":"7f","tid":11,"pid":7,"ts":1100,"args":{"LayerCount":"1",
+        "LayerMBytes":"0.336491","isolateId":"isolates/1"}}]"#,
+    );
+    let counters: Vec<_> =
+        trace.counters.iter().map(|one| (trace.names.text(one.name), one.value)).collect();
+    assert_eq!(
+        counters,
+        [("RasterCache id: 7f.LayerCount", 1.0), ("RasterCache id: 7f.LayerMBytes", 0.336_491)]
+    );
+    assert_eq!(trace.losses.unread, [(NO_NUMBER.to_owned(), 1)].into());
 }
 
 #[test]

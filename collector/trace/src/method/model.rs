@@ -1,7 +1,7 @@
 //! Conversion of a method trace to a trace, and back.
 
 use super::{Action, Method, MethodTrace, NO_SIGNATURE, Record, SECTIONS};
-use crate::builder::Builder;
+use crate::builder::{Builder, Live};
 use crate::model::{MAX_NS, Thread, Trace};
 use crate::names::NameId;
 use crate::timeline::{Event, Timeline};
@@ -18,6 +18,8 @@ pub struct Dropped {
     pub renamed: u64,
     /// Slices without an end, which end by an unroll.
     pub unrolled: u64,
+    /// CPU times that were unknown or earlier than the last one of their thread, and became that.
+    pub cpu_times: u64,
 }
 
 impl MethodTrace {
@@ -35,6 +37,7 @@ impl MethodTrace {
         let threads: HashMap<u16, &str> =
             self.threads.iter().map(|(id, name)| (*id, &**name)).collect();
         let at = |us: u64| self.start_us.saturating_add(us).saturating_mul(1000).min(MAX_NS);
+        let mut last_cpu_ns: HashMap<u16, (Live, u64)> = HashMap::new();
         for record in &self.records {
             let live = builder.thread(record.thread.into(), pid);
             let at_ns = builder.at(live, at(record.wall_us));
@@ -42,6 +45,10 @@ impl MethodTrace {
                 builder.name(live, at_ns, name.as_bytes());
             }
             let cpu_ns = self.is_dual.then(|| record.time_us.saturating_mul(1000));
+            if let Some(cpu_ns) = cpu_ns {
+                let (_, last_ns) = last_cpu_ns.entry(record.thread).or_insert((live, cpu_ns));
+                *last_ns = cpu_ns.max(*last_ns);
+            }
             let name = match methods.get(&record.method) {
                 Some(&name) => name,
                 None => builder.trace.names.id(format!("{:#x}", record.method).as_bytes()),
@@ -67,6 +74,12 @@ impl MethodTrace {
                     }
                 }
                 None => builder.trace.losses.unmatched_ends += 1,
+            }
+        }
+        // Methods that are still open end at their thread's last times.
+        for (live, cpu_ns) in last_cpu_ns.into_values() {
+            for place in builder.open(live).to_vec() {
+                builder.cpu(live, place, None, Some(cpu_ns));
             }
         }
         for (key, value) in &self.keys {
@@ -123,6 +136,8 @@ impl MethodTrace {
             made.threads.push((id, name));
         }
         let mut methods: HashMap<NameId, u32> = HashMap::new();
+        // Readers subtract CPU times: one that goes back makes a difference of 2^64.
+        let mut last_cpu_ns: HashMap<u16, u64> = HashMap::new();
         for (at_ns, event) in Timeline::new(trace) {
             let (key, place, is_begin) = match event {
                 Event::Begin(key, place) => (key, place, true),
@@ -153,10 +168,17 @@ impl MethodTrace {
             let wall_us = (at_ns / 1000).saturating_sub(start_us);
             dropped.rounded += u64::from(at_ns % 1000 != 0);
             let cpu = of.and_then(|thread| thread.cpu_ns.get(place as usize));
-            let time_us = match cpu.filter(|_| made.is_dual) {
-                Some(&(begin_ns, end_ns)) => (if is_begin { begin_ns } else { end_ns }) / 1000,
-                None if made.is_dual => 0,
-                None => wall_us,
+            let time_us = if made.is_dual {
+                let last_ns = last_cpu_ns.entry(thread).or_default();
+                let cpu_ns =
+                    cpu.map(|&(begin_ns, end_ns)| if is_begin { begin_ns } else { end_ns });
+                match cpu_ns.filter(|cpu_ns| cpu_ns >= last_ns) {
+                    Some(cpu_ns) => *last_ns = cpu_ns,
+                    None => dropped.cpu_times += 1,
+                }
+                *last_ns / 1000
+            } else {
+                wall_us
             };
             made.records.push(Record { thread, action, method, time_us, wall_us });
         }

@@ -242,3 +242,26 @@ fn a_real_phone_s_stream_is_read_whole_and_comes_back_as_it_is() {
         first.records.len() as u64 - trace.losses.unmatched_ends + unrolled
     );
 }
+
+#[test]
+fn cpu_times_of_open_methods_do_not_go_back() {
+    // Methods that begin at CPU time 0 and never end, inside and around one that ends.
+    let records = [(1, 4, 0, 10), (1, 8, 0, 20), (1, 12, 7, 30), (1, 13, 3_000, 5_000)];
+    let trace = read(Cursor::new(whole(3, &records))).unwrap().to_trace();
+    let last = 3_000_000;
+    assert_eq!(trace.threads[&1].cpu_ns, [(0, last), (0, last), (7_000, last)]);
+    let (made, dropped) = MethodTrace::from_trace(&trace, true);
+    let times: Vec<_> = made.records.iter().map(|record| record.time_us).collect();
+    assert_eq!((times, dropped.cpu_times), (vec![0, 0, 7, 3_000, 3_000, 3_000], 0));
+}
+
+#[test]
+fn unknown_cpu_times_become_the_last_one_of_their_thread() {
+    let text = r#"[{"ph":"B","name":"a","pid":1,"tid":1,"ts":1,"tts":5},{"ph":"B","name":"b","pid":1,"tid":1,"ts":2},
+        {"ph":"E","pid":1,"tid":1,"ts":3},{"ph":"B","name":"c","pid":1,"tid":1,"ts":4,"tts":3},
+        {"ph":"E","pid":1,"tid":1,"ts":5,"tts":9},{"ph":"E","pid":1,"tid":1,"ts":6}]"#;
+    let trace = crate::json::read(text.as_bytes()).unwrap();
+    let (made, dropped) = MethodTrace::from_trace(&trace, true);
+    let times: Vec<_> = made.records.iter().map(|record| record.time_us).collect();
+    assert_eq!((times, dropped.cpu_times), (vec![5, 5, 5, 5, 9, 9], 4));
+}

@@ -1,6 +1,7 @@
 //! Checks a trace of a stranger before anything else reads it.
 
 use super::packets::{self, Take};
+use super::wire::{Fields, Value};
 use std::io::BufRead;
 
 /// Checks that `trace` consists of whole packets, and that its compressed packets can be unpacked; reads at most `most` bytes,
@@ -21,6 +22,13 @@ pub fn check<R: BufRead>(trace: R, most: u64) -> Result<(), String> {
         (None, None) if checked.packets == 0 => Err("it has no packet".to_owned()),
         (None, None) => Ok(()),
     }
+}
+
+/// True if the head of a file begins with a whole packet whose fields are well formed, and that is not text.
+pub(crate) fn begins_with_packet(head: &[u8]) -> bool {
+    let Some(Ok((1, Value::Bytes(packet)))) = Fields::of(head).next() else { return false };
+    let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
+    !packet.iter().all(is_text) && Fields::of(packet).all(|field| field.is_ok())
 }
 
 #[derive(Default)]

@@ -105,6 +105,6 @@ pub(super) enum Mark {
     AsyncBegin { pid: u32, track: Option<NameId>, name: NameId, cookie: i64 },
     AsyncEnd { pid: u32, track: Option<NameId>, name: NameId, cookie: i64 },
     Instant { pid: u32, track: Option<NameId>, name: NameId },
-    Counter { pid: u32, name: NameId, value: i64 },
+    Counter { pid: u32, name: NameId, value: f64 },
     RealTime { ms: u64 },
 }

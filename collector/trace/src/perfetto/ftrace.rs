@@ -228,7 +228,8 @@ impl Reader {
                 Mark::Instant { pid, track, name }
             }
             Marker::Counter { pid, name, value } => {
-                Mark::Counter { pid, name: names.id(name), value }
+                let name = names.id(name);
+                Mark::Counter { pid, name, value: value.real(&mut self.builder.trace.losses) }
             }
             Marker::RealTime(ms) => Mark::RealTime { ms },
             Marker::Other => return None,

@@ -66,6 +66,7 @@ impl Reader {
                 let dur_ns = u64::try_from(legacy.dur_us).unwrap_or(0).saturating_mul(1000);
                 let what = What::Complete { on, name, category, args, id };
                 self.events.push(Event { at_ns, clock, rank: NORMAL, what });
+                self.bound(on, (clock, at_ns), &legacy);
                 let (at_ns, what) = (at_ns.saturating_add(dur_ns), What::CompleteEnd { id });
                 // One that takes no time ends before what follows, but not before it began.
                 let rank = if dur_ns == 0 { NORMAL } else { FIRST };
@@ -89,26 +90,28 @@ impl Reader {
         };
         self.events.push(Event { at_ns, clock, rank: NORMAL, what });
         self.flows(on, (clock, at_ns), event);
-        // The older way to bind a slice to a flow.
-        if legacy.bind_id != 0 && matches!(legacy.phase, b'B' | b'i' | b'I') {
-            let kind = match legacy.direction {
-                1 => FlowKind::End,
-                2 => FlowKind::Start,
-                _ => FlowKind::Step,
-            };
-            let what = What::Flow {
-                on,
-                id: legacy.bind_id,
-                name: NameId::NONE,
-                category: NameId::NONE,
-                kind,
-            };
-            self.events.push(Event { at_ns, clock, rank: NORMAL, what });
+        if matches!(legacy.phase, b'B' | b'i' | b'I') {
+            self.bound(on, (clock, at_ns), &legacy);
         }
         if legacy.scope != 0 && legacy.scope != 3 {
             self.unread.event("scopes of instants, shown on their thread");
         }
         Ok(())
+    }
+
+    /// The older way to bind a slice to a flow.
+    fn bound(&mut self, on: TrackId, (clock, at_ns): (Clock, u64), legacy: &Legacy) {
+        if legacy.bind_id == 0 {
+            return;
+        }
+        let kind = match legacy.direction {
+            1 => FlowKind::End,
+            2 => FlowKind::Start,
+            _ => FlowKind::Step,
+        };
+        let (name, category) = (NameId::NONE, NameId::NONE);
+        let what = What::Flow { on, id: legacy.bind_id, name, category, kind };
+        self.events.push(Event { at_ns, clock, rank: NORMAL, what });
     }
 
     fn decode_legacy(&mut self, message: &[u8]) -> Result<Legacy, Malformed> {

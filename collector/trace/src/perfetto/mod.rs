@@ -28,6 +28,7 @@ mod unread;
 mod wall_clocks;
 mod wire;
 
+pub(crate) use check::begins_with_packet;
 pub use check::check;
 pub use copy::{Copied, SequenceIds, copy};
 pub use wall_clocks::wall_clocks;

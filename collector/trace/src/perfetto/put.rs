@@ -221,9 +221,7 @@ impl Put {
                 {
                     builder.trace.units.insert((pid, name), unit);
                 }
-                let whole = rounded(value);
-                builder.trace.losses.rounded += u64::from(value.fract() != 0.0);
-                builder.counter(Counter { thread, pid, name, at_ns, value: whole, scope });
+                builder.counter(Counter { thread, pid, name, at_ns, value, scope });
             }
             (What::Flow { id, name, category, kind, .. }, None) => {
                 builder.flow(Flow { thread, name, category, id, kind, at_ns });
@@ -263,7 +261,7 @@ impl Put {
             }
             Mark::AsyncBegin { pid, track, name, cookie } => {
                 let (threads, start_ns, end_ns) = ([thread; 2], at_ns, UNFINISHED);
-                builder.begin_async(
+                builder.begin_marked_async(
                     AsyncKey { pid, track, of: of(track, name), cookie },
                     Async { threads, pid, track, name, category, args, cookie, start_ns, end_ns },
                 );

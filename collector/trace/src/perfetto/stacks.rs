@@ -10,6 +10,8 @@ use crate::model::NO_PARENT;
 use crate::names::NameId;
 use crate::samples::{Sample, StackFrame};
 
+/// Reason of a sample without a callstack: nobody asked for that of its process.
+const NOT_IN_SCOPE: u64 = 4;
 /// Limit of the frames of an inline callstack.
 const MAX_FRAMES: usize = 4096;
 
@@ -32,7 +34,8 @@ impl Reader {
                 4 => callstack = Some(value.number()?),
                 6 => sample.weight = value.number()?,
                 17 => self.lost("samples lost by the kernel", value.number()?),
-                18 => is_skipped = true,
+                // Samples of processes out of scope are taken for their counters alone.
+                18 => is_skipped = value.number()? != NOT_IN_SCOPE,
                 19 => return Ok(()),
                 _ => self.unread.field(Message::PerfSample, number),
             }

@@ -116,14 +116,32 @@ impl<'a> Rest<'a> {
         let at_ns = match is_time.then(|| self.time()).flatten() {
             Some(at_ns) => at_ns,
             None => {
-                let end = self.0.iter().take(MAX_FLAGS + 1).position(|&byte| byte == b' ')?;
-                flags = self.0.get(..end)?;
-                self.skip(end);
-                self.spaces(1)?;
-                self.time()?
+                let Some(columns) = self.flags_and_time() else {
+                    // A long time leaves no gap: `....316.196720:`. Flags are four, or five.
+                    return [4, 5].into_iter().find_map(|count| {
+                        let (flags, rest) = self.0.split_at_checked(count)?;
+                        let mut rest = Rest(rest);
+                        let at_ns = rest.time()?;
+                        *self = rest;
+                        Some((cpu, flags, at_ns))
+                    });
+                };
+                flags = columns.0;
+                columns.1
             }
         };
         Some((cpu, flags, at_ns))
+    }
+
+    /// Flags and time with a gap between them. Nothing is skipped if there is none.
+    fn flags_and_time(&mut self) -> Option<(&'a [u8], u64)> {
+        let end = self.0.iter().take(MAX_FLAGS + 1).position(|&byte| byte == b' ')?;
+        let (flags, rest) = self.0.split_at_checked(end)?;
+        let mut rest = Rest(rest);
+        rest.spaces(1)?;
+        let at_ns = rest.time()?;
+        *self = rest;
+        Some((flags, at_ns))
     }
 
     /// `EVENT: PAYLOAD`.
@@ -292,6 +310,8 @@ mod tests {
                 Some(5),
             ),
             ("app-7 [000]1000002000: tracing_mark_write: E", "app", None),
+            ("app-7 (    5) [000] ....1.000002: tracing_mark_write: E", "app", Some(5)),
+            ("app-7 (    5) [000] d..2.1.000002: tracing_mark_write: E", "app", Some(5)),
             ("<...>-7 (-----) [0] ...1 1.000002: tracing_mark_write: E", "<...>", None),
             ("-7 (5) [0] ...1 1.000002: tracing_mark_write: E", "", Some(5)),
             ("x-1 [0] y-7 (5) [0] ...1 1.000002: tracing_mark_write: E", "x-1 [0] y", Some(5)),

@@ -1,9 +1,10 @@
 //! Parses records of trace_marker: `B|pid|name`, `E|pid` and their siblings.
 
 use super::line::{decimal, digits};
+use crate::model::{Counter, Losses};
 
 /// A marker, with names as they were written.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum Marker<'a> {
     Begin {
         pid: u32,
@@ -30,12 +31,35 @@ pub(crate) enum Marker<'a> {
     Counter {
         pid: u32,
         name: &'a [u8],
-        value: i64,
+        value: Number,
     },
     /// `realtime_ts`: milliseconds since 1970.
     RealTime(u64),
     /// A marker of another kind: `parent_ts`, what a driver wrote.
     Other,
+}
+
+/// The value of a counter. Only our own text has fractions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Number {
+    Int(i64),
+    Real(f64),
+}
+
+impl Number {
+    fn parse(text: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(text).ok()?.trim();
+        let real = || text.parse().ok().filter(|real: &f64| real.is_finite());
+        text.parse().ok().map(Self::Int).or_else(|| real().map(Self::Real))
+    }
+
+    /// Returns it as a counter's value, and counts it if it has to be rounded.
+    pub(crate) fn real(self, losses: &mut Losses) -> f64 {
+        match self {
+            Self::Int(value) => Counter::from_int(value, losses),
+            Self::Real(value) => value,
+        }
+    }
 }
 
 /// Reads a marker.
@@ -64,11 +88,11 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Marker<'_>, &'static str> {
             // Perfetto's ftrace text has no bar in a counter's name; neither may ours.
             let (name, value) = last_field(rest).ok_or("a counter has no value")?;
             // A fourth field is userdebug builds' category.
-            let (name, value) = match (number(value), last_field(name)) {
+            let (name, value) = match (Number::parse(value), last_field(name)) {
                 (None, Some((name, value))) => (name, value),
                 _ => (name, value),
             };
-            let value = number(value).ok_or("the value of a counter is not a number")?;
+            let value = Number::parse(value).ok_or("the value of a counter is not a number")?;
             Ok(Marker::Counter { pid, name, value })
         }
         b'N' => {
@@ -132,24 +156,29 @@ pub(crate) fn rename(payload: &[u8], new: impl Fn(&[u8]) -> Option<String>) -> O
         }
         Marker::AsyncBegin { pid, track: None, name, cookie }
         | Marker::AsyncEnd { pid, track: None, name, cookie } => {
-            (pid, vec![text(name)], Some(cookie))
+            (pid, vec![text(name)], Some(cookie.to_string()))
         }
         Marker::AsyncBegin { pid, track: Some(track), name, cookie } => {
-            (pid, vec![text(track), text(name)], Some(cookie))
+            (pid, vec![text(track), text(name)], Some(cookie.to_string()))
         }
         // Since Android 13 an end has no name.
         Marker::AsyncEnd { pid, track: Some(track), cookie, .. } => {
-            (pid, vec![text(track)], Some(cookie))
+            (pid, vec![text(track)], Some(cookie.to_string()))
         }
         Marker::Instant { pid, track: Some(track), name } => {
             (pid, vec![text(track), text(name)], None)
         }
-        Marker::Counter { pid, name, value } => (pid, vec![text(name)], Some(value)),
+        Marker::Counter { pid, name, value: Number::Int(value) } => {
+            (pid, vec![text(name)], Some(value.to_string()))
+        }
+        Marker::Counter { pid, name, value: Number::Real(value) } => {
+            (pid, vec![text(name)], Some(value.to_string()))
+        }
         Marker::End | Marker::RealTime(_) | Marker::Other => return None,
     };
     let mut fields = vec![vec![*payload.first()?], pid.to_string().into_bytes()];
     fields.extend(names);
-    fields.extend(last.map(|last| last.to_string().into_bytes()));
+    fields.extend(last.map(String::into_bytes));
     is_new.then(|| fields.join(&b'|'))
 }
 
@@ -192,8 +221,12 @@ mod tests {
             ("E|5|name", Marker::End),
             ("S|5|a|-3", Marker::AsyncBegin { pid: 5, track: None, name: b"a", cookie: -3 }),
             ("F|5|a|3", Marker::AsyncEnd { pid: 5, track: None, name: b"a", cookie: 3 }),
-            ("C|5|heap size|12", Marker::Counter { pid: 5, name: b"heap size", value: 12 }),
-            ("C|5|heap|12|gfx", Marker::Counter { pid: 5, name: b"heap", value: 12 }),
+            (
+                "C|5|heap size|12",
+                Marker::Counter { pid: 5, name: b"heap size", value: Number::Int(12) },
+            ),
+            ("C|5|heap|12|gfx", Marker::Counter { pid: 5, name: b"heap", value: Number::Int(12) }),
+            ("C|5|load|3.75", Marker::Counter { pid: 5, name: b"load", value: Number::Real(3.75) }),
             ("I|5|now", Marker::Instant { pid: 5, track: None, name: b"now" }),
             ("N|5|t|now", Marker::Instant { pid: 5, track: some("t"), name: b"now" }),
             ("G|5|t|a|3", Marker::AsyncBegin { pid: 5, track: some("t"), name: b"a", cookie: 3 }),

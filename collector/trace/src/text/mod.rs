@@ -215,7 +215,7 @@ impl Reader {
                 let track = track.map(|track| builder.trace.names.id(track));
                 let of = if track.is_none() { name } else { NameId::NONE };
                 let (threads, start_ns, end_ns) = ([thread; 2], at_ns, UNFINISHED);
-                builder.begin_async(
+                builder.begin_marked_async(
                     AsyncKey { pid, track, of, cookie },
                     Async { threads, pid, track, name, category, args, cookie, start_ns, end_ns },
                 );
@@ -233,6 +233,7 @@ impl Reader {
             }
             Marker::Counter { pid, name, value } => {
                 let name = builder.trace.names.id(name);
+                let value = value.real(&mut builder.trace.losses);
                 builder.counter(Counter { thread, pid, name, at_ns, value, scope: Scope::Process });
             }
             Marker::RealTime(ms) => builder.trace.realtime = Some(WallClock::from_ms(at_ns, ms)),

@@ -70,6 +70,25 @@ fn async_sections_pair_by_name_or_track_and_cookie() {
 }
 
 #[test]
+fn an_async_section_that_is_open_does_not_begin_again() {
+    let trace = parsed(&[
+        "0.000001 S|5|lock|9",
+        "0.000002 S|5|lock|9",
+        "0.000003 S|5|lock|9",
+        "0.000004 F|5|lock|9",
+        "0.000005 S|5|lock|9",
+        "0.000006 F|5|lock|9",
+        "0.000007 G|5|t|outer|1",
+        "0.000008 G|5|t|inner|1",
+    ]);
+    let times: Vec<_> =
+        trace.asyncs.iter().map(|one| (one.start_ns / 1000, one.end_ns / 1000)).collect();
+    let open = UNFINISHED / 1000;
+    assert_eq!(times, [(1, 4), (5, 6), (7, open), (8, open)]);
+    assert_eq!(trace.losses.unread.values().sum::<u64>(), 2);
+}
+
+#[test]
 fn what_the_agent_says_of_a_capture_is_read() {
     let text = "# tracer: nop\n# tracetee: {\"window\":\"jank\",\"n\":1}\n# tracetee: {\"n\":2}\n";
     let trace = read(text.as_bytes()).unwrap();
