@@ -4,7 +4,7 @@
 use crate::kernel::Kernel;
 use crate::lossiness::{Content, Dropped};
 use crate::text::Fractions;
-use crate::{json, method_trace, page, perfetto, stacks, text};
+use crate::{firefox, json, method_trace, page, perfetto, pprof, speedscope, stacks, text};
 use std::io::{self, Write};
 use tracetee_trace::{Kind, Trace};
 
@@ -114,6 +114,25 @@ const ALL_BUT_WALL_TIME: [Content; 17] = [
     Packages,
 ];
 
+/// Everything but the stacks of slices and samples, with their wall time.
+const ALL_BUT_STACKS: [Content; 15] = [
+    AsyncSlices,
+    Instants,
+    Counters,
+    Flows,
+    Categories,
+    Arguments,
+    OtherArguments,
+    ThreadStates,
+    CpuTimes,
+    EarlierNames,
+    Header,
+    KernelEvents,
+    Frames,
+    Units,
+    Packages,
+];
+
 formats! {
     /// Ftrace text, for Perfetto, catapult and systrace.
     Ftrace {
@@ -196,6 +215,30 @@ formats! {
         reader: Some(Kind::Method),
         lacks: ALL_BUT_WALL_TIME,
         writer: |trace, _, mut out, dropped| method_trace::write(trace, false, &mut out, dropped),
+    }
+    /// speedscope's format, for speedscope.app.
+    Speedscope {
+        name: "speedscope",
+        endings: [".speedscope.json", ".speedscope"],
+        reader: None,
+        lacks: ALL_BUT_STACKS,
+        writer: |trace, _, mut out, _| speedscope::write(trace, &mut out),
+    }
+    /// The Firefox Profiler's format, for profiler.firefox.com.
+    Firefox {
+        name: "firefox",
+        endings: [".firefox.json"],
+        reader: None,
+        lacks: ALL_BUT_STACKS,
+        writer: |trace, _, mut out, _| firefox::write(trace, &mut out),
+    }
+    /// pprof's protobuf, for `go tool pprof` and others.
+    Pprof {
+        name: "pprof",
+        endings: [".pprof", ".pb"],
+        reader: None,
+        lacks: ALL_BUT_STACKS,
+        writer: |trace, _, mut out, _| pprof::write(trace, &mut out),
     }
     /// Stacks for flame graphs: `a;b;c MICROSECONDS`.
     Folded {

@@ -6,6 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+mod calls;
+mod firefox;
 mod format;
 mod json;
 mod kernel;
@@ -15,7 +17,9 @@ mod lossiness;
 mod method_trace;
 mod page;
 mod perfetto;
+mod pprof;
 pub mod profile;
+mod speedscope;
 mod stacks;
 mod text;
 mod text_passthrough;

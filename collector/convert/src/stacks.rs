@@ -81,7 +81,7 @@ fn lines(trace: &Trace, dropped: &mut Dropped) -> Vec<String> {
 }
 
 /// Each stack of a thread with the time that its innermost slice has to itself.
-fn stacks(thread: &Thread) -> Vec<(Vec<NameId>, u64)> {
+pub(crate) fn stacks(thread: &Thread) -> Vec<(Vec<NameId>, u64)> {
     // Stacks are nodes of a tree: parent, name, own time, depth. What is deeper counts for the stack above.
     const MAX_DEPTH: u32 = 1000;
     let mut nodes: Vec<(usize, NameId, u64, u32)> = Vec::new();

@@ -33,6 +33,13 @@ pub fn speedscope() -> Option<PathBuf> {
     reader("node_modules/speedscope/dist/release/index.html", "speedscope")
 }
 
+/// Mozilla's command line of the Firefox Profiler, for node; it has the profiler's own importer.
+#[must_use]
+pub fn firefox_profiler() -> Option<PathBuf> {
+    let script = "node_modules/@firefox-devtools/profiler-cli/dist/profiler-cli.js";
+    reader(script, "the Firefox Profiler's command line")
+}
+
 /// Runs `tracetee` in a directory.
 #[must_use]
 pub fn tool_output(directory: &Path, arguments: &[&str]) -> Output {

@@ -1,0 +1,158 @@
+//! Profile viewers on what we write for them: speedscope's importer (also of pprof), the Firefox Profiler's own code.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use tracetee_convert::{Format, write};
+use tracetee_tests::tools::{chromium, rendered};
+use tracetee_tests_convert::{Message, firefox_profiler, speedscope, trace as packets};
+use tracetee_trace::Trace;
+
+/// Two threads: `outer` has 1,000 µs, 300 of them in `inner`, which is called twice; `load` has 50 µs.
+fn calls() -> Trace {
+    let line = |name: &str, tid: u32, us: u64, payload: &str| {
+        format!("{name}-{tid} (7) [000] ...1 5.{us:06}: tracing_mark_write: {payload}\n")
+    };
+    let lines = [
+        line("main", 7, 0, "B|7|outer"),
+        line("main", 7, 100, "B|7|inner"),
+        line("main", 7, 200, "E|7"),
+        line("worker", 8, 250, "B|7|load"),
+        line("worker", 8, 300, "E|7"),
+        line("main", 7, 500, "B|7|inner"),
+        line("main", 7, 700, "E|7"),
+        line("main", 7, 1000, "E|7"),
+    ];
+    tracetee_trace::read(format!("# tracer: nop\n{}", lines.concat()).as_bytes()).unwrap()
+}
+
+/// A sample of thread 5 with the frames `outer` and `inner`, of weight 3.
+fn sampled() -> Trace {
+    let function = |name: &str| Message::new().of(1, &Message::new().bytes(1, name));
+    let stack = [function("outer").encoded(), function("inner").encoded()].concat();
+    let sample =
+        Message::new().of(1, &Message::new().int(2, 5).int(3, 5)).bytes(5, &stack).int(11, 3);
+    let packet = Message::new().int(8, 10).int(10, 1).of(135, &sample);
+    tracetee_trace::perfetto::read(&*packets(&[packet])).unwrap()
+}
+
+fn file(trace: &Trace, format: Format, path: &Path) {
+    let dropped = write(trace, format, std::fs::File::create(path).unwrap()).unwrap();
+    assert!(dropped.is_empty(), "{dropped}");
+}
+
+#[test]
+fn speedscope_opens_its_own_format_and_pprof() {
+    let (Some(speedscope), Some(chromium)) = (speedscope(), chromium()) else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("profile.js");
+    for (trace, format, name, shown) in [
+        (calls(), Format::Speedscope, "x.speedscope.json", "main (7) of process 7"),
+        (sampled(), Format::Speedscope, "x.speedscope.json", "samples of "),
+        (calls(), Format::Pprof, "x.pb", "x.pb"),
+    ] {
+        let path = directory.path().join(name);
+        file(&trace, format, &path);
+        let bytes = STANDARD.encode(std::fs::read(&path).unwrap());
+        std::fs::write(&script, format!("speedscope.loadFileFromBase64('{name}', '{bytes}')"))
+            .unwrap();
+        let address =
+            format!("file://{}#localProfilePath={}", speedscope.display(), script.display());
+        let dom = rendered(&chromium, &address);
+        assert!(!dom.contains("Something went wrong"), "{name}: {dom}");
+        // It names the profile that it shows.
+        assert!(dom.contains(shown), "{name}: {}", &dom[dom.len().saturating_sub(3000)..]);
+    }
+}
+
+/// The Firefox Profiler's command line, with a profile that its daemon has loaded.
+struct Profiler<'a> {
+    script: &'a Path,
+    sessions: &'a Path,
+    daemon: Child,
+}
+
+impl<'a> Profiler<'a> {
+    fn load(script: &'a Path, sessions: &'a Path, profile: &Path) -> Self {
+        let daemon = Self::command(script, sessions)
+            .arg("--daemon")
+            .arg(profile)
+            .args(["--session", "test"])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self { script, sessions, daemon }
+    }
+
+    fn command(script: &Path, sessions: &Path) -> Command {
+        let mut command = Command::new("node");
+        command.arg(script).env("PROFILER_CLI_SESSION_DIR", sessions);
+        command.env("PROFILER_CLI_NO_SYMBOLICATE", "1");
+        command
+    }
+
+    /// Asks the daemon, again until it has loaded the profile; panics if it has ended.
+    fn ask(&mut self, arguments: &[&str]) -> Value {
+        loop {
+            let output = Self::command(self.script, self.sessions)
+                .args(arguments)
+                .args(["--json", "--session", "test"])
+                .output()
+                .unwrap();
+            if output.status.success() {
+                return serde_json::from_slice(&output.stdout).unwrap();
+            }
+            let ended = self.daemon.try_wait().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(ended.is_none(), "the daemon has ended: {ended:?}: {said}");
+        }
+    }
+
+    /// Functions of each thread, with their own and their whole weight.
+    fn functions(&mut self) -> BTreeMap<String, BTreeMap<String, (i64, i64)>> {
+        let threads = self.ask(&["thread", "list"]);
+        let threads = threads["threads"].as_array().unwrap().clone();
+        let mut all = BTreeMap::new();
+        for thread in threads {
+            let handle = thread["threadHandle"].as_str().unwrap();
+            let found = self.ask(&["thread", "functions", "--limit", "0", "--thread", handle]);
+            let functions = found["functions"].as_array().unwrap().iter().map(|one| {
+                let weight = |key: &str| one[key].as_i64().unwrap();
+                let name = one["name"].as_str().unwrap().to_owned();
+                (name, (weight("selfSamples"), weight("totalSamples")))
+            });
+            all.insert(thread["name"].as_str().unwrap().to_owned(), functions.collect());
+        }
+        all
+    }
+}
+
+impl Drop for Profiler<'_> {
+    fn drop(&mut self) {
+        let _ = self.daemon.kill();
+        let _ = self.daemon.wait();
+    }
+}
+
+#[test]
+fn the_firefox_profiler_adds_up_the_time_of_each_function() {
+    let Some(script) = firefox_profiler() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x.firefox.json");
+    let functions = |trace: &Trace| {
+        file(trace, Format::Firefox, &path);
+        let sessions = tempfile::tempdir().unwrap();
+        Profiler::load(&script, sessions.path(), &path).functions()
+    };
+    let function = |name: &str, own, whole| (name.to_owned(), (own, whole));
+    // It shows a main thread by its process, which has no name here.
+    let main = [function("inner", 300, 300), function("outer", 700, 1000)];
+    let worker = [function("load", 50, 50)];
+    assert_eq!(
+        functions(&calls()),
+        [("process".to_owned(), main.into()), ("worker".to_owned(), worker.into())].into()
+    );
+}
