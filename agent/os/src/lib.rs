@@ -13,6 +13,7 @@ mod lock;
 mod own_thread;
 mod owned;
 mod signal;
+mod signal_mask;
 mod sort;
 mod thread;
 

@@ -1,6 +1,6 @@
 //! Keeps the program's signals off threads that are ours.
 
-use crate::signal::mask;
+use crate::signal_mask::mask;
 use libc::c_int;
 
 /// Calls `spawn` with all signals blocked that are not about the calling thread's own doing: the

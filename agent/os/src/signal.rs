@@ -4,11 +4,11 @@
 //! whose other end is closed SIGPIPE; the default of both ends the process. Blocked, the call
 //! fails with EFBIG or EPIPE instead.
 //!
-//! By raw system calls with the kernel's own signal set: bionic has `sigtimedwait` from API 23 on
-//! only, and sets of 32 signals on 32-bit processors.
+//! By raw system calls: bionic has `sigtimedwait` from API 23 on only.
 
 use crate::guard;
-use libc::{c_int, c_long};
+use crate::signal_mask::{SET_BYTES, mask};
+use libc::c_long;
 
 /// The two signals, in a set as the kernel has it.
 const SIGNALS: u64 = 1 << (libc::SIGXFSZ - 1) | 1 << (libc::SIGPIPE - 1);
@@ -46,22 +46,6 @@ impl Drop for Blocked {
         take(SIGNALS & !self.before & !self.pending);
         mask(libc::SIG_SETMASK, self.before);
     }
-}
-
-/// Bytes of a signal set.
-const SET_BYTES: c_long = 8;
-
-/// Changes this thread's mask and returns the former one.
-pub(crate) fn mask(how: c_int, set: u64) -> u64 {
-    let mut before = 0u64;
-    if !cfg!(miri) {
-        let how = c_long::from(how);
-        // SAFETY: two sets of the size given.
-        unsafe {
-            libc::syscall(libc::SYS_rt_sigprocmask, how, &raw const set, &raw mut before, SET_BYTES)
-        };
-    }
-    before
 }
 
 fn pending() -> u64 {
