@@ -87,8 +87,8 @@ mod tests {
         remove_dead(directory.path());
         assert!(directory.path().join(&name).exists());
         // A child that was forked with it has a copy of the descriptor.
-        let copy = owner.lock.as_ref().unwrap().try_clone().unwrap();
-        WriterLock { path: owner.path.clone(), lock: Some(copy) }.leave();
+        let copy = owner.lock.as_ref().unwrap().get().unwrap().try_clone().unwrap();
+        WriterLock { path: owner.path.clone(), lock: Some(Owned::new(copy)) }.leave();
         assert!(!is_dead(directory.path(), &name));
         drop(owner);
         assert!(is_dead(directory.path(), &name));

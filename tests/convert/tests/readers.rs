@@ -118,10 +118,7 @@ fn perfetto_gets_flows_categories_arguments_and_processes() {
         |name: &str, flows: &str, args: &str| (name.to_owned(), flows.to_owned(), args.to_owned());
     assert_eq!(
         slices,
-        [
-            of(r#"["a",["Dart"]]"#, "[1,0]", r#"[["x","1"]]"#),
-            of(r#"["b",["GC"]]"#, "[0,1]", "[]"),
-        ]
+        [of(r#"["a",["Dart"]]"#, "[1,0]", r#"[["x","1"]]"#), of(r#"["b",["GC"]]"#, "[0,1]", "[]"),]
     );
     assert!(decoded["process"].contains(&serde_json::json!(["process", 1, "com.example"])));
 }

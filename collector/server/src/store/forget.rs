@@ -250,11 +250,11 @@ mod tests {
                 .replace("nop\n", &format!("nop\n# tracetee: {{\"install_id\":\"{DEVICE}\"}}\n"));
             let (meta, text) = match number {
                 0 => (json!({"app": "a", "install_id": "another"}), TEXT),
-                _ if number % 10 == 0 => (json!({"app": "a"}), &*header),
+                _ if number.is_multiple_of(10) => (json!({"app": "a"}), &*header),
                 _ => (json!({"app": "a", "install_id": DEVICE}), TEXT),
             };
             let place = put(&store, id, &meta, text).unwrap();
-            if number % 11 == 10 && number % 10 != 0 && place.exists() {
+            if number % 11 == 10 && !number.is_multiple_of(10) && place.exists() {
                 let _ = fs::write(&place, "no zstd");
             }
             indexer.take("a", Work::Capture(RawKey::parse(place.to_str().unwrap()).unwrap(), None));

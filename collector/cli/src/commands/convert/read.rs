@@ -135,7 +135,7 @@ fn refuse_same_switches(
 }
 
 /// True if a Perfetto trace can be copied beside others as it is: it is of their clock, and has none of their records.
-pub(super) fn is_apart(args: &ConvertArgs, copies: &[&PathBuf], path: &PathBuf) -> Result<bool> {
+pub(super) fn is_apart(args: &ConvertArgs, copies: &[&PathBuf], path: &Path) -> Result<bool> {
     let Some(first) = copies.first() else { return Ok(true) };
     let own = wall_clocks(unpacked(path)?).ok().and_then(|clocks| clocks.first().copied());
     let shift_ns = reference(first)?.zip(own).map_or(0, |(first, own)| first.shift_ns(own));
