@@ -1,4 +1,7 @@
 // Coroutine tracing, over the library's markers.
+import org.jetbrains.kotlin.gradle.dsl.JvmTarget
+import org.jetbrains.kotlin.gradle.dsl.KotlinVersion
+
 plugins {
     alias(libs.plugins.android.library)
 }
@@ -10,14 +13,21 @@ android {
         minSdk = 21
     }
     compileOptions {
-        sourceCompatibility = JavaVersion.VERSION_11
-        targetCompatibility = JavaVersion.VERSION_11
+        sourceCompatibility = JavaVersion.VERSION_1_8
+        targetCompatibility = JavaVersion.VERSION_1_8
     }
     testOptions.unitTests.all { it.useJUnitPlatform() }
 }
 
 kotlin {
     explicitApi()
+    coreLibrariesVersion = libs.versions.kotlin.oldest.get()
+    compilerOptions {
+        languageVersion = KotlinVersion.KOTLIN_2_0
+        apiVersion = KotlinVersion.KOTLIN_2_0
+        jvmTarget = JvmTarget.JVM_1_8
+        freeCompilerArgs.add("-Xsuppress-version-warnings")
+    }
 }
 
 dependencies {

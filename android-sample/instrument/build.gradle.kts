@@ -1,4 +1,7 @@
 // The instrumenter: a library, a Gradle plugin over it, and a program from jar to jar.
+import org.jetbrains.kotlin.gradle.dsl.JvmTarget
+import org.jetbrains.kotlin.gradle.dsl.KotlinVersion
+
 plugins {
     `java-gradle-plugin`
     application
@@ -11,6 +14,13 @@ version = "0.1.0"
 kotlin {
     jvmToolchain(17)
     explicitApi()
+    coreLibrariesVersion = libs.versions.kotlin.oldest.get()
+    compilerOptions {
+        languageVersion = KotlinVersion.KOTLIN_2_0
+        apiVersion = KotlinVersion.KOTLIN_2_0
+        jvmTarget = JvmTarget.JVM_11
+        freeCompilerArgs.add("-Xsuppress-version-warnings")
+    }
 }
 
 application {
@@ -29,6 +39,10 @@ dependencies {
     compileOnly(libs.android.gradle.api)
     testImplementation(libs.asm.util)
     testImplementation(libs.junit.jupiter)
+}
+
+java {
+    targetCompatibility = JavaVersion.VERSION_11
 }
 
 tasks.test {

@@ -60,7 +60,7 @@ def modules():
     """Returns all artifacts of a release."""
     own = version()
     libs = tomllib.loads((SAMPLE / "gradle/libs.versions.toml").read_text())["versions"]
-    kotlin = Dependency("org.jetbrains.kotlin", "kotlin-stdlib", libs["kotlin"], api=True)
+    kotlin = Dependency("org.jetbrains.kotlin", "kotlin-stdlib", libs["kotlin-oldest"], api=True)
     startup = Dependency("androidx.startup", "startup-runtime", libs["startup"], aar=True)
     shared = SAMPLE / "tracetee/src/api/kotlin"
     published = [

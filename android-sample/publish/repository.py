@@ -51,13 +51,13 @@ def licences():
     return {f"META-INF/{name}": (ROOT / name).read_bytes() for name in LICENCE_FILES}
 
 
-def jar(module, classes, own, epoch):
-    """Returns the jar of a module's classes."""
+def jar(module, classes, own, epoch, extra):
+    """Returns the jar of a module's classes, with `extra` entries."""
     compiled = tree(classes / module.classes)
     if not any(name.endswith(".class") for name in compiled):
         raise SystemExit(f"no classes of {module.name} in {classes / module.classes}")
     manifest = ["Manifest-Version: 1.0", f"Implementation-Title: {module.name}", f"Implementation-Version: {own}"]
-    entries = {**compiled, **licences()}
+    entries = {**compiled, **extra}
     if module.name == "instrument":
         manifest.append("Main-Class: dev.tracetee.instrument.MainKt")
         entries["META-INF/gradle-plugins/dev.tracetee.instrument.properties"] = (
@@ -102,13 +102,14 @@ def aar(module, classes, agents, own, epoch):
     """Returns the AAR of a module; the library's own has the agents, its header, its rules for R8 and its profile."""
     entries = {
         "AndroidManifest.xml": manifest(module),
-        "classes.jar": jar(module, classes, own, epoch),
+        # Licences are beside it: an app's build merges the resources of all jars, and fails if two have one name.
+        "classes.jar": jar(module, classes, own, epoch, {}),
         "R.txt": b"",
         "META-INF/com/android/build/gradle/aar-metadata.properties": (
             b"aarFormatVersion=1.0\naarMetadataVersion=1.0\nminCompileSdk=1\nminCompileSdkExtension=0\n"
             b"minAndroidGradlePluginVersion=1.0.0\ncoreLibraryDesugaringEnabled=false\n"
         ),
-        **licences(),
+        **{name: (ROOT / name).read_bytes() for name in LICENCE_FILES},
     }
     if module.name == "tracetee":
         entries["proguard.txt"] = (SAMPLE / "tracetee/consumer-rules.pro").read_bytes()
@@ -126,7 +127,7 @@ def artifacts(module, arguments, agents, own):
         files["." + module.kind] = (
             aar(module, arguments.classes, agents, own, epoch)
             if module.kind == "aar"
-            else jar(module, arguments.classes, own, epoch)
+            else jar(module, arguments.classes, own, epoch, licences())
         )
         sources = {}
         for directory in module.sources:

@@ -1,4 +1,7 @@
 // The library that an app depends on, with libtracetee.so for four ABIs inside.
+import org.jetbrains.kotlin.gradle.dsl.JvmTarget
+import org.jetbrains.kotlin.gradle.dsl.KotlinVersion
+
 plugins {
     alias(libs.plugins.android.library)
 }
@@ -12,8 +15,8 @@ android {
         testInstrumentationRunner = "androidx.test.runner.AndroidJUnitRunner"
     }
     compileOptions {
-        sourceCompatibility = JavaVersion.VERSION_11
-        targetCompatibility = JavaVersion.VERSION_11
+        sourceCompatibility = JavaVersion.VERSION_1_8
+        targetCompatibility = JavaVersion.VERSION_1_8
     }
     // The directory into which `cargoNdk` puts the libraries.
     sourceSets["main"].jniLibs.directories.add(layout.buildDirectory.dir("jniLibs").get().asFile.path)
@@ -24,6 +27,13 @@ android {
 
 kotlin {
     explicitApi()
+    coreLibrariesVersion = libs.versions.kotlin.oldest.get()
+    compilerOptions {
+        languageVersion = KotlinVersion.KOTLIN_2_0
+        apiVersion = KotlinVersion.KOTLIN_2_0
+        jvmTarget = JvmTarget.JVM_1_8
+        freeCompilerArgs.add("-Xsuppress-version-warnings")
+    }
 }
 
 dependencies {
