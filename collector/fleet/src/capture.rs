@@ -97,7 +97,8 @@ pub fn rows_of_text(
             of(processes.first().map_or(Which::App, |(pid, ..)| Which::Pid(*pid)))
         }
         Err(tracetee_jank::Error::Stopped(stopped)) => Err(stopped.into()),
-        Err(_) => of(trace.pids().first().map_or(Which::App, |&pid| Which::Pid(pid))),
+        // A capture without a record has no process; its rows say that it came.
+        Err(_) => of(Which::Pid(trace.pids().first().copied().unwrap_or_default())),
         found => found,
     }?;
     if analysis.frames.len() > limits.frames {
@@ -205,5 +206,15 @@ mod tests {
         let few = Limits { text_bytes: 100, ..Limits::default() };
         let error = frames(None, &few).unwrap_err().to_string();
         assert!(error.contains("longer than the limit"), "{error}");
+    }
+
+    #[test]
+    fn a_capture_without_a_record_has_a_row_whether_it_is_read_from_memory_or_disk() {
+        let head = || std::io::Cursor::new(&b"# tracer: nop\n"[..]);
+        let (about, limits) = (About::default(), Limits::default());
+        let from_disk = rows(head(), &about, None, &limits).unwrap().capture.unwrap();
+        let from_memory = rows_of_text(Box::new(head()), &about, None, &limits).unwrap();
+        assert_eq!(from_disk.frames, 0);
+        assert_eq!(from_memory.capture.unwrap().frames, 0);
     }
 }

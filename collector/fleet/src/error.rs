@@ -43,6 +43,10 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Sqlite(error) if is_damage(error) => write!(
+                f,
+                "the tables are damaged ({error}); stop the collector and run `tracetee rebuild` to make them from the captures"
+            ),
             Self::Sqlite(error) => write!(f, "the tables: {error}"),
             Self::Version { path, found } if *found > FILE_VERSION => write!(
                 f,
@@ -76,6 +80,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// True if the file cannot be what SQLite has written.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+}
+
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
@@ -100,5 +110,26 @@ impl From<tracetee_jank::Error> for Error {
 impl From<tracetee_jank::Stopped> for Error {
     fn from(stopped: tracetee_jank::Stopped) -> Self {
         Self::Stopped(stopped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::database::Database;
+
+    #[test]
+    fn a_damaged_file_is_reported_with_the_command_that_mends_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tables.sqlite");
+        drop(Database::open(&path).unwrap());
+        for (length, text) in [(100, &b"not a database"[..]), (5_000, b"SQLite format 3\0")] {
+            let mut bytes = std::fs::read(&path).unwrap();
+            bytes.truncate(length);
+            bytes[..text.len()].copy_from_slice(text);
+            let damaged = directory.path().join(length.to_string());
+            std::fs::write(&damaged, bytes).unwrap();
+            let error = Database::read(&damaged).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains("run `tracetee rebuild`"), "{error}");
+        }
     }
 }
