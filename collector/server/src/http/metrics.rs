@@ -41,7 +41,7 @@ pub(super) fn add(count: &AtomicU64, more: u64) {
     count.fetch_add(more, Ordering::Relaxed);
 }
 
-/// Answers whether captures can be stored. A load balancer sends them elsewhere if not.
+/// Answers whether captures can be stored and analyzed. A load balancer sends them elsewhere if not.
 pub(super) async fn health(State(collector): Shared) -> Answer {
     // One at a time looks; the others have what it found.
     let mut known = collector.health.lock().await;
@@ -56,6 +56,10 @@ pub(super) async fn health(State(collector): Shared) -> Answer {
             found
         }
     };
+    if collector.storage.indexer().is_some_and(Indexer::is_down) {
+        let why = "captures are stored and not analyzed: a thread of the analysis panicked, and starts again";
+        return answer(StatusCode::SERVICE_UNAVAILABLE, why);
+    }
     match found {
         Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
         Err(why) => {
@@ -130,6 +134,11 @@ pub(super) fn metrics(collector: &Collector, connections: &Connections) -> Respo
             "analysed_again_total",
             "Captures indexed again because a mapping had come.",
             analysed_again,
+        ),
+        (
+            "analysis_restarts_total",
+            "Threads of the analysis that were started again after a panic.",
+            indexer.map_or(&none, Indexer::restarts),
         ),
         ("analysis_failures_total", "Captures and loss reports that could not be indexed.", failed),
     ] {

@@ -52,6 +52,24 @@ enum Next {
     Again(Again),
 }
 
+/// A capture that waits to be in the tables.
+struct Waits<'a>(&'a Shared);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.count_done(1);
+    }
+}
+
+/// A capture that is being analyzed again; a panic leaves it for another time.
+struct Redoing<'a>(&'a Chunk);
+
+impl Drop for Redoing<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_or(std::thread::panicking(), Ordering::Relaxed);
+    }
+}
+
 /// Result of an analysis, for the tables.
 #[derive(Debug)]
 pub(super) struct Made {
@@ -106,7 +124,7 @@ pub(super) struct Analyst {
 
 impl Analyst {
     /// Analyses until no new work can come: what is to be done again is then left for the next start.
-    pub(super) fn run(self, to_do: &Receiver<()>, to_redo: &Receiver<Again>) {
+    pub(super) fn run(&self, to_do: &Receiver<()>, to_redo: &Receiver<Again>) {
         while let Some(next) = select_biased! {
             recv(to_do) -> work => work.ok().map(|()| Next::New),
             recv(to_redo) -> again => again.ok().map(Next::Again),
@@ -117,12 +135,15 @@ impl Analyst {
             match next {
                 Next::New => {
                     let Some(work) = self.shared.queue.pop() else { continue };
-                    if !self.analyse(work, None) {
-                        self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+                    let waits = Waits(&self.shared);
+                    if self.analyse(work, None) {
+                        // Until it is written.
+                        std::mem::forget(waits);
                     }
                 }
                 Next::Again(Again { key, chunk }) => {
-                    self.analyse(Work::Capture(key, None), Some(chunk));
+                    let _unless_done = Redoing(&chunk);
+                    self.analyse(Work::Capture(key, None), Some(Arc::clone(&chunk)));
                 }
             }
         }

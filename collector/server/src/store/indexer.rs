@@ -6,13 +6,14 @@
 //! made twice, or that takes longer than any should, goes to quarantine with the reason. Captures that are to be
 //! analysed again (`reanalysis.rs`) have their turn when no new one waits.
 
-use super::analyst::{Again, Analyst, Content, Made, Work};
+use super::analyst::{Again, Analyst, Chunk, Content, Made, Work};
 use super::arrived::Room;
 use super::attempts::Attempts;
 use super::fair_queue::FairQueue;
 use super::forgetting;
 use super::local_store::{remove, walk};
 use super::mappings::Mappings;
+use super::supervised::{self, Panics};
 use anyhow::Result;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::path::{Path, PathBuf};
@@ -73,6 +74,7 @@ pub(super) struct Shared {
     pub(super) failed: AtomicU64,
     /// Something was not taken: the directory is to be looked through again.
     missed: AtomicBool,
+    panics: Arc<Panics>,
     /// Set to leave waiting captures, and those in progress, for the next start.
     pub(super) ended: Arc<AtomicBool>,
     pub(super) queue: FairQueue,
@@ -82,6 +84,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// A capture that waited has been dealt with, or was lost by a panic: then the directory is looked through again.
+    pub(super) fn count_done(&self, count: u64) {
+        self.missed.fetch_or(std::thread::panicking(), Ordering::Relaxed);
+        self.waiting.fetch_sub(count, Ordering::Relaxed);
+    }
+
     /// Waits until so many rows may wait with the others; one capture always may.
     pub(super) fn make_room(&self, count: usize) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,18 +149,19 @@ impl Indexer {
                 attempt: attempts.of_thread(number),
             };
             let (to_do, to_redo) = (to_do.clone(), to_redo.clone());
-            let thread = std::thread::Builder::new().name("analyse".to_owned());
-            threads.push(thread.spawn(move || analyst.run(&to_do, &to_redo))?);
+            let (panics, ended) = (Arc::clone(&shared.panics), Arc::clone(&shared.ended));
+            let work = move || analyst.run(&to_do, &to_redo);
+            threads.push(supervised::spawn("analyse", panics, ended, work)?);
         }
-        let writer = Writer {
+        let mut writer = Writer {
             root: root.to_owned(),
             database,
             made,
             shared: Arc::clone(&shared),
             batch_wait,
         };
-        let writing = std::thread::Builder::new().name("tables".to_owned());
-        threads.push(writing.spawn(move || writer.run())?);
+        let (panics, ended) = (Arc::clone(&shared.panics), Arc::clone(&shared.ended));
+        threads.push(supervised::spawn("tables", panics, ended, move || writer.run())?);
         let (root, tables) = (root.to_owned(), tables.to_owned());
         let work = Some(work);
         let attempts = Some(attempts);
@@ -195,6 +204,16 @@ impl Indexer {
     /// Returns how many were analysed, analysed again because a mapping had come, and could not be analysed.
     pub(crate) fn counts(&self) -> [&AtomicU64; 3] {
         [&self.shared.analysed, &self.shared.analysed_again, &self.shared.failed]
+    }
+
+    /// True while a thread is down after a panic.
+    pub(crate) fn is_down(&self) -> bool {
+        self.shared.panics.is_down()
+    }
+
+    /// Returns how often a thread was started again after a panic.
+    pub(crate) fn restarts(&self) -> &AtomicU64 {
+        &self.shared.panics.restarts
     }
 
     /// Returns the mappings that are applied.
@@ -266,6 +285,7 @@ impl Indexer {
     fn join(&mut self) {
         self.work = None;
         for thread in self.threads.drain(..) {
+            thread.thread().unpark();
             let _ = thread.join();
         }
         self.attempts = None;
@@ -313,6 +333,31 @@ fn is_stored(root: &Path, rows: &Rows, is_any_forgotten: bool) -> bool {
     path.exists()
 }
 
+/// The room that a batch takes and the captures that wait for it: given back when this is dropped.
+struct Batch<'a> {
+    shared: &'a Shared,
+    rows: usize,
+    waited: u64,
+    chunks: Vec<Chunk>,
+}
+
+impl Batch<'_> {
+    /// Captures that were to be analyzed again have no new rows.
+    fn fail_chunks(&self) {
+        self.chunks.iter().for_each(|chunk| chunk.store(true, Ordering::Relaxed));
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.fail_chunks();
+        }
+        self.shared.give_room(self.rows);
+        self.shared.count_done(self.waited);
+    }
+}
+
 /// The thread that writes.
 struct Writer {
     root: PathBuf,
@@ -323,7 +368,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(mut self) {
+    fn run(&mut self) {
         while let Ok(first) = self.made.recv() {
             let mut rows = first.row_count();
             let mut batch = vec![first];
@@ -338,16 +383,16 @@ impl Writer {
                 }
             }
             let (mut new, mut again, mut gone) = (Vec::new(), Vec::new(), Vec::new());
-            let (mut tokens, mut chunks) = (Vec::new(), Vec::new());
-            let mut waited = 0;
+            let mut tokens = Vec::new();
+            let mut held = Batch { shared: &self.shared, rows, waited: 0, chunks: Vec::new() };
             for made in batch {
                 tokens.push(made.token);
-                waited += u64::from(made.chunk.is_none());
+                held.waited += u64::from(made.chunk.is_none());
                 match (made.content, made.chunk) {
                     (Content::Rows(rows), None) => new.push(*rows),
                     (Content::Rows(rows), Some(chunk)) => {
                         again.push(*rows);
-                        chunks.push(chunk);
+                        held.chunks.push(chunk);
                     }
                     (Content::Gone(raw_key), _) => gone.push(raw_key),
                 }
@@ -366,13 +411,11 @@ impl Writer {
                 && let Err(error) = self.database.replace(&again)
             {
                 tracing::error!("cannot replace captures that were analysed again: {error}");
-                chunks.iter().for_each(|chunk| chunk.store(true, Ordering::Relaxed));
+                held.fail_chunks();
             }
-            drop((tokens, chunks));
-            self.shared.give_room(rows);
+            drop(tokens);
             self.shared.analysed.fetch_add(new.len() as u64, Ordering::Relaxed);
             self.shared.analysed_again.fetch_add(again.len() as u64, Ordering::Relaxed);
-            self.shared.waiting.fetch_sub(waited, Ordering::Relaxed);
         }
     }
 }

@@ -26,6 +26,7 @@ pub(crate) mod reanalysis;
 pub(crate) mod rebuild;
 pub(crate) mod retention;
 pub(crate) mod storage;
+mod supervised;
 #[cfg(test)]
 mod test_store;
 pub(crate) mod validate;
