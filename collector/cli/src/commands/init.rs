@@ -1,5 +1,6 @@
 //! `tracetee init`: all that a collector and its apps need before their first capture, in one directory: tokens, a key
-//! pair, and a signed configuration. Prints the lines for the app and the command for the server.
+//! pair, and a signed configuration. Prints the lines for the app and the command for the server. The server's files have a
+//! directory of their own: the key that signs does not go to the server.
 
 use crate::args::InitArgs;
 use crate::terminal::print;
@@ -28,12 +29,14 @@ const CONFIGURATION: &str = r#"{"schema": 1, "seq": 1,
 /// DER of an Ed25519 private key, up to its 32 bytes (RFC 8410).
 const PRIVATE_KEY: [u8; 16] = *b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
 
+/// The directory that goes to the server.
+const SERVER: &str = "server";
 /// The files, by name.
-const TOKENS: &str = "tokens";
+const TOKENS: &str = "server/tokens";
 const KEY: &str = "key.pem";
 const PUBLIC_KEY: &str = "public-key.txt";
-const REMOTE: &str = "remote.json";
-const SIGNATURE: &str = "remote.json.sig";
+const REMOTE: &str = "server/remote.json";
+const SIGNATURE: &str = "server/remote.json.sig";
 
 /// Writes the files and prints what to do with them.
 pub(crate) fn init(args: &InitArgs) -> Result<()> {
@@ -43,7 +46,9 @@ pub(crate) fn init(args: &InitArgs) -> Result<()> {
     }
     let url = url(&args.url)?;
     let out = &args.out;
-    std::fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    let server = out.join(SERVER);
+    std::fs::create_dir_all(&server)
+        .with_context(|| format!("cannot create {}", server.display()))?;
     for name in [TOKENS, KEY, PUBLIC_KEY, REMOTE, SIGNATURE] {
         if out.join(name).exists() {
             bail!("{} exists; pass another directory with --out", out.join(name).display());
@@ -162,7 +167,8 @@ After a change of {REMOTE}, raise its \"seq\" and sign it:
 
     openssl pkeyutl -sign -rawin -inkey {out}/{KEY} -in {out}/{REMOTE} -out {out}/{SIGNATURE}
 
-Keep {KEY} where only you can read it: whoever has it decides what your apps record.
+Copy {out}/{SERVER} to the server. Keep {KEY} where only you can read it, and not there: whoever has it decides what your apps
+record.
 "
     );
     text
@@ -196,6 +202,16 @@ mod tests {
         tracetee_server::Tokens::read(&out.join(TOKENS)).unwrap();
         let first = |right| tracetee_server::first_token(&out.join(TOKENS), right).unwrap();
         assert_ne!(first(Right::Send), first(Right::Mappings));
+        let mut served: Vec<_> = std::fs::read_dir(out.join(SERVER))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        served.sort();
+        assert_eq!(
+            served,
+            ["remote.json", "remote.json.sig", "tokens"],
+            "the key is not among them"
+        );
         for secret in [KEY, TOKENS] {
             let mode = std::fs::metadata(out.join(secret)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{secret}");
