@@ -14,7 +14,7 @@ pub(crate) use traces::{AtraceArgs, ConvertArgs, DmtracedumpArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use tracetee_protocol::recording::PassOnSetting;
 
@@ -37,7 +37,8 @@ pub(crate) enum Command {
     /// Receive captures from devices and serve their remote configuration.
     ///
     /// Serves PUT /v1/captures/ID, PUT /v1/losses/ID, PUT /v1/mappings/APP/VERSION, GET /v1/config, /healthz and
-    /// /metrics, and the report page at / of --page. Runs until Ctrl-C or SIGTERM, and finishes the requests in flight before it exits.
+    /// /metrics, and the report page at / of --page. Runs until Ctrl-C or SIGTERM, and finishes the requests in flight before
+    /// it exits. SIGHUP reads --token-file, --tls-cert and --tls-key again.
     Collect(CollectArgs),
     /// Report which causes make frames janky.
     ///
@@ -203,10 +204,12 @@ pub(crate) struct CollectArgs {
     /// Maximum number of open connections [default: 4096, or fewer if the descriptor limit is lower].
     #[arg(long, value_name = "N", value_parser = connections)]
     pub(crate) max_connections: Option<usize>,
-    /// Maximum number of open connections from one address [default: a quarter of --max-connections; unlimited for
-    /// loopback].
+    /// Maximum number of open connections from one address [default: a quarter of --max-connections].
     #[arg(long, value_name = "N", value_parser = connections)]
-    pub(crate) connections_per_peer: Option<usize>,
+    pub(crate) connections_per_client: Option<usize>,
+    /// Address of a proxy in front, which names the client in X-Forwarded-For; may be repeated.
+    #[arg(long, value_name = "IP")]
+    pub(crate) trusted_proxy: Vec<IpAddr>,
     /// Format of the log lines on stderr.
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,

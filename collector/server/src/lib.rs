@@ -25,3 +25,4 @@ pub use store::parquet_tables::{TableCounts, list_keys, make_tables};
 pub use store::rebuild::{Rebuilt, rebuild, upgrade};
 pub use store::retention::Retention;
 pub use store::{make_private, tables_of};
+pub use tokio_rustls::TlsAcceptor;

@@ -3,8 +3,9 @@
 //! `tracetee collect` and `tracetee demo` start one with [`Server::start`] and end it with [`Server::stop`].
 
 use crate::http::connections::{Connections, Limits};
+use crate::http::host::no_foreign_page;
 use crate::http::page::Page;
-use crate::http::serve::Serving;
+use crate::http::serve::{Serving, Tls};
 #[cfg(feature = "cloud")]
 use crate::http::tickets::Tickets;
 use crate::http::tokens::Tokens;
@@ -16,10 +17,11 @@ use crate::store::retention::{self, Deleted, Retention};
 use crate::store::storage::Storage;
 use crate::store::tables_of;
 use anyhow::{Context, Result, bail};
+use axum::middleware::from_fn;
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
@@ -63,7 +65,7 @@ impl<'a> Options<'a> {
     pub fn local(store: &'a Path) -> Self {
         let retention = Retention::default();
         let store = StoreLocation::Directory(store);
-        let limits = Limits::resolve(None, None);
+        let limits = Limits::resolve(None, None, &[]);
         Self {
             store,
             config: None,
@@ -135,7 +137,6 @@ impl<'a> StoreLocation<'a> {
 }
 
 /// A running server, on threads of its own.
-#[derive(Debug)]
 pub struct Server {
     /// Address that devices send to.
     pub address: SocketAddr,
@@ -145,6 +146,7 @@ pub struct Server {
     /// Asks all connections to end; `connections` closes when the last one has.
     end: watch::Sender<bool>,
     connections: mpsc::Receiver<()>,
+    tls: Option<Tls>,
     shown: Option<Arc<Page>>,
     collector: Arc<Collector>,
     maintenance: (Sender<()>, std::thread::JoinHandle<()>),
@@ -198,18 +200,22 @@ impl Server {
             drop(runtime.spawn(serving.run()));
             Ok::<_, std::io::Error>(())
         };
+        if is_open && listen.ip().is_loopback() {
+            router = router.layer(from_fn(no_foreign_page));
+        }
         let mut page_at = None;
         if let (Some(at), Some(page)) = (options.page, &page) {
             let (listener, at) = listen_on(at)?;
             page_at = Some(at);
             // Devices do not take people's places.
-            let people = Connections::new(Limits { all: 64, of_peer: 64, of_this_machine: 64 });
+            let people = Connections::new(Limits { all: 64, of_client: 64, proxies: Vec::new() });
             serve(listener, Arc::clone(page).router(), None, &people)?;
         } else if let Some(page) = page.as_ref().filter(|_| listen.ip().is_loopback() && is_open) {
             page_at = Some(address);
             router = router.merge(Arc::clone(page).router());
         }
-        serve(listener, router, options.tls, &connections)?;
+        let tls = options.tls.map(|tls| Arc::new(RwLock::new(tls)));
+        serve(listener, router, tls.clone(), &connections)?;
         drop(alive);
         let root = options.store.directory().map(Path::to_owned);
         let maintenance = maintain(Arc::clone(&collector), root, options.retention)?;
@@ -220,6 +226,7 @@ impl Server {
             runtime,
             end,
             connections,
+            tls,
             shown: page,
             collector,
             maintenance,
@@ -230,6 +237,15 @@ impl Server {
     #[must_use]
     pub fn captures(&self) -> Vec<StoredCapture> {
         self.collector.taken()
+    }
+
+    /// Replaces the tokens, for the next request on, and the certificate, for the next connection on. A server that was
+    /// started without one of them stays without it.
+    pub fn reload(&self, tokens: Option<Tokens>, tls: Option<TlsAcceptor>) {
+        tokens.into_iter().for_each(|tokens| self.collector.set_tokens(tokens));
+        if let (Some(known), Some(tls)) = (&self.tls, tls) {
+            *known.write().unwrap_or_else(PoisonError::into_inner) = tls;
+        }
     }
 
     /// Waits until all captures received so far are indexed.

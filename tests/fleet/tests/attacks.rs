@@ -4,12 +4,16 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
+use socket2::{Domain, Socket, Type};
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+
+use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 use tracetee_tests_upload::collector::{Collector, ID, put_capture};
 
 const TEXT: &str = "# tracer: nop\n app-5 (5) [000] ...1 1.000000: tracing_mark_write: B|5|x\n";
@@ -30,7 +34,7 @@ fn connect(collector: &Collector) -> TcpStream {
 fn head(id: &str, bytes: usize, more: &str) -> String {
     let digest = STANDARD.encode([0; 32]);
     format!(
-        "PUT /v1/captures/{id} HTTP/1.1\r\nHost: x\r\nContent-Encoding: zstd\r\n\
+        "PUT /v1/captures/{id} HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: zstd\r\n\
          Content-Digest: sha-256=:{digest}:\r\nContent-Length: {bytes}\r\n{more}\r\n"
     )
 }
@@ -117,6 +121,135 @@ fn slow_and_silent_connections_keep_nobody_out_and_are_closed() {
     assert_eq!(closed.count(), 500);
 }
 
+/// Connects from one of this machine's addresses.
+fn connect_from(collector: &Collector, address: [u8; 4]) -> TcpStream {
+    let to: SocketAddr = collector.url.trim_start_matches("http://").parse().unwrap();
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
+    socket.connect(&to.into()).unwrap();
+    socket.into()
+}
+
+/// Four addresses take all places with uploads of a byte a second. Returns their connections.
+fn take_all_places(collector: &Collector, places: usize, more: &str) -> Vec<TcpStream> {
+    let mut sockets: Vec<_> = (0..places)
+        .map(|number| connect_from(collector, [127, 0, 0, 2 + u8::try_from(number % 4).unwrap()]))
+        .collect();
+    for (number, socket) in sockets.iter_mut().enumerate() {
+        socket.write_all(head(&id(900 + number), 100_000, more).as_bytes()).unwrap();
+    }
+    sockets
+}
+
+/// Runs `honest` while each of these connections sends a byte a second.
+fn beside<T>(sockets: &[TcpStream], honest: impl FnOnce() -> T) -> T {
+    let mut sockets: Vec<TcpStream> =
+        sockets.iter().map(|socket| socket.try_clone().unwrap()).collect();
+    let (end, ended) = mpsc::channel::<()>();
+    let drip = std::thread::spawn(move || {
+        while ended.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+            sockets.iter_mut().for_each(|socket| drop(socket.write_all(b"(")));
+        }
+    });
+    let result = honest();
+    drop(end);
+    drip.join().unwrap();
+    result
+}
+
+/// A collector of two apps, whose tokens are `A_TOKEN` and `B_TOKEN`, with 40 places.
+fn of_two_apps() -> Collector {
+    let directory = TempDir::new().unwrap();
+    std::fs::write(directory.path().join("tokens"), format!("a {A_TOKEN}\nb {B_TOKEN}\n")).unwrap();
+    Collector::start_in(directory, &["--token-file", "tokens", "--max-connections", "40"])
+}
+
+const A_TOKEN: &str = "0123456789abcdef0123";
+const B_TOKEN: &str = "abcdef01230123456789";
+
+/// Uploads ten captures, each of which must be stored; the times that they took, sorted.
+fn ten_uploads(collector: &Collector, token: &str) -> Vec<Duration> {
+    let bearer = format!("Bearer {token}");
+    let mut times: Vec<_> = (0..10)
+        .map(|number| {
+            let (path, begun) = (format!("/v1/captures/{}", id(number)), Instant::now());
+            let status = collector.put(&path, &[("Authorization", &bearer)], &body());
+            assert_eq!(status, 201, "upload {number}");
+            begun.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    times
+}
+
+#[test]
+fn strangers_at_four_addresses_keep_no_app_out() {
+    let collector = of_two_apps();
+    let strangers = take_all_places(&collector, 40, "");
+    print_times(
+        "beside 40 slow strangers",
+        &beside(&strangers, || ten_uploads(&collector, A_TOKEN)),
+    );
+}
+
+#[test]
+fn senders_with_the_token_of_one_app_keep_no_other_app_out() {
+    let collector = of_two_apps();
+    let senders = take_all_places(&collector, 40, &format!("Authorization: Bearer {B_TOKEN}\r\n"));
+    print_times(
+        "beside 40 slow senders of another app",
+        &beside(&senders, || ten_uploads(&collector, A_TOKEN)),
+    );
+}
+
+/// `HttpURLConnection` reads the answer when it has sent all of the body.
+#[test]
+fn a_stranger_that_sends_40_mb_first_reads_its_401() {
+    let collector = of_two_apps();
+    let mut socket = connect(&collector);
+    let body = vec![b'('; 40 << 20];
+    socket.write_all(head(&id(1), body.len(), "").as_bytes()).unwrap();
+    socket.write_all(&body).unwrap();
+    let mut answer = [0; 12];
+    socket.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 401");
+}
+
+#[test]
+fn a_page_elsewhere_cannot_have_a_browser_send_captures() {
+    let collector = Collector::start(&[]);
+    let status = |host: &str, more: &str| {
+        let mut socket = connect(&collector);
+        let head = head(&id(1), 0, more).replace("Host: localhost", &format!("Host: {host}"));
+        socket.write_all(head.as_bytes()).unwrap();
+        let mut answer = [0; 12];
+        socket.read_exact(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer[9..]).into_owned()
+    };
+    assert_eq!(status("evil.example", ""), "403");
+    assert_eq!(status("localhost", "Origin: https://evil.example\r\n"), "403");
+    // Its digest is wrong.
+    assert_eq!(status("localhost", ""), "400");
+    assert_eq!(status("10.0.2.2:8440", ""), "400", "an emulator's name of this machine");
+}
+
+#[test]
+fn a_client_that_reads_nothing_does_not_hold_up_the_end() {
+    let mut collector = Collector::start(&[]);
+    let mut socket = connect(&collector);
+    socket.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+    let asked = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
+    // Until the collector reads no more, because its answers are not read.
+    while socket.write_all(&asked).is_ok() {}
+    let begun = Instant::now();
+    let pid = i32::try_from(collector.process.id()).unwrap();
+    // SAFETY: a process of ours.
+    unsafe { libc::kill(pid, libc::SIGTERM) };
+    assert!(collector.process.wait().unwrap().success());
+    // It would wait for 30 s for a request in flight; an answer that nobody reads has 2 s.
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
 #[test]
 fn with_few_descriptors_who_says_nothing_gives_way() {
     let collector = Collector::start(&["--max-connections", "20"]);
@@ -127,7 +260,7 @@ fn with_few_descriptors_who_says_nothing_gives_way() {
     let metrics = String::from_utf8(metrics).unwrap();
     assert!(!metrics.contains("connections_hung_up_total 0\n"), "{metrics}");
     // A cap on one address: who is served there keeps its place, and another one finds none.
-    let collector = Collector::start(&["--connections-per-peer", "2"]);
+    let collector = Collector::start(&["--connections-per-client", "2"]);
     let mut busy: Vec<TcpStream> = (0..2).map(|_| connect(&collector)).collect();
     for (number, socket) in busy.iter_mut().enumerate() {
         socket.write_all(head(&id(number), 1000, "").as_bytes()).unwrap();

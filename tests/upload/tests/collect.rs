@@ -208,6 +208,69 @@ fn it_ends_in_order_and_refuses_to_be_open_to_anybody() {
 }
 
 #[test]
+fn a_hangup_reads_the_tokens_again_and_keeps_them_if_the_file_is_wrong() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("tokens");
+    let write = |text: &str| std::fs::write(&file, text).unwrap();
+    write(&format!("com.example {TOKEN}\n"));
+    let mut collector = Collector::start_in(directory, &["--token-file", "tokens"]);
+    let pid = i32::try_from(collector.process.id()).unwrap();
+    let log = BufReader::new(collector.process.stderr.take().unwrap());
+    let (said, lines) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        log.lines().map_while(Result::ok).try_for_each(|line| said.send(line))
+    });
+    let hang_up_and_read = |text: &str| {
+        // SAFETY: a process of ours.
+        unsafe { libc::kill(pid, libc::SIGHUP) };
+        assert!(lines.iter().any(|line| line.contains(text)), "{text}");
+    };
+    let status = |token: &str| {
+        let bearer = format!("Bearer {token}");
+        collector.send("GET", "/v1/config", &[("Authorization", &bearer)], b"").status
+    };
+    let other = "fedcba9876543210fedc";
+    assert_eq!((status(TOKEN), status(other)), (404, 401));
+    write(&format!("com.example {other}\n"));
+    assert_eq!((status(TOKEN), status(other)), (404, 401), "before the signal");
+    hang_up_and_read("read the token file");
+    assert_eq!((status(TOKEN), status(other)), (401, 404), "a revoked token is refused");
+    write("com.example short\n");
+    hang_up_and_read("the token has fewer than 16 characters");
+    assert_eq!((status(TOKEN), status(other)), (401, 404));
+}
+
+#[test]
+fn a_log_that_nobody_reads_ends_no_analysis() {
+    let collector = Collector::start(&[]);
+    let body = zstd(b"# tracer: nop\n app-5 (5) [000] ...1 1.000000: tracing_mark_write: B|5|x\n");
+    let path = |number: usize| format!("/v1/captures/019a1fd7-2955-7cfa-a44a-{number:012x}");
+    // As many damaged captures as make each thread of the analysis write to the log.
+    let damaged = 4 * std::thread::available_parallelism().map_or(1, usize::from);
+    for number in 0..damaged {
+        assert_eq!(collector.put(&path(number), &[], &body), 201);
+    }
+    let stored = collector.files("raw").into_iter();
+    for file in stored.filter(|file| file.extension().is_some_and(|extension| extension == "zst")) {
+        std::fs::write(file, "damaged").unwrap();
+    }
+    let directory = collector.into_directory();
+    std::fs::remove_file(directory.path().join("store/tables.sqlite")).unwrap();
+    let mut collector = Collector::start_in(directory, &[]);
+    drop(collector.process.stderr.take());
+    collector.settle();
+    assert_eq!(collector.put(&path(damaged), &[], &body), 201);
+    collector.settle();
+    let metrics = collector.send("GET", "/metrics", &[], b"").body;
+    let metrics = String::from_utf8(metrics).unwrap();
+    for line in ["tracetee_analysed_total 1", "tracetee_analysis_restarts_total 0"] {
+        assert!(metrics.lines().any(|each| each == line), "{line}: {metrics}");
+    }
+    let health = collector.send("GET", "/healthz", &[], b"");
+    assert_eq!((health.status, &*health.body), (200, &b"ok\n"[..]));
+}
+
+#[test]
 fn with_a_certificate_it_speaks_tls_and_nothing_else() {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

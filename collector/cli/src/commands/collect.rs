@@ -1,28 +1,24 @@
-//! `tracetee collect`: the server that devices send to, until Ctrl-C or SIGTERM.
+//! `tracetee collect`: the server that devices send to, until Ctrl-C or SIGTERM. SIGHUP reads tokens and certificate again.
 
 use crate::args::{CollectArgs, LogFormat};
 use crate::terminal::print;
 use anyhow::{Result, anyhow, bail};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tracetee_server::{
-    Limits, Options, Retention, Server, StoreLocation, Tokens, make_private, read_tls,
+    Limits, Options, Retention, Server, StoreLocation, TlsAcceptor, Tokens, make_private, read_tls,
 };
 
 /// Serves until a signal.
 pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
     log_to_stderr(args.log_format)?;
-    let tokens = args.token_file.as_deref().map(Tokens::read).transpose()?;
+    let (tokens, tls) = (read_tokens(args)?, read_certificate(args)?);
     if tokens.is_none() && !args.listen.ip().is_loopback() {
         bail!(
             "--listen {}: anyone on the network could send there; pass --token-file, or a loopback address",
             args.listen
         );
     }
-    let tls = match (&args.tls_cert, &args.tls_key) {
-        (Some(certificates), Some(key)) => Some(read_tls(certificates, key)?),
-        _ => None,
-    };
     if let Some(page) = args.page.filter(|page| !page.ip().is_loopback()) {
         bail!(
             "--page {page}: the report page has no login; pass a loopback address, and put a proxy with a login \
@@ -32,7 +28,7 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
     make_private();
     let scheme = if tls.is_some() { "https" } else { "http" };
     // Before the address is printed: a script may send the signal then.
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let options = Options {
         store: StoreLocation::parse(&args.store),
         config: args.config.clone(),
@@ -45,7 +41,11 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
             app_bytes: args.app_gb.map(|gb| gb.saturating_mul(1 << 30)),
         },
         captures_per_s: Some(args.app_rate),
-        limits: Limits::resolve(args.max_connections, args.connections_per_peer),
+        limits: Limits::resolve(
+            args.max_connections,
+            args.connections_per_client,
+            &args.trusted_proxy,
+        ),
     };
     let server = Server::start(args.listen, options)?;
     let (address, store) = (server.address, &args.store);
@@ -62,15 +62,37 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
             "no --tls-cert: tokens and captures travel unencrypted, unless a proxy in front ends TLS"
         );
     }
-    signals.forever().next();
+    for _ in signals.forever().take_while(|signal| *signal == SIGHUP) {
+        match read_tokens(args).and_then(|tokens| Ok((tokens, read_certificate(args)?))) {
+            Ok((tokens, tls)) => {
+                server.reload(tokens, tls);
+                tracing::info!("read the token file and the certificate again");
+            }
+            Err(error) => tracing::error!("kept the tokens and the certificate: {error:#}"),
+        }
+    }
     tracing::info!("stopping: finishing the requests in flight");
     server.stop();
     Ok(())
 }
 
+fn read_tokens(args: &CollectArgs) -> Result<Option<Tokens>> {
+    args.token_file.as_deref().map(Tokens::read).transpose()
+}
+
+fn read_certificate(args: &CollectArgs) -> Result<Option<TlsAcceptor>> {
+    let files = args.tls_cert.as_ref().zip(args.tls_key.as_ref());
+    files.map(|(certificates, key)| read_tls(certificates, key)).transpose()
+}
+
 /// Sends the server's log lines to stderr.
 fn log_to_stderr(format: LogFormat) -> Result<()> {
-    let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false);
+    // A line that cannot be written is lost. Reported with `eprintln`, as is the default, it would be a panic of the thread
+    // that had something to say.
+    let builder = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .log_internal_errors(false);
     let set = match format {
         LogFormat::Text => builder.with_ansi(false).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),

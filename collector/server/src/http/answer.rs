@@ -38,8 +38,7 @@ pub(super) async fn after_body(headers: &HeaderMap, body: &mut Body, answer: Ans
     let asks = text(headers, "expect").is_some_and(|of| of.eq_ignore_ascii_case("100-continue"));
     if !asks {
         let is_stranger = matches!(answer.0, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        let most = if is_stranger { ingest::STRANGERS_BYTES } else { ingest::MAX_BODY_BYTES };
-        ingest::drain(body, most).await;
+        ingest::drain(body, is_stranger).await;
     }
     match answer {
         busy @ (StatusCode::TOO_MANY_REQUESTS, _) => {

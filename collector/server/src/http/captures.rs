@@ -7,7 +7,8 @@ use super::{Collector, Shared, StoredCapture, add};
 use crate::store::local_store::{key_of, today};
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Response;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -26,17 +27,17 @@ pub(super) async fn capture(
     request: Request,
 ) -> Response {
     let (parts, mut body) = request.into_parts();
-    let outcome = take_capture(&collector, &id, &parts.headers, &mut body).await;
+    let outcome = take_capture(&collector, &id, &parts, &mut body).await;
     answer_upload(outcome, &parts.headers, &mut body).await
 }
 
 async fn take_capture(
     collector: &Arc<Collector>,
     id: &str,
-    headers: &HeaderMap,
+    request: &Parts,
     body: &mut Body,
 ) -> Result<Answer, Answer> {
-    let app = collector.app(headers)?;
+    let (app, headers) = (collector.app(request)?, &request.headers);
     let refuse = |status, why: &str| {
         add(&collector.counts.refused, 1);
         answer(status, why)

@@ -4,14 +4,15 @@ use super::answer::answer;
 use super::headers::text;
 use super::{Shared, add, etag};
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tracetee_protocol::http;
 
-pub(super) async fn config(State(collector): Shared, headers: HeaderMap) -> Response {
-    if let Err(answer) = collector.app(&headers) {
+pub(super) async fn config(State(collector): Shared, request: Parts) -> Response {
+    if let Err(answer) = collector.app(&request) {
         return answer.into_response();
     }
     let Some(path) = &collector.config else {
@@ -30,7 +31,7 @@ pub(super) async fn config(State(collector): Shared, headers: HeaderMap) -> Resp
     hash.update(&signature);
     let etag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(hash.finalize()));
     add(&collector.counts.configs, 1);
-    if text(&headers, http::IF_NONE_MATCH).is_some_and(|list| etag::names(list, &etag)) {
+    if text(&request.headers, http::IF_NONE_MATCH).is_some_and(|list| etag::names(list, &etag)) {
         add(&collector.counts.configs_unchanged, 1);
         return (StatusCode::NOT_MODIFIED, [(header::ETAG, etag)]).into_response();
     }

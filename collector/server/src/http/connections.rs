@@ -1,13 +1,15 @@
-//! Limits connections: in total, so that descriptors are left, and for each peer. Closes an idle connection when
+//! Limits connections: in total, so that descriptors are left, and for each client address. Closes a connection when
 //! another one needs its place.
 //!
-//! `serve` asks for each connection; a request under way is never hung up on, so those who have their place
-//! by silence lose it first.
+//! `serve` asks for each connection. The first to lose its place is a connection without a request, or one whose request
+//! was refused because it has no token. If there is none, an app that has more than half of all places loses that of its
+//! oldest request. Other requests keep their place.
 
+use axum::http::HeaderMap;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::Notify;
 
@@ -17,32 +19,45 @@ const MOST: usize = 4_096;
 const RESERVE: u64 = 96;
 /// A connection's own and that of the file its body goes to.
 const DESCRIPTORS_OF_ONE: u64 = 2;
+/// The header in which a proxy names its client.
+const FORWARDED_FOR: &str = "x-forwarded-for";
 /// Descriptors that this process asks for, where it may.
 const WANTED_DESCRIPTORS: u64 = MOST as u64 * DESCRIPTORS_OF_ONE + RESERVE;
 
 /// Limits on open connections.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Limits {
-    /// In all.
+    /// In total.
     pub(crate) all: usize,
-    /// Of one peer.
-    pub(crate) of_peer: usize,
-    /// Of one of this machine's addresses: a proxy here speaks for everybody.
-    pub(crate) of_this_machine: usize,
+    /// From one client address.
+    pub(crate) of_client: usize,
+    /// Proxies, which name the client of each request in `X-Forwarded-For`.
+    pub(crate) proxies: Vec<IpAddr>,
 }
 
 impl Limits {
     /// Caps the wanted limits (`None` for the defaults) by the descriptors that this process may open.
     #[must_use]
-    pub fn resolve(all: Option<usize>, of_peer: Option<usize>) -> Self {
+    pub fn resolve(all: Option<usize>, of_client: Option<usize>, proxies: &[IpAddr]) -> Self {
         let descriptors = raise_descriptors().saturating_sub(RESERVE) / DESCRIPTORS_OF_ONE;
         let possible = usize::try_from(descriptors).unwrap_or(MOST).max(4);
         let all = all.unwrap_or(MOST).clamp(1, possible);
-        Self {
-            all,
-            of_peer: of_peer.unwrap_or(all / 4).clamp(1, all),
-            of_this_machine: of_peer.unwrap_or(all).clamp(1, all),
-        }
+        let of_client = of_client.unwrap_or(all / 4).clamp(1, all);
+        Self { all, of_client, proxies: proxies.iter().map(IpAddr::to_canonical).collect() }
+    }
+
+    fn is_proxy(&self, address: IpAddr) -> bool {
+        self.proxies.contains(&address.to_canonical())
+    }
+
+    /// Returns the client that a proxy names: the last address of the list that is not a proxy's. Earlier ones are what
+    /// the client says of itself.
+    fn client_of(&self, headers: &HeaderMap) -> Option<IpAddr> {
+        let lists = headers.get_all(FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok());
+        let addresses = lists.flat_map(|list| list.split(','));
+        let addresses: Vec<IpAddr> =
+            addresses.map_while(|address| address.trim().parse().ok()).collect();
+        addresses.into_iter().rev().find(|&address| !self.is_proxy(address))
     }
 }
 
@@ -78,22 +93,26 @@ pub(crate) struct Connections {
 struct Open {
     next: u64,
     by_number: HashMap<u64, One>,
-    by_peer: HashMap<IpAddr, usize>,
+    by_client: HashMap<IpAddr, usize>,
 }
 
 #[derive(Debug)]
 struct One {
-    peer: IpAddr,
-    /// Since when no request is under way.
+    /// The address that it is counted by: the peer's, or that of the client for which a proxy asks.
+    client: IpAddr,
+    /// Since when it may be hung up on.
     idle: Option<Instant>,
+    /// The app of the request's token.
+    app: Option<String>,
     hang_up: Arc<Notify>,
 }
 
 /// A connection's place; it is given back when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    of: Arc<Connections>,
+    connections: Arc<Connections>,
     number: u64,
+    peer: IpAddr,
     hang_up: Arc<Notify>,
 }
 
@@ -103,17 +122,18 @@ impl Connections {
         Arc::new(Self { limits, open: Mutex::default(), hung_up, turned_away })
     }
 
-    /// A place for a connection of this peer. `None`: there is none, not even one that somebody holds in
-    /// silence.
+    /// Admits a connection of this peer. `None`: every place is taken by a request that keeps it.
     pub(crate) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Connection> {
-        let peer = network_of(peer);
-        let most =
-            if peer.is_loopback() { self.limits.of_this_machine } else { self.limits.of_peer };
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_too_many = open.by_peer.get(&peer).is_some_and(|&count| count >= most);
+        let client = network_of(peer);
+        let most = if self.limits.is_proxy(peer) { self.limits.all } else { self.limits.of_client };
+        let mut open = self.open();
+        let is_too_many = open.by_client.get(&client).is_some_and(|&count| count >= most);
         let is_full = open.by_number.len() >= self.limits.all;
-        if (is_too_many && !open.hang_up_idle(Some(peer)))
-            || (!is_too_many && is_full && !open.hang_up_idle(None))
+        if (is_too_many && !open.hang_up_idle(Some(client)))
+            || (!is_too_many
+                && is_full
+                && !open.hang_up_idle(None)
+                && !open.hang_up_largest_app(self.limits.all / 2))
         {
             // ORDERING: Relaxed, here and below; counts.
             self.turned_away.fetch_add(1, Ordering::Relaxed);
@@ -122,56 +142,129 @@ impl Connections {
         self.hung_up.fetch_add(u64::from(is_too_many || is_full), Ordering::Relaxed);
         let (number, hang_up) = (open.next, Arc::new(Notify::new()));
         open.next += 1;
-        let one = One { peer, idle: Some(Instant::now()), hang_up: Arc::clone(&hang_up) };
+        let idle = Some(Instant::now());
+        let one = One { client, idle, app: None, hang_up: Arc::clone(&hang_up) };
         open.by_number.insert(number, one);
-        *open.by_peer.entry(peer).or_default() += 1;
-        Some(Connection { of: Arc::clone(self), number, hang_up })
+        open.count(client);
+        Some(Connection { connections: Arc::clone(self), number, peer, hang_up })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Open {
-    fn remove(&mut self, number: u64) -> Option<One> {
-        let one = self.by_number.remove(&number)?;
-        if let Some(count) = self.by_peer.get_mut(&one.peer) {
-            *count -= 1;
-            if *count == 0 {
-                self.by_peer.remove(&one.peer);
-            }
-        }
-        Some(one)
+    fn count(&mut self, client: IpAddr) {
+        *self.by_client.entry(client).or_default() += 1;
     }
 
-    /// Hangs up on who has said nothing for longest, of a peer or of all.
-    fn hang_up_idle(&mut self, peer: Option<IpAddr>) -> bool {
-        let idle = self.by_number.iter().filter(|(_, one)| peer.is_none_or(|of| of == one.peer));
-        let idle = idle.filter_map(|(&number, one)| Some((one.idle?, number)));
-        let Some((_, number)) = idle.min() else { return false };
-        if let Some(one) = self.remove(number) {
+    fn count_down(&mut self, client: IpAddr) {
+        if let Some(count) = self.by_client.get_mut(&client) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_client.remove(&client);
+            }
+        }
+    }
+
+    fn remove(&mut self, number: u64) {
+        if let Some(one) = self.by_number.remove(&number) {
+            self.count_down(one.client);
+        }
+    }
+
+    fn hang_up(&mut self, number: u64) {
+        if let Some(one) = self.by_number.get(&number) {
             one.hang_up.notify_one();
         }
-        true
+        self.remove(number);
+    }
+
+    /// Hangs up on the connection that has been idle for longest, of a client or of all. Returns false if there is none.
+    fn hang_up_idle(&mut self, client: Option<IpAddr>) -> bool {
+        let of_client = self
+            .by_number
+            .iter()
+            .filter(|(_, one)| client.is_none_or(|client| client == one.client));
+        let idle = of_client.filter_map(|(&number, one)| Some((one.idle?, number))).min();
+        idle.map(|(_, number)| self.hang_up(number)).is_some()
+    }
+
+    /// Hangs up on the oldest request of the app that has more places than `fair`. Returns false if there is none. Anybody
+    /// who takes an app apart has its token: with it, nobody can keep other apps out.
+    fn hang_up_largest_app(&mut self, fair: usize) -> bool {
+        let mut by_app: HashMap<&str, (usize, u64)> = HashMap::new();
+        for (&number, one) in &self.by_number {
+            let Some(app) = &one.app else { continue };
+            let (count, oldest) = by_app.entry(app).or_insert((0, number));
+            *count += 1;
+            *oldest = number.min(*oldest);
+        }
+        let largest = by_app.into_values().max().filter(|&(count, _)| count > fair);
+        largest.map(|(_, oldest)| self.hang_up(oldest)).is_some()
     }
 }
 
 impl Connection {
-    /// Comes when it is to be hung up on.
+    /// Returns the signal to close this connection.
     pub(crate) fn hang_up(&self) -> Arc<Notify> {
         Arc::clone(&self.hang_up)
     }
 
-    /// A request begins, or has been answered.
-    pub(crate) fn set_busy(&self, is_busy: bool) {
-        let mut open = self.of.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(one) = open.by_number.get_mut(&self.number) {
-            one.idle = (!is_busy).then(Instant::now);
+    /// A request begins. Returns false if it comes through a proxy, from a client that has too many.
+    pub(crate) fn begin(&self, headers: &HeaderMap) -> bool {
+        let limits = &self.connections.limits;
+        let proxied = limits.is_proxy(self.peer).then(|| limits.client_of(headers)).flatten();
+        let proxied = proxied.map(network_of);
+        let mut open = self.connections.open();
+        if let Some(client) = proxied
+            && open.by_client.get(&client).is_some_and(|&count| count >= limits.of_client)
+        {
+            return false;
         }
+        self.count_by(&mut open, proxied.unwrap_or_else(|| network_of(self.peer)));
+        if let Some(one) = open.by_number.get_mut(&self.number) {
+            one.idle = None;
+        }
+        true
+    }
+
+    /// A request has been answered.
+    pub(crate) fn end(&self) {
+        let mut open = self.connections.open();
+        self.count_by(&mut open, network_of(self.peer));
+        if let Some(one) = open.by_number.get_mut(&self.number) {
+            one.app = None;
+            one.idle = Some(Instant::now());
+        }
+    }
+
+    /// The request has the token of this app.
+    pub(crate) fn set_app(&self, app: &str) {
+        if let Some(one) = self.connections.open().by_number.get_mut(&self.number) {
+            one.app = Some(app.to_owned());
+        }
+    }
+
+    /// The request is refused: its place is for another, if one is needed before its body has been read.
+    pub(crate) fn give_way(&self) {
+        if let Some(one) = self.connections.open().by_number.get_mut(&self.number) {
+            one.idle = Some(Instant::now());
+        }
+    }
+
+    fn count_by(&self, open: &mut Open, client: IpAddr) {
+        let Some(one) = open.by_number.get_mut(&self.number) else { return };
+        let before = std::mem::replace(&mut one.client, client);
+        open.count_down(before);
+        open.count(client);
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let mut open = self.of.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.remove(self.number);
+        self.connections.open().remove(self.number);
     }
 }
 
@@ -190,34 +283,99 @@ fn network_of(peer: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
+    fn limited(all: usize, of_client: usize, proxies: &[IpAddr]) -> Arc<Connections> {
+        Connections::new(Limits { all, of_client, proxies: proxies.to_vec() })
+    }
+
+    fn peer(last: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, last])
+    }
+
+    fn through(addresses: &str) -> HeaderMap {
+        HeaderMap::from_iter([(FORWARDED_FOR.parse().unwrap(), addresses.parse().unwrap())])
+    }
+
+    fn is_hung_up(connection: &Connection) -> bool {
+        !connection.connections.open().by_number.contains_key(&connection.number)
+    }
+
     #[test]
-    fn who_says_nothing_loses_its_place_and_who_is_served_keeps_it() {
-        let limits = Limits { all: 3, of_peer: 2, of_this_machine: 3 };
-        let connections = Connections::new(limits);
-        let peer = |last| IpAddr::from([10, 0, 0, last]);
+    fn an_idle_connection_loses_its_place_and_a_busy_one_keeps_it() {
+        let connections = limited(3, 2, &[]);
         let admit = |last| connections.admit(peer(last));
+        let none = HeaderMap::new();
         let (silent, busy) = (admit(1).unwrap(), admit(1).unwrap());
-        busy.set_busy(true);
+        assert!(busy.begin(&none));
         // A third of the same peer: the silent one goes.
         let third = admit(1).unwrap();
-        third.set_busy(true);
-        let is_hung_up =
-            |of: &Connection| !connections.open.lock().unwrap().by_number.contains_key(&of.number);
+        assert!(third.begin(&none));
         assert!(is_hung_up(&silent) && !is_hung_up(&busy));
         assert!(admit(1).is_none(), "both of it are served");
         let other = admit(2).unwrap();
         let fourth = admit(3).unwrap();
         assert!(is_hung_up(&other), "three in all");
-        fourth.set_busy(true);
+        assert!(fourth.begin(&none));
         assert!(admit(4).is_none());
-        fourth.set_busy(false);
+        fourth.end();
         assert!(admit(4).is_some());
         drop((silent, other, third));
-        let count = connections.open.lock().unwrap().by_peer.get(&peer(1)).copied();
-        assert_eq!(count, Some(1), "what was hung up on is not counted down twice");
-        // Addresses of one customer are one peer.
-        let of_v6 = |text: &str| network_of(text.parse().unwrap());
-        assert_eq!(of_v6("2001:db8:1:2:3::4"), of_v6("2001:db8:1:2:ffff::"));
-        assert_eq!(of_v6("::ffff:10.0.0.1"), peer(1));
+        let count = connections.open().by_client.get(&peer(1)).copied();
+        assert_eq!(count, Some(1), "a connection that was closed is counted down once");
+        // Addresses of one customer are one client.
+        let network = |text: &str| network_of(text.parse().unwrap());
+        assert_eq!(network("2001:db8:1:2:3::4"), network("2001:db8:1:2:ffff::"));
+        assert_eq!(network("::ffff:10.0.0.1"), peer(1));
+    }
+
+    #[test]
+    fn a_request_without_a_token_gives_way_and_this_machine_is_not_exempt() {
+        let connections = limited(8, 2, &[]);
+        let here = IpAddr::from([127, 0, 0, 1]);
+        let stranger = connections.admit(here).unwrap();
+        let known = connections.admit(here).unwrap();
+        assert!(stranger.begin(&HeaderMap::new()) && known.begin(&HeaderMap::new()));
+        assert!(connections.admit(here).is_none());
+        stranger.give_way();
+        assert!(connections.admit(here).is_some());
+        assert!(is_hung_up(&stranger) && !is_hung_up(&known));
+    }
+
+    #[test]
+    fn an_app_with_more_than_half_of_the_places_loses_its_oldest_request() {
+        let connections = limited(4, 4, &[]);
+        let requests: Vec<_> = ["a", "b", "a", "a"]
+            .iter()
+            .map(|app| {
+                let connection = connections.admit(peer(1)).unwrap();
+                assert!(connection.begin(&HeaderMap::new()));
+                connection.set_app(app);
+                connection
+            })
+            .collect();
+        let next = connections.admit(peer(2)).unwrap();
+        assert!(next.begin(&HeaderMap::new()));
+        assert!(is_hung_up(&requests[0]) && requests[1..].iter().all(|each| !is_hung_up(each)));
+        assert!(connections.admit(peer(3)).is_none(), "no app has more than half");
+    }
+
+    #[test]
+    fn behind_a_proxy_requests_are_counted_by_the_client_that_it_names() {
+        let proxy = peer(9);
+        let connections = limited(8, 1, &[proxy, peer(8)]);
+        let admit = || connections.admit(proxy).unwrap();
+        let (first, second, third) = (admit(), admit(), admit());
+        assert!(first.begin(&through("192.0.2.1")));
+        assert!(!second.begin(&through("192.0.2.1")));
+        // A client may send a list of its own; the proxy appends the address that it sees.
+        assert!(!second.begin(&through("198.51.100.7, 192.0.2.1")));
+        assert!(!second.begin(&through("198.51.100.7, 192.0.2.1, 10.0.0.8")));
+        assert!(third.begin(&through("192.0.2.2")));
+        first.end();
+        assert!(second.begin(&through("192.0.2.1")));
+        // The header of anybody else says nothing.
+        let direct = connections.admit(peer(1)).unwrap();
+        assert!(direct.begin(&through("192.0.2.1")));
+        drop((first, second, third, direct));
+        assert!(connections.open().by_client.is_empty());
     }
 }

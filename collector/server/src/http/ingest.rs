@@ -23,8 +23,10 @@ const SILENCE: Duration = Duration::from_secs(20);
 const SMALL_BODY_TIME: Duration = Duration::from_secs(60);
 /// Bytes of all bodies that are on their way: of disk, which nobody may fill with what is never whole.
 const MAX_INCOMING_BYTES: u64 = 16 << 30;
-/// Bytes that are read of who is nobody's: one who has a token may send a capture.
-pub(super) const STRANGERS_BYTES: u64 = 1 << 20;
+/// Limits on reading the body of a request that is refused for its token. A client that sends all of it before it reads the
+/// answer (as HttpURLConnection does) gets the answer if that is done in time.
+const STRANGERS_BYTES: u64 = 64 << 20;
+const STRANGERS_TIME: Duration = Duration::from_secs(5);
 /// Error in a body.
 #[derive(Debug)]
 pub(crate) enum Refused {
@@ -125,8 +127,16 @@ pub(super) async fn small(body: &mut Body, most: usize) -> Result<Vec<u8>, Refus
     Ok(bytes)
 }
 
-/// Reads up to `most` bytes of a body that is refused, and throws them away.
-pub(super) async fn drain(body: &mut Body, most: u64) {
+/// Reads a body that is refused, and discards it.
+pub(super) async fn drain(body: &mut Body, is_stranger: bool) {
+    if is_stranger {
+        let _ = timeout(STRANGERS_TIME, discard(body, STRANGERS_BYTES)).await;
+    } else {
+        discard(body, MAX_BODY_BYTES).await;
+    }
+}
+
+async fn discard(body: &mut Body, most: u64) {
     let (mut bytes, mut pace) = (0, Pace::new(Instant::now()));
     while let Ok(Some(chunk)) = paced(body, &mut pace).await {
         bytes += chunk.len() as u64;

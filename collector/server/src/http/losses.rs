@@ -6,7 +6,8 @@ use super::ingest::{self, Refused};
 use super::{Collector, Shared, add};
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Response;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -21,17 +22,17 @@ pub(super) async fn losses(
     request: Request,
 ) -> Response {
     let (parts, mut body) = request.into_parts();
-    let outcome = take_losses(&collector, &id, &parts.headers, &mut body).await;
+    let outcome = take_losses(&collector, &id, &parts, &mut body).await;
     answer_upload(outcome, &parts.headers, &mut body).await
 }
 
 async fn take_losses(
     collector: &Arc<Collector>,
     id: &str,
-    headers: &HeaderMap,
+    request: &Parts,
     body: &mut Body,
 ) -> Result<Answer, Answer> {
-    let app = collector.app(headers)?;
+    let (app, headers) = (collector.app(request)?, &request.headers);
     let refuse = |why: &str| {
         add(&collector.counts.refused, 1);
         answer(StatusCode::BAD_REQUEST, why)

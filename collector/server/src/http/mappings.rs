@@ -11,7 +11,8 @@ use super::{Collector, Shared, add};
 use crate::store::mappings::{self, Put, Version};
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Response;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +30,7 @@ pub(super) async fn mapping(
     request: Request,
 ) -> Response {
     let (parts, mut body) = request.into_parts();
-    let outcome = take(&collector, &app, &version, &parts.headers, &mut body).await;
+    let outcome = take(&collector, &app, &version, &parts, &mut body).await;
     answer_upload(outcome, &parts.headers, &mut body).await
 }
 
@@ -37,10 +38,11 @@ async fn take(
     collector: &Arc<Collector>,
     app: &str,
     version: &str,
-    headers: &HeaderMap,
+    request: &Parts,
     body: &mut Body,
 ) -> Result<Answer, Answer> {
-    let of_token = collector.authorised(headers, Right::Mappings)?;
+    let headers = &request.headers;
+    let of_token = collector.authorised(request, Right::Mappings)?;
     if of_token.is_some_and(|of_token| of_token != app) {
         add(&collector.counts.unauthorised, 1);
         return Err(answer(StatusCode::FORBIDDEN, "this token is for another app"));

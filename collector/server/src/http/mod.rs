@@ -9,6 +9,7 @@ mod config;
 pub(crate) mod connections;
 mod etag;
 mod headers;
+pub(crate) mod host;
 pub(crate) mod ingest;
 mod losses;
 mod mappings;
@@ -27,16 +28,17 @@ use crate::store::storage::Storage;
 use answer::{Answer, answer};
 use axum::Router;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::routing::{get, post, put};
-use connections::Connections;
+use connections::{Connection, Connections};
 use headers::text;
 use ingest::Incomings;
 use metrics::{Counts, add};
 use rate::Credits;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
 #[cfg(feature = "cloud")]
 use tickets::Tickets;
@@ -63,7 +65,7 @@ pub struct StoredCapture {
 #[derive(Debug)]
 pub(crate) struct Collector {
     storage: Storage,
-    tokens: Option<Tokens>,
+    tokens: Option<RwLock<Arc<Tokens>>>,
     config: Option<PathBuf>,
     #[cfg(feature = "cloud")]
     tickets: Option<Tickets>,
@@ -91,7 +93,7 @@ impl Collector {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
             storage,
-            tokens,
+            tokens: tokens.map(|tokens| RwLock::new(Arc::new(tokens))),
             config,
             #[cfg(feature = "cloud")]
             tickets,
@@ -143,16 +145,30 @@ impl Collector {
         }
     }
 
+    /// Replaces the tokens, for the next request on.
+    pub(crate) fn set_tokens(&self, tokens: Tokens) {
+        if let Some(known) = &self.tokens {
+            *known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
+        }
+    }
+
     /// The app that asks, where apps are told apart.
-    fn app(&self, headers: &HeaderMap) -> Result<Option<String>, Answer> {
-        self.authorised(headers, Right::Send)
+    fn app(&self, request: &Parts) -> Result<Option<String>, Answer> {
+        self.authorised(request, Right::Send)
     }
 
     /// The app of a request's token, which must have this right; `None` where apps are not told apart.
-    fn authorised(&self, headers: &HeaderMap, right: Right) -> Result<Option<String>, Answer> {
+    ///
+    /// A request that is refused gives its connection's place away.
+    fn authorised(&self, request: &Parts, right: Right) -> Result<Option<String>, Answer> {
         let Some(tokens) = &self.tokens else { return Ok(None) };
-        let (status, why) = match tokens.find(text(headers, http::AUTHORIZATION)) {
-            Some((app, of)) if of == right => return Ok(Some(app.to_owned())),
+        let tokens = Arc::clone(&tokens.read().unwrap_or_else(PoisonError::into_inner));
+        let connection = request.extensions.get::<Arc<Connection>>();
+        let (status, why) = match tokens.find(text(&request.headers, http::AUTHORIZATION)) {
+            Some((app, given)) if given == right => {
+                connection.into_iter().for_each(|connection| connection.set_app(app));
+                return Ok(Some(app.to_owned()));
+            }
             Some((_, Right::Send)) => (StatusCode::FORBIDDEN, "this token may not upload mappings"),
             Some((_, Right::Mappings)) => {
                 (StatusCode::FORBIDDEN, "this token may only upload mappings")
@@ -160,6 +176,7 @@ impl Collector {
             None => (StatusCode::UNAUTHORIZED, "missing or unknown bearer token"),
         };
         add(&self.counts.unauthorised, 1);
+        connection.into_iter().for_each(|connection| connection.give_way());
         Err(answer(status, why))
     }
 }

@@ -8,6 +8,7 @@
 mod maker;
 mod named;
 
+use super::host::is_this_machine;
 use crate::store::analyst::limits;
 use crate::store::local_store::{about, sidecar_of};
 use crate::store::mappings::Mappings;
@@ -74,16 +75,6 @@ impl Page {
 
 /// Headers that proxies add.
 const OF_PROXIES: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
-
-/// True if an address's host, with or without a port, is this machine.
-fn is_this_machine(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    name == "localhost"
-        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
 
 /// True if a browser on this machine asks, as far as can be detected. A proxy that passes a request on
 /// with a Host of its own (nginx's plain `proxy_pass`) is known by its HTTP/1.0, by closing each

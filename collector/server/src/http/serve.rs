@@ -7,6 +7,8 @@
 use super::connections::{Connection, Connections};
 use axum::Router;
 use axum::body::Body;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -17,7 +19,7 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -30,8 +32,9 @@ use tokio_rustls::TlsAcceptor;
 const HEAD: Duration = Duration::from_secs(20);
 /// Bytes of a request's head.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// Time limit for a client that does not read its answer.
+/// Time limit for a client that does not read its answer; and when the server stops.
 const UNREAD: Duration = Duration::from_secs(30);
+const LAST_UNREAD: Duration = Duration::from_secs(2);
 /// After an answer to a request that is not all here: how long, and how much more of it is read and thrown
 /// away. A connection that is closed at once loses the answer to who is still sending.
 const LINGER: Duration = Duration::from_secs(10);
@@ -40,11 +43,14 @@ const MAX_LINGER_BYTES: usize = 32 << 20;
 /// Pause of the loop when no descriptor is left.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(50);
 
+/// The certificate that new connections get; a reload replaces it.
+pub(crate) type Tls = Arc<RwLock<TlsAcceptor>>;
+
 /// Service of a listener.
 pub(crate) struct Serving {
     pub(crate) listener: TcpListener,
     pub(crate) router: Router,
-    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) tls: Option<Tls>,
     pub(crate) connections: Arc<Connections>,
     /// Changes when it is to end.
     pub(crate) ended: watch::Receiver<bool>,
@@ -77,13 +83,16 @@ impl Serving {
     fn take(&self, stream: TcpStream, peer: SocketAddr) {
         let Some(connection) = self.connections.admit(peer.ip()) else { return };
         let _ = stream.set_nodelay(true);
-        let (router, tls) = (self.router.clone(), self.tls.clone());
+        let router = self.router.clone();
+        let tls = self.tls.as_ref();
+        let tls = tls.map(|tls| tls.read().unwrap_or_else(PoisonError::into_inner).clone());
         let (mut ended, alive) = (self.ended.clone(), self.alive.clone());
         tokio::spawn(async move {
             let _alive = alive;
             let hang_up = connection.hang_up();
             let mut hang_up = pin!(hang_up.notified());
-            let mut served = pin!(serve(Patient::new(stream), tls, router, connection, &mut ended));
+            let stream = Patient::new(stream, ended.clone());
+            let mut served = pin!(serve(stream, tls, router, connection, &mut ended));
             poll_fn(|context| match hang_up.as_mut().poll(context) {
                 Poll::Ready(()) => Poll::Ready(()),
                 Poll::Pending => served.as_mut().poll(context),
@@ -117,13 +126,21 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin>(
     ended: &mut watch::Receiver<bool>,
 ) {
     let router = TowerToHyperService::new(router);
-    let connection = &connection;
+    let connection = Arc::new(connection);
     let service = service_fn(move |request: Request<Incoming>| {
-        connection.set_busy(true);
-        let answer = router.call(request.map(Body::new));
+        let connection = Arc::clone(&connection);
+        let answer = connection.begin(request.headers()).then(|| {
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(Arc::clone(&connection));
+            router.call(request)
+        });
         async move {
+            let Some(answer) = answer else {
+                let why = "too many requests from this address at once; try again later\n";
+                return Ok((StatusCode::TOO_MANY_REQUESTS, why).into_response());
+            };
             let answer = answer.await;
-            connection.set_busy(false);
+            connection.end();
             answer
         }
     });
@@ -147,7 +164,9 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin>(
 struct Patient {
     stream: TcpStream,
     /// Runs while a write waits.
-    unread: Option<Pin<Box<Sleep>>>,
+    unread: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Changes when the server stops.
+    ended: watch::Receiver<bool>,
     linger: Option<Linger>,
 }
 
@@ -158,8 +177,8 @@ struct Linger {
 }
 
 impl Patient {
-    const fn new(stream: TcpStream) -> Self {
-        Self { stream, unread: None, linger: None }
+    const fn new(stream: TcpStream, ended: watch::Receiver<bool>) -> Self {
+        Self { stream, unread: None, ended, linger: None }
     }
 
     /// A write that waits may do so for so long.
@@ -172,10 +191,20 @@ impl Patient {
             self.unread = None;
             return written;
         }
-        let unread = self.unread.get_or_insert_with(|| Box::pin(sleep(UNREAD)));
+        let unread = self.unread.get_or_insert_with(|| Box::pin(unread(self.ended.clone())));
         ready!(unread.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
+}
+
+/// Comes when a write has waited for long enough.
+async fn unread(mut ended: watch::Receiver<bool>) {
+    let stopping = async {
+        // A server that is gone has stopped, too.
+        let _ = ended.wait_for(|is_ended| *is_ended).await;
+        sleep(LAST_UNREAD).await;
+    };
+    let _ = timeout(UNREAD, stopping).await;
 }
 
 impl AsyncRead for Patient {

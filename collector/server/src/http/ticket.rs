@@ -12,9 +12,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 #[cfg(feature = "cloud")]
 use axum::{
-    body::Body,
-    extract::State,
-    http::{HeaderMap, header},
+    extract::{Request, State},
+    http::header,
 };
 #[cfg(feature = "cloud")]
 use tracetee_protocol::http;
@@ -22,14 +21,11 @@ use tracetee_protocol::ticket::TicketRequest;
 
 /// A presigned address for an object that is to go to S3 itself.
 #[cfg(feature = "cloud")]
-pub(super) async fn ticket(
-    State(collector): Shared,
-    headers: HeaderMap,
-    mut body: Body,
-) -> Response {
-    let app = match collector.app(&headers) {
+pub(super) async fn ticket(State(collector): Shared, request: Request) -> Response {
+    let (parts, mut body) = request.into_parts();
+    let app = match collector.app(&parts) {
         Ok(app) => app,
-        Err(answer) => return after_body(&headers, &mut body, answer).await,
+        Err(answer) => return after_body(&parts.headers, &mut body, answer).await,
     };
     let Some(tickets) = &collector.tickets else { return no_tickets() };
     let refuse = |why: String| {
