@@ -26,7 +26,7 @@ kotlin {
         languageVersion = KotlinVersion.KOTLIN_2_0
         apiVersion = KotlinVersion.KOTLIN_2_0
         jvmTarget = JvmTarget.JVM_1_8
-        freeCompilerArgs.add("-Xsuppress-version-warnings")
+        freeCompilerArgs.addAll("-Xsuppress-version-warnings", "-jvm-default=enable")
     }
 }
 

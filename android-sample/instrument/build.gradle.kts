@@ -19,7 +19,7 @@ kotlin {
         languageVersion = KotlinVersion.KOTLIN_2_0
         apiVersion = KotlinVersion.KOTLIN_2_0
         jvmTarget = JvmTarget.JVM_11
-        freeCompilerArgs.add("-Xsuppress-version-warnings")
+        freeCompilerArgs.addAll("-Xsuppress-version-warnings", "-jvm-default=enable")
     }
 }
 
