@@ -124,7 +124,8 @@ fn two_recordings_of_the_same_kernel_events_are_not_joined() {
     let first = switches(1000, "app");
     write(path, "first.pftrace", &first);
     write(path, "again.pftrace", &first);
-    write(path, "overlap.pftrace", switches(1010, "app"));
+    // More than half of the switches are those of the first one.
+    write(path, "overlap.pftrace", switches(1006, "app"));
     write(path, "later.pftrace", switches(5000, "app"));
     for other in ["again.pftrace", "overlap.pftrace"] {
         for output in ["o.pftrace", "o.json", "o.ftrace"] {
