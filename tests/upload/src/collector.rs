@@ -71,9 +71,15 @@ impl Collector {
     /// One that knows a token.
     #[must_use]
     pub fn with_token() -> Self {
+        Self::with_token_and(&[])
+    }
+
+    /// The same, with more arguments.
+    #[must_use]
+    pub fn with_token_and(arguments: &[&str]) -> Self {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), format!("com.example {TOKEN}\n")).unwrap();
-        Self::start(&["--token-file", file.path().to_str().unwrap()])
+        Self::start(&[&["--token-file", file.path().to_str().unwrap()], arguments].concat())
     }
 
     /// All files below a directory of its store.
