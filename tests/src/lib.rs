@@ -201,9 +201,17 @@ impl Tracefs {
         Some(Self { path, _lock: lock })
     }
 
+    /// Has these events of the kernel recorded (`sched/sched_switch`), until the end of the recording.
+    pub fn record(&self, events: &[&str]) {
+        for event in events {
+            self.write(&format!("events/{event}/enable"), "1");
+        }
+    }
+
     /// Empties the buffer and starts recording on the boot clock with `buffer_kb` a processor.
     pub fn start(&self, buffer_kb: u32) {
         self.write("tracing_on", "0");
+        self.write("events/enable", "0");
         self.write("current_tracer", "nop");
         self.write("trace_clock", "boot");
         self.write("buffer_size_kb", &buffer_kb.to_string());
@@ -221,6 +229,7 @@ impl Tracefs {
     #[must_use]
     pub fn stop(&self) -> String {
         self.write("tracing_on", "0");
+        self.write("events/enable", "0");
         let text = std::fs::read(self.path.join("trace")).unwrap();
         self.write("trace", "");
         self.write("buffer_size_kb", "64");

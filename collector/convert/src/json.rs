@@ -69,11 +69,47 @@ pub(crate) fn write(
     let names = names.chain(trace.instants.iter().map(|one| one.name));
     let nameless = names.filter(|&id| is_nameless(id)).count();
     dropped.add("slices and instants without a name, which readers name", nameless as u64);
+    dropped.add(
+        "battery_stats counters, put into their process",
+        trace.counters.iter().filter(|one| is_of_battery(trace, one.name)).count() as u64,
+    );
+    dropped.add("instants of several tracks at one time, nested by readers", crossing(trace));
+    if dialect == Dialect::Dart {
+        let slices = trace.threads.values().flat_map(|thread| &thread.slices);
+        let categories = slices.map(|one| one.category);
+        let categories = categories.chain(trace.asyncs.iter().map(|one| one.category));
+        let categories = categories.chain(trace.instants.iter().map(|one| one.category));
+        let placed = categories.filter(|&category| category == NameId::NONE).count();
+        dropped.add(
+            "slices and instants without a category, put into category Embedder",
+            placed as u64,
+        );
+        let named = trace.threads.values().filter(|thread| !thread.names.is_empty()).count();
+        dropped.add("thread names written with the thread's id behind them", named as u64);
+    }
     if dialect == Dialect::Chrome {
         let placed = trace.asyncs.iter().filter(|one| one.category == NameId::NONE).count();
         dropped.add(IN_ASYNC, placed as u64);
     }
     Ok(())
+}
+
+/// True for counters that Perfetto takes for the device's in the kernel's text, not a process'.
+fn is_of_battery(trace: &Trace, name: NameId) -> bool {
+    trace.names.text(name).starts_with("battery_stats.")
+}
+
+/// Counts instants of a process at the time of one on another of its tracks: readers have one track for them all.
+fn crossing(trace: &Trace) -> u64 {
+    let on_tracks = trace.instants.iter();
+    let on_tracks = on_tracks.filter_map(|one| Some((one.pid, one.at_ns, one.track?.number())));
+    let mut on_tracks: Vec<_> = on_tracks.collect();
+    on_tracks.sort_unstable();
+    let same = |pair: &&[(u32, u64, u32)]| match pair {
+        [a, b] => (a.0, a.1) == (b.0, b.1) && a.2 != b.2,
+        _ => false,
+    };
+    on_tracks.windows(2).filter(same).count() as u64
 }
 
 struct Writer<'a, W> {

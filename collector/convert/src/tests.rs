@@ -3,6 +3,7 @@
 use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::collections::HashMap;
 use std::io::Cursor;
 use tracetee_trace::{NameId, json, read, read_any};
 
@@ -449,4 +450,48 @@ fn deep_nesting_is_written_in_every_format() {
         let (out, _) = written(&trace, format);
         assert!(!out.is_empty(), "{format:?}");
     }
+}
+
+#[test]
+fn both_ends_of_a_flow_are_its_own_flow_in_perfetto() {
+    // As flow_events_json_v2.json of Perfetto's tests: its importer links each point to the last start or step.
+    let point = |ph: &str, ts: u64| {
+        format!(
+            r#"{{"ph":"X","name":"s{ts}","pid":1,"tid":1,"ts":{ts},"dur":5}},
+            {{"ph":"{ph}","name":"f","cat":"c","id":1,"bp":"e","pid":1,"tid":1,"ts":{ts}}}"#
+        )
+    };
+    let points = [point("s", 10), point("f", 30), point("t", 50), point("f", 70), point("s", 90)];
+    let trace = json::read(format!("[{}]", points.join(",")).as_bytes()).unwrap();
+    let (out, _) = written(&trace, Format::Perfetto);
+    let again = read_any(Cursor::new(out)).unwrap();
+    let mut flows: HashMap<u64, Vec<u64>> = HashMap::new();
+    for one in &again.flows {
+        flows.entry(one.id).or_default().push(one.at_ns / 1000);
+    }
+    let mut flows: Vec<Vec<u64>> = flows.into_values().collect();
+    flows.sort();
+    assert_eq!(flows, [vec![10, 30], vec![10, 50, 70, 90]]);
+}
+
+#[test]
+fn changes_that_only_other_readers_see_are_counted() {
+    let text = "# tracer: nop\n\
+        a-7 (7) [000] ...1 1.000001: tracing_mark_write: N|7|one|x\n\
+        a-7 (7) [000] ...1 1.000001: tracing_mark_write: N|7|two|x\n\
+        a-7 (7) [000] ...1 1.000002: tracing_mark_write: C|7|battery_stats.audio|1\n\
+        a-7 (7) [000] ...1 1.000003: tracing_mark_write: B|7|s\n\
+        a-7 (7) [000] ...1 1.000004: tracing_mark_write: E|7\n";
+    let trace = read(text.as_bytes()).unwrap();
+    let said = |format| written(&trace, format).1.to_string();
+    let both = "1 battery_stats counters, put into their process, \
+        1 instants of several tracks at one time, nested by readers";
+    assert_eq!(said(Format::Chrome), both);
+    assert_eq!(
+        said(Format::Dart),
+        format!(
+            "{both}, 3 slices and instants without a category, put into category Embedder, \
+            1 thread names written with the thread's id behind them"
+        )
+    );
 }

@@ -10,7 +10,7 @@ left join process p on p.upid = coalesce(extract_arg(k.dimension_arg_set_id, 'up
 
 # What only names a row of another table or a writer's own number.
 NUMBERS = ("'upid', 'utid', 'source', 'trace_id', 'source_id', 'parent_track_id', 'track_compressor_idx', 'trace_id_is_process_scoped', "
-           "'legacy_trace_source_id', 'is_root_in_scope', 'end_callsite_id', 'callsite_id', 'process_track_id'")
+           "'legacy_trace_source_id', 'is_root_in_scope', 'end_callsite_id', 'end_utid', 'callsite_id', 'process_track_id'")
 
 CALLSITE = "(select f.name || ' ' || c.depth from stack_profile_callsite c join stack_profile_frame f on f.id = c.frame_id where c.id = {})"
 
@@ -78,8 +78,8 @@ WORDS = {
     "process": EVENTS + "|process names|processes|process field",
     "ftrace_event": KERNEL + "|markers",
     "perf_sample": r"samples?\b|stack", "cpu_sample": r"samples?\b|stack", "actual_frame": "frames|frame timeline", "expected_frame": "frames|frame timeline",
-    "package": "packages", "android_log": "android_log|packet", "heap_profile": "profile|packet", "metadata": "packet|header|metadata|trace info",
-    "clock_snapshot": "clock",
+    "package": "packages", "android_log": "android_log|packet|track event field log_message", "heap_profile": "profile|packet", "metadata": "packet|header|metadata|trace info",
+    "clock_snapshot": "clock", "others": "packet field",
 }
 
 # What other formats have no place for, or the engine makes of the format itself.

@@ -1,6 +1,7 @@
 //! Perfetto traces that are copied, packet by packet, alone or with others: nothing of them is lost, by trace_processor.
 
 use std::path::Path;
+use tracetee_tests::{Tracefs, run, writer};
 use tracetee_tests_convert::rows::{HEADER, converted, text};
 use tracetee_tests_convert::{Engine, Message, everything, refused, told, trace};
 
@@ -212,5 +213,35 @@ fn a_process_that_is_born_in_the_trace_is_one_with_its_states_and_markers() {
         let expected = [r#"[7244,7244,"bindApplication",2]"#, r#"[7245,7244,"eglInitialize",1]"#];
         assert_eq!(rows[2], expected, "{system}");
         assert_eq!(rows[3], [r#"["heap"]"#, r#"["load"]"#], "{system}");
+    }
+}
+
+#[test]
+fn a_process_born_in_a_kernel_s_recording_is_one_with_its_capture() {
+    let (Some(engine), Some(tracefs)) = (Engine::new(), Tracefs::open()) else { return };
+    let (directory, program) = writer();
+    let path = directory.path();
+    tracefs.start(16 * 1024);
+    tracefs.record(&[
+        "sched/sched_switch",
+        "sched/sched_wakeup_new",
+        "task/task_newtask",
+        "task/task_rename",
+    ]);
+    let program = program.to_str().unwrap();
+    run(&["--pass-on", "never"], &path.join("own.ftrace"), &[program, "2", "400"]);
+    write(path, "kernel.ftrace", tracefs.stop());
+    let _ = converted(path, &["kernel.ftrace"], "kernel.pftrace");
+    let processes = "select distinct o.upid from process o join process p using (pid) join thread t on t.upid = p.upid \
+        join thread_track k using (utid) join slice s on s.track_id = k.id";
+    // With its states, and no other thread has its id.
+    let threads = "select t.name, count(*), (select count(*) > 0 from thread_state x where x.utid = t.utid), \
+        (select count(*) from thread o where o.tid = t.tid) from slice s join thread_track k on s.track_id = k.id \
+        join thread t using (utid) group by t.utid order by 1";
+    for kernel in ["kernel.ftrace", "kernel.pftrace"] {
+        let _ = converted(path, &["own.ftrace", kernel], "o.pftrace");
+        let rows = engine.rows(path, &["o.pftrace"], &[processes, threads]).remove(0);
+        assert_eq!(rows[0].len(), 1, "{kernel}: {:?}", rows[0]);
+        assert_eq!(rows[1], [r#"["writer-0",200,1,1]"#, r#"["writer-1",200,1,1]"#], "{kernel}");
     }
 }

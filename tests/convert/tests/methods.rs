@@ -7,6 +7,7 @@ use tracetee_tests::tools::{on_path, phone_trace, tool};
 use tracetee_tests::tracetee;
 use tracetee_tests_convert::{Random, frames, told};
 use tracetee_trace::method::{Action, Method, MethodTrace, Record, write};
+use tracetee_trace::{NO_PARENT, Trace};
 
 fn original(options: &[&str], file: &Path) -> Option<String> {
     let dmtracedump = tool(on_path(&["dmtracedump"]), "dmtracedump")?;
@@ -145,6 +146,50 @@ fn sixty_generated_traces_are_told_as_the_original_tells_them() {
             (trace.methods.len(), trace.threads.len())
         );
     }
+}
+
+/// Times of all threads from their first record to their last, and of what is in no method: CPU or wall time, µs.
+fn totals_us(trace: &Trace, is_dual: bool) -> (u64, u64) {
+    let (mut all, mut outside) = (0, 0);
+    for thread in trace.threads.values().filter(|thread| !thread.slices.is_empty()) {
+        let outermost = thread.slices.iter().enumerate();
+        let outermost = outermost.filter(|(_, slice)| slice.parent == NO_PARENT);
+        let times = outermost.map(|(place, slice)| match thread.cpu_ns.get(place) {
+            Some(&(begin_ns, end_ns)) if is_dual => (begin_ns / 1000, end_ns / 1000),
+            _ => (slice.start_ns / 1000, slice.end_ns / 1000),
+        });
+        let times: Vec<(u64, u64)> = times.collect();
+        let whole = times.last().unwrap().1 - times.first().unwrap().0;
+        all += whole;
+        outside += whole - times.iter().map(|(begin_us, end_us)| end_us - begin_us).sum::<u64>();
+    }
+    (all, outside)
+}
+
+#[test]
+fn totals_of_the_original_are_those_of_the_slices_open_ones_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("x.trace");
+    let mut traces: Vec<Trace> = (0..60).map(|seed| generated(seed).to_trace()).collect();
+    let phone = phone_trace("art-streaming.trace.gz");
+    traces.extend(phone.map(|path| tracetee_trace::read_file(&path).unwrap()));
+    let (mut open, mut dual) = (0, 0);
+    for (number, trace) in traces.iter().enumerate() {
+        for wants_cpu in [true, false] {
+            let (made, _) = MethodTrace::from_trace(trace, wants_cpu);
+            assert_eq!(write(&made, std::fs::File::create(&file).unwrap()).unwrap(), 0);
+            let Some(report) = original(&[], &file) else { return };
+            let total =
+                report.lines().find_map(|line| line.strip_prefix("Total cycles: ")).unwrap();
+            let outside = report.lines().find(|line| line.ends_with("(toplevel)")).unwrap();
+            let outside = outside.split_whitespace().next().unwrap();
+            let found = (total.parse().unwrap(), outside.parse().unwrap());
+            assert_eq!(found, totals_us(trace, made.is_dual), "{number} {}", made.is_dual);
+            dual += u64::from(made.is_dual);
+        }
+        open += trace.losses.unclosed;
+    }
+    assert!(open > 100 && dual > 10, "{open} {dual}");
 }
 
 #[test]

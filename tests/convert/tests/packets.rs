@@ -219,6 +219,64 @@ fn annotations_become_json() {
 }
 
 #[test]
+fn ends_with_a_name_end_the_slice_of_that_name() {
+    // Perfetto's own test relationship_tables has such ends.
+    let on = |uuid| Message::new().int(1, uuid).int(5, 9).bytes(2, "track");
+    let of = |kind, name, uuid| Message::new().int(9, kind).int(11, uuid).bytes(23, name);
+    let trace = read(&[
+        track(),
+        Message::new().int(10, 1).of(60, &on(20)),
+        packet(1, 1).of(11, &begin("outer")),
+        packet(1, 2).of(11, &begin("inner")),
+        packet(1, 3).of(11, &of(2, "outer", 9)),
+        packet(1, 4).of(11, &of(2, "other", 9)),
+        packet(1, 5).of(11, &of(1, "first", 20)),
+        packet(1, 6).of(11, &of(1, "second", 20)),
+        packet(1, 7).of(11, &of(2, "first", 20)),
+    ]);
+    assert_eq!(slices(&trace), [("outer", 1, 3), ("inner", 2, 3)]);
+    let ended: Vec<bool> = trace.threads[&5].slices.iter().map(|slice| slice.ended).collect();
+    assert_eq!((ended, trace.losses.unmatched_ends), (vec![true, false], 1));
+    let asyncs: Vec<_> =
+        trace.asyncs.iter().map(|one| (trace.names.text(one.name), one.end_ns)).collect();
+    assert_eq!(asyncs, [("first", 7), ("second", u64::MAX)]);
+}
+
+#[test]
+fn threads_with_the_id_of_earlier_ones_and_markers_of_other_processes_are_counted() {
+    let bundle = |events: &[Message]| {
+        let events = events.iter().fold(Message::new().int(1, 0), |all, event| all.of(2, event));
+        Message::new().int(10, 1).of(1, &events)
+    };
+    let kernel = |at_ns: u64, tid: u64| Message::new().int(1, at_ns).int(2, tid);
+    let switch = |next: u64| Message::new().int(2, 5).int(4, 1).bytes(5, "x").int(6, next);
+    let born = Message::new().int(1, 5).bytes(2, "app");
+    let mark = |text: &str| Message::new().bytes(2, text);
+    let process = Message::new().int(1, 5).int(2, 1).bytes(3, "app");
+    let trace = read(&[
+        Message::new().int(10, 1).of(2, &Message::new().of(1, &process)),
+        bundle(&[
+            kernel(1, 1).of(235, &born),
+            kernel(2, 9).of(4, &switch(5)),
+            kernel(3, 5).of(5, &mark("B|4|other's")),
+            kernel(4, 5).of(5, &mark("E|4")),
+            kernel(5, 5).of(4, &switch(9)),
+            kernel(6, 1).of(235, &born),
+        ]),
+    ]);
+    assert_eq!(
+        unread(&trace).into_iter().filter(|(what, _)| !what.contains("field")).collect::<Vec<_>>(),
+        [
+            ("new threads with the id of an earlier one, shown as one", 1),
+            (
+                "slices that name another process than their thread's, put into that of the thread",
+                1
+            ),
+        ]
+    );
+}
+
+#[test]
 fn states_stacks_and_counters_of_every_form_are_read() {
     let below = |uuid, name: &str| Message::new().int(1, uuid).int(5, 9).bytes(2, name);
     let counter = below(20, "n").of(8, &Message::new().int(5, 1).int(4, 10).bytes(6, "things"));

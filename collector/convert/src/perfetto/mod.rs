@@ -67,6 +67,9 @@ impl<'a, W: Write> Writer<'a, W> {
     fn for_trace(trace: &'a Trace, out: &'a mut W) -> Self {
         let mut flows = Flows::new();
         let mut loose = HashSet::new();
+        let continued = continued(trace);
+        // Slices that the next points of flows come from.
+        let mut sources: HashMap<u64, (u32, u32)> = HashMap::new();
         for (place, flow) in trace.flows.iter().enumerate() {
             let thread = trace.threads.get(&flow.thread);
             let next = flow.kind == FlowKind::EndAtNext;
@@ -74,11 +77,23 @@ impl<'a, W: Write> Writer<'a, W> {
                 loose.insert(place);
                 continue;
             };
-            let of = flows.entry((flow.thread, slice)).or_default();
+            let at = (flow.thread, slice);
             let id = flow_id(trace, place);
             match flow.kind {
-                FlowKind::Start | FlowKind::Step => of.0.push(id),
-                FlowKind::End | FlowKind::EndAtNext => of.1.push(id),
+                FlowKind::Start | FlowKind::Step => {
+                    flows.entry(at).or_default().0.push(id);
+                    sources.insert(id, at);
+                }
+                // After an end Perfetto forgets the id: an end with points behind it is one of a flow of its own.
+                FlowKind::End | FlowKind::EndAtNext => {
+                    let source = sources.get(&id).filter(|_| continued.contains(&place));
+                    let own = source.map(|&source| {
+                        let own = hash(&[8, id, place as u64]);
+                        flows.entry(source).or_default().0.push(own);
+                        own
+                    });
+                    flows.entry(at).or_default().1.push(own.unwrap_or(id));
+                }
             }
         }
         Self {
@@ -483,6 +498,24 @@ fn slice_at(thread: &Thread, at_ns: u64, next: bool) -> Option<u32> {
         }
         place = slice.parent;
     }
+}
+
+/// Places of points of flows that others follow before the id begins again.
+fn continued(trace: &Trace) -> HashSet<usize> {
+    let mut follows: HashSet<u64> = HashSet::new();
+    let mut found = HashSet::new();
+    for (place, flow) in trace.flows.iter().enumerate().rev() {
+        let id = flow_id(trace, place);
+        if follows.contains(&id) {
+            found.insert(place);
+        }
+        if flow.kind == FlowKind::Start {
+            follows.remove(&id);
+        } else {
+            follows.insert(id);
+        }
+    }
+    found
 }
 
 fn flow_id(trace: &Trace, place: usize) -> u64 {

@@ -7,12 +7,15 @@ use crate::names::NameId;
 impl Builder {
     /// Completes the trace.
     pub(crate) fn finish(mut self) -> Trace {
+        let mut of_others = 0;
         for mut running in self.running {
             let dumped = self.trace.dumped.get(&running.key).copied();
             // In another process its id was given again.
             let dumped =
                 dumped.filter(|&(pid, _)| !running.is_pid_sure || running.thread.pid == Some(pid));
             if let Some((pid, _)) = dumped {
+                let is_other = running.thread.pid.is_some_and(|told| told != pid);
+                of_others += if is_other { running.thread.slices.len() as u64 } else { 0 };
                 running.thread.pid = Some(pid);
             }
             let named = dumped.map(|(_, name)| name).filter(|&name| name != NameId::NONE);
@@ -47,6 +50,11 @@ impl Builder {
             }
             thread.slices.shrink_to_fit();
             self.trace.threads.insert(running.key, running.thread);
+        }
+        if of_others > 0 {
+            let why =
+                "slices that name another process than their thread's, put into that of the thread";
+            self.trace.losses.unread.insert(why.to_owned(), of_others);
         }
         self.trace.losses.unclosed_asyncs =
             self.open_asyncs.values().map(|open| open.len() as u64).sum();

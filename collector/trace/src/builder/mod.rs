@@ -189,6 +189,28 @@ impl Builder {
         Some(place)
     }
 
+    /// Ends the innermost open slice that an end of this name and category is of. Those in it stay open: they are over with it.
+    pub(crate) fn end_named(
+        &mut self,
+        live: Live,
+        at_ns: u64,
+        end: (NameId, NameId),
+    ) -> Option<u32> {
+        let ends = |&place: &u32| {
+            let slice = self.slice(live, place);
+            slice.is_some_and(|slice| is_ended_by((slice.name, slice.category), end))
+        };
+        let open = self.open(live);
+        let Some(place) = open.iter().rposition(ends) else {
+            self.trace.losses.unmatched_ends += 1;
+            return None;
+        };
+        for _ in place + 1..open.len() {
+            self.leave_open(live, at_ns);
+        }
+        self.end(live, at_ns)
+    }
+
     /// Returns the open slices of a thread, the innermost last.
     pub(crate) fn open(&self, live: Live) -> &[u32] {
         self.running.get(live.0).map_or(&[], |running| &running.open)
@@ -387,6 +409,20 @@ impl Builder {
         }
     }
 
+    /// A thread begins. One that had the id earlier is not told apart from it.
+    pub(crate) fn new_task(&mut self, tid: u32) {
+        if self.states.contains_key(&tid) {
+            self.not_read("new threads with the id of an earlier one, shown as one", 1);
+        }
+    }
+
+    /// Counts what is in the input and not in the trace.
+    pub(crate) fn not_read(&mut self, what: &str, count: u64) {
+        if count > 0 {
+            *self.trace.losses.unread.entry(what.to_owned()).or_default() += count;
+        }
+    }
+
     /// Makes threads of those that only the scheduler's events name.
     pub(crate) fn threads_of_states(&mut self) {
         let mut tids: Vec<u32> =
@@ -458,4 +494,10 @@ impl Builder {
         (self.trace.names.bytes() > MAX_NAME_BYTES)
             .then(|| format!("its names have more than {MAX_NAME_BYTES} bytes"))
     }
+}
+
+/// True if an end of this name and category is a slice's. An end may have neither.
+pub(crate) fn is_ended_by(begun: (NameId, NameId), end: (NameId, NameId)) -> bool {
+    let fits = |begun, end| end == NameId::NONE || begun == NameId::NONE || begun == end;
+    fits(begun.0, end.0) && fits(begun.1, end.1)
 }

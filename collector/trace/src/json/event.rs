@@ -29,6 +29,8 @@ pub(crate) struct Event {
     pub(crate) bound: Option<(u64, FlowKind)>,
     /// Values of a counter, by name; `None` if it is no number.
     pub(crate) values: Vec<(NameId, Option<f64>)>,
+    /// True for an instant of all processes.
+    pub(crate) is_global: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,8 +210,23 @@ pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static st
     let is_of_process = kind == Kind::Instant && matches!(text.s.as_deref(), Some("p" | "g"));
     let scope = text.scope.map(|scope| names.id(scope.as_bytes()));
     let scope = scope.or(is_of_process.then_some(name));
+    let is_global = kind == Kind::Instant && text.s.as_deref() == Some("g");
     let cpu_ns = text.tts.and_then(ns);
-    Ok(Event { kind, at_ns, pid, tid, name, category, scope, id, args, cpu_ns, bound, values })
+    Ok(Event {
+        kind,
+        at_ns,
+        pid,
+        tid,
+        name,
+        category,
+        scope,
+        id,
+        args,
+        cpu_ns,
+        bound,
+        values,
+        is_global,
+    })
 }
 
 #[derive(Deserialize)]

@@ -48,6 +48,8 @@ pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
 
 /// Reason why a counter's value is not read.
 const NO_NUMBER: &str = "counter values that are not numbers";
+/// Instants whose scope is `g`.
+const GLOBAL: &str = "instants of all processes, shown as those of their own";
 /// Name of flows that slices have by `bind_id`.
 const BOUND: &[u8] = b"flow";
 
@@ -212,6 +214,7 @@ impl Reader {
                 }
             }
             Kind::Instant => {
+                builder.not_read(GLOBAL, event.is_global.into());
                 builder.instant(Instant {
                     thread: key,
                     pid,
@@ -253,8 +256,7 @@ impl Reader {
             Kind::Counter => {
                 for &(name, value) in &event.values {
                     let Some(value) = value else {
-                        let unread = &mut builder.trace.losses.unread;
-                        *unread.entry(NO_NUMBER.to_owned()).or_default() += 1;
+                        builder.not_read(NO_NUMBER, 1);
                         continue;
                     };
                     builder.counter(Counter {

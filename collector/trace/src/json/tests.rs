@@ -137,6 +137,15 @@ fn counters_of_flutter_are_read_and_what_is_no_number_is_counted() {
 }
 
 #[test]
+fn instants_of_all_processes_are_counted() {
+    let trace = parsed(
+        r#"[{"name":"a","ph":"i","s":"g","pid":1,"tid":2,"ts":1},{"name":"b","ph":"i","s":"p","pid":1,"tid":2,"ts":2}]"#,
+    );
+    assert_eq!(trace.instants.len(), 2);
+    assert_eq!(trace.losses.unread, [(GLOBAL.to_owned(), 1)].into());
+}
+
+#[test]
 fn every_shape_of_a_file_is_read() {
     let event = r#"{"ph":"X","name":"a","pid":1,"tid":2,"ts":1,"dur":1}"#;
     for text in [

@@ -33,8 +33,11 @@ pub(super) enum What {
         args: NameId,
         cpu_ns: u64,
     },
+    /// Ends the innermost open slice of this name and category; without them the innermost.
     End {
         on: TrackId,
+        name: NameId,
+        category: NameId,
         args: NameId,
         cpu_ns: u64,
     },

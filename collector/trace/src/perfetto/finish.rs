@@ -244,8 +244,10 @@ fn kernel_state(builder: &mut Builder, event: &KernelEvent) {
                 builder.trace.scheduling.limit(cpu, max_khz);
             }
         }
-        KernelKind::Rename { tid, name, .. } | KernelKind::NewTask { tid, name, .. } => {
+        KernelKind::Rename { tid, name, .. } => comm(Task { tid, name, priority: 0 }),
+        KernelKind::NewTask { tid, name, .. } => {
             comm(Task { tid, name, priority: 0 });
+            builder.new_task(tid);
         }
         _ => {}
     }

@@ -59,7 +59,7 @@ impl Reader {
             |kind| What::Flow { on, id: legacy.id.unwrap_or(legacy.bind_id), name, category, kind };
         let what = match legacy.phase {
             b'B' => What::Begin { on, name, category, args, cpu_ns },
-            b'E' => What::End { on, args, cpu_ns },
+            b'E' => What::End { on, name, category, args, cpu_ns },
             b'X' => {
                 let id = self.completes;
                 self.completes = self.completes.wrapping_add(1);

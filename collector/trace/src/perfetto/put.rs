@@ -3,7 +3,7 @@
 use super::Reader;
 use super::event::{Event, Mark, NO_CPU, Phase, What};
 use super::tracks::{Place, TrackId};
-use crate::builder::{AsyncKey, Builder, Live};
+use crate::builder::{AsyncKey, Builder, Live, is_ended_by};
 use crate::model::{Async, Counter, Flow, Instant, Scope, Trace, UNFINISHED};
 use crate::names::NameId;
 use crate::wall_clock::WallClock;
@@ -144,8 +144,8 @@ impl Put {
                     builder.cpu(live, place, Some(cpu_ns).filter(|&ns| ns != NO_CPU), None);
                 }
             }
-            (What::End { args, cpu_ns, .. }, None) => {
-                if let Some(place) = builder.end(live, at_ns) {
+            (What::End { name, category, args, cpu_ns, .. }, None) => {
+                if let Some(place) = builder.end_named(live, at_ns, (name, category)) {
                     builder.more_args(live, place, args);
                     builder.cpu(live, place, None, Some(cpu_ns).filter(|&ns| ns != NO_CPU));
                 }
@@ -169,8 +169,17 @@ impl Put {
                 open.entry(on).or_default().push(builder.trace.asyncs.len());
                 builder.trace.asyncs.push(slice(name, category, args));
             }
-            (What::End { args, .. }, Some(_)) => {
-                let begun = open.get_mut(&on).and_then(Vec::pop);
+            (What::End { name, category, args, .. }, Some(_)) => {
+                let asyncs = &builder.trace.asyncs;
+                let ends = |&place: &usize| {
+                    let begun = asyncs.get(place).map(|one| (one.name, one.category));
+                    begun.is_some_and(|begun| is_ended_by(begun, (name, category)))
+                };
+                // Those in it stay open.
+                let begun = open.get_mut(&on).and_then(|open| {
+                    let place = open.iter().rposition(ends)?;
+                    Some(open.remove(place))
+                });
                 match begun.and_then(|place| builder.trace.asyncs.get_mut(place)) {
                     Some(begun) => {
                         (begun.end_ns, begun.threads[1]) = (at_ns, thread);
@@ -295,7 +304,7 @@ impl Put {
         builder.threads_of_states();
         let mut trace = builder.finish();
         trace.losses.unclosed_asyncs += open as u64;
-        trace.losses.unread = unread.into_counts();
+        trace.losses.unread.extend(unread.into_counts());
         trace.losses.lost =
             lost.into_iter().map(|(what, count)| (what.to_owned(), count)).collect();
         trace

@@ -85,7 +85,7 @@ impl Reader {
         let cpu_ns = event.cpu_ns.unwrap_or(NO_CPU);
         match kind {
             SLICE_BEGIN => push(What::Begin { on, name, category, args, cpu_ns }),
-            SLICE_END => push(What::End { on, args, cpu_ns }),
+            SLICE_END => push(What::End { on, name, category, args, cpu_ns }),
             INSTANT => push(What::Instant { on, name, category, args }),
             STATE => push(What::State { on, name, args }),
             _ => self.unread.event("track events without a type"),

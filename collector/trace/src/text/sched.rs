@@ -43,6 +43,11 @@ pub(crate) fn take(builder: &mut Builder, at_ns: u64, line: &Line<'_>) {
                 builder.blocked(tid, Blocked { at_ns, function, io_wait });
             }
         }
+        b"task_newtask" => {
+            if let Some(tid) = first_number(payload, b"pid=") {
+                builder.new_task(tid);
+            }
+        }
         b"cpu_frequency" => {
             let (khz, cpu) = (first_number(payload, b"state="), number(payload, b"cpu_id="));
             if let (Some(khz), Some(cpu)) = (khz, cpu.and_then(|cpu| u16::try_from(cpu).ok())) {
