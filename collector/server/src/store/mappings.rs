@@ -2,9 +2,11 @@
 //!
 //! `mappings/v1/app=A/ver=V/` has up to two files, `classes.txt.zst` (R8) and `methods.txt.zst` (method ids), and, while
 //! captures from before a mapping came are still to be analysed again, a file `pending` (`reanalysis.rs`). What is
-//! stored was validated. A few mappings stay in memory, as many as the limit of their bytes allows.
+//! stored was validated. Beside each file lies the same as sorted tables (`classes.txt.packed`), made at the upload, which are
+//! mapped into memory: opening them costs nothing, and the kernel drops their pages when it needs the memory.
 
 use anyhow::{Context, Result};
+use memmap2::Mmap;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, ErrorKind, Read, Write};
@@ -20,9 +22,7 @@ pub(crate) const MAX_TEXT_BYTES: u64 = 512 << 20;
 /// Mappings of a store, and bytes of all of them, compressed.
 const MAX_MAPPINGS: usize = 10_000;
 const MAX_STORED_BYTES: u64 = 32 << 30;
-/// Memory of the mappings that are kept for the next capture.
-const MAX_CACHED_BYTES: usize = 256 << 20;
-/// Entries of the cache, most of which say that there is no mapping.
+/// Versions whose mappings stay open, most of which have none.
 const MAX_CACHED: usize = 1000;
 const LEVEL: i32 = 3;
 /// The file that says which captures are still to be analysed again.
@@ -97,7 +97,6 @@ pub(crate) struct Mappings {
 #[derive(Debug, Default)]
 struct Cache {
     known: HashMap<Version, Cached>,
-    bytes: usize,
     clock: u64,
     /// Held by each analysis that began since the last mapping came; and those of earlier ones that still run.
     current: Arc<()>,
@@ -133,15 +132,39 @@ impl Mappings {
             cached.used = used;
             return (cached.mapping.clone(), token);
         }
-        // Others wait meanwhile: two would need twice the memory.
-        let mapping = read(&self.root, &version).unwrap_or_else(|error| {
+        drop(cache);
+        let mapping = self.load(&version).unwrap_or_else(|error| {
             tracing::error!("cannot read a mapping; its names stay as they are: {error:#}");
             None
         });
         let mapping = mapping.map(Arc::new);
-        cache.insert(version, Cached { mapping: mapping.clone(), used });
+        let mut cache = self.cache();
+        // Otherwise another one may have come meanwhile.
+        if Arc::ptr_eq(&token, &cache.current) {
+            cache.insert(version, Cached { mapping: mapping.clone(), used });
+        }
         drop(cache);
         (mapping, token)
+    }
+
+    /// Loads the mapping of a version; `None`: there is none. Makes its tables if they are not there.
+    fn load(&self, version: &Version) -> Result<Option<Mapping>> {
+        for name in [CLASSES, METHODS] {
+            let place = version.directory(&self.root).join(name);
+            if !place.exists() || open_packed(&place).is_some() {
+                continue;
+            }
+            // One at a time writes them; another one may have done so.
+            let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
+            if open_packed(&place).is_some() {
+                continue;
+            }
+            let made = text_of(&place).and_then(|mapping| Ok(pack(&place, &mapping)?));
+            if let Err(error) = made {
+                tracing::error!("cannot make the tables of {}: {error:#}", place.display());
+            }
+        }
+        read(&self.root, version)
     }
 
     /// True if an analysis is under way that began before the last mapping came.
@@ -158,7 +181,7 @@ impl Mappings {
         body: &Path,
         incoming: &Incoming,
     ) -> Result<Put, Refused> {
-        let name = validate(body, &incoming.path)?;
+        let (name, mapping) = validate(body, &incoming.path)?;
         let directory = version.directory(&self.root);
         let place = directory.join(name);
         let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -179,10 +202,18 @@ impl Mappings {
         make_parent(&place)?;
         // The note first: whatever ends this in between, no capture keeps its old names.
         note(&directory, "")?;
+        // A text without its tables is complete; tables of another text would not be.
+        match fs::remove_file(place.with_extension(PACKED)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
         fs::rename(&incoming.path, &place)?;
+        if let Err(error) = pack(&place, &mapping) {
+            tracing::error!("cannot write the tables of {}: {error}", place.display());
+        }
         File::open(&directory)?.sync_all()?;
         let mut cache = self.cache();
-        cache.remove(version);
+        cache.known.remove(version);
         let before_it = std::mem::take(&mut cache.current);
         cache.earlier.push(Arc::downgrade(&before_it));
         Ok(if before.is_some() { Put::Replaced } else { Put::New })
@@ -194,7 +225,7 @@ impl Mappings {
         if below.exists() {
             walk(&below, &mut |path| {
                 if path.file_name().is_some_and(|name| name != PENDING) {
-                    count += 1;
+                    count += usize::from(path.extension().is_some_and(|of| of == "zst"));
                     bytes += path.metadata().map_or(0, |metadata| metadata.len());
                 }
             })?;
@@ -245,22 +276,12 @@ impl Mappings {
 
 impl Cache {
     fn insert(&mut self, version: Version, cached: Cached) {
-        let bytes = cached.mapping.as_ref().map_or(0, |mapping| mapping.bytes());
-        // The largest alone may exceed the limit.
-        while !self.known.is_empty()
-            && (self.bytes + bytes > MAX_CACHED_BYTES || self.known.len() >= MAX_CACHED)
-        {
+        if self.known.len() >= MAX_CACHED {
             let oldest = self.known.iter().min_by_key(|(_, cached)| cached.used);
-            let Some(oldest) = oldest.map(|(version, _)| version.clone()) else { break };
-            self.remove(&oldest);
+            let oldest = oldest.map(|(version, _)| version.clone());
+            oldest.and_then(|oldest| self.known.remove(&oldest));
         }
-        self.bytes += bytes;
         self.known.insert(version, cached);
-    }
-
-    fn remove(&mut self, version: &Version) {
-        let bytes = |cached: Cached| cached.mapping.map_or(0, |mapping| mapping.bytes());
-        self.bytes -= self.known.remove(version).map_or(0, bytes);
     }
 }
 
@@ -305,7 +326,7 @@ impl<R: Read> Read for Limited<R> {
 }
 
 /// Validates a mapping, compressed or not, then writes it compressed. Returns the name of its file in the store.
-fn validate(body: &Path, to: &Path) -> Result<&'static str, Refused> {
+fn validate(body: &Path, to: &Path) -> Result<(&'static str, Mapping), Refused> {
     let open = || {
         tracetee_trace::open(File::open(body)?)
             .map_err(|error| Refused::NoMapping(error.to_string()))
@@ -329,29 +350,53 @@ fn validate(body: &Path, to: &Path) -> Result<&'static str, Refused> {
     let mut packed = zstd::stream::Encoder::new(File::create(to)?, LEVEL)?;
     io::copy(&mut open()?, &mut packed)?;
     packed.finish()?.sync_data()?;
-    Ok(name)
+    Ok((name, mapping))
 }
 
 const CLASSES: &str = "classes.txt.zst";
 const METHODS: &str = "methods.txt.zst";
 
+/// Extension of the sorted tables of a file.
+const PACKED: &str = "packed";
+
+/// Writes the tables of a file beside it. The caller holds `placing`: two at once would write into a file that is mapped.
+fn pack(place: &Path, mapping: &Mapping) -> io::Result<()> {
+    let making = place.with_extension("packing");
+    let mut file = File::create(&making)?;
+    file.write_all(mapping.packed())?;
+    file.sync_data()?;
+    fs::rename(&making, place.with_extension(PACKED))
+}
+
+/// Opens the tables of a file; `None` if there are none of this version.
+fn open_packed(place: &Path) -> Option<Mapping> {
+    let file = File::open(place.with_extension(PACKED)).ok()?;
+    // SAFETY: a file of this name is complete when it gets the name, and is replaced or deleted, but never written
+    // again. Tables that are damaged all the same give no names.
+    let content = unsafe { Mmap::map(&file) }.ok()?;
+    Mapping::open(Arc::new(content))
+}
+
+fn text_of(place: &Path) -> Result<Mapping> {
+    let file = File::open(place).with_context(|| format!("cannot read {}", place.display()))?;
+    tracetee_trace::open(file)
+        .map_err(|error| error.to_string())
+        .and_then(Mapping::read)
+        .map_err(|why| anyhow::anyhow!("{}: {why}", place.display()))
+}
+
 /// Reads the mapping of a version; `None`: there is none.
 fn read(root: &Path, version: &Version) -> Result<Option<Mapping>> {
-    let directory = version.directory(root);
     let mut found: Option<Mapping> = None;
     for name in [CLASSES, METHODS] {
-        let path = directory.join(name);
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            Err(error) => {
-                return Err(error).with_context(|| format!("cannot read {}", path.display()));
-            }
+        let place = version.directory(root).join(name);
+        if !place.exists() {
+            continue;
+        }
+        let mapping = match open_packed(&place) {
+            Some(mapping) => mapping,
+            None => text_of(&place)?,
         };
-        let mapping = tracetee_trace::open(file)
-            .map_err(|error| error.to_string())
-            .and_then(Mapping::read)
-            .map_err(|why| anyhow::anyhow!("{}: {why}", path.display()))?;
         found = Some(found.unwrap_or_default().or(mapping));
     }
     Ok(found)
@@ -370,5 +415,58 @@ pub fn mapping_of_stored(capture: &Path) -> Result<Option<Mapping>> {
     match path.strip_suffix(&key.path()) {
         Some(root) => read(Path::new(root), &Version::of(&key)),
         None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::local_store::LocalStore;
+
+    fn key(ver: &str) -> RawKey {
+        RawKey::parse(&format!("raw/v1/app=a/dt=2026-11-23/ver={ver}/0.ftrace.zst")).unwrap()
+    }
+
+    #[test]
+    fn versions_that_alternate_are_read_from_their_tables_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let store = LocalStore::open(root).unwrap();
+        let mappings = Mappings::new(root);
+        let put = |ver: &str, text: &str| {
+            let (body, incoming) = (store.incoming(), store.incoming());
+            fs::write(&body.path, text).unwrap();
+            mappings.put(&Version::new("a", ver), &body.path, &incoming).unwrap()
+        };
+        let name = |ver: &str| mappings.of(&key(ver)).0.unwrap().apply("a.a").into_owned();
+        assert_eq!(put("1", "First -> a.a:\n"), Put::New);
+        assert_eq!(put("2", "Second -> a.a:\n"), Put::New);
+        let place = |ver: &str| Version::new("a", ver).directory(root).join(CLASSES);
+        // The texts are not read again: what stands in their places now is none.
+        let texts = ["1", "2"].map(|ver| fs::read(place(ver)).unwrap());
+        ["1", "2"].iter().for_each(|ver| fs::write(place(ver), "no mapping").unwrap());
+        let first = mappings.of(&key("1")).0.unwrap();
+        for _ in 0..10 {
+            assert_eq!([name("1"), name("2")], ["First", "Second"]);
+        }
+        assert!(Arc::ptr_eq(&first, &mappings.of(&key("1")).0.unwrap()));
+        // Tables that are gone, or of another version of the program, are made anew of the text.
+        ["1", "2"]
+            .into_iter()
+            .zip(&texts)
+            .for_each(|(ver, text)| fs::write(place(ver), text).unwrap());
+        for ver in ["1", "2"] {
+            fs::remove_file(place(ver).with_extension(PACKED)).unwrap();
+        }
+        fs::write(place("2").with_extension(PACKED), "old tables").unwrap();
+        let again = Mappings::new(root);
+        for (ver, name) in [("1", "First"), ("2", "Second")] {
+            assert_eq!(again.of(&key(ver)).0.unwrap().apply("a.a"), name);
+            assert!(open_packed(&place(ver)).is_some());
+        }
+        // Another mapping replaces both.
+        assert_eq!(put("1", "Third -> a.a:\n"), Put::Replaced);
+        assert_eq!([name("1"), name("2")], ["Third", "Second"]);
+        assert_eq!(first.apply("a.a"), "First", "an analysis under way keeps its own");
     }
 }

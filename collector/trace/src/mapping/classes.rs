@@ -1,87 +1,72 @@
-//! Classes and methods by R8's and ProGuard's `mapping.txt`: sorted by their obfuscated names, all names in one text.
+//! Classes and methods by R8's and ProGuard's `mapping.txt`, sorted by their obfuscated names.
 
-use super::Span;
+use super::packed::{Class, Method, Packed, Span, partition_point};
 
 /// Original names of classes and methods.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Classes {
-    text: String,
-    /// By obfuscated name; the last of equal ones counts.
-    classes: Vec<Class>,
-    /// Of each class one after the other; of a class by obfuscated name.
-    methods: Vec<Method>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Class {
-    renamed: Span,
-    original: Span,
-    /// First method, and the one after the last.
-    methods: (u32, u32),
-}
-
-/// A method. Overloads and inlining make several of one name; the first counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Method {
-    renamed: Span,
-    original: Span,
-}
+pub(super) struct Classes(pub(super) Packed);
 
 impl Classes {
-    pub(super) const fn len(&self) -> usize {
-        self.classes.len() + self.methods.len()
-    }
-
-    pub(super) const fn memory(&self) -> usize {
-        self.text.len()
-            + size_of_val(self.classes.as_slice())
-            + size_of_val(self.methods.as_slice())
-    }
-
     /// Returns the original of a class, a method or a descriptor; `None` if it was not renamed.
     pub(super) fn original(&self, name: &str) -> Option<String> {
+        let packed = &self.0;
         if let Some(class) = name.strip_prefix('L').and_then(|name| name.strip_suffix(';')) {
             let class = self.class(&class.replace('/', "."))?;
-            return Some(format!("L{};", class.original.of(&self.text).replace('.', "/")));
+            return Some(format!("L{};", packed.name(class.original).replace('.', "/")));
         }
         if let Some(class) = self.class(name) {
-            return Some(class.original.of(&self.text).to_owned());
+            return Some(packed.name(class.original).to_owned());
         }
         let (class, method) = name.rsplit_once('.')?;
         let class = self.class(class)?;
         let method = self.method(class, method).unwrap_or(method);
-        Some(format!("{}.{method}", class.original.of(&self.text)))
+        Some(format!("{}.{method}", packed.name(class.original)))
     }
 
-    fn class(&self, renamed: &str) -> Option<&Class> {
-        let after = self.classes.partition_point(|of| of.renamed.of(&self.text) <= renamed);
-        let class = self.classes.get(after.checked_sub(1)?)?;
-        (class.renamed.of(&self.text) == renamed).then_some(class)
+    /// The last of equal names counts.
+    fn class(&self, renamed: &str) -> Option<Class> {
+        let (packed, renamed) = (&self.0, renamed.as_bytes());
+        let is_before =
+            |number| packed.class(number).is_some_and(|of| packed.raw_name(of.renamed) <= renamed);
+        let after = partition_point(packed.classes(), is_before);
+        let class = packed.class(after.checked_sub(1)?)?;
+        (packed.raw_name(class.renamed) == renamed).then_some(class)
     }
 
-    fn method(&self, class: &Class, renamed: &str) -> Option<&str> {
-        let (from, to) = class.methods;
-        let methods = self.methods.get(from as usize..to as usize)?;
-        let place = methods.partition_point(|of| of.renamed.of(&self.text) < renamed);
-        let method = methods.get(place)?;
-        (method.renamed.of(&self.text) == renamed).then(|| method.original.of(&self.text))
+    fn method(&self, class: Class, renamed: &str) -> Option<&str> {
+        let (packed, renamed) = (&self.0, renamed.as_bytes());
+        let (from, to) = (class.methods.0 as usize, class.methods.1 as usize);
+        let is_before = |number| {
+            packed.method(from + number).is_some_and(|of| packed.raw_name(of.renamed) < renamed)
+        };
+        let place = from + partition_point(to.checked_sub(from)?, is_before);
+        let method = packed.method(place).filter(|_| place < to)?;
+        (packed.raw_name(method.renamed) == renamed).then(|| packed.name(method.original))
     }
 }
 
 /// Classes being read, and the class whose members come now.
 #[derive(Debug, Default)]
 pub(super) struct ClassesBuilder {
-    made: Classes,
+    made: Made,
     open: Option<(Span, Span)>,
     /// Members of the open class, with each overload and line range.
     text: String,
     members: Vec<Method>,
 }
 
+/// Classes that were read. The methods of each class come one after the other, sorted by obfuscated name.
+#[derive(Debug, Default)]
+struct Made {
+    text: String,
+    classes: Vec<Class>,
+    methods: Vec<Method>,
+}
+
 impl ClassesBuilder {
     pub(super) const fn len(&self) -> usize {
         let open = if self.open.is_some() { 1 } else { 0 };
-        self.made.len() + open + self.members.len()
+        self.made.classes.len() + self.made.methods.len() + open + self.members.len()
     }
 
     pub(super) const fn bytes(&self) -> usize {
@@ -130,13 +115,9 @@ impl ClassesBuilder {
 
     pub(super) fn finish(mut self) -> Classes {
         self.close();
-        let Classes { text, classes, .. } = &mut self.made;
-        classes.sort_by_key(|of| of.renamed.of(text));
-        let mut made = self.made;
-        made.text.shrink_to_fit();
-        made.classes.shrink_to_fit();
-        made.methods.shrink_to_fit();
-        made
+        let Made { text, mut classes, methods } = self.made;
+        classes.sort_by_key(|of| of.renamed.of(&text));
+        Classes(Packed::new(&text, &classes, &methods, &[]))
     }
 }
 

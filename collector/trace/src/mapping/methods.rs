@@ -1,26 +1,35 @@
 //! Methods by their ids: lines `id,access,class method desc`, as Matrix and our instrumenter write them.
 
-use super::Span;
+use super::packed::{Packed, Span, partition_point};
 
 /// Methods by id.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Methods {
+pub(super) struct Methods(pub(super) Packed);
+
+impl Methods {
+    /// The last of equal ids counts.
+    pub(super) fn get(&self, id: u64) -> Option<&str> {
+        let is_before = |number| self.0.id(number).is_some_and(|(of, _)| of <= id);
+        let after = partition_point(self.0.ids(), is_before);
+        let (of, name) = self.0.id(after.checked_sub(1)?)?;
+        (of == id).then(|| self.0.name(name))
+    }
+}
+
+/// Methods being read.
+#[derive(Debug, Default)]
+pub(super) struct MethodsBuilder {
     text: String,
-    /// Sorted by id when all were read; the last of equal ones counts.
     methods: Vec<(u64, Span)>,
 }
 
-impl Methods {
+impl MethodsBuilder {
     pub(super) const fn len(&self) -> usize {
         self.methods.len()
     }
 
     pub(super) const fn bytes(&self) -> usize {
         self.text.len()
-    }
-
-    pub(super) const fn memory(&self) -> usize {
-        self.text.len() + size_of_val(self.methods.as_slice())
     }
 
     /// Takes a line. Returns false if it is not of this format.
@@ -36,21 +45,14 @@ impl Methods {
         let mut span = Span::push(&mut self.text, class);
         if !name.is_empty() {
             let (dot, name) = (Span::push(&mut self.text, "."), Span::push(&mut self.text, name));
-            span.bytes += dot.bytes + name.bytes;
+            span = span.and(dot).and(name);
         }
         self.methods.push((id, span));
         true
     }
 
-    pub(super) fn sort(&mut self) {
+    pub(super) fn finish(mut self) -> Methods {
         self.methods.sort_by_key(|&(id, _)| id);
-        self.methods.shrink_to_fit();
-        self.text.shrink_to_fit();
-    }
-
-    pub(super) fn get(&self, id: u64) -> Option<&str> {
-        let after = self.methods.partition_point(|&(of, _)| of <= id);
-        let &(of, span) = self.methods.get(after.checked_sub(1)?)?;
-        (of == id).then(|| span.of(&self.text))
+        Methods(Packed::new(&self.text, &[], &[], &self.methods))
     }
 }

@@ -1,19 +1,22 @@
 //! Restores obfuscated names: from R8's and ProGuard's `mapping.txt`, or Matrix's and our instrumenter's method ids.
 //!
 //! A file is read line by line; what is kept of it has limits, because a collector accepts mappings from the network.
-//! `classes` holds the names of R8, `methods` the ids; `text` restores the names in a trace's text.
+//! `classes` holds the names of R8, `methods` the ids, both in tables (`packed`) that may lie in a file; `text` restores
+//! the names in a trace's text.
 
 mod classes;
 mod methods;
+mod packed;
 mod text;
 
 use crate::model::Trace;
 use classes::{Classes, ClassesBuilder};
-use methods::Methods;
+use methods::{Methods, MethodsBuilder};
+use packed::Packed;
 use regex::Regex;
 use std::borrow::Cow;
 use std::io::{BufRead, Read};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// Bytes of a line.
 const MAX_LINE_BYTES: u64 = 64 * 1024;
@@ -44,26 +47,6 @@ pub struct Mapping {
     methods: Methods,
 }
 
-/// A part of a text that holds many names.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Span {
-    at: u32,
-    bytes: u32,
-}
-
-impl Span {
-    /// Appends a name to the text.
-    fn push(text: &mut String, name: &str) -> Self {
-        let [at, bytes] = [text.len(), name.len()].map(|of| u32::try_from(of).unwrap_or(u32::MAX));
-        text.push_str(name);
-        Self { at, bytes }
-    }
-
-    fn of(self, text: &str) -> &str {
-        text.get(self.at as usize..self.at as usize + self.bytes as usize).unwrap_or_default()
-    }
-}
-
 impl Mapping {
     /// Parses a file's text; the format shows in its lines.
     ///
@@ -82,7 +65,7 @@ impl Mapping {
     }
 
     fn read_within(mut text: impl BufRead, limits: &Limits) -> Result<Self, String> {
-        let (mut classes, mut methods) = (ClassesBuilder::default(), Methods::default());
+        let (mut classes, mut methods) = (ClassesBuilder::default(), MethodsBuilder::default());
         let (mut buffer, mut number) = (Vec::new(), 0);
         loop {
             buffer.clear();
@@ -118,33 +101,44 @@ impl Mapping {
                 return Err(format!("its names have more than {} bytes", limits.name_bytes));
             }
         }
-        methods.sort();
-        Ok(Self { classes: classes.finish(), methods })
+        Ok(Self { classes: classes.finish(), methods: methods.finish() })
     }
 
     /// True if the mapping has names of R8.
     #[must_use]
     pub fn has_classes(&self) -> bool {
-        self.classes.len() > 0
+        self.classes.0.classes() > 0
     }
 
     /// True if the mapping has method ids.
     #[must_use]
     pub fn has_methods(&self) -> bool {
-        self.methods.len() > 0
+        self.methods.0.ids() > 0
     }
 
-    /// Returns the memory of its names in bytes.
+    /// Returns the names of R8, or if there are none, the method ids, in the form that [`Mapping::open`] takes: sorted,
+    /// to be used from a file that is mapped into memory.
     #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.classes.memory() + self.methods.memory()
+    pub fn packed(&self) -> &[u8] {
+        if self.has_classes() { self.classes.0.bytes() } else { self.methods.0.bytes() }
+    }
+
+    /// Takes a file's content that [`Mapping::packed`] made, without reading it; `None` if it is none of this version.
+    #[must_use]
+    pub fn open(content: Arc<dyn AsRef<[u8]> + Send + Sync>) -> Option<Self> {
+        let packed = Packed::open(content)?;
+        Some(match packed.ids() {
+            0 => Self { classes: Classes(packed), methods: Methods::default() },
+            _ => Self { classes: Classes::default(), methods: Methods(packed) },
+        })
     }
 
     /// Takes the names of R8, or the method ids, from another mapping if this one has none.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
-        let classes = if self.has_classes() { self.classes } else { other.classes };
-        let methods = if self.methods.len() > 0 { self.methods } else { other.methods };
+        let [has_classes, has_methods] = [self.has_classes(), self.has_methods()];
+        let classes = if has_classes { self.classes } else { other.classes };
+        let methods = if has_methods { self.methods } else { other.methods };
         Self { classes, methods }
     }
 
@@ -227,6 +221,27 @@ mod tests {
         ] {
             assert_eq!(Mapping::parse(text).unwrap_err(), error);
         }
+    }
+
+    #[test]
+    fn a_packed_mapping_is_the_same_and_damage_ends_nothing() {
+        for text in [R8, "7,1,com.example.Row draw ()V\n4294967297,1,com.example.Row big ()V\n"] {
+            let mapping = Mapping::parse(text).unwrap();
+            let packed = mapping.packed().to_vec();
+            assert_eq!(Mapping::open(Arc::new(packed.clone())).unwrap(), mapping);
+            assert_eq!(Mapping::open(Arc::new(packed[..packed.len() / 4].to_vec())), None);
+            for place in 0..packed.len() {
+                for value in [0, 1, 0x7f, 0x80, 0xff] {
+                    let mut damaged = packed.clone();
+                    damaged[place] = value;
+                    let Some(mapping) = Mapping::open(Arc::new(damaged)) else { continue };
+                    for name in ["a.b.a", "La/b;", "c.d", "7", "4294967297", "a.b.z"] {
+                        let _ = mapping.apply(name);
+                    }
+                }
+            }
+        }
+        assert_eq!(Mapping::parse("4294967297,1,a b ()V").unwrap().apply("4294967297"), "a.b");
     }
 
     proptest::proptest! {
