@@ -8,7 +8,9 @@ use crate::error::Error;
 use crate::rows::Value;
 use crate::schema::{ANALYSIS, CAPTURES, FILE_VERSION, Table, Text};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use tables::ANALYZED_BY;
 
 mod answer;
 mod changes;
+mod digests;
 mod name_limits;
 mod packed;
 mod rollups;
@@ -45,6 +48,8 @@ const STATEMENTS: usize = 100;
 pub struct Database {
     connection: Connection,
     names: name_limits::Names,
+    /// What a connection that writes has changed.
+    changed: digests::Changed,
     /// When queries end, in milliseconds of `began`; 0: when they are done.
     deadline: Arc<AtomicU64>,
     began: Instant,
@@ -66,16 +71,21 @@ impl Database {
         // Deleted rows are overwritten, so that no free page contains a forgotten device.
         connection.pragma_update(None, "secure_delete", true)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        let database = Self::of(connection)?;
+        let mut database = Self::of(connection)?;
         match database.version()? {
-            0 => database.connection.execute_batch(&format!(
-                "BEGIN IMMEDIATE;{}{}PRAGMA user_version={FILE_VERSION};COMMIT;",
-                tables::tables(),
-                tables::views_and_indexes()
-            ))?,
+            0 => {
+                let immediate = TransactionBehavior::Immediate;
+                let transaction = database.connection.transaction_with_behavior(immediate)?;
+                transaction.execute_batch(&tables::tables())?;
+                transaction.execute_batch(&tables::views_and_indexes())?;
+                digests::remake(&transaction)?;
+                transaction.pragma_update(None, "user_version", FILE_VERSION)?;
+                transaction.commit()?;
+            }
             FILE_VERSION => {}
             found => return Err(Error::Version { path: path.to_owned(), found }),
         }
+        database.changed = digests::watch(&database.connection)?;
         Ok(database)
     }
 
@@ -119,7 +129,13 @@ impl Database {
             at != 0 && began.elapsed().as_millis() >= u128::from(at)
         };
         connection.progress_handler(STEPS_OF_A_LOOK, Some(is_over))?;
-        Ok(Self { connection, names: name_limits::Names::default(), deadline, began })
+        Ok(Self {
+            connection,
+            names: name_limits::Names::default(),
+            changed: digests::Changed::default(),
+            deadline,
+            began,
+        })
     }
 
     /// Runs queries that must end within a time; `None` is no limit.

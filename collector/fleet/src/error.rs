@@ -20,6 +20,8 @@ pub enum Error {
     },
     /// Rows of this table cannot be read: they are damaged, or have values of other types than its columns.
     Damaged(&'static str),
+    /// What this names is not as it was written: a table whose digest differs, or a structure of the file.
+    Checksum(String),
     /// The trace cannot be read.
     Trace(tracetee_trace::Error),
     /// The process to analyze cannot be determined.
@@ -51,7 +53,8 @@ impl fmt::Display for Error {
             Self::Version { path, found } if *found > FILE_VERSION => write!(
                 f,
                 "{} was written by a newer tracetee: it has tables of version {found}, and this program knows versions \
-                 up to {FILE_VERSION}. Use the newer program; nothing was changed",
+                 up to {FILE_VERSION}. Use the newer program; nothing was changed. If none has run here, the file is damaged: \
+                 delete it and run `tracetee rebuild`",
                 path.display(),
             ),
             Self::Version { path, found } => write!(
@@ -63,6 +66,11 @@ impl fmt::Display for Error {
             Self::Damaged(table) => write!(
                 f,
                 "the table {table} has damaged rows; run `tracetee rebuild` to make the tables from the captures"
+            ),
+            Self::Checksum(what) => write!(
+                f,
+                "the tables are damaged ({what} is not as it was written); stop the collector and run `tracetee rebuild` to \
+                 make them from the captures"
             ),
             Self::Trace(error) => write!(f, "{error}"),
             Self::Jank(error) => write!(f, "{error}"),
@@ -79,6 +87,18 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl Error {
+    /// True if the tables are damaged: `tracetee rebuild` makes them again.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => is_damage(error),
+            Self::Damaged(_) | Self::Checksum(_) => true,
+            _ => false,
+        }
+    }
+}
 
 /// True if the file cannot be what SQLite has written.
 fn is_damage(error: &rusqlite::Error) -> bool {

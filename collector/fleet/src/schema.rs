@@ -15,7 +15,7 @@ pub const VERSION: i64 = 2;
 
 /// The version of `tables.sqlite`: raised by one when its layout changes, or a column.
 /// [`crate::database::Database::upgrade`] brings older files to it.
-pub const FILE_VERSION: i64 = 4;
+pub const FILE_VERSION: i64 = 5;
 
 /// The version of the analysis: raised by one when it finds something else in the same capture. The collector
 /// analyzes captures again whose rows an older version made.

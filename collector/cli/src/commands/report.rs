@@ -64,8 +64,15 @@ fn of_store(args: &ReportArgs) -> Result<String> {
     let default = PathBuf::from("tracetee-store");
     let store = args.store.as_ref().unwrap_or(&default);
     tracetee_server::upgrade(store)?;
-    let database = Database::read(&tables_of(store))?;
-    let report = FleetReport::from_database(&database, &ask(args))?;
+    let tables = tables_of(store);
+    let report = Database::read(&tables)
+        .and_then(|database| FleetReport::from_database(&database, &ask(args)));
+    let report = match report {
+        Err(error) if error.is_damage() => {
+            return Err(anyhow::Error::new(error).context(tables.display().to_string()));
+        }
+        report => report?,
+    };
     // Links of a page on this machine lead into the store.
     let at = std::fs::canonicalize(store).ok();
     let at = at.map(|path| format!("file://{}/", path.display()));

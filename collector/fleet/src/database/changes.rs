@@ -1,5 +1,6 @@
 //! Inserts and deletes captures and loss reports, with what they add to the sums, in one transaction each.
 
+use super::digests;
 use super::name_limits::Names;
 use super::packed::{pack, unpack};
 use super::rollups::{Changes, apply};
@@ -18,10 +19,13 @@ impl Database {
         &mut self,
         work: impl FnOnce(&Transaction<'_>, &mut Names) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let Self { connection, names, .. } = self;
+        let Self { connection, names, changed, .. } = self;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let written = work(&transaction, names).and_then(|()| Ok(transaction.commit()?));
+        let written = work(&transaction, names)
+            .and_then(|()| digests::flush(&transaction, changed))
+            .and_then(|()| Ok(transaction.commit()?));
         if written.is_err() {
+            changed.clear();
             // The table does not have those that were added.
             *names = Names::default();
         }
@@ -137,8 +141,10 @@ impl Database {
     /// [`Error::Sqlite`].
     pub fn outdate(&mut self, app: &str, ver: &str) -> Result<(), Error> {
         let sql = format!("UPDATE captures_rows SET {ANALYZED_BY} = 0 WHERE app = ? AND ver = ?");
-        self.connection.execute(&sql, [app, ver])?;
-        Ok(())
+        self.write(|transaction, _| {
+            transaction.execute(&sql, [app, ver])?;
+            Ok(())
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A capture's rows of a table other than `captures` are one packed value ([`super::packed`]); the view unpacks them.
 
-use super::{name_limits, unpack};
+use super::{digests, name_limits, unpack};
 use crate::rollup::schema::{CAUSE_EXAMPLES, DEVICE_ROLLUPS, FLEET_ROLLUPS, ROLLUPS};
 use crate::rows::Value;
 use crate::schema::{ANALYSIS, CAPTURES, Kind, Source, TABLES, Table};
@@ -163,6 +163,7 @@ pub(super) fn tables() -> String {
         "CREATE TABLE IF NOT EXISTS changes (app TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;",
     );
     sql.push_str(name_limits::TABLE);
+    sql.push_str(digests::TABLE);
     let _ = write!(
         sql,
         "CREATE TABLE IF NOT EXISTS other_devices ({NUMBER} INTEGER PRIMARY KEY, other TEXT NOT NULL);"

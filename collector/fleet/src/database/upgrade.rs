@@ -1,7 +1,7 @@
 //! Upgrades the file of an older version in place: adds what its tables lack, packs the rows, and makes their sums.
 //!
 //! Version 1 has no sums, and lacks columns; version 2 has a row of SQLite for each of a capture's rows; version 3 has no
-//! limits of names.
+//! limits of names; version 4 has no digests.
 //!
 //! It is one transaction: an upgrade that is interrupted has changed nothing. Rows stay as the older analysis made
 //! them until the collector analyzes their captures again.
@@ -9,7 +9,7 @@
 use super::changes::{capture_of, insert_packed, read};
 use super::rollups::{Changes, apply};
 use super::tables::{self, ANALYZED_BY, NUMBER};
-use super::{Database, PATIENCE};
+use super::{Database, PATIENCE, digests};
 use crate::error::Error;
 use crate::rows::{Rows, Value};
 use crate::schema::{CAPTURES, FILE_VERSION, LOSSES, LossRow, TABLES, Text};
@@ -55,6 +55,7 @@ impl Database {
             add_losses(&transaction)?;
         }
         transaction.execute_batch(&tables::views_and_indexes())?;
+        digests::remake(&transaction)?;
         transaction.pragma_update(None, "user_version", FILE_VERSION)?;
         transaction.commit()?;
         Ok(true)

@@ -231,6 +231,11 @@ impl FleetReport {
     pub fn from_database(database: &Database, ask: &Ask) -> Result<Self, Error> {
         // A report of rows can take minutes, in which the log would grow and deletions would wait.
         let _snapshot = if ask.exact { None } else { Some(database.snapshot()?) };
+        if ask.exact {
+            database.check_all(|| false)?;
+        } else {
+            database.check_apps()?;
+        }
         let quantile_errors =
             if ask.exact { QuantileErrors::default() } else { QuantileErrors::of_rollups() };
         let mut report = Self { screen: ask.screen.clone(), quantile_errors, apps: Vec::new() };
@@ -272,6 +277,9 @@ fn report_of(
     ask: &Ask,
     app: &str,
 ) -> Result<Option<(AppReport, Answer)>, Error> {
+    if !ask.exact {
+        database.check_sums(app)?;
+    }
     let screen = ask.screen.as_deref().unwrap_or_default();
     database.run(&sql::choose(app, screen))?;
     let mut report = AppReport { app: app.to_owned(), ..AppReport::default() };

@@ -17,7 +17,7 @@ use std::path::Path;
 use tracetee_protocol::LossReport;
 
 /// Rows of captures of several devices, days, apps and versions, some counted and some not, and of loss reports.
-fn pool() -> Vec<Rows> {
+pub(crate) fn pool() -> Vec<Rows> {
     let plan = Plan { frames: 15, triggered_percent: 50, ..Plan::default() };
     let mut rng = Rng::with_seed(23);
     let mut all = Vec::new();
@@ -295,6 +295,7 @@ fn sums_are_those_of_a_rebuild_after_any_sequence_of_changes() {
         }
         check_sums(&path);
         check_reports(&database);
+        database.check_all(|| false).unwrap();
         let rebuilt = directory.path().join("rebuilt.sqlite");
         let mut other = Database::open(&rebuilt).unwrap();
         let all: Vec<Rows> = there.into_values().collect();

@@ -60,6 +60,10 @@ pub(super) async fn health(State(collector): Shared) -> Answer {
         let why = "captures are stored and not analyzed: a thread of the analysis panicked, and starts again";
         return answer(StatusCode::SERVICE_UNAVAILABLE, why);
     }
+    if collector.storage.indexer().is_some_and(Indexer::is_damaged) {
+        let why = "captures are stored, but the tables are damaged: stop the collector and run `tracetee rebuild`";
+        return answer(StatusCode::SERVICE_UNAVAILABLE, why);
+    }
     match found {
         Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
         Err(why) => {

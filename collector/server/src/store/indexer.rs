@@ -9,6 +9,7 @@
 use super::analyst::{Again, Analyst, Chunk, Content, Made, Work};
 use super::arrived::Room;
 use super::attempts::Attempts;
+use super::damage::Damage;
 use super::fair_queue::FairQueue;
 use super::forgetting;
 use super::local_store::{remove, walk};
@@ -75,6 +76,7 @@ pub(super) struct Shared {
     /// Something was not taken: the directory is to be looked through again.
     missed: AtomicBool,
     panics: Arc<Panics>,
+    damage: Damage,
     /// Set to leave waiting captures, and those in progress, for the next start.
     pub(super) ended: Arc<AtomicBool>,
     pub(super) queue: FairQueue,
@@ -162,6 +164,12 @@ impl Indexer {
         };
         let (panics, ended) = (Arc::clone(&shared.panics), Arc::clone(&shared.ended));
         threads.push(supervised::spawn("tables", panics, ended, move || writer.run())?);
+        if batch_wait < BATCH_WAIT_OF_REBUILD {
+            let (panics, ended) = (Arc::clone(&shared.panics), Arc::clone(&shared.ended));
+            let (tables, shared) = (tables.to_owned(), Arc::clone(&shared));
+            let work = move || shared.damage.watch(&tables);
+            threads.push(supervised::spawn("check", panics, ended, work)?);
+        }
         let (root, tables) = (root.to_owned(), tables.to_owned());
         let work = Some(work);
         let attempts = Some(attempts);
@@ -209,6 +217,11 @@ impl Indexer {
     /// True while a thread is down after a panic.
     pub(crate) fn is_down(&self) -> bool {
         self.shared.panics.is_down()
+    }
+
+    /// True if the tables were found to be damaged.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.shared.damage.is_found()
     }
 
     /// Returns how often a thread was started again after a panic.
@@ -284,6 +297,7 @@ impl Indexer {
 
     fn join(&mut self) {
         self.work = None;
+        self.shared.damage.end();
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
             let _ = thread.join();
@@ -404,6 +418,7 @@ impl Writer {
                 written = written.and(self.database.delete(&gone));
             }
             if let Err(error) = written {
+                self.shared.damage.take(&error);
                 tracing::error!("cannot write the tables: {error}; run `tracetee rebuild`");
                 self.shared.missed.store(true, Ordering::Relaxed);
             }

@@ -9,6 +9,7 @@
 pub(crate) mod analyst;
 pub(crate) mod arrived;
 mod attempts;
+mod damage;
 mod fair_queue;
 mod files;
 pub(crate) mod forget;

@@ -1,0 +1,363 @@
+//! Digests of the tables, by which flipped bits of the file are found.
+//!
+//! SQLite finds damage of its own structures, but not a value that a disk has changed. So each table has a digest for
+//! each app: the sum of the hashes of all rows, which does not depend on their order. Temporary triggers of the
+//! connection that writes note how each change of a row changes the sum ([`Changed`]); the transaction ends with adding
+//! that to the table `digests` ([`flush`]). Who reads a table adds up the hashes of the rows it finds and compares
+//! ([`Database::check_sums`] before a report, [`Database::check_all`] now and then). A row that SQLite does not find any
+//! more, or finds twice, changes the sum as well.
+
+use super::{Database, tables};
+use crate::error::Error;
+use crate::rollup::schema::{DEVICE_ROLLUPS, FLEET_ROLLUPS, ROLLUPS};
+use crate::schema::{CAPTURES, TABLES};
+use rusqlite::functions::{Context, FunctionFlags};
+use rusqlite::types::{Null, Type, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Transaction};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::hash::Hasher;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use twox_hash::XxHash64;
+
+/// The table of the digests.
+pub(super) const TABLE: &str = "CREATE TABLE IF NOT EXISTS digests (name TEXT, app TEXT, digest INTEGER NOT NULL, \
+     PRIMARY KEY (name, app)) WITHOUT ROWID;";
+/// The definitions of all others: it has a digest, which is made with the tables.
+const SCHEMA: &str = "sqlite_schema";
+
+/// A table that has digests.
+struct Kept {
+    name: String,
+    columns: Vec<&'static str>,
+    /// True if rows belong to an app, which a column `app` names.
+    has_app: bool,
+}
+
+impl Kept {
+    fn new(name: impl Into<String>, columns: Vec<&'static str>) -> Self {
+        let has_app = columns.contains(&"app");
+        Self { name: name.into(), columns, has_app }
+    }
+
+    /// The app of a row, and its columns; those of `OLD` or `NEW` with this prefix.
+    fn values(&self, prefix: &str) -> String {
+        let mut sql = if self.has_app { format!("{prefix}app") } else { "''".to_owned() };
+        for column in &self.columns {
+            let _ = write!(sql, ",{prefix}\"{column}\"");
+        }
+        sql
+    }
+}
+
+/// All tables that have digests; a trigger names one by its place.
+fn all() -> Vec<Kept> {
+    let own =
+        |table: &crate::schema::Table| table.own_columns().map(|column| column.name).collect();
+    let sums = ROLLUPS.iter().chain(FLEET_ROLLUPS);
+    let mut all: Vec<Kept> =
+        sums.map(|rollup| Kept::new(rollup.table.name, own(&rollup.table))).collect();
+    all.push(Kept::new("names", vec!["app", "dt", "kind", "digest"]));
+    all.push(Kept::new(CHANGES, vec!["app", "number"]));
+    all.push(Kept::new("other_devices", vec![tables::NUMBER, "other"]));
+    for table in TABLES {
+        if table.belongs_to_captures() {
+            all.push(Kept::new(tables::packed_name(table), vec![tables::NUMBER, "packed"]));
+            continue;
+        }
+        let mut columns: Vec<&str> = own(table);
+        if table.name == CAPTURES.name {
+            columns.extend([tables::NUMBER, tables::ANALYZED_BY]);
+        }
+        all.push(Kept::new(tables::rows_name(table), columns));
+    }
+    all
+}
+
+const CHANGES: &str = "changes";
+
+/// How the digests change in this transaction: by table and app.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Changed(Arc<Mutex<Vec<BTreeMap<String, i64>>>>);
+
+impl Changed {
+    fn lock(&self) -> MutexGuard<'_, Vec<BTreeMap<String, i64>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets what was noted: the transaction is rolled back.
+    pub(super) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    /// Notes a row: arguments of the triggers' function are the table's place, 1 or -1, the app, and the values.
+    fn note(&self, context: &Context<'_>) -> rusqlite::Result<Null> {
+        let (place, sign) = (usize::from(context.get::<u16>(0)?), context.get::<i64>(1)?);
+        let values = (3..context.len()).map(|place| context.get_raw(place));
+        let change = hash(values).wrapping_mul(sign);
+        let app = text(context.get_raw(2));
+        let mut changed = self.lock();
+        if changed.len() <= place {
+            changed.resize_with(place + 1, BTreeMap::new);
+        }
+        let Some(apps) = changed.get_mut(place) else { return Ok(Null) };
+        match apps.get_mut(app) {
+            Some(sum) => *sum = sum.wrapping_add(change),
+            None => {
+                apps.insert(app.to_owned(), change);
+            }
+        }
+        Ok(Null)
+    }
+}
+
+fn text(value: ValueRef<'_>) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Returns the hash of a row: XXH64, whose value is the same in all versions and on all machines.
+fn hash<'a>(values: impl Iterator<Item = ValueRef<'a>>) -> i64 {
+    let mut hasher = XxHash64::with_seed(0);
+    for value in values {
+        let (kind, bytes) = match value {
+            ValueRef::Null => (Type::Null, &[][..]),
+            ValueRef::Integer(value) => {
+                hasher.write(&value.to_le_bytes());
+                (Type::Integer, &[][..])
+            }
+            ValueRef::Real(value) => {
+                hasher.write(&value.to_bits().to_le_bytes());
+                (Type::Real, &[][..])
+            }
+            ValueRef::Text(text) => (Type::Text, text),
+            ValueRef::Blob(bytes) => (Type::Blob, bytes),
+        };
+        hasher.write(bytes);
+        hasher.write(&(bytes.len() as u64).to_le_bytes());
+        hasher.write(&[kind as u8]);
+    }
+    hasher.finish().cast_signed()
+}
+
+/// Makes the triggers of a connection that writes. They are its own, so the file is open to programs without the function.
+pub(super) fn watch(connection: &Connection) -> Result<Changed, Error> {
+    let changed = Changed::default();
+    let noted = changed.clone();
+    // Not deterministic: SQLite must call it for each row.
+    let flags = FunctionFlags::SQLITE_UTF8;
+    connection.create_scalar_function("note_row", -1, flags, move |context| noted.note(context))?;
+    let mut sql = String::new();
+    for (place, table) in all().iter().enumerate() {
+        let name = &table.name;
+        let (old, new) = (table.values("OLD."), table.values("NEW."));
+        for (event, does) in [
+            ("INSERT", format!("SELECT note_row({place},1,{new});")),
+            ("DELETE", format!("SELECT note_row({place},-1,{old});")),
+            (
+                "UPDATE",
+                format!("SELECT note_row({place},-1,{old}); SELECT note_row({place},1,{new});"),
+            ),
+        ] {
+            let _ = writeln!(
+                sql,
+                "CREATE TEMP TRIGGER digest_{place}_{event} AFTER {event} ON main.{name} BEGIN {does} END;"
+            );
+        }
+    }
+    connection.execute_batch(&sql)?;
+    Ok(changed)
+}
+
+/// Writes what was noted, at the end of a transaction.
+pub(super) fn flush(transaction: &Transaction<'_>, changed: &Changed) -> Result<(), Error> {
+    let all = all();
+    for (table, apps) in all.iter().zip(std::mem::take(&mut *changed.lock())) {
+        for (app, change) in apps {
+            let read = "SELECT digest FROM digests WHERE name = ? AND app = ?";
+            let mut read = transaction.prepare_cached(read)?;
+            let before: Option<i64> =
+                read.query_row((&table.name, &app), |row| row.get(0)).optional()?;
+            // In SQL, a sum that is too large would become a floating-point number.
+            let digest = before.unwrap_or(0).wrapping_add(change);
+            let write = "INSERT INTO digests VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET digest = excluded.digest";
+            transaction.prepare_cached(write)?.execute((&table.name, &app, digest))?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes all digests anew: of tables that were made, or upgraded.
+pub(super) fn remake(connection: &Connection) -> Result<(), Error> {
+    connection.execute("DELETE FROM digests", [])?;
+    for name in all().iter().map(|table| &*table.name).chain([SCHEMA]) {
+        for (app, digest) in found(connection, name, None)? {
+            let write = "INSERT INTO digests VALUES (?, ?, ?)";
+            connection.execute(write, (name, app, digest))?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the digests of a table's rows, of one app or all.
+fn found(
+    connection: &Connection,
+    name: &str,
+    app: Option<&str>,
+) -> Result<BTreeMap<String, i64>, Error> {
+    let mut sql = if name == SCHEMA {
+        // Neither SQLite's own indexes nor the statistics of ANALYZE.
+        "SELECT '', type, name, tbl_name, sql FROM main.sqlite_schema WHERE name NOT LIKE 'sqlite_%'"
+            .to_owned()
+    } else {
+        let values = all().iter().find(|table| table.name == name).map(|table| table.values(""));
+        format!("SELECT {} FROM main.{name}", values.unwrap_or_default())
+    };
+    if app.is_some() {
+        sql += " WHERE app = ?1";
+    }
+    let mut statement = connection.prepare_cached(&sql)?;
+    let width = statement.column_count();
+    let mut rows = match app {
+        Some(app) => statement.query([app])?,
+        None => statement.query([])?,
+    };
+    let mut digests = BTreeMap::<String, i64>::new();
+    while let Some(row) = rows.next()? {
+        let mut values = Vec::with_capacity(width);
+        for place in 1..width {
+            values.push(row.get_ref(place)?);
+        }
+        let hash = hash(values.into_iter());
+        let app = text(row.get_ref(0)?);
+        match digests.get_mut(app) {
+            Some(sum) => *sum = sum.wrapping_add(hash),
+            None => {
+                digests.insert(app.to_owned(), hash);
+            }
+        }
+    }
+    digests.retain(|_, &mut digest| digest != 0);
+    Ok(digests)
+}
+
+/// Returns the digests of a table that were written.
+fn written(
+    connection: &Connection,
+    name: &str,
+    app: Option<&str>,
+) -> Result<BTreeMap<String, i64>, Error> {
+    let sql = "SELECT app, digest FROM digests WHERE name = ?1 AND digest != 0 AND (?2 IS NULL OR app = ?2)";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map((name, app), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+impl Database {
+    fn check(&self, name: &str, app: Option<&str>) -> Result<(), Error> {
+        let connection = &self.connection;
+        if found(connection, name, app)? == written(connection, name, app)? {
+            return Ok(());
+        }
+        Err(Error::Checksum(name.to_owned()))
+    }
+
+    /// Checks which apps there are, and the definitions of tables and views: what every report reads.
+    ///
+    /// # Errors
+    /// [`Error::Checksum`]: they are not as they were written.
+    pub(crate) fn check_apps(&self) -> Result<(), Error> {
+        self.check(SCHEMA, None)?;
+        self.check(CHANGES, None)
+    }
+
+    /// Checks what the report of an app reads: its sums. The caller has a snapshot.
+    ///
+    /// # Errors
+    /// [`Error::Checksum`]: rows are not as they were written.
+    pub(crate) fn check_sums(&self, app: &str) -> Result<(), Error> {
+        let names = ROLLUPS.iter().chain(FLEET_ROLLUPS).map(|rollup| rollup.table.name);
+        // No report reads those of devices; it reads the sums over them.
+        let read = names.filter(|&name| name != DEVICE_ROLLUPS.table.name).chain(["names"]);
+        read.into_iter().try_for_each(|name| self.check(name, Some(app)))
+    }
+
+    /// Checks the whole file: its structures and indexes, and all rows. It reads all of it; others may write meanwhile.
+    /// Ends early if `is_over` says so, which is asked between tables.
+    ///
+    /// # Errors
+    /// [`Error::Checksum`] and [`Error::Sqlite`]: it is damaged.
+    pub fn check_all(&self, is_over: impl Fn() -> bool) -> Result<(), Error> {
+        let sql = "PRAGMA main.integrity_check(1)";
+        let found: String = self.connection.query_row(sql, [], |row| row.get(0))?;
+        if found != "ok" {
+            return Err(Error::Checksum(found));
+        }
+        for name in all().iter().map(|table| &*table.name).chain([SCHEMA]) {
+            if is_over() {
+                break;
+            }
+            let _snapshot = self.snapshot()?;
+            self.check(name, None)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fleet::{Ask, FleetReport};
+    use crate::rollup::tests::pool;
+    use std::path::Path;
+
+    const FLIPS: usize = 160;
+
+    fn report(path: &Path, exact: bool) -> Result<FleetReport, Error> {
+        FleetReport::from_database(&Database::read(path)?, &Ask { exact, ..Ask::default() })
+    }
+
+    #[test]
+    fn a_flipped_bit_changes_no_report_in_silence() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tables.sqlite");
+        let mut database = Database::open(&path).unwrap();
+        database.insert(&pool()).unwrap();
+        drop(database);
+        let sound = [false, true].map(|exact| report(&path, exact).unwrap());
+        let bytes = std::fs::read(&path).unwrap();
+        let mut rng = fastrand::Rng::with_seed(30);
+        let (mut found, mut all) = (0, 0);
+        for number in 0..FLIPS {
+            let copy = directory.path().join(format!("{number}.sqlite"));
+            let mut flipped = bytes.clone();
+            // Some in the header and the definitions, which are a small part of the file.
+            let end = if number % 8 == 0 { 4096 } else { bytes.len() };
+            let place = rng.usize(..end);
+            flipped[place] ^= 1 << rng.u8(..8);
+            std::fs::write(&copy, flipped).unwrap();
+            let exact = number % 4 == 0;
+            match report(&copy, exact) {
+                Ok(made) => assert!(made == sound[usize::from(exact)], "byte {place}"),
+                Err(error) => found += usize::from(error.is_damage()),
+            }
+            let checked = Database::read(&copy).and_then(|of| of.check_all(|| false));
+            all += usize::from(checked.is_err());
+        }
+        println!("of {FLIPS}: {found} reports refused, {all} found by the check of the whole file");
+        assert!(found > FLIPS / 10 && all > FLIPS / 4, "{found} {all}");
+    }
+
+    #[test]
+    fn a_row_that_is_changed_behind_the_back_is_named_with_its_table() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tables.sqlite");
+        let mut database = Database::open(&path).unwrap();
+        database.insert(&pool()).unwrap();
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("UPDATE stack_rollups SET self_ns = self_ns + 1").unwrap();
+        let error = FleetReport::from_database(&database, &Ask::default()).unwrap_err();
+        assert!(error.is_damage());
+        let error = error.to_string();
+        assert!(error.contains("stack_rollups") && error.contains("tracetee rebuild"), "{error}");
+    }
+}
