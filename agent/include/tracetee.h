@@ -182,10 +182,13 @@ int tracetee_recover(const char *directory, const char *options_json, const char
  *
  * The call itself checks its arguments, and neither reads nor writes a file: the agent's thread does.
  * Only if the stored configuration has a window that is not "manual" does the call wait for that
- * thread, until the window is open or armed: at most "start_wait_ms" while the thread works on files,
- * and 100 ms more while it hooks libraries. What takes longer (a slow disk; a call from a library's
- * constructor, for which the dynamic linker makes hooks wait) is recorded from a later time on:
- * "control"."late_start" of tracetee_stats and a note in the trace say how late, and why.
+ * thread, until the window is open or armed: at most "start_wait_ms" while the thread works on files.
+ * Meanwhile it puts in the hooks that the last start has asked for, also in a library's constructor.
+ * On a slower disk records of libraries are taken from a later time on: "control"."late_start" of
+ * tracetee_stats and a note in the trace say how late, and why.
+ *
+ * Your own sections (tracetee_begin_section ...) are recorded from the call's return on, in memory,
+ * unless "consent" is false. The configuration is read after that; what it forbids is discarded.
  *
  * An error on files that the agent's thread finds while the call waits is returned. Later ones are in
  * tracetee_stats: "control"."state" is "failed" if the directory cannot be used, and
@@ -410,7 +413,8 @@ int tracetee_upload(const char *net_json, tracetee_send send, void *user, char *
 
 /*
  * Returns true while records are taken: from the moment the hooks are in place and the tags are
- * forced (Java's copy too) until just before the tags are restored.
+ * forced (Java's copy too) until just before the tags are restored. After tracetee_install also while
+ * the agent reads its configuration: your own records are taken then, and discarded if it forbids them.
  */
 bool tracetee_is_recording(void);
 

@@ -51,8 +51,9 @@ pub fn dump(path: &Path) -> Result<Summary, Error> {
 /// the configuration of the last run.
 ///
 /// The agent's thread does all work on files. This thread waits for it only if the configuration of
-/// the last run may record something from the app's start on: at most `start_wait_ms` for files and
-/// 100 ms more for hooks. A recording that begins later is reported as `late_start`.
+/// the last run may record something from the app's start on, at most `start_wait_ms` for files, and puts the
+/// hooks in meanwhile. Hooks that come later are reported as `late_start`. Own sections are recorded from the return of
+/// this call on; what the configuration forbids of them is discarded.
 ///
 /// # Errors
 /// [`Error::State`] when the agent is installed already or a capture is running, [`Error::Config`]

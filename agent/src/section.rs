@@ -22,7 +22,8 @@ static IS_READY: AtomicBool = AtomicBool::new(false);
 /// Returns true while a capture is recording, so that a name is worth computing.
 ///
 /// `true` from when hooks are in place and the tags are forced (Java's copy of them too) until
-/// just before the tags are given back; `false` while the agent measures what a record costs.
+/// just before the tags are given back; `false` while the agent measures what a record costs. After the agent's
+/// installation `true` as well until it has read its configuration, for your own sections.
 #[inline]
 #[must_use]
 pub fn is_recording() -> bool {

@@ -239,6 +239,9 @@ impl Tags {
                 unsafe { update() };
             }
         }
+        if self.copies.is_empty() {
+            return;
+        }
         // If there is no such function, or it does nothing (libcutils on Linux), the word still
         // holds the forced tags. A system that asks for exactly these tags finds them again.
         let system = properties::system_tags().map(|tags| tags | 1);

@@ -3,7 +3,7 @@
 //!
 //! The agent, its hooks and the uploader call this crate instead of the functions that the
 //! workspace's `clippy.toml` forbids; each entry there has its reason. [`guard`] keeps a panic of theirs from
-//! the app. Nothing here allocates, panics or logs, and every call may be made on any thread.
+//! the app. Nothing here panics or logs, nothing but [`spawn()`] allocates, and every call may be made on any thread.
 
 mod descriptor;
 mod file;
@@ -15,14 +15,16 @@ mod owned;
 mod signal;
 mod signal_mask;
 mod sort;
+mod spawn;
 mod thread;
 
 pub use descriptor::above_standard;
 pub use file::{create, create_directory, open, open_with, write};
 pub use limit::file_size_limit;
-pub use lock::try_lock;
+pub use lock::{try_lock, try_lock_bytes, unlock_bytes};
 pub use own_thread::without_signals;
 pub use owned::Owned;
 pub use signal::{block_write_signals, without_write_signals, without_write_signals_unguarded};
 pub use sort::sort;
+pub use spawn::{OwnThread, spawn, spawn_here};
 pub use thread::thread_id;

@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 
 /// Locks `file` exclusively, without waiting. `false` when another open file holds the lock.
@@ -25,6 +26,40 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
             _ => return Err(error),
         }
     }
+}
+
+/// Locks these bytes of `file`, which need not exist, without waiting. `false` when another process holds the lock; this
+/// one may lock them again. The kernel drops such a lock when the process closes any descriptor of the file,
+/// however it ends. A forked child does not have it.
+///
+/// # Errors
+/// The kernel's, for instance where the file system has no locks.
+pub fn try_lock_bytes(file: &File, bytes: Range<usize>) -> io::Result<bool> {
+    match set_lock(file, libc::F_WRLCK, &bytes) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => {
+            Ok(false)
+        }
+        locked => locked.map(|()| true),
+    }
+}
+
+/// Frees the lock on these bytes.
+pub fn unlock_bytes(file: &File, bytes: Range<usize>) {
+    let _ = set_lock(file, libc::F_UNLCK, &bytes);
+}
+
+fn set_lock(file: &File, kind: libc::c_int, bytes: &Range<usize>) -> io::Result<()> {
+    let number = |value: usize| libc::off_t::try_from(value).map_err(io::Error::other);
+    // SAFETY: an all-zero flock is a valid value of a plain C structure.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind.try_into().map_err(io::Error::other)?;
+    lock.l_whence = libc::SEEK_SET.try_into().map_err(io::Error::other)?;
+    (lock.l_start, lock.l_len) = (number(bytes.start)?, number(bytes.len())?);
+    // SAFETY: plain system call on an open descriptor and a lock that is filled in.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &raw const lock) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -205,6 +205,12 @@ impl Gate {
         self.session.store(session, Ordering::Release);
     }
 
+    /// Lets the closer's membarrier stand in for the fences of threads that enter from now on.
+    pub(crate) fn stop_fencing(&self) {
+        // ORDERING: Relaxed; a thread that still sees the old value fences, which is never too little.
+        self.fences.store(0, Ordering::Relaxed);
+    }
+
     /// The session in force.
     #[inline(always)]
     pub(crate) fn session(&self) -> u32 {

@@ -16,7 +16,7 @@
 //! file that outlived its process can be read by any other; because of that it is never trusted
 //! either: see [`crate::reader`].
 
-use crate::sync::{AtomicU8, AtomicU32, AtomicU64};
+use crate::sync::{Anchor, AtomicU8, AtomicU32, AtomicU64, Ordering};
 pub use tracetee_protocol::recording::Mode;
 
 /// First bytes of a pool.
@@ -103,9 +103,9 @@ pub(crate) struct PoolHeader {
     pub(crate) start_real_ns: u64,
     /// Boot time of the stop, 0 while recording (and for ever after a kill).
     pub(crate) stop_boot_ns: AtomicU64,
-    /// Two anchors of the counter clock, some milliseconds apart, from before the first record:
+    /// Two anchors of the counter clock, some milliseconds apart, from before the first record that it stamps:
     /// counter, boot time, counter, boot time. All 0 when the counter is not used.
-    pub(crate) anchors: [u64; 4],
+    pub(crate) anchors: [AtomicU64; 4],
     /// Number of requests for a block. It is the next block's index, in ring mode modulo the number of blocks.
     pub(crate) tickets: AtomicU64,
     /// Thread entries given out so far, entry 0 included.
@@ -118,6 +118,20 @@ pub(crate) struct PoolHeader {
 
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<PoolHeader>() <= META_OFFSET);
+
+impl PoolHeader {
+    /// The two anchors, as they lie there.
+    pub(crate) fn anchors(&self) -> [u64; 4] {
+        // ORDERING: Relaxed; set before anybody reads records that need them.
+        self.anchors.each_ref().map(|word| word.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_anchors(&self, [first, second]: [Anchor; 2]) {
+        let words = [first.tick, first.boot_ns, second.tick, second.boot_ns];
+        // ORDERING: Relaxed; readers come later, under the capture's lock or after the process.
+        self.anchors.iter().zip(words).for_each(|(to, word)| to.store(word, Ordering::Relaxed));
+    }
+}
 
 /// Entry of a thread: everything but its records.
 #[repr(C, align(64))]

@@ -184,8 +184,8 @@ impl Mapping {
         header.start_boot_ns = clock::boot_ns();
         header.start_real_ns = clock::real_ns();
         header.threads = 1.into();
-        if let Some([first, second]) = shape.anchors {
-            header.anchors = [first.tick, first.boot_ns, second.tick, second.boot_ns];
+        if let Some(anchors) = shape.anchors {
+            header.set_anchors(anchors);
         }
         // Last: a file without it is one whose process was killed before it recorded anything.
         header.magic = MAGIC;

@@ -4,6 +4,7 @@
 
 use crate::Error;
 use crate::block_lease::Blocks;
+use crate::clock::Anchor;
 use crate::layout::{Loss, META_BYTES, PoolHeader};
 use crate::mapping::Mapping;
 use std::path::Path;
@@ -50,6 +51,12 @@ impl Pool {
         if stop.load(Ordering::Relaxed) == 0 {
             stop.store(now_ns, Ordering::Relaxed);
         }
+    }
+
+    /// Notes the anchors by which the counter was measured, if none are noted. Called before the clock's choice is in
+    /// force; records until then carry boot time.
+    pub fn set_anchors(&self, anchors: [Anchor; 2]) {
+        self.header().set_anchors(anchors);
     }
 
     /// Replaces the metadata text; what is over [`META_BYTES`] is cut.

@@ -180,7 +180,7 @@ impl<'a> PoolReader<'a> {
     /// Records carry the processor's counter, not boot time.
     #[must_use]
     pub fn uses_counter(&self) -> bool {
-        self.pool_header().anchors != [0; 4]
+        self.pool_header().anchors() != [0; 4]
     }
 
     /// The metadata, JSON text that the agent wrote at the start.

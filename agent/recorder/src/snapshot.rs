@@ -120,7 +120,7 @@ impl<'a> Snapshot<'a> {
             snapshot.lanes.or_default((incarnation, lane)).push(run);
         }
         snapshot.leave_out_outlived();
-        snapshot.map = TimeMap::new(reader.pool_header().anchors, anchors);
+        snapshot.map = TimeMap::new(reader.pool_header().anchors(), anchors);
         for facts in reader.threads() {
             snapshot.take_last_name(&facts);
         }

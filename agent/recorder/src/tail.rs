@@ -111,7 +111,7 @@ impl Follower {
         let New { copies, mut runs, breaks, .. } = new;
         let over = self.anchors.len().saturating_sub(MAX_ANCHORS);
         self.anchors.drain(..over);
-        let map = TimeMap::new(reader.pool_header().anchors, self.anchors.clone());
+        let map = TimeMap::new(reader.pool_header().anchors(), self.anchors.clone());
         breaks.into_iter().filter(|who| wants(*who)).for_each(|who| see(who, Sight::Break));
         let place = |run: &Run| {
             let Segment { incarnation, lane, sequence, .. } = run.segment;

@@ -4,21 +4,30 @@
 //! test's stand-in library brings it). Never called from a proxy.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::sync::OnceLock;
 
 /// PROP_VALUE_MAX.
 const VALUE_BYTES: usize = 92;
 
 type PropertyGet = unsafe extern "C" fn(*const c_char, *mut c_char) -> c_int;
 
-/// The property's value; `None` where it is unset or there are no properties.
-pub(crate) fn get(name: &CStr) -> Option<String> {
+/// The function once it was found: the dynamic linker's lock, which `dlsym` takes, may be held for long.
+static FUNCTION: OnceLock<PropertyGet> = OnceLock::new();
+
+fn look_up() -> Option<PropertyGet> {
     // SAFETY: a NUL-terminated name, searched in the default scope.
     let function = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__system_property_get".as_ptr()) };
     if function.is_null() {
         return None;
     }
     // SAFETY: bionic declares it with this signature since API 1.
-    let function: PropertyGet = unsafe { std::mem::transmute(function) };
+    Some(unsafe { std::mem::transmute::<*mut libc::c_void, PropertyGet>(function) })
+}
+
+/// The property's value; `None` where it is unset or there are no properties.
+pub(crate) fn get(name: &CStr) -> Option<String> {
+    let function = FUNCTION.get().copied().or_else(look_up)?;
+    let _ = FUNCTION.set(function);
     let mut value = [0 as c_char; VALUE_BYTES];
     // SAFETY: it writes at most PROP_VALUE_MAX bytes, NUL included.
     let len = unsafe { function(name.as_ptr(), value.as_mut_ptr()) };

@@ -27,16 +27,23 @@ pub(crate) fn prepare_while_alone() {
     }
 }
 
-/// Creates the recorder's memory. `earlier`: an anchor of the clock from some time ago.
-pub(super) fn new_pool(config: &Config, earlier: clock::Anchor) -> Result<Box<Pool>, Error> {
+/// Chooses the clock of a recording. `earlier`: an anchor of the clock from some time ago.
+pub(super) fn choose_clock(config: &Config, earlier: clock::Anchor) -> Option<[clock::Anchor; 2]> {
+    match config.recorder.clock {
+        ClockSetting::Auto => clock::choose(earlier),
+        ClockSetting::Boot => clock::choose_boot(),
+    }
+}
+
+/// Creates the recorder's memory. `anchors`: those of the clock that was chosen.
+pub(super) fn new_pool(
+    config: &Config,
+    anchors: Option<[clock::Anchor; 2]>,
+) -> Result<Box<Pool>, Error> {
     let recorder = &config.recorder;
     let path = recorder.directory.as_ref().map(|directory| {
         directory.join(format!("{}-{}.pool", std::process::id(), clock::boot_ns()))
     });
-    let anchors = match recorder.clock {
-        ClockSetting::Auto => clock::choose(earlier),
-        ClockSetting::Boot => clock::choose_boot(),
-    };
     let shape = Shape {
         capacity_bytes: recorder.capacity_kb.saturating_mul(1024),
         block_bytes: recorder.block_kb * 1024,

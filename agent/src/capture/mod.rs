@@ -6,7 +6,8 @@
 //!
 //! Everything here runs under one lock, on whatever thread calls; nothing of it runs in a proxy.
 //! Start: recorder, symbols, hooks, recording on, tags on. Stop: the same in reverse. The recorder
-//! of a stopped capture stays for dumps until the next start.
+//! of a stopped capture stays for dumps until the next start. While the agent starts, the recorder is on
+//! first, for the app's own sections: hooks and tags join it, and the configuration has it adopted or discarded.
 
 mod hooked;
 mod inspection;
@@ -18,18 +19,14 @@ pub(crate) mod tag_watch;
 pub(crate) use inspection::Inspection;
 pub(crate) use memory::{prepare_threads, prepare_while_alone};
 pub(crate) use slot::{
-    dump, hand_over, hook_later_libraries, inspect, is_open, look, measure_cost, owner,
-    process_exits, release, reset_after_fork, start, start_in_stages, stop, watch_tags, write,
+    begin_early, discard_early, dump, hand_over, hook_early, hook_later_libraries, inspect,
+    is_open, look, measure_cost, owner, process_exits, release, reset_after_fork, start,
+    start_lending, stop, watch_tags, write,
 };
 
-/// The work that the start of a capture is at. Somebody may be waiting for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// On files, as fast as the disk.
-    Files,
-    /// In memory.
-    Memory,
-}
+/// Has the work in memory of a capture's start done on the thread that waits for the start, if one does, else on its own:
+/// the waiting thread may hold the dynamic linker's lock.
+pub(crate) type Lend<'a> = &'a dyn Fn(&mut (dyn FnMut() + Send));
 
 /// Owner of the process's captures: starts and stops them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 //! Called under the lock of [`super::slot`]; decides nothing about who may start or stop it.
 
 use super::hooked::Hooks;
-use super::memory::{deadline_ns, expand, new_pool, prepare_threads};
-use super::{Owner, Stage};
+use super::memory::{choose_clock, deadline_ns, expand, new_pool, prepare_threads};
+use super::{Lend, Owner};
 use crate::error::Error;
 use crate::health;
 use crate::host::HOST;
@@ -39,74 +39,188 @@ pub(super) struct Capture {
     tags: Tags,
     health: Health,
     running: bool,
+    /// It is not decided yet whether its records may be kept.
+    is_early: bool,
+    /// An anchor of the clock from before the recording.
+    earlier: clock::Anchor,
 }
 
+/// Nobody has done the work of the start: the agent was switched off meanwhile.
+const NOT_STARTED: Error = Error::State("the agent failed because of an internal error");
+
 impl Capture {
-    /// Starts recording. `kept`: hooks that an earlier capture left in place. `enter` is called with
-    /// each stage that begins.
+    /// Starts recording. `kept`: hooks that an earlier capture left in place.
     pub(super) fn start(
         config: Config,
         kept: Option<Hooks>,
         owner: Owner,
-        enter: &dyn Fn(Stage),
+        lend: Lend<'_>,
     ) -> Result<Self, Error> {
-        enter(Stage::Memory);
-        if !clock::is_allowed() {
-            return Err(Error::State("the process forbids reading the clock (prctl PR_SET_TSC)"));
-        }
-        let earlier = clock::first_anchor();
-        prepare_threads()?;
-        marker_fd::learn();
-
-        set_ready(false);
-        let mut health = health::of_this_process();
-        let tags = Tags::find().unwrap_or_else(|error| {
-            health.atrace_missing = Some(error.to_string());
-            Tags::none()
+        let mut capture = Self::prepare(config, owner)?;
+        // Some milliseconds, which the thread that waits would spend otherwise.
+        session::register(&HOST);
+        let is_endless = capture.config.recorder.mode == Mode::Endless;
+        let (mut kept, mut started) = (kept, Err(NOT_STARTED));
+        lend(&mut || {
+            started = capture.hook(kept.take());
+            if started.is_ok() && !is_endless {
+                started = capture.open();
+            }
         });
-        tag_words::set_passing(config.pass_on.into(), tags.of_the_system());
-
-        // Mode systrace hooks nothing: the records go where libcutils writes them.
-        let records = config.recorder.mode != Mode::Systrace;
-        let hooks = if records { Some(Hooks::install(kept, config.fast_path)?) } else { kept };
-
-        let wanted = tag_word(&config.tags).map_err(|reason| json::Error::new("tags", reason))?;
-        let has_files = config.recorder.directory.is_some() || config.output.is_some();
-        if has_files {
-            enter(Stage::Files);
+        if started.is_ok() && is_endless {
+            started = capture.start_streaming().and_then(|()| capture.open());
         }
-        let pool = new_pool(&config, earlier)?;
-        health.recorder_mode = config.recorder.mode;
-        health.counter_clock = clock::uses_counter();
-        let (drain, running) = (None, true);
-        let mut capture = Self { config, owner, pool, hooks, drain, tags, health, running };
-        if capture.config.recorder.mode == Mode::Endless {
-            capture.start_streaming()?;
+        if let Err(error) = started {
+            if let Some(path) = capture.pool.path() {
+                let _ = std::fs::remove_file(path);
+            }
+            return Err(error);
         }
-        if has_files {
-            enter(Stage::Memory);
-        }
-        if records {
-            session::open(&raw const *capture.pool, deadline_ns(&capture.config), &HOST);
-        }
-        let leaves_perfetto = capture.config.pass_on == PassOnSetting::Auto;
-        if let Some(left) = capture.tags.force(wanted, leaves_perfetto) {
-            section::note(&left.to_string());
-        }
-        set_ready(true);
-        if guard::must_undo() {
-            set_ready(false);
-            session::switch_off();
-        }
-        capture.note_hooks();
-        capture.health = health::with_tags(&capture.health, &capture.tags);
-        capture.write_meta();
         if let (Some(directory), Some(to)) =
             (&capture.config.recorder.directory, &capture.config.recorder.recover_to)
         {
             recover::in_background(directory, to, &capture.config.text);
         }
         Ok(capture)
+    }
+
+    /// Starts to record the app's own sections, without hooks, tags, files and waits. It is decided later whether its
+    /// records may be kept.
+    pub(super) fn start_early(config: Config) -> Result<Self, Error> {
+        let mut capture = Self::prepare(config, Owner::Controller)?;
+        capture.is_early = true;
+        session::open_at_once(&raw const *capture.pool, u64::MAX, &HOST);
+        capture.make_ready();
+        Ok(capture)
+    }
+
+    /// Adds hooks and tags to a recording that has begun early.
+    pub(super) fn join_hooks(
+        &mut self,
+        config: Config,
+        kept: Option<Hooks>,
+        lend: Lend<'_>,
+    ) -> Result<(), Error> {
+        self.config = config;
+        session::stop_fencing();
+        let (mut kept, mut joined) = (kept, Err(NOT_STARTED));
+        lend(&mut || {
+            joined = self.hook(kept.take()).and_then(|()| {
+                self.choose_clock();
+                self.force_tags()
+            });
+        });
+        joined
+    }
+
+    /// Makes the recording that has begun early that of `config`, if it is of that kind; `false` if it is not.
+    pub(super) fn adopt(&mut self, config: &Config, lend: Lend<'_>) -> Result<bool, Error> {
+        let own = &self.config;
+        let is_alike = self.is_early
+            && config.recorder == own.recorder
+            && config.output.is_none()
+            && config.duration_ms.is_none();
+        let is_hooked_alike = config.tags == own.tags
+            && config.pass_on == own.pass_on
+            && config.fast_path == own.fast_path;
+        if !is_alike || self.hooks.is_some() && !is_hooked_alike {
+            return Ok(false);
+        }
+        if self.hooks.is_some() {
+            self.config = config.clone();
+        } else {
+            self.join_hooks(config.clone(), None, lend)?;
+        }
+        self.is_early = false;
+        Ok(true)
+    }
+
+    /// True while it is not decided whether its records may be kept.
+    pub(super) const fn is_early(&self) -> bool {
+        self.is_early
+    }
+
+    /// True if the recorder is one for `config`.
+    pub(super) fn has_recorder_for(&self, config: &Config) -> bool {
+        self.config.recorder == config.recorder
+    }
+
+    /// Makes the recorder, which carries boot time until the clock is chosen.
+    fn prepare(config: Config, owner: Owner) -> Result<Self, Error> {
+        if !clock::is_allowed() {
+            return Err(Error::State("the process forbids reading the clock (prctl PR_SET_TSC)"));
+        }
+        let earlier = clock::first_anchor();
+        prepare_threads()?;
+        set_ready(false);
+        let pool = new_pool(&config, clock::choose_boot())?;
+        let mut health = health::of_this_process();
+        health.recorder_mode = config.recorder.mode;
+        Ok(Self {
+            config,
+            owner,
+            pool,
+            earlier,
+            hooks: None,
+            drain: None,
+            tags: Tags::none(),
+            health,
+            running: true,
+            is_early: false,
+        })
+    }
+
+    /// Puts the hooks in place. Mode systrace hooks nothing: the records go where libcutils writes them.
+    fn hook(&mut self, kept: Option<Hooks>) -> Result<(), Error> {
+        marker_fd::learn();
+        self.tags = Tags::find().unwrap_or_else(|error| {
+            self.health.atrace_missing = Some(error.to_string());
+            Tags::none()
+        });
+        tag_words::set_passing(self.config.pass_on.into(), self.tags.of_the_system());
+        self.hooks = match self.config.recorder.mode {
+            Mode::Systrace => kept,
+            _ => Some(Hooks::install(kept, self.config.fast_path)?),
+        };
+        Ok(())
+    }
+
+    /// Chooses the clock; the time that this takes has passed meanwhile, as a rule.
+    fn choose_clock(&mut self) {
+        if let Some(anchors) = choose_clock(&self.config, self.earlier) {
+            self.pool.set_anchors(anchors);
+        }
+        self.health.counter_clock = clock::uses_counter();
+    }
+
+    fn open(&mut self) -> Result<(), Error> {
+        self.choose_clock();
+        if self.config.recorder.mode != Mode::Systrace {
+            session::open(&raw const *self.pool, deadline_ns(&self.config), &HOST);
+        }
+        self.force_tags()
+    }
+
+    fn force_tags(&mut self) -> Result<(), Error> {
+        let wanted =
+            tag_word(&self.config.tags).map_err(|reason| json::Error::new("tags", reason))?;
+        let leaves_perfetto = self.config.pass_on == PassOnSetting::Auto;
+        if let Some(left) = self.tags.force(wanted, leaves_perfetto) {
+            section::note(&left.to_string());
+        }
+        self.make_ready();
+        self.note_hooks();
+        self.health = health::with_tags(&self.health, &self.tags);
+        self.write_meta();
+        Ok(())
+    }
+
+    fn make_ready(&self) {
+        set_ready(true);
+        if guard::must_undo() {
+            set_ready(false);
+            session::switch_off();
+        }
     }
 
     /// Returns true where the process has tags that the system could reset.
@@ -268,7 +382,8 @@ impl Capture {
             && self.owner == Owner::Manual
             && self.config.recorder.mode != Mode::Endless
             && self.config.recorder.directory.is_some();
-        let pool = if goes_on { new_pool(&self.config, clock::first_anchor()).ok() } else { None };
+        let anchors = goes_on.then(|| choose_clock(&self.config, clock::first_anchor())).flatten();
+        let pool = if goes_on { new_pool(&self.config, anchors).ok() } else { None };
         // The thread is the parent's, and so is the lock on the file.
         std::mem::forget(self.drain.take());
         self.pool.close_file();

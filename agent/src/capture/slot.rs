@@ -7,7 +7,7 @@ use super::inspection::Inspection;
 use super::memory::prepare_threads;
 use super::recording::Capture;
 use super::tag_watch::{self, TagWatch};
-use super::{Owner, Stage};
+use super::{Lend, Owner};
 use crate::error::Error;
 use crate::section::{self, set_ready};
 use crate::tags::Tags;
@@ -17,9 +17,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use tracetee_hooks::{ModuleReport, Outcome, Registry, Report};
 use tracetee_os::guard;
-use tracetee_protocol::capture_config::Config;
+use tracetee_protocol::capture_config::{Config, RecorderConfig};
 use tracetee_protocol::health::Health;
 use tracetee_protocol::notes;
+use tracetee_protocol::remote_config::WindowRecorder;
 use tracetee_recorder::reader::PoolReader;
 use tracetee_recorder::{clock, session};
 use tracetee_tee::{tag_words, write};
@@ -49,6 +50,8 @@ struct Slot {
     hooks: Option<Box<Hooks>>,
     /// The report of the controller's last capture, and the tags that it had forced.
     ended: Option<Box<(Health, Tags)>>,
+    /// Records since [`begin_early`] with which no capture could go on.
+    early_lost: u64,
 }
 
 /// Makes `owner` the one who starts and stops captures. Fails for the controller while a capture
@@ -69,26 +72,28 @@ pub(crate) fn owner() -> Owner {
 
 /// Starts a capture for `by`. On an error nothing is changed in the process.
 pub(crate) fn start(by: Owner, config: &Config) -> Result<(), Error> {
-    start_in_stages(by, config, &|_| ())
+    start_lending(by, config, &|work| work())
 }
 
-/// As [`start`]. Calls `enter` with each stage that begins.
-pub(crate) fn start_in_stages(
-    by: Owner,
-    config: &Config,
-    enter: &dyn Fn(Stage),
-) -> Result<(), Error> {
+/// As [`start`], or goes on with what [`begin_early`] has begun.
+pub(crate) fn start_lending(by: Owner, config: &Config, lend: Lend<'_>) -> Result<(), Error> {
     if by != owner() {
         return Err(Error::State(CONTROLLED));
     }
     config::check(config)?;
     let mut slot = lock();
+    if let Some(early) = slot.early() {
+        if early.adopt(config, lend)? {
+            return Ok(());
+        }
+        slot.end_early();
+    }
     if slot.is_running() {
         return Err(Error::State("a capture is running; stop it first"));
     }
     slot.close_capture();
     let kept = slot.hooks.take().map(|hooks| *hooks);
-    let mut capture = Capture::start(config.clone(), kept, by, enter)?;
+    let mut capture = Capture::start(config.clone(), kept, by, lend)?;
     if by == Owner::Manual && capture.has_tags() {
         match TagWatch::start(look_after) {
             Ok(watch) => slot.watch = Some(Box::new(watch)),
@@ -96,7 +101,54 @@ pub(crate) fn start_in_stages(
         }
     }
     slot.capture = Some(Box::new(capture));
+    slot.note_early_losses();
     Ok(())
+}
+
+/// Begins to record the app's own sections, for the controller, before anything is known of its configuration. Works in
+/// memory, and waits for nothing. Where it fails, the recording begins later.
+pub(crate) fn begin_early() {
+    let mut slot = lock();
+    slot.early_lost = 0;
+    if !slot.is_running() {
+        slot.close_capture();
+        let recorder = RecorderConfig {
+            capacity_kb: WindowRecorder::default().capacity_kb,
+            ..RecorderConfig::default()
+        };
+        let config = Config { recorder, ..Config::default() };
+        slot.capture = Capture::start_early(config).ok().map(Box::new);
+    }
+}
+
+/// Adds the hooks and tags of `config` to what [`begin_early`] has begun.
+pub(crate) fn hook_early(config: &Config, lend: Lend<'_>) -> Result<(), Error> {
+    let mut slot = lock();
+    if slot.early().is_some_and(|early| !early.has_recorder_for(config)) {
+        slot.end_early();
+        slot.capture = Some(Box::new(Capture::start_early(config.clone())?));
+        slot.note_early_losses();
+    }
+    let kept = slot.hooks.take().map(|hooks| *hooks);
+    match slot.early() {
+        Some(early) => early.join_hooks(config.clone(), kept, lend),
+        None => Err(Error::State("nothing is recorded yet")),
+    }
+}
+
+/// Discards what was recorded since [`begin_early`], and takes out its hooks, if no capture has gone on with it.
+/// Returns true if there was such a recording.
+pub(crate) fn discard_early() -> bool {
+    let mut slot = lock();
+    let is_early = slot.early().is_some();
+    if is_early {
+        slot.end_early();
+        slot.early_lost = 0;
+        if let Some(hooks) = slot.hooks.take() {
+            hooks.uninstall(&mut Health::default());
+        }
+    }
+    is_early
 }
 
 /// Stops the running capture of `by`: gives the tags back and waits for the writers. The hooks of a
@@ -160,7 +212,8 @@ pub(crate) fn release(hooks: bool) {
 
 /// Measures what a record costs here, ns; before the first capture.
 pub(crate) fn measure_cost() -> Result<tracetee_protocol::json::Decimal, Error> {
-    let slot = lock();
+    let mut slot = lock();
+    slot.end_early();
     if slot.is_running() {
         return Err(Error::State("a capture is running"));
     }
@@ -287,7 +340,7 @@ pub(crate) fn reset_after_fork() {
 
 impl Slot {
     const fn empty() -> Self {
-        Self { capture: None, watch: None, hooks: None, ended: None }
+        Self { capture: None, watch: None, hooks: None, ended: None, early_lost: 0 }
     }
 
     fn running(&mut self) -> Option<&mut Capture> {
@@ -296,6 +349,31 @@ impl Slot {
 
     fn is_running(&self) -> bool {
         self.capture.as_deref().is_some_and(Capture::is_running)
+    }
+
+    fn early(&mut self) -> Option<&mut Capture> {
+        self.running().filter(|capture| capture.is_early())
+    }
+
+    /// Ends what has begun early, without its records.
+    fn end_early(&mut self) {
+        let Some(early) = self.early() else { return };
+        let (hooks, _) = early.stop();
+        let lost: u64 = early.summary().records.iter().map(|(_, count)| count).sum();
+        self.capture = None;
+        self.hooks = hooks.map(Box::new);
+        self.early_lost += lost;
+    }
+
+    /// Notes in the trace that begins what [`Slot::end_early`] has cost it.
+    fn note_early_losses(&mut self) {
+        let lost = std::mem::take(&mut self.early_lost);
+        if lost > 0 {
+            section::note(&format!(
+                "{}{lost} records of the start are missing, from before the configuration was read",
+                notes::PREFIX
+            ));
+        }
     }
 
     /// Frees the stopped capture.

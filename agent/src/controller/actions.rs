@@ -1,7 +1,7 @@
 //! Carries out the state machine's actions: starts and stops recording, keeps and discards captures.
 
 use super::Controller;
-use crate::capture::{self, Owner, Stage};
+use crate::capture::{self, Owner};
 use crate::controller::budget_ledger::Now;
 use crate::controller::capture_writer::Observed;
 use crate::controller::state::{Action, Input, Kept, State, Waited};
@@ -78,10 +78,8 @@ impl Controller {
         }
         let policy = Arc::clone(self.machine.policy());
         let all: Vec<_> = windows.iter().filter_map(|&index| policy.window(index)).collect();
-        self.probation.begin(&self.store, policy.document.crash_loop.within_s)?;
-        self.enter(Stage::Memory);
-        self.observer.measure()?;
-        self.enter(Stage::Files);
+        self.probation.begin(policy.document.crash_loop.within_s)?;
+        self.observer.measure(self.probation.guard.cost())?;
         let streamed = match self.machine.state() {
             State::Open(kept) => Some(kept),
             _ => None,
@@ -89,8 +87,10 @@ impl Controller {
         let pools = self.store.pools();
         let config = self.writer.configure(&policy, &all, flight, streamed, pools)?;
         let redactor = tracetee_text::rules(&config.text)?.map(Redactor::new);
-        capture::start_in_stages(Owner::Controller, &config, &|stage| self.enter(stage))?;
-        self.note_late_start();
+        capture::start_lending(Owner::Controller, &config, &|work| self.lend(work))?;
+        if self.kept_at_start.is_none() {
+            self.note_late_start();
+        }
         if let State::Open(Kept { waited: Some(waited), .. }) = self.machine.state() {
             let Waited { ms, window } = waited;
             section::note(&format!("{}waited {ms} ms for window {window}", notes::PREFIX));
@@ -118,9 +118,10 @@ impl Controller {
             State::Off(_) => {
                 self.observer.end();
                 let is_forbidden = self.machine.policy().off_at(now).is_some();
+                let was_early = capture::discard_early();
                 capture::release(is_forbidden);
-                if is_forbidden {
-                    self.probation.note_unhooked(&self.store);
+                if is_forbidden || was_early {
+                    self.probation.note_unhooked();
                 }
             }
             State::Armed(armed) => self.observer.keep(armed),

@@ -12,6 +12,7 @@ use super::outlook::Outlook;
 use super::startup::Startup;
 use super::turn::Controller;
 use super::uploads::Passer;
+use crate::android::properties;
 use crate::capture::{self, Owner};
 use crate::error::Error;
 use crate::own_threads::{self, Own};
@@ -19,9 +20,8 @@ use crate::queue::{self, Receiver, RecvTimeoutError, Sender, TrySendError};
 use crate::streaming::lower_priority;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread::JoinHandle;
 use std::time::Duration;
-use tracetee_os::guard;
+use tracetee_os::{OwnThread, guard};
 use tracetee_protocol::ControlReport;
 use tracetee_recorder::clock;
 
@@ -65,7 +65,7 @@ enum Held {
 
 struct Thread {
     commands: Sender<Command>,
-    handle: JoinHandle<()>,
+    handle: OwnThread,
     outlook: Outlook,
 }
 
@@ -113,7 +113,7 @@ impl Agent {
 /// Installs the agent: see [`crate::install`]. Forks are watched by then.
 ///
 /// Nothing here touches a file: the agent's thread does that, and this one waits for it as long as
-/// [`Startup::wait`] does.
+/// [`Startup::wait`] does. The app's own sections are recorded from here on, until the configuration is read.
 pub(crate) fn install(install: &Install) -> Result<(), Error> {
     let agent = agent();
     let mut thread = lock(&agent.thread);
@@ -124,12 +124,16 @@ pub(crate) fn install(install: &Install) -> Result<(), Error> {
     capture::prepare_threads()?;
     capture::hand_over(Owner::Controller)?;
     capture::prepare_while_alone();
+    if install.consent != Some(false) {
+        capture::begin_early();
+    }
     let startup = Arc::new(Startup::new(Duration::from_millis(install.start_wait_ms.into())));
     *lock(&agent.controller) = Held::Awaited;
     match start(install, &startup) {
         Ok(started) => *thread = Some(Box::new(started)),
         Err(error) => {
             *lock(&agent.controller) = Held::Nothing;
+            capture::discard_early();
             capture::hand_over(Owner::Manual)?;
             return Err(error);
         }
@@ -143,16 +147,17 @@ pub(crate) fn install(install: &Install) -> Result<(), Error> {
 
 fn start(install: &Install, startup: &Arc<Startup>) -> Result<Thread, Error> {
     let (commands, receiver) = queue::bounded(MAX_COMMANDS);
-    let settings = install.clone();
+    // The property's function is looked up under the dynamic linker's lock, which this thread may hold.
+    let settings = Install { api: install.api.or_else(properties::api_level), ..install.clone() };
     let startup = Arc::clone(startup);
-    let handle = std::thread::Builder::new()
-        .name("tracetee".to_owned())
-        .spawn(move || run(&settings, &startup, &receiver))
-        .map_err(|source| Error::Io {
-            what: "start the agent's thread for",
-            path: install.directory.clone(),
-            source,
-        })?;
+    let work = move || run(&settings, &startup, &receiver);
+    let waits = install.start_wait_ms > 0;
+    let spawn = if waits { tracetee_os::spawn_here } else { tracetee_os::spawn };
+    let handle = spawn(c"tracetee", work).map_err(|source| Error::Io {
+        what: "start the agent's thread for",
+        path: install.directory.clone(),
+        source,
+    })?;
     Ok(Thread { commands, handle, outlook: Outlook::default() })
 }
 
@@ -175,10 +180,11 @@ pub fn uninstall() -> Result<(), Error> {
     drop(held);
     drop(thread.commands);
     // The end of the channel ends the thread.
-    let _ = thread.handle.join();
+    thread.handle.join();
     if let Held::Running(mut controller) = take(&agent.controller) {
         controller.exit();
     }
+    capture::discard_early();
     drop(lock(&agent.socket).take());
     capture::hand_over(Owner::Manual)
 }
@@ -369,9 +375,6 @@ fn begin(agent: &Agent, install: &Install, startup: &Arc<Startup>) -> bool {
             true
         }
         Err(error) => {
-            // The controller may have begun a capture before it failed.
-            let _ = capture::stop(Owner::Controller);
-            capture::release(true);
             let reason = format!("the agent could not start: {error}");
             *held = Held::Failed(reason.as_str().into());
             drop(held);

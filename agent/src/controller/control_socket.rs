@@ -19,9 +19,8 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
-use tracetee_os::{Owned, guard};
+use tracetee_os::{OwnThread, Owned, guard};
 use tracetee_protocol::control_socket::{self, AtraceRequest, Reply};
 use tracetee_protocol::json::quoted;
 
@@ -43,7 +42,7 @@ static LISTENING: AtomicI32 = AtomicI32::new(-1);
 #[derive(Debug)]
 pub(crate) struct Socket {
     listener: Arc<Owned<UnixListener>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<OwnThread>,
 }
 
 impl Socket {
@@ -74,7 +73,8 @@ impl Socket {
             // ORDERING: Relaxed; it is the number of nothing of ours any more, unless of another socket.
             let _ = LISTENING.compare_exchange(number, -1, Ordering::Relaxed, Ordering::Relaxed);
         };
-        let thread = std::thread::Builder::new().name("tracetee-ctl".to_owned()).spawn(serve);
+        // Without the dynamic linker's lock, as the agent's thread.
+        let thread = tracetee_os::spawn(c"tracetee-ctl", serve);
         Some(Self { listener, thread: Some(thread.ok()?) })
     }
 }
@@ -85,7 +85,7 @@ impl Drop for Socket {
         // If the program has closed the socket, the thread ends after its poll.
         if let Ok(listener) = self.listener.get() {
             shut_down(listener.as_raw_fd());
-            let _ = self.thread.take().map(JoinHandle::join);
+            self.thread.take().into_iter().for_each(OwnThread::join);
         }
     }
 }

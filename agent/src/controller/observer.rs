@@ -27,12 +27,18 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// Measures what a record costs on this device, before the first recording.
-    pub(crate) fn measure(&mut self) -> Result<(), Error> {
+    /// Measures what a record costs on this device, before the first recording, unless that is `known`.
+    pub(crate) fn measure(&mut self, known: Option<Decimal>) -> Result<(), Error> {
         if self.overhead.is_none() {
-            self.overhead = Some(Overhead::new(capture::measure_cost()?));
+            let cost = known.map_or_else(capture::measure_cost, Ok)?;
+            self.overhead = Some(Overhead::new(cost));
         }
         Ok(())
+    }
+
+    /// The cost of a record, ns, if it is known.
+    pub(crate) fn cost(&self) -> Option<Decimal> {
+        self.overhead.as_ref().map(|overhead| overhead.ns_per_record)
     }
 
     /// Begins to observe a recording; `triggers`: of a flight recorder.

@@ -4,23 +4,36 @@
 //! ends in order.
 
 use super::budget_ledger::Now;
-use super::crash_loop::CrashGuard;
-use super::state_dir::StateDir;
+use super::crash_loop::{AtStart, CrashGuard};
 use crate::error::Error;
+use std::path::Path;
 
 /// The hooks' probation.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Probation {
-    guard: CrashGuard,
+    pub(crate) guard: CrashGuard,
     /// Boot time at which the hooks went in, ms; `None` while there are none.
     hooked_ms: Option<u64>,
 }
 
 impl Probation {
+    /// The probation of a process whose agent has the directory `root`.
+    pub(crate) fn new(root: &Path) -> Self {
+        Self { guard: CrashGuard::new(root), hooked_ms: None }
+    }
+
+    /// Notes that hooks are about to go in by what the last start has left, which it returns.
+    pub(crate) fn begin_at_start(
+        &mut self,
+        version: Option<u64>,
+    ) -> Result<Option<AtStart>, Error> {
+        self.guard.begin_at_start(version)
+    }
+
     /// Notes that hooks are about to go in. `within_s` of 0 switches the guard off.
-    pub(crate) fn begin(&mut self, store: &StateDir, within_s: u64) -> Result<(), Error> {
+    pub(crate) fn begin(&mut self, within_s: u64) -> Result<(), Error> {
         if within_s > 0 && self.hooked_ms.is_none() {
-            self.guard.begin(store)?;
+            self.guard.begin()?;
         }
         Ok(())
     }
@@ -31,22 +44,22 @@ impl Probation {
     }
 
     /// Ends the probation once the process has lived with the hooks for `within_s`.
-    pub(crate) fn look(&mut self, store: &StateDir, within_s: u64, now: Now) {
+    pub(crate) fn look(&mut self, within_s: u64, now: Now) {
         let lives_ms = now.boot_ms.saturating_sub(self.hooked_ms.unwrap_or(0));
         if self.guard.is_on_probation() && lives_ms >= within_s * 1000 {
-            self.survived(store);
+            self.survived();
         }
     }
 
     /// Notes that the hooks were taken out.
-    pub(crate) fn note_unhooked(&mut self, store: &StateDir) {
+    pub(crate) fn note_unhooked(&mut self) {
         if self.hooked_ms.take().is_some() {
-            self.survived(store);
+            self.survived();
         }
     }
 
     /// Ends the probation: the process ends in order.
-    pub(crate) fn survived(&mut self, store: &StateDir) {
-        self.guard.survived(store);
+    pub(crate) fn survived(&mut self) {
+        self.guard.survived();
     }
 }

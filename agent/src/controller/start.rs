@@ -1,13 +1,16 @@
 //! The controller's start: by the configuration of the last run, and no slower than its files allow.
 //!
-//! The app's thread may wait for it, so it does first what decides whether something is recorded from
-//! the app's start on.
+//! First the hooks go in by what the last start has left in the crash-loop guard's file: nothing else says so soon
+//! whether they may. The configuration, which is read then, has the recording adopted or discarded.
+//! The app's thread may wait for it, so the start does first what decides whether something is recorded from the
+//! app's start on.
 
 use super::Controller;
-use crate::capture::Stage;
+use crate::capture::{self, Owner};
 use crate::controller::budget_ledger::Now;
 use crate::controller::capture_writer::CaptureWriter;
 use crate::controller::config_source::ConfigSource;
+use crate::controller::crash_loop::AtStart;
 use crate::controller::install::Install;
 use crate::controller::observer::Observer;
 use crate::controller::on_device_capture::OnDeviceCapture;
@@ -20,7 +23,7 @@ use crate::controller::uploads::Uploads;
 use crate::error::Error;
 use crate::section;
 use std::sync::Arc;
-use tracetee_protocol::notes;
+use tracetee_protocol::{LateStartReport, notes};
 use tracetee_uploader::Spool;
 
 impl Controller {
@@ -28,7 +31,31 @@ impl Controller {
     /// be that something is recorded from the app's start on. Nothing before that waits for the disk
     /// to have written something.
     pub(crate) fn start(install: &Install, startup: &Arc<Startup>) -> Result<Self, Error> {
+        let mut probation = Some(Probation::new(&install.directory));
+        let started = Self::start_by(install, startup, &mut probation);
+        if started.is_err() {
+            // A capture may have begun before it failed.
+            let _ = capture::stop(Owner::Controller);
+            capture::release(true);
+            if let Some(probation) = &mut probation {
+                probation.survived();
+            }
+        }
+        started
+    }
+
+    fn start_by(
+        install: &Install,
+        startup: &Arc<Startup>,
+        probation: &mut Option<Probation>,
+    ) -> Result<Self, Error> {
         let mut source = ConfigSource::new(install)?;
+        let hooked = match probation {
+            Some(probation) if install.consent != Some(false) => {
+                hook_at_start(install, startup, probation)
+            }
+            _ => Ok(None),
+        };
         let moved = match &install.move_from {
             Some(from) => StateDir::take_over(from, &install.directory),
             None => Ok(()),
@@ -53,6 +80,7 @@ impl Controller {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let ledger = store.ledger().for_boot(boot.trim(), std::process::id());
         let now = Now::read();
+        let probation = probation.take();
         let mut controller = Self {
             writer: CaptureWriter::new(spool, install.facts(&device), &device.install_id),
             device,
@@ -60,17 +88,25 @@ impl Controller {
             source,
             source_seen_ms: now.boot_ms,
             machine: StateMachine::new(ledger),
-            probation: Probation::default(),
+            probation: probation.unwrap_or_else(|| Probation::new(&install.directory)),
             observer: Observer::default(),
             on_device: OnDeviceCapture::default(),
             uploads: None,
             uploads_failed: None,
             startup: Some(Arc::clone(startup)),
             late_start: None,
+            kept_at_start: None,
             has_recovered: false,
             trouble: None,
         };
         controller.note_trouble(moved);
+        match hooked {
+            Ok(None) => {}
+            Ok(Some((at_start, late))) => {
+                (controller.kept_at_start, controller.late_start) = (Some(at_start), late);
+            }
+            Err(error) => controller.note_trouble(Err(error)),
+        }
         if has_config {
             controller.apply_config(now);
         } else {
@@ -79,6 +115,7 @@ impl Controller {
         controller.startup = None;
         startup.finish(Ok(()));
         controller.source.keep(&controller.store);
+        controller.keep_at_start();
         controller.begin_uploads(install);
         Ok(controller)
     }
@@ -94,10 +131,11 @@ impl Controller {
         }
     }
 
-    /// Notes the stage that the start is at, for whoever waits for it.
-    pub(super) fn enter(&self, stage: Stage) {
-        if let Some(startup) = &self.startup {
-            startup.enter(stage);
+    /// Has work in memory done on the thread that waits for the start, if one does.
+    pub(super) fn lend(&self, work: &mut (dyn FnMut() + Send)) {
+        match &self.startup {
+            Some(startup) => startup.lend(work),
+            None => work(),
         }
     }
 
@@ -109,4 +147,25 @@ impl Controller {
         }
         self.late_start = late.or(self.late_start.take());
     }
+}
+
+/// Adds hooks and tags to the recording that `tracetee_install` has begun, if the last start has left that for this one.
+/// Returns what it has left, and a report if they have come late.
+fn hook_at_start(
+    install: &Install,
+    startup: &Startup,
+    probation: &mut Probation,
+) -> Result<Option<(AtStart, Option<LateStartReport>)>, Error> {
+    let Some(at_start) = probation.begin_at_start(install.version_code)? else { return Ok(None) };
+    if let Err(error) = capture::hook_early(&at_start.config(), &|work| startup.lend(work)) {
+        capture::discard_early();
+        probation.survived();
+        return Err(error);
+    }
+    probation.note_hooked(Now::read());
+    let late = startup.late();
+    if let Some(late) = &late {
+        section::note(&format!("{}{}", notes::PREFIX, late.reason));
+    }
+    Ok(Some((at_start, late)))
 }

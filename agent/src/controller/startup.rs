@@ -1,75 +1,95 @@
 //! The agent's start as the call that installs it sees it.
 //!
-//! The agent's thread does all of the work. The app's thread waits for it in [`Startup::wait`], because
-//! what begins with the app is to be recorded from its first record on: for as long as the thread
-//! works in memory, but only for a moment while it works on files, because a disk may be slow. A
-//! start that takes longer goes on without the app's thread, and the recording begins late.
+//! The agent's thread does all of the work on files. The app's thread waits for it in [`Startup::wait`], but
+//! only for a moment, because a disk may be slow; a start that takes longer goes on without it. While it
+//! waits, it does the work in memory ([`Startup::lend`]): it may hold the dynamic linker's lock, without
+//! which nothing is hooked.
 
-use crate::capture::Stage;
 use crate::error::Error;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tracetee_os::guard;
 use tracetee_protocol::LateStartReport;
 use tracetee_recorder::clock;
-
-/// Time limit of the work in memory beyond that of the work on files: hooks patch every library of
-/// the app. A thread that waits for the dynamic linker, which the caller holds, takes longer.
-const MEMORY_NS: u64 = 100_000_000;
 
 /// A start, shared by the agent's thread and the thread that waits for it.
 #[derive(Debug)]
 pub(crate) struct Startup {
-    /// Time limits of the stages, ns.
-    limits_ns: [u64; 2],
+    /// Time limit of the wait, ns.
+    limit_ns: u64,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
 struct State {
-    stage: Stage,
-    /// Boot time at which the stage began, ns.
+    /// Boot time at which the wait began, later by the time that lent work has taken, ns.
     since_ns: u64,
-    /// Time in each of the stages before, ns.
-    spent_ns: [u64; 2],
+    /// Work that the waiting thread is to do.
+    work: Option<Work>,
+    /// The waiting thread does it.
+    is_working: bool,
     /// The result, until the waiting thread takes it.
     done: Option<Result<(), Error>>,
-    /// The stage in which nobody waits any more, and the boot time since then, ns.
-    left: Option<(Stage, u64)>,
+    /// Nobody waits any more.
+    is_over: bool,
+    /// Boot time at which the wait took too long, ns.
+    left_ns: Option<u64>,
 }
 
+/// Work on the stack of the agent's thread, which waits until it is done.
+#[derive(Debug)]
+struct Work(*mut (dyn FnMut() + Send));
+
+// SAFETY: made of a reference to something `Send`, which one thread at a time uses.
+unsafe impl Send for Work {}
+
 impl Startup {
-    /// A start that begins now. `files`: time limit of the work on files.
-    pub(crate) fn new(files: Duration) -> Self {
-        let files_ns = u64::try_from(files.as_nanos()).unwrap_or(u64::MAX);
+    /// A start that begins now. `limit`: that of the wait.
+    pub(crate) fn new(limit: Duration) -> Self {
+        let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         let state = State {
-            stage: Stage::Files,
             since_ns: clock::boot_ns(),
-            spent_ns: [0; 2],
+            work: None,
+            is_working: false,
             done: None,
-            left: None,
+            is_over: false,
+            left_ns: None,
         };
-        Self {
-            limits_ns: [files_ns, files_ns.saturating_add(MEMORY_NS)],
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-        }
+        Self { limit_ns, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// On the app's thread: waits until the start is done, or has taken too long. Returns its error
-    /// if it has failed by then.
+    /// On the app's thread: waits until the start is done, or has taken too long, and does what is lent to it.
+    /// Returns the start's error if it has failed by then.
     pub(crate) fn wait(&self) -> Result<(), Error> {
         let mut state = self.lock();
         loop {
             if let Some(done) = state.done.take() {
+                state.is_over = true;
                 return done;
             }
+            if let Some(Work(work)) = state.work.take() {
+                state.is_working = true;
+                drop(state);
+                let begun_ns = clock::boot_ns();
+                // SAFETY: its thread waits in `lend` until `is_working` is false again.
+                let stopped = guard::run(|| unsafe { (*work)() });
+                state = self.lock();
+                state.since_ns += clock::boot_ns().saturating_sub(begun_ns);
+                state.is_working = false;
+                state.is_over |= stopped.is_err();
+                self.changed.notify_all();
+                if stopped.is_err() {
+                    return Err(Error::State("the agent failed because of an internal error"));
+                }
+                continue;
+            }
             let now_ns = clock::boot_ns();
-            let index = state.stage as usize;
-            let used_ns = state.spent_ns[index] + now_ns.saturating_sub(state.since_ns);
-            let left_ns = self.limits_ns[index].saturating_sub(used_ns);
+            let left_ns = self.limit_ns.saturating_sub(now_ns.saturating_sub(state.since_ns));
             if left_ns == 0 {
-                state.left = Some((state.stage, now_ns));
+                state.is_over = true;
+                state.left_ns = Some(now_ns);
+                self.changed.notify_all();
                 return Ok(());
             }
             let waited = self.changed.wait_timeout(state, Duration::from_nanos(left_ns));
@@ -77,18 +97,28 @@ impl Startup {
         }
     }
 
-    /// Notes the stage that begins now.
-    pub(crate) fn enter(&self, stage: Stage) {
+    /// On the agent's thread: has `work` done on the thread that waits, or does it where nobody waits any more.
+    pub(crate) fn lend(&self, work: &mut (dyn FnMut() + Send)) {
+        let pointer = std::ptr::from_mut(work);
+        // SAFETY: only the lifetime changes; the loop below ends after the last use.
+        let pointer: *mut (dyn FnMut() + Send + 'static) = unsafe { std::mem::transmute(pointer) };
         let mut state = self.lock();
-        let now_ns = clock::boot_ns();
-        let spent_ns = now_ns.saturating_sub(state.since_ns);
-        let index = state.stage as usize;
-        state.spent_ns[index] += spent_ns;
-        (state.stage, state.since_ns) = (stage, now_ns);
-        if stage == Stage::Files {
-            // This stage has the shorter limit.
+        if !state.is_over && state.done.is_none() {
+            state.work = Some(Work(pointer));
             self.changed.notify_all();
+            while state.is_working || state.work.is_some() && !state.is_over {
+                let waited = self.changed.wait(state);
+                state = waited.unwrap_or_else(PoisonError::into_inner);
+            }
+            if state.work.take().is_none() {
+                drop(state);
+                // After a panic on the other thread, what it has left half done is not looked at.
+                return guard::leave_if_broken();
+            }
         }
+        drop(state);
+        // SAFETY: no other thread has it.
+        unsafe { (*pointer)() };
     }
 
     /// Ends the wait. The first result counts.
@@ -100,19 +130,15 @@ impl Startup {
         }
     }
 
-    /// Reports a recording that begins now, if nobody waits for it any more.
+    /// Reports hooks that go in now, if nobody waits for them any more.
     pub(crate) fn late(&self) -> Option<LateStartReport> {
-        let (stage, since_ns) = self.lock().left?;
-        let limit_ms = self.limits_ns[stage as usize] / 1_000_000;
-        let ms = clock::boot_ns().saturating_sub(since_ns).div_ceil(1_000_000);
-        let work = match stage {
-            Stage::Files => "files",
-            Stage::Memory => "hooks",
-        };
+        let left_ns = self.lock().left_ns?;
+        let limit_ms = self.limit_ns / 1_000_000;
+        let ms = clock::boot_ns().saturating_sub(left_ns).div_ceil(1_000_000);
         // Redaction takes what stands between apostrophes for SQL.
         let reason = format!(
-            "recording began {ms} ms after tracetee_install had returned, which waits at most \
-             {limit_ms} ms for {work}"
+            "the hooks went in {ms} ms after tracetee_install had returned, which waits at most \
+             {limit_ms} ms for files; records of libraries before are missing"
         );
         Some(LateStartReport { ms, reason })
     }
@@ -125,42 +151,50 @@ impl Startup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::thread::{ThreadId, current, scope};
 
     const LONG: Duration = Duration::from_secs(3600);
+
+    fn place_of_work(startup: &Startup) -> ThreadId {
+        let mut place = None;
+        startup.lend(&mut || place = Some(current().id()));
+        place.unwrap()
+    }
 
     #[test]
     fn whoever_waits_gets_the_first_result() {
         let startup = Startup::new(LONG);
-        std::thread::scope(|scope| {
+        scope(|scope| {
             let waiting = scope.spawn(|| startup.wait());
-            startup.enter(Stage::Memory);
-            startup.enter(Stage::Files);
             startup.finish(Err(Error::State("first")));
+            startup.finish(Ok(()));
             assert_eq!(waiting.join().unwrap().unwrap_err().to_string(), "first");
         });
         assert_eq!(startup.late(), None, "it was waited for");
     }
 
     #[test]
-    fn nobody_waits_longer_than_the_stage_allows_and_what_begins_then_is_late() {
+    fn nobody_waits_longer_than_allowed_and_what_begins_then_is_late() {
         let startup = Startup::new(Duration::ZERO);
         startup.wait().unwrap();
         let late = startup.late().unwrap();
-        assert!(late.reason.ends_with("at most 0 ms for files"));
-        // Work in memory has a limit, too.
-        let startup = Startup::new(Duration::from_millis(1));
-        startup.enter(Stage::Memory);
-        startup.wait().unwrap();
-        assert!(startup.late().unwrap().reason.ends_with("at most 101 ms for hooks"));
+        assert!(late.reason.contains("waits at most 0 ms for files"));
+        assert_eq!(place_of_work(&startup), current().id());
     }
 
     #[test]
-    fn time_in_memory_does_not_count_as_time_for_files() {
+    fn the_thread_that_waits_does_the_work_which_counts_as_no_time() {
+        assert!(tracetee_os::guard::arm());
         let startup = Startup::new(LONG);
-        startup.lock().spent_ns[Stage::Memory as usize] = u64::MAX / 2;
-        std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| startup.wait());
+        scope(|scope| {
+            let waiting = scope.spawn(|| {
+                assert!(tracetee_os::guard::arm());
+                startup.wait()
+            });
+            assert_eq!(place_of_work(&startup), waiting.thread().id());
+            assert_eq!(place_of_work(&startup), waiting.thread().id(), "once more");
             startup.finish(Ok(()));
+            assert_eq!(place_of_work(&startup), current().id(), "nobody waits");
             waiting.join().unwrap().unwrap();
         });
         assert_eq!(startup.late(), None);

@@ -2,7 +2,7 @@
 //!
 //! `install_id`, `config.json` with `config.sig` (the last good configuration), `highest.json` (the
 //! highest number that a configuration ever had), `ledger.json` (under the lock of `ledger.lock`, as
-//! an app may have several processes), `starts.json` and `starts/` (see [`super::crash_loop`]),
+//! an app may have several processes), `probation` (see [`super::crash_loop`]),
 //! `pools/` (crash-proof recorders), `recovered/` (traces of them, on their way into the spool),
 //! `spool/` (captures; the uploader's). All of it is private to the app. A file is replaced by
 //! renaming a complete new one; one that cannot be read counts as missing. The agent's thread alone
@@ -39,7 +39,7 @@ impl StateDir {
     pub(crate) fn open(root: &Path) -> Result<Self, Error> {
         let store = Self { root: root.to_owned(), is_ledger_synced: Cell::new(true) };
         // The first tells whether the place can be used at all.
-        for directory in [root.to_owned(), store.recovered(), store.pools(), store.starts()] {
+        for directory in [root.to_owned(), store.recovered(), store.pools()] {
             make_private(&directory).map_err(|source| Error::Io {
                 what: "create",
                 path: directory.clone(),
@@ -94,10 +94,6 @@ impl StateDir {
 
     pub(crate) fn pools(&self) -> PathBuf {
         self.root.join("pools")
-    }
-
-    pub(crate) fn starts(&self) -> PathBuf {
-        self.root.join("starts")
     }
 
     /// The content of a file; `None` when it is missing.

@@ -15,7 +15,7 @@ use super::budget_ledger::Now;
 use super::capture_writer::CaptureWriter;
 use super::command::Command;
 use super::config_source::ConfigSource;
-use super::crash_loop::CrashGuard;
+use super::crash_loop::AtStart;
 use super::crash_recovery;
 use super::observer::Observer;
 use super::on_device_capture::{Ask, OnDeviceCapture};
@@ -36,6 +36,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracetee_protocol::control_socket::{AtraceRequest, CaptureOptions};
 use tracetee_protocol::notes;
+use tracetee_protocol::remote_config::Opens;
 use tracetee_protocol::{ControlReport, LateStartReport};
 
 /// The pause between turns while something is recorded, and while nothing is.
@@ -63,6 +64,8 @@ pub(crate) struct Controller {
     /// The agent's start, until it has made its first decision.
     startup: Option<Arc<Startup>>,
     late_start: Option<LateStartReport>,
+    /// The recording that the next start begins with, as it is kept.
+    kept_at_start: Option<AtStart>,
     has_recovered: bool,
     /// The last thing that went wrong in the agent's directory.
     trouble: Option<String>,
@@ -102,6 +105,7 @@ impl Controller {
                 if self.source.offer(&bytes, &signature, &self.store, now) {
                     self.source.keep(&self.store);
                     self.apply_config(now);
+                    self.keep_at_start();
                 }
             }
             Command::OnDevice(ask) => self.answer(&ask, now),
@@ -124,12 +128,13 @@ impl Controller {
             self.store.sweep();
         }
         let within_s = self.machine.policy().document.crash_loop.within_s;
-        self.probation.look(&self.store, within_s, now);
+        self.probation.look(within_s, now);
         if now.boot_ms.saturating_sub(self.source_seen_ms) >= SOURCE_MS {
             self.source_seen_ms = now.boot_ms;
             if self.source.look(&self.store, now) {
                 self.source.keep(&self.store);
                 self.apply_config(now);
+                self.keep_at_start();
             }
         }
         if self.on_device.is_running()
@@ -163,7 +168,7 @@ impl Controller {
         self.step(Now::read(), Input::Exit);
         self.uploads = None;
         capture::release(true);
-        self.probation.survived(&self.store);
+        self.probation.survived();
         let synced = self.store.sync_ledger();
         self.note_trouble(synced);
     }
@@ -208,7 +213,7 @@ impl Controller {
         let (seq, crash_loop) = (document.seq, document.crash_loop.within_s);
         let mut policy = Policy::new(document, &self.device);
         if policy.off.is_none() && crash_loop > 0 {
-            policy.off = CrashGuard::refuse(&self.store, seq, self.device.version_code);
+            policy.off = self.probation.guard.refuse(seq, self.device.version_code);
         }
         if self.writer.spool().is_off() {
             policy.off = Some("the user does not consent".to_owned());
@@ -217,6 +222,32 @@ impl Controller {
             uploads.allow(&policy, self.source.digest());
         }
         self.step(now, Input::Policy(Arc::new(policy)));
+    }
+
+    /// Leaves the next start what it may begin with, before it has read the configuration: the recording of the windows
+    /// that open or are armed then, if it needs no more than memory.
+    fn keep_at_start(&mut self) {
+        let policy = Arc::clone(self.machine.policy());
+        let first = policy.windows().find(|(_, window)| window.opens == Opens::AppStart);
+        let flight = first.is_none();
+        let windows: Vec<_> = match first {
+            Some((_, window)) => vec![window],
+            None => {
+                policy.windows().map(|(_, window)| window).filter(|one| one.is_flight()).collect()
+            }
+        };
+        let within_s = policy.document.crash_loop.within_s;
+        let at_start = if policy.off.is_none() && !windows.is_empty() {
+            let config = self.writer.configure(&policy, &windows, flight, None, self.store.pools());
+            config.ok().and_then(|config| AtStart::new(&config, within_s))
+        } else {
+            None
+        };
+        let cost = self.observer.cost().filter(|_| self.probation.guard.cost().is_none());
+        if at_start != self.kept_at_start || cost.is_some() {
+            self.probation.guard.keep(at_start.clone(), cost);
+            self.kept_at_start = at_start;
+        }
     }
 
     /// Records the user's consent. Withdrawn, it ends what is open and deletes what waits.
@@ -228,6 +259,7 @@ impl Controller {
         }
         self.note_trouble(noted);
         self.apply_config(now);
+        self.keep_at_start();
         if !given {
             self.on_device.end();
             self.store.purge();

@@ -109,6 +109,12 @@ static HOST: OnceLock<&'static Host> = OnceLock::new();
 /// Lets threads record into `pool`, which must stay valid until [`close`] says it is free, up to
 /// boot time `deadline_ns`.
 pub fn open(pool: *const Pool, deadline_ns: u64, host: &'static Host) {
+    open_at_once(pool, deadline_ns, host);
+    stop_fencing();
+}
+
+/// The same, without the wait of [`register`]: threads fence with each record until [`stop_fencing`].
+pub fn open_at_once(pool: *const Pool, deadline_ns: u64, host: &'static Host) {
     if is_another_process() {
         thread::forget_after_clone();
     }
@@ -121,8 +127,15 @@ pub fn open(pool: *const Pool, deadline_ns: u64, host: &'static Host) {
     // sees it sees that its session is over.
     POOL.store(pool.cast_mut(), Ordering::Release);
     let session = LAST_SESSION.fetch_add(1, Ordering::Relaxed) + 1;
-    let may_call = (HOST.get_or_init(|| host).may_call_membarrier)();
-    gate().open(session, !(may_call && membarrier_registered()));
+    HOST.get_or_init(|| host);
+    gate().open(session, true);
+}
+
+/// Spares threads the fence with each record, where the kernel offers a means. As [`register`], it may wait some 10 ms.
+pub fn stop_fencing() {
+    if HOST.get().is_some_and(|host| (host.may_call_membarrier)()) && membarrier_registered() {
+        gate().stop_fencing();
+    }
 }
 
 /// Has the kernel prepare what [`open`] needs for the first time. It does so at once in a process with one

@@ -50,7 +50,7 @@ public object Tracetee {
      * The calling thread loads the native library, asks the package manager for the app's version and checks the
      * settings. A thread of the agent does all work on files. The calling thread waits for it only if the
      * configuration of the last run may record something from the app's start on: at most 3 ms for files
-     * ([TraceteeConfig.Builder.setStartWaitMs]) and 100 ms more for hooks. A capture that begins later says so, as [health] does (`late_start`).
+     * ([TraceteeConfig.Builder.setStartWaitMs]), and puts the hooks in meanwhile. A capture in which they come later says so, as [health] does (`late_start`). Your own sections are recorded from the return of this call on; what the configuration forbids is discarded.
      *
      * @return true if the agent is installed; otherwise [lastError] has the reason. The agent may find later that it
      * cannot use its files: [health] has that reason
