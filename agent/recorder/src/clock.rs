@@ -58,6 +58,10 @@ pub fn counter() -> u64 {
     count
 }
 
+/// True if the processor may have a counter that every process may read.
+pub(crate) const HAS_COUNTER: bool =
+    cfg!(any(target_arch = "x86_64", target_arch = "x86", target_arch = "aarch64"));
+
 /// No counter that every process may read.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "x86", target_arch = "aarch64")))]
 #[inline]
@@ -224,11 +228,7 @@ fn counter_is_faster() -> bool {
 
 /// True if the processor, the kernel and the process's settings allow the counter.
 fn can_use_counter() -> bool {
-    cfg!(any(target_arch = "x86_64", target_arch = "x86", target_arch = "aarch64"))
-        && !cfg!(miri)
-        && is_allowed()
-        && processor_counts_evenly()
-        && kernel_trusts_it()
+    HAS_COUNTER && !cfg!(miri) && is_allowed() && processor_counts_evenly() && kernel_trusts_it()
 }
 
 /// prctl(PR_SET_TSC) can forbid the instruction; reading then raises SIGSEGV.

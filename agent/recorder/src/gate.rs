@@ -148,11 +148,23 @@ impl Gate {
     /// none, or when it changed just now; [`Gate::leave`] follows in any case.
     #[inline(always)]
     pub(crate) fn enter(&self, inside: &Inside, level: usize, mark: &Mark) -> u32 {
-        let (frame, of_level) = inside.level(level);
-        let session = self.session_hint();
-        if session == 0 {
-            return 0;
+        match self.session_hint() {
+            0 => 0,
+            session if self.enter_in(session, inside, level, mark) => session,
+            _ => 0,
         }
+    }
+
+    /// [`Gate::enter`] for who has just seen `session`, which is not 0. Returns `false` when it changed since.
+    #[inline(always)]
+    pub(crate) fn enter_in(
+        &self,
+        session: u32,
+        inside: &Inside,
+        level: usize,
+        mark: &Mark,
+    ) -> bool {
+        let (frame, of_level) = inside.level(level);
         mark.set(inside.token(level));
         // ORDERING: Relaxed; published by the frame.
         of_level.store(session, Ordering::Relaxed);
@@ -167,7 +179,7 @@ impl Gate {
         } else {
             fence(Ordering::SeqCst);
         }
-        if self.session() == session { session } else { 0 }
+        self.session() == session
     }
 
     /// The entry at `level` ends.

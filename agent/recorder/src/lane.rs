@@ -5,7 +5,7 @@
 //! published by one Release store of the block's committed length.
 
 use crate::block_lease::{Blocks, Lease, Memory};
-use crate::layout::{BlockHeader, Segment};
+use crate::layout::{BlockHeader, Form, Segment, record_word};
 use crate::sync::Anchor;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 use crate::word::store_word;
@@ -149,6 +149,35 @@ impl Lane {
         self.commit(cursor);
     }
 
+    /// Appends a record as [`Lane::append`] does, if that takes no more than its stores. `false`: nothing was stored;
+    /// `takes` knows whether there is room, because a few words at the block's end are left out here.
+    ///
+    /// # Safety
+    /// `bytes` points to `len` readable bytes.
+    #[inline(always)]
+    pub(crate) unsafe fn append_usual(
+        &self,
+        session: u32,
+        tick: u64,
+        form: Form,
+        head: &[u64],
+        bytes: *const u8,
+        len: usize,
+    ) -> bool {
+        let len_with_head = head.len() * size_of::<AtomicU64>() + len;
+        let (cursor, delta) = (self.cursor.get() as usize, self.delta(tick));
+        // ORDERING: Relaxed; as in `takes`. The first word and the last one's padding are 15 bytes at most.
+        if self.session.load(Ordering::Relaxed) != session
+            || cursor.wrapping_add(len_with_head + 15) > self.end.get() as usize
+            || delta > self.max_delta.get()
+        {
+            return false;
+        }
+        // SAFETY: as the caller promises; there is room, as just seen.
+        unsafe { self.append(record_word(delta, form, len_with_head), head, bytes, len) };
+        true
+    }
+
     /// Half a record, as a thread leaves it that is stopped in the middle: `words` words of it stand
     /// behind what is committed, and the cursor may be past them or not.
     ///
@@ -285,6 +314,40 @@ impl Lane {
         unsafe { at.add(1) }
     }
 
+    /// Stores a word from `from`; returns what lies behind it on either side.
+    ///
+    /// # Safety
+    /// `from` points to 8 readable bytes, `at` to room for them.
+    #[inline(always)]
+    unsafe fn push_one(
+        &self,
+        at: *const AtomicU64,
+        from: *const u8,
+    ) -> (*const AtomicU64, *const u8) {
+        // SAFETY: as the caller promises.
+        let word = unsafe { whole_word(from) };
+        // SAFETY: as the caller promises.
+        let at = unsafe { self.push(at, word) };
+        // SAFETY: one past the readable bytes at most.
+        (at, unsafe { from.add(size_of::<AtomicU64>()) })
+    }
+
+    /// The same, of two words.
+    ///
+    /// # Safety
+    /// As [`Lane::push_one`], for 16 bytes.
+    #[inline(always)]
+    unsafe fn push_two(
+        &self,
+        at: *const AtomicU64,
+        from: *const u8,
+    ) -> (*const AtomicU64, *const u8) {
+        // SAFETY: as the caller promises.
+        let (at, from) = unsafe { self.push_one(at, from) };
+        // SAFETY: as the caller promises.
+        unsafe { self.push_one(at, from) }
+    }
+
     /// # Safety
     /// `bytes` points to `len` readable bytes, `at` to room for them, rounded up to words.
     #[inline]
@@ -295,29 +358,23 @@ impl Lane {
         len: usize,
     ) -> *const AtomicU64 {
         let (mut from, mut rest) = (bytes, len);
-        // Most records have less than 64 bytes: the loops are not worth more than this.
-        while rest >= 16 {
-            // SAFETY: 8 of the `rest` bytes at `from`.
-            let first = unsafe { whole_word(from) };
-            // SAFETY: within `len`.
-            let next = unsafe { from.add(8) };
-            // SAFETY: the next 8 bytes.
-            let second = unsafe { whole_word(next) };
-            // SAFETY: as the caller promises.
-            at = unsafe { self.push(at, first) };
-            // SAFETY: as the caller promises.
-            at = unsafe { self.push(at, second) };
-            // SAFETY: within `len`.
-            from = unsafe { next.add(8) };
-            rest -= 16;
+        // Most records have less than 64 bytes: a loop for what is more, and then each word by its bit of the length.
+        while rest >= 32 {
+            // SAFETY: 16 of the `rest` bytes at `from`, and room for them, as the caller promises.
+            (at, from) = unsafe { self.push_two(at, from) };
+            // SAFETY: the next 16.
+            (at, from) = unsafe { self.push_two(at, from) };
+            rest -= 32;
         }
-        if rest >= 8 {
-            // SAFETY: 8 of the `rest` bytes at `from`.
-            let word = unsafe { whole_word(from) };
-            // SAFETY: as the caller promises.
-            at = unsafe { self.push(at, word) };
-            rest -= 8;
+        if rest & 16 != 0 {
+            // SAFETY: 16 of the `rest` bytes at `from`; as above.
+            (at, from) = unsafe { self.push_two(at, from) };
         }
+        if rest & 8 != 0 {
+            // SAFETY: 8 of the bytes that are left; as above.
+            (at, _) = unsafe { self.push_one(at, from) };
+        }
+        rest &= 7;
         if rest == 0 {
             return at;
         }

@@ -132,6 +132,20 @@ pub(crate) fn is_libcutils_marker(fd: i32) -> bool {
     first.marker_fd() == Some(fd)
 }
 
+/// True if `fd` is the marker of the first libcutils, and no system trace wants what goes there. `false` says nothing: it
+/// takes no call to tell, and so further copies are not looked at.
+#[inline(always)]
+pub(crate) fn is_spared_marker(fd: i32) -> bool {
+    let [first, second, ..] = &WORDS.copies;
+    let mode = WORDS.pass_on.load(Ordering::Relaxed);
+    first.marker_fd() == Some(fd)
+        && (mode == PassOn::Never as u8
+            || mode == PassOn::Auto as u8
+                && WORDS.system_tags.load(Ordering::Relaxed) == 0
+                && !first.is_set_otherwise()
+                && second.tags().is_none())
+}
+
 /// The same, of the further copies.
 #[cold]
 #[inline(never)]
@@ -152,10 +166,12 @@ pub fn marker_fd() -> Option<i32> {
 #[must_use]
 pub fn passes_on() -> bool {
     let mode = WORDS.pass_on.load(Ordering::Relaxed);
-    if mode == PassOn::Auto as u8 {
-        return WORDS.system_tags.load(Ordering::Relaxed) != 0 || is_set_otherwise();
+    if mode == PassOn::Never as u8 {
+        return false;
     }
     mode == PassOn::Always as u8
+        || WORDS.system_tags.load(Ordering::Relaxed) != 0
+        || is_set_otherwise()
 }
 
 /// True if a system trace has replaced forced tags by tags of its own.

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tracetee_hooks::{Proxy, foreign_fn};
 use tracetee_recorder::gate::Mark;
 use tracetee_recorder::layout::{Form, Loss};
-use tracetee_recorder::record::{MAX_MESSAGE_BYTES, MAX_RECORD_BYTES, is_record_shaped};
+use tracetee_recorder::record::{
+    MAX_MESSAGE_BYTES, MAX_RECORD_BYTES, begins_as_record, is_record_shaped,
+};
 use tracetee_recorder::{errno, readable};
 use tracetee_recorder::{session, thread, thread::ThreadState, writer};
 
@@ -39,11 +41,12 @@ unsafe extern "C-unwind" fn write_proxy<const INDEX: usize>(
     count: size_t,
 ) -> ssize_t {
     let next = Next::of(&PREVIOUS_WRITE[INDEX]);
-    if session::current() == 0 {
+    let session = session::current();
+    if session == 0 {
         // SAFETY: the caller's own arguments, to the function that it meant.
         return unsafe { next.write(fd, buffer, count) };
     }
-    while_recording(fd, buffer, count, next, None)
+    while_recording::<false>(fd, buffer, count, next, 0, session)
 }
 
 /// bionic's and glibc's fortified `write`: the length check is theirs, so it is always they who
@@ -56,11 +59,12 @@ unsafe extern "C-unwind" fn write_chk_proxy<const INDEX: usize>(
     buffer_bytes: size_t,
 ) -> ssize_t {
     let next = Next::of(&PREVIOUS_WRITE_CHK[INDEX]);
-    if session::current() == 0 || count > buffer_bytes {
+    let session = session::current();
+    if session == 0 || count > buffer_bytes {
         // SAFETY: the caller's own arguments, to the function that it meant.
         return unsafe { next.write_chk(fd, buffer, count, buffer_bytes) };
     }
-    while_recording(fd, buffer, count, next, Some(buffer_bytes))
+    while_recording::<true>(fd, buffer, count, next, buffer_bytes, session)
 }
 
 /// Address of the function that a proxy passes on to.
@@ -114,7 +118,52 @@ enum Verdict {
 /// The proxies' body while a session is open. Its own frame, so that they have none. `buffer_bytes`: the
 /// last argument of `__write_chk`.
 #[inline(never)]
-fn while_recording(
+fn while_recording<const IS_CHK: bool>(
+    fd: c_int,
+    buffer: *const c_void,
+    count: size_t,
+    next: Next,
+    buffer_bytes: size_t,
+    session: u32,
+) -> ssize_t {
+    if record_usual(fd, buffer, count, session) {
+        return count.cast_signed();
+    }
+    in_full(fd, buffer, count, next, IS_CHK.then_some(buffer_bytes))
+}
+
+/// Length of a record's beginning, by which usual ones are recognised.
+const LEAST_BYTES: usize = 4;
+
+/// Records a write if it is a usual one: libcutils' own, from a buffer on the stack, of a thread that holds a block, and
+/// no system trace wants it. `false`: nothing was done. Each check of [`offer`] is here or is stricter.
+#[inline(always)]
+fn record_usual(fd: c_int, buffer: *const c_void, count: size_t, session: u32) -> bool {
+    let mark = Mark::new();
+    if fd < 0
+        || count.wrapping_sub(LEAST_BYTES) > MAX_MESSAGE_BYTES - LEAST_BYTES
+        || !is_near_in_stack(buffer as usize, mark.address())
+    {
+        return false;
+    }
+    // SAFETY: `count` readable bytes, as in `offer`.
+    let first = unsafe { buffer.cast::<[u8; LEAST_BYTES]>().read() };
+    if !begins_as_record(first) || !tag_words::is_spared_marker(fd) {
+        return false;
+    }
+    // SAFETY: as in `offer`.
+    let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), count) };
+    let Some(thread) = thread::own() else { return false };
+    let [passing_buffer, _] = &thread.passing;
+    // ORDERING: Relaxed; own thread only.
+    passing_buffer.load(Ordering::Relaxed) != buffer as usize
+        && writer::record_usual(thread, session, &mark, Form::Text, &[], bytes)
+}
+
+/// What [`while_recording`] does with any other write.
+#[cold]
+#[inline(never)]
+fn in_full(
     fd: c_int,
     buffer: *const c_void,
     count: size_t,

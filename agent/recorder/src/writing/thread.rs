@@ -1,14 +1,14 @@
 //! The table of thread states, and how a thread finds its own.
 //!
-//! A pthread key holds the pointer: it is as fast as ELF TLS on bionic and glibc, allocates
-//! nothing (the states lie in a table of their own), works on Android where Rust's `thread_local!` would
-//! box a value inside the hook, and its destructor tells when the thread ends.
+//! A pthread key holds the pointer: it allocates nothing (the states lie in a table of their own), works on Android
+//! where Rust's `thread_local!` would box a value inside the hook, and its destructor tells when the thread ends. A
+//! record reads its value without a call where that is possible ([`key_slot`]).
 //!
 //! A thread may end without giving its state back (its last destructor records once more, or it
 //! ends by the system call itself). Such states are taken over by new threads, and freed when a
 //! session opens: the kernel says that their thread is gone.
 
-use super::keys;
+use super::{key_slot, keys};
 use crate::gate::{Gate, LEVELS, Mark};
 use crate::layout::{Loss, NAME_BYTES};
 use crate::pool::Pool;
@@ -90,6 +90,7 @@ pub fn prepare() -> Result<(), i32> {
     #[allow(clippy::useless_conversion, reason = "pthread_key_t is signed on Android")]
     #[allow(clippy::cast_sign_loss, reason = "pthread_key_t is signed on Android")]
     KEY.store((key as u32).wrapping_add(1), Ordering::Release);
+    key_slot::find(key);
     session::prepare();
     Ok(())
 }
@@ -134,6 +135,20 @@ fn key() -> libc::pthread_key_t {
 /// The calling thread's state; `None` when all are taken. Only after [`prepare`].
 #[inline]
 pub fn current() -> Option<&'static ThreadState> {
+    own().or_else(current_by_key)
+}
+
+/// The calling thread's state where it is found without a call; `None` says nothing.
+#[inline(always)]
+#[must_use]
+pub fn own() -> Option<&'static ThreadState> {
+    // SAFETY: the key holds nothing but pointers into the table.
+    unsafe { key_slot::value().cast::<ThreadState>().as_ref() }
+}
+
+#[cold]
+#[inline(never)]
+fn current_by_key() -> Option<&'static ThreadState> {
     // SAFETY: the key was made by `prepare`, which happens before any session opens.
     let state = unsafe { libc::pthread_getspecific(key()) }.cast::<ThreadState>();
     if state.is_null() {
@@ -168,6 +183,7 @@ fn attach() -> Option<&'static ThreadState> {
         give_back(state);
         return None;
     }
+    key_slot::check(std::ptr::from_ref(state).cast());
     // ORDERING: Release, pairs with the Acquire in `reclaim`: the id is this thread's.
     state.owner.store(owner, Ordering::Release);
     Some(state)

@@ -35,6 +35,29 @@ fn a_block_is_not_taken_from_a_thread_that_is_inside() {
 }
 
 #[test]
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+#[cfg_attr(miri, ignore = "pthread keys")]
+fn a_state_is_found_without_a_call_exactly_while_the_key_has_it() {
+    prepare().unwrap();
+    let address = |state: Option<&ThreadState>| state.map(std::ptr::from_ref);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                assert_eq!(address(own()), None, "of a former thread on this stack");
+                let state = current().unwrap();
+                assert_eq!(address(own()), address(Some(state)));
+                // SAFETY: a valid key, here and below.
+                unsafe { libc::pthread_setspecific(key(), std::ptr::null()) };
+                assert_eq!(address(own()), None);
+                // SAFETY: as above.
+                unsafe { libc::pthread_setspecific(key(), std::ptr::from_ref(state).cast()) };
+                assert_eq!(address(own()), address(Some(state)));
+            });
+        }
+    });
+}
+
+#[test]
 #[cfg_attr(miri, ignore = "pthread keys, the kernel's ids")]
 fn a_state_that_changes_hands_keeps_nothing_of_its_former_thread() {
     with_state(|state| {

@@ -38,6 +38,33 @@ pub fn record_as(state: &ThreadState, form: Form, head: &[u64], bytes: &[u8]) ->
     session != 0
 }
 
+/// Records `head` and `bytes` if that takes no more than stores into the block that the thread holds, by the counter.
+/// `session` is in force, or was a moment ago, and `mark` is in the caller's frame. `false`: nothing was recorded, and
+/// [`record_as`] sees to it. No call lies on this way, so its caller keeps no registers.
+#[inline(always)]
+pub fn record_usual(
+    state: &ThreadState,
+    session: u32,
+    mark: &Mark,
+    form: Form,
+    head: &[u64],
+    bytes: &[u8],
+) -> bool {
+    let [lane, _] = &state.lanes;
+    if !clock::HAS_COUNTER || state.inside.frame(0) != 0 {
+        return false;
+    }
+    // The lane is looked at inside only: a signal handler may have recorded, and have left the counter, until then.
+    let is_recorded = gate().enter_in(session, &state.inside, 0, mark)
+        && lane.counts_by_counter()
+        // SAFETY: a slice's bytes.
+        && unsafe {
+            lane.append_usual(session, clock::counter(), form, head, bytes.as_ptr(), bytes.len())
+        };
+    Gate::leave(&state.inside, 0);
+    is_recorded
+}
+
 /// Records for a thread that is already inside: a signal handler interrupted it there, or it left by a jump.
 #[cold]
 #[inline(never)]
