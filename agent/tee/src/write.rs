@@ -139,6 +139,8 @@ const LEAST_BYTES: usize = 4;
 /// no system trace wants it. `false`: nothing was done. Each check of [`offer`] is here or is stricter.
 #[inline(always)]
 fn record_usual(fd: c_int, buffer: *const c_void, count: size_t, session: u32) -> bool {
+    // First, because where a state is not found so (Android up to API 28, 32 bits), each record goes the long way.
+    let Some(thread) = thread::own() else { return false };
     let mark = Mark::new();
     if fd < 0
         || count.wrapping_sub(LEAST_BYTES) > MAX_MESSAGE_BYTES - LEAST_BYTES
@@ -153,7 +155,6 @@ fn record_usual(fd: c_int, buffer: *const c_void, count: size_t, session: u32) -
     }
     // SAFETY: as in `offer`.
     let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), count) };
-    let Some(thread) = thread::own() else { return false };
     let [passing_buffer, _] = &thread.passing;
     // ORDERING: Relaxed; own thread only.
     passing_buffer.load(Ordering::Relaxed) != buffer as usize
