@@ -10,12 +10,10 @@
 //! The crate knows neither the recorder nor the agent. Its callers pass in time, network and power.
 #![forbid(unsafe_code)]
 
-mod base_64;
 mod error;
 mod frames;
 #[cfg(feature = "http")]
 pub mod http;
-mod http_date;
 mod id;
 mod network;
 pub mod policy;

@@ -2,7 +2,6 @@
 //!
 //! Pure functions, called by [`crate::uploader`].
 
-use crate::http_date;
 use crate::network::{NetState, Network};
 use crate::transport::Response;
 use std::time::{Duration, SystemTime};
@@ -91,8 +90,8 @@ pub fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
         // Too many digits: too long anyway.
         text.parse().map_or(MAX_RETRY_AFTER, Duration::from_secs)
     } else {
-        let date = Duration::from_secs(http_date::parse(text)?);
-        date.saturating_sub(now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
+        let date = httpdate::parse_http_date(text).ok()?;
+        date.duration_since(now).unwrap_or_default()
     };
     Some(asked.min(MAX_RETRY_AFTER))
 }

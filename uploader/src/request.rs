@@ -1,11 +1,12 @@
 //! Makes requests: to the collector, and to S3 by presigned URLs that the collector hands out.
 
-use crate::base_64;
 use crate::error::Error;
 use crate::policy::{self, MAX_ANSWER_BYTES};
 use crate::spool::Waiting;
 use crate::spool_name::CaptureName;
 use crate::transport::{Body, Request, Response};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use tracetee_protocol::ticket::Ticket;
@@ -180,7 +181,7 @@ fn is_this_machine(host: &str) -> bool {
 /// Formats the header [`http::CONTENT_DIGEST`].
 fn content_digest(digest: &[u8; 32]) -> String {
     let (prefix, suffix) = (http::SHA_256_PREFIX, http::SHA_256_SUFFIX);
-    format!("{prefix}{}{suffix}", base_64::encode(digest))
+    format!("{prefix}{}{suffix}", STANDARD.encode(digest))
 }
 
 /// Makes the presigned PUT of a ticket, with its address and all its headers, and without our token. Returns
@@ -241,7 +242,7 @@ pub(crate) fn meta(name: &CaptureName, path: &Path, device: &CaptureMeta) -> Str
         ..CaptureMeta::default()
     });
     // The body has what is left out.
-    base_64::encode_url_safe(meta.to_short_json(MAX_META_BYTES).as_bytes())
+    URL_SAFE_NO_PAD.encode(meta.to_short_json(MAX_META_BYTES))
 }
 
 #[cfg(test)]
@@ -328,8 +329,7 @@ mod tests {
             CaptureMeta::from_json(br#"{"install_id": "i", "app": "com.example"}"#).unwrap();
         let header = meta(&name(), file.path(), &device);
         assert!(header.len() + http::S3_META.len() <= 2048, "{}", header.len());
-        let meta: Value =
-            serde_json::from_slice(&base_64::decode_url_safe(&header).unwrap()).unwrap();
+        let meta: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).unwrap()).unwrap();
         let expected = json!({
             "id": "00000000-0000-0000-0000-000000000007", "window": "jank", "priority": 1,
             "made_ms": 0, "recovered": true, "cut_from_bytes": 9000, "install_id": "i",

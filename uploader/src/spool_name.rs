@@ -4,8 +4,9 @@
 //! `OWNER~ID~LABEL~PRIORITY~MADE.ftrace.zst`; `lost/`: `ID~LABEL~REASON`, with `~u` appended if
 //! the capture may have arrived. A file whose name does not parse is not ours.
 
-use crate::base_64;
 use crate::timestamp::Timestamp;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use uuid::Uuid;
 
 /// Separator of a name's fields; no field contains it.
@@ -48,7 +49,7 @@ impl CaptureName {
         if let Some(bytes) = self.cut_from {
             flags.push_str(&format!("c{bytes}"));
         }
-        let digest = base_64::encode_url_safe(&self.digest);
+        let digest = URL_SAFE_NO_PAD.encode(self.digest);
         let Self { id, label, priority, tries, made, .. } = self;
         let made = made.to_text();
         format!("{id}~{label}~{priority}~{tries}~{flags}~{made}~{digest}{EXTENSION}")
@@ -69,7 +70,7 @@ impl CaptureName {
             (false, _) => return None,
         };
         let made = Timestamp::parse(fields.next()?)?;
-        let digest = base_64::decode_url_safe(fields.next()?)?.try_into().ok()?;
+        let digest = URL_SAFE_NO_PAD.decode(fields.next()?).ok()?.try_into().ok()?;
         let name =
             Self { id, label, priority, tries, recovered, unconfirmed, cut_from, made, digest };
         // One text a name: what was written otherwise was not written by us.

@@ -1,10 +1,11 @@
 //! Sends the loss report: the last step of a pass.
 
-use crate::base_64;
 use crate::policy::{self, Outcome};
 use crate::transport::Body;
 use crate::uploader::verdict::{Verdict, judge};
 use crate::uploader::{PassContext, StopReason, Uploader};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use tracetee_protocol::ticket::{ObjectKind, TicketRequest};
 
 impl Uploader {
@@ -26,7 +27,7 @@ impl Uploader {
         content.device = self.device.clone();
         let content = content.to_json().into_bytes();
         let answer = if self.endpoint.wants_tickets() {
-            let sha256 = base_64::encode(&hmac_sha256::Hash::hash(&content));
+            let sha256 = STANDARD.encode(hmac_sha256::Hash::hash(&content));
             let (kind, bytes) = (ObjectKind::LossReport, content.len() as u64);
             let ticket = TicketRequest { kind, id, bytes, sha256, meta: String::new() }.to_json();
             self.by_ticket(ticket.as_bytes(), Body::Bytes(&content), context)

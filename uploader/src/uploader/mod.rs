@@ -11,7 +11,6 @@ mod verdict;
 
 pub use config_fetch::Config;
 
-use crate::base_64;
 use crate::error::Error;
 use crate::id::random;
 use crate::network::{NetState, Network};
@@ -23,6 +22,8 @@ use crate::spool_name::CaptureName;
 use crate::state::State;
 use crate::timestamp::Now;
 use crate::transport::{Body, Failure, Request, Response, Transport};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -265,7 +266,7 @@ impl Uploader {
         let sending = self.spool.take_out(&waiting)?;
         let meta = request::meta(&sending.name, &sending.path, &self.device);
         let answer = if self.endpoint.wants_tickets() {
-            let sha256 = base_64::encode(&sending.name.digest);
+            let sha256 = STANDARD.encode(sending.name.digest);
             let (kind, id) = (ObjectKind::Capture, sending.id());
             let content = TicketRequest { kind, id, bytes, sha256, meta }.to_json();
             let body = Body::File { path: &sending.path, bytes };
