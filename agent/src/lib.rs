@@ -32,7 +32,6 @@ mod fork;
 mod health;
 mod host;
 mod own_threads;
-mod queue;
 mod recover;
 mod section;
 mod self_test;

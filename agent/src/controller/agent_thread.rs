@@ -16,8 +16,8 @@ use crate::android::properties;
 use crate::capture::{self, Owner};
 use crate::error::Error;
 use crate::own_threads::{self, Own};
-use crate::queue::{self, Receiver, RecvTimeoutError, Sender, TrySendError};
 use crate::streaming::lower_priority;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
@@ -72,7 +72,7 @@ struct Thread {
 impl Thread {
     /// Queues a command; `false` if there is no room.
     fn send(&mut self, command: Command) -> bool {
-        let is_full = self.commands.try_send(command) == Err(TrySendError::Full);
+        let is_full = matches!(self.commands.try_send(command), Err(TrySendError::Full(_)));
         if is_full {
             // ORDERING: Relaxed; a count.
             LOST_COMMANDS.fetch_add(1, Ordering::Relaxed);
@@ -146,7 +146,7 @@ pub(crate) fn install(install: &Install) -> Result<(), Error> {
 }
 
 fn start(install: &Install, startup: &Arc<Startup>) -> Result<Thread, Error> {
-    let (commands, receiver) = queue::bounded(MAX_COMMANDS);
+    let (commands, receiver) = crossbeam_channel::bounded(MAX_COMMANDS);
     // The property's function is looked up under the dynamic linker's lock, which this thread may hold.
     let settings = Install { api: install.api.or_else(properties::api_level), ..install.clone() };
     let startup = Arc::clone(startup);
@@ -400,7 +400,7 @@ fn take_turns(agent: &Agent, commands: &Receiver<Command>) {
         }
         let mut held = lock(&agent.controller);
         let Held::Running(controller) = &mut *held else { return };
-        for command in first.into_iter().chain(std::iter::from_fn(|| commands.try_recv())) {
+        for command in first.into_iter().chain(commands.try_iter()) {
             controller.command(command);
             seen += 1;
         }
@@ -424,7 +424,7 @@ fn end_with_process(agent: &Agent, commands: &Receiver<Command>) {
     // Commands that are queued by now are carried out; later ones find no thread.
     drop(lock(&agent.thread).take());
     if let Held::Running(mut controller) = take(&agent.controller) {
-        while let Some(command) = commands.try_recv() {
+        for command in commands.try_iter() {
             controller.command(command);
         }
         controller.exit();

@@ -3,7 +3,7 @@
 use super::on_device_capture::Ask;
 use tracetee_uploader::NetState;
 
-/// A request; it waits in a bounded queue ([`crate::queue`]).
+/// A request; it waits in a bounded channel.
 #[derive(Debug, Clone)]
 pub(crate) enum Command {
     /// Fires the custom triggers of this name, at this boot time in ns.

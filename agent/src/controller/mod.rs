@@ -50,7 +50,6 @@ pub(crate) use stats::report_after_panic;
 pub use stats::stats;
 
 use crate::error::Error;
-use crate::queue;
 use agent_thread::send;
 use command::Command;
 use on_device_capture::{Ask, PATIENCE};
@@ -146,7 +145,7 @@ pub fn upload(net: Option<NetState>, transport: &mut dyn Transport) -> Result<Pa
 /// Starts, dumps or stops a capture for somebody at the device. Returns the file with the text, where
 /// the request is for text.
 pub(crate) fn capture_on_device(request: AtraceRequest) -> Result<Option<PathBuf>, String> {
-    let (answer, answered) = queue::bounded(1);
+    let (answer, answered) = crossbeam_channel::bounded(1);
     send(Command::OnDevice(Ask { request, answer })).map_err(|error| error.to_string())?;
     match answered.recv_timeout(PATIENCE) {
         Ok(answer) => answer,

@@ -8,7 +8,7 @@ use super::budget_ledger::Now;
 use super::state_dir::StateDir;
 use crate::capture::{self, Owner};
 use crate::error::Error;
-use crate::queue::Sender;
+use crossbeam_channel::Sender;
 use std::path::PathBuf;
 use std::time::Duration;
 use tracetee_protocol::capture_config::{Config, RecorderConfig};

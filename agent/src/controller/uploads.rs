@@ -11,7 +11,7 @@ use super::command::Command;
 use super::install::{Install, TransportChoice};
 use super::policy::{Device, Policy};
 use crate::error::Error;
-use crate::queue::Sender;
+use crossbeam_channel::Sender;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
