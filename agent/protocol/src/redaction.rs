@@ -23,8 +23,8 @@ record! {
     pub struct Rule {
         /// The purpose of the rule, for reports.
         pub name: String = String::new(),
-        /// A regular expression that is searched in each name. docs/CAPTURES.md has the syntax, a
-        /// subset of the one of the regex-lite crate.
+        /// A regular expression that is searched in each name: syntax of the regex-lite crate, which
+        /// docs/CAPTURES.md describes.
         pub pattern: String = String::new(); required(); check(is_given),
         /// The action on a match.
         pub action: Action = Action::default(),

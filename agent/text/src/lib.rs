@@ -3,7 +3,7 @@
 //! Runs on the thread that dumps, never on one that records. [`write_trace`] is the whole journey:
 //! [`merge`] gives the records of all threads in order, and [`trace`] takes them. `min_duration`
 //! leaves out sections that are too short, [`time_window`] all that is outside a span. `writer`
-//! redacts ([`redact`], with the expressions of `regex`), keeps each thread's sections balanced (`balance`) and writes lines
+//! redacts ([`redact`]), keeps each thread's sections balanced (`balance`) and writes lines
 //! (`line`) with the names that `threads` knows and `sanitize` made safe; [`sink`] puts them into the
 //! file, in zstd frames. The [`Summary`] counts what was written and what was not.
 //!
@@ -20,7 +20,6 @@ mod min_duration;
 mod positions;
 pub mod recover;
 pub mod redact;
-mod regex;
 mod sanitize;
 pub mod sink;
 mod summary;

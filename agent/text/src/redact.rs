@@ -1,11 +1,11 @@
 //! Redaction: what is kept out of names before they leave the recorder's memory.
 //!
 //! Rules by regular expression, applied one after the other to each name as the text is written
-//! (to a dump, a stream, a recovered trace). A search takes time in proportion to the name and to the
-//! pattern, whatever they are (see [`crate::regex`]), and no rule makes a name longer than 4 KiB. Names
-//! repeat, so what a name became is remembered.
+//! (to a dump, a stream, a recovered trace). regex-lite does not backtrack: a search takes time in
+//! proportion to the name and to the pattern, whatever they are. No rule makes a name longer than 4 KiB.
+//! Names repeat, so what a name became is remembered.
 
-use crate::regex::{Regex, Scratch};
+use regex_lite::{Regex, RegexBuilder};
 use std::borrow::Cow;
 use std::sync::Arc;
 use tracetee_protocol::json::quoted;
@@ -16,6 +16,8 @@ use tracetee_recorder::record::Record;
 /// Maximum number of rules, each of which is tried on each new name. Twice that of a document, because the
 /// rules of two may apply at once.
 const MAX_RULES: usize = 2 * redaction::MAX_RULES;
+/// Bytes of one compiled expression.
+const MAX_COMPILED_BYTES: usize = 256 * 1024;
 /// Bytes of a name that a rule has changed; the rest is cut off. A record is shorter, but each rule could
 /// replace every character by a long text.
 const MAX_NAME_BYTES: usize = 4096;
@@ -47,9 +49,10 @@ impl RuleSet {
             return Err((MAX_RULES, format!("{} rules, at most {MAX_RULES}", rules.len())));
         }
         let compile = |pattern: &str| {
-            Regex::new(pattern).map_err(|error| {
-                format!("pattern {}: {}, at byte {}", quoted(pattern), error.reason, error.at)
-            })
+            RegexBuilder::new(pattern)
+                .size_limit(MAX_COMPILED_BYTES)
+                .build()
+                .map_err(|error| format!("pattern {}: {error}", quoted(pattern)))
         };
         let rules = rules.iter().enumerate().map(|(index, rule)| {
             let compiled = || {
@@ -62,28 +65,46 @@ impl RuleSet {
         Ok(Self { rules: rules.collect::<Result<_, _>>()?, key })
     }
 
-    fn apply(&self, name: &str, scratch: &mut Scratch) -> Outcome {
+    fn apply(&self, name: &str) -> Outcome {
         let mut name = Cow::Borrowed(name);
         for rule in self.rules.iter() {
-            let mut matches = |pattern: &Regex| pattern.find(&name, 0, scratch).is_some();
-            if rule.except.as_ref().is_some_and(&mut matches) {
+            if rule.except.as_ref().is_some_and(|except| except.is_match(&name))
+                || !rule.pattern.is_match(&name)
+            {
                 continue;
             }
-            let mut put: &mut dyn FnMut(&str, &mut String) = match &rule.action {
-                Action::Drop if matches(&rule.pattern) => return Outcome::Dropped,
-                Action::Drop => continue,
-                Action::Replace(Replacement { with }) => &mut |_, out| out.push_str(with),
-                Action::Hash => &mut |found, out| put_hash(keyed_hash(self.key, found), out),
-            };
-            if let Some(replaced) = rule.pattern.replace(&name, MAX_NAME_BYTES, scratch, &mut put) {
-                name = Cow::Owned(replaced);
-            }
+            name = Cow::Owned(match &rule.action {
+                Action::Drop => return Outcome::Dropped,
+                Action::Replace(Replacement { with }) => {
+                    replaced(&rule.pattern, &name, |_, out| out.push_str(with))
+                }
+                Action::Hash => replaced(&rule.pattern, &name, |found, out| {
+                    put_hash(keyed_hash(self.key, found), out);
+                }),
+            });
         }
         match name {
             Cow::Borrowed(_) => Outcome::Kept,
             Cow::Owned(name) => Outcome::Changed(name.into()),
         }
     }
+}
+
+/// Replaces all matches by what `put` writes for them, cut off after [`MAX_NAME_BYTES`].
+fn replaced(pattern: &Regex, name: &str, put: impl Fn(&str, &mut String)) -> String {
+    let mut replaced = String::new();
+    let mut copied = 0;
+    for found in pattern.find_iter(name) {
+        replaced.push_str(name.get(copied..found.start()).unwrap_or_default());
+        put(found.as_str(), &mut replaced);
+        copied = found.end();
+        if replaced.len() > MAX_NAME_BYTES {
+            break;
+        }
+    }
+    replaced.push_str(name.get(copied..).unwrap_or_default());
+    replaced.truncate(replaced.floor_char_boundary(MAX_NAME_BYTES));
+    replaced
 }
 
 /// Writes `#` and eight hexadecimal digits.
@@ -152,7 +173,6 @@ impl Known {
 #[derive(Debug)]
 pub struct Redactor {
     rules: RuleSet,
-    scratch: Scratch,
     known: Known,
     /// For each thread's open sections, true if the section was left out.
     open: Vec<Vec<bool>>,
@@ -174,7 +194,6 @@ impl Redactor {
     pub fn new(rules: RuleSet) -> Self {
         Self {
             rules,
-            scratch: Scratch::default(),
             known: Known::default(),
             open: Vec::new(),
             tracks: Vec::new(),
@@ -245,7 +264,7 @@ impl Redactor {
         if let Some(outcome) = self.known.get(name) {
             return outcome.clone();
         }
-        let outcome = self.rules.apply(&String::from_utf8_lossy(name), &mut self.scratch);
+        let outcome = self.rules.apply(&String::from_utf8_lossy(name));
         self.known.insert(name.into(), outcome.clone());
         outcome
     }

@@ -1,5 +1,5 @@
 //! A redaction rule and a name of any bytes: the rule is refused, or the name comes out in time, and as
-//! regex-lite has it.
+//! regex-lite replaces in it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,12 +11,7 @@ fuzz_target!(|input: (&str, &str)| {
     let Ok(config) = Config::from_json(&rule.to_string()) else { return };
     let name = &name[..name.floor_char_boundary(300)];
     let Ok(Some(redacted)) = tracetee_text::redacted(&config.text, name) else { return };
-    // It cannot fold the case of ranges that lie on both sides of the letters between `Z` and `a`.
-    let is_folded = pattern.contains("(?") && pattern.contains('i');
-    if let Ok(oracle) = regex_lite::Regex::new(pattern)
-        && !is_folded
-    {
-        let expected = oracle.replace_all(name, regex_lite::NoExpand("<redacted>"));
-        assert_eq!(redacted, expected, "{pattern:?} {name:?}");
-    }
+    let oracle = regex_lite::Regex::new(pattern).expect("a rule that was accepted");
+    let expected = oracle.replace_all(name, regex_lite::NoExpand("<redacted>"));
+    assert_eq!(redacted, expected, "{pattern:?} {name:?}");
 });
