@@ -11,13 +11,13 @@
 use crate::error::Error;
 use crate::own_threads::{self, Own};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tracetee_os::{guard, thread_id};
-use tracetee_protocol::Map;
 use tracetee_protocol::capture_config::Config;
 use tracetee_recorder::clock::{self, Anchor};
 use tracetee_recorder::pool::Pool;
@@ -217,7 +217,7 @@ impl<'p> Stream<'p> {
     /// Notes in the pool what the file holds: first beside what is in force, then in its place.
     fn publish(&mut self, bytes: u64) {
         self.round = self.round.wrapping_add(1);
-        let open: Map<_, _> = self.trace.open_sections().collect();
+        let open: BTreeMap<_, _> = self.trace.open_sections().collect();
         let open = |incarnation| open.get(&incarnation).copied().unwrap_or(0);
         self.pool.publish_streamed(self.round, &self.written, open, bytes);
     }

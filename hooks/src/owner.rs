@@ -182,7 +182,7 @@ impl Left {
 
 fn sorted(modules: impl Iterator<Item = ModuleReport>) -> Vec<ModuleReport> {
     let mut modules: Vec<_> = modules.collect();
-    tracetee_os::sort(&mut modules, |a, b| a.path < b.path);
+    modules.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     modules
 }
 

@@ -90,7 +90,7 @@ pub(crate) fn hook_module(
         Ok(slots) => slots,
         Err(error) => return skip(Skipped::Broken(error)),
     };
-    tracetee_os::sort(&mut slots, |a, b| (a.vaddr, a.name_index) < (b.vaddr, b.name_index));
+    slots.sort_unstable_by_key(|slot| (slot.vaddr, slot.name_index));
     slots.dedup_by_key(|slot| slot.vaddr);
 
     let (mut reports, mut owned) = (Vec::new(), Vec::new());

@@ -60,7 +60,7 @@ pub(crate) fn room(
     let rank = |index: usize| {
         held.get(index).map(|one| (one.priority, std::cmp::Reverse(one.age_ms), index))
     };
-    tracetee_os::sort(&mut order, |&a, &b| rank(a) < rank(b));
+    order.sort_unstable_by_key(|&index| rank(index));
     let mut gone = Vec::new();
     let mut victims = order.into_iter();
     while captures > quota.captures || bytes > quota.bytes {

@@ -115,7 +115,7 @@ impl State {
                 Some((entry.path(), value))
             })
             .collect();
-        tracetee_os::sort(&mut found, |(_, a), (_, b)| a < b);
+        found.sort_unstable_by(|(_, a), (_, b)| a.cmp(b));
         found
     }
 

@@ -14,7 +14,6 @@ mod own_thread;
 mod owned;
 mod signal;
 mod signal_mask;
-mod sort;
 mod spawn;
 mod thread;
 
@@ -25,6 +24,5 @@ pub use lock::{try_lock, try_lock_bytes, unlock_bytes};
 pub use own_thread::without_signals;
 pub use owned::Owned;
 pub use signal::{block_write_signals, without_write_signals, without_write_signals_unguarded};
-pub use sort::sort;
 pub use spawn::{OwnThread, spawn, spawn_here};
 pub use thread::thread_id;

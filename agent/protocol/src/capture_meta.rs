@@ -5,10 +5,10 @@
 //! may be missing. Members that are no field (`device` of `tracetee_install`, other tools' metadata)
 //! are kept as they are.
 
-use crate::Map;
 use crate::json::{Decimal, Kind, Limits, Tree, Value, Writer};
 use crate::record::{self, to_json};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// Bounds of metadata: other tools put whole descriptions of machines there.
 const LIMITS: Limits = Limits { bytes: 1 << 20, depth: 64, nodes: 1 << 16 };
@@ -20,7 +20,7 @@ macro_rules! capture_meta {
         pub struct CaptureMeta {
             $($(#[$doc])* pub $field: Option<$type>,)*
             /// Other members, each with its JSON.
-            pub other: Map<String, String>,
+            pub other: BTreeMap<String, String>,
         }
 
         impl CaptureMeta {

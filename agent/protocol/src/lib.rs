@@ -14,7 +14,6 @@ pub mod health;
 pub mod http;
 pub mod json;
 pub mod loss_report;
-pub mod map;
 pub mod notes;
 pub mod record;
 pub mod recording;
@@ -31,7 +30,6 @@ pub use control_report::{
 };
 pub use health::{Health, HealthReport};
 pub use loss_report::LossReport;
-pub use map::Map;
 pub use summary::{Summary, ThreadSummary};
 pub use upload_status::UploadStatus;
 

@@ -1,10 +1,11 @@
 //! The loss report: captures that a device lost, sent by the uploader and stored by the collector.
 
+use crate::PROTOCOL_VERSION;
 use crate::capture_meta::CaptureMeta;
 use crate::json::{Kind, Limits, Tree, Writer};
 use crate::record;
 use crate::record::Json as _;
-use crate::{Map, PROTOCOL_VERSION};
+use std::collections::BTreeMap;
 
 /// Losses that a report lists one by one: more than a device that is never heard makes in years.
 pub const MAX_LOSSES: usize = 5_000;
@@ -36,7 +37,7 @@ pub struct LossReport {
     /// The losses, at most [`MAX_LOSSES`].
     pub lost: Vec<Loss>,
     /// Number of losses by reason, those that are only counted included.
-    pub by_reason: Map<String, u64>,
+    pub by_reason: BTreeMap<String, u64>,
 }
 
 impl LossReport {

@@ -1,15 +1,16 @@
 //! The summary of a written trace: what it contains, and what it lacks.
 
-use crate::{Map, record};
+use crate::record;
+use std::collections::BTreeMap;
 
 record! {
     /// Counts of a trace. Records = lines written + those left out by a named rule.
     #[derive(Eq)]
     pub struct Summary {
         /// Records in the pools, by kind letter.
-        pub records: Map<char, u64> = Map::new(),
+        pub records: BTreeMap<char, u64> = BTreeMap::new(),
         /// Records not recorded, by reason.
-        pub dropped: Map<String, u64> = Map::new(),
+        pub dropped: BTreeMap<String, u64> = BTreeMap::new(),
         /// Records lost because newer ones took their place (recorder mode `ring`).
         pub overwritten: u64 = 0,
         /// Ends without a begin, left out.

@@ -1,8 +1,9 @@
 //! State of uploads: a part of the health report, and the result of one upload pass.
 
 use crate::json::{Decimal, Writer};
+use crate::record;
 use crate::record::to_json;
-use crate::{Map, record};
+use std::collections::BTreeMap;
 
 record! {
     /// Waiting and lost captures, and the reason why nothing is sent.
@@ -19,7 +20,7 @@ record! {
         /// Captures of this process that the server has.
         pub delivered: u64 = 0,
         /// Captures that were lost and are in no report yet, by reason.
-        pub lost: Map<String, u64> = Map::new(),
+        pub lost: BTreeMap<String, u64> = BTreeMap::new(),
         /// Reason why the last pass ended before everything was sent.
         pub held: Option<String> = None,
         /// Failures in a row.

@@ -36,7 +36,7 @@ impl TimeMap {
             jumps: 0,
         };
         anchors.push(second);
-        tracetee_os::sort(&mut anchors, |a, b| a.tick < b.tick);
+        anchors.sort_unstable_by_key(|anchor| anchor.tick);
         for anchor in anchors {
             map.push(anchor);
         }

@@ -13,8 +13,8 @@ use crate::layout::{
 use crate::progress::PoolPlace;
 use crate::reader::{PoolReader, ThreadFacts};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use tracetee_protocol::Map;
 
 /// One segment of a block: records of one thread, one behind the other.
 #[derive(Debug, Clone)]
@@ -46,13 +46,13 @@ pub struct Snapshot<'a> {
     /// Copies of the blocks.
     pub(crate) blocks: Vec<Held<'a>>,
     /// Runs of records by (incarnation, lane).
-    pub lanes: Map<(u32, u8), Vec<Run>>,
+    pub lanes: BTreeMap<(u32, u8), Vec<Run>>,
     /// Converts the counter into boot time.
     pub(crate) map: TimeMap,
     /// Number of blocks that are corrupt from some word on.
     pub damaged: u64,
     /// Records left out by incarnation, because newer ones of their thread are overwritten already.
-    pub outlived: Map<u32, u64>,
+    pub outlived: BTreeMap<u32, u64>,
 }
 
 impl<'a> Snapshot<'a> {
@@ -102,10 +102,10 @@ impl<'a> Snapshot<'a> {
         }
         let mut snapshot = Self {
             blocks,
-            lanes: Map::new(),
+            lanes: BTreeMap::new(),
             map: TimeMap::default(),
             damaged: 0,
-            outlived: Map::new(),
+            outlived: BTreeMap::new(),
         };
         let mut anchors = known.to_vec();
         let mut all = Vec::new();
@@ -114,10 +114,10 @@ impl<'a> Snapshot<'a> {
         }
         // Numbers may wrap after four billion segments: nobody keeps so many.
         let place = |run: &Run| (run.segment.incarnation, run.segment.lane, run.segment.sequence);
-        tracetee_os::sort(&mut all, |a, b| place(a) < place(b));
+        all.sort_unstable_by_key(place);
         for run in all {
             let (incarnation, lane, _) = place(&run);
-            snapshot.lanes.or_default((incarnation, lane)).push(run);
+            snapshot.lanes.entry((incarnation, lane)).or_default().push(run);
         }
         snapshot.leave_out_outlived();
         snapshot.map = TimeMap::new(reader.pool_header().anchors(), anchors);
@@ -179,7 +179,7 @@ impl<'a> Snapshot<'a> {
                 let Some(held) = blocks.get(run.block) else { return false };
                 let sequence = run.segment.sequence;
                 if held.is_due && next.is_some_and(|next| next != sequence.wrapping_add(1)) {
-                    *outlived.or_default(incarnation) += records_of(&held.words, run);
+                    *outlived.entry(incarnation).or_default() += records_of(&held.words, run);
                     return false;
                 }
                 next = Some(sequence);

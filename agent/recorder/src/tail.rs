@@ -16,8 +16,8 @@ use crate::layout::{Form, NOTE_SEGMENT, NOTE_THREAD_END, Segment, anchor_from_by
 use crate::reader::PoolReader;
 use crate::session;
 use crate::snapshot::record_at;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use tracetee_protocol::Map;
 
 /// Owner of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,7 +82,7 @@ impl New {
 pub struct Follower {
     places: Vec<Place>,
     /// The segment that each thread was last seen in.
-    sequences: Map<Who, u32>,
+    sequences: BTreeMap<Who, u32>,
     anchors: Vec<Anchor>,
     /// Records seen so far.
     pub records: u64,
@@ -117,7 +117,7 @@ impl Follower {
             let Segment { incarnation, lane, sequence, .. } = run.segment;
             (incarnation, lane, sequence, run.words.start)
         };
-        tracetee_os::sort(&mut runs, |a, b| place(a) < place(b));
+        runs.sort_unstable_by_key(place);
         for run in runs {
             self.show(&run, &copies, &map, &wants, &mut see);
         }

@@ -359,7 +359,7 @@ impl Slot {
     fn end_early(&mut self) {
         let Some(early) = self.early() else { return };
         let (hooks, _) = early.stop();
-        let lost: u64 = early.summary().records.iter().map(|(_, count)| count).sum();
+        let lost: u64 = early.summary().records.values().sum();
         self.capture = None;
         self.hooks = hooks.map(Box::new);
         self.early_lost += lost;

@@ -240,7 +240,7 @@ impl Ledger {
                 None => self.kept.entries.push(entry),
             }
         }
-        tracetee_os::sort(&mut self.kept.entries, |a, b| a.number < b.number);
+        self.kept.entries.sort_unstable_by_key(|entry| entry.number);
     }
 }
 

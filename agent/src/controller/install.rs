@@ -4,10 +4,11 @@
 use super::policy::Device;
 use crate::android::properties;
 use crate::error::Error;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tracetee_protocol::json::{self, Limits};
 use tracetee_protocol::record::RawJson;
-use tracetee_protocol::{CaptureMeta, Map, record, words};
+use tracetee_protocol::{CaptureMeta, record, words};
 use tracetee_uploader::{Endpoint, NetState};
 
 record! {
@@ -39,7 +40,7 @@ record! {
         /// The app's version as people read it, for the collector.
         pub version_name: Option<String> = None,
         /// Other facts about the device for the collector (`model` …): at most 512 bytes of JSON.
-        pub device: Map<String, RawJson> = Map::new(); check(is_short),
+        pub device: BTreeMap<String, RawJson> = BTreeMap::new(); check(is_short),
         /// Time that the installation waits for files, ms, if something is to be recorded from the
         /// app's start on. What takes longer is recorded later.
         pub start_wait_ms: u32 = 3; within(0..=MAX_START_WAIT_MS),
@@ -108,7 +109,7 @@ fn is_key(digits: &Option<String>) -> Result<(), String> {
     }
 }
 
-fn is_short(device: &Map<String, RawJson>) -> Result<(), String> {
+fn is_short(device: &BTreeMap<String, RawJson>) -> Result<(), String> {
     if record::to_json(device).len() > MAX_DEVICE_BYTES {
         return Err(format!("has more than {MAX_DEVICE_BYTES} bytes"));
     }

@@ -4,13 +4,13 @@
 //! holds for long.
 
 use crate::section;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ffi::c_void;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use tracetee_os::guard;
 use tracetee_protocol::json::Decimal;
-use tracetee_protocol::{Map, notes};
+use tracetee_protocol::notes;
 use tracetee_recorder::clock;
 
 /// The display's refresh rate as it was said, millionths of a Hz; 0 until then.
@@ -57,26 +57,26 @@ struct Screens {
     /// The last ones, with the boot time from which they were shown.
     shown: VecDeque<(u64, String)>,
     /// Distinct names.
-    names: Map<String, ()>,
+    names: BTreeSet<String>,
     /// Calls whose names were one too many.
     other: u64,
 }
 
 impl Screens {
     const fn new() -> Self {
-        Self { shown: VecDeque::new(), names: Map::new(), other: 0 }
+        Self { shown: VecDeque::new(), names: BTreeSet::new(), other: 0 }
     }
 
     /// Returns the name that counts for a screen.
     fn admit(&mut self, name: String) -> String {
-        if self.names.contains_key(&name) {
+        if self.names.contains(&name) {
             return name;
         }
         if self.names.len() >= MAX_NAMES {
             self.other += 1;
             return notes::OTHER.to_owned();
         }
-        self.names.insert(name.clone(), ());
+        self.names.insert(name.clone());
         name
     }
 

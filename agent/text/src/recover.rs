@@ -35,7 +35,7 @@ pub fn recover(directory: &Path, options: &TextOptions, output: &Path) -> Result
     }
     let mut readers: Vec<_> = pools.iter().map(PoolFile::reader).collect();
     let begin = |reader: &PoolReader<'_>| (reader.start_boot_ns(), reader.pid());
-    tracetee_os::sort(&mut readers, |a, b| begin(a) < begin(b));
+    readers.sort_unstable_by_key(begin);
     for reader in &readers {
         recovered.processes.push(Health::from_json(&reader.meta()));
         recovered.unfinished += u64::from(reader.stop_boot_ns().is_none());
@@ -57,6 +57,6 @@ pub(crate) fn files_in(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     for entry in std::fs::read_dir(directory).map_err(io)? {
         files.push(entry.map_err(io)?.path());
     }
-    tracetee_os::sort(&mut files, |a, b| a.as_os_str() < b.as_os_str());
+    files.sort_unstable_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
     Ok(files)
 }

@@ -72,7 +72,7 @@ impl Tally {
 fn count_dropped(summary: &mut Summary, dropped: &[u64; Loss::ALL.len()]) {
     for (loss, &count) in Loss::ALL.iter().zip(dropped) {
         if count > 0 {
-            *summary.dropped.or_default(loss.name().to_owned()) += count;
+            *summary.dropped.entry(loss.name().to_owned()).or_default() += count;
         }
     }
 }

@@ -10,11 +10,12 @@ use crate::id::new_id;
 use crate::spool::file_name;
 use crate::spool_name::LostName;
 use crate::timestamp::Now;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use tracetee_protocol::loss_report::{self, Loss, MAX_LOSSES};
-use tracetee_protocol::{CaptureMeta, LossReport, Map};
+use tracetee_protocol::{CaptureMeta, LossReport};
 use uuid::Uuid;
 
 /// Prefix of the file in `lost/` and `report/` whose name counts the older losses.
@@ -90,15 +91,15 @@ impl<'a> Losses<'a> {
     }
 
     /// Counts losses by reason, including those of a report in transit.
-    pub(crate) fn count(&self) -> Map<String, u64> {
-        let mut counts = Map::new();
+    pub(crate) fn count(&self) -> BTreeMap<String, u64> {
+        let mut counts = BTreeMap::new();
         for directory in ["lost", "report"] {
             let (losses, older) = self.read(&self.root.join(directory));
             for lost in losses {
-                *counts.or_default(lost.reason) += 1;
+                *counts.entry(lost.reason).or_default() += 1;
             }
             if older > 0 {
-                *counts.or_default(loss_report::OLDER.to_owned()) += older;
+                *counts.entry(loss_report::OLDER.to_owned()).or_default() += older;
             }
         }
         counts
@@ -118,7 +119,7 @@ impl<'a> Losses<'a> {
         if names.len() <= MAX_LOSSES {
             return;
         }
-        sort(&mut names);
+        names.sort_unstable();
         let surplus = names.len() - MAX_LOSSES;
         // Deleted, then counted: a process that is killed between them counts too few.
         let gone = names
@@ -156,9 +157,9 @@ impl<'a> Losses<'a> {
             self.reported(&[]);
             return None;
         }
-        let mut by_reason = Map::new();
+        let mut by_reason = BTreeMap::new();
         for lost in &losses {
-            *by_reason.or_default(lost.reason.clone()) += 1;
+            *by_reason.entry(lost.reason.clone()).or_default() += 1;
         }
         if older > 0 {
             by_reason.insert(loss_report::OLDER.to_owned(), older);
@@ -219,11 +220,7 @@ impl<'a> Losses<'a> {
                 losses.extend(LostName::parse(&name));
             }
         }
-        sort(&mut losses);
+        losses.sort_unstable();
         (losses, older)
     }
-}
-
-fn sort(losses: &mut [LostName]) {
-    tracetee_os::sort(losses, |a, b| a < b);
 }

@@ -184,7 +184,7 @@ impl Spool {
             let CaptureName { tries, priority, made, id, .. } = one.name;
             (tries, std::cmp::Reverse(priority), std::cmp::Reverse(made.age_ms(now)), id)
         };
-        tracetee_os::sort(&mut waiting, |a, b| rank(a) < rank(b));
+        waiting.sort_unstable_by_key(rank);
         waiting
     }
 

@@ -1,9 +1,9 @@
 //! The JSON of maps: objects whose members all have one type.
 
 use super::{Json, read};
-use crate::Map;
 use crate::json::{Error, Kind, Value, Writer};
 use crate::record::schema::Schema;
+use std::collections::BTreeMap;
 
 /// A key of such an object.
 pub trait Key: Ord + Sized {
@@ -35,7 +35,7 @@ impl Key for char {
     }
 }
 
-impl<K: Key, T: Json + Default> Json for Map<K, T> {
+impl<K: Key, T: Json + Default> Json for BTreeMap<K, T> {
     fn read(&mut self, value: Value<'_>) -> Result<(), Error> {
         if value.kind() != Kind::Object {
             return Err(value.expected("an object"));
