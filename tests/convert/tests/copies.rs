@@ -240,7 +240,10 @@ fn a_process_born_in_a_kernel_s_recording_is_one_with_its_capture() {
         join thread t using (utid) group by t.utid order by 1";
     for kernel in ["kernel.ftrace", "kernel.pftrace"] {
         let _ = converted(path, &["own.ftrace", kernel], "o.pftrace");
-        let rows = engine.rows(path, &["o.pftrace"], &[processes, threads]).remove(0);
+        // A kernel may leave out that a processor stops to be idle.
+        let allowed = ["mismatched_sched_switch_tids"];
+        let rows = engine.rows_with(path, &["o.pftrace"], &[processes, threads], &allowed);
+        let rows = &rows[0];
         assert_eq!(rows[0].len(), 1, "{kernel}: {:?}", rows[0]);
         assert_eq!(rows[1], [r#"["writer-0",200,1,1]"#, r#"["writer-1",200,1,1]"#], "{kernel}");
     }

@@ -34,10 +34,11 @@ pub(crate) fn write(trace: &Trace, kernel: &mut Kernel, out: &mut impl Write) ->
     // First, because of two packets of one time Perfetto takes the first of the file first: a thread is born before it
     // is described.
     writer.system()?;
+    let has_kernel_events = !kernel.is_empty() || !trace.kernel.is_empty();
     if !kernel.is_empty() {
         ftrace::write(kernel, writer.out)?;
     }
-    writer.tracks()?;
+    writer.tracks(has_kernel_events)?;
     for (at_ns, event) in Timeline::new(trace) {
         writer.event(at_ns, event)?;
     }
@@ -140,7 +141,7 @@ impl<'a, W: Write> Writer<'a, W> {
         self.packet(TracePacket { clock_snapshot: Some(snapshot), ..TracePacket::default() })
     }
 
-    fn tracks(&mut self) -> io::Result<()> {
+    fn tracks(&mut self, has_kernel_events: bool) -> io::Result<()> {
         for &pid in self.trace.processes.keys() {
             self.process(pid)?;
         }
@@ -153,7 +154,7 @@ impl<'a, W: Write> Writer<'a, W> {
         let with_events = with_events(self.trace);
         for (&key, thread) in &self.trace.threads {
             // The kernel's events describe threads that have no others, and the idle ones.
-            let is_of_kernel = thread.pid.is_none() && !self.trace.kernel.is_empty();
+            let is_of_kernel = thread.pid.is_none() && has_kernel_events;
             if (thread.tid == 0 || is_of_kernel) && !with_events.contains(&key) {
                 continue;
             }
