@@ -119,6 +119,11 @@ def aar(module, classes, agents, own, epoch):
     return archive(entries, epoch)
 
 
+def symbols(agents, epoch):
+    """Returns the unstripped libraries, as ndk-stack, Play Console and crash reporters read them: ABI/libtracetee.so."""
+    return archive({f"{abi}/libtracetee.so": (agents / "symbols" / abi / "libtracetee.so").read_bytes() for abi in ABIS}, epoch)
+
+
 def artifacts(module, arguments, agents, own):
     """Returns the files of a module, by what follows NAME-VERSION in their names."""
     epoch = arguments.epoch
@@ -138,6 +143,8 @@ def artifacts(module, arguments, agents, own):
             if "index.html" not in pages:
                 raise SystemExit(f"no documentation of {module.name} in {arguments.documents}")
             files["-javadoc.jar"] = archive(pages, epoch)
+    if module.name == "tracetee":
+        files["-symbols.zip"] = symbols(arguments.agents, epoch)
     if module.kind != "pom":
         files[".module"] = metadata.module_file(module, own, files)
     return files
@@ -155,7 +162,7 @@ def main():
     parser = argparse.ArgumentParser(description="Lay out a release as a Maven repository.")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="directory to write; replaced")
     parser.add_argument("--classes", type=pathlib.Path, required=True, help="compiled modules, a directory each")
-    parser.add_argument("--agents", type=pathlib.Path, required=True, help="ABI/libtracetee.so for each ABI")
+    parser.add_argument("--agents", type=pathlib.Path, required=True, help="ABI/libtracetee.so for each ABI, and symbols/ABI")
     parser.add_argument("--documents", type=pathlib.Path, help="Dokka's pages, a directory for each module")
     parser.add_argument("--epoch", type=int, required=True, help="date of all files, Unix time in seconds")
     parser.add_argument("--url", help="the project's page, which Maven Central wants in each POM")

@@ -79,6 +79,46 @@ fn each_android_library_is_aligned_closed_and_needs_only_the_systems_own() {
     }
 }
 
+/// Runs a program on a file.
+fn output(program: &str, arguments: &[&str], file: &Path) -> String {
+    let output = Command::new(program).args(arguments).arg(file).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn released_symbols_are_those_of_the_library_by_build_id_and_name_lines() {
+    for abi in ABIS {
+        let Some(path) = library(abi) else {
+            return skip("tests/cross/run has not built the Android libraries");
+        };
+        let symbols = cache("cross/out/symbols").join(abi).join("libtracetee.so");
+        let build_id = |file: &Path| {
+            let notes = output("readelf", &["-nW"], file);
+            let line = notes.lines().find_map(|line| line.trim().strip_prefix("Build ID: "));
+            line.map(str::to_owned)
+        };
+        assert_eq!(build_id(&path).unwrap().len(), 40, "{abi}");
+        assert_eq!(build_id(&path), build_id(&symbols), "{abi}");
+        // Kind, address, offset and size of the code.
+        let code = |file: &Path| {
+            let sections = output("readelf", &["-SW"], file);
+            let line = sections.lines().find(|line| line.contains(" .text ")).unwrap();
+            line.split_once(" .text ").unwrap().1.to_owned()
+        };
+        assert_eq!(code(&path), code(&symbols), "{abi}");
+        assert!(!output("readelf", &["-SW"], &path).contains(".symtab"), "{abi}");
+        assert!(output("readelf", &["-sW"], &symbols).contains("tracetee_tee"), "{abi}");
+        let sections = output("readelf", &["-SW"], &symbols);
+        assert!(sections.contains(".debug_line"), "{abi}");
+    }
+    // Debian's addr2line reads this machine's processor only.
+    let symbols = cache("cross/out/symbols/x86_64/libtracetee.so");
+    let exported = output("nm", &["-D", "--defined-only"], &symbols);
+    let address = exported.lines().find_map(|line| line.strip_suffix(" T tracetee_start")).unwrap();
+    let line = output("addr2line", &[address, "-e"], &symbols);
+    assert!(line.starts_with("./agent/src/") && line.contains(".rs:"), "{line}");
+}
+
 /// Bytes by name: of the file, of the file compressed as in an APK, and of its parts.
 fn sizes(library: &Path) -> BTreeMap<String, u64> {
     let map = std::fs::read_to_string(library.with_extension("map")).unwrap();
