@@ -91,11 +91,10 @@ fn released_symbols_are_those_of_the_library_by_build_id_and_name_lines() {
         let Some(path) = library(abi) else {
             return skip("tests/cross/run has not built the Android libraries");
         };
-        let symbols = cache("cross/out/symbols").join(abi).join("libtracetee.so");
+        let symbols = cache("cross/out").join("symbols").join(abi).join("libtracetee.so");
         let build_id = |file: &Path| {
             let notes = output("readelf", &["-nW"], file);
-            let line = notes.lines().find_map(|line| line.trim().strip_prefix("Build ID: "));
-            line.map(str::to_owned)
+            notes.split_once("Build ID: ").map(|(_, id)| id.trim_end().to_owned())
         };
         assert_eq!(build_id(&path).unwrap().len(), 40, "{abi}");
         assert_eq!(build_id(&path), build_id(&symbols), "{abi}");
@@ -112,7 +111,7 @@ fn released_symbols_are_those_of_the_library_by_build_id_and_name_lines() {
         assert!(sections.contains(".debug_line"), "{abi}");
     }
     // Debian's addr2line reads this machine's processor only.
-    let symbols = cache("cross/out/symbols/x86_64/libtracetee.so");
+    let symbols = cache("cross/out").join("symbols/x86_64/libtracetee.so");
     let exported = output("nm", &["-D", "--defined-only"], &symbols);
     let address = exported.lines().find_map(|line| line.strip_suffix(" T tracetee_start")).unwrap();
     let line = output("addr2line", &[address, "-e"], &symbols);

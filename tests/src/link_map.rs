@@ -38,10 +38,11 @@ pub fn bytes_by_part(map: &str) -> BTreeMap<String, u64> {
     parts
 }
 
-/// The part that is a section as a whole; `.bss` has no bytes in the file.
+/// The part that is a section as a whole; `.bss` has no bytes in the file, and symbols are stripped.
 fn whole_section(name: &str) -> Option<&'static str> {
     Some(match name {
-        ".text" | ".bss" | ".relro_padding" => return None,
+        ".text" | ".bss" | ".relro_padding" | ".symtab" | ".strtab" => return None,
+        _ if name.starts_with(".debug_") => return None,
         ".rodata" => "constants",
         ".eh_frame" | ".eh_frame_hdr" | ".gcc_except_table" | ".ARM.exidx" | ".ARM.extab" => {
             "unwind tables"
