@@ -114,9 +114,14 @@ fn written(trace: &Trace, format: Format) -> (Vec<u8>, Dropped) {
 fn lost(dropped: &Dropped) -> usize {
     let is_restored = |what: &str| {
         what == crate::json::IN_ASYNC
-            || ["without a name", "without a category", "the thread's id behind them"]
-                .iter()
-                .any(|part| what.contains(part))
+            || [
+                "without a name",
+                "without a category",
+                "the thread's id behind them",
+                "nested by readers",
+            ]
+            .iter()
+            .any(|part| what.contains(part))
     };
     dropped.iter().filter(|&(what, _)| !is_restored(what)).count()
 }

@@ -258,8 +258,8 @@ fn threads_with_the_id_of_earlier_ones_and_markers_of_other_processes_are_counte
         bundle(&[
             kernel(1, 1).of(235, &born),
             kernel(2, 9).of(4, &switch(5)),
-            kernel(3, 5).of(5, &mark("B|4|other's")),
-            kernel(4, 5).of(5, &mark("E|4")),
+            kernel(3, 5).of(3, &mark("B|4|other's")),
+            kernel(4, 5).of(3, &mark("E|4")),
             kernel(5, 5).of(4, &switch(9)),
             kernel(6, 1).of(235, &born),
         ]),

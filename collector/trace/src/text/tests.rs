@@ -90,12 +90,15 @@ fn an_async_section_that_is_open_does_not_begin_again() {
 
 #[test]
 fn threads_with_the_id_of_an_earlier_one_are_counted() {
-    let switch = "prev_comm=a prev_pid=5 prev_prio=120 prev_state=S ==> next_comm=b next_pid=6 next_prio=120";
+    let switched = "a-5 (5) [000] ...1 2.000001: sched_switch: prev_comm=a prev_pid=5 prev_prio=120 prev_state=S ==> \
+        next_comm=b next_pid=6 next_prio=120";
     let born =
         "b-6 (6) [000] ...1 3.000001: task_newtask: pid=5 comm=b clone_flags=1 oom_score_adj=0";
-    let switched = format!("a-5 (5) [000] ...1 2.000001: sched_switch: {switch}");
-    let count = |lines: &[&str]| parsed(lines).losses.unread.into_values().sum::<u64>();
-    assert_eq!((count(&[&switched, born]), count(&[born, &switched])), (1, 0));
+    let count = |lines: [&str; 2]| {
+        let text = format!("# tracer: nop\n{}\n", lines.join("\n"));
+        read(text.as_bytes()).unwrap().losses.unread.into_values().sum::<u64>()
+    };
+    assert_eq!((count([switched, born]), count([born, switched])), (1, 0));
 }
 
 #[test]
