@@ -75,7 +75,7 @@ WORDS = {
     "counter": EVENTS + "|counter|rounded", "unit": EVENTS + "|units|counter", "flow": EVENTS + "|flow",
     "sched": KERNEL, "thread_state": KERNEL,
     "thread": EVENTS + "|thread names|process names|threads|processes|process field|thread field",
-    "process": EVENTS + "|process names|processes|process field",
+    "process": EVENTS + "|process names|processes|process field|into their process",
     "ftrace_event": KERNEL + "|markers",
     "perf_sample": r"samples?\b|stack", "cpu_sample": r"samples?\b|stack", "actual_frame": "frames|frame timeline", "expected_frame": "frames|frame timeline",
     "package": "packages", "android_log": "android_log|packet|track event field log_message", "heap_profile": "profile|packet", "metadata": "packet|header|metadata|trace info",
