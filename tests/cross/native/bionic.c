@@ -26,6 +26,12 @@ int __system_property_get(const char *name, char *value) {
     return (int)strlen(value);
 }
 
+/* As bionic's for a thread that has ended: musl does not tell the id of any. */
+pid_t pthread_gettid_np(pthread_t thread) {
+    (void)thread;
+    return -1;
+}
+
 /* A static program has no symbols to search: those that the agent hooks, and the properties'. */
 void *dlsym(void *handle, const char *name) {
     static const struct { const char *name; void *address; } known[] = {
