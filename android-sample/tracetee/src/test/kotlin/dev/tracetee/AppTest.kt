@@ -99,6 +99,33 @@ class AppTest {
     }
 
     @Test
+    fun aWindowThatWillNotBeRecordedIsRefusedWithTheReason() {
+        assumeTrue("skipped: no libtracetee.so", Native.load())
+        val config = TraceteeConfig.Builder().setRemoteConfig(CONFIG).setStartWaitMs(1000).build()
+        assertTrue(Tracetee.lastError, Tracetee.install(app, config))
+        await("a capture") { Tracetee.openWindow("hand") && Tracetee.isRecording }
+        assertTrue(Tracetee.lastError, Tracetee.closeWindow("hand"))
+        await("the refusal") { !Tracetee.openWindow("hand") && "hand: cool-down: " in Tracetee.lastError!! }
+        assertFalse(Tracetee.openWindow("other"))
+        assertTrue(Tracetee.lastError, "other: no manual window of that id takes part here" in Tracetee.lastError!!)
+        await("the report") { "other: no manual window" in control().optString("last_refused") }
+    }
+
+    @Test
+    fun theFilesOfAnEarlierVersionAreMovedOutOfTheBackup() {
+        assumeTrue("skipped: no libtracetee.so", Native.load())
+        val (old, new) = listOf(File(app.filesDir, "tracetee"), File(app.noBackupFilesDir, "tracetee"))
+        old.mkdirs()
+        val id = "0123456789abcdef0123456789abcdef"
+        File(old, "install_id").writeText(id)
+        assertTrue(Tracetee.lastError, Tracetee.install(app))
+        await("the agent") { control().optString("state") == "off" }
+        assertFalse("$old is still there", old.exists())
+        assertEquals(id, File(new, "install_id").readText())
+        assertTrue("no spool in $new", File(new, "spool").isDirectory)
+    }
+
+    @Test
     fun theInitializerInstallsByTheManifest() {
         assumeTrue("skipped: no libtracetee.so", Native.load())
         val info = shadowOf(app.packageManager).getInternalMutablePackageInfo(app.packageName).applicationInfo!!
