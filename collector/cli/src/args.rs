@@ -9,7 +9,9 @@ mod traces;
 pub(crate) use report::{ReportArgs, ReportFormat};
 #[cfg(feature = "parquet")]
 pub(crate) use store::TablesArgs;
-pub(crate) use store::{ForgetArgs, InitArgs, MappingCommand, MappingUploadArgs, RebuildArgs};
+pub(crate) use store::{
+    ForgetArgs, InitArgs, MappingCommand, MappingUploadArgs, RebuildArgs, StoreCommand,
+};
 pub(crate) use traces::{AtraceArgs, ConvertArgs, DmtracedumpArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -59,22 +61,9 @@ pub(crate) enum Command {
     Convert(ConvertArgs),
     /// Print a method profile of any trace, as dmtracedump does.
     Dmtracedump(DmtracedumpArgs),
-    /// Rebuild the tables of a store from its captures.
-    ///
-    /// The collector must not be running.
-    Rebuild(RebuildArgs),
-    /// Delete everything that a device has sent to a store.
-    Forget(ForgetArgs),
-    /// Manage the mappings that restore a release's names.
+    /// Maintain the store of a collector.
     #[command(subcommand)]
-    Mapping(MappingCommand),
-    /// Convert the captures of a store to Parquet tables.
-    ///
-    /// Reads the objects with the given keys and writes the parts that do not exist yet, so that any number of
-    /// processes can run at once, and again after a failure: `tracetee tables --store S --list | tracetee tables
-    /// --store S --keys -`.
-    #[cfg(feature = "parquet")]
-    Tables(TablesArgs),
+    Store(StoreCommand),
     /// Send captures of a simulated fleet with known jank causes.
     Simulate(SimulateArgs),
     /// Capture a sample app, upload the captures, and report them.

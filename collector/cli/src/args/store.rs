@@ -1,5 +1,4 @@
-//! Options of the commands that prepare a collector and work with its store: `init`, `rebuild`, `forget`, `tables`,
-//! `mapping`.
+//! Options of the commands that prepare a collector and maintain its store: `init`, and the commands of `store`.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -18,7 +17,28 @@ pub(crate) struct InitArgs {
     pub(crate) out: PathBuf,
 }
 
-/// Options of `rebuild`.
+/// The commands of `store`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Rebuild the tables of a store from its captures.
+    ///
+    /// The collector must not be running. Replaces tables of an older version, too.
+    Rebuild(RebuildArgs),
+    /// Delete everything that a device has sent to a store.
+    Forget(ForgetArgs),
+    /// Convert the captures of a store to Parquet tables.
+    ///
+    /// Reads the objects with the given keys and writes the parts that do not exist yet, so that any number of
+    /// processes can run at once, and again after a failure: `tracetee store tables --store S --list | tracetee store
+    /// tables --store S --keys -`.
+    #[cfg(feature = "parquet")]
+    Tables(TablesArgs),
+    /// Manage the mappings that restore a release's names.
+    #[command(subcommand)]
+    Mapping(MappingCommand),
+}
+
+/// Options of `store rebuild`.
 #[derive(Debug, Args)]
 pub(crate) struct RebuildArgs {
     /// Directory of the collector's store.
@@ -26,7 +46,7 @@ pub(crate) struct RebuildArgs {
     pub(crate) store: PathBuf,
 }
 
-/// Options of `forget`.
+/// Options of `store forget`.
 #[derive(Debug, Args)]
 pub(crate) struct ForgetArgs {
     /// Directory of the collector's store.
@@ -36,7 +56,7 @@ pub(crate) struct ForgetArgs {
     pub(crate) install_id: String,
 }
 
-/// Options of `tables`.
+/// Options of `store tables`.
 #[cfg(feature = "parquet")]
 #[derive(Debug, Args)]
 pub(crate) struct TablesArgs {
@@ -60,7 +80,7 @@ pub(crate) struct TablesArgs {
     pub(crate) day: Option<String>,
 }
 
-/// The commands of `mapping`.
+/// The commands of `store mapping`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MappingCommand {
     /// Upload the mappings of a release to a collector.
@@ -69,7 +89,7 @@ pub(crate) enum MappingCommand {
     Upload(MappingUploadArgs),
 }
 
-/// Options of `mapping upload`.
+/// Options of `store mapping upload`.
 #[derive(Debug, Args)]
 pub(crate) struct MappingUploadArgs {
     /// Mapping files: R8's mapping.txt, the instrumenter's or Matrix's method ids, or one of each.

@@ -149,7 +149,7 @@ On the server:
 
 With each release, for the names that R8 has shortened:
 
-    tracetee mapping upload mapping.txt --app {app} --version VERSION --to {url} --token-file {out}/{TOKENS}
+    tracetee store mapping upload mapping.txt --app {app} --version VERSION --to {url} --token-file {out}/{TOKENS}
 "
     );
     if is_local {

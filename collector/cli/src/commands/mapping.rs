@@ -1,4 +1,4 @@
-//! `tracetee mapping upload`: brings the names of a release to a collector.
+//! `tracetee store mapping upload`: brings the names of a release to a collector.
 
 use crate::args::MappingUploadArgs;
 use crate::input::unpacked;

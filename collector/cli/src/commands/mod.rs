@@ -16,16 +16,18 @@ mod simulate;
 mod store;
 
 use crate::agent_library;
-use crate::args::{Cli, Command, MappingCommand};
+use crate::args::{Cli, Command, MappingCommand, StoreCommand};
 use crate::input::with_stdin;
 use crate::terminal::print;
 use anyhow::Result;
 use clap::Parser;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Parses the command line and runs its command.
 pub(crate) fn run_command_line() -> Result<ExitCode> {
-    let done = match Cli::parse().command {
+    let arguments = with_store(std::env::args_os().collect());
+    let done = match Cli::parse_from(arguments).command {
         Command::Run(args) => return run::run(&args),
         Command::Atrace(args) => return atrace::atrace(&args),
         Command::Doctor(args) => return doctor::doctor(&args),
@@ -42,11 +44,13 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
             let _stdin = with_stdin(std::slice::from_mut(&mut args.trace))?;
             dmtracedump::dmtracedump(&args)
         }
-        Command::Rebuild(args) => store::rebuild(&args),
-        Command::Forget(args) => store::forget(&args),
-        Command::Mapping(MappingCommand::Upload(args)) => mapping::upload(&args),
+        Command::Store(StoreCommand::Rebuild(args)) => store::rebuild(&args),
+        Command::Store(StoreCommand::Forget(args)) => store::forget(&args),
+        Command::Store(StoreCommand::Mapping(MappingCommand::Upload(args))) => {
+            mapping::upload(&args)
+        }
         #[cfg(feature = "parquet")]
-        Command::Tables(args) => store::tables(&args),
+        Command::Store(StoreCommand::Tables(args)) => store::tables(&args),
         Command::Simulate(args) => simulate::simulate(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Hooks(args) => hooks::hooks(&args),
@@ -58,4 +62,34 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
         }),
     };
     done.map(|()| ExitCode::SUCCESS)
+}
+
+/// Puts `store` before the commands that had no such prefix: `tracetee rebuild` means `tracetee store rebuild`.
+fn with_store(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let old = ["rebuild", "forget", "tables", "mapping"];
+    if arguments.get(1).is_some_and(|command| old.iter().any(|old| command == old)) {
+        arguments.insert(1, "store".into());
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn commands_of_the_store_are_taken_without_its_name() {
+        let with = |line: &str| {
+            let arguments = line.split(' ').map(OsString::from).collect();
+            with_store(arguments).join(" ".as_ref())
+        };
+        assert_eq!(with("tracetee rebuild --store S"), "tracetee store rebuild --store S");
+        assert_eq!(with("tracetee mapping upload"), "tracetee store mapping upload");
+        assert_eq!(with("tracetee store forget D"), "tracetee store forget D");
+        assert_eq!(with("tracetee run rebuild"), "tracetee run rebuild");
+        for old in ["rebuild", "forget", "tables", "mapping"] {
+            assert!(Cli::command().find_subcommand(old).is_none(), "{old} is listed");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! `tracetee rebuild`, `forget` and `tables`: work on the store of a collector.
+//! `tracetee store rebuild`, `forget` and `tables`.
 
 use crate::args::{ForgetArgs, RebuildArgs};
 use crate::terminal::{print, say};
