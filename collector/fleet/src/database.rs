@@ -13,10 +13,11 @@ use rusqlite::{
 };
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tables::ANALYZED_BY;
+use tracetee_jank::Stopped;
 
 mod answer;
 mod changes;
@@ -26,7 +27,6 @@ mod packed;
 mod rollups;
 mod tables;
 mod unpack;
-mod upgrade;
 
 pub use answer::{Answer, Row};
 pub use name_limits::{Exceeded, OTHER};
@@ -48,11 +48,33 @@ const STATEMENTS: usize = 100;
 pub struct Database {
     connection: Connection,
     names: name_limits::Names,
-    /// What a connection that writes has changed.
+    /// Changes of the digests by a connection that writes.
     changed: digests::Changed,
-    /// When queries end, in milliseconds of `began`; 0: when they are done.
-    deadline: Arc<AtomicU64>,
-    began: Instant,
+    end: SharedEnd,
+}
+
+/// The end of the queries that run.
+#[derive(Debug, Clone, Default)]
+struct End {
+    until: Option<Instant>,
+    is_unwanted: Option<Arc<AtomicBool>>,
+}
+
+/// [`End`], shared with the handler that SQLite calls.
+#[derive(Debug, Clone, Default)]
+struct SharedEnd(Arc<Mutex<End>>);
+
+impl SharedEnd {
+    fn set(&self, end: End) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = end;
+    }
+
+    fn is_reached(&self) -> bool {
+        let end = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // ORDERING: Relaxed; a wish.
+        end.is_unwanted.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+            || end.until.is_some_and(|until| Instant::now() >= until)
+    }
 }
 
 impl Database {
@@ -96,7 +118,7 @@ impl Database {
     pub fn read(path: &Path) -> Result<Self, Error> {
         if !path.exists() {
             let what = format!(
-                "{} does not exist; run `tracetee collect` or `tracetee rebuild` first",
+                "{} does not exist; run `tracetee collect` or `tracetee store rebuild` first",
                 path.display()
             );
             return Err(Error::Missing(what));
@@ -116,49 +138,39 @@ impl Database {
         }
     }
 
-    fn of(connection: Connection) -> Result<Self, Error> {
-        let mut connection = connection;
+    fn of(mut connection: Connection) -> Result<Self, Error> {
+        let end = SharedEnd::default();
+        let shared = end.clone();
+        connection.progress_handler(STEPS_OF_A_LOOK, Some(move || shared.is_reached()))?;
         for table in tables::packed_tables() {
             unpack::register(&connection, table)?;
         }
-        let (deadline, began) = (Arc::new(AtomicU64::new(0)), Instant::now());
-        let ends_at = Arc::clone(&deadline);
-        let is_over = move || {
-            // ORDERING: Relaxed; the thread that sets it runs the query.
-            let at = ends_at.load(Ordering::Relaxed);
-            at != 0 && began.elapsed().as_millis() >= u128::from(at)
-        };
-        connection.progress_handler(STEPS_OF_A_LOOK, Some(is_over))?;
-        Ok(Self {
-            connection,
-            names: name_limits::Names::default(),
-            changed: digests::Changed::default(),
-            deadline,
-            began,
-        })
+        let (names, changed) = (name_limits::Names::default(), digests::Changed::default());
+        Ok(Self { connection, names, changed, end })
     }
 
-    /// Runs queries that must end within a time; `None` is no limit.
+    /// Runs queries that must end within a time, and when `is_unwanted` is set; `None` is no limit.
     ///
     /// # Errors
-    /// [`Error::TooSlow`] if they do not; and those of `queries`.
+    /// [`Error::TooSlow`] and [`Error::Stopped`] if they do not; and those of `queries`.
     pub fn within<T>(
         &self,
         limit: Option<Duration>,
+        is_unwanted: Option<&Arc<AtomicBool>>,
         queries: impl FnOnce() -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let Some(limit) = limit else { return queries() };
-        let at = (self.began.elapsed() + limit).as_millis();
-        // ORDERING: Relaxed, here and below; this thread reads it.
-        self.deadline.store(u64::try_from(at).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
+        let until = limit.map(|limit| Instant::now() + limit);
+        self.end.set(End { until, is_unwanted: is_unwanted.cloned() });
         let made = queries();
-        self.deadline.store(0, Ordering::Relaxed);
+        self.end.set(End::default());
         match made {
             Err(Error::Sqlite(error))
-                if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
-                    && self.began.elapsed().as_millis() >= at =>
+                if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) =>
             {
-                Err(Error::TooSlow(limit))
+                match limit.zip(until).filter(|(_, until)| Instant::now() >= *until) {
+                    Some((limit, _)) => Err(Error::TooSlow(limit)),
+                    None => Err(Error::Stopped(Stopped::Asked)),
+                }
             }
             made => made,
         }
@@ -283,12 +295,6 @@ impl Database {
         Ok(Snapshot { _transaction: self.connection.unchecked_transaction()? })
     }
 
-    /// Returns a handle that ends this connection's query from another thread.
-    #[must_use]
-    pub fn interrupter(&self) -> Interrupter {
-        Interrupter(self.connection.get_interrupt_handle())
-    }
-
     /// Runs a query and returns its answer.
     ///
     /// # Errors
@@ -332,20 +338,4 @@ fn value(of: ValueRef<'_>) -> Value {
 pub struct Snapshot<'a> {
     /// Rolled back when it is dropped.
     _transaction: Transaction<'a>,
-}
-
-/// Handle that ends the query of a [`Database`] in another thread.
-pub struct Interrupter(rusqlite::InterruptHandle);
-
-impl Interrupter {
-    /// Ends the running query, if there is one.
-    pub fn interrupt(&self) {
-        self.0.interrupt();
-    }
-}
-
-impl std::fmt::Debug for Interrupter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Interrupter")
-    }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub enum Error {
     /// An error of SQLite.
     Sqlite(rusqlite::Error),
-    /// Another version wrote the file: an older one, whose file is to be upgraded, or a newer one.
+    /// Another version wrote the file.
     Version {
         /// The database.
         path: PathBuf,
@@ -20,7 +20,7 @@ pub enum Error {
     },
     /// Rows of this table cannot be read: they are damaged, or have values of other types than its columns.
     Damaged(&'static str),
-    /// What this names is not as it was written: a table whose digest differs, or a structure of the file.
+    /// A table whose digest differs, or a structure of the file, is not as it was written.
     Checksum(String),
     /// The trace cannot be read.
     Trace(tracetee_trace::Error),
@@ -47,29 +47,30 @@ impl fmt::Display for Error {
         match self {
             Self::Sqlite(error) if is_damage(error) => write!(
                 f,
-                "the tables are damaged ({error}); stop the collector and run `tracetee rebuild` to make them from the captures"
+                "the tables are damaged ({error}); stop the collector and run `tracetee store rebuild` to make them from the captures"
             ),
             Self::Sqlite(error) => write!(f, "the tables: {error}"),
             Self::Version { path, found } if *found > FILE_VERSION => write!(
                 f,
                 "{} was written by a newer tracetee: it has tables of version {found}, and this program knows versions \
                  up to {FILE_VERSION}. Use the newer program; nothing was changed. If none has run here, the file is damaged: \
-                 delete it and run `tracetee rebuild`",
+                 delete it and run `tracetee store rebuild`",
                 path.display(),
             ),
             Self::Version { path, found } => write!(
                 f,
-                "{} has tables of version {found}, but this program uses version {FILE_VERSION}. Stop the older collector \
-                 and start this one, which upgrades them",
+                "{} has tables of version {found}, and this program needs version {FILE_VERSION}; run `tracetee store \
+                 rebuild --store {}` to make them from the captures",
                 path.display(),
+                path.parent().unwrap_or(path).display(),
             ),
             Self::Damaged(table) => write!(
                 f,
-                "the table {table} has damaged rows; run `tracetee rebuild` to make the tables from the captures"
+                "the table {table} has damaged rows; run `tracetee store rebuild` to make the tables from the captures"
             ),
             Self::Checksum(what) => write!(
                 f,
-                "the tables are damaged ({what} is not as it was written); stop the collector and run `tracetee rebuild` to \
+                "the tables are damaged ({what} is not as it was written); stop the collector and run `tracetee store rebuild` to \
                  make them from the captures"
             ),
             Self::Trace(error) => write!(f, "{error}"),
@@ -89,7 +90,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Error {
-    /// True if the tables are damaged: `tracetee rebuild` makes them again.
+    /// True if the tables are damaged: `tracetee store rebuild` makes them again.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         match self {
@@ -149,7 +150,7 @@ mod tests {
             let damaged = directory.path().join(length.to_string());
             std::fs::write(&damaged, bytes).unwrap();
             let error = Database::read(&damaged).map(|_| ()).unwrap_err().to_string();
-            assert!(error.contains("run `tracetee rebuild`"), "{error}");
+            assert!(error.contains("run `tracetee store rebuild`"), "{error}");
         }
     }
 }

@@ -13,8 +13,8 @@ use crate::table::{Value, View, shared, tables};
 /// their table.
 pub const VERSION: i64 = 2;
 
-/// The version of `tables.sqlite`: raised by one when its layout changes, or a column.
-/// [`crate::database::Database::upgrade`] brings older files to it.
+/// The version of `tables.sqlite`: raised by one when its layout changes, or a column. A file of another version is
+/// refused; `tracetee store rebuild` makes it from the captures.
 pub const FILE_VERSION: i64 = 5;
 
 /// The version of the analysis: raised by one when it finds something else in the same capture. The collector

@@ -379,15 +379,8 @@
   const up = (percent) => (Math.ceil(percent * 10) / 10).toFixed(1);
   const accuracy = (of) => (of.frames_percent ? ` Counts and sums are exact. p50, p90 and p99 of frames are within ${up(of.frames_percent)} %, those of causes and start-ups within ${up(of.times_percent)} %.` : "");
 
-  // Of a report that lacks the newest captures; the next one is being made.
-  const age = make("p", { id: "age", class: "faint", role: "status", hidden: "" });
-  function showAge(seconds) {
-    age.hidden = !(seconds > 0);
-    age.textContent = age.hidden ? "" : `As of ${new Date(Date.now() - seconds * 1000).toLocaleTimeString()}. Newer captures follow.`;
-  }
-
   function draw() {
-    page.replaceChildren(...(data.live_s ? [age] : []));
+    page.replaceChildren();
     charts.splice(0);
     if (data.kind === "single") single();
     else {
@@ -401,15 +394,12 @@
   }
   draw();
   if (data.live_s) {
-    showAge(data.age_s);
     let known = JSON.stringify(data.report);
     setInterval(async () => {
       try {
-        // The mode "no-store" would ask for a report that nobody has made yet.
         const answer = await fetch("report.json" + location.search);
         const report = await answer.json();
         const text = JSON.stringify(report);
-        if (answer.ok) showAge(Number(answer.headers.get("age")));
         if (answer.ok && text !== known) { known = text; data = { ...data, report }; draw(); }
       } catch (error) { /* the collector is away: what is shown stays */ }
     }, data.live_s * 1000);

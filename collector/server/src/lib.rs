@@ -22,7 +22,7 @@ pub use store::forget::{Forgotten, forget};
 pub use store::mappings::mapping_of_stored;
 #[cfg(feature = "parquet")]
 pub use store::parquet_tables::{TableCounts, list_keys, make_tables};
-pub use store::rebuild::{Rebuilt, rebuild, upgrade};
+pub use store::rebuild::{Rebuilt, rebuild};
 pub use store::retention::Retention;
 pub use store::{make_private, tables_of};
 pub use tokio_rustls::TlsAcceptor;

@@ -177,9 +177,9 @@ impl Server {
         ));
         let mappings = collector.storage().indexer().map(Indexer::mappings);
         let page = match options.store.directory().zip(mappings) {
-            Some((root, mappings)) => Some(Page::start(root, mappings)?),
+            Some((root, mappings)) => Some(Page::new(root, mappings)),
             None if options.page.is_some() => bail!(
-                "--page needs a store in a directory; for an object store, query the tables that `tracetee tables` writes"
+                "--page needs a store in a directory; for an object store, query the tables that `tracetee store tables` writes"
             ),
             None => None,
         };

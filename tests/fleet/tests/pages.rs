@@ -5,12 +5,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::io::Read;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, channel};
 use tracetee_tests::tools::{chromium, rendered};
-use tracetee_tests_upload::collector::{Collector, ID, file, put_capture};
+use tracetee_tests_upload::collector::{Collector, ID, put_capture};
 
 const SCRIPT: &str = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>";
 
@@ -58,8 +56,6 @@ fn hostile_names_are_text_on_every_page() {
     let body = hostile_capture();
     assert_eq!(put_capture(&collector.url, ID, meta.as_object().unwrap(), &body), Some(201));
     collector.settle();
-    let newest = collector.send("GET", "/report.json", &[("Cache-Control", "no-cache")], b"");
-    assert_eq!(newest.header("age"), Some("0"), "the next answer has all captures");
     let directory = collector.directory.path();
     std::fs::write(directory.join("one.ftrace.zst"), &body).unwrap();
     collector.tracetee(&["report", "one.ftrace.zst", "--format", "html", "-o", "one.html"]);
@@ -98,57 +94,6 @@ fn hostile_names_are_text_on_every_page() {
     }
 }
 
-/// A stand-in for a collector that has an old report: serves `page`, and as its data `report` with an age of 65 s. Returns
-/// its address, and the requests for data.
-fn serve_old(page: String, report: Vec<u8>) -> (String, Receiver<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}/", listener.local_addr().unwrap());
-    let (asked, requests) = channel();
-    std::thread::spawn(move || {
-        for mut socket in listener.incoming().flatten() {
-            let mut request = Vec::new();
-            let mut bytes = [0; 4096];
-            while !request.ends_with(b"\r\n\r\n") {
-                match socket.read(&mut bytes) {
-                    Ok(0) | Err(_) => break,
-                    Ok(read) => request.extend(&bytes[..read]),
-                }
-            }
-            let request = String::from_utf8_lossy(&request).to_lowercase();
-            let is_data = request.starts_with("get /report.json");
-            let body = if is_data { &report } else { page.as_bytes() };
-            let kind = if is_data { "application/json" } else { "text/html; charset=utf-8" };
-            let head = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nAge: 65\r\n\
-                 Cache-Control: no-store\r\nConnection: close\r\n\r\n",
-                body.len()
-            );
-            let _ = socket.write_all(head.as_bytes()).and_then(|()| socket.write_all(body));
-            if is_data {
-                let _ = asked.send(request);
-            }
-        }
-    });
-    (address, requests)
-}
-
-#[test]
-fn an_open_page_takes_the_report_that_there_is_and_shows_its_age() {
-    let Some(chromium) = chromium() else { return };
-    let collector = Collector::start(&[]);
-    let page = String::from_utf8(collector.send("GET", "/", &[], b"").body).unwrap();
-    let report = collector.send("GET", "/report.json", &[], b"");
-    assert_eq!(
-        (report.header("age"), report.header("cache-control")),
-        (Some("0"), Some("no-store"))
-    );
-    let (address, requests) = serve_old(page, report.body);
-    let dom = rendered(&chromium, &address);
-    assert!(dom.contains(r#"role="status">As of "#), "{dom}");
-    let request = requests.try_recv().unwrap();
-    assert!(!request.contains("no-cache"), "it would wait for a new report: {request}");
-}
-
 #[test]
 fn a_fleet_s_page_shows_what_is_so() {
     let Some(chromium) = chromium() else { return };
@@ -178,14 +123,6 @@ fn a_fleet_s_page_shows_what_is_so() {
     ] {
         assert!(dom.contains(part), "{part}");
     }
-    // A report that lacks captures says when it had all.
-    assert!(dom.contains(r#"role="status" hidden="""#), "it has all captures");
-    let old = String::from_utf8(collector.send("GET", "/", &[], b"").body).unwrap();
-    let old = old.replacen(r#""age_s":0"#, r#""age_s":65"#, 1);
-    let old = file(collector.directory.path(), "old.html", &old);
-    let old = rendered(&chromium, &format!("file://{}", old.display()));
-    assert!(old.contains(r#"role="status">As of "#), "{old}");
-
     // A new request of the page gives the result of the command, and contains the planted cause.
     let live = collector.send("GET", "/report.json?from=2.0&to=2.1", &[], b"");
     let live: Value = serde_json::from_slice(&live.body).unwrap();

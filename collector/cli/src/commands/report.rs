@@ -57,13 +57,13 @@ fn ask(args: &ReportArgs) -> Ask {
         compare,
         exact: args.exact,
         time_limit,
+        is_unwanted: None,
     }
 }
 
 fn of_store(args: &ReportArgs) -> Result<String> {
     let default = PathBuf::from("tracetee-store");
     let store = args.store.as_ref().unwrap_or(&default);
-    tracetee_server::upgrade(store)?;
     let tables = tables_of(store);
     let report = Database::read(&tables)
         .and_then(|database| FleetReport::from_database(&database, &ask(args)));

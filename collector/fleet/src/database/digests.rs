@@ -76,7 +76,7 @@ fn all() -> Vec<Kept> {
 
 const CHANGES: &str = "changes";
 
-/// How the digests change in this transaction: by table and app.
+/// Changes of the digests in this transaction, by table and app.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Changed(Arc<Mutex<Vec<BTreeMap<String, i64>>>>);
 
@@ -186,7 +186,7 @@ pub(super) fn flush(transaction: &Transaction<'_>, changed: &Changed) -> Result<
     Ok(())
 }
 
-/// Makes all digests anew: of tables that were made, or upgraded.
+/// Makes all digests anew: of tables that were made.
 pub(super) fn remake(connection: &Connection) -> Result<(), Error> {
     connection.execute("DELETE FROM digests", [])?;
     for name in all().iter().map(|table| &*table.name).chain([SCHEMA]) {
@@ -282,20 +282,16 @@ impl Database {
     }
 
     /// Checks the whole file: its structures and indexes, and all rows. It reads all of it; others may write meanwhile.
-    /// Ends early if `is_over` says so, which is asked between tables.
     ///
     /// # Errors
     /// [`Error::Checksum`] and [`Error::Sqlite`]: it is damaged.
-    pub fn check_all(&self, is_over: impl Fn() -> bool) -> Result<(), Error> {
+    pub fn check_all(&self) -> Result<(), Error> {
         let sql = "PRAGMA main.integrity_check(1)";
         let found: String = self.connection.query_row(sql, [], |row| row.get(0))?;
         if found != "ok" {
             return Err(Error::Checksum(found));
         }
         for name in all().iter().map(|table| &*table.name).chain([SCHEMA]) {
-            if is_over() {
-                break;
-            }
             let _snapshot = self.snapshot()?;
             self.check(name, None)?;
         }
@@ -340,7 +336,7 @@ mod tests {
                 Ok(made) => assert!(made == sound[usize::from(exact)], "byte {place}"),
                 Err(error) => found += usize::from(error.is_damage()),
             }
-            let checked = Database::read(&copy).and_then(|of| of.check_all(|| false));
+            let checked = Database::read(&copy).and_then(|of| of.check_all());
             all += usize::from(checked.is_err());
         }
         println!("of {FLIPS}: {found} reports refused, {all} found by the check of the whole file");
@@ -358,6 +354,9 @@ mod tests {
         let error = FleetReport::from_database(&database, &Ask::default()).unwrap_err();
         assert!(error.is_damage());
         let error = error.to_string();
-        assert!(error.contains("stack_rollups") && error.contains("tracetee rebuild"), "{error}");
+        assert!(
+            error.contains("stack_rollups") && error.contains("tracetee store rebuild"),
+            "{error}"
+        );
     }
 }

@@ -188,7 +188,7 @@ fn a_report_that_takes_too_long_is_given_up_and_the_others_are_made() {
     // So long that the clock is looked at.
     let endless =
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT MAX(i) FROM n";
-    let error = database.within(Some(Duration::from_millis(20)), || database.query(endless));
+    let error = database.within(Some(Duration::from_millis(20)), None, || database.query(endless));
     assert!(matches!(error, Err(Error::TooSlow(_))), "{error:?}");
     // The limit is over with what it was for.
     database

@@ -7,6 +7,8 @@ use crate::error::Error;
 use crate::sql;
 use serde::Serialize;
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Limits of reported causes: of a version or a screen, and in total.
@@ -28,6 +30,8 @@ pub struct Ask {
     pub exact: bool,
     /// Time of each app's report.
     pub time_limit: Option<Duration>,
+    /// Set when nobody wants the report any longer.
+    pub is_unwanted: Option<Arc<AtomicBool>>,
 }
 
 /// The report.
@@ -224,6 +228,12 @@ pub struct Loss {
 }
 
 impl FleetReport {
+    /// Returns a report without apps.
+    #[must_use]
+    pub fn new(screen: Option<String>) -> Self {
+        Self { screen, quantile_errors: QuantileErrors::of_rollups(), apps: Vec::new() }
+    }
+
     /// Makes the report from the tables, app by app.
     ///
     /// # Errors
@@ -232,7 +242,7 @@ impl FleetReport {
         // A report of rows can take minutes, in which the log would grow and deletions would wait.
         let _snapshot = if ask.exact { None } else { Some(database.snapshot()?) };
         if ask.exact {
-            database.check_all(|| false)?;
+            database.check_all()?;
         } else {
             database.check_apps()?;
         }
@@ -245,7 +255,9 @@ impl FleetReport {
         };
         let mut samples = Answer::default();
         for app in apps {
-            match database.within(ask.time_limit, || report_of(database, ask, &app)) {
+            match database
+                .within(ask.time_limit, ask.is_unwanted.as_ref(), || report_of(database, ask, &app))
+            {
                 Ok(Some((made, mut compared))) => {
                     report.apps.push(made);
                     samples.columns = compared.columns;

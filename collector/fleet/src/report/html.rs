@@ -44,12 +44,11 @@ pub fn fleet(
     }))
 }
 
-/// Makes the page of a fleet for a collector, which has the captures. The page reloads its data every `live_s` seconds. If
-/// the report lacks captures, it has all of those `age_s` seconds ago, and the page says so.
+/// Makes the page of a fleet for a collector, which has the captures. The page reloads its data every `live_s` seconds.
 #[must_use]
-pub fn live_fleet(report: &FleetReport, live_s: u32, age_s: u64) -> String {
+pub fn live_fleet(report: &FleetReport, live_s: u32) -> String {
     page(&json!({
-        "kind": "fleet", "report": report, "captures_at": "", "live_s": live_s, "age_s": age_s, "timelines": {},
+        "kind": "fleet", "report": report, "captures_at": "", "live_s": live_s, "timelines": {},
     }))
 }
 

@@ -295,7 +295,7 @@ fn sums_are_those_of_a_rebuild_after_any_sequence_of_changes() {
         }
         check_sums(&path);
         check_reports(&database);
-        database.check_all(|| false).unwrap();
+        database.check_all().unwrap();
         let rebuilt = directory.path().join("rebuilt.sqlite");
         let mut other = Database::open(&rebuilt).unwrap();
         let all: Vec<Rows> = there.into_values().collect();

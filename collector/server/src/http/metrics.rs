@@ -61,7 +61,7 @@ pub(super) async fn health(State(collector): Shared) -> Answer {
         return answer(StatusCode::SERVICE_UNAVAILABLE, why);
     }
     if collector.storage.indexer().is_some_and(Indexer::is_damaged) {
-        let why = "captures are stored, but the tables are damaged: stop the collector and run `tracetee rebuild`";
+        let why = "captures are stored, but the tables are damaged: stop the collector and run `tracetee store rebuild`";
         return answer(StatusCode::SERVICE_UNAVAILABLE, why);
     }
     match found {

@@ -16,6 +16,7 @@ mod mappings;
 mod metrics;
 pub(crate) mod page;
 mod rate;
+mod report_page;
 pub(crate) mod serve;
 mod ticket;
 #[cfg(feature = "cloud")]

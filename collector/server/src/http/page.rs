@@ -3,12 +3,12 @@
 //! It has no login, so it answers on this machine only, only to who asks for this machine by name (a page
 //! elsewhere in the browser cannot read it by pointing a name of its own at 127.0.0.1), and not through a
 //! proxy, as far as one can be told from a browser: who has put a login in front takes those headers off.
-//! Reports are made by [`Maker`], beside what devices send.
+//! [`Maker`] makes the reports, beside what devices send.
 
-mod maker;
 mod named;
 
 use super::host::is_this_machine;
+use super::report_page::{Maker, Query as ReportQuery};
 use crate::store::analyst::limits;
 use crate::store::local_store::{about, sidecar_of};
 use crate::store::mappings::Mappings;
@@ -19,12 +19,9 @@ use axum::http::{HeaderMap, StatusCode, Version, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use maker::{Maker, Shown, What};
 use std::io::Cursor;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 use tracetee_fleet::Error;
 use tracetee_fleet::capture::{Capture, read_file};
 use tracetee_fleet::object_keys::RawKey;
@@ -43,21 +40,17 @@ const LIVE_S: u32 = 5;
 pub(crate) struct Page {
     root: PathBuf,
     mappings: Arc<Mappings>,
-    maker: Maker,
+    maker: Arc<Maker>,
 }
 
 type Shared = State<Arc<Page>>;
 
 impl Page {
-    /// Starts what makes the reports.
-    pub(crate) fn start(
-        root: &std::path::Path,
-        mappings: Arc<Mappings>,
-    ) -> std::io::Result<Arc<Self>> {
-        Ok(Arc::new(Self { root: root.to_owned(), mappings, maker: Maker::start(root)? }))
+    pub(crate) fn new(root: &std::path::Path, mappings: Arc<Mappings>) -> Arc<Self> {
+        Arc::new(Self { root: root.to_owned(), mappings, maker: Arc::new(Maker::new(root)) })
     }
 
-    /// Gives up what is being made, and makes no more.
+    /// Gives up the reports in progress, and makes no more.
     pub(crate) fn stop(&self) {
         self.maker.stop();
     }
@@ -122,43 +115,24 @@ fn refused(error: &Error) -> Response {
     }
 }
 
-/// True if the answer must not be a remembered report that lacks captures.
-fn is_new_wanted(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(header::CACHE_CONTROL).iter().filter_map(|of| of.to_str().ok());
-    values.flat_map(|of| of.split(',')).any(|of| of.trim().eq_ignore_ascii_case("no-cache"))
+async fn fleet(State(page): Shared, Query(query): Query<ReportQuery>) -> Response {
+    let made = page.maker.make(move |maker, is_unwanted| {
+        Ok(html::live_fleet(&maker.report(query, is_unwanted)?, LIVE_S))
+    });
+    made.await.map_or_else(|error| refused(&error), as_html)
 }
 
-async fn fleet(State(page): Shared, Query(what): Query<What>, headers: HeaderMap) -> Response {
-    let is_new_wanted = is_new_wanted(&headers);
-    let made = page.maker.make(move |reports, _| {
-        let Shown { report, age } = reports.of(&what, is_new_wanted)?;
-        Ok((html::live_fleet(&report, LIVE_S, age.as_secs()), age))
+async fn fleet_json(State(page): Shared, Query(query): Query<ReportQuery>) -> Response {
+    let made = page.maker.make(move |maker, is_unwanted| {
+        Ok(serde_json::to_string(&maker.report(query, is_unwanted)?).unwrap_or_default())
     });
     match made.await {
-        Ok((text, age)) => with_age(as_html(text), age),
-        Err(error) => refused(&error),
-    }
-}
-
-async fn fleet_json(State(page): Shared, Query(what): Query<What>, headers: HeaderMap) -> Response {
-    let is_new_wanted = is_new_wanted(&headers);
-    let made = page.maker.make(move |reports, _| {
-        let Shown { report, age } = reports.of(&what, is_new_wanted)?;
-        Ok((serde_json::to_string(&*report).unwrap_or_default(), age))
-    });
-    match made.await {
-        Ok((json, age)) => {
+        Ok(json) => {
             let headers = [(header::CONTENT_TYPE, http::JSON), (header::CACHE_CONTROL, "no-store")];
-            with_age((headers, json).into_response(), age)
+            (headers, json).into_response()
         }
         Err(error) => refused(&error),
     }
-}
-
-/// Adds the header `Age`: seconds since all captures were in the report, 0 if they are.
-fn with_age(mut response: Response, age: Duration) -> Response {
-    response.headers_mut().insert(header::AGE, age.as_secs().into());
-    response
 }
 
 /// View of a capture that is asked for.
@@ -191,9 +165,9 @@ async fn timeline(State(page): Shared, Path(id): Path<String>) -> Response {
 async fn view(page: &Page, id: String, view: View) -> Response {
     let none = || Error::Missing("there is no such capture".to_owned());
     let (root, mappings) = (page.root.clone(), Arc::clone(&page.mappings));
-    let made = page.maker.make(move |reports, is_unwanted: &Arc<AtomicBool>| {
+    let made = page.maker.make(move |maker, is_unwanted| {
         let id = Uuid::try_parse(&id).map_err(|_| none())?;
-        let key = reports.database()?.raw_key(&id.to_string())?.ok_or_else(none)?;
+        let key = maker.database()?.raw_key(&id.to_string())?.ok_or_else(none)?;
         let key = RawKey::parse(&key).ok_or_else(none)?;
         let place = root.join(key.path());
         let io = |error| Error::Io(place.clone(), error);
@@ -260,17 +234,6 @@ fn as_html(text: impl Into<Body>) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn no_cache_asks_for_a_new_report() {
-        let asked = |value: &str| {
-            is_new_wanted(&HeaderMap::from_iter([(header::CACHE_CONTROL, value.parse().unwrap())]))
-        };
-        assert!(asked("no-cache") && asked("max-age=0, No-Cache"));
-        // A browser's reload.
-        assert!(!asked("max-age=0") && !asked("no-store"));
-        assert!(!is_new_wanted(&HeaderMap::new()));
-    }
 
     #[test]
     fn a_browser_here_is_answered_and_a_proxy_is_not() {

@@ -2,25 +2,24 @@
 //!
 //! On a thread of the indexer's. A report checks what it reads; this checks all, also what only the analysis reads: sums of
 //! devices, rows that a deletion subtracts. Captures that come are stored and analyzed all the same, because `tracetee
-//! rebuild` makes the tables from the captures. Until then `/healthz` fails.
+//! store rebuild` makes the tables from the captures. Until then `/healthz` fails.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 use tracetee_fleet::Error;
-use tracetee_fleet::database::{Database, Interrupter};
+use tracetee_fleet::database::Database;
 
 /// Time between two looks: each reads the whole file.
 const PAUSE: Duration = Duration::from_secs(24 * 3600);
 
-/// What was found.
+/// Result of the looks, and a way to end them.
 #[derive(Debug, Default)]
 pub(super) struct Damage {
     is_found: AtomicBool,
-    ended: AtomicBool,
-    query: Mutex<Option<Interrupter>>,
+    ended: Arc<AtomicBool>,
 }
 
 impl Damage {
@@ -53,11 +52,7 @@ impl Damage {
 
     fn look(&self, tables: &Path) -> Result<(), Error> {
         let database = Database::read(tables)?;
-        let query = || self.query.lock().unwrap_or_else(PoisonError::into_inner);
-        *query() = Some(database.interrupter());
-        let found = database.check_all(|| self.is_over());
-        *query() = None;
-        found
+        database.within(None, Some(&self.ended), || database.check_all())
     }
 
     fn is_over(&self) -> bool {
@@ -67,9 +62,6 @@ impl Damage {
     /// Ends the thread, which is unparked afterwards.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
-        if let Some(query) = &*self.query.lock().unwrap_or_else(PoisonError::into_inner) {
-            query.interrupt();
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Deletes everything that a device has sent to a local store, for `tracetee forget`, also while a collector runs.
+//! Deletes everything that a device has sent to a local store, for `tracetee store forget`, also while a collector runs.
 //!
 //! A note tells the collector not to keep what comes meanwhile (`forgetting.rs`). Then the files are searched: those that
 //! are in the tables have their device there, and only the others are opened. What is stored before the note is found by
@@ -8,7 +8,7 @@ use super::files::{Kind, delete, each_file};
 use super::forgetting::Forgetting;
 use super::local_store::sidecar_of;
 use super::quarantined::Quarantined;
-use super::rebuild::{self, upgrade};
+use super::rebuild;
 use super::tables_of;
 use anyhow::{Context, Result};
 use std::fs::{self, File};
@@ -42,7 +42,6 @@ pub fn forget(root: &Path, device: &str) -> Result<Forgotten> {
     if !tables.exists() {
         anyhow::bail!("{} is not a collector's store: tables.sqlite is missing", root.display());
     }
-    upgrade(root)?;
     // A rebuild would put rows into tables that this does not know.
     let _no_rebuild = rebuild::lock_against(root)?;
     let _note = Forgetting::begin(root, device)
@@ -85,7 +84,7 @@ pub fn forget(root: &Path, device: &str) -> Result<Forgotten> {
     let captures = delete(root, &mut database, &files)?;
     database.delete_losses_of(device)?;
     database.forget_deleted().context(
-        "deleted the captures, but could not compact the tables; run `tracetee rebuild`",
+        "deleted the captures, but could not compact the tables; run `tracetee store rebuild`",
     )?;
     Ok(Forgotten { captures, loss_reports, quarantined, unreadable })
 }

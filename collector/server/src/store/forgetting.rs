@@ -1,4 +1,4 @@
-//! Devices that are being forgotten: notes in the store by which `tracetee forget` tells a running collector what not to
+//! Devices that are being forgotten: notes in the store by which `tracetee store forget` tells a running collector what not to
 //! keep.
 //!
 //! `forgetting/DIGEST` has the time at which the note ends, in seconds of Unix time. It comes before the search for the

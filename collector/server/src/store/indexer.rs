@@ -118,8 +118,7 @@ impl Drop for Looking {
 }
 
 impl Indexer {
-    /// Starts one, which first takes what is in the directory and not in `tables`. Tables of an older version are
-    /// upgraded: the caller has the store's lock.
+    /// Starts one, which first takes what is in the directory and not in `tables`.
     pub(crate) fn start(root: &Path, tables: &Path) -> Result<Self> {
         Self::start_with(root, tables, BATCH_WAIT)
     }
@@ -130,9 +129,6 @@ impl Indexer {
     }
 
     fn start_with(root: &Path, tables: &Path, batch_wait: Duration) -> Result<Self> {
-        if Database::upgrade(tables)? {
-            tracing::info!("upgraded {}", tables.display());
-        }
         let database = Database::open(tables)?;
         let shared = Arc::new(Shared::default());
         let (work, to_do) = bounded(MAX_WAITING);
@@ -419,7 +415,7 @@ impl Writer {
             }
             if let Err(error) = written {
                 self.shared.damage.take(&error);
-                tracing::error!("cannot write the tables: {error}; run `tracetee rebuild`");
+                tracing::error!("cannot write the tables: {error}; run `tracetee store rebuild`");
                 self.shared.missed.store(true, Ordering::Relaxed);
             }
             if !again.is_empty()

@@ -1,4 +1,4 @@
-//! Parquet tables of the captures of a store, for `tracetee tables`.
+//! Parquet tables of the captures of a store, for `tracetee store tables`.
 //!
 //! The job keeps no state: it is given keys, reads those objects, and writes parts where there are none. So any
 //! number of jobs may run anywhere, each with some of the keys, and again when one has failed.

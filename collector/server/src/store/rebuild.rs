@@ -1,4 +1,4 @@
-//! Rebuilds the tables of a local store from its captures, for `tracetee rebuild`.
+//! Rebuilds the tables of a local store from its captures, for `tracetee store rebuild`.
 
 use super::indexer::Indexer;
 use super::local_store::{self, readmit};
@@ -64,22 +64,5 @@ pub(super) fn lock_against(root: &Path) -> Result<File> {
         Err(TryLockError::Error(error)) => {
             Err(error).with_context(|| format!("cannot lock {}", path.display()))
         }
-    }
-}
-
-/// Upgrades the tables of a local store that an older version wrote; does nothing if they are not older.
-///
-/// # Errors
-/// When a collector uses the store, or the tables cannot be written.
-pub fn upgrade(root: &Path) -> Result<()> {
-    let tables = tables_of(root);
-    match Database::read(&tables) {
-        Err(Error::Version { found, .. }) if found < FILE_VERSION => {
-            let _lock = local_store::lock(root)?;
-            Database::upgrade(&tables)?;
-            Ok(())
-        }
-        // Whoever reads it next says so.
-        _ => Ok(()),
     }
 }

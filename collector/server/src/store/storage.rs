@@ -1,5 +1,5 @@
 //! The storage of uploads: a local directory, whose captures this collector analyses, or an object store, of
-//! which converters make the tables (`tracetee tables`).
+//! which converters make the tables (`tracetee store tables`).
 
 use super::analyst::Work;
 use super::arrived::Arrived;

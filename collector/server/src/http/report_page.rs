@@ -1,0 +1,263 @@
+//! Makes what the page shows, on blocking threads: a few requests at a time, so that whoever asks for much takes no thread
+//! that devices need. When too many wait, [`Error::Busy`] is the answer.
+//!
+//! The report of an app is remembered until rows of the app change. Work that nobody waits for any longer is given up.
+
+use crate::store::tables_of;
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tracetee_fleet::Error;
+use tracetee_fleet::database::Database;
+use tracetee_fleet::report::fleet::{AppReport, Ask, FleetReport};
+
+/// Requests that are worked on at once, and that may wait.
+const AT_ONCE: usize = 2;
+const MAX_WAITING: usize = 64;
+/// Reports of apps that are remembered.
+const MAX_REMEMBERED: usize = 200;
+/// Time of each app's report: hundred times that of a large app's. Others wait for it.
+const TIME_LIMIT: Duration = Duration::from_secs(3);
+
+/// Query of a page.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Query {
+    app: Option<String>,
+    screen: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
+}
+
+/// Makes reports, and whatever else takes time.
+#[derive(Debug)]
+pub(super) struct Maker {
+    tables: PathBuf,
+    /// Requests in progress or waiting, and those in progress.
+    places: Semaphore,
+    turns: Arc<Semaphore>,
+    /// Flags that stop the work in progress.
+    running: Mutex<Vec<Weak<AtomicBool>>>,
+    /// The number of an app's changes, and its report then, by app and screen.
+    remembered: Mutex<HashMap<(String, Option<String>), (i64, AppReport)>>,
+}
+
+/// The wait for an answer: sets the flag when it is dropped, as the server does when the client is gone.
+struct Wait(Arc<AtomicBool>);
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        // ORDERING: Relaxed, here and below; a wish.
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Maker {
+    pub(super) fn new(root: &Path) -> Self {
+        Self {
+            tables: tables_of(root),
+            places: Semaphore::new(MAX_WAITING),
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            running: Mutex::default(),
+            remembered: Mutex::default(),
+        }
+    }
+
+    /// Does work on a blocking thread, in its turn. `work` gets a flag that is set when nobody waits any longer.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] when too many wait, or when the server ends; and those of `work`.
+    pub(super) async fn make<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self, &Arc<AtomicBool>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let _place = self.places.try_acquire().map_err(|_| Error::Busy)?;
+        let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(|_| Error::Busy)?;
+        let wait = Wait(Arc::default());
+        let (maker, is_unwanted) = (Arc::clone(self), Arc::clone(&wait.0));
+        {
+            let mut running = locked(&self.running);
+            running.retain(|flag| flag.strong_count() > 0);
+            running.push(Arc::downgrade(&is_unwanted));
+        }
+        let made = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            work(&maker, &is_unwanted)
+        });
+        made.await.unwrap_or(Err(Error::Busy))
+    }
+
+    /// Makes no more, and gives up the work in progress.
+    pub(super) fn stop(&self) {
+        self.places.close();
+        self.turns.close();
+        for flag in locked(&self.running).iter().filter_map(Weak::upgrade) {
+            flag.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The tables, open.
+    pub(super) fn database(&self) -> Result<Database, Error> {
+        Database::read(&self.tables)
+    }
+
+    /// Makes the report of a query, of the tables as they are now.
+    pub(super) fn report(
+        &self,
+        query: Query,
+        is_unwanted: &Arc<AtomicBool>,
+    ) -> Result<FleetReport, Error> {
+        let some = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let ask = Ask {
+            app: some(query.app),
+            screen: some(query.screen),
+            compare: some(query.from).zip(some(query.to)),
+            time_limit: Some(TIME_LIMIT),
+            is_unwanted: Some(Arc::clone(is_unwanted)),
+            ..Ask::default()
+        };
+        let database = self.database()?;
+        let changes = database.changes()?;
+        let apps: Vec<String> = match &ask.app {
+            // Any of the apps may be the one that has both versions.
+            _ if ask.compare.is_some() => return FleetReport::from_database(&database, &ask),
+            Some(app) => vec![app.clone()],
+            None => changes.keys().cloned().collect(),
+        };
+        let mut report = FleetReport::new(ask.screen.clone());
+        for app in apps {
+            let number = changes.get(&app).copied();
+            let key = (app.clone(), ask.screen.clone());
+            let known = locked(&self.remembered).get(&key).cloned();
+            if let Some((_, known)) = known.filter(|(of, _)| Some(*of) == number) {
+                report.apps.push(known);
+                continue;
+            }
+            let made =
+                FleetReport::from_database(&database, &Ask { app: Some(app), ..ask.clone() });
+            let made = match made {
+                // All captures of an app were deleted.
+                Err(Error::Missing(_)) if ask.app.is_none() => continue,
+                made => made?.apps,
+            };
+            let mut remembered = locked(&self.remembered);
+            if remembered.len() >= MAX_REMEMBERED {
+                remembered.clear();
+            }
+            remembered.extend(number.zip(made.first().cloned()).map(|made| (key, made)));
+            report.apps.extend(made);
+        }
+        Ok(report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+    use tracetee_fleet::capture::{self, Limits};
+    use tracetee_fleet::rows::{About, Rows};
+    use tracetee_fleet::simulate::{Plan, Simulated};
+
+    fn rows(app: &str, device: u64) -> Vec<Rows> {
+        let plan = Plan { frames: 6, ..Plan::default() };
+        let rows_of = |captured: Simulated| {
+            let about = About {
+                capture_id: captured.id.to_string(),
+                app: Some(app.to_owned()),
+                day: "2026-09-21".to_owned(),
+                meta: captured.meta.clone(),
+                ..About::default()
+            };
+            let text = Cursor::new(captured.text);
+            capture::rows(text, &about, None, &Limits::default()).unwrap()
+        };
+        plan.device(1, device).0.into_iter().map(rows_of).collect()
+    }
+
+    #[test]
+    fn only_apps_with_new_captures_are_reported_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = Database::open(&tables_of(directory.path())).unwrap();
+        writer.insert(&rows("a", 1)).unwrap();
+        writer.insert(&rows("b", 2)).unwrap();
+        let maker = Maker::new(directory.path());
+        let report = |app: Option<&str>| {
+            let query = Query { app: app.map(str::to_owned), ..Query::default() };
+            maker.report(query, &Arc::default())
+        };
+        let captures = |report: &FleetReport, app: &str| {
+            let of_app = report.apps.iter().find(|of_app| of_app.app == app);
+            of_app.map(|of_app| of_app.versions.iter().map(|of| of.captures).sum::<u64>())
+        };
+        let first = report(None).unwrap();
+        let (in_a, in_b) = (captures(&first, "a").unwrap(), captures(&first, "b").unwrap());
+
+        // Sums that change without a new capture show which app is reported anew.
+        writer.run("UPDATE capture_rollups SET captures = captures + 1000").unwrap();
+        let more = rows("a", 3);
+        writer.insert(&more).unwrap();
+        let second = report(None).unwrap();
+        assert_eq!(captures(&second, "a"), Some(in_a + 1000 + more.len() as u64));
+        assert_eq!(captures(&second, "b"), Some(in_b));
+        assert_eq!(captures(&report(Some("b")).unwrap(), "b"), Some(in_b));
+
+        // An app without captures is in no report.
+        let keys: Vec<String> = writer.by_age().unwrap().into_iter().map(|(key, ..)| key).collect();
+        writer
+            .run("UPDATE capture_rollups SET captures = captures - 1000 WHERE captures > 1000")
+            .unwrap();
+        writer.delete(&keys).unwrap();
+        assert!(report(None).unwrap().apps.is_empty());
+        assert!(matches!(report(Some("a")), Err(Error::Missing(_))));
+    }
+
+    #[test]
+    fn work_that_nobody_waits_for_is_given_up_and_too_much_is_refused() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let maker = Arc::new(Maker::new(Path::new("nowhere")));
+        let (began, begins) = std::sync::mpsc::channel();
+        let endless = move |_: &Maker, is_unwanted: &Arc<AtomicBool>| {
+            began.send(()).unwrap();
+            while !is_unwanted.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            Ok(())
+        };
+        let ask = || {
+            let (maker, work) = (Arc::clone(&maker), endless.clone());
+            runtime.spawn(async move { maker.make(work).await })
+        };
+        let running: Vec<_> = (0..AT_ONCE).map(|_| ask()).collect();
+        (0..AT_ONCE).for_each(|_| begins.recv().unwrap());
+        // The client of the first one goes: the next one has its turn.
+        let waiting = ask();
+        running[0].abort();
+        begins.recv().unwrap();
+        let more: Vec<_> = (0..MAX_WAITING).map(|_| ask()).collect();
+        let busy = runtime.block_on(async {
+            let mut busy = 0;
+            while busy == 0 {
+                for task in &more {
+                    busy += usize::from(task.is_finished());
+                }
+                tokio::task::yield_now().await;
+            }
+            busy
+        });
+        assert!(busy > 0);
+        maker.stop();
+        for task in [waiting].into_iter().chain(running.into_iter().skip(1)).chain(more) {
+            let made = runtime.block_on(task).unwrap();
+            assert!(matches!(made, Ok(()) | Err(Error::Busy)), "{made:?}");
+        }
+    }
+}
