@@ -88,30 +88,35 @@ impl std::error::Error for Error {
     }
 }
 
+#[doc(hidden)]
 impl From<tracetee_hooks::Error> for Error {
     fn from(error: tracetee_hooks::Error) -> Self {
         Self::Hooks(error)
     }
 }
 
+#[doc(hidden)]
 impl From<tracetee_recorder::Error> for Error {
     fn from(error: tracetee_recorder::Error) -> Self {
         Self::Recorder(error)
     }
 }
 
+#[doc(hidden)]
 impl From<tracetee_text::Error> for Error {
     fn from(error: tracetee_text::Error) -> Self {
         Self::Text(error)
     }
 }
 
+#[doc(hidden)]
 impl From<tracetee_uploader::Error> for Error {
     fn from(error: tracetee_uploader::Error) -> Self {
         Self::Spool(error)
     }
 }
 
+#[doc(hidden)]
 impl From<json::Error> for Error {
     fn from(error: json::Error) -> Self {
         Self::Config(error)

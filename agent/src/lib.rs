@@ -27,6 +27,7 @@ mod config;
 mod controller;
 mod cost;
 mod error;
+#[doc(hidden)]
 pub mod ffi;
 mod fork;
 mod health;
@@ -51,6 +52,25 @@ pub use section::{
 };
 pub use self_test::self_test;
 pub use task::{TaskSection, TraceFuture, Traced, misuses, set_strict};
-pub use tracetee_protocol::capture_config::{ClockSetting, Config, RecorderConfig};
+
+// The types of our other crates that the signatures above name. A consumer depends on this crate alone;
+// `tests/rust_api.rs` fails if a signature names another one.
+pub use tracetee_hooks::Error as HooksError;
+pub use tracetee_protocol::capture_config::{
+    ClockSetting, Config, Precision, RecorderConfig, TextOptions,
+};
 pub use tracetee_protocol::health::{Health, HealthReport, Library, PerfettoReport, TagReport};
-pub use tracetee_protocol::recording::{Mode, PassOnSetting};
+pub use tracetee_protocol::json::{Decimal, Error as ConfigError, Position};
+pub use tracetee_protocol::record::RawJson;
+pub use tracetee_protocol::recording::{MinSlice, Mode, PassOnSetting};
+pub use tracetee_protocol::redaction::{Action, Replacement, Rule};
+pub use tracetee_protocol::upload_status::{LastUpload, PassReport, UploadStatus};
+pub use tracetee_protocol::{
+    CaptureReport, ConfigReport, ControlReport, LateStartReport, LostReport, OverheadReport,
+    SpentReport, Summary, ThreadSummary, WindowReport,
+};
+pub use tracetee_recorder::Error as RecorderError;
+pub use tracetee_text::Error as TextError;
+pub use tracetee_uploader::{
+    Body, Error as UploadError, Failure, NetState, Network, Request, Response, Transport,
+};

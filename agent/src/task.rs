@@ -106,8 +106,13 @@ impl<F> Traced<F> {
     }
 }
 
-/// Makes tasks of futures.
-pub trait TraceFuture: Future + Sized {
+mod sealed {
+    pub trait Sealed {}
+    impl<F: std::future::Future> Sealed for F {}
+}
+
+/// Makes tasks of futures. Every future has it; no other type can.
+pub trait TraceFuture: Future + Sized + sealed::Sealed {
     /// Makes the future a task of that name.
     fn traced(self, name: impl Into<Cow<'static, str>>) -> Traced<Self> {
         Traced::new(name, self)

@@ -51,6 +51,7 @@ pub trait Ranged<T> {
 
 macro_rules! ranged {
     ($($type:ty),*) => {$(
+        #[doc(hidden)]
         impl Ranged<Self> for $type {
             fn check_range(&self, range: &RangeInclusive<Self>, path: &Path) -> Result<(), Error> {
                 if range.contains(self) {

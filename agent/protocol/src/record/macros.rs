@@ -29,6 +29,7 @@ macro_rules! record {
             }
         }
 
+        #[doc(hidden)]
         impl $crate::record::Record for $name {
             fn names(&self) -> &'static str {
                 concat!($($crate::record!(@name $field $($json)?), " "),*)
@@ -57,6 +58,7 @@ macro_rules! record {
             }
         }
 
+        #[doc(hidden)]
         impl $crate::record::Json for $name {
             const HAS_LIMITS: bool = false $(
                 || <$type as $crate::record::Json>::HAS_LIMITS
@@ -174,6 +176,7 @@ macro_rules! words {
             }
         }
 
+        #[doc(hidden)]
         impl $crate::record::Json for $name {
             fn read(
                 &mut self,
@@ -237,6 +240,7 @@ macro_rules! choice {
             }
         }
 
+        #[doc(hidden)]
         impl $crate::record::Json for $name {
             const HAS_LIMITS: bool =
                 false $($(|| <$payload as $crate::record::Json>::HAS_LIMITS)?)*;

@@ -1,7 +1,7 @@
 //! The JSON of the standard library's types.
 
 use super::{Json, Path};
-use crate::json::{Decimal, Error, Kind, Value, Writer};
+use crate::json::{Decimal, Error, Kind, Limits, Value, Writer};
 use crate::record::schema::Schema;
 use std::path::PathBuf;
 
@@ -73,6 +73,7 @@ impl Json for i32 {
     }
 }
 
+#[doc(hidden)]
 impl Json for Decimal {
     fn read(&mut self, value: Value<'_>) -> Result<(), Error> {
         *self = value.decimal().ok_or_else(|| value.expected("a number"))?;
@@ -208,6 +209,14 @@ impl<T: Json + Default> Json for Vec<T> {
 pub struct RawJson(String);
 
 impl RawJson {
+    /// Keeps one JSON value.
+    ///
+    /// # Errors
+    /// [`Error`] if `text` is not one JSON value.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        super::parse(text.as_bytes(), Limits::DEFAULT)
+    }
+
     /// The JSON.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -221,6 +230,7 @@ impl Default for RawJson {
     }
 }
 
+#[doc(hidden)]
 impl Json for RawJson {
     fn read(&mut self, value: Value<'_>) -> Result<(), Error> {
         value.raw().clone_into(&mut self.0);
