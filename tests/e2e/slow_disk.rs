@@ -5,28 +5,12 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use tracetee_tests::device::{Device, about, sections};
+use tracetee_tests::device::{Device, about, app_start_window, sections};
 use tracetee_tests::slow_disk::{Request, SlowDisk};
 use tracetee_tests::trace;
 
 /// A test that waits as long has failed; nothing is measured by it.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A device whose agent has a window that opens with the app, from its last run.
-fn device() -> Device {
-    let mut device = Device::new(34);
-    device.configure(json!({"seq": 1, "windows": [window()]}));
-    device.run("section earlier 1");
-    std::fs::remove_file(device.config_file()).unwrap();
-    std::fs::remove_file(device.capture()).unwrap();
-    device.installs_itself = true;
-    device.install = json!({"start_wait_ms": 3});
-    device
-}
-
-fn window() -> Value {
-    json!({"id": "start", "opens": "app_start", "max_s": 60, "cool_down_s": 0})
-}
 
 /// The app while it runs.
 struct App {
@@ -101,7 +85,7 @@ fn health(device: &Device) -> Value {
 
 #[test]
 fn the_call_returns_while_the_disk_stands_still_and_the_window_opens_late_and_says_so() {
-    let device = device();
+    let device = Device::with_app_start_window();
     let Some(disk) = SlowDisk::over(&device.directory()) else { return };
     disk.stop();
     let mut app = App::start(&device, "install line traced section late 1 line health uninstall");
@@ -137,9 +121,9 @@ fn the_call_returns_while_the_disk_stands_still_and_the_window_opens_late_and_sa
 #[test]
 fn all_files_of_a_start_are_the_agents_threads_on_a_disk_of_50_ms_a_request() {
     for is_first in [false, true] {
-        let device = device();
+        let device = Device::with_app_start_window();
         if is_first {
-            device.configure(json!({"seq": 2, "windows": [window()]}));
+            device.configure(json!({"seq": 2, "windows": [app_start_window()]}));
             std::fs::remove_dir_all(device.directory()).unwrap();
             std::fs::create_dir(device.directory()).unwrap();
         }
@@ -164,7 +148,7 @@ fn all_files_of_a_start_are_the_agents_threads_on_a_disk_of_50_ms_a_request() {
 
 #[test]
 fn on_a_disk_that_answers_the_window_is_open_when_the_call_returns() {
-    let mut device = device();
+    let mut device = Device::with_app_start_window();
     device.install = json!({"start_wait_ms": 10_000});
     let Some(disk) = SlowDisk::over(&device.directory()) else { return };
     disk.delay(Duration::from_millis(1));
@@ -178,7 +162,7 @@ fn on_a_disk_that_answers_the_window_is_open_when_the_call_returns() {
 #[test]
 fn a_crash_loop_is_noticed_however_soon_the_process_dies_with_its_hooks() {
     for wait_ms in [10_000, 0] {
-        let mut device = device();
+        let mut device = Device::with_app_start_window();
         device.install = json!({"start_wait_ms": wait_ms});
         for _ in 0..2 {
             let ran = device.run_any("install traced kill");
@@ -193,7 +177,7 @@ fn a_crash_loop_is_noticed_however_soon_the_process_dies_with_its_hooks() {
 
 #[test]
 fn a_process_that_dies_before_its_hooks_go_in_did_not_die_of_them() {
-    let device = device();
+    let device = Device::with_app_start_window();
     for _ in 0..3 {
         let Some(disk) = SlowDisk::over(&device.directory()) else { return };
         disk.stop();
@@ -208,7 +192,7 @@ fn a_process_that_dies_before_its_hooks_go_in_did_not_die_of_them() {
 #[test]
 fn an_end_right_after_the_call_leaves_nothing_behind() {
     for end in ["uninstall", "exit"] {
-        let mut device = device();
+        let mut device = Device::with_app_start_window();
         device.install = json!({"start_wait_ms": 0});
         // At an exit the agent ends what it has begun if it was preloaded.
         device.installs_itself = end == "uninstall";
@@ -232,7 +216,7 @@ fn an_end_right_after_the_call_leaves_nothing_behind() {
 
 #[test]
 fn a_second_call_and_a_forked_child_need_not_wait_for_the_first() {
-    let device = device();
+    let device = Device::with_app_start_window();
     let Some(disk) = SlowDisk::over(&device.directory()) else { return };
     disk.stop();
     let other = device.root.path().join("other");
@@ -252,7 +236,7 @@ fn a_second_call_and_a_forked_child_need_not_wait_for_the_first() {
 #[test]
 fn a_directory_that_cannot_be_used_is_an_error_of_the_call_or_in_the_health_report() {
     for is_slow in [false, true] {
-        let mut device = device();
+        let mut device = Device::with_app_start_window();
         let inside = device.directory().join("config.json/agent");
         device.install = json!({"directory": inside, "start_wait_ms": 10_000});
         let Some(disk) = SlowDisk::over(&device.directory()) else { return };

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tracetee_tests::device::{Device, Ran, sections};
+use tracetee_tests::device::{Device, Ran, app_start_window, sections};
 use tracetee_tests::slow_disk::SlowDisk;
 use tracetee_tests::{compile, source, trace};
 
@@ -16,22 +16,6 @@ const COUNT: usize = 1000;
 /// Words of the script that wait until the agent has decided.
 const OPEN: &str = r#"await "state":"open""#;
 const OFF: &str = r#"await "state":"off""#;
-
-/// A device whose agent has a window that opens with the app, from its last run.
-fn device() -> Device {
-    let mut device = Device::new(34);
-    device.configure(json!({"seq": 1, "windows": [window()]}));
-    device.run("section earlier 1");
-    std::fs::remove_file(device.config_file()).unwrap();
-    std::fs::remove_file(device.capture()).unwrap();
-    device.installs_itself = true;
-    device.install = json!({"start_wait_ms": 3});
-    device
-}
-
-fn window() -> Value {
-    json!({"id": "start", "opens": "app_start", "max_s": 60, "cool_down_s": 0})
-}
 
 /// Number of sections of that name in the only capture.
 fn count(device: &Device, name: &str) -> usize {
@@ -89,8 +73,8 @@ fn assert_complete_or_said(device: &Device) {
 
 #[test]
 fn sections_from_the_calls_return_on_are_in_the_capture() {
-    assert_complete_or_said(&device());
-    let mut patient = device();
+    assert_complete_or_said(&Device::with_app_start_window());
+    let mut patient = Device::with_app_start_window();
     patient.install["start_wait_ms"] = json!(10_000);
     let (own, atrace, ran) = start(&patient);
     assert_eq!((own, atrace, late(&ran)), (COUNT, COUNT, &Value::Null));
@@ -98,13 +82,13 @@ fn sections_from_the_calls_return_on_are_in_the_capture() {
 
 #[test]
 fn sections_beside_a_busy_loop_on_each_processor_are_in_the_capture() {
-    let device = device();
+    let device = Device::with_app_start_window();
     with_busy_loops(|| assert_complete_or_said(&device));
 }
 
 #[test]
 fn own_sections_on_a_disk_of_50_ms_are_in_the_capture_and_it_says_that_others_are_missing() {
-    let device = device();
+    let device = Device::with_app_start_window();
     let Some(disk) = SlowDisk::over(&device.directory()) else { return };
     disk.delay(Duration::from_millis(50));
     let ran = device.run(&format!(
@@ -121,7 +105,7 @@ fn own_sections_on_a_disk_of_50_ms_are_in_the_capture_and_it_says_that_others_ar
 fn the_recorder_of_the_window_is_used_from_the_start_on() {
     for recorder in [json!({"mode": "ring", "capacity_kb": 1024}), json!({"capacity_kb": 8192})] {
         let mut device = Device::new(34);
-        let mut window = window();
+        let mut window = app_start_window();
         window["recorder"] = recorder;
         device.configure(json!({"seq": 1, "windows": [window]}));
         device.run("section earlier 1");
@@ -152,17 +136,26 @@ fn find(directory: &Path, bytes: &[u8]) -> Vec<String> {
 fn nothing_is_kept_of_what_the_configuration_turns_out_to_forbid() {
     let never = json!({"percent": 0});
     let cases = [
-        ("the kill switch is on", json!({"seq": 2, "windows": [window()], "kill": {"on": true}})),
-        ("not sampled", json!({"seq": 2, "windows": [window()], "sampling": never})),
+        (
+            "the kill switch is on",
+            json!({"seq": 2, "windows": [app_start_window()], "kill": {"on": true}}),
+        ),
+        ("not sampled", json!({"seq": 2, "windows": [app_start_window()], "sampling": never})),
         ("no window is due", json!({"seq": 2, "windows": []})),
         ("no window is due", json!({"seq": 2, "windows": [{"id": "by-hand", "opens": "manual"}]})),
-        ("it expired", json!({"schema": 1, "seq": 2, "windows": [window()], "not_after": 1})),
+        (
+            "it expired",
+            json!({"schema": 1, "seq": 2, "windows": [app_start_window()], "not_after": 1}),
+        ),
         ("there is no configuration yet", Value::Null),
         ("the user does not consent", Value::Null),
-        ("over", json!({"seq": 2, "windows": [window()], "budget": {"captures_per_day": 1}})),
+        (
+            "over",
+            json!({"seq": 2, "windows": [app_start_window()], "budget": {"captures_per_day": 1}}),
+        ),
     ];
     for (reason, document) in cases {
-        let mut device = device();
+        let mut device = Device::with_app_start_window();
         let (stored, probation) =
             (device.directory().join("config.json"), device.directory().join("probation"));
         let left = std::fs::read(&probation).unwrap();
@@ -196,10 +189,10 @@ fn nothing_is_kept_of_what_the_configuration_turns_out_to_forbid() {
 #[test]
 fn a_librarys_constructor_that_installs_the_agent_need_not_return_before_something_is_recorded() {
     for is_first in [false, true] {
-        let mut device = device();
+        let mut device = Device::with_app_start_window();
         device.install["start_wait_ms"] = json!(10_000);
         if is_first {
-            device.configure(json!({"seq": 2, "windows": [window()]}));
+            device.configure(json!({"seq": 2, "windows": [app_start_window()]}));
             std::fs::remove_dir_all(device.directory()).unwrap();
         }
         let path = device.root.path().join("libconstructor.so");

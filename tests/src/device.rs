@@ -42,6 +42,20 @@ impl Device {
         Self { agent, app, root, install, installs_itself: false, environment }
     }
 
+    /// One whose agent knows from its last run a window that opens with the app. The app installs the agent itself, and waits
+    /// 3 ms for it.
+    #[must_use]
+    pub fn with_app_start_window() -> Self {
+        let mut device = Self::new(34);
+        device.configure(json!({"seq": 1, "windows": [app_start_window()]}));
+        device.run("section earlier 1");
+        std::fs::remove_file(device.config_file()).unwrap();
+        std::fs::remove_file(device.capture()).unwrap();
+        device.installs_itself = true;
+        device.install = json!({"start_wait_ms": 3});
+        device
+    }
+
     /// The agent's directory.
     #[must_use]
     pub fn directory(&self) -> PathBuf {
@@ -133,6 +147,12 @@ impl Device {
         assert_eq!(captures.len(), 1, "{captures:?}");
         captures[0].clone()
     }
+}
+
+/// The window of [`Device::with_app_start_window`], as its configuration has it.
+#[must_use]
+pub fn app_start_window() -> Value {
+    json!({"id": "start", "opens": "app_start", "max_s": 60, "cool_down_s": 0})
 }
 
 fn words(script: &str) -> Vec<&str> {
