@@ -122,7 +122,7 @@ impl<'a> StoreLocation<'a> {
             }),
             #[cfg(not(feature = "parquet"))]
             Self::Objects(address) => {
-                bail!("{address}: object stores need a build with the feature \"cloud\"")
+                bail!("{address}: this build has no object stores; use a release, or build with `--features cloud`")
             }
         }
     }
