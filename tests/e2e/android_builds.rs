@@ -244,7 +244,7 @@ fn the_libraries_of_android_6_have_every_symbol_of_the_arm_libraries() {
 }
 
 #[test]
-fn what_bionic_lacks_is_named() {
+fn missing_symbols_of_bionic_are_named() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("libnot.so");
     let flags =

@@ -145,7 +145,7 @@ fn last_time(text: &str) -> f64 {
 }
 
 #[test]
-fn what_is_switched_off_is_captured_for_nobody_and_rules_of_redaction_hold() {
+fn switched_off_categories_are_captured_for_nobody_and_redaction_holds() {
     let device = Device::new(34);
     device.configure(json!({"seq": 1, "kill": {"on": true}, "windows": []}));
     let app = App::start(&device);
@@ -196,7 +196,7 @@ fn until_start_says(app: &App, awaited: &str) {
 }
 
 #[test]
-fn what_nobody_comes_for_ends_by_itself_and_windows_go_on() {
+fn a_capture_that_is_not_collected_ends_and_windows_go_on() {
     let device = Device::new(34);
     let app = App::start(&device);
     let told = app.ask(&format!("{START}, \"duration_ms\": 300}}}}")).unwrap();
@@ -207,7 +207,7 @@ fn what_nobody_comes_for_ends_by_itself_and_windows_go_on() {
 }
 
 #[test]
-fn what_is_switched_off_meanwhile_ends() {
+fn a_capture_ends_when_the_kill_switch_comes() {
     let device = Device::new(34);
     let app = App::start(&device);
     assert!(app.ask(&format!("{START}}}}}")).unwrap().starts_with(ACCEPTED));

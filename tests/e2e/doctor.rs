@@ -30,7 +30,7 @@ fn wait_for(child: &Child, awaited: &str) -> String {
 }
 
 #[test]
-fn of_a_process_in_which_the_agent_is_installed_it_says_what_it_does_and_why() {
+fn an_installed_agent_is_reported_with_its_state_and_reason() {
     let device = Device::new(34);
     device.configure(json!({"seq": 7, "colour": "red", "windows": [
         {"id": "jank", "opens": {"triggers": {"any": [{"jank": {}}, {"custom": {"name": "x"}}],
@@ -124,7 +124,7 @@ fn a_capture_that_was_lost_is_the_headline_until_the_end() {
 }
 
 #[test]
-fn of_a_process_that_tracetee_run_traces_it_reads_the_recorder() {
+fn the_recorder_of_a_process_under_tracetee_run_is_read() {
     let device = Device::new(34);
     let script = device.root.path().join("script");
     let mut run = Command::new(tracetee())
@@ -155,7 +155,7 @@ fn of_a_process_that_tracetee_run_traces_it_reads_the_recorder() {
 }
 
 #[test]
-fn of_others_it_says_what_is_missing() {
+fn a_process_without_an_agent_is_reported_with_what_is_missing() {
     let mut other = Command::new("sleep").arg("20").spawn().unwrap();
     let (ok, text) = doctor(&[&other.id().to_string()]);
     assert!(!ok && text.contains("the agent is not loaded in process"), "{text}");

@@ -122,7 +122,7 @@ fn listing(libraries: &[&str]) -> String {
 }
 
 #[test]
-fn of_an_app_that_lacks_nothing_the_agents_own_report_is_shown() {
+fn the_report_of_a_complete_app_is_the_agent_s_own() {
     let mut device = Device::new(34);
     device.install["upload"] =
         json!({"url": "http://127.0.0.1:8440", "transport": "app", "token": "t"});

@@ -181,7 +181,7 @@ fn a_process_that_forbids_reading_the_clock_goes_on_and_keeps_what_was_recorded(
 }
 
 #[test]
-fn what_is_lost_is_counted_exactly_for_each_thread() {
+fn lost_records_are_counted_exactly_for_each_thread() {
     let setup = Setup::new();
     let program = setup.with_agent();
     for (mode, loss) in [("ring", "overwritten"), ("startup", "dropped")] {

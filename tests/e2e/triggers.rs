@@ -158,7 +158,7 @@ fn several_janks_together_and_what_fired_meanwhile() {
 }
 
 #[test]
-fn what_is_open_when_the_capture_begins_is_begun_there() {
+fn sections_open_at_the_start_of_a_capture_begin_there() {
     let device = Device::new(34);
     device.configure(flight(json!([{"custom": {"name": "x"}}])));
     device.run("begin outer sleep 900 section inner 5 trigger x await \"captures\":1 end");

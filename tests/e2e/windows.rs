@@ -178,7 +178,7 @@ fn a_configuration_that_comes_later_is_in_force_without_a_restart_and_so_is_the_
 }
 
 #[test]
-fn what_is_open_under_a_configuration_is_kept_by_its_name_and_rules_when_another_comes() {
+fn an_open_window_keeps_its_name_and_rules_when_a_configuration_comes() {
     let device = Device::new(34);
     device.configure(json!({
         "seq": 1, "windows": [{"id": "old", "opens": "app_start", "max_s": 60}],

@@ -51,7 +51,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     #[test]
-    fn who_listens_under_another_process_s_name_is_not_believed() {
+    fn a_listener_under_the_name_of_another_process_is_not_believed() {
         let listen = |pid: u32| {
             let name = SocketAddr::from_abstract_name(format!("tracetee-{pid}")).unwrap();
             UnixListener::bind_addr(&name).unwrap()

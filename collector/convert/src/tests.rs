@@ -355,7 +355,7 @@ proptest! {
 }
 
 #[test]
-fn what_json_alone_can_say_comes_back_from_json() {
+fn members_that_only_json_has_survive_json() {
     let text = r#"{"traceEvents":[
         {"ph":"M","name":"process_name","pid":1,"args":{"name":"com.example"}},
         {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":"1.ui"}},

@@ -40,7 +40,7 @@ mod tests {
     use super::normalize;
 
     #[test]
-    fn what_changes_goes_and_what_names_stays() {
+    fn numbers_go_and_names_stay() {
         for (name, expected) in [
             ("Choreographer#doFrame 123456", "Choreographer#doFrame"),
             ("DrawFrames 12", "DrawFrames"),

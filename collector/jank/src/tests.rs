@@ -93,7 +93,7 @@ fn before_android_12_a_drawing_belongs_to_the_frame_that_began_last() {
 }
 
 #[test]
-fn what_is_resynced_or_has_no_id_is_no_frame_and_one_inside_another_is_the_same() {
+fn resynced_and_nameless_callbacks_are_no_frames_and_nested_ones_are_one() {
     let analysis = analyzed(
         "{}",
         &[
@@ -319,7 +319,7 @@ fn screens_are_those_that_the_app_says_else_its_activities() {
 }
 
 #[test]
-fn whose_frames_is_said_or_asked() {
+fn the_process_of_the_frames_is_given_or_found() {
     let two = [
         slice(("one", 100), "B Choreographer#doFrame", 0, 1_000),
         slice(("two", 200), "B Choreographer#doFrame", 0, 1_000),

@@ -163,7 +163,7 @@ fn a_page_s_data_may_end_on_the_line_of_its_last_brace() {
 }
 
 #[test]
-fn who_names_a_zstd_file_is_told_which_perfetto_reads_it() {
+fn zstd_output_names_the_perfetto_that_reads_it() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     write(path, "in.ftrace", &frames(5));

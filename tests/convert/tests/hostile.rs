@@ -158,7 +158,7 @@ fn bombs_and_depth_take_bounded_memory_and_time() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn errors_name_their_place() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     let mut stream = b"SLOW\xf3\x00\x20\x00".to_vec();

@@ -319,7 +319,7 @@ fn states_stacks_and_counters_of_every_form_are_read() {
 }
 
 #[test]
-fn what_is_not_read_is_counted_by_its_field() {
+fn fields_that_are_not_read_are_counted_by_name() {
     let bundle = Message::new().int(1, 0).of(2, &Message::new().int(1, 1).of(999, &Message::new()));
     let trace = read(&[
         track(),

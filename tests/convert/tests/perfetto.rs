@@ -117,7 +117,7 @@ const FIRST_SWITCH: &str = "compact scheduler events before the first switch of 
 const MODE: &str = "perf sample field cpu_mode";
 
 #[test]
-fn what_is_written_again_has_the_rows_of_the_original() {
+fn a_rewritten_trace_has_the_rows_of_the_original() {
     let Some(engine) = Engine::new() else { return };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
@@ -198,7 +198,7 @@ fn a_trace_of_perfetto_s_sdk_has_the_engine_s_rows() {
 }
 
 #[test]
-fn what_is_written_of_text_has_the_model_s_rows() {
+fn text_becomes_the_rows_of_the_model() {
     let Some(engine) = Engine::new() else { return };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();

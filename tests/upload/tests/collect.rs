@@ -56,7 +56,7 @@ fn a_capture_is_kept_once_with_its_metadata_and_whose_it_is() {
 }
 
 #[test]
-fn what_is_no_capture_is_refused_and_set_aside() {
+fn a_file_that_is_no_capture_is_refused_and_set_aside() {
     let collector = Collector::with_token();
     let good = zstd(b"# tracer: nop\n");
     let path = format!("/v1/captures/{ID}");

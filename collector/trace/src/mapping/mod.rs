@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mapping_is_said_with_its_line() {
+    fn a_file_that_is_no_mapping_is_refused_with_its_line() {
         for (text, error) in [
             ("a.b -> c:\nnonsense", "line 2 is neither of R8 nor of Matrix: \"nonsense\""),
             ("  void a() -> b", "line 1 has a member of no class: \"void a() -> b\""),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_mappings_each_gives_what_the_other_lacks() {
+    fn two_mappings_complete_each_other() {
         let ids = || Mapping::parse("7,1,com.example.Row draw ()V\n").unwrap();
         for both in [Mapping::parse(R8).unwrap().or(ids()), ids().or(Mapping::parse(R8).unwrap())] {
             assert!(both.has_classes() && both.has_methods());

@@ -122,7 +122,7 @@ fn a_stream_is_read() {
 }
 
 #[test]
-fn what_is_left_open_ends_with_what_is_around_it_and_stray_ends_are_counted() {
+fn open_methods_end_with_their_caller_and_stray_ends_are_counted() {
     let records =
         [(1, 5, 0, 1), (1, 4, 0, 10), (1, 8, 0, 20), (1, 12, 0, 21), (1, 5, 0, 30), (1, 9, 0, 31)];
     let trace = read(Cursor::new(whole(2, &records))).unwrap().to_trace();
@@ -141,7 +141,7 @@ fn times_that_go_round_go_on() {
 }
 
 #[test]
-fn what_is_cut_short_anywhere_is_said_and_what_was_there_is_kept() {
+fn a_truncated_file_is_reported_and_its_records_kept() {
     let file = whole(3, &RECORDS);
     let data_at = file.len() - RECORDS.len() * 14;
     for length in 0..file.len() {
@@ -162,7 +162,7 @@ fn what_is_cut_short_anywhere_is_said_and_what_was_there_is_kept() {
 }
 
 #[test]
-fn what_claims_too_much_is_said_with_its_byte() {
+fn counts_beyond_the_file_are_refused_with_their_byte() {
     let with_header = |change: fn(&mut Vec<u8>)| {
         let mut bytes = header(0xF3, 14);
         change(&mut bytes);

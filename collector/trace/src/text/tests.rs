@@ -37,7 +37,7 @@ fn begins_and_ends_become_slices_that_nest() {
 }
 
 #[test]
-fn what_is_wrong_is_counted_and_the_rest_is_read() {
+fn bad_lines_are_counted_and_the_others_read() {
     let text = "# tracer: nop\n\
         app-5 (5) [000] ...1 0.000002: tracing_mark_write: E|5\n\
         nonsense\n\
@@ -102,7 +102,7 @@ fn threads_with_the_id_of_an_earlier_one_are_counted() {
 }
 
 #[test]
-fn what_the_agent_says_of_a_capture_is_read() {
+fn the_agent_s_header_is_read() {
     let text = "# tracer: nop\n# tracetee: {\"window\":\"jank\",\"n\":1}\n# tracetee: {\"n\":2}\n";
     let trace = read(text.as_bytes()).unwrap();
     assert_eq!(trace.about.window.as_deref(), Some("jank"));
@@ -111,7 +111,7 @@ fn what_the_agent_says_of_a_capture_is_read() {
 }
 
 #[test]
-fn what_is_no_trace_is_said_with_its_first_line() {
+fn a_file_that_is_no_trace_is_refused_with_its_first_line() {
     let error = read(&b"<html>\n<body>\n"[..]).unwrap_err().to_string();
     assert_eq!(error, "is not a trace: no line of it is a trace line");
     let error = read(&b"nonsense\n"[..]).unwrap_err().to_string();
@@ -200,7 +200,7 @@ fn the_scheduler_s_events_are_states() {
 }
 
 #[test]
-fn what_was_read_before_a_file_breaks_is_there() {
+fn records_before_damage_are_kept() {
     use std::io::Write;
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
     for us in 0..10_000 {
@@ -217,7 +217,7 @@ fn what_was_read_before_a_file_breaks_is_there() {
 }
 
 #[test]
-fn what_trace_cmd_reports_is_read() {
+fn output_of_trace_cmd_report_is_read() {
     let text = "cpus=2\n\
         app-5     [001]  1.000001: print:                0xffffffff8: B|5|a: b\n\
         app-5     [001]  1.000002: print:                tracing_mark_write: E|5\n";

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_ordinary_app_nothing_is_concluded() {
+    fn an_ordinary_app_has_no_conclusions() {
         assert_eq!(conclusions(&app()), [""; 0]);
         let mut linux = Health { program: "/usr/bin/daemon".to_owned(), ..app() };
         linux.atrace.clear();
