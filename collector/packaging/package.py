@@ -28,7 +28,7 @@ def described(runnable):
     """Returns the manual's pages and the completions, which a program that runs here writes."""
     files = {}
     with tempfile.TemporaryDirectory() as directory:
-        subprocess.run([runnable, "manual", "--out", directory], check=True)
+        subprocess.run([runnable, "manual", "-o", directory], check=True)
         for page in sorted(pathlib.Path(directory).iterdir()):
             files[f"usr/share/man/man1/{page.name}"] = page.read_bytes()
     for shell, path in COMPLETIONS.items():

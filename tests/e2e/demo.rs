@@ -9,7 +9,7 @@ use tracetee_tests::{trace, tracetee};
 fn the_demo_leaves_a_trace_of_an_app_like_process_and_says_what_it_saw() {
     let directory = TempDir::new().unwrap();
     let out = directory.path().join("new/demo-out");
-    let output = Command::new(tracetee()).args(["demo", "--out"]).arg(&out).output().unwrap();
+    let output = Command::new(tracetee()).args(["demo", "-o"]).arg(&out).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     for part in [

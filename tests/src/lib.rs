@@ -75,7 +75,7 @@ pub fn tracetee() -> &'static Path {
 /// The agent's library and the directory of its header, as `tracetee library` writes them.
 #[must_use]
 pub fn library(directory: &Path) -> PathBuf {
-    let output = Command::new(tracetee()).args(["library", "--out"]).arg(directory).output();
+    let output = Command::new(tracetee()).args(["library", "-o"]).arg(directory).output();
     assert!(output.unwrap().status.success());
     directory.join("libtracetee.so")
 }

@@ -122,7 +122,9 @@ impl<'a> StoreLocation<'a> {
             }),
             #[cfg(not(feature = "parquet"))]
             Self::Objects(address) => {
-                bail!("{address}: this build has no object stores; use a release, or build with `--features cloud`")
+                bail!(
+                    "{address}: this build has no object stores; use a release, or build with `--features cloud`"
+                )
             }
         }
     }

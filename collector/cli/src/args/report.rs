@@ -20,7 +20,7 @@ pub(crate) struct ReportArgs {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Include only captures of this app.
-    #[arg(long, value_name = "APP")]
+    #[arg(long, value_name = "PACKAGE")]
     pub(crate) app: Option<String>,
     /// Include only frames of this screen.
     #[arg(long, value_name = "SCREEN")]

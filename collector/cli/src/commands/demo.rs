@@ -58,14 +58,14 @@ const REMOTE_CONFIG: &str = r#"{
 
 /// Runs the demo.
 pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
-    std::fs::create_dir_all(&args.out)
-        .with_context(|| format!("cannot create {}", args.out.display()))?;
+    std::fs::create_dir_all(&args.output)
+        .with_context(|| format!("cannot create {}", args.output.display()))?;
     let library = agent_library::install()?;
     let app = SampleApp::unpack()?;
 
     let config = app.directory.path().join("remote-config.json");
     std::fs::write(&config, REMOTE_CONFIG)?;
-    let store = args.out.join("store");
+    let store = args.output.join("store");
     let options = Options { config: Some(config), ..Options::local(&store) };
     let collector = Server::start(ANY_PORT, options)?;
     let url = format!("http://{}", collector.address);
@@ -85,13 +85,13 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
     collector.stop();
     print(&format!("   the collector has stored {} captures\n", collected.len()));
     for capture in &collected {
-        keep(capture, &args.out)?;
+        keep(capture, &args.output)?;
     }
 
     print("4. Measuring the cost of a record in the app …\n");
     print(&app.costs(&library)?);
 
-    let (plain, zipped) = (args.out.join("demo.ftrace"), args.out.join("demo.ftrace.zst"));
+    let (plain, zipped) = (args.output.join("demo.ftrace"), args.output.join("demo.ftrace.zst"));
     let mut text = format!(
         "5. The traces are in\n     {} ({})\n     {} ({})\n",
         plain.display(),
@@ -102,13 +102,13 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<()> {
     if let Some(jank) =
         collected.iter().rev().find(|capture| capture.meta.window.as_deref() == Some("jank"))
     {
-        let path = args.out.join("demo-jank.ftrace.zst");
+        let path = args.output.join("demo-jank.ftrace.zst");
         let size = bytes(path.metadata()?.len());
         let why = jank.meta.why.as_deref().unwrap_or_default();
         let _ = writeln!(text, "     {} ({size}): {why}", path.display());
     }
     let _ = writeln!(text, "   and in the collector's store, {}", store.display());
-    push_report(&mut text, &store, &args.out, &collected)?;
+    push_report(&mut text, &store, &args.output, &collected)?;
     text.push_str(
         "   For a timeline open https://ui.perfetto.dev, choose \"Open trace file\" and any of them (.zst: since\n   \
          Perfetto v58; press W and S to zoom, A and D to move). The janky frames are the long\n   \

@@ -56,8 +56,8 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
         Command::Hooks(args) => hooks::hooks(&args),
         Command::Init(args) => init::init(&args),
         Command::Completions { shell } => manual::completions(shell),
-        Command::Manual { out } => manual::manual(&out),
-        Command::Library { out } => agent_library::write_to(&out).map(|[library, header]| {
+        Command::Manual { output } => manual::manual(&output),
+        Command::Library { output } => agent_library::write_to(&output).map(|[library, header]| {
             print(&format!("{}\n{}\n", library.display(), header.display()));
         }),
     };

@@ -45,8 +45,8 @@ pub(crate) fn simulate(args: &SimulateArgs) -> Result<()> {
         print(&(serde_json::to_string_pretty(&plan)? + "\n"));
         return Ok(());
     }
-    let Some(url) = args.to.as_deref().map(|url| url.trim_end_matches('/')) else {
-        bail!("no collector to send to; pass --to URL")
+    let Some(url) = args.url.as_deref().map(|url| url.trim_end_matches('/')) else {
+        bail!("no collector to send to; pass --url URL")
     };
     let token = args.token_file.as_deref();
     let token = token.map(|path| first_token(path, Right::Send)).transpose()?;

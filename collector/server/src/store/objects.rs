@@ -42,7 +42,9 @@ impl Objects {
             return Self::open_directory(rest);
         }
         if !cfg!(feature = "cloud") {
-            anyhow::bail!("{scheme}://: this build has no object stores; use a release, or build with `--features cloud`");
+            anyhow::bail!(
+                "{scheme}://: this build has no object stores; use a release, or build with `--features cloud`"
+            );
         }
         // object_store has no TLS of its own; an error says that there is a provider already.
         #[cfg(feature = "cloud")]
