@@ -26,7 +26,7 @@ def run(*command):
 
 
 def included(selections, target):
-    """Returns (name, version) of every crate that is linked in (procedural macros are not), for selections "PACKAGE" or "PACKAGE:FEATURES"."""
+    """Returns (name, version) of each crate linked in, procedural macros aside, for selections "PACKAGE" or "PACKAGE:FEATURES"."""
     found = set()
     for selection in selections:
         package, _, features = selection.partition(":")

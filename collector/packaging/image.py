@@ -15,7 +15,9 @@ USER = 65532
 # Files of Debian's packages that the image has.
 CERTIFICATE = re.compile(r"usr/share/ca-certificates/mozilla/.*\.crt")
 KEPT = re.compile(r"(lib|lib64)(/|$)|usr$|usr/lib(/|$)|usr/share$|usr/share/doc(/(libc6|libgcc-s1|gcc-12-base|ca-certificates)(/|$)|$)")
-LEFT_OUT = re.compile(r"/(libssl|libcrypto|engines-3|ossl-modules|perl|perl-base|gconv|audit|ssl|examples|README|NEWS|TODO)([./]|$)|changelog")
+LEFT_OUT = re.compile(
+    r"/(libssl|libcrypto|engines-3|ossl-modules|perl|perl-base|gconv|audit|ssl|examples|README|NEWS|TODO)([./]|$)|changelog"
+)
 
 
 def accounts():

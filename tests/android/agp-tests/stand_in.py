@@ -16,8 +16,8 @@ import zipfile
 VERSION = "8.11.1"
 # Libraries that Gradle gives to its workers by name; gradle-api has their classes.
 WORKERS = ["asm-9.7", "commons-lang-2.6", "guava-32.1.2-jre", "jul-to-slf4j-1.7.36", "kryo-2.24.0", "native-platform-0.22-milestone-26"]
-TOOLS = """aapt aapt2 aidl dexdump zipalign split-select apksigner d8 bcc_compat lld llvm-rs-cc i686-linux-android-ld
-    mipsel-linux-android-ld arm-linux-androideabi-ld aarch64-linux-android-ld x86_64-linux-android-ld""".split()
+TOOLS = ["aapt", "aapt2", "aidl", "dexdump", "zipalign", "split-select", "apksigner", "d8", "bcc_compat", "lld", "llvm-rs-cc"]
+LINKERS = ["i686-linux-android", "mipsel-linux-android", "arm-linux-androideabi", "aarch64-linux-android", "x86_64-linux-android"]
 LEVEL = 35
 
 
@@ -61,10 +61,10 @@ def android_jar(android_all, java_home, out):
     seen = set()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as jar:
 
-        def add(name, content):
-            if name not in seen:
-                seen.add(name)
-                jar.writestr(name, content())
+        def copy(packed, name, path):
+            if path not in seen:
+                seen.add(path)
+                jar.writestr(path, packed.read(name))
 
         with zipfile.ZipFile(android_all) as packed:
             for name in packed.namelist():
@@ -72,12 +72,12 @@ def android_jar(android_all, java_home, out):
                 if name in ("AndroidManifest.xml", "resources.arsc") or (
                     name.endswith(".class") and top in ("android", "dalvik", "org", "com", "javax", "libcore", "sun")
                 ):
-                    add(name, lambda: packed.read(name))
+                    copy(packed, name, name)
         for module in ["java.base", "java.xml", "java.sql", "java.logging"]:
             with zipfile.ZipFile(io.BytesIO((java_home / f"jmods/{module}.jmod").read_bytes()[4:])) as packed:
                 for name in packed.namelist():
                     if re.fullmatch(r"classes/javax?/.*\.class", name):
-                        add(name.removeprefix("classes/"), lambda: packed.read(name))
+                        copy(packed, name, name.removeprefix("classes/"))
 
 
 def sdk(android_all, java_home, out):
@@ -95,7 +95,7 @@ def sdk(android_all, java_home, out):
         for directory in ["lib", "renderscript/include", "renderscript/clang-include"]:
             (tools / directory).mkdir(parents=True)
         (tools / "source.properties").write_text(f"Pkg.UserSrc=false\nPkg.Revision={version}\n")
-        for name in TOOLS:
+        for name in [*TOOLS, *(f"{linker}-ld" for linker in LINKERS)]:
             (tools / name).write_text("#!/bin/sh\nexit 1\n")
             (tools / name).chmod(0o755)
         for name in ["lib/d8.jar", "lib/apksigner.jar", "core-lambda-stubs.jar"]:

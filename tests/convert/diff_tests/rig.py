@@ -13,9 +13,9 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "trace_processor"))
-from engine import Engine  # noqa: E402
-from tables import COVERED, OF_PERFETTO, QUERIES, TRACK, WORDS  # noqa: E402
-from traces import made  # noqa: E402
+from engine import Engine
+from tables import COVERED, OF_PERFETTO, QUERIES, TRACK, WORDS
+from traces import made
 
 # Outputs by name: ending, arguments, true for Perfetto's own format. Times of others are compared to the µs.
 OUTPUTS = {
@@ -68,7 +68,7 @@ class Oracle:
         if not is_us:
             return collections.Counter(map(tuple, rows))
         return collections.Counter(
-            tuple(of_any_format(column, value) for column, value in zip(columns, row)) for row in rows
+            tuple(of_any_format(column, value) for column, value in zip(columns, row, strict=True)) for row in rows
             if not ("key" in columns and row[columns.index("key")].startswith(OF_READERS)))
 
 

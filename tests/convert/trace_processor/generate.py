@@ -54,7 +54,7 @@ def main(path, count):
 
         def bundle(cpu):
             columns = switches[cpu]
-            content = comms + b"".join(packed(field, column) for field, column in zip((1, 2, 3, 4, 6), columns))
+            content = comms + b"".join(packed(field, column) for field, column in zip((1, 2, 3, 4, 6), columns, strict=True))
             packet(number(10, 500 + cpu) + message(1, number(1, cpu) + message(4, content)))
             for column in columns:
                 column.clear()
