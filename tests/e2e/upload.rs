@@ -1,8 +1,9 @@
 //! Captures leave the app by its own HTTP client, and with the user's consent.
 
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use tracetee_tests::device::{Device, about};
 use tracetee_tests::{fixture, libcutils, library, trace};
@@ -157,9 +158,12 @@ fn where_the_disk_is_read_only_the_app_goes_on_and_the_report_says_why() {
 fn a_spool_that_is_deleted_while_it_is_used_is_made_anew() {
     let device = Device::new(34);
     device.configure(serde_json::json!({"seq": 1, "windows": [{"id": "w", "opens": "app_start"}]}));
-    let mut app = device.command("section one 1500").spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    let script = r#"begin one await "state":"open" tags line end"#;
+    let mut app = device.command(script);
+    let mut app = app.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    BufReader::new(app.stdout.take().unwrap()).lines().next().unwrap().unwrap();
     std::fs::remove_dir_all(device.directory().join("spool")).unwrap();
+    app.stdin.take().unwrap().write_all(b"\n").unwrap();
     assert!(app.wait().unwrap().success());
     assert_eq!(device.captures().len(), 1);
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -161,20 +162,18 @@ fn an_endless_window_is_streamed_to_its_capture() {
 fn a_configuration_that_comes_later_is_in_force_without_a_restart_and_so_is_the_kill_switch() {
     let device = Device::new(34);
     let mut app = device
-        .command("sleep 1500 tags sleep 2500 tags section late 1")
+        .command(r#"tags await "state":"armed" tags await "state":"off" tags section late 1"#)
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(100));
+    let mut tags = BufReader::new(app.stdout.take().unwrap()).lines().map(Result::unwrap);
+    tags.next().unwrap();
     let windows = json!([{"id": "jank", "opens": {"triggers": {"any": [{"jank": {}}]}}}]);
     device.configure(with_windows(windows.clone()));
-    std::thread::sleep(Duration::from_millis(1700));
+    assert_eq!(tags.next().unwrap(), "0xfffffff", "forced while the flight recorder runs");
     device.configure(json!({"seq": 2, "windows": windows, "kill": {"on": true}}));
+    assert_eq!(tags.next().unwrap(), "0x1", "the system's, which are none");
     assert!(app.wait().unwrap().success());
-    let mut said = String::new();
-    std::io::Read::read_to_string(&mut app.stdout.take().unwrap(), &mut said).unwrap();
-    // Forced while the flight recorder runs, the system's (none) after the kill.
-    assert_eq!(said.split_whitespace().collect::<Vec<_>>(), ["0xfffffff", "0x1"]);
 }
 
 #[test]
@@ -184,8 +183,9 @@ fn an_open_window_keeps_its_name_and_rules_when_a_configuration_comes() {
         "seq": 1, "windows": [{"id": "old", "opens": "app_start", "max_s": 60}],
         "redaction": {"rules": [{"pattern": "secret"}]},
     }));
-    let mut app = device.command("section {a secret plan} 1 sleep 3000").spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(700));
+    let script = r#"section {a secret plan} 1 await "state":"open" tags await "seq":2 exit"#;
+    let mut app = device.command(script).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    BufReader::new(app.stdout.take().unwrap()).lines().next().unwrap().unwrap();
     device.configure(json!({
         "seq": 2, "windows": [{"id": "new", "opens": "app_start"}],
         "redaction": {"rules": [{"pattern": "plan", "action": {"replace": {"with": "P"}}}]},
