@@ -1,11 +1,16 @@
 //! Perfetto's protobuf: track events with interned names, and the tracks that they are on.
 
+mod births;
+mod flows;
 mod ftrace;
 mod messages;
 mod system;
 mod system_messages;
+mod track_ids;
 
 use crate::kernel::Kernel;
+use births::Births;
+use flows::{Flows, flow_id};
 use messages::{
     Clock, ClockSnapshot, CounterDescriptor, DebugAnnotation, InternedData, InternedName,
     ProcessDescriptor, ThreadDescriptor, TracePacket, TracePacketDefaults, TrackDescriptor,
@@ -13,9 +18,10 @@ use messages::{
 };
 use prost::Message;
 use serde_json::value::RawValue;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
 use tracetee_trace::{Counter, Event, FlowKind, NameId, Scope, Slice, Thread, Timeline, Trace};
+use track_ids::{hash, process_track, thread_track};
 
 const SLICE_BEGIN: i32 = 1;
 const SLICE_END: i32 = 2;
@@ -45,9 +51,6 @@ pub(crate) fn write(trace: &Trace, kernel: &mut Kernel, out: &mut impl Write) ->
     Ok(())
 }
 
-/// Flows that a slice has: of its thread's key and its place.
-type Flows = HashMap<(u32, u32), (Vec<u64>, Vec<u64>)>;
-
 struct Writer<'a, W> {
     trace: &'a Trace,
     out: &'a mut W,
@@ -57,8 +60,6 @@ struct Writer<'a, W> {
     categories: HashSet<NameId>,
     tracks: HashSet<u64>,
     flows: Flows,
-    /// Points of flows that are at no slice.
-    loose: HashSet<usize>,
     births: Births,
     /// Time of the event that is written.
     now_ns: u64,
@@ -66,37 +67,6 @@ struct Writer<'a, W> {
 
 impl<'a, W: Write> Writer<'a, W> {
     fn for_trace(trace: &'a Trace, out: &'a mut W) -> Self {
-        let mut flows = Flows::new();
-        let mut loose = HashSet::new();
-        let continued = continued(trace);
-        // Slices that the next points of flows come from.
-        let mut sources: HashMap<u64, (u32, u32)> = HashMap::new();
-        for (place, flow) in trace.flows.iter().enumerate() {
-            let thread = trace.threads.get(&flow.thread);
-            let next = flow.kind == FlowKind::EndAtNext;
-            let Some(slice) = thread.and_then(|thread| slice_at(thread, flow.at_ns, next)) else {
-                loose.insert(place);
-                continue;
-            };
-            let at = (flow.thread, slice);
-            let id = flow_id(trace, place);
-            match flow.kind {
-                FlowKind::Start | FlowKind::Step => {
-                    flows.entry(at).or_default().0.push(id);
-                    sources.insert(id, at);
-                }
-                // After an end Perfetto forgets the id: an end with points behind it is one of a flow of its own.
-                FlowKind::End | FlowKind::EndAtNext => {
-                    let source = sources.get(&id).filter(|_| continued.contains(&place));
-                    let own = source.map(|&source| {
-                        let own = hash(&[8, id, place as u64]);
-                        flows.entry(source).or_default().0.push(own);
-                        own
-                    });
-                    flows.entry(at).or_default().1.push(own.unwrap_or(id));
-                }
-            }
-        }
         Self {
             trace,
             out,
@@ -105,9 +75,8 @@ impl<'a, W: Write> Writer<'a, W> {
             names: HashSet::new(),
             categories: HashSet::new(),
             tracks: HashSet::new(),
-            flows,
-            loose,
-            births: Births::of(trace),
+            flows: Flows::new(trace),
+            births: Births::new(trace),
             now_ns: 0,
         }
     }
@@ -364,7 +333,7 @@ impl<'a, W: Write> Writer<'a, W> {
                     ..TrackEvent::default()
                 })
             }
-            Event::Flow(place) if self.loose.contains(&place) => {
+            Event::Flow(place) if self.flows.is_loose(place) => {
                 let Some(one) = trace.flows.get(place) else { return Ok(None) };
                 let id = vec![flow_id(trace, place)];
                 let ends = matches!(one.kind, FlowKind::End | FlowKind::EndAtNext);
@@ -385,7 +354,7 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     fn begin(&mut self, key: u32, place: u32, thread: &Thread, slice: Slice) -> TrackEvent {
-        let (flow_ids, terminating_flow_ids) = self.flows.remove(&(key, place)).unwrap_or_default();
+        let (flow_ids, terminating_flow_ids) = self.flows.take(key, place);
         TrackEvent {
             kind: Some(SLICE_BEGIN),
             track_uuid: Some(thread_track(key)),
@@ -396,67 +365,6 @@ impl<'a, W: Write> Writer<'a, W> {
             terminating_flow_ids,
             ..TrackEvent::default()
         }
-    }
-}
-
-/// Time of the first event of each thread and process. Descriptors have it: earlier Perfetto would take what they describe for
-/// another one than is born later.
-#[derive(Default)]
-struct Births {
-    threads: HashMap<u32, u64>,
-    processes: HashMap<u32, u64>,
-    /// The trace's last time: for those without any event.
-    last_ns: u64,
-}
-
-impl Births {
-    fn of(trace: &Trace) -> Self {
-        let last_ns = trace.span_ns.map_or(0, |(_, last)| last);
-        let mut births = Self { last_ns, ..Self::default() };
-        for (&key, thread) in &trace.threads {
-            if let Some(slice) = thread.slices.first() {
-                births.add(Some(key), pid_of(key, thread), slice.start_ns);
-            }
-        }
-        let key = |key: u32| trace.threads.contains_key(&key).then_some(key);
-        for one in &trace.asyncs {
-            births.add(key(one.threads[0]), one.pid, one.start_ns);
-        }
-        for one in &trace.instants {
-            births.add(key(one.thread), one.pid, one.at_ns);
-        }
-        for one in &trace.counters {
-            births.add(key(one.thread), one.pid, one.at_ns);
-        }
-        for one in &trace.flows {
-            let Some(thread) = trace.threads.get(&one.thread) else { continue };
-            births.add(Some(one.thread), pid_of(one.thread, thread), one.at_ns);
-        }
-        // Of an id that the kernel gave again the states of all threads are together: those of the last one count.
-        for (&key, thread) in &trace.threads {
-            if let (Some(state), false) = (thread.states.last(), births.threads.contains_key(&key))
-            {
-                births.add(Some(key), pid_of(key, thread), state.at_ns);
-            }
-        }
-        births
-    }
-
-    fn add(&mut self, key: Option<u32>, pid: u32, at_ns: u64) {
-        let process = self.processes.entry(pid).or_insert(at_ns);
-        *process = at_ns.min(*process);
-        if let Some(key) = key {
-            let thread = self.threads.entry(key).or_insert(at_ns);
-            *thread = at_ns.min(*thread);
-        }
-    }
-
-    fn thread(&self, key: u32) -> u64 {
-        self.threads.get(&key).copied().unwrap_or(self.last_ns)
-    }
-
-    fn process(&self, pid: u32) -> u64 {
-        self.processes.get(&pid).copied().unwrap_or(self.last_ns)
     }
 }
 
@@ -482,60 +390,4 @@ fn whole(value: f64) -> Option<i64> {
 
 fn pid_of(key: u32, thread: &Thread) -> u32 {
     thread.pid.unwrap_or(if key == thread.tid { key } else { thread.tid })
-}
-
-/// The innermost slice of a thread around a time; or the next to begin.
-fn slice_at(thread: &Thread, at_ns: u64, next: bool) -> Option<u32> {
-    let later = thread.slices.partition_point(|slice| slice.start_ns <= at_ns);
-    if next {
-        let same = thread.slices.partition_point(|slice| slice.start_ns < at_ns);
-        return thread.slices.get(same).and_then(|_| u32::try_from(same).ok());
-    }
-    let mut place = u32::try_from(later.checked_sub(1)?).ok()?;
-    loop {
-        let slice = thread.slices.get(place as usize)?;
-        if slice.end_ns >= at_ns {
-            return Some(place);
-        }
-        place = slice.parent;
-    }
-}
-
-/// Places of points of flows that others follow before the id begins again.
-fn continued(trace: &Trace) -> HashSet<usize> {
-    let mut follows: HashSet<u64> = HashSet::new();
-    let mut found = HashSet::new();
-    for (place, flow) in trace.flows.iter().enumerate().rev() {
-        let id = flow_id(trace, place);
-        if follows.contains(&id) {
-            found.insert(place);
-        }
-        if flow.kind == FlowKind::Start {
-            follows.remove(&id);
-        } else {
-            follows.insert(id);
-        }
-    }
-    found
-}
-
-fn flow_id(trace: &Trace, place: usize) -> u64 {
-    trace.flows.get(place).map_or(0, |flow| {
-        hash(&[6, flow.name.number().into(), flow.category.number().into(), flow.id])
-    })
-}
-
-fn process_track(pid: u32) -> u64 {
-    hash(&[1, pid.into()])
-}
-
-fn thread_track(key: u32) -> u64 {
-    hash(&[2, key.into()])
-}
-
-/// A number that stands for these (FNV-1a).
-fn hash(parts: &[u64]) -> u64 {
-    parts.iter().flat_map(|part| part.to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
