@@ -181,7 +181,7 @@ fn totals_of_the_original_are_those_of_the_slices_open_ones_too() {
             let Some(report) = original(&[], &file) else { return };
             let total =
                 report.lines().find_map(|line| line.strip_prefix("Total cycles: ")).unwrap();
-            // Its list of exclusive times has no line of what took none; in the next list a line begins with `[0]`.
+            // The original's list of exclusive times leaves out methods without any; a line of the next list begins with `[0]`.
             let outside = report.lines().find(|line| line.ends_with("(toplevel)")).unwrap();
             let outside = outside.split_whitespace().next().unwrap().parse().unwrap_or(0);
             let found = (total.parse().unwrap(), outside);

@@ -14,7 +14,7 @@ impl Builder {
             let dumped =
                 dumped.filter(|&(pid, _)| !running.is_pid_sure || running.thread.pid == Some(pid));
             if let Some((pid, _)) = dumped {
-                let is_other = running.thread.pid.is_some_and(|told| told != pid);
+                let is_other = running.thread.pid.is_some_and(|other| other != pid);
                 of_others += if is_other { running.thread.slices.len() as u64 } else { 0 };
                 running.thread.pid = Some(pid);
             }

@@ -1,0 +1,57 @@
+//! Async slices: a key pairs their ends with their begins.
+
+use super::{Builder, Live};
+use crate::model::{Async, UNFINISHED};
+use crate::names::NameId;
+
+/// Begins that are not read.
+const BEGUN_AGAIN: &str = "begins of async sections that were open";
+
+/// Key that pairs an async end with its begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct AsyncKey {
+    pub(crate) pid: u32,
+    pub(crate) track: Option<NameId>,
+    /// Name or category, depending on the format.
+    pub(crate) of: NameId,
+    pub(crate) cookie: i64,
+}
+
+impl Builder {
+    /// Begins an async slice.
+    pub(crate) fn begin_async(&mut self, key: AsyncKey, begun: Async) {
+        self.open_asyncs.entry(key).or_default().push(self.trace.asyncs.len());
+        self.trace.asyncs.push(Async { end_ns: UNFINISHED, ..begun });
+    }
+
+    /// Begins an async slice of a marker. One without a track that is open does not begin again (Android's wake locks begin
+    /// theirs several times and end them once): as in Perfetto, the first begin counts.
+    pub(crate) fn begin_marked_async(&mut self, key: AsyncKey, begun: Async) {
+        let is_open = self.open_asyncs.get(&key).is_some_and(|open| !open.is_empty());
+        if is_open && key.track.is_none() {
+            *self.trace.losses.unread.entry(BEGUN_AGAIN.to_owned()).or_default() += 1;
+        } else {
+            self.begin_async(key, begun);
+        }
+    }
+
+    /// Ends the last async slice that began with this key, preferably one with this name.
+    pub(crate) fn end_async(&mut self, key: AsyncKey, live: Live, at_ns: u64, name: NameId) {
+        let thread = self.key(live);
+        let asyncs = &mut self.trace.asyncs;
+        let begun = self.open_asyncs.get_mut(&key).and_then(|open| {
+            let named = open.iter().rposition(|&place| {
+                name == NameId::NONE || asyncs.get(place).is_some_and(|begun| begun.name == name)
+            });
+            let place = match named {
+                Some(named) => Some(open.remove(named)),
+                None => open.pop(),
+            };
+            asyncs.get_mut(place?)
+        });
+        match begun {
+            Some(begun) => (begun.end_ns, begun.threads[1]) = (at_ns, thread),
+            None => self.trace.losses.unmatched_async_ends += 1,
+        }
+    }
+}

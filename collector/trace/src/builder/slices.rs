@@ -1,0 +1,154 @@
+//! Slices of a thread: begins, ends, arguments, CPU times.
+
+use super::{Builder, Live};
+use crate::model::{NO_PARENT, Slice, UNFINISHED};
+use crate::names::NameId;
+
+impl Builder {
+    /// Begins a slice. Returns its index.
+    pub(crate) fn begin(
+        &mut self,
+        live: Live,
+        at_ns: u64,
+        name: NameId,
+        category: NameId,
+    ) -> Option<u32> {
+        let running = self.running.get_mut(live.0)?;
+        let place = u32::try_from(running.thread.slices.len()).ok()?;
+        let parent = running.open.last().copied().unwrap_or(NO_PARENT);
+        running.open.push(place);
+        let (start_ns, end_ns) = (at_ns, UNFINISHED);
+        let slice = Slice { name, category, start_ns, end_ns, parent, ended: false };
+        running.thread.slices.push(slice);
+        Some(place)
+    }
+
+    /// Ends the innermost slice. Returns its index, or `None` (which is counted) if nothing is open.
+    pub(crate) fn end(&mut self, live: Live, at_ns: u64) -> Option<u32> {
+        let running = self.running.get_mut(live.0)?;
+        let Some(place) = running.open.pop() else {
+            self.trace.losses.unmatched_ends += 1;
+            return None;
+        };
+        let slice = running.thread.slices.get_mut(place as usize)?;
+        (slice.end_ns, slice.ended) = (at_ns, true);
+        Some(place)
+    }
+
+    /// Ends the innermost open slice that matches an end's name and category. Slices inside it end with it, without ends of their own.
+    pub(crate) fn end_named(
+        &mut self,
+        live: Live,
+        at_ns: u64,
+        end: (NameId, NameId),
+    ) -> Option<u32> {
+        let ends = |&place: &u32| {
+            let slice = self.slice(live, place);
+            slice.is_some_and(|slice| is_ended_by((slice.name, slice.category), end))
+        };
+        let open = self.open(live);
+        let Some(place) = open.iter().rposition(ends) else {
+            self.trace.losses.unmatched_ends += 1;
+            return None;
+        };
+        for _ in place + 1..open.len() {
+            self.leave_open(live, at_ns);
+        }
+        self.end(live, at_ns)
+    }
+
+    /// Returns the open slices of a thread, the innermost last.
+    pub(crate) fn open(&self, live: Live) -> &[u32] {
+        self.running.get(live.0).map_or(&[], |running| &running.open)
+    }
+
+    /// Returns a slice of a thread.
+    pub(crate) fn slice(&self, live: Live, place: u32) -> Option<&Slice> {
+        self.running.get(live.0)?.thread.slices.get(place as usize)
+    }
+
+    /// Leaves a slice open: it ends with the enclosing slice.
+    pub(crate) fn leave_open(&mut self, live: Live, at_ns: u64) {
+        let Some(running) = self.running.get_mut(live.0) else { return };
+        let place = running.open.pop();
+        let slice = place.and_then(|place| running.thread.slices.get_mut(place as usize));
+        if let Some(slice) = slice {
+            slice.end_ns = at_ns;
+            self.trace.losses.unclosed += 1;
+        }
+    }
+
+    /// Ends a slice that is open. Slices that are open inside it overlap it: they end with it and are counted.
+    /// `ended`: whether the input has its end.
+    pub(crate) fn end_open(&mut self, live: Live, place: u32, at_ns: u64, ended: bool) {
+        let is_over = self.slice(live, place).is_none_or(|slice| slice.end_ns != UNFINISHED);
+        while let Some(&innermost) = self.open(live).last()
+            && !is_over
+        {
+            if innermost != place {
+                self.trace.losses.overlapping += 1;
+                self.end(live, at_ns);
+                continue;
+            }
+            if ended {
+                self.end(live, at_ns);
+            } else {
+                self.leave_open(live, at_ns);
+            }
+            return;
+        }
+    }
+
+    /// Sets a slice's arguments.
+    pub(crate) fn args(&mut self, live: Live, place: u32, args: NameId) {
+        if let Some(running) = self.running.get_mut(live.0)
+            && args != NameId::NONE
+        {
+            running.thread.args.insert(place, args);
+        }
+    }
+
+    /// Adds the arguments of a slice's end to those of its begin.
+    pub(crate) fn more_args(&mut self, live: Live, place: u32, args: NameId) {
+        let Some(running) = self.running.get_mut(live.0) else { return };
+        if args == NameId::NONE {
+            return;
+        }
+        let before = running.thread.args.get(&place).copied().unwrap_or_default();
+        let names = &mut self.trace.names;
+        let object = |id| serde_json::from_str::<serde_json::Value>(names.text(id)).ok();
+        let args = match (object(before), object(args)) {
+            (
+                Some(serde_json::Value::Object(mut before)),
+                Some(serde_json::Value::Object(more)),
+            ) => {
+                before.extend(more);
+                names.id(serde_json::Value::Object(before).to_string().as_bytes())
+            }
+            _ => args,
+        };
+        running.thread.args.insert(place, args);
+    }
+
+    /// Sets the CPU time at a slice's begin and end.
+    pub(crate) fn cpu(&mut self, live: Live, place: u32, begin: Option<u64>, end: Option<u64>) {
+        let Some(running) = self.running.get_mut(live.0) else { return };
+        if begin.is_none() && end.is_none() {
+            return;
+        }
+        let all = &mut running.thread.cpu_ns;
+        if all.len() <= place as usize {
+            all.resize(place as usize + 1, (0, 0));
+        }
+        if let Some(cpu) = all.get_mut(place as usize) {
+            cpu.0 = begin.unwrap_or(cpu.0);
+            cpu.1 = end.unwrap_or(cpu.1.max(cpu.0));
+        }
+    }
+}
+
+/// True if an end of this name and category is a slice's. An end may have neither.
+pub(crate) fn is_ended_by(begun: (NameId, NameId), end: (NameId, NameId)) -> bool {
+    let fits = |begun, end| end == NameId::NONE || begun == NameId::NONE || begun == end;
+    fits(begun.0, end.0) && fits(begun.1, end.1)
+}
