@@ -43,8 +43,10 @@ pub(super) struct Maker {
     /// Flags that stop the work in progress.
     running: Mutex<Vec<Weak<AtomicBool>>>,
     /// The number of an app's changes, and its report then, by app and screen.
-    remembered: Mutex<HashMap<(String, Option<String>), (i64, AppReport)>>,
+    remembered: Mutex<HashMap<AppAndScreen, (i64, AppReport)>>,
 }
+
+type AppAndScreen = (String, Option<String>);
 
 /// The wait for an answer: sets the flag when it is dropped, as the server does when the client is gone.
 struct Wait(Arc<AtomicBool>);

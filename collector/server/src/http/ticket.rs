@@ -16,8 +16,7 @@ use axum::{
     http::header,
 };
 #[cfg(feature = "cloud")]
-use tracetee_protocol::http;
-use tracetee_protocol::ticket::TicketRequest;
+use tracetee_protocol::{http, ticket::TicketRequest};
 
 /// A presigned address for an object that is to go to S3 itself.
 #[cfg(feature = "cloud")]
