@@ -6,15 +6,15 @@ use std::path::PathBuf;
 /// Options of `init`.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Application id of the app that will send.
-    #[arg(long, value_name = "APP")]
+    /// Package name of the app that will send.
+    #[arg(long, value_name = "PACKAGE")]
     pub(crate) app: String,
     /// URL at which the app will reach the collector.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8440")]
     pub(crate) url: String,
     /// Directory to write to; no file in it is overwritten.
-    #[arg(long, value_name = "DIR", default_value = "tracetee-server")]
-    pub(crate) out: PathBuf,
+    #[arg(short, long, alias = "out", value_name = "DIR", default_value = "tracetee-server")]
+    pub(crate) output: PathBuf,
 }
 
 /// The commands of `store`.
@@ -67,8 +67,8 @@ pub(crate) struct TablesArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     pub(crate) keys: Option<PathBuf>,
     /// Store to write the tables to [default: --store].
-    #[arg(long, value_name = "STORE")]
-    pub(crate) out: Option<String>,
+    #[arg(short, long, alias = "out", value_name = "STORE")]
+    pub(crate) output: Option<String>,
     /// Number of captures in one part.
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100_000))]
     pub(crate) batch: usize,
@@ -96,10 +96,10 @@ pub(crate) struct MappingUploadArgs {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// URL of the collector.
-    #[arg(long, value_name = "URL")]
-    pub(crate) to: String,
+    #[arg(long, alias = "to", value_name = "URL")]
+    pub(crate) url: String,
     /// Package name of the app.
-    #[arg(long, value_name = "APP")]
+    #[arg(long, value_name = "PACKAGE")]
     pub(crate) app: String,
     /// Name of the app's version, as reports print it.
     #[arg(long, value_name = "VERSION")]

@@ -45,13 +45,13 @@ pub(crate) fn init(args: &InitArgs) -> Result<()> {
         bail!("--app {app:?}: expected an application id, such as com.example.app");
     }
     let url = url(&args.url)?;
-    let out = &args.out;
+    let out = &args.output;
     let server = out.join(SERVER);
     std::fs::create_dir_all(&server)
         .with_context(|| format!("cannot create {}", server.display()))?;
     for name in [TOKENS, KEY, PUBLIC_KEY, REMOTE, SIGNATURE] {
         if out.join(name).exists() {
-            bail!("{} exists; pass another directory with --out", out.join(name).display());
+            bail!("{} exists; pass another directory with -o", out.join(name).display());
         }
     }
     remote_config::parse(CONFIGURATION.as_bytes()).context("the example configuration")?;
@@ -149,7 +149,7 @@ On the server:
 
 With each release, for the names that R8 has shortened:
 
-    tracetee store mapping upload mapping.txt --app {app} --version VERSION --to {url} --token-file {out}/{TOKENS}
+    tracetee store mapping upload mapping.txt --app {app} --version VERSION --url {url} --token-file {out}/{TOKENS}
 "
     );
     if is_local {
@@ -182,7 +182,7 @@ mod tests {
     use tracetee_server::Right;
 
     fn run(out: &Path, app: &str, url: &str) -> Result<()> {
-        init(&InitArgs { app: app.to_owned(), url: url.to_owned(), out: out.to_owned() })
+        init(&InitArgs { app: app.to_owned(), url: url.to_owned(), output: out.to_owned() })
     }
 
     #[test]

@@ -22,8 +22,8 @@ const LEVEL: i32 = 9;
 pub(crate) fn upload(args: &MappingUploadArgs) -> Result<()> {
     let token = args.token_file.as_deref();
     let token = token.map(|path| first_token(path, Right::Mappings)).transpose()?;
-    let endpoint = Endpoint::new(&args.to, token.as_deref(), false, args.cleartext)
-        .map_err(|error| anyhow::anyhow!("--to: {error}"))?;
+    let endpoint = Endpoint::new(&args.url, token.as_deref(), false, args.cleartext)
+        .map_err(|error| anyhow::anyhow!("--url: {error}"))?;
     let base = endpoint.url().trim_end_matches('/');
     let url = format!("{base}{}{}/{}", http::MAPPINGS, part(&args.app), part(&args.version));
     let mut transport = Http::new(args.ca_file.as_deref())?;
@@ -53,7 +53,7 @@ pub(crate) fn upload(args: &MappingUploadArgs) -> Result<()> {
         };
         let answer = transport
             .send(&request)
-            .map_err(|failure| anyhow::anyhow!("cannot reach {}: {failure:?}", args.to))?;
+            .map_err(|failure| anyhow::anyhow!("cannot reach {}: {failure:?}", args.url))?;
         let said = String::from_utf8_lossy(&answer.body).trim().to_owned();
         match answer.status {
             200 | 201 => print(&format!("{}: {said}\n", path.display())),

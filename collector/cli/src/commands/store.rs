@@ -67,7 +67,7 @@ pub(crate) fn tables(args: &TablesArgs) -> Result<()> {
         }
     }
     let counts =
-        make_tables(&args.store, args.out.as_deref(), &given, args.batch, &mut |key, error| {
+        make_tables(&args.store, args.output.as_deref(), &given, args.batch, &mut |key, error| {
             say(&format!("{key}: {error:#}"));
         })?;
     print(&format!(
