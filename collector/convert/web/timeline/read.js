@@ -165,7 +165,7 @@ function beginAsync(pid, track, name, cookie, at) {
 }
 function endAsync(pid, track, cookie, at) {
     const open = openAsyncs.get(`${pid}|${track}|${cookie}`);
-    if (open && open.length) open.pop().end = at; else unmatched++;
+    if (open?.length) open.pop().end = at; else unmatched++;
 }
 
 /** What is no marker: tables of processes, and what the scheduler did. */

@@ -89,7 +89,7 @@ function search(text) {
     queue();
 }
 function step(by) {
-    if (!matches || !matches.list.length) return;
+    if (!matches?.list.length) return;
     const count = matches.list.length;
     matches.place = (matches.place + by + count) % count;
     const [at, thread, found] = matches.list[matches.place];

@@ -3,13 +3,13 @@
 package dev.tracetee
 
 import androidx.test.platform.app.InstrumentationRegistry
+import java.io.File
+import kotlin.concurrent.thread
 import org.junit.After
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertNotNull
 import org.junit.Assert.assertTrue
 import org.junit.Test
-import java.io.File
-import kotlin.concurrent.thread
 
 class OnDeviceTest {
     private val context = InstrumentationRegistry.getInstrumentation().targetContext

@@ -3,8 +3,8 @@ package dev.tracetee
 
 import android.content.Context
 import android.os.Build
-import org.json.JSONObject
 import java.io.File
+import org.json.JSONObject
 
 /**
  * Controls the agent of this process.

@@ -108,8 +108,10 @@ public abstract class VisitorFactory : AsmClassVisitorFactory<VisitorFactory.Par
     public interface Parameters : InstrumentationParameters {
         /** See [TraceteeExtension.include]. */
         @get:Input public val include: ListProperty<String>
+
         /** See [TraceteeExtension.exclude]. */
         @get:Input public val exclude: ListProperty<String>
+
         /** See [TraceteeExtension.skipTrivial]. */
         @get:Input public val skipTrivial: Property<Boolean>
     }
