@@ -9,8 +9,9 @@
 use crate::error::Error;
 use crate::loaded::for_each_module;
 use crate::maps::Maps;
-use libc::c_void;
-use std::ffi::CString;
+use dlopen2::raw::Library;
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicI32, AtomicU64};
 
 /// Names of the tag word: from API 18, and before.
@@ -19,6 +20,10 @@ const TAGS: [&str; 2] = ["atrace_enabled_tags", "_ZN7android6Tracer12sEnabledTag
 const MARKER_FD: [&str; 2] = ["atrace_marker_fd", "_ZN7android6Tracer8sTraceFDE"];
 /// Libraries that define the tracing state; the second is Debian's name of libcutils.
 const LIBRARIES: [&str; 3] = ["libcutils.so", "libcutils.so.0", "libutils.so"];
+/// Flags that open a library that is loaded. bionic says why it refuses; elsewhere a library that another thread closes
+/// meanwhile is loaded again.
+const OF_LOADED: i32 =
+    libc::RTLD_NOW | if cfg!(target_os = "android") { libc::RTLD_NOLOAD } else { 0 };
 
 /// A copy of the tracing state of libcutils (libutils before API 18).
 #[derive(Debug, Clone, Copy)]
@@ -99,32 +104,36 @@ pub fn find_symbol(symbol: &str, library: &str) -> Option<usize> {
         .or_else(|| Scope::of_loaded_library(library).and_then(address))
 }
 
-/// A dlopen handle. Never closed, so that pointers into the library stay valid.
-struct Scope(*mut c_void);
+/// A library's handle. Never closed, so that pointers into the library stay valid.
+struct Scope(ManuallyDrop<Library>);
 
 impl Scope {
     fn of_the_main_program() -> Option<Self> {
-        // SAFETY: null stands for the main program.
-        Self::new(unsafe { libc::dlopen(std::ptr::null(), libc::RTLD_NOW) })
+        Library::open_self().ok().map(Self::new)
     }
 
-    /// Opens a library that is loaded already (RTLD_NOLOAD); loads none. (dlopen2 cannot do this: a
-    /// refusal leaves dlerror null, which that crate dereferences.)
+    /// Opens a library that is loaded already.
     fn of_loaded_library(name: &str) -> Option<Self> {
-        let name = CString::new(name).ok()?;
-        // SAFETY: a C string; nothing is loaded, so no code runs.
-        Self::new(unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD) })
+        // dlopen2 reads the text of an error, and glibc has none for a library that `RTLD_NOLOAD` refuses.
+        let mut is_loaded = false;
+        for_each_module(|module| {
+            let path = module.key.path.as_bytes();
+            is_loaded = path.rsplit(|&byte| byte == b'/').next() == Some(name.as_bytes());
+            !is_loaded
+        });
+        if !is_loaded {
+            return None;
+        }
+        Library::open_with_flags(name, Some(OF_LOADED)).ok().map(Self::new)
     }
 
-    fn new(handle: *mut c_void) -> Option<Self> {
-        (!handle.is_null()).then_some(Self(handle))
+    const fn new(library: Library) -> Self {
+        Self(ManuallyDrop::new(library))
     }
 
     fn address(&self, symbol: &str) -> Option<usize> {
-        let symbol = CString::new(symbol).ok()?;
-        // SAFETY: an open handle and a C string.
-        let address = unsafe { libc::dlsym(self.0, symbol.as_ptr()) };
-        (!address.is_null()).then_some(address as usize)
+        // SAFETY: a pointer is all that is made of the symbol's address.
+        unsafe { self.0.symbol::<*const c_void>(symbol) }.ok().map(|address| address as usize)
     }
 }
 
@@ -185,5 +194,19 @@ mod tests {
         assert!(symbol.contains("atrace_enabled_tags") && symbol.contains("sEnabledTags"));
         assert!(searched.iter().any(|place| place == "libcutils.so (not loaded)"));
         assert!(searched.last().unwrap().contains("symbol tables"));
+    }
+
+    #[test]
+    #[cfg(target_env = "gnu")]
+    fn a_loaded_library_gives_its_symbols_and_no_other_is_loaded() {
+        let libc = Scope::of_loaded_library("libc.so.6").unwrap();
+        // SAFETY: a C string; a lookup runs no code.
+        let write = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"write".as_ptr()) };
+        assert_eq!(libc.address("write"), Some(write as usize));
+        assert_eq!(libc.address("no_such_symbol"), None);
+        assert_eq!(find_symbol("write", "libnone.so"), Some(write as usize));
+        for _ in 0..2 {
+            assert!(Scope::of_loaded_library("libanl.so.1").is_none());
+        }
     }
 }
