@@ -72,7 +72,7 @@ fn dev_null_write_hooked_and_off(bencher: Bencher<'_, '_>) {
     std::thread::sleep(std::time::Duration::from_millis(5));
     // The first record after its time ends it.
     write_all(atrace_marker_fd.load(Ordering::Relaxed), b"E|12345");
-    assert!(!tracetee::stats().unwrap().recording);
+    assert!(!tracetee::health().unwrap().recording);
     bencher.counter(ItemsCount::new(WRITES)).bench(|| write_all(null.as_raw_fd(), b"hello, world"));
     drop(capture);
 }

@@ -8,7 +8,7 @@
  * There is one capture per process at a time.
  *
  * Threads: call any function from any thread, but never from a signal handler. tracetee_uninstall,
- * tracetee_start, tracetee_stop, tracetee_dump, tracetee_stats and tracetee_recover take a lock and
+ * tracetee_start, tracetee_stop, tracetee_dump, tracetee_health and tracetee_recover take a lock and
  * use files; keep them off an app's main thread. tracetee_install is for the main thread at the app's
  * start.
  *
@@ -42,7 +42,7 @@ extern "C" {
 #define TRACETEE_ERROR_POOL (-5)
 /*
  * tracetee has a bug: it panicked, in this call or earlier. It is off for the rest of the process, has given
- * back what it had of the app, and tracetee_stats tells why.
+ * back what it had of the app, and tracetee_health tells why.
  */
 #define TRACETEE_ERROR_INTERNAL (-6)
 /* A pointer is NULL where it must not be, or a string is not UTF-8. */
@@ -86,7 +86,7 @@ const char *tracetee_version(void);
  *       "directory"    keep the memory in a file in this directory, which survives a SIGKILL
  *       "recover_to"   at the start, write traces of what killed processes left in "directory" to
  *                      this directory, on a thread of low priority. Unreadable files are renamed to
- *                      *.pool.damaged. "health"."recovered" of tracetee_stats lists the results
+ *                      *.pool.damaged. "health"."recovered" of tracetee_health lists the results
  *       "clock"        "auto", the processor's counter where it is reliable, or "boot" ("auto")
  *       "drain_cpu_percent"
  *                      mode endless: limit of the streaming thread, percent of one core (20)
@@ -101,8 +101,8 @@ const char *tracetee_version(void);
  *                           threads named RenderThread, others ({"main": 0, "render": 0, "other": 0})
  *       "main_thread_only"  leave out all other threads (false)
  *       "redaction"         array of rules that are applied to names in turn: [{"pattern": a regular
- *                           expression, "except": array of names to leave alone, "action": "drop",
- *                           "hash" or {"replace": {"with": text}}}]
+ *                           expression, "except": a regular expression of names to leave alone,
+ *                           "action": "drop", "hash" or {"replace": {"with": text}}}]
  *
  * Returns 0. Errors: CONFIG, STATE (a capture is running, or the agent is installed), HOOKS, IO,
  * ARGUMENT.
@@ -156,7 +156,7 @@ int tracetee_dump(const char *path);
  * Returns the length of the whole text without the NUL, as snprintf does. Errors: STATE (there was
  * no capture, and the agent is not installed).
  */
-int tracetee_stats(char *buffer, size_t size);
+int tracetee_health(char *buffer, size_t size);
 
 /*
  * Writes one trace of all recorder files (see "recorder"."directory") in a directory, of processes
@@ -164,7 +164,7 @@ int tracetee_stats(char *buffer, size_t size);
  *
  * options_json: as "text" of tracetee_start; NULL for the defaults.
  * path: the trace. If no file has a record, no trace is written and "summary"."file_bytes" is 0.
- * buffer, size: receive a JSON object with the results, as in tracetee_stats.
+ * buffer, size: receive a JSON object with the results, as in tracetee_health.
  *
  * Returns the length of the JSON text. Errors: CONFIG, IO, ARGUMENT.
  */
@@ -185,13 +185,13 @@ int tracetee_recover(const char *directory, const char *options_json, const char
  * thread, until the window is open or armed: at most "start_wait_ms" while the thread works on files.
  * Meanwhile it puts in the hooks that the last start has asked for, also in a library's constructor.
  * On a slower disk records of libraries are taken from a later time on: "control"."late_start" of
- * tracetee_stats and a note in the trace say how late, and why.
+ * tracetee_health and a note in the trace say how late, and why.
  *
  * Your own sections (tracetee_begin_section ...) are recorded from the call's return on, in memory,
  * unless "consent" is false. The configuration is read after that; what it forbids is discarded.
  *
  * An error on files that the agent's thread finds while the call waits is returned. Later ones are in
- * tracetee_stats: "control"."state" is "failed" if the directory cannot be used, and
+ * tracetee_health: "control"."state" is "failed" if the directory cannot be used, and
  * "control"."upload"."trouble" says why nothing can be sent. The agent then stays installed until
  * tracetee_uninstall.
  *
@@ -224,7 +224,7 @@ int tracetee_recover(const char *directory, const char *options_json, const char
  *       "cleartext"  allow http:// to other machines (false)
  *
  * remote-config.schema.json documents the configuration. One that is invalid, unsigned, expired or
- * older than the one in force is rejected as a whole; tracetee_stats has the reason.
+ * older than the one in force is rejected as a whole; tracetee_health has the reason.
  *
  * While the agent is installed, tracetee_start and tracetee_stop return STATE. In a forked child the
  * agent is not installed.
@@ -271,7 +271,7 @@ int tracetee_trigger(const char *name);
  * call wait, at most 100 ms.
  *
  * Returns 0 if records of the window will be captured. Errors: also REFUSED. What cannot be known in advance is in
- * "control"."last_refused" of tracetee_stats: another process of the app took the last capture of a
+ * "control"."last_refused" of tracetee_health: another process of the app took the last capture of a
  * budget in the same moment, or the recorder has no memory.
  */
 int tracetee_open_window(const char *window);
@@ -299,7 +299,7 @@ void tracetee_set_refresh_rate(double hz);
  *
  * name: the kind of the screen ("Product", not "Product 123"), at most 100 characters; longer names are
  * cut. After 200 distinct names in a process, further ones are replaced by "(other)", and counted in
- * "control"."other_screens" of tracetee_stats. It goes into captures unredacted: put no user data into it.
+ * "control"."other_screens" of tracetee_health. It goes into captures unredacted: put no user data into it.
  *
  * Returns 0. Errors: ARGUMENT.
  */
@@ -390,7 +390,7 @@ void tracetee_respond(tracetee_response *response, int status, const char *heade
  *
  * net_json: as for tracetee_set_network; NULL keeps the last state.
  * send, user: the app's HTTP client and its argument.
- * buffer, size: receive, as in tracetee_stats, a JSON object:
+ * buffer, size: receive, as in tracetee_health, a JSON object:
  *   "delivered"  ids of the captures that arrived
  *   "held"       why captures still wait, or null
  *   "again_s"    seconds after which another call makes sense
@@ -456,7 +456,7 @@ void tracetee_instant(const char *name);
 int tracetee_self_test(const char *directory);
 
 /*
- * Writes the message of the last error, of any thread, to buffer as tracetee_stats does; an empty
+ * Writes the message of the last error, of any thread, to buffer as tracetee_health does; an empty
  * string if there was no error.
  *
  * Returns the length of the message.

@@ -30,7 +30,7 @@ mod error;
 #[doc(hidden)]
 pub mod ffi;
 mod fork;
-mod health;
+mod health_report;
 mod host;
 mod own_threads;
 mod recover;
@@ -42,8 +42,8 @@ mod task;
 
 pub use api::{dump, install, start, stop};
 pub use controller::{
-    Install, TransportChoice, UploadTo, check_config, close_window, low_memory, offer_config,
-    open_window, report, set_consent, set_network, stats, trigger, uninstall, upload,
+    Install, TransportChoice, UploadTo, check_config, close_window, health, low_memory,
+    offer_config, open_window, set_consent, set_network, trigger, uninstall, upload,
 };
 pub use error::Error;
 pub use section::{

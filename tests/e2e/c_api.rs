@@ -37,10 +37,10 @@ fn a_c_program_captures_itself_and_gets_every_documented_error() {
     let captures: Vec<_> = captures.map(|entry| entry.unwrap().path()).collect();
     assert_eq!(captures.len(), 1);
     assert_eq!(self::payloads(&captures[0]), ["B|in a window", "E"]);
-    let stats: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-    assert_eq!(stats["recording"], false);
-    assert_eq!(stats["summary"]["records"]["B"], 1);
-    assert!(stats["health"]["hooked_slots"].as_u64().unwrap() > 0);
+    let health: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(health["recording"], false);
+    assert_eq!(health["summary"]["records"]["B"], 1);
+    assert!(health["health"]["hooked_slots"].as_u64().unwrap() > 0);
 }
 
 fn payloads(path: &Path) -> Vec<String> {

@@ -69,8 +69,8 @@ fn an_installed_agent_is_reported_with_its_state_and_reason() {
     wait_for(&app, "refused       windows: must be an array, not 3 (");
 
     let (ok, text) = doctor(&["--json", &app.id().to_string()]);
-    let stats: Value = serde_json::from_str(&text).unwrap();
-    assert!(ok && stats["control"]["config"]["seq"] == 8, "{text}");
+    let health: Value = serde_json::from_str(&text).unwrap();
+    assert!(ok && health["control"]["config"]["seq"] == 8, "{text}");
     app.kill().unwrap();
     app.wait().unwrap();
 }

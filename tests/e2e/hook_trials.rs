@@ -157,17 +157,17 @@ fn where_mprotect_is_refused_the_slot_says_so_and_the_rest_is_hooked() {
     let name = relro.display().to_string();
     let program = with_agent(directory.path(), "refused", &["-Wl,--no-as-needed", &name]);
     let output = Command::new(program).env("ATRACE_MARKER", "/dev/null").output().unwrap();
-    let stats: serde_json::Value = serde_json::from_str(&succeeded(&output)).unwrap();
-    let refused: Vec<_> = stats["health"]["not_hooked"]
+    let health: serde_json::Value = serde_json::from_str(&succeeded(&output)).unwrap();
+    let refused: Vec<_> = health["health"]["not_hooked"]
         .as_array()
         .unwrap()
         .iter()
         .filter_map(serde_json::Value::as_str)
         .filter(|line| line.contains("libgenerated1.so"))
         .collect();
-    assert_eq!(refused.len(), 1, "{stats}");
+    assert_eq!(refused.len(), 1, "{health}");
     assert!(refused[0].contains("write cannot be made writable, errno 13"), "{refused:?}");
-    assert_eq!(stats["summary"]["records"]["B"], 1, "the lazy libcutils is hooked");
+    assert_eq!(health["summary"]["records"]["B"], 1, "the lazy libcutils is hooked");
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn rounds(mode: &str) -> Vec<Round> {
             begun: count("begun"),
             completed: count("completed"),
             mapped_kib: said["mapped_kib"].as_u64().unwrap(),
-            summary: said["stats"]["summary"].clone(),
+            summary: said["health"]["summary"].clone(),
             payloads: lines.into_iter().map(|line| line.payload).collect(),
         }
     };

@@ -53,8 +53,8 @@ impl App {
     }
 
     /// The plugin's path as the health report has it.
-    fn entry<'a>(&self, stats: &'a Value) -> &'a Value {
-        let libraries = stats["health"]["libraries"].as_array().unwrap();
+    fn entry<'a>(&self, health: &'a Value) -> &'a Value {
+        let libraries = health["health"]["libraries"].as_array().unwrap();
         let is_plugin = |library: &&Value| library["path"] == json!(self.plugin);
         libraries.iter().find(is_plugin).unwrap_or(&Value::Null)
     }
@@ -82,24 +82,24 @@ fn the_fast_path_takes_the_records_of_a_library_out_of_the_global_scope() {
         // If libcutils is loaded after the start, its tags were not forced.
         let is_late = words[0] == "start";
         let sections = if is_late { "any-sections" } else { "sections" };
-        let then = [sections, "fast", "2", "stats", "stop", "dump", out];
+        let then = [sections, "fast", "2", "health", "stop", "dump", out];
         let said = app.run(&[&words[..], &then].concat());
-        let stats: Value = serde_json::from_str(&said).unwrap();
+        let health: Value = serde_json::from_str(&said).unwrap();
         if !is_late {
             assert_eq!(payloads(&trace), ["B|fast", "E", "B|fast", "E"], "{words:?}");
         }
-        assert!(stats["health"]["fast_path_slots"].as_u64().unwrap() >= 2, "{words:?} {said}");
-        assert_eq!(stats["health"]["not_hooked"], json!([]), "{words:?}");
+        assert!(health["health"]["fast_path_slots"].as_u64().unwrap() >= 2, "{words:?} {said}");
+        assert_eq!(health["health"]["not_hooked"], json!([]), "{words:?}");
     }
 }
 
 #[test]
 fn where_the_fast_path_can_take_nothing_the_report_says_so() {
     let app = App::new(34, &[], &[]);
-    let said = app.run(&["start", FAST, "stats", "stop"]);
-    let stats: Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(stats["health"]["fast_path_slots"], 0);
-    let reasons = stats["health"]["not_hooked"].to_string();
+    let said = app.run(&["start", FAST, "health", "stop"]);
+    let health: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(health["health"]["fast_path_slots"], 0);
+    let reasons = health["health"]["not_hooked"].to_string();
     assert!(reasons.contains("fast_path: no slot"), "{reasons}");
 }
 
@@ -188,7 +188,7 @@ fn a_library_loaded_past_every_hook_while_a_window_is_open_is_found_by_the_agent
         "sections",
         "after",
         "1",
-        "stats",
+        "health",
         "uninstall",
     ]);
     let captures = captures(&app);
@@ -200,8 +200,8 @@ fn a_library_loaded_past_every_hook_while_a_window_is_open_is_found_by_the_agent
         "{notes:?}"
     );
     assert!(captures[0].windows(found.len()).any(|four| four == found), "{captures:?}");
-    let stats: Value = serde_json::from_str(&said).unwrap();
-    let libraries = stats["health"]["libraries"].as_array().unwrap();
+    let health: Value = serde_json::from_str(&said).unwrap();
+    let libraries = health["health"]["libraries"].as_array().unwrap();
     let found = libraries.iter().find(|library| library["path"] == json!(other)).unwrap();
     assert_eq!(found["slots"], 1);
 }
@@ -219,7 +219,7 @@ fn the_health_report_of_a_capture_by_hand_hooks_and_lists_what_was_loaded_since(
         r#"{"pass_on":"never"}"#,
         "load-unseen",
         other.to_str().unwrap(),
-        "stats",
+        "health",
         "sections",
         "late",
         "2",
@@ -228,7 +228,7 @@ fn the_health_report_of_a_capture_by_hand_hooks_and_lists_what_was_loaded_since(
         trace.to_str().unwrap(),
     ]);
     assert_eq!(payloads(&trace), ["B|late", "E", "B|late", "E"]);
-    let stats: Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(app.entry(&stats)["slots"], 1);
-    assert!(stats["health"]["libraries"].to_string().contains("libother.so"));
+    let health: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(app.entry(&health)["slots"], 1);
+    assert!(health["health"]["libraries"].to_string().contains("libother.so"));
 }

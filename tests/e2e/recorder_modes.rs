@@ -191,8 +191,8 @@ fn lost_records_are_counted_exactly_for_each_thread() {
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
-        let stats: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let threads = stats["summary"]["threads"].as_array().unwrap();
+        let health: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let threads = health["summary"]["threads"].as_array().unwrap();
         assert_eq!(threads.len(), 4, "{mode}: {threads:?}");
         for thread in threads {
             let count = |field: &str| thread[field].as_u64().unwrap_or(0);

@@ -156,9 +156,9 @@ fn nothing_is_kept_of_what_the_configuration_turns_out_to_forbid() {
     ];
     for (reason, document) in cases {
         let mut device = Device::with_app_start_window();
-        let (stored, probation) =
-            (device.directory().join("config.json"), device.directory().join("probation"));
-        let left = std::fs::read(&probation).unwrap();
+        let (stored, start_file) =
+            (device.directory().join("config.json"), device.directory().join("start"));
+        let left = std::fs::read(&start_file).unwrap();
         match reason {
             "the user does not consent" => {
                 device.install["consent"] = json!(false);
@@ -170,7 +170,7 @@ fn nothing_is_kept_of_what_the_configuration_turns_out_to_forbid() {
             _ => device.configure(document),
         }
         // The last start has not learnt of it.
-        std::fs::write(&probation, left).unwrap();
+        std::fs::write(&start_file, left).unwrap();
         device.install["start_wait_ms"] = json!(10_000);
         let ran = device.run(&format!(
             "install owns forbidden 100 burst forbidden 100 {OFF} health tags uninstall"

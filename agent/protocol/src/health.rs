@@ -1,6 +1,6 @@
 //! The health report: what the agent found in a process, and what it does there.
 //!
-//! The agent writes it (`tracetee_stats`, the control socket, recorder files); `tracetee doctor` and
+//! The agent writes it (`tracetee_health`, the control socket, recorder files); `tracetee doctor` and
 //! `tracetee run` read it.
 
 use crate::PROTOCOL_VERSION;

@@ -5,7 +5,7 @@
 use crate::android::pinned;
 use crate::android::quirks::track_end;
 use crate::error::Error;
-use crate::health;
+use crate::health_report;
 use std::sync::Arc;
 use tracetee_hooks::{Later, Registry};
 use tracetee_protocol::health::Health;
@@ -62,7 +62,7 @@ impl Hooks {
         if !self.are_own() {
             return;
         }
-        health::take_hooks(health, &self.registry.report(), self.with_fast_path);
+        health_report::take_hooks(health, &self.registry.report(), self.with_fast_path);
         if let Some(trouble) = &self.trouble {
             health.not_hooked.push(format!("libraries loaded since the last look: {trouble}"));
         }

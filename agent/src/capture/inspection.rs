@@ -5,28 +5,17 @@
 use super::hooked::Hooks;
 use super::recording::Capture;
 use super::slot::CLONED;
+use crate::health_report::{self, Inspection};
 use crate::tags::Tags;
-use crate::{health, recover, section};
+use crate::{recover, section};
 use tracetee_protocol::health::Health;
 use tracetee_recorder::{clock, session};
 use tracetee_tee::thread_name;
 use tracetee_text::Summary;
 
-/// The capture's part of the health report.
-#[derive(Debug)]
-pub(crate) struct Inspection {
-    /// True if there is a capture, running or stopped.
-    pub(crate) has_capture: bool,
-    pub(crate) recording: bool,
-    /// Reasons why recording has ended before the capture's stop.
-    pub(crate) ended_early: Vec<String>,
-    pub(crate) health: Health,
-    pub(crate) summary: Summary,
-}
-
 impl Inspection {
     /// Inspects a capture, running or stopped.
-    pub(super) fn of(capture: &mut Capture) -> Self {
+    pub(super) fn with_capture(capture: &mut Capture) -> Self {
         let mut health = capture.health();
         health.recovered = recover::outcomes();
         let recording = section::is_recording();
@@ -54,8 +43,8 @@ impl Inspection {
         ended: Option<&mut (Health, Tags)>,
     ) -> Self {
         let mut health = match ended {
-            Some((health, tags)) => health::with_tags(health, tags),
-            None => health::of_this_process(),
+            Some((health, tags)) => health_report::with_tags(health, tags),
+            None => health_report::of_this_process(),
         };
         if let Some(hooks) = hooks {
             hooks.report_to(&mut health);

@@ -16,7 +16,6 @@ mod recording;
 mod slot;
 pub(crate) mod tag_watch;
 
-pub(crate) use inspection::Inspection;
 pub(crate) use memory::{prepare_threads, prepare_while_alone};
 pub(crate) use slot::{
     begin_early, discard_early, dump, hand_over, hook_early, hook_later_libraries, inspect,

@@ -6,7 +6,7 @@ use super::hooked::Hooks;
 use super::memory::{choose_clock, deadline_ns, expand, new_pool, prepare_threads};
 use super::{Lend, Owner};
 use crate::error::Error;
-use crate::health;
+use crate::health_report;
 use crate::host::HOST;
 use crate::recover;
 use crate::section::{self, set_ready};
@@ -154,7 +154,7 @@ impl Capture {
         prepare_threads()?;
         set_ready(false);
         let pool = new_pool(&config, clock::choose_boot())?;
-        let mut health = health::of_this_process();
+        let mut health = health_report::of_this_process();
         health.recorder_mode = config.recorder.mode;
         Ok(Self {
             config,
@@ -210,7 +210,7 @@ impl Capture {
         }
         self.make_ready();
         self.note_hooks();
-        self.health = health::with_tags(&self.health, &self.tags);
+        self.health = health_report::with_tags(&self.health, &self.tags);
         self.write_meta();
         Ok(())
     }
@@ -344,7 +344,7 @@ impl Capture {
     /// The health report, with hooks and tags as they are now.
     pub(super) fn health(&mut self) -> Health {
         self.note_hooks();
-        health::with_tags(&self.health, &self.tags)
+        health_report::with_tags(&self.health, &self.tags)
     }
 
     /// The registry of the running capture's hooks, where they are this process's own.

@@ -3,12 +3,12 @@
 //! Hooks are process-wide, so there is one capture. All verbs take its lock.
 
 use super::hooked::Hooks;
-use super::inspection::Inspection;
 use super::memory::prepare_threads;
 use super::recording::Capture;
 use super::tag_watch::{self, TagWatch};
 use super::{Lend, Owner};
 use crate::error::Error;
+use crate::health_report::Inspection;
 use crate::section::{self, set_ready};
 use crate::tags::Tags;
 use crate::{config, cost};
@@ -302,7 +302,7 @@ pub(crate) fn inspect() -> Inspection {
     let mut slot = lock();
     let Slot { capture, hooks, ended, .. } = &mut *slot;
     match capture {
-        Some(capture) => Inspection::of(capture),
+        Some(capture) => Inspection::with_capture(capture),
         None => Inspection::without_capture(hooks.as_deref(), ended.as_deref_mut()),
     }
 }

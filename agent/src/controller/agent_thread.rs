@@ -3,15 +3,14 @@
 //! The thread owns nothing that outlives it: the controller lies behind a lock, so that the health
 //! report can be asked for on any thread.
 
-use super::NOT_INSTALLED;
 use super::budget_ledger::Now;
 use super::command::Command;
 use super::control_socket::Socket;
 use super::install::Install;
 use super::outlook::Outlook;
-use super::startup::Startup;
-use super::turn::Controller;
+use super::start_wait::StartWait;
 use super::uploads::Passer;
+use super::{Controller, NOT_INSTALLED};
 use crate::android::properties;
 use crate::capture::{self, Owner};
 use crate::error::Error;
@@ -113,7 +112,7 @@ impl Agent {
 /// Installs the agent: see [`crate::install`]. Forks are watched by then.
 ///
 /// Nothing here touches a file: the agent's thread does that, and this one waits for it as long as
-/// [`Startup::wait`] does. The app's own sections are recorded from here on, until the configuration is read.
+/// [`StartWait::wait`] does. The app's own sections are recorded from here on, until the configuration is read.
 pub(crate) fn install(install: &Install) -> Result<(), Error> {
     let agent = agent();
     let mut thread = lock(&agent.thread);
@@ -127,9 +126,9 @@ pub(crate) fn install(install: &Install) -> Result<(), Error> {
     if install.consent != Some(false) {
         capture::begin_early();
     }
-    let startup = Arc::new(Startup::new(Duration::from_millis(install.start_wait_ms.into())));
+    let start_wait = Arc::new(StartWait::new(Duration::from_millis(install.start_wait_ms.into())));
     *lock(&agent.controller) = Held::Awaited;
-    match start(install, &startup) {
+    match start(install, &start_wait) {
         Ok(started) => *thread = Some(Box::new(started)),
         Err(error) => {
             *lock(&agent.controller) = Held::Nothing;
@@ -139,18 +138,18 @@ pub(crate) fn install(install: &Install) -> Result<(), Error> {
         }
     }
     drop(thread);
-    startup.wait().inspect_err(|_| {
+    start_wait.wait().inspect_err(|_| {
         guard::leave_if_broken();
         let _ = uninstall();
     })
 }
 
-fn start(install: &Install, startup: &Arc<Startup>) -> Result<Thread, Error> {
+fn start(install: &Install, start_wait: &Arc<StartWait>) -> Result<Thread, Error> {
     let (commands, receiver) = crossbeam_channel::bounded(MAX_COMMANDS);
     // The property's function is looked up under the dynamic linker's lock, which this thread may hold.
     let settings = Install { api: install.api.or_else(properties::api_level), ..install.clone() };
-    let startup = Arc::clone(startup);
-    let work = move || run(&settings, &startup, &receiver);
+    let start_wait = Arc::clone(start_wait);
+    let work = move || run(&settings, &start_wait, &receiver);
     let waits = install.start_wait_ms > 0;
     let spawn = if waits { tracetee_os::spawn_here } else { tracetee_os::spawn };
     let handle = spawn(c"tracetee", work).map_err(|source| Error::Io {
@@ -204,7 +203,7 @@ pub(crate) fn process_exits() {
 }
 
 /// Returns the controller's part of the health report; `None` when the agent is not installed.
-pub fn report() -> Option<ControlReport> {
+pub(crate) fn report() -> Option<ControlReport> {
     if !is_installed() {
         return None;
     }
@@ -338,32 +337,32 @@ pub(crate) fn reset_after_fork() {
 }
 
 /// The thread. A panic ends it: see `after_panic`.
-fn run(install: &Install, startup: &Arc<Startup>, commands: &Receiver<Command>) {
+fn run(install: &Install, start_wait: &Arc<StartWait>, commands: &Receiver<Command>) {
     let _own = Own::register();
     tracetee_os::block_write_signals();
     let agent = agent();
     let ended = guard::run(|| {
         // Tools ask by it while the start goes on, and when it has failed.
         *lock(&agent.socket) = Socket::open().map(Box::new);
-        if begin(agent, install, startup) {
+        if begin(agent, install, start_wait) {
             lower_priority(NICE);
             take_turns(agent, commands);
         }
     });
     if ended.is_err() {
-        startup.finish(Err(Error::State("the agent failed because of an internal error")));
+        start_wait.finish(Err(Error::State("the agent failed because of an internal error")));
     }
 }
 
 /// Starts the controller. `false`: there is none.
-fn begin(agent: &Agent, install: &Install, startup: &Arc<Startup>) -> bool {
+fn begin(agent: &Agent, install: &Install, start_wait: &Arc<StartWait>) -> bool {
     let mut held = lock(&agent.controller);
     if !matches!(*held, Held::Awaited) {
         return false;
     }
     // ORDERING: Relaxed, here and below; for the health report.
     agent.is_starting.store(true, Ordering::Relaxed);
-    let started = Controller::start(install, startup);
+    let started = Controller::start(install, start_wait);
     guard::planted("install");
     agent.is_starting.store(false, Ordering::Relaxed);
     match started {
@@ -379,7 +378,7 @@ fn begin(agent: &Agent, install: &Install, startup: &Arc<Startup>) -> bool {
             *held = Held::Failed(reason.as_str().into());
             drop(held);
             show(agent, |shown| shown.fail(&reason));
-            startup.finish(Err(error));
+            start_wait.finish(Err(error));
             false
         }
     }

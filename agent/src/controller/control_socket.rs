@@ -8,6 +8,7 @@
 //! The program may close our descriptors and reuse their numbers. The kernel then keeps a socket that is polled, and
 //! nothing ends the poll, so the thread looks after its socket from time to time.
 
+use crate::health_report;
 use crate::own_threads::Own;
 use std::io::{ErrorKind, Read, Write};
 use std::mem::ManuallyDrop;
@@ -158,7 +159,7 @@ fn answer(stream: &Owned<UnixStream>) -> std::io::Result<()> {
         return atrace(stream, request);
     }
     let text = if request == control_socket::HEALTH.as_bytes() {
-        match super::stats() {
+        match super::health() {
             Some(report) => report.to_json(),
             None => refuse("nothing is known yet"),
         }
@@ -186,7 +187,7 @@ fn answer_after_panic(stream: &Owned<UnixStream>) -> std::io::Result<()> {
         return Ok(());
     }
     let request = read_request(stream.get()?)?;
-    let text = match super::report_after_panic() {
+    let text = match health_report::after_panic() {
         Some(report) if request == control_socket::HEALTH.as_bytes() => report.to_json(),
         _ => refuse(guard::reason().unwrap_or_default()),
     };

@@ -4,7 +4,8 @@
 //! ends in order.
 
 use super::budget_ledger::Now;
-use super::crash_loop::{AtStart, CrashGuard};
+use super::crash_guard::CrashGuard;
+use super::start_file::AtStart;
 use crate::error::Error;
 use std::path::Path;
 

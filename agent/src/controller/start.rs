@@ -10,12 +10,12 @@ use crate::capture::{self, Owner};
 use crate::controller::budget_ledger::Now;
 use crate::controller::capture_writer::CaptureWriter;
 use crate::controller::config_source::ConfigSource;
-use crate::controller::crash_loop::AtStart;
 use crate::controller::install::Install;
 use crate::controller::observer::Observer;
 use crate::controller::on_device_capture::OnDeviceCapture;
 use crate::controller::probation::Probation;
-use crate::controller::startup::Startup;
+use crate::controller::start_file::AtStart;
+use crate::controller::start_wait::StartWait;
 use crate::controller::state::Input;
 use crate::controller::state_dir::StateDir;
 use crate::controller::state_machine::StateMachine;
@@ -27,12 +27,12 @@ use tracetee_protocol::{LateStartReport, notes};
 use tracetee_uploader::Spool;
 
 impl Controller {
-    /// Starts with the configuration of the last run. The app's thread waits in `startup` while it may
+    /// Starts with the configuration of the last run. The app's thread waits in `start_wait` while it may
     /// be that something is recorded from the app's start on. Nothing before that waits for the disk
     /// to have written something.
-    pub(crate) fn start(install: &Install, startup: &Arc<Startup>) -> Result<Self, Error> {
+    pub(crate) fn start(install: &Install, start_wait: &Arc<StartWait>) -> Result<Self, Error> {
         let mut probation = Some(Probation::new(&install.directory));
-        let started = Self::start_by(install, startup, &mut probation);
+        let started = Self::start_by(install, start_wait, &mut probation);
         if started.is_err() {
             // A capture may have begun before it failed.
             let _ = capture::stop(Owner::Controller);
@@ -46,13 +46,13 @@ impl Controller {
 
     fn start_by(
         install: &Install,
-        startup: &Arc<Startup>,
+        start_wait: &Arc<StartWait>,
         probation: &mut Option<Probation>,
     ) -> Result<Self, Error> {
         let mut source = ConfigSource::new(install)?;
         let hooked = match probation {
             Some(probation) if install.consent != Some(false) => {
-                hook_at_start(install, startup, probation)
+                hook_at_start(install, start_wait, probation)
             }
             _ => Ok(None),
         };
@@ -64,7 +64,7 @@ impl Controller {
         let now = Now::read();
         let has_config = source.load(&store, now) | source.look(&store, now);
         if !source.records_at_start() || install.consent == Some(false) {
-            startup.finish(Ok(()));
+            start_wait.finish(Ok(()));
         }
         let spool = Spool::open(&store.spool())?;
         // The user's answer comes before anything else.
@@ -93,7 +93,7 @@ impl Controller {
             on_device: OnDeviceCapture::default(),
             uploads: None,
             uploads_failed: None,
-            startup: Some(Arc::clone(startup)),
+            start_wait: Some(Arc::clone(start_wait)),
             late_start: None,
             kept_at_start: None,
             has_recovered: false,
@@ -112,8 +112,8 @@ impl Controller {
         } else {
             controller.step(now, Input::Tick);
         }
-        controller.startup = None;
-        startup.finish(Ok(()));
+        controller.start_wait = None;
+        start_wait.finish(Ok(()));
         controller.source.keep(&controller.store);
         controller.keep_at_start();
         controller.begin_uploads(install);
@@ -133,15 +133,15 @@ impl Controller {
 
     /// Has work in memory done on the thread that waits for the start, if one does.
     pub(super) fn lend(&self, work: &mut (dyn FnMut() + Send)) {
-        match &self.startup {
-            Some(startup) => startup.lend(work),
+        match &self.start_wait {
+            Some(start_wait) => start_wait.lend(work),
             None => work(),
         }
     }
 
     /// Notes, in the trace as well, that what was to begin with the app has begun late.
     pub(super) fn note_late_start(&mut self) {
-        let late = self.startup.as_ref().and_then(|startup| startup.late());
+        let late = self.start_wait.as_ref().and_then(|start_wait| start_wait.late());
         if let Some(late) = &late {
             section::note(&format!("{}{}", notes::PREFIX, late.reason));
         }
@@ -153,17 +153,17 @@ impl Controller {
 /// Returns what it has left, and a report if they have come late.
 fn hook_at_start(
     install: &Install,
-    startup: &Startup,
+    start_wait: &StartWait,
     probation: &mut Probation,
 ) -> Result<Option<(AtStart, Option<LateStartReport>)>, Error> {
     let Some(at_start) = probation.begin_at_start(install.version_code)? else { return Ok(None) };
-    if let Err(error) = capture::hook_early(&at_start.config(), &|work| startup.lend(work)) {
+    if let Err(error) = capture::hook_early(&at_start.config(), &|work| start_wait.lend(work)) {
         capture::discard_early();
         probation.survived();
         return Err(error);
     }
     probation.note_hooked(Now::read());
-    let late = startup.late();
+    let late = start_wait.late();
     if let Some(late) = &late {
         section::note(&format!("{}{}", notes::PREFIX, late.reason));
     }

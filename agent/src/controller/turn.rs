@@ -1,31 +1,20 @@
-//! The controller: carries out what the state machine decides, and tells it what happens.
+//! The controller's turns: carries out what the state machine decides, and tells it what happens.
 //!
 //! Runs on the agent's thread, four times a second while something is recorded, once a second
 //! otherwise. A turn looks at the configuration's file, at the new records (for triggers), at the
 //! tags and at the overhead. Nothing of it runs on the app's threads, whose requests come as
-//! [`Command`]s. `start` makes the controller; `actions` carries out what the state machine orders.
+//! [`Command`]s. `start` makes the controller; `actions` carries out the orders of the state machine.
 
-// Children, because the fields of `Controller` are private to this module.
-#[path = "actions.rs"]
-mod actions;
-#[path = "start.rs"]
-mod start;
-
+use super::Controller;
 use super::budget_ledger::Now;
-use super::capture_writer::CaptureWriter;
 use super::command::Command;
-use super::config_source::ConfigSource;
-use super::crash_loop::AtStart;
+use super::control_report::{self, Parts};
 use super::crash_recovery;
-use super::observer::Observer;
-use super::on_device_capture::{Ask, OnDeviceCapture};
-use super::policy::{Device, Policy};
-use super::probation::Probation;
-use super::startup::Startup;
+use super::on_device_capture::Ask;
+use super::policy::Policy;
+use super::start_file::AtStart;
 use super::state::{Input, State};
-use super::state_dir::StateDir;
 use super::state_machine::StateMachine;
-use super::status::{self, Parts};
 use super::triggers::Finding;
 use super::uploads::{Passer, Uploads};
 use crate::capture;
@@ -34,42 +23,16 @@ use crate::section;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tracetee_protocol::ControlReport;
 use tracetee_protocol::control_socket::{AtraceRequest, CaptureOptions};
 use tracetee_protocol::notes;
 use tracetee_protocol::remote_config::Opens;
-use tracetee_protocol::{ControlReport, LateStartReport};
 
 /// The pause between turns while something is recorded, and while nothing is.
 const RECORDING: Duration = Duration::from_millis(250);
 const IDLE: Duration = Duration::from_secs(1);
 /// The pause between looks at the configuration's file, ms.
 const SOURCE_MS: u64 = 1000;
-
-/// Decides, by its parts, what is captured in this process.
-#[derive(Debug)]
-pub(crate) struct Controller {
-    device: Device,
-    store: StateDir,
-    source: ConfigSource,
-    /// Boot time of the last look at the configuration's file, ms.
-    source_seen_ms: u64,
-    machine: StateMachine,
-    probation: Probation,
-    observer: Observer,
-    writer: CaptureWriter,
-    on_device: OnDeviceCapture,
-    uploads: Option<Uploads>,
-    /// Reason why nothing is sent although the app has given an address.
-    uploads_failed: Option<String>,
-    /// The agent's start, until it has made its first decision.
-    startup: Option<Arc<Startup>>,
-    late_start: Option<LateStartReport>,
-    /// The recording that the next start begins with, as it is kept.
-    kept_at_start: Option<AtStart>,
-    has_recovered: bool,
-    /// The last thing that went wrong in the agent's directory.
-    trouble: Option<String>,
-}
 
 impl Controller {
     /// Returns the time that the thread may sleep until the next turn.
@@ -193,7 +156,7 @@ impl Controller {
 
     /// Reports on the configuration, its windows and the captures.
     pub(crate) fn report(&self) -> ControlReport {
-        status::report(&Parts {
+        control_report::report(&Parts {
             machine: &self.machine,
             source: &self.source,
             observer: &self.observer,
@@ -207,7 +170,7 @@ impl Controller {
 
     // ---- configuration and consent ----
 
-    fn apply_config(&mut self, now: Now) {
+    pub(super) fn apply_config(&mut self, now: Now) {
         let Some(in_force) = &self.source.in_force else { return };
         let document = in_force.document.clone();
         let (seq, crash_loop) = (document.seq, document.crash_loop.within_s);
@@ -226,7 +189,7 @@ impl Controller {
 
     /// Leaves the next start what it may begin with, before it has read the configuration: the recording of the windows
     /// that open or are armed then, if it needs no more than memory.
-    fn keep_at_start(&mut self) {
+    pub(super) fn keep_at_start(&mut self) {
         let policy = Arc::clone(self.machine.policy());
         let first = policy.windows().find(|(_, window)| window.opens == Opens::AppStart);
         let flight = first.is_none();
@@ -338,7 +301,7 @@ impl Controller {
         }
     }
 
-    fn note_trouble<E: std::fmt::Display>(&mut self, result: Result<(), E>) {
+    pub(super) fn note_trouble<E: std::fmt::Display>(&mut self, result: Result<(), E>) {
         if let Err(error) = result {
             self.trouble = Some(error.to_string());
         }

@@ -6,7 +6,7 @@
 use crate::android::pinned;
 use crate::controller::{self, Install, process_signals};
 use crate::error::Error;
-use crate::{api, capture, config, self_test};
+use crate::{api, capture, config, health_report, self_test};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -88,17 +88,17 @@ pub unsafe extern "C" fn tracetee_dump(path: *const c_char) -> c_int {
 /// # Safety
 /// `buffer` is null, or points to `size` writable bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tracetee_stats(buffer: *mut c_char, size: usize) -> c_int {
+pub unsafe extern "C" fn tracetee_health(buffer: *mut c_char, size: usize) -> c_int {
     let give = |report: &HealthReport| {
         // SAFETY: as the caller promises.
         unsafe { give_text(&report.to_json(), buffer, size) }
     };
     if guard::is_broken() {
-        let report = || controller::report_after_panic().map(|report| give(&report));
+        let report = || health_report::after_panic().map(|report| give(&report));
         return guard::catch(report).ok().flatten().unwrap_or(ERROR_INTERNAL);
     }
     guarded(|| {
-        controller::stats().map(|report| give(&report)).ok_or(Error::State("there was no capture"))
+        controller::health().map(|report| give(&report)).ok_or(Error::State("there was no capture"))
     })
 }
 

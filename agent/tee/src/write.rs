@@ -161,7 +161,7 @@ fn record_usual(fd: c_int, buffer: *const c_void, count: size_t, session: u32) -
         && writer::record_usual(thread, session, &mark, Form::Text, &[], bytes)
 }
 
-/// What [`while_recording`] does with any other write.
+/// Handles a write that [`while_recording`] has not handled by itself.
 #[cold]
 #[inline(never)]
 fn in_full(

@@ -10,7 +10,7 @@ use crate::android::pinned;
 use crate::android::quirks::JAVA_CACHES_TAGS;
 use crate::controller::{self, Install, process_signals};
 use crate::tags;
-use crate::{Error, api, config, section};
+use crate::{Error, api, config, health_report, section};
 use env::{Env, Thrown};
 use jni_sys::{
     JNI_VERSION_1_6, JNINativeMethod, JavaVM, jboolean, jbyteArray, jclass, jdouble, jint, jlong,
@@ -134,11 +134,11 @@ extern "system" fn dump(env: Env, _: jclass, path: jstring) -> jstring {
 /// The health report as JSON; null where there was no capture.
 extern "system" fn health(env: Env, _: jclass) -> jstring {
     if guard::is_broken() {
-        let report = || controller::report_after_panic().map(|report| report.to_json());
+        let report = || health_report::after_panic().map(|report| report.to_json());
         let report = guard::catch(report).ok().flatten();
         return report.map_or(std::ptr::null_mut(), |report| env.new_text(&report));
     }
-    given(env, || Ok(controller::stats().map(|report| report.to_json())))
+    given(env, || Ok(controller::health().map(|report| report.to_json())))
 }
 
 // ---- by configuration ----

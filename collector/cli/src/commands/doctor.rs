@@ -59,7 +59,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode> {
 
 // ---- a file ----
 
-/// Reads a health report that an app has written (`Tracetee.health()`, `tracetee_stats`).
+/// Reads a health report that an app has written (`Tracetee.health()`, `tracetee_health`).
 fn of_file(path: &Path, json: bool) -> Result<()> {
     let shown = || format!("cannot read {}", path.display());
     let file = std::fs::File::open(path).with_context(shown)?;
@@ -136,7 +136,7 @@ fn without_socket(pid: u32, json: bool) -> Result<()> {
         Some(directory) => from_recorder(pid, &directory)?,
         None => bail!(
             "the agent is loaded in process {pid}, but tracetee_install was not called, so there is no socket to ask. \
-             Call tracetee_stats in the process for its health report. Slots of write:\n{}",
+             Call tracetee_health in the process for its health report. Slots of write:\n{}",
             hooks::of_process(pid, &["write", "__write_chk"])?
         ),
     };

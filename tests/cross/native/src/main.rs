@@ -75,14 +75,14 @@ fn health() {
 fn capture(agent: &Path) {
     // Under an emulator the agent may be busy for longer than the call waits.
     wait("the window", || tracetee::open_window("w").is_ok());
-    wait("the recording", || tracetee::stats().is_some_and(|stats| stats.recording));
+    wait("the recording", || tracetee::health().is_some_and(|health| health.recording));
     for number in 0..5_000 {
         tracetee::begin_section(&format!("section {number}"));
         tracetee::end_section();
     }
     tracetee::close_window("w").expect("close the window");
     wait("the capture", || {
-        let report = tracetee::report().expect("it is installed");
+        let report = control().expect("it is installed");
         assert_eq!(report.captures_lost, 0, "{report:#?}");
         report.captures == 1
     });
@@ -100,6 +100,10 @@ fn capture(agent: &Path) {
     }
 }
 
+fn control() -> Option<tracetee::ControlReport> {
+    tracetee::health()?.control
+}
+
 fn wait(what: &str, done: impl Fn() -> bool) {
     for _ in 0..PATIENCE.as_millis() / STEP.as_millis() {
         if done() {
@@ -107,5 +111,5 @@ fn wait(what: &str, done: impl Fn() -> bool) {
         }
         std::thread::sleep(STEP);
     }
-    panic!("{what} did not come: {:#?}", tracetee::report());
+    panic!("{what} did not come: {:#?}", control());
 }

@@ -1,6 +1,4 @@
-//! The health report: what the agent found in this process, and what has come of it.
-//!
-//! Made on whatever thread asks ([`crate::stats`]); a part of it travels in recorder files.
+//! The process in the health report: libcutils, the tags, the hooked libraries and what could not be hooked.
 
 use crate::tags::Tags;
 use tracetee_hooks::loaded::library_at;
@@ -30,20 +28,21 @@ pub(crate) fn with_tags(health: &Health, tags: &Tags) -> Health {
 pub(crate) fn take_hooks(health: &mut Health, report: &Report, with_fast_path: bool) {
     let mut now = Health::default();
     for module in &report.modules {
-        let hooked = |of: fn(&str) -> bool| {
+        let hooked = |is_counted: fn(&str) -> bool| {
             let slots = module.slots.iter();
-            slots.filter(|slot| slot.outcome == Outcome::Hooked && of(slot.symbol)).count() as u64
+            slots.filter(|slot| slot.outcome == Outcome::Hooked && is_counted(slot.symbol)).count()
+                as u64
         };
-        let of_write = hooked(write::is_write);
-        now.hooked_slots += of_write;
-        now.hooked_libraries += u64::from(of_write > 0);
+        let write_slots = hooked(write::is_write);
+        now.hooked_slots += write_slots;
+        now.hooked_libraries += u64::from(write_slots > 0);
         now.fast_path_slots += hooked(fast_path::is_fast);
         if let Some(Skipped::Broken(error)) = &module.skipped {
             now.not_hooked.push(format!("{}: {error}", module.path));
         }
         now.libraries.push(Library {
             path: module.path.clone(),
-            slots: of_write,
+            slots: write_slots,
             reason: module.skipped.as_ref().map(ToString::to_string),
         });
     }

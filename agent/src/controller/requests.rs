@@ -1,65 +1,17 @@
-//! Decides what is captured, when, and how much, by remote configuration and by events in the app.
-//!
-//! The journey: the app calls [`install()`], and waits in `startup` for a moment. `config_source` admits configurations, which
-//! `remote_config` reads and checks; `policy` applies one to this device. The `state_machine` decides
-//! what is recorded and what is kept, by the `budget_ledger` of past captures. The controller
-//! (`turn`), on the `agent_thread`, carries that out with its parts: the `observer` looks for what
-//! `triggers` wait for, the `capture_writer` writes what is kept, `probation` guards against crash
-//! loops, `on_device_capture` serves `tracetee atrace`. `state_dir` is the directory that outlives
-//! the process. [`stats`](stats()) reports on all of it.
-//!
-//! Functions that an app calls on its own threads queue a [`Command`] for the agent's thread, and
-//! return.
+//! Functions that the app calls, on any of its threads: most queue a command for the agent's thread, and return.
 
-mod agent_thread;
-mod budget_ledger;
-mod capture_writer;
-mod command;
-mod config_source;
-pub(crate) mod control_socket;
-mod crash_loop;
-mod crash_recovery;
-mod glob;
-mod install;
-mod observer;
-mod on_device_capture;
-mod outlook;
-mod overhead;
-mod policy;
-mod probation;
-pub(crate) mod process_signals;
-mod remote_config;
-mod report;
-mod startup;
-mod state;
-mod state_dir;
-mod state_machine;
-mod stats;
-mod status;
-mod trigger_pattern;
-mod triggers;
-mod turn;
-mod uploads;
-#[cfg(feature = "http")]
-mod uploads_thread;
-
-pub(crate) use agent_thread::{install, is_installed, process_exits, reset_after_fork};
-pub use agent_thread::{report, uninstall};
-pub use install::{Install, TransportChoice, UploadTo};
-pub(crate) use stats::report_after_panic;
-pub use stats::stats;
-
+use super::agent_thread::{self, send};
+use super::command::Command;
+use super::on_device_capture::{Ask, PATIENCE};
+use super::{process_signals, remote_config};
 use crate::error::Error;
-use agent_thread::send;
-use command::Command;
-use on_device_capture::{Ask, PATIENCE};
+use crate::{capture, health_report};
 use std::path::PathBuf;
+use tracetee_protocol::HealthReport;
 use tracetee_protocol::control_socket::AtraceRequest;
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::upload_status::PassReport;
 use tracetee_uploader::{NetState, Pass, Transport};
-
-const NOT_INSTALLED: Error = Error::State("it is not installed");
 
 /// Checks a remote configuration as the agent does before it uses one, and returns the warnings.
 ///
@@ -140,6 +92,19 @@ pub fn upload(net: Option<NetState>, transport: &mut dyn Transport) -> Result<Pa
     let Pass { delivered, held, again, .. } = pass;
     let again_s = Decimal::ratio(u64::try_from(again.as_millis()).unwrap_or(u64::MAX), 1000);
     Ok(PassReport { delivered, held, again_s, status })
+}
+
+/// Returns the health report: the state of the running or last capture, and of the controller;
+/// `None` before the first capture of a process in which the agent is not installed. Hooks libraries
+/// that were loaded since the last look, so that the report lists them.
+#[must_use]
+pub fn health() -> Option<HealthReport> {
+    if let Some(report) = health_report::after_panic() {
+        return Some(report);
+    }
+    let control = agent_thread::report();
+    capture::hook_later_libraries();
+    health_report::assemble(control, capture::inspect())
 }
 
 /// Starts, dumps or stops a capture for somebody at the device. Returns the file with the text, where

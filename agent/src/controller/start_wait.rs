@@ -1,8 +1,8 @@
 //! The agent's start as the call that installs it sees it.
 //!
-//! The agent's thread does all of the work on files. The app's thread waits for it in [`Startup::wait`], but
+//! The agent's thread does all of the work on files. The app's thread waits for it in [`StartWait::wait`], but
 //! only for a moment, because a disk may be slow; a start that takes longer goes on without it. While it
-//! waits, it does the work in memory ([`Startup::lend`]): it may hold the dynamic linker's lock, without
+//! waits, it does the work in memory ([`StartWait::lend`]): it may hold the dynamic linker's lock, without
 //! which nothing is hooked.
 
 use crate::error::Error;
@@ -14,7 +14,7 @@ use tracetee_recorder::clock;
 
 /// A start, shared by the agent's thread and the thread that waits for it.
 #[derive(Debug)]
-pub(crate) struct Startup {
+pub(crate) struct StartWait {
     /// Time limit of the wait, ns.
     limit_ns: u64,
     state: Mutex<State>,
@@ -44,7 +44,7 @@ struct Work(*mut (dyn FnMut() + Send));
 // SAFETY: made of a reference to something `Send`, which one thread at a time uses.
 unsafe impl Send for Work {}
 
-impl Startup {
+impl StartWait {
     /// A start that begins now. `limit`: that of the wait.
     pub(crate) fn new(limit: Duration) -> Self {
         let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
@@ -155,48 +155,48 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(3600);
 
-    fn place_of_work(startup: &Startup) -> ThreadId {
+    fn place_of_work(start_wait: &StartWait) -> ThreadId {
         let mut place = None;
-        startup.lend(&mut || place = Some(current().id()));
+        start_wait.lend(&mut || place = Some(current().id()));
         place.unwrap()
     }
 
     #[test]
     fn whoever_waits_gets_the_first_result() {
-        let startup = Startup::new(LONG);
+        let start_wait = StartWait::new(LONG);
         scope(|scope| {
-            let waiting = scope.spawn(|| startup.wait());
-            startup.finish(Err(Error::State("first")));
-            startup.finish(Ok(()));
+            let waiting = scope.spawn(|| start_wait.wait());
+            start_wait.finish(Err(Error::State("first")));
+            start_wait.finish(Ok(()));
             assert_eq!(waiting.join().unwrap().unwrap_err().to_string(), "first");
         });
-        assert_eq!(startup.late(), None, "it was waited for");
+        assert_eq!(start_wait.late(), None, "it was waited for");
     }
 
     #[test]
     fn nobody_waits_longer_than_allowed_and_what_begins_then_is_late() {
-        let startup = Startup::new(Duration::ZERO);
-        startup.wait().unwrap();
-        let late = startup.late().unwrap();
+        let start_wait = StartWait::new(Duration::ZERO);
+        start_wait.wait().unwrap();
+        let late = start_wait.late().unwrap();
         assert!(late.reason.contains("waits at most 0 ms for files"));
-        assert_eq!(place_of_work(&startup), current().id());
+        assert_eq!(place_of_work(&start_wait), current().id());
     }
 
     #[test]
     fn the_thread_that_waits_does_the_work_which_counts_as_no_time() {
         assert!(tracetee_os::guard::arm());
-        let startup = Startup::new(LONG);
+        let start_wait = StartWait::new(LONG);
         scope(|scope| {
             let waiting = scope.spawn(|| {
                 assert!(tracetee_os::guard::arm());
-                startup.wait()
+                start_wait.wait()
             });
-            assert_eq!(place_of_work(&startup), waiting.thread().id());
-            assert_eq!(place_of_work(&startup), waiting.thread().id(), "once more");
-            startup.finish(Ok(()));
-            assert_eq!(place_of_work(&startup), current().id(), "nobody waits");
+            assert_eq!(place_of_work(&start_wait), waiting.thread().id());
+            assert_eq!(place_of_work(&start_wait), waiting.thread().id(), "once more");
+            start_wait.finish(Ok(()));
+            assert_eq!(place_of_work(&start_wait), current().id(), "nobody waits");
             waiting.join().unwrap().unwrap();
         });
-        assert_eq!(startup.late(), None);
+        assert_eq!(start_wait.late(), None);
     }
 }

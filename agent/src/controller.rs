@@ -1,0 +1,97 @@
+//! Decides what is captured, when, and how much, by remote configuration and by events in the app.
+//!
+//! The journey: the app calls [`install()`], and waits in `start_wait` for a moment. `config_source` admits configurations, which
+//! `remote_config` reads and checks; `policy` applies one to this device. The `state_machine` decides
+//! what is recorded and what is kept, by the `budget_ledger` of past captures. The controller
+//! (`turn`), on the `agent_thread`, carries that out with its parts: the `observer` looks for what
+//! `triggers` wait for, the `capture_writer` writes what is kept, `probation` guards against crash
+//! loops, `on_device_capture` serves `tracetee atrace`. `state_dir` is the directory that outlives
+//! the process. [`health`](health()) reports on all of it.
+//!
+//! Functions that an app calls on its own threads (`requests`) queue a command for the agent's thread, and return.
+
+mod actions;
+mod agent_thread;
+mod budget_ledger;
+mod capture_writer;
+mod command;
+mod config_source;
+mod control_report;
+pub(crate) mod control_socket;
+mod crash_guard;
+mod crash_recovery;
+mod glob;
+mod install;
+mod observer;
+mod on_device_capture;
+mod outlook;
+mod overhead;
+mod policy;
+mod probation;
+pub(crate) mod process_signals;
+mod remote_config;
+mod requests;
+mod start;
+mod start_file;
+mod start_wait;
+mod state;
+mod state_dir;
+mod state_machine;
+mod trigger_pattern;
+mod triggers;
+mod turn;
+mod uploads;
+#[cfg(feature = "http")]
+mod uploads_thread;
+
+pub use agent_thread::uninstall;
+pub(crate) use agent_thread::{install, is_installed, process_exits, reset_after_fork};
+pub use install::{Install, TransportChoice, UploadTo};
+pub(crate) use requests::capture_on_device;
+pub use requests::{
+    check_config, close_window, health, low_memory, offer_config, open_window, set_consent,
+    set_network, trigger, upload,
+};
+
+use crate::error::Error;
+use capture_writer::CaptureWriter;
+use config_source::ConfigSource;
+use observer::Observer;
+use on_device_capture::OnDeviceCapture;
+use policy::Device;
+use probation::Probation;
+use start_file::AtStart;
+use start_wait::StartWait;
+use state_dir::StateDir;
+use state_machine::StateMachine;
+use std::sync::Arc;
+use tracetee_protocol::LateStartReport;
+use uploads::Uploads;
+
+const NOT_INSTALLED: Error = Error::State("it is not installed");
+
+/// Decides, by its parts, what is captured in this process.
+#[derive(Debug)]
+pub(crate) struct Controller {
+    device: Device,
+    store: StateDir,
+    source: ConfigSource,
+    /// Boot time of the last look at the configuration's file, ms.
+    source_seen_ms: u64,
+    machine: StateMachine,
+    probation: Probation,
+    observer: Observer,
+    writer: CaptureWriter,
+    on_device: OnDeviceCapture,
+    uploads: Option<Uploads>,
+    /// Reason why nothing is sent although the app has given an address.
+    uploads_failed: Option<String>,
+    /// The agent's start, until it has made its first decision.
+    start_wait: Option<Arc<StartWait>>,
+    late_start: Option<LateStartReport>,
+    /// The recording that the next start begins with, as it is kept.
+    kept_at_start: Option<AtStart>,
+    has_recovered: bool,
+    /// The last thing that went wrong in the agent's directory.
+    trouble: Option<String>,
+}
