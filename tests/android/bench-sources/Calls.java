@@ -1,5 +1,6 @@
 package dev.tracetee.bench;
 
+import dev.tracetee.CaptureOptions;
 import dev.tracetee.Tracetee;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
@@ -32,8 +33,13 @@ public class Calls {
     @Setup
     public void start() {
         System.load(System.getProperty("natives"));
-        String config = "{\"tags\": [\"app\"], \"pass_on\": \"never\", \"recorder\": {\"mode\": \"ring\", \"capacity_kb\": 4096}}";
-        if (capture.equals("recording") && !Tracetee.startCapture(config)) {
+        CaptureOptions options = new CaptureOptions.Builder()
+                .setCategories(CaptureOptions.Category.APP)
+                .setPassOn(CaptureOptions.PassOn.NEVER)
+                .setMode(CaptureOptions.Mode.RING)
+                .setCapacityKb(4096L)
+                .build();
+        if (capture.equals("recording") && !Tracetee.startCapture(options)) {
             throw new IllegalStateException(Tracetee.getLastError());
         }
     }

@@ -1,15 +1,18 @@
 // Calls every function of the library's API that needs no device. tests/android/consumers compiles it against the
 // library and against the no-op one, and runs each with the classes of the other.
 
+import dev.tracetee.CaptureOptions
+import dev.tracetee.HealthReport
 import dev.tracetee.HttpSender
 import dev.tracetee.Markers
-import dev.tracetee.MethodTrace
 import dev.tracetee.NotSentException
+import dev.tracetee.RedactionRule
 import dev.tracetee.Section
 import dev.tracetee.SenderResponse
 import dev.tracetee.Tracetee
 import dev.tracetee.TraceteeConfig
 import dev.tracetee.TraceteeInitializer
+import dev.tracetee.UploadResult
 import dev.tracetee.coroutines.CoroutineTracing
 import dev.tracetee.coroutines.traceCoroutine
 import dev.tracetee.coroutines.tracing
@@ -32,21 +35,24 @@ fun main(arguments: Array<String>) {
 
     // Without a library to load, the library fails as the no-op one does; nothing throws.
     val failing = listOf<() -> Boolean>(
-        Tracetee::uninstall, Tracetee::stopCapture, { Tracetee.startCapture() }, { Tracetee.startCapture("{}") },
+        Tracetee::uninstall, Tracetee::stopCapture, { Tracetee.startCapture() }, { Tracetee.startCapture(options()) },
         { Tracetee.trigger("x") }, { Tracetee.openWindow("x") }, { Tracetee.closeWindow("x") },
         { Tracetee.setConsent(true) }, { Tracetee.offerConfig(byteArrayOf(), null) }, { Tracetee.dump(File("x")) },
     )
     check(failing.none { it() }) { "something works without an agent" }
     check(Tracetee.lastError != null)
     check(isNoop == Tracetee.lastError.orEmpty().contains("tracetee-noop"))
-    check(Tracetee.health() == null && Tracetee.version == null)
+    val health: HealthReport? = Tracetee.health()
+    check(health?.headline == null && health?.json == null && health?.isRecording != true && Tracetee.version == null)
     Tracetee.setScreen("x")
 
     check(trace("section") { 1 } == 1)
     check(trace({ error("the name is computed only during a capture") }) { 2 } == 2)
     Section.begin("x").use {}
-    MethodTrace.begin("1")
-    MethodTrace.end()
+    // Instrumented methods call it; sources cannot.
+    val methods = Class.forName("dev.tracetee.MethodTrace")
+    methods.getMethod("begin", String::class.java).invoke(null, "1")
+    methods.getMethod("end").invoke(null)
     Markers.beginAsync("x", 1)
     Markers.endAsync("x", 1)
     Markers.beginTrack("t", "x", 1)
@@ -69,4 +75,41 @@ fun main(arguments: Array<String>) {
     }
     check(sum == 3 && CoroutineTracing.misuses == 0L)
     println("$variant: every call")
+}
+
+/** Sets every option. */
+private fun options(): CaptureOptions {
+    val rules = listOf(
+        RedactionRule("a", RedactionRule.Action.Drop),
+        RedactionRule("b", RedactionRule.Action.Hash, "c"),
+        RedactionRule("d", RedactionRule.Action.Replace("e")),
+    )
+    val options = CaptureOptions.Builder()
+        .setCategories(CaptureOptions.Category.VIEW, CaptureOptions.Category.APP)
+        .setPassOn(CaptureOptions.PassOn.NEVER)
+        .setMode(CaptureOptions.Mode.ENDLESS)
+        .setOutput(File("x"))
+        .setDurationMs(1000)
+        .setFastPath(true)
+        .setCapacityKb(4096)
+        .setBlockKb(16)
+        .setDirectory(File("d"))
+        .setRecoverTo(File("r"))
+        .setClock(CaptureOptions.Clock.BOOT)
+        .setDrainCpuPercent(10)
+        .setPrecision(CaptureOptions.Precision.NS)
+        .setMinSliceUs(CaptureOptions.MinSliceUs(1, 2, 3))
+        .setMainThreadOnly(true)
+        .setCatapultOnly(true)
+        .setRedaction(rules)
+        .build()
+    check(options.categories == setOf(CaptureOptions.Category.VIEW, CaptureOptions.Category.APP))
+    check(options.mode == CaptureOptions.Mode.ENDLESS && options.output == File("x") && options.minSliceUs.other == 3L)
+    return options
+}
+
+/** Tells what an upload has come to; an app needs no other branch. */
+fun told(result: UploadResult): String = when (result) {
+    is UploadResult.Done -> "${result.delivered.size} delivered, ${result.waiting} wait: ${result.held}; again in ${result.againMs} ms"
+    is UploadResult.Failed -> result.reason
 }

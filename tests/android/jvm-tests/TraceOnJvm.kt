@@ -4,7 +4,9 @@
 
 import android.os.Build
 import android.os.Trace
+import dev.tracetee.CaptureOptions
 import dev.tracetee.Markers
+import dev.tracetee.RedactionRule
 import dev.tracetee.Tracetee
 import dev.tracetee.coroutines.CoroutineTracing
 import dev.tracetee.coroutines.launch
@@ -34,7 +36,8 @@ fun main(arguments: Array<String>) {
     trace("before the capture") { }
     val cachedBefore = cachedTags()
 
-    expect(Tracetee.startCapture("""{"tags": ["app", "view"], "pass_on": "never"}"""))
+    val options = CaptureOptions.Builder().setCategories(CaptureOptions.Category.APP, CaptureOptions.Category.VIEW)
+    expect(Tracetee.startCapture(options.setPassOn(CaptureOptions.PassOn.NEVER).build()))
     check(Tracetee.isRecording)
     check(Tracetee.version == arguments[3]) { "the library is of version ${Tracetee.version}" }
     if (Build.VERSION.SDK_INT <= 29) check(cachedTags() == 0x1009L) { "cached: ${cachedTags()}" }
@@ -49,16 +52,75 @@ fun main(arguments: Array<String>) {
     trace("after the capture") { }
     val file = File(out, "api-$api.ftrace")
     expect(Tracetee.dump(file))
-    check(JSONObject(Tracetee.health()!!).getJSONObject("health").getInt("pid") > 0)
+    val health = Tracetee.health()!!
+    check(!health.isRecording && health.headline == null && JSONObject(health.json).getJSONObject("health").getInt("pid") > 0)
     judge(file.readLines())
 
     // Errors are reported, and nothing is thrown.
-    check(!Tracetee.startCapture("""{"tags": ["nonsense"]}""") && "nonsense" in Tracetee.lastError!!)
+    check(!Tracetee.startCapture(CaptureOptions.Builder().setBlockKb(12).build()) && "recorder.block_kb" in Tracetee.lastError!!)
     check(!Tracetee.stopCapture() && !Tracetee.dump(File("/nowhere/x")) && !Tracetee.trigger("x"))
+    everyOption(File(out, "options-$api"))
     whileCapturesBeginAndEnd()
     byConfiguration(File(out, "installed-$api"), cachedBefore)
     FromJava.config().run { check(collectorUrl == "https://traces.example.com" && device["soc"] == "x" && !scheduleUploads) }
     println("API $api: ${file.length()} bytes")
+}
+
+/** Starts captures with every option at every value, and checks their effect where the trace or the report shows it. */
+private fun everyOption(directory: File) {
+    // Nothing of it depends on the platform's level.
+    if (Build.VERSION.SDK_INT != 35) return
+    directory.deleteRecursively()
+    directory.mkdirs()
+    // The agent names the categories that it knows.
+    val native = Class.forName("dev.tracetee.Native").getMethod("start", String::class.java)
+    val known = (native.invoke(null, """{"tags": ["nonsense"]}""") as String).substringAfter("known are all, ").split(", ")
+    val ours = CaptureOptions.Category.entries.map { it.name.lowercase() }
+    check(known.map { it.trim() } == ours) { "the agent's categories are $known" }
+
+    fun captured(file: File, options: CaptureOptions.Builder, name: String): List<String> {
+        expect(Tracetee.startCapture(options.build()))
+        check(Tracetee.health()!!.isRecording == (options.build().mode != CaptureOptions.Mode.SYSTRACE))
+        trace(name) { Thread.sleep(5) }
+        Markers.instant("instant")
+        Thread { trace("on another thread") {} }.apply { start(); join() }
+        expect(Tracetee.stopCapture())
+        if (options.build().mode in listOf(CaptureOptions.Mode.STARTUP, CaptureOptions.Mode.RING)) expect(Tracetee.dump(file))
+        return if (file.exists()) file.readLines().filter { "tracing_mark_write" in it } else emptyList()
+    }
+    val all = CaptureOptions.Builder().setCategories(CaptureOptions.Category.entries).setDurationMs(60_000).setFastPath(true)
+        .setBlockKb(32).setCapacityKb(1024).setDrainCpuPercent(50)
+    for (clock in CaptureOptions.Clock.entries) {
+        for (passOn in CaptureOptions.PassOn.entries) {
+            for (mode in CaptureOptions.Mode.entries) {
+                val file = File(directory, "$clock-$passOn-$mode.ftrace")
+                all.setOutput(file.takeIf { mode == CaptureOptions.Mode.ENDLESS })
+                val lines = captured(file, all.setClock(clock).setPassOn(passOn).setMode(mode), "section")
+                check(lines.any { "section" in it } == (mode != CaptureOptions.Mode.SYSTRACE)) { "$file: $lines" }
+            }
+        }
+    }
+    val rules = listOf(
+        RedactionRule("alice", RedactionRule.Action.Replace("<user>"), "keep alice"),
+        RedactionRule("secret", RedactionRule.Action.Drop),
+        RedactionRule("[0-9]+", RedactionRule.Action.Hash),
+    )
+    val strict = CaptureOptions.Builder().setCategories(null).setRedaction(rules).setMainThreadOnly(true).setCatapultOnly(true)
+        .setPrecision(CaptureOptions.Precision.NS)
+    val file = File(directory, "text.ftrace")
+    expect(Tracetee.startCapture(strict.build()))
+    for (name in listOf("login alice", "keep alice", "secret", "call 123")) trace(name) { Thread.sleep(2) }
+    expect(Tracetee.stopCapture())
+    expect(Tracetee.dump(file))
+    val text = file.readText()
+    // The main thread of this process is the launcher's, not the one that runs main().
+    check("login" !in text && "secret" !in text) { text }
+    val inner = captured(file, strict.setMainThreadOnly(false), "login alice, keep alice, 123").joinToString("\n")
+    check(Regex("""\d\.\d{9}: tracing_mark_write: B\|\d+\|login alice, keep alice, #[0-9a-f]{8}""") in inner) { inner }
+    check("instant" !in inner && "secret" !in inner) { inner }
+    val shortest = strict.setMinSliceUs(CaptureOptions.MinSliceUs(0, 0, 4_000_000)).setRecoverTo(directory)
+    val long = captured(file, shortest.setDirectory(File(directory, "recorder").apply { mkdirs() }), "short")
+    check(long.none { "short" in it }) { file.readText() }
 }
 
 /** Checks that Java's copy of the tags is current whenever another thread sees that a capture is recording. */
@@ -79,9 +141,10 @@ private fun whileCapturesBeginAndEnd() {
         }
     }
     asking.start()
+    val options = CaptureOptions.Builder().setCategories(CaptureOptions.Category.VIEW).setCapacityKb(256).build()
     repeat(300) {
         round.incrementAndGet()
-        expect(Tracetee.startCapture("""{"tags": ["view"], "recorder": {"capacity_kb": 256}}"""))
+        expect(Tracetee.startCapture(options))
         expect(Tracetee.stopCapture())
         round.incrementAndGet()
     }

@@ -3,6 +3,7 @@ import static org.objectweb.asm.Opcodes.ACC_PUBLIC;
 import java.io.File;
 import java.io.IOException;
 import java.lang.invoke.MethodHandles;
+import java.lang.reflect.Array;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Executable;
 import java.lang.reflect.InvocationTargetException;
@@ -12,6 +13,7 @@ import java.lang.reflect.Proxy;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -107,19 +109,24 @@ public final class EveryCallOnStubs {
         for (int at = 0; at < types.length; at++) values[at] = value(types[at]);
         // Strict mode makes misuse throw, as documented.
         if (executable.getName().equals("setStrict")) values[0] = false;
+        // An enum has no constant of another name.
+        Class<?> type = executable.getDeclaringClass();
+        if (type.isEnum() && executable.getName().equals("valueOf")) values[0] = ((Enum<?>) type.getEnumConstants()[0]).name();
         return values;
     }
 
     private static Object value(Class<?> type) throws Exception {
         if (type == boolean.class || type == Boolean.class) return true;
         if (type == int.class || type == Integer.class) return 1;
-        if (type == long.class) return 1L;
+        if (type == long.class || type == Long.class) return 1L;
         if (type == String.class) return "x";
         if (type == byte[].class) return new byte[1];
         if (type == String[].class) return new String[] {"x", "y"};
         if (type == File.class) return new File("/nonexistent/x");
         if (type == Throwable.class) return new Exception("x");
         if (type == Map.class) return Map.of();
+        if (type == List.class || type == Collection.class) return List.of();
+        if (type.isArray()) return Array.newInstance(type.getComponentType(), 0);
         if (type == Object.class) return null;
         return instance(type);
     }
@@ -139,6 +146,12 @@ public final class EveryCallOnStubs {
         if (type.isInterface()) return stand(type);
         for (var field : type.getDeclaredFields()) {
             if (field.getName().equals("INSTANCE")) return field.get(null);
+        }
+        if (Modifier.isAbstract(type.getModifiers()) && type.getName().startsWith("dev.tracetee.")) {
+            // A sealed class: one of its own.
+            for (Class<?> nested : type.getDeclaredClasses()) {
+                if (type.isAssignableFrom(nested)) return instance(nested);
+            }
         }
         if (type.getName().startsWith("dev.tracetee.")) {
             Constructor<?> first = type.getDeclaredConstructors()[0];

@@ -71,7 +71,8 @@ public class Section private constructor() : AutoCloseable {
 }
 
 /** The calls that the instrumenter inserts; they do nothing. */
-public object MethodTrace {
+@PublishedApi
+internal object MethodTrace {
     /** Does nothing. */
     @JvmStatic
     public fun begin(id: String): Unit = Unit

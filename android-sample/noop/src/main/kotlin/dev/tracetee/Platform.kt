@@ -1,8 +1,6 @@
 // The classes of the library that the platform or AndroidX calls. The no-op artifact's manifest declares none of them.
 package dev.tracetee
 
-import android.app.job.JobParameters
-import android.app.job.JobService
 import android.content.Context
 import android.view.Window
 import androidx.startup.Initializer
@@ -31,11 +29,4 @@ public class TraceteeInitializer : Initializer<Boolean> {
     override fun create(context: Context): Boolean = false
 
     override fun dependencies(): List<Class<out Initializer<*>>> = emptyList()
-}
-
-/** Sends nothing. */
-public class UploadService : JobService() {
-    override fun onStartJob(parameters: JobParameters): Boolean = false
-
-    override fun onStopJob(parameters: JobParameters): Boolean = false
 }

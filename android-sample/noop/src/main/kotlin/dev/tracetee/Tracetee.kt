@@ -71,7 +71,7 @@ public object Tracetee {
 
     /** Returns false. */
     @JvmStatic
-    public fun startCapture(options: String): Boolean = no()
+    public fun startCapture(options: CaptureOptions): Boolean = no()
 
     /** Returns false. */
     @JvmStatic
@@ -83,11 +83,11 @@ public object Tracetee {
 
     /** Returns null. */
     @JvmStatic
-    public fun health(): String? = null
+    public fun health(): HealthReport? = null
 
-    /** Sends nothing and returns a report with the member `error`. */
+    /** Sends nothing and returns [UploadResult.Failed]. */
     @JvmStatic
-    public fun upload(context: Context): String = """{"error":"$NO_AGENT"}"""
+    public fun upload(context: Context): UploadResult = UploadResult.Failed(NO_AGENT)
 
     private fun no(): Boolean {
         lastError = NO_AGENT

@@ -24,7 +24,11 @@ class OnDeviceTest {
 
     @Test
     fun everySectionOfEveryThreadIsInTheTraceOnce() {
-        assertTrue(Tracetee.lastError, Tracetee.startCapture("""{"tags": ["app"], "pass_on": "never"}"""))
+        val options = CaptureOptions.Builder()
+            .setCategories(CaptureOptions.Category.APP)
+            .setPassOn(CaptureOptions.PassOn.NEVER)
+            .build()
+        assertTrue(Tracetee.lastError, Tracetee.startCapture(options))
         val threads = List(4) { n -> thread { repeat(500) { round -> trace("on-device-$n-$round") { } } } }
         threads.forEach { it.join() }
         assertTrue(Tracetee.lastError, Tracetee.stopCapture())

@@ -135,13 +135,13 @@ public object Tracetee {
 
     /** Starts a manual capture with default options. Needs no [install]. Blocking. */
     @JvmStatic
-    public fun startCapture(): Boolean = startCapture("{}")
+    public fun startCapture(): Boolean = startCapture(CaptureOptions.Builder().build())
 
-    /** Starts a manual capture with [options], the JSON of `tracetee_start` (agent/include/tracetee.h). Blocking. */
+    /** Starts a manual capture with [options]. Needs no [install]. Blocking. */
     @JvmStatic
-    public fun startCapture(options: String): Boolean {
+    public fun startCapture(options: CaptureOptions): Boolean {
         if (!Native.load()) return failed("load libtracetee.so", Native.loadError)
-        return done("start a capture", Native.start(options))
+        return done("start a capture", Native.start(options.toJson().toString()))
     }
 
     /** Stops the manual capture; its records stay for [dump]. Blocking. */
@@ -152,9 +152,9 @@ public object Tracetee {
     @JvmStatic
     public fun dump(file: File): Boolean = ask("write a trace") { Native.dump(file.path) }
 
-    /** Returns the health report as JSON, which explains empty traces and lost captures; null without one. Blocking. */
+    /** Returns the health report, which explains empty traces and lost captures; null without one. Blocking. */
     @JvmStatic
-    public fun health(): String? = if (Native.isLoaded) Native.health() else null
+    public fun health(): HealthReport? = if (Native.isLoaded) Native.health()?.let(::healthReport) else null
 
     // ---- uploads ----
 
@@ -162,13 +162,11 @@ public object Tracetee {
      * Uploads the captures that the policy allows now. Blocks the calling thread, possibly for minutes. Only an app
      * that has called [TraceteeConfig.Builder.setScheduleUploads] with false needs this, for example in a `Worker`
      * with a network constraint.
-     *
-     * @return a report as JSON: `delivered`, `held`, `again_s`, `status`; or `error`
      */
     @JvmStatic
-    public fun upload(context: Context): String {
-        val sender = config?.sender ?: return """{"error":"$NOT_INSTALLED"}"""
-        return Native.upload(NetState.of(context).toString(), NativeSender(sender))
+    public fun upload(context: Context): UploadResult {
+        val sender = config?.sender ?: return UploadResult.Failed(NOT_INSTALLED)
+        return uploadResult(Native.upload(NetState.of(context).toString(), NativeSender(sender)))
     }
 
     // ---- internals ----

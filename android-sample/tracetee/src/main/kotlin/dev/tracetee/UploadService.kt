@@ -16,13 +16,13 @@ import java.util.concurrent.TimeUnit
  * library declares it in its manifest and schedules it; apps do not call it. The remote configuration decides
  * which networks the agent uses.
  */
-public class UploadService : JobService() {
+internal class UploadService : JobService() {
     override fun onStartJob(parameters: JobParameters): Boolean {
         // A process that the system starts for this job has run attachBaseContext, so the app has had its chance to install.
         if (!Tracetee.isInstalled) return false
         worker.execute {
-            val report = Tracetee.upload(this)
-            platform(0) { android.util.Log.d("tracetee", "upload: $report") }
+            val result = Tracetee.upload(this)
+            platform(0) { android.util.Log.d("tracetee", "upload: $result") }
             jobFinished(parameters, false)
         }
         return true

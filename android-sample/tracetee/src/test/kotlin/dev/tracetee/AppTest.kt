@@ -65,9 +65,9 @@ class AppTest {
         assertEquals(60 * 60 * 1000L, job.intervalMillis)
 
         // The configuration comes from the collector.
-        val first = JSONObject(Tracetee.upload(app))
-        assertFalse("$first", first.has("error"))
-        await("a configuration") { control().optLong("seq", -1) == 7L || "\"seq\":7" in Tracetee.health()!! }
+        val first = Tracetee.upload(app)
+        assertTrue("$first", first is UploadResult.Done && first.delivered.isEmpty() && first.waiting == 0L)
+        await("a configuration") { control().optLong("seq", -1) == 7L || "\"seq\":7" in Tracetee.health()!!.json }
         // Screens, and responses of the main loop.
         val activity = Robolectric.buildActivity(Checkout::class.java)
         await("a capture") { Tracetee.openWindow("hand") && Tracetee.isRecording }
@@ -77,7 +77,7 @@ class AppTest {
         assertTrue(Tracetee.closeWindow("hand"))
         await("its end") { !Tracetee.isRecording }
 
-        await("the delivery") { JSONObject(Tracetee.upload(app)).optJSONArray("delivered")?.length() == 1 }
+        await("the delivery") { (Tracetee.upload(app) as? UploadResult.Done)?.delivered?.size == 1 }
         val delivered = store.walk().single { it.name.endsWith(".zst") }
         val text = ProcessBuilder(program, "convert", delivered.path, "-o", "-", "--to", "ftrace").start()
             .inputStream.bufferedReader().readText()
@@ -90,9 +90,9 @@ class AppTest {
     fun withoutConsentNothingIsRecorded() {
         assumeTrue("skipped: no libtracetee.so", Native.load())
         assertTrue(Tracetee.lastError, Tracetee.install(app, TraceteeConfig.Builder().setRemoteConfig(CONFIG).build()))
-        await("the configuration") { "\"seq\":7" in Tracetee.health()!! }
+        await("the configuration") { "\"seq\":7" in Tracetee.health()!!.json }
         assertTrue(Tracetee.setConsent(false))
-        await("its effect") { Tracetee.openWindow("hand"); Thread.sleep(100); "consent" in Tracetee.health()!! }
+        await("its effect") { Tracetee.openWindow("hand"); Thread.sleep(100); "consent" in Tracetee.health()!!.json }
         assertFalse(Tracetee.isRecording)
         assertTrue(Tracetee.setConsent(true))
         await("a capture") { Tracetee.openWindow("hand"); Tracetee.isRecording }
@@ -149,7 +149,7 @@ class AppTest {
         assertFalse(Tracetee.isInstalled)
         assertFalse(Tracetee.install(app, TraceteeConfig.Builder().setCollectorUrl("http://elsewhere.example.com").build()))
         assertTrue(Tracetee.lastError, "http" in Tracetee.lastError!!)
-        assertTrue("error" in JSONObject(Tracetee.upload(app)).keys().asSequence().toList())
+        assertEquals("the agent is not installed", (Tracetee.upload(app) as UploadResult.Failed).reason)
         assertFalse(Tracetee.uninstall())
     }
 
@@ -163,14 +163,14 @@ class AppTest {
         // The main loop responds now and then.
         val end = System.nanoTime() + 4_000_000_000
         await("four seconds") { System.nanoTime() > end }
-        assertTrue(Tracetee.health(), control().isNull("last_capture"))
+        assertTrue("${Tracetee.health()}", control().isNull("last_capture"))
         // The main loop does not respond: nothing idles it.
         val patience = System.nanoTime() + 30_000_000_000
         while (control().isNull("last_capture")) {
             assertTrue("no capture: ${Tracetee.health()}", System.nanoTime() < patience)
             Thread.sleep(50)
         }
-        assertTrue(Tracetee.health(), "blocked" in control().toString())
+        assertTrue("${Tracetee.health()}", "blocked" in control().toString())
     }
 
     @Test
@@ -196,10 +196,10 @@ class AppTest {
         )
         for (ms in listOf(8L, 60L)) frame(ms)
         Thread.sleep(600)
-        assertTrue(Tracetee.health(), control().isNull("last_capture") && "fired" !in control().getString("state"))
+        assertTrue("${Tracetee.health()}", control().isNull("last_capture") && "fired" !in control().getString("state"))
         frame(200)
         await("a capture") { !control().isNull("last_capture") }
-        assertTrue(Tracetee.health(), "jankstats" in control().toString())
+        assertTrue("${Tracetee.health()}", "jankstats" in control().toString())
         hook.isTracking = false
     }
 
@@ -259,7 +259,7 @@ class AppTest {
         return url
     }
 
-    private fun control(): JSONObject = Tracetee.health()?.let { JSONObject(it).optJSONObject("control") } ?: JSONObject()
+    private fun control(): JSONObject = Tracetee.health()?.let { JSONObject(it.json).optJSONObject("control") } ?: JSONObject()
 
     /** Waits for a condition. The agent's thread runs four times a second; Robolectric's main loop runs only when idled. */
     private fun await(what: String, isThere: () -> Boolean) {

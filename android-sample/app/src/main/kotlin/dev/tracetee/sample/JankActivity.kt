@@ -55,7 +55,7 @@ class JankActivity : Activity() {
         button(R.string.start) { start() }
         button(R.string.stop) { stop() }
         button(R.string.share) { share() }
-        button(R.string.health) { show(Tracetee.health() ?: Tracetee.lastError ?: getString(R.string.nothing)) }
+        button(R.string.health) { show(Tracetee.health()?.json ?: Tracetee.lastError ?: getString(R.string.nothing)) }
         button(R.string.jank_binder) { Janks.binder(slow) }
         button(R.string.jank_inflate) { Janks.inflate(this, rows) }
         button(R.string.jank_lock) { Janks.lock() }

@@ -103,7 +103,7 @@ public class InstrumentPlugin : Plugin<Project> {
 }
 
 /** Creates the visitor of a class, in a Gradle worker. Gradle instantiates it. */
-public abstract class VisitorFactory : AsmClassVisitorFactory<VisitorFactory.Parameters> {
+internal abstract class VisitorFactory : AsmClassVisitorFactory<VisitorFactory.Parameters> {
     /** Settings that Gradle passes to its workers. */
     public interface Parameters : InstrumentationParameters {
         /** See [TraceteeExtension.include]. */
@@ -129,7 +129,7 @@ public abstract class VisitorFactory : AsmClassVisitorFactory<VisitorFactory.Par
  * its method alone.
  */
 @CacheableTask
-public abstract class MappingTask : DefaultTask() {
+internal abstract class MappingTask : DefaultTask() {
     /** Jars with the variant's classes. */
     @get:Classpath public abstract val jars: ListProperty<RegularFile>
 

@@ -23,7 +23,7 @@ private const val HELP = """Put a section around each method of a jar's classes.
 Pass the mapping file (id,access,class method desc) to tracetee as --mapping."""
 
 /** Runs the program. */
-public fun main(arguments: Array<String>) {
+internal fun main(arguments: Array<String>) {
     try {
         run(arguments.toList())
     } catch (error: IOException) {
