@@ -1,12 +1,13 @@
 //! The tables in one SQLite file, beside the captures that they are made of.
 //!
 //! The collector writes; reports read at the same time (write-ahead log). The file can be rebuilt from the captures.
-//! Inside, a capture's rows of a table are one packed value; queries see views that have the columns of
-//! [`crate::schema`]. Another program that opens the file sees captures, loss reports and sums, but not those rows.
+//! It has captures, loss reports, sums and examples, which any program that knows SQLite can read; and, for each capture, an
+//! opaque value of what it has added to the sums ([`crate::sums::Sums::pack`]), which is read to subtract it.
 
 use crate::error::Error;
 use crate::rows::Value;
-use crate::schema::{ANALYSIS, CAPTURES, FILE_VERSION, Table, Text};
+use crate::schema::{ANALYSIS, CAPTURES, Table, Text};
+use crate::sums::schema::FILE_VERSION;
 use rusqlite::types::ValueRef;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior,
@@ -23,10 +24,8 @@ mod answer;
 mod changes;
 mod digests;
 mod name_limits;
-mod packed;
 mod rollups;
 mod tables;
-mod unpack;
 
 pub use answer::{Answer, Row};
 pub use name_limits::{Exceeded, OTHER};
@@ -98,8 +97,7 @@ impl Database {
             0 => {
                 let immediate = TransactionBehavior::Immediate;
                 let transaction = database.connection.transaction_with_behavior(immediate)?;
-                transaction.execute_batch(&tables::tables())?;
-                transaction.execute_batch(&tables::views_and_indexes())?;
+                transaction.execute_batch(&tables::definitions())?;
                 digests::remake(&transaction)?;
                 transaction.pragma_update(None, "user_version", FILE_VERSION)?;
                 transaction.commit()?;
@@ -128,7 +126,6 @@ impl Database {
             .or_else(|_| Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY))?;
         connection.busy_timeout(PATIENCE)?;
         connection.pragma_update(None, "cache_size", -65_536)?;
-        // Sorts of a big fleet's frames.
         connection.pragma_update(None, "temp_store", "file")?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         let database = Self::of(connection)?;
@@ -142,9 +139,6 @@ impl Database {
         let end = SharedEnd::default();
         let shared = end.clone();
         connection.progress_handler(STEPS_OF_A_LOOK, Some(move || shared.is_reached()))?;
-        for table in tables::packed_tables() {
-            unpack::register(&connection, table)?;
-        }
         let (names, changed) = (name_limits::Names::default(), digests::Changed::default());
         Ok(Self { connection, names, changed, end })
     }
@@ -186,9 +180,7 @@ impl Database {
     /// [`Error::Sqlite`].
     pub fn is_current(&self, table: &Table, id: &str) -> Result<bool, Error> {
         let sql = if table.name == CAPTURES.name {
-            format!(
-                "SELECT 1 FROM captures_rows WHERE capture_id = ? AND {ANALYZED_BY} >= {ANALYSIS}"
-            )
+            format!("SELECT 1 FROM captures WHERE capture_id = ? AND {ANALYZED_BY} >= {ANALYSIS}")
         } else {
             "SELECT 1 FROM losses WHERE report_id = ? LIMIT 1".to_owned()
         };
@@ -201,7 +193,7 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`].
     pub fn by_age(&self) -> Result<Vec<(String, String, u64)>, Error> {
-        let sql = "SELECT raw_key, dt, bytes FROM captures_rows ORDER BY dt, capture_id";
+        let sql = "SELECT raw_key, dt, bytes FROM captures ORDER BY dt, capture_id";
         let mut statement = self.connection.prepare(sql)?;
         let rows = statement.query_map([], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?.unsigned_abs()))
@@ -214,8 +206,8 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`].
     pub fn raw_keys_for_device(&self, device: &str) -> Result<Vec<String>, Error> {
-        let sql = "SELECT raw_key FROM captures_rows WHERE device = ?1 UNION \
-                   SELECT raw_key FROM other_devices NATURAL JOIN captures_rows WHERE other = ?1";
+        let sql = "SELECT raw_key FROM captures WHERE device = ?1 UNION \
+                   SELECT raw_key FROM other_devices NATURAL JOIN captures WHERE other = ?1";
         let mut statement = self.connection.prepare(sql)?;
         let rows = statement.query_map([device], |row| row.get(0))?;
         Ok(rows.collect::<Result<_, _>>()?)
@@ -226,7 +218,7 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`].
     pub fn loss_reports_for_device(&self, device: &str) -> Result<Vec<(String, String)>, Error> {
-        let sql = "SELECT DISTINCT dt, report_id FROM losses_rows WHERE device = ?";
+        let sql = "SELECT DISTINCT dt, report_id FROM losses WHERE device = ?";
         let mut statement = self.connection.prepare(sql)?;
         let rows = statement.query_map([device], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<Result<_, _>>()?)
@@ -237,7 +229,7 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`].
     pub fn has_row(&self, table: &Table, column: &str, value: &str) -> Result<bool, Error> {
-        let sql = format!("SELECT 1 FROM {} WHERE {column} = ? LIMIT 1", tables::rows_name(table));
+        let sql = format!("SELECT 1 FROM {} WHERE {column} = ? LIMIT 1", table.name);
         Ok(self.connection.prepare_cached(&sql)?.exists([value])?)
     }
 
@@ -246,7 +238,7 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`].
     pub fn raw_key(&self, capture_id: &str) -> Result<Option<String>, Error> {
-        let sql = "SELECT raw_key FROM captures_rows WHERE capture_id = ?";
+        let sql = "SELECT raw_key FROM captures WHERE capture_id = ?";
         let mut statement = self.connection.prepare_cached(sql)?;
         Ok(statement.query_row([capture_id], |row| row.get(0)).optional()?)
     }

@@ -1,6 +1,6 @@
 //! Errors of tables and reports.
 
-use crate::schema::FILE_VERSION;
+use crate::sums::schema::FILE_VERSION;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -2,16 +2,13 @@
 //!
 //! A part contains rows of one app, day and version. Its name is the digest of the captures in it, and it is written
 //! only if it does not exist: converting the same captures again changes nothing. If several converters got the same
-//! capture, `sql/views.sql` counts it once. The files contain the partition's columns too, because not every engine
+//! capture, `tests/fleet/sql/views.sql` counts it once. The files contain the partition's columns too, because not every engine
 //! takes them from the path.
 
 use crate::error::Error;
 use crate::object_keys::encode;
-use crate::rollup::schema::ROLLUPS;
-use crate::rollup::{Examples, Sums, SumsByKey};
 use crate::rows::{Rows, Value};
 use crate::schema::{CAPTURES, Column, Kind, Source, TABLES, Table, TableRow, VERSION};
-use crate::table::Rollup;
 use hmac_sha256::Hash;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
@@ -66,19 +63,8 @@ pub fn parts(all: &[Rows]) -> Result<Vec<Part>, Error> {
     for (partition, mut group) in groups {
         group.sort_by_key(|rows| id(rows));
         group.dedup_by_key(|rows| id(rows));
-        let mut sums = Sums::default();
-        let mut examples = Examples::default();
-        for rows in &group {
-            sums.add_capture(rows, 1);
-            rows.losses.iter().for_each(|loss| sums.add_loss(loss, 1));
-            examples.offer(rows);
-        }
-        examples.add_to(&mut sums);
         let group = Group { name: name(&group), partition, rows: group };
         parts.extend(group.part(|rows| &rows.losses)?);
-        for rollup in ROLLUPS {
-            parts.extend(group.part_of_sums(rollup, sums.take(rollup))?);
-        }
         parts.extend(group.part(|rows| &rows.stacks)?);
         parts.extend(group.part(|rows| &rows.frame_slices)?);
         parts.extend(group.part(|rows| &rows.frames)?);
@@ -115,18 +101,6 @@ impl Group<'_> {
         self.file(&table, &all)
     }
 
-    /// Makes the part of a table of sums; `None` if there are none.
-    fn part_of_sums(&self, rollup: &Rollup, sums: SumsByKey) -> Result<Option<Part>, Error> {
-        let all: Vec<_> = sums
-            .into_iter()
-            .map(|(mut row, sums)| {
-                row.extend(sums.into_iter().map(Value::Int));
-                full_row(&rollup.table, &[], row, &self.name)
-            })
-            .collect();
-        self.file(&rollup.table, &all)
-    }
-
     fn file(&self, table: &Table, all: &[Vec<Value>]) -> Result<Option<Part>, Error> {
         if all.is_empty() {
             return Ok(None);
@@ -149,7 +123,6 @@ fn full_row(table: &Table, capture: &[Value], own: Vec<Value>, part: &str) -> Ve
     let value = |column: &Column| {
         let value = match column.source {
             Source::Own => own.next(),
-            Source::Part => None,
             Source::Capture => {
                 CAPTURES.place(column.name).and_then(|place| capture.get(place)).cloned()
             }
@@ -168,7 +141,7 @@ pub fn empty() -> Result<Vec<Part>, Error> {
         let path = format!("{}/part-empty.parquet", directory(table));
         Ok(Part { path, bytes: bytes(table, &[])? })
     };
-    TABLES.iter().chain(ROLLUPS.iter().map(|rollup| &rollup.table)).map(of).collect()
+    TABLES.iter().map(of).collect()
 }
 
 /// Returns the id of a capture, or of a loss report.
@@ -293,8 +266,8 @@ mod tests {
         let all = [losses("b", "com.a/x"), losses("a", "com.a/x"), losses("c", "com.b")];
         let made = parts(&all).unwrap();
         let paths: Vec<&str> = made.iter().map(|part| &*part.path).collect();
-        // Of each app: the losses, and their sums by reason and by device.
-        assert_eq!(paths.len(), 6);
+        // The losses of each app.
+        assert_eq!(paths.len(), 2);
         assert!(
             paths[0].starts_with("tables/v2/losses/app=com.a!2Fx/dt=2026-11-21/part-"),
             "{paths:?}"
@@ -328,9 +301,8 @@ mod tests {
     #[test]
     fn tables_without_rows_have_their_columns() {
         let made = empty().unwrap();
-        let tables = TABLES.iter().chain(ROLLUPS.iter().map(|rollup| &rollup.table));
-        assert_eq!(made.len(), TABLES.len() + ROLLUPS.len());
-        for (part, table) in made.into_iter().zip(tables) {
+        assert_eq!(made.len(), TABLES.len());
+        for (part, table) in made.into_iter().zip(TABLES) {
             let reader = SerializedFileReader::new(bytes::Bytes::from(part.bytes)).unwrap();
             let columns = reader.metadata().file_metadata().schema_descr().num_columns();
             assert_eq!((columns, reader.num_row_groups()), (table.columns.len(), 0));

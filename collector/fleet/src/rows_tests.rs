@@ -294,8 +294,14 @@ fn every_value_is_in_its_own_column_of_sqlite() {
     let (rows, expected) = fixture();
     let mut database = Database::open(Path::new(":memory:")).unwrap();
     database.insert(&rows).unwrap();
-    for (table, expected) in expected {
-        let answer = database.query(&format!("SELECT * FROM {table}")).unwrap();
+    for (name, expected) in expected {
+        let table = TABLES.iter().find(|table| table.name == name).unwrap();
+        if !["captures", "losses"].contains(&name) {
+            assert!(database.query(&format!("SELECT * FROM {name}")).is_err(), "{name}");
+            continue;
+        }
+        let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
+        let answer = database.query(&format!("SELECT {} FROM {name}", columns.join(","))).unwrap();
         let json = |value: &Value| match value {
             Value::Null => Json::Null,
             Value::Int(value) => json!(value),
@@ -305,7 +311,7 @@ fn every_value_is_in_its_own_column_of_sqlite() {
         let row = |values: &Vec<Value>| {
             answer.columns.iter().cloned().zip(values.iter().map(json)).collect::<Json>()
         };
-        assert_eq!(sorted(answer.rows.iter().map(row).collect()), sorted(expected), "{table}");
+        assert_eq!(sorted(answer.rows.iter().map(row).collect()), sorted(expected), "{name}");
     }
 }
 

@@ -1,21 +1,16 @@
 //! The five tables: one struct each, whose fields are the columns. The same in every engine.
 //!
 //! Each row carries the columns that reports group by (app, version, day, device, counted), so that a query over
-//! frames needs no join. In Parquet that costs next to nothing (dictionaries); SQLite stores them once for each
-//! capture ([`Source::Capture`]) and joins by number. `sql/COLUMNS.md` is printed from this file:
-//! `TRACETEE_BLESS=1 cargo test -p tracetee-fleet --lib columns`.
+//! frames needs no join, which costs next to nothing in Parquet (dictionaries). SQLite has captures and losses only, without
+//! `part`. `tests/fleet/sql/COLUMNS.md` is printed from this file: `TRACETEE_BLESS=1 cargo test -p tracetee-fleet --lib columns`.
 
 pub use crate::table::{Cell, Column, Kind, Source, Table, TableRow, Text};
 
-use crate::table::{Value, View, shared, tables};
+use crate::table::{Value, shared, tables};
 
 /// The version of the columns, which Parquet's paths name: raised by one when a column changes. New columns come last in
 /// their table.
 pub const VERSION: i64 = 2;
-
-/// The version of `tables.sqlite`: raised by one when its layout changes, or a column. A file of another version is
-/// refused; `tracetee store rebuild` makes it from the captures.
-pub const FILE_VERSION: i64 = 5;
 
 /// The version of the analysis: raised by one when it finds something else in the same capture. The collector
 /// analyzes captures again whose rows an older version made.
@@ -223,17 +218,15 @@ tables! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rollup::schema::{FLEET_ROLLUPS, ROLLUPS};
     use std::fmt::Write;
     use std::path::Path;
 
-    /// `sql/COLUMNS.md` as it must be.
+    /// `tests/fleet/sql/COLUMNS.md` as it must be.
     fn columns() -> String {
         let mut text =
-            "# Tables and columns\n\nPrinted from [`schema.rs`](../src/schema.rs) and [`rollup/schema.rs`](../src/rollup/schema.rs), see there.\n"
+            "# Tables and columns\n\nPrinted from [`schema.rs`](../../../collector/fleet/src/schema.rs).\n"
                 .to_owned();
-        let rollups = ROLLUPS.iter().chain(FLEET_ROLLUPS).map(|rollup| &rollup.table);
-        for table in TABLES.iter().chain(rollups) {
+        for table in TABLES {
             let _ = write!(text, "\n## `{}`\n\n{}\n\n", table.name, table.doc.trim());
             text.push_str("| column | type | |\n|---|---|---|\n");
             for column in table.columns {
@@ -252,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_page_of_columns_is_the_schema() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/COLUMNS.md");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fleet/sql/COLUMNS.md");
         if std::env::var_os("TRACETEE_BLESS").is_some() {
             std::fs::write(&path, columns()).unwrap();
         }

@@ -1,8 +1,8 @@
 //! Tables and typed rows, from one declaration.
 //!
 //! `tables!` (in [`crate::schema`]) takes a struct for each table. The struct's fields are the table's columns:
-//! [`crate::database`] makes SQLite's tables and statements of them, [`crate::parquet`] its files, and
-//! `sql/COLUMNS.md` is printed from their documentation. Rows are filled by field name, so that no value can end
+//! [`crate::database`] makes SQLite's tables and statements of them, [`crate::parquet`] its files; both show their
+//! documentation. Rows are filled by field name, so that no value can end
 //! up in a neighbouring column.
 
 use std::cmp::Ordering;
@@ -65,19 +65,6 @@ impl PartialEq for Value {
 
 impl Eq for Value {}
 
-/// A value of a row, borrowed from it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum View<'a> {
-    /// No value.
-    Null,
-    /// An integer, or a boolean as 0 and 1.
-    Int(i64),
-    /// A floating-point number.
-    Real(f64),
-    /// A text.
-    Text(&'a str),
-}
-
 /// The type of a column's values. Booleans are 0 and 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -94,10 +81,8 @@ pub enum Kind {
 pub enum Source {
     /// The table's own row.
     Own,
-    /// The row of the capture. SQLite stores such a value once for each capture; Parquet repeats it.
+    /// The row of the capture, which Parquet repeats.
     Capture,
-    /// The name of the Parquet file; SQLite has no such column.
-    Part,
 }
 
 /// A column.
@@ -137,11 +122,6 @@ impl Table {
     pub(crate) fn own_columns(&self) -> impl Iterator<Item = &'static Column> {
         self.columns.iter().filter(|column| column.source == Source::Own)
     }
-
-    /// True if rows belong to a capture and share columns with its row.
-    pub(crate) fn belongs_to_captures(&self) -> bool {
-        self.columns.iter().any(|column| column.source == Source::Capture)
-    }
 }
 
 /// A Rust type that a column can have.
@@ -154,9 +134,6 @@ pub trait Cell {
     /// The value to store.
     fn value(&self) -> Value;
 
-    /// The value to store, borrowed.
-    fn view(&self) -> View<'_>;
-
     /// The cell of a stored value; `None` if the value is of another kind.
     fn of(value: Value) -> Option<Self>
     where
@@ -168,10 +145,6 @@ impl Cell for Text {
 
     fn value(&self) -> Value {
         Value::Text(self.clone())
-    }
-
-    fn view(&self) -> View<'_> {
-        View::Text(self)
     }
 
     fn of(value: Value) -> Option<Self> {
@@ -189,10 +162,6 @@ impl Cell for u64 {
         Value::Int(i64::try_from(*self).unwrap_or(i64::MAX))
     }
 
-    fn view(&self) -> View<'_> {
-        View::Int(i64::try_from(*self).unwrap_or(i64::MAX))
-    }
-
     fn of(value: Value) -> Option<Self> {
         match value {
             Value::Int(value) => u64::try_from(value).ok(),
@@ -206,10 +175,6 @@ impl Cell for i64 {
 
     fn value(&self) -> Value {
         Value::Int(*self)
-    }
-
-    fn view(&self) -> View<'_> {
-        View::Int(*self)
     }
 
     fn of(value: Value) -> Option<Self> {
@@ -227,10 +192,6 @@ impl Cell for bool {
         Value::Int((*self).into())
     }
 
-    fn view(&self) -> View<'_> {
-        View::Int((*self).into())
-    }
-
     fn of(value: Value) -> Option<Self> {
         match value {
             Value::Int(value) => Some(value != 0),
@@ -244,10 +205,6 @@ impl Cell for f64 {
 
     fn value(&self) -> Value {
         Value::Real(*self)
-    }
-
-    fn view(&self) -> View<'_> {
-        View::Real(*self)
     }
 
     fn of(value: Value) -> Option<Self> {
@@ -266,10 +223,6 @@ impl<T: Cell> Cell for Option<T> {
         self.as_ref().map_or(Value::Null, Cell::value)
     }
 
-    fn view(&self) -> View<'_> {
-        self.as_ref().map_or(View::Null, Cell::view)
-    }
-
     fn of(value: Value) -> Option<Self> {
         match value {
             Value::Null => Some(None),
@@ -285,9 +238,6 @@ pub trait TableRow {
 
     /// The values of the row's own columns, in their order.
     fn values(&self) -> Vec<Value>;
-
-    /// Calls `take` with each of the row's own values, in the order of the columns.
-    fn each<'a>(&'a self, take: impl FnMut(View<'a>));
 
     /// The row of these values, as [`TableRow::values`] gives them; `None` if they are of other kinds.
     fn of(values: Vec<Value>) -> Option<Self>
@@ -305,6 +255,9 @@ pub(crate) trait RollupRow {
 
     /// The values of the others.
     fn sums(&self) -> Added;
+
+    /// The row of these codes and values.
+    fn of_codes(key: &Key, sums: &Added) -> Self;
 }
 
 /// A table of sums.
@@ -316,14 +269,12 @@ pub struct Rollup {
     pub keys: usize,
 }
 
-/// The column of each table of sums that names its Parquet file.
-pub(crate) const PART: Column = Column {
-    name: "part",
-    kind: Kind::Text,
-    nullable: false,
-    source: Source::Part,
-    doc: " Parquet file that contains the row; SQLite has no such column.",
-};
+impl Rollup {
+    /// The kinds of the identifying columns.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = Kind> {
+        self.table.columns.iter().take(self.keys).map(|column| column.kind)
+    }
+}
 
 /// The column of that name in `captures`, as other tables share it. A name that is not there does not compile.
 pub(crate) const fn shared(captures: &Table, name: &str) -> Column {

@@ -1,25 +1,18 @@
-"""Runs the set of queries over Parquet with DuckDB or Spark SQL: engine.py ENGINE SQL_DIR TABLES JARS
+"""Runs the queries over rows of Parquet files with DuckDB or Spark SQL: engine.py ENGINE SQL_DIR TABLES JARS
 
-SQL_DIR has the queries over rows, and in `rollups` those of the same names over rollups. TABLES: a directory;
-for Spark s3a://bucket/path (keys and endpoint in AWS_*), with the files below it on stdin,
-a line each: s3s-fs answers 500 to the question whether a directory is an object, which Spark asks before it
-lists one. Prints a JSON object: for each query its columns and rows, and its time and
-processor time in seconds; and the processor time of making the relations (`views`). Queries over rollups are named `rollups/NAME`.
+TABLES: a directory; for Spark s3a://bucket/path (keys and endpoint in AWS_*), with the files below it on stdin, a line each:
+s3s-fs answers 500 to the question whether a directory is an object, which Spark asks before it lists one. Prints a JSON
+object: for each query its columns and rows, and its time and processor time in seconds.
 """
 
 import decimal
 import json
+import os
 import pathlib
 import sys
 import time
 
 TABLES = ["captures", "frames", "frame_slices", "stacks", "losses"]
-ROLLUPS = ["capture", "frame", "startup", "cause", "stack", "loss", "device"]
-TABLES += [f"{name}_rollups" for name in ROLLUPS] + ["cause_examples"]
-# Run before the queries, in this order.
-VIEWS = ["views", "rollup_views"]
-# Views that many queries over rollups read: each engine keeps their rows in its own way.
-KEPT = {"mixed_parts", "reach", "samples", "frame_sums", "frame_histograms", "cause_histograms", *TABLES[5:]}
 
 
 def statements(text):
@@ -33,31 +26,23 @@ def plain(value):
     return value
 
 
-def duckdb_engine(tables, _jars):
+def duckdb_engine(tables, _jars, sql_dir):
     import duckdb
 
+    # As collector/README.md says: in the directory that has `tables`, first these two files, then any query.
+    os.chdir(pathlib.Path(tables).parent.parent)
     connection = duckdb.connect()
-    for name in TABLES:
-        files = f"{tables}/{name}/**/*.parquet"
-        connection.execute(
-            f"CREATE TEMPORARY VIEW stored_{name} AS SELECT * FROM read_parquet('{files}', hive_partitioning = false)"
-        )
+    for views in ["duckdb.sql", "views.sql"]:
+        connection.execute((sql_dir / views).read_text())
 
     def run(sql):
         cursor = connection.execute(sql)
         return [column[0] for column in cursor.description or []], cursor.fetchall()
 
-    def keep(name, statement):
-        if name not in KEPT:
-            return [statement]
-        return [statement.replace("CREATE TEMPORARY VIEW", "CREATE TEMPORARY TABLE", 1)]
-
-    return run, keep, lambda: None
+    return run, lambda: None
 
 
-def spark_engine(tables, jars):
-    import os
-
+def spark_engine(tables, jars, sql_dir):
     from pyspark.sql import SparkSession
 
     session = (
@@ -86,34 +71,30 @@ def spark_engine(tables, jars):
         answer = session.sql(sql)
         return answer.columns, [tuple(row) for row in answer.collect()]
 
-    def keep(name, statement):
-        return [statement, f"CACHE TABLE {name}"] if name in {"kept", *TABLES, *KEPT} else [statement]
-
-    return run, keep, session.stop
+    for statement in statements((sql_dir / "views.sql").read_text()):
+        run(statement)
+        name = statement.split()[3]
+        if name in {"kept", *TABLES}:
+            run(f"CACHE TABLE {name}")
+    return run, session.stop
 
 
 def main():
     engine, sql_dir, tables, *jars = sys.argv[1:]
     make = {"duckdb": duckdb_engine, "spark": spark_engine}[engine]
-    run, keep, end = make(tables, jars[0] if jars else None)
-    sql_dir = pathlib.Path(sql_dir)
-    started = time.process_time()
-    for views in VIEWS:
-        for statement in statements((sql_dir / f"{views}.sql").read_text()):
-            for step in keep(statement.split()[3], statement):
-                run(step)
-    views_seconds = time.process_time() - started
+    sql_dir = pathlib.Path(sql_dir).resolve()
+    run, end = make(tables, jars[0] if jars else None, sql_dir)
     answers, seconds, processor_seconds = {}, {}, {}
-    for path in sorted(sql_dir.glob("*.sql")) + sorted(sql_dir.glob("rollups/*.sql")):
-        name = path.relative_to(sql_dir).with_suffix("").as_posix()
-        if name in VIEWS:
+    for path in sorted(sql_dir.glob("*.sql")):
+        name = path.stem
+        if name in ("duckdb", "views"):
             continue
         began, processor_began = time.monotonic(), time.process_time()
         columns, rows = run(path.read_text())
         seconds[name] = time.monotonic() - began
         processor_seconds[name] = time.process_time() - processor_began
         answers[name] = {"columns": columns, "rows": [[plain(value) for value in row] for row in rows]}
-    json.dump({"answers": answers, "seconds": seconds, "processor_seconds": processor_seconds, "views": views_seconds}, sys.stdout)
+    json.dump({"answers": answers, "seconds": seconds, "processor_seconds": processor_seconds}, sys.stdout)
     end()
 
 

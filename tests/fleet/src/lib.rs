@@ -1,18 +1,20 @@
 //! Shared parts of the fleet tests: tools not written in Rust, which `tests/run` installs.
 
 use serde_json::{Map, Value};
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use tracetee_fleet::database::Database;
-use tracetee_fleet::rollup::schema::{FLEET_ROLLUPS, ROLLUPS};
-use tracetee_fleet::schema::TABLES;
+use tracetee_fleet::queries::{SET, choose};
+use tracetee_fleet::report::quantile_errors::QuantileErrors;
+use tracetee_fleet::schema::CAPTURES;
 use tracetee_fleet::simulate::Simulated;
-use tracetee_fleet::sql::definitions_of_rollups;
-use tracetee_tests::cache;
+use tracetee_fleet::sums::schema::{FLEET_ROLLUPS, ROLLUPS};
 use tracetee_tests::tools::tool;
+use tracetee_tests::{cache, root};
 
 /// The Python that has duckdb and pyspark, and the directory of the jars that Spark needs for S3.
-#[must_use]
-pub fn engines() -> Option<(PathBuf, PathBuf)> {
+fn engines() -> Option<(PathBuf, PathBuf)> {
     let engines = cache("engines");
     let python = engines.join("venv/bin/python");
     let is_there = |path: &Path| path.exists().then(|| path.to_owned());
@@ -27,13 +29,17 @@ pub fn meta_of(capture: &Simulated) -> Map<String, Value> {
     serde_json::from_str(&capture.meta.to_json()).unwrap()
 }
 
-/// All rows of the tables of a store, sorted, by table: rows, sums, and sums over devices.
+/// All rows of the tables of a store, sorted, by table: captures, loss reports, sums, and sums over devices.
 #[must_use]
 pub fn contents(store: &Path) -> Vec<(&'static str, Vec<String>)> {
     let database = Database::read(&store.join("tables.sqlite")).unwrap();
     let rollups = ROLLUPS.iter().chain(FLEET_ROLLUPS).map(|rollup| rollup.table.name);
-    let tables = TABLES.iter().map(|table| table.name).chain(rollups);
-    tables.map(|name| (name, content(&database, name, "*"))).collect()
+    // The number of a capture depends on the order of insertions.
+    let of_captures: Vec<&str> = CAPTURES.columns.iter().map(|column| column.name).collect();
+    let of_captures = of_captures.join(",");
+    let columns = |name| if name == "captures" { &*of_captures } else { "*" };
+    let tables = ["captures", "losses"].into_iter().chain(rollups);
+    tables.map(|name| (name, content(&database, name, columns(name)))).collect()
 }
 
 fn content(database: &Database, table: &str, columns: &str) -> Vec<String> {
@@ -43,17 +49,77 @@ fn content(database: &Database, table: &str, columns: &str) -> Vec<String> {
     rows
 }
 
-/// Checks that the sums of a store are those that SQL makes of its rows.
-pub fn check_sums(store: &Path) {
-    let database = Database::read(&store.join("tables.sqlite")).unwrap();
-    database.run(&definitions_of_rollups("")).unwrap();
-    for rollup in ROLLUPS {
-        let name = rollup.table.name;
-        let mut columns: Vec<&str> =
-            rollup.table.columns.iter().map(|column| column.name).collect();
-        columns.retain(|column| *column != "part");
-        let columns = columns.join(",");
-        let stored = content(&database, name, &columns);
-        assert!(stored == content(&database, &format!("made_{name}"), &columns), "{name}");
+/// Runs queries over Parquet files by `engines/engine.py` and returns their answers, by name. `files`: the paths below
+/// `tables`, which Spark needs.
+#[must_use]
+pub fn answers(
+    engine: &str,
+    tables: &str,
+    files: &str,
+    environment: &[(&str, &str)],
+) -> Option<Value> {
+    let (python, jars) = engines()?;
+    let sql = root().join("tests/fleet");
+    let mut command = Command::new(python);
+    command
+        .arg(sql.join("engines/engine.py"))
+        .arg(engine)
+        .arg(sql.join("sql"))
+        .arg(tables)
+        .arg(jars);
+    command.env("SPARK_LOCAL_IP", "127.0.0.1").env_remove("SPARK_HOME");
+    command.envs(environment.iter().copied()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    process.stdin.take().unwrap().write_all(files.as_bytes()).unwrap();
+    let output = process.wait_with_output().unwrap();
+    assert!(output.status.success(), "{engine} failed");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let answer: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    Some(answer["answers"].clone())
+}
+
+/// Tolerance for numbers that are not integers: the order of a sum is undefined.
+const TOLERANCE: f64 = 1e-9;
+
+/// Checks that a report's queries over the sums of `database` have the answers of those over rows. Quantiles of sums may
+/// differ by the error that reports state.
+pub fn compare(answers: &Value, database: &Database) {
+    database.run(&choose("", "")).unwrap();
+    let errors = QuantileErrors::of_rollups();
+    let mut values = 0;
+    for query in SET {
+        let name = query.name;
+        let found = database.query(&query.text()).unwrap();
+        let columns = answers[name]["columns"].as_array().unwrap();
+        let rows = answers[name]["rows"].as_array().unwrap();
+        assert_eq!(found.rows.len(), rows.len(), "{name}");
+        for (found, expected) in found.iter().zip(rows) {
+            for (column, expected) in columns.iter().zip(expected.as_array().unwrap()) {
+                let column = column.as_str().unwrap();
+                assert!(found.has(column), "{name} has no {column}");
+                let error = if column.ends_with("_100us") {
+                    Some((errors.frames_percent, 0.0))
+                } else {
+                    (column.starts_with('p') && column.ends_with("_ns"))
+                        .then_some((errors.times_percent, 512.0))
+                };
+                let is_same = match (expected, error) {
+                    (Value::Null, _) => {
+                        found.real(column).is_none() && found.text(column).is_empty()
+                    }
+                    (Value::String(text), _) => found.text(column) == *text,
+                    (number, error) => {
+                        let (number, found) =
+                            (number.as_f64().unwrap(), found.real(column).unwrap());
+                        let (percent, least) = error.unwrap_or((TOLERANCE * 100.0, TOLERANCE));
+                        (number - found).abs() <= (number.abs() * percent / 100.0).max(least)
+                    }
+                };
+                assert!(is_same, "{name}: {column} is not {expected} in {found:?}");
+                values += 1;
+            }
+        }
     }
+    println!("{values} values are the same");
+    assert!(values > 1000);
 }

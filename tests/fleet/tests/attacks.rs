@@ -403,7 +403,7 @@ fn poison_is_analysed_as_quickly_as_its_size_and_what_cannot_be_is_set_aside() {
         database.as_ref().unwrap().query(&sql).unwrap().iter().next().unwrap().count("n")
     };
     assert_eq!(count("captures"), 5);
-    assert!(count("frame_slices") <= 4 * 520 && count("stacks") <= 4 * 520, "rows are bounded");
+    assert!(count("cause_rollups") <= 520 && count("stack_rollups") <= 520, "rows are bounded");
     // One that is spoilt on the disk goes to quarantine when it was tried twice.
     let place = collector.files("raw").into_iter().find(|path| {
         path.to_str().is_some_and(|path| path.contains(&id(9)) && path.ends_with(".zst"))

@@ -1,10 +1,12 @@
-//! A store of another version is refused and left as it is, with the command that rebuilds it from the captures.
+//! The file of the tables: any SQLite reads it; another version is refused and left as it is, with the command that rebuilds it
+//! from the captures.
 
 use rusqlite::Connection;
 use std::path::Path;
 use std::process::Command;
-use tracetee_fleet::schema::FILE_VERSION;
-use tracetee_tests::tracetee;
+use tracetee_fleet::sums::schema::FILE_VERSION;
+use tracetee_tests::tools::{on_path, tool};
+use tracetee_tests::{root, tracetee};
 use tracetee_tests_fleet::contents;
 use tracetee_tests_upload::collector::{Collector, run};
 
@@ -19,6 +21,44 @@ fn is_refused(directory: &Path, texts: &[&str], commands: &[&[&str]]) {
         assert!(texts.iter().all(|text| error.contains(text)), "{command:?}: {error}");
     }
     assert_eq!(std::fs::read(directory.join("store/tables.sqlite")).unwrap(), before);
+}
+
+/// Runs the program sqlite3 on the tables of a store and returns the lines of its answer.
+fn sqlite3(program: &Path, store: &Path, sql: &str) -> Vec<String> {
+    let mut command = Command::new(program);
+    command.args(["-batch", "-bail", "-quote"]).arg(store.join("tables.sqlite")).arg(sql);
+    run(&mut command).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn sqlite3_reads_all_tables_and_answers_the_documented_queries() {
+    let Some(program) = tool(on_path(&["sqlite3"]), "sqlite3") else { return };
+    let collector = Collector::start(&[]);
+    let url = collector.url.clone();
+    collector.tracetee(&["simulate", "--to", &url, "--devices", "12", "--frames", "30"]);
+    collector.settle();
+    // The collector still has the file open.
+    let store = collector.store();
+    let tables = sqlite3(&program, &store, ".tables").join(" ");
+    let tables: Vec<&str> = tables.split_whitespace().collect();
+    let expected = ["captures", "losses", "frame_rollups", "reach", "samples", "contributions"];
+    assert!(expected.iter().all(|name| tables.contains(name)), "{tables:?}");
+    for name in tables {
+        let blobs = format!("SELECT name FROM pragma_table_info('{name}') WHERE type = 'BLOB'");
+        let blobs = sqlite3(&program, &store, &blobs);
+        assert_eq!(blobs.len(), usize::from(name == "contributions"), "{name}: {blobs:?}");
+        let rows = sqlite3(&program, &store, &format!("SELECT count(*), * FROM {name}"));
+        let is_empty = rows.iter().all(|row| row.starts_with("0,"));
+        assert!(!(is_empty && expected.contains(&name) && name != "losses"), "{name}: {rows:?}");
+    }
+    let page = std::fs::read_to_string(root().join("collector/README.md")).unwrap();
+    let queries = page.split("```sql\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let queries: Vec<&str> = queries.split(";\n").filter(|query| !query.is_empty()).collect();
+    assert!(queries.len() >= 5, "{queries:?}");
+    for query in queries {
+        // An argument that begins with a comment would be an option.
+        assert!(!sqlite3(&program, &store, &format!("\n{query}")).is_empty(), "{query}");
+    }
 }
 
 #[test]

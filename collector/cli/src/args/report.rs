@@ -28,9 +28,6 @@ pub(crate) struct ReportArgs {
     /// Compare two versions: what the second made worse or better.
     #[arg(long, num_args = 2, value_names = ["VERSION", "VERSION"])]
     pub(crate) compare: Option<Vec<String>>,
-    /// Compute quantiles from all frames instead of rollups: exact, but slow.
-    #[arg(long)]
-    pub(crate) exact: bool,
     /// Analyze this process [default: the app with most frames].
     #[arg(long, value_name = "PID", requires = "captures", conflicts_with = "process")]
     pub(crate) pid: Option<u32>,

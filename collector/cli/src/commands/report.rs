@@ -50,13 +50,11 @@ fn ask(args: &ReportArgs) -> Ask {
         Some([from, to]) => Some((from.clone(), to.clone())),
         _ => None,
     };
-    let time_limit = (!args.exact).then_some(TIME_LIMIT);
     Ask {
         app: args.app.clone(),
         screen: args.screen.clone(),
         compare,
-        exact: args.exact,
-        time_limit,
+        time_limit: Some(TIME_LIMIT),
         is_unwanted: None,
     }
 }
@@ -146,9 +144,9 @@ fn dumps(paths: &[PathBuf]) -> Result<(Vec<&PathBuf>, Vec<&PathBuf>)> {
 }
 
 fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> {
-    if args.compare.is_some() || args.screen.is_some() || args.app.is_some() || args.exact {
+    if args.compare.is_some() || args.screen.is_some() || args.app.is_some() {
         bail!(
-            "--app, --screen, --compare and --exact need --store or several captures, not only {}",
+            "--app, --screen and --compare need --store or several captures, not only {}",
             path.display()
         );
     }

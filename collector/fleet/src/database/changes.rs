@@ -2,13 +2,13 @@
 
 use super::digests;
 use super::name_limits::Names;
-use super::packed::{pack, unpack};
 use super::rollups::{Changes, apply};
-use super::tables::{self, ANALYZED_BY, NUMBER};
+use super::tables::{self, ANALYZED_BY, CONTRIBUTIONS, NUMBER};
 use super::{Database, value};
 use crate::error::Error;
 use crate::rows::{Rows, Value};
 use crate::schema::{ANALYSIS, CAPTURES, CaptureRow, LOSSES, LossRow};
+use crate::sums::Sums;
 use crate::table::TableRow;
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params_from_iter};
 use std::collections::BTreeSet;
@@ -117,7 +117,7 @@ impl Database {
         self.write(|transaction, _| {
             let mut changes = Changes::default();
             for id in ids {
-                delete_losses(transaction, "report_id = ?", id, &mut changes)?;
+                delete_losses(transaction, "report_id", id, &mut changes)?;
             }
             apply(transaction, changes)
         })
@@ -130,7 +130,7 @@ impl Database {
     pub fn delete_losses_of(&mut self, device: &str) -> Result<(), Error> {
         self.write(|transaction, _| {
             let mut changes = Changes::default();
-            delete_losses(transaction, "device = ?", device, &mut changes)?;
+            delete_losses(transaction, "device", device, &mut changes)?;
             apply(transaction, changes)
         })
     }
@@ -140,7 +140,7 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`].
     pub fn outdate(&mut self, app: &str, ver: &str) -> Result<(), Error> {
-        let sql = format!("UPDATE captures_rows SET {ANALYZED_BY} = 0 WHERE app = ? AND ver = ?");
+        let sql = format!("UPDATE captures SET {ANALYZED_BY} = 0 WHERE app = ? AND ver = ?");
         self.write(|transaction, _| {
             transaction.execute(&sql, [app, ver])?;
             Ok(())
@@ -150,7 +150,7 @@ impl Database {
 
 /// The numbers of the captures with this value in a column.
 fn numbers(transaction: &Transaction<'_>, column: &str, of: &str) -> Result<Vec<i64>, Error> {
-    let sql = format!("SELECT {NUMBER} FROM captures_rows WHERE {column} = ?");
+    let sql = format!("SELECT {NUMBER} FROM captures WHERE {column} = ?");
     let mut statement = transaction.prepare_cached(&sql)?;
     let rows = statement.query_map([of], |row| row.get(0))?;
     Ok(rows.collect::<Result<_, _>>()?)
@@ -158,16 +158,15 @@ fn numbers(transaction: &Transaction<'_>, column: &str, of: &str) -> Result<Vec<
 
 fn delete_losses(
     transaction: &Transaction<'_>,
-    condition: &str,
+    column: &str,
     of: &str,
     changes: &mut Changes,
 ) -> Result<(), Error> {
-    let names: Vec<&str> = LOSSES.own_columns().map(|column| column.name).collect();
-    let sql = format!("SELECT {} FROM losses_rows WHERE {condition}", names.join(","));
-    for loss in read::<LossRow>(transaction, &sql, &[Value::Text(of.into())])? {
+    let reading = tables::reading(&LOSSES, column);
+    for loss in read::<LossRow>(transaction, &reading, &[Value::Text(of.into())])? {
         changes.sums.add_loss(&loss, -1);
     }
-    let sql = format!("DELETE FROM losses_rows WHERE {condition}");
+    let sql = format!("DELETE FROM losses WHERE {column} = ?");
     transaction.prepare_cached(&sql)?.execute([of])?;
     Ok(())
 }
@@ -180,7 +179,7 @@ fn insert_capture(
     let Some(capture) = &rows.capture else { return Ok(()) };
     if !insert(transaction, capture)? {
         let sql = format!(
-            "SELECT {NUMBER} FROM captures_rows WHERE capture_id = ? AND {ANALYZED_BY} < {ANALYSIS}"
+            "SELECT {NUMBER} FROM captures WHERE capture_id = ? AND {ANALYZED_BY} < {ANALYSIS}"
         );
         let mut statement = transaction.prepare_cached(&sql)?;
         let outdated: Option<i64> =
@@ -190,13 +189,16 @@ fn insert_capture(
         insert(transaction, capture)?;
     }
     let number = transaction.last_insert_rowid();
-    insert_packed(transaction, number, rows)?;
+    let mut sums = Sums::default();
+    sums.add_capture(rows);
+    let sql = format!("INSERT INTO {CONTRIBUTIONS} VALUES (?, ?)");
+    transaction.prepare_cached(&sql)?.execute((number, sums.pack()))?;
     if let Some(other) = &rows.other_device {
         let sql = "INSERT INTO other_devices VALUES (?, ?)";
         transaction.prepare_cached(sql)?.execute((number, other.as_str()))?;
     }
-    changes.sums.add_capture(rows, 1);
-    changes.offer_examples(rows);
+    changes.sums.merge(&sums, 1);
+    changes.offer_examples(capture, &sums);
     Ok(())
 }
 
@@ -206,77 +208,35 @@ fn insert<R: TableRow>(transaction: &Transaction<'_>, row: &R) -> Result<bool, E
     Ok(statement.execute(params_from_iter(row.values()))? == 1)
 }
 
-/// Inserts the other rows of the capture with this number.
-pub(super) fn insert_packed(
-    transaction: &Transaction<'_>,
-    number: i64,
-    rows: &Rows,
-) -> Result<(), Error> {
-    fn insert<R: TableRow>(
-        transaction: &Transaction<'_>,
-        number: i64,
-        rows: &[R],
-    ) -> Result<(), Error> {
-        if !rows.is_empty() {
-            let sql = format!("INSERT INTO {} VALUES (?, ?)", tables::packed_name(&R::TABLE));
-            transaction.prepare_cached(&sql)?.execute((number, pack(rows)))?;
-        }
-        Ok(())
-    }
-    insert(transaction, number, &rows.frames)?;
-    insert(transaction, number, &rows.frame_slices)?;
-    insert(transaction, number, &rows.stacks)
-}
-
 fn delete_capture(
     transaction: &Transaction<'_>,
     number: i64,
     changes: &mut Changes,
 ) -> Result<Option<CaptureRow>, Error> {
-    let rows = rows_of(transaction, number)?;
-    changes.sums.add_capture(&rows, -1);
-    changes.withdraw_examples(&rows);
-    for table in tables::packed_tables() {
-        let sql = format!("DELETE FROM {} WHERE {NUMBER} = ?", tables::packed_name(table));
-        transaction.prepare_cached(&sql)?.execute([number])?;
-    }
-    for table in ["captures_rows", "other_devices"] {
+    let Some((capture, sums)) = contribution(transaction, number)? else { return Ok(None) };
+    changes.sums.merge(&sums, -1);
+    changes.withdraw_examples(&capture);
+    for table in ["captures", CONTRIBUTIONS, "other_devices"] {
         let sql = format!("DELETE FROM {table} WHERE {NUMBER} = ?");
         transaction.prepare_cached(&sql)?.execute([number])?;
     }
-    Ok(rows.capture)
+    Ok(Some(capture))
 }
 
-/// Reads the rows of a capture.
-fn rows_of(transaction: &Transaction<'_>, number: i64) -> Result<Rows, Error> {
-    Ok(Rows {
-        capture: capture_of(transaction, number)?,
-        frames: unpacked(transaction, number)?,
-        frame_slices: unpacked(transaction, number)?,
-        stacks: unpacked(transaction, number)?,
-        ..Rows::default()
-    })
-}
-
-/// Reads the own row of a capture.
-pub(super) fn capture_of(
+/// Reads a capture and what it has added to the sums.
+pub(super) fn contribution(
     transaction: &Transaction<'_>,
     number: i64,
-) -> Result<Option<CaptureRow>, Error> {
-    Ok(read(transaction, &tables::reading(&CAPTURES), &[Value::Int(number)])?.pop())
-}
-
-/// Reads the rows that a capture has in a table.
-pub(super) fn unpacked<R: TableRow>(
-    transaction: &Transaction<'_>,
-    number: i64,
-) -> Result<Vec<R>, Error> {
-    let sql = format!("SELECT packed FROM {} WHERE {NUMBER} = ?", tables::packed_name(&R::TABLE));
+) -> Result<Option<(CaptureRow, Sums)>, Error> {
+    let reading = tables::reading(&CAPTURES, NUMBER);
+    let Some(capture) = read(transaction, &reading, &[Value::Int(number)])?.pop() else {
+        return Ok(None);
+    };
+    let sql = format!("SELECT sums FROM {CONTRIBUTIONS} WHERE {NUMBER} = ?");
     let mut statement = transaction.prepare_cached(&sql)?;
-    let mut found = statement.query([number])?;
-    let Some(row) = found.next()? else { return Ok(Vec::new()) };
-    let packed = row.get_ref(0)?.as_blob().map_err(|_| Error::Damaged(R::TABLE.name))?;
-    unpack(packed).ok_or(Error::Damaged(R::TABLE.name))
+    let packed: Option<Vec<u8>> = statement.query_row([number], |row| row.get(0)).optional()?;
+    let sums = packed.and_then(|packed| Sums::unpack(&packed));
+    Ok(Some((capture, sums.ok_or(Error::Damaged(CONTRIBUTIONS))?)))
 }
 
 /// Reads all rows that a statement gives for these values.

@@ -37,8 +37,8 @@ const WINDOWS: Kind = Kind { name: "windows of losses", most: 200 };
 const MAX_DAYS: usize = 64;
 
 /// The table of the names, by their digests.
-pub(super) const TABLE: &str = "CREATE TABLE IF NOT EXISTS names (app TEXT, dt TEXT, kind TEXT, digest INTEGER, \
-     PRIMARY KEY (app, dt, kind, digest)) WITHOUT ROWID;";
+pub(super) const TABLE: &str = "CREATE TABLE names ( -- Digests of the names that are told apart, by kind.\n  \
+     app TEXT, dt TEXT, kind TEXT, digest INTEGER, PRIMARY KEY (app, dt, kind, digest)\n) WITHOUT ROWID;\n";
 /// The digest that says that a limit was exceeded.
 const EXCEEDED: i64 = 0;
 
@@ -215,7 +215,7 @@ impl Names {
         dt: &Text,
     ) -> Result<(), Error> {
         let sql = "DELETE FROM names WHERE app = ?1 AND dt = ?2 \
-                   AND NOT EXISTS (SELECT 1 FROM captures_rows WHERE dt = ?2 AND app = ?1)";
+                   AND NOT EXISTS (SELECT 1 FROM captures WHERE dt = ?2 AND app = ?1)";
         transaction.prepare_cached(sql)?.execute([app.as_str(), dt.as_str()])?;
         self.days.remove(&(app.clone(), dt.clone()));
         Ok(())

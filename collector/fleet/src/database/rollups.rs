@@ -1,13 +1,14 @@
 //! Keeps the tables of sums: adds to them, or subtracts, what captures and loss reports change.
 
-use super::changes::{capture_of, read, unpacked};
+use super::changes::{contribution, read};
 use super::tables::{self, NUMBER};
 use crate::error::Error;
-use crate::rollup::schema::{
+use crate::rows::Value;
+use crate::schema::CaptureRow;
+use crate::sums::schema::{
     CAUSE_EXAMPLES, CauseExample, DEVICE_ROLLUPS, DeviceRollup, FLEET_ROLLUPS, ROLLUPS,
 };
-use crate::rollup::{Examples, Sums, SumsByKey, keep_best, of_device};
-use crate::rows::{Rows, Value};
+use crate::sums::{Examples, Sums, SumsByKey, keep_best, of_device};
 use crate::table::{Rollup, TableRow, Text};
 use rusqlite::{ToSql, Transaction, params_from_iter};
 use std::collections::BTreeSet;
@@ -25,13 +26,13 @@ pub(super) struct Changes {
 
 impl Changes {
     /// Takes a new capture's examples.
-    pub(super) fn offer_examples(&mut self, rows: &Rows) {
-        self.offered.offer(rows);
+    pub(super) fn offer_examples(&mut self, capture: &CaptureRow, sums: &Sums) {
+        self.offered.offer(capture, sums);
     }
 
     /// Takes a deleted capture.
-    pub(super) fn withdraw_examples(&mut self, rows: &Rows) {
-        self.withdrawn.extend(rows.capture.iter().map(|capture| capture.capture_id.to_string()));
+    pub(super) fn withdraw_examples(&mut self, capture: &CaptureRow) {
+        self.withdrawn.insert(capture.capture_id.to_string());
     }
 }
 
@@ -188,17 +189,16 @@ fn insert_examples(transaction: &Transaction<'_>, best: Vec<CauseExample>) -> Re
     Ok(())
 }
 
-/// Makes the examples of an app's day from its rows.
+/// Makes the examples of an app's day anew.
 fn examples_of_day(transaction: &Transaction<'_>, app: &str, dt: &str) -> Result<Examples, Error> {
     let mut all = Examples::default();
-    let sql = format!("SELECT {NUMBER} FROM captures_rows WHERE dt = ? AND app = ?");
+    let sql = format!("SELECT {NUMBER} FROM captures WHERE dt = ? AND app = ?");
     let mut captures = transaction.prepare_cached(&sql)?;
     let mut found = captures.query([dt, app])?;
     while let Some(row) = found.next()? {
-        let number = row.get(0)?;
-        let capture = capture_of(transaction, number)?;
-        let frame_slices = unpacked(transaction, number)?;
-        all.offer(&Rows { capture, frame_slices, ..Rows::default() });
+        if let Some((capture, sums)) = contribution(transaction, row.get(0)?)? {
+            all.offer(&capture, &sums);
+        }
     }
     Ok(all)
 }

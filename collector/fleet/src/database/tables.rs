@@ -1,20 +1,21 @@
-//! The schema in SQLite's terms: tables, views, indexes and insertions.
-//!
-//! A capture's rows of a table other than `captures` are one packed value ([`super::packed`]); the view unpacks them.
+//! The schema in SQLite's terms: tables, a view, indexes and insertions. `sqlite3 tables.sqlite .schema` shows what each
+//! column means.
 
-use super::{digests, name_limits, unpack};
-use crate::rollup::schema::{CAUSE_EXAMPLES, DEVICE_ROLLUPS, FLEET_ROLLUPS, ROLLUPS};
+use super::{digests, name_limits};
 use crate::rows::Value;
-use crate::schema::{ANALYSIS, CAPTURES, Kind, Source, TABLES, Table};
+use crate::schema::{ANALYSIS, CAPTURES, Kind, LOSSES, Table};
+use crate::sums::schema::{CAUSE_EXAMPLES, DEVICE_ROLLUPS, FLEET_ROLLUPS, ROLLUPS};
 use crate::table::{Column, Rollup};
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use std::fmt::Write;
 
-/// The column by which other tables refer to a capture; the views do not show it.
+/// The column by which other tables refer to a capture.
 pub(super) const NUMBER: &str = "capture_number";
-/// The column of captures with the version of the analysis that made their rows; the views do not show it.
+/// The column of captures with the version of their analysis.
 pub(super) const ANALYZED_BY: &str = "analysis";
+/// The table with what each capture has added to the sums.
+pub(super) const CONTRIBUTIONS: &str = "contributions";
 
 impl ToSql for Value {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
@@ -27,20 +28,6 @@ impl ToSql for Value {
     }
 }
 
-pub(super) fn rows_name(table: &Table) -> String {
-    format!("{}_rows", table.name)
-}
-
-/// The name of the table with a capture's packed rows.
-pub(super) fn packed_name(table: &Table) -> String {
-    format!("packed_{}", table.name)
-}
-
-/// The tables whose rows are packed.
-pub(super) fn packed_tables() -> impl Iterator<Item = &'static Table> {
-    TABLES.iter().filter(|table| table.belongs_to_captures())
-}
-
 /// Returns the statement that inserts a row of `captures` or `losses`.
 pub(super) fn insertion(table: &Table) -> String {
     let mut names: Vec<&str> = table.own_columns().map(|column| column.name).collect();
@@ -51,16 +38,16 @@ pub(super) fn insertion(table: &Table) -> String {
     }
     format!(
         "INSERT OR IGNORE INTO {} ({}) VALUES ({})",
-        rows_name(table),
+        table.name,
         quoted(&names),
         marks.join(",")
     )
 }
 
-/// Returns the statement that reads a capture's own row, or its rows from before they were packed.
-pub(super) fn reading(table: &Table) -> String {
+/// Returns the statement that reads rows of `captures` or `losses` with a value in a column.
+pub(super) fn reading(table: &Table, column: &str) -> String {
     let names: Vec<&str> = table.own_columns().map(|column| column.name).collect();
-    format!("SELECT {} FROM {} WHERE {NUMBER} = ?", quoted(&names), rows_name(table))
+    format!("SELECT {} FROM {} WHERE {column} = ?", quoted(&names), table.name)
 }
 
 /// Returns the statement that reads a device's rows of [`DEVICE_ROLLUPS`].
@@ -114,122 +101,72 @@ fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(",")
 }
 
-/// Returns a column's definition.
-pub(super) fn column(column: &Column) -> String {
-    let (kind, default) = match column.kind {
-        Kind::Text => ("TEXT", "''"),
-        Kind::Int => ("INTEGER", "0"),
-        Kind::Real => ("REAL", "0.0"),
-    };
-    // The default is that of rows from before the column.
-    let null = if column.nullable { String::new() } else { format!(" NOT NULL DEFAULT {default}") };
-    format!("\"{}\" {kind}{null}", column.name)
+/// Returns the statement that creates a table; each column with its meaning, `head` before all and `tail` after.
+fn creation(table: &Table, head: &str, tail: &str, end: &str) -> String {
+    let mut sql = format!("CREATE TABLE {} ( -- {}\n{head}", table.name, table.doc.trim());
+    let mut columns = table.own_columns().peekable();
+    while let Some(Column { name, kind, nullable, doc, .. }) = columns.next() {
+        let kind = match kind {
+            Kind::Text => "TEXT",
+            Kind::Int => "INTEGER",
+            Kind::Real => "REAL",
+        };
+        let null = if *nullable { "" } else { " NOT NULL" };
+        let comma = if columns.peek().is_some() || !tail.is_empty() { "," } else { "" };
+        let _ = writeln!(sql, "  \"{name}\" {kind}{null}{comma} -- {}", doc.trim());
+    }
+    format!("{sql}{tail}){end};\n")
 }
 
-/// Returns the statements that create the tables, unless they exist.
-pub(super) fn tables() -> String {
-    let mut sql = String::new();
-    for table in TABLES {
-        if table.belongs_to_captures() {
-            let packed = packed_name(table);
-            let _ = writeln!(
-                sql,
-                "CREATE TABLE IF NOT EXISTS {packed} ({NUMBER} INTEGER PRIMARY KEY, packed BLOB NOT NULL);"
-            );
-            continue;
-        }
-        let mut columns = Vec::new();
-        if table.name == CAPTURES.name {
-            columns.push(format!("{NUMBER} INTEGER PRIMARY KEY"));
-            columns.push(format!("{ANALYZED_BY} INTEGER NOT NULL DEFAULT 0"));
-        }
-        columns.extend(table.own_columns().map(column));
-        let rows = rows_name(table);
-        let _ = writeln!(sql, "CREATE TABLE IF NOT EXISTS {rows} ({});", columns.join(", "));
-    }
+/// Returns the statements that create the tables, the view and the indexes.
+pub(super) fn definitions() -> String {
+    let of_captures = format!(
+        "  {NUMBER} INTEGER PRIMARY KEY, -- Number of the capture in other tables.\n  \
+         {ANALYZED_BY} INTEGER NOT NULL, -- Version of the analysis; 0 if the capture is to be analyzed again.\n"
+    );
+    let mut sql = creation(&CAPTURES, &of_captures, "", "") + &creation(&LOSSES, "", "", "");
     for rollup in ROLLUPS.iter().chain(FLEET_ROLLUPS) {
-        let columns: Vec<String> = rollup.table.own_columns().map(column).collect();
         let keys: Vec<&str> =
             rollup.table.own_columns().take(rollup.keys).map(|column| column.name).collect();
-        let _ = writeln!(
-            sql,
-            "CREATE TABLE IF NOT EXISTS {} ({}, PRIMARY KEY ({})) WITHOUT ROWID;",
-            rollup.table.name,
-            columns.join(", "),
-            quoted(&keys)
-        );
+        let key = format!("  PRIMARY KEY ({})\n", quoted(&keys));
+        sql += &creation(&rollup.table, "", &key, " WITHOUT ROWID");
     }
-    sql.push_str(
-        "CREATE TABLE IF NOT EXISTS changes (app TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;",
-    );
-    sql.push_str(name_limits::TABLE);
-    sql.push_str(digests::TABLE);
     let _ = write!(
         sql,
-        "CREATE TABLE IF NOT EXISTS other_devices ({NUMBER} INTEGER PRIMARY KEY, other TEXT NOT NULL);"
-    );
-    sql
-}
-
-/// Returns the statements that create the views with the columns of [`crate::schema`], and the indexes. Views that
-/// exist are made anew.
-pub(super) fn views_and_indexes() -> String {
-    let mut sql = String::new();
-    for table in TABLES {
-        let seen: Vec<String> = table
-            .columns
-            .iter()
-            .map(|column| match column.source {
-                Source::Capture => format!("capture.\"{0}\" AS \"{0}\"", column.name),
-                Source::Own | Source::Part => format!("own.\"{0}\" AS \"{0}\"", column.name),
-            })
-            .collect();
-        let rows = rows_name(table);
-        let from = if table.belongs_to_captures() {
-            let (packed, unpacked) = (packed_name(table), unpack::name(table));
-            format!(
-                "{} AS capture JOIN {packed} AS stored ON stored.{NUMBER} = capture.{NUMBER} \
-                 JOIN {unpacked}(stored.packed) AS own",
-                rows_name(&CAPTURES)
-            )
-        } else {
-            format!("{rows} AS own")
-        };
-        let _ = writeln!(
-            sql,
-            "DROP VIEW IF EXISTS {0}; CREATE VIEW {0} AS SELECT {1} FROM {from};",
-            table.name,
-            seen.join(", ")
-        );
-    }
-    sql.push_str(&samples_view());
-    let _ = write!(
-        sql,
-        "CREATE UNIQUE INDEX IF NOT EXISTS capture_by_id ON captures_rows (capture_id);\
-         CREATE INDEX IF NOT EXISTS capture_by_key ON captures_rows (raw_key);\
-         CREATE INDEX IF NOT EXISTS capture_by_device ON captures_rows (device);\
-         CREATE INDEX IF NOT EXISTS capture_by_other_device ON other_devices (other);\
-         CREATE INDEX IF NOT EXISTS loss_by_device ON losses_rows (device);\
-         CREATE INDEX IF NOT EXISTS capture_by_day ON captures_rows (dt, app);\
-         CREATE INDEX IF NOT EXISTS example_by_capture ON {} (capture_id);\
-         CREATE UNIQUE INDEX IF NOT EXISTS loss_by_id ON losses_rows (report_id, capture_id, reason);",
+        "CREATE TABLE {CONTRIBUTIONS} ( -- What a capture has added to the sums: opaque, read to subtract it.\n  \
+         {NUMBER} INTEGER PRIMARY KEY,\n  sums BLOB NOT NULL -- Sums by table and key: postcard, compressed by zstd.\n);\n\
+         CREATE TABLE changes ( -- Number of changes of an app's rows.\n  \
+         app TEXT PRIMARY KEY, number INTEGER NOT NULL\n) WITHOUT ROWID;\n\
+         CREATE TABLE other_devices ( -- Install ids of senders that are not the device of the capture's text.\n  \
+         {NUMBER} INTEGER PRIMARY KEY, other TEXT NOT NULL\n);\n{}{}{}\
+         CREATE UNIQUE INDEX capture_by_id ON captures (capture_id);\
+         CREATE INDEX capture_by_key ON captures (raw_key);\
+         CREATE INDEX capture_by_device ON captures (device);\
+         CREATE INDEX capture_by_other_device ON other_devices (other);\
+         CREATE INDEX loss_by_device ON losses (device);\
+         CREATE INDEX capture_by_day ON captures (dt, app);\
+         CREATE INDEX example_by_capture ON {} (capture_id);\
+         CREATE UNIQUE INDEX loss_by_id ON losses (report_id, capture_id, reason);",
+        name_limits::TABLE,
+        digests::TABLE,
+        samples_view(),
         CAUSE_EXAMPLES.table.name
     );
     sql
 }
 
-/// Returns the statements that create `samples`: [`crate::rollup::schema::SampleRollup`], its parts put together.
+/// Returns the statement that creates `samples`: [`crate::sums::schema::SampleRollup`], its parts put together.
 fn samples_view() -> String {
-    let of = |name: &str| {
+    let whole = |name: &str| {
         format!(
             "(CAST({name}_high AS REAL) * 1099511627776.0 + CAST({name}_low AS REAL)) / 17592186044416.0"
         )
     };
     format!(
-        "DROP VIEW IF EXISTS samples; CREATE VIEW samples AS \
+        "CREATE VIEW samples AS \
          SELECT app, by_screen, ver, screen, cause, cause_key, devices_with, {} AS total, {} AS sum_of_squares \
          FROM sample_rollups;",
-        of("total"),
-        of("squares")
+        whole("total"),
+        whole("squares")
     )
 }

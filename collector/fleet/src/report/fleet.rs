@@ -4,7 +4,7 @@ use super::comparison::{self, Comparison};
 use super::quantile_errors::QuantileErrors;
 use crate::database::{Answer, Database, Exceeded, Row};
 use crate::error::Error;
-use crate::sql;
+use crate::queries;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,8 +26,6 @@ pub struct Ask {
     pub screen: Option<String>,
     /// Two versions to compare: the earlier, the later.
     pub compare: Option<(String, String)>,
-    /// True to read rows instead of rollups: it takes longer, and quantiles are exact.
-    pub exact: bool,
     /// Time of each app's report.
     pub time_limit: Option<Duration>,
     /// Set when nobody wants the report any longer.
@@ -239,16 +237,9 @@ impl FleetReport {
     /// # Errors
     /// [`Error::Sqlite`]; [`Error::Missing`] for an app or a version without captures.
     pub fn from_database(database: &Database, ask: &Ask) -> Result<Self, Error> {
-        // A report of rows can take minutes, in which the log would grow and deletions would wait.
-        let _snapshot = if ask.exact { None } else { Some(database.snapshot()?) };
-        if ask.exact {
-            database.check_all()?;
-        } else {
-            database.check_apps()?;
-        }
-        let quantile_errors =
-            if ask.exact { QuantileErrors::default() } else { QuantileErrors::of_rollups() };
-        let mut report = Self { screen: ask.screen.clone(), quantile_errors, apps: Vec::new() };
+        let _snapshot = database.snapshot()?;
+        database.check_apps()?;
+        let mut report = Self::new(ask.screen.clone());
         let apps = match ask.app.as_ref().filter(|app| !app.is_empty()) {
             Some(app) => vec![app.clone()],
             None => database.changes()?.into_keys().collect(),
@@ -289,34 +280,32 @@ fn report_of(
     ask: &Ask,
     app: &str,
 ) -> Result<Option<(AppReport, Answer)>, Error> {
-    if !ask.exact {
-        database.check_sums(app)?;
-    }
+    database.check_sums(app)?;
     let screen = ask.screen.as_deref().unwrap_or_default();
-    database.run(&sql::choose(app, screen))?;
+    database.run(&queries::choose(app, screen))?;
     let mut report = AppReport { app: app.to_owned(), ..AppReport::default() };
     let mut is_known = false;
-    let mut each = |query: sql::Query, take: &mut dyn FnMut(&mut AppReport, Row<'_>)| {
-        let answer = database.query(if ask.exact { query.exact } else { query.text })?;
+    let mut each = |query: queries::Query, take: &mut dyn FnMut(&mut AppReport, Row<'_>)| {
+        let answer = database.query(&query.text())?;
         for row in answer.iter() {
             is_known = true;
             take(&mut report, row);
         }
         Ok::<_, Error>(())
     };
-    each(sql::CAPTURES, &mut |app, row| app.versions.push(version(row)))?;
+    each(queries::CAPTURES, &mut |app, row| app.versions.push(version(row)))?;
     let mut of_versions = Percentiles::new();
-    each(sql::PERCENTILES_BY_VERSION, &mut |_, row| {
+    each(queries::PERCENTILES_BY_VERSION, &mut |_, row| {
         of_versions.insert(group_of(row, "ver"), percentiles(row));
     })?;
-    each(sql::FRAMES_BY_VERSION, &mut |app, row| {
+    each(queries::FRAMES_BY_VERSION, &mut |app, row| {
         let found = smoothness(row, "ver", &of_versions);
         let version = app.versions.iter_mut().find(|version| version.ver == found.ver);
         if let Some(version) = version {
             version.smoothness = Some(found);
         }
     })?;
-    each(sql::STARTUP, &mut |app, row| {
+    each(queries::STARTUP, &mut |app, row| {
         let version = app.versions.iter_mut().find(|version| version.ver == row.text("ver"));
         if let Some(version) = version {
             version.startup = Some(Startup {
@@ -328,28 +317,28 @@ fn report_of(
         }
     })?;
     let mut of_screens = Percentiles::new();
-    each(sql::PERCENTILES_BY_SCREEN, &mut |_, row| {
+    each(queries::PERCENTILES_BY_SCREEN, &mut |_, row| {
         of_screens.insert(group_of(row, "screen"), percentiles(row));
     })?;
-    each(sql::FRAMES_BY_SCREEN, &mut |app, row| {
+    each(queries::FRAMES_BY_SCREEN, &mut |app, row| {
         app.screens.push(smoothness(row, "screen", &of_screens));
     })?;
     let mut of_pipelines = Percentiles::new();
-    each(sql::PERCENTILES_BY_PIPELINE, &mut |_, row| {
+    each(queries::PERCENTILES_BY_PIPELINE, &mut |_, row| {
         of_pipelines.insert(group_of(row, "pipeline"), percentiles(row));
     })?;
-    each(sql::FRAMES_BY_PIPELINE, &mut |app, row| {
+    each(queries::FRAMES_BY_PIPELINE, &mut |app, row| {
         app.pipelines.push(smoothness(row, "pipeline", &of_pipelines));
     })?;
-    each(sql::FRAMES_BY_DAY, &mut |app, row| {
+    each(queries::FRAMES_BY_DAY, &mut |app, row| {
         app.days.push(smoothness(row, "dt", &Percentiles::new()));
     })?;
-    each(sql::CAUSES, &mut |app, row| {
+    each(queries::CAUSES, &mut |app, row| {
         if app.causes.len() < MAX_CAUSES {
             app.causes.push(cause(row));
         }
     })?;
-    each(sql::EXAMPLES, &mut |app, row| {
+    each(queries::EXAMPLES, &mut |app, row| {
         let (of, key) = (row.text("cause"), row.text("cause_key"));
         let cause = app.causes.iter_mut().find(|cause| cause.cause == of && cause.key == key);
         if let Some(cause) = cause {
@@ -362,20 +351,20 @@ fn report_of(
         }
     })?;
     let mut counts = HashMap::new();
-    each(sql::CAUSES_BY_VERSION, &mut |app, row| {
+    each(queries::CAUSES_BY_VERSION, &mut |app, row| {
         let ver = row.text("ver");
         if is_among_first(&mut counts, &ver) {
             app.causes_by_version.push(CauseOf { ver: Some(ver), ..cause(row) });
         }
     })?;
     let mut counts = HashMap::new();
-    each(sql::CAUSES_BY_SCREEN, &mut |app, row| {
+    each(queries::CAUSES_BY_SCREEN, &mut |app, row| {
         let screen = row.text("screen");
         if is_among_first(&mut counts, &screen) {
             app.causes_by_screen.push(CauseOf { screen: Some(screen), ..cause(row) });
         }
     })?;
-    each(sql::STACKS, &mut |app, row| {
+    each(queries::STACKS, &mut |app, row| {
         if app.stacks.len() < MAX_STACKS {
             app.stacks.push(StackOf {
                 stack: row.text("stack"),
@@ -384,7 +373,7 @@ fn report_of(
             });
         }
     })?;
-    each(sql::LOSSES, &mut |app, row| {
+    each(queries::LOSSES, &mut |app, row| {
         app.losses.push(Loss {
             reason: row.text("reason"),
             window: row.text("window_id"),
@@ -397,9 +386,8 @@ fn report_of(
         return Ok(None);
     }
     report.limits_exceeded = database.exceeded_limits(app)?;
-    let query = sql::COMPARISON;
     let samples = match ask.compare {
-        Some(_) => database.query(if ask.exact { query.exact } else { query.text })?,
+        Some(_) => database.query(&queries::COMPARISON.text())?,
         None => Answer::default(),
     };
     Ok(Some((report, samples)))

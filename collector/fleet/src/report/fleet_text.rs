@@ -38,7 +38,7 @@ impl FleetReport {
             let _ = writeln!(
                 text,
                 "Counts and sums are exact. p50, p90 and p99 of frames are within {frames:.1} %, those of causes \
-                 and start-ups\nwithin {times:.1} %; --exact computes them from all frames.",
+                 and start-ups\nwithin {times:.1} %.",
             );
         }
         text

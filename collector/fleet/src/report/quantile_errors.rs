@@ -1,9 +1,9 @@
 //! Errors of a report's quantiles, which every report states.
 
-use crate::rollup::bucket::{FRAMES, TIMES};
+use crate::sums::bucket::{FRAMES, TIMES};
 use serde::Serialize;
 
-/// Largest errors of a report's quantiles, percent; 0 if they are exact. Counts and sums are always exact.
+/// Largest errors of a report's quantiles, percent. Counts and sums are exact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct QuantileErrors {
     /// Of durations of frames; those below 6.4 ms are exact to 0.1 ms.

@@ -24,10 +24,6 @@ macro_rules! tables {
                     vec![$(Cell::value(&self.$column)),+]
                 }
 
-                fn each<'a>(&'a self, mut take: impl FnMut(View<'a>)) {
-                    $(take(Cell::view(&self.$column));)+
-                }
-
                 fn of(values: Vec<Value>) -> Option<Self> {
                     let mut values = values.into_iter();
                     Some(Self { $($column: Cell::of(values.next()?)?),+ })
@@ -81,11 +77,6 @@ macro_rules! rollups {
                     vec![$(Cell::value(&self.$key),)+ $(Value::Int(self.$sum)),+]
                 }
 
-                fn each<'a>(&'a self, mut take: impl FnMut(View<'a>)) {
-                    $(take(Cell::view(&self.$key));)+
-                    $(take(View::Int(self.$sum));)+
-                }
-
                 fn of(values: Vec<Value>) -> Option<Self> {
                     let mut values = values.into_iter();
                     Some(Self {
@@ -103,6 +94,14 @@ macro_rules! rollups {
                     let codes = [$(Code::code(self.$key)),+];
                     key.iter_mut().zip(codes).for_each(|(place, code)| *place = code);
                     key
+                }
+
+                fn of_codes(key: &Key, sums: &Added) -> Self {
+                    let (mut key, mut sums) = (key.iter().copied(), sums.iter().copied());
+                    Self {
+                        $($key: Code::from_code(key.next().unwrap_or_default()),)+
+                        $($sum: sums.next().unwrap_or_default(),)+
+                    }
                 }
 
                 fn sums(&self) -> Added {
@@ -135,7 +134,6 @@ macro_rules! rollups {
                             source: Source::Own,
                             doc: $sum_doc,
                         },)+
-                        PART,
                     ],
                     doc: $table_doc,
                 },

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 /// Largest number of key columns, and of sums, of a table.
 pub(crate) const MOST_KEYS: usize = 9;
-pub(crate) const MOST_SUMS: usize = 11;
+pub(crate) const MOST_SUMS: usize = 12;
 
 /// Number of a text in [`Symbols`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,11 +21,18 @@ impl Symbol {
 pub(crate) trait Code {
     /// Returns the number.
     fn code(self) -> u64;
+
+    /// Returns the value of a number.
+    fn from_code(code: u64) -> Self;
 }
 
 impl Code for Symbol {
     fn code(self) -> u64 {
         self.0.into()
+    }
+
+    fn from_code(code: u64) -> Self {
+        Self(u32::try_from(code).unwrap_or(u32::MAX))
     }
 }
 
@@ -33,17 +40,29 @@ impl Code for i64 {
     fn code(self) -> u64 {
         self.cast_unsigned()
     }
+
+    fn from_code(code: u64) -> Self {
+        code.cast_signed()
+    }
 }
 
 impl Code for u64 {
     fn code(self) -> u64 {
         i64::try_from(self).unwrap_or(i64::MAX).cast_unsigned()
     }
+
+    fn from_code(code: u64) -> Self {
+        code
+    }
 }
 
 impl Code for bool {
     fn code(self) -> u64 {
         self.into()
+    }
+
+    fn from_code(code: u64) -> Self {
+        code != 0
     }
 }
 
@@ -89,13 +108,28 @@ impl Symbols {
 
     /// Returns the text of a number.
     pub(crate) fn text(&self, symbol: Symbol) -> Text {
-        self.text_of_code(symbol.code())
+        self.text_ref(symbol).clone()
+    }
+
+    /// Returns the text of a number, borrowed.
+    pub(crate) fn text_ref(&self, symbol: Symbol) -> &Text {
+        self.text_at(symbol.code())
     }
 
     /// Returns the text of a key's code.
     pub(crate) fn text_of_code(&self, code: u64) -> Text {
+        self.text_at(code).clone()
+    }
+
+    fn text_at(&self, code: u64) -> &Text {
+        static NONE: Text = Text::new_static("");
         let place = usize::try_from(code).ok();
-        place.and_then(|place| self.texts.get(place)).cloned().unwrap_or_default()
+        place.and_then(|place| self.texts.get(place)).unwrap_or(&NONE)
+    }
+
+    /// Returns all texts, by number.
+    pub(crate) fn texts(&self) -> &[Text] {
+        &self.texts
     }
 
     /// Returns the place of each text among all of them, sorted, by number.

@@ -124,7 +124,6 @@ impl Maker {
             compare: some(query.from).zip(some(query.to)),
             time_limit: Some(TIME_LIMIT),
             is_unwanted: Some(Arc::clone(is_unwanted)),
-            ..Ask::default()
         };
         let database = self.database()?;
         let changes = database.changes()?;

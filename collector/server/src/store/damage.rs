@@ -77,8 +77,8 @@ mod tests {
         let damage = Damage::default();
         damage.look(&tables).unwrap();
         let mut bytes = std::fs::read(&tables).unwrap();
-        let place = bytes.windows(9).position(|text| text == b"DEFAULT 0").unwrap() + 8;
-        bytes[place] = b'1';
+        let place = bytes.windows(8).position(|text| text == b"NOT NULL").unwrap();
+        bytes[place..place + 8].copy_from_slice(b"        ");
         std::fs::write(&tables, bytes).unwrap();
         let error = damage.look(&tables).unwrap_err();
         assert!(!damage.is_found());

@@ -8,7 +8,7 @@ use std::fs::{self, File, TryLockError};
 use std::path::Path;
 use tracetee_fleet::Error;
 use tracetee_fleet::database::Database;
-use tracetee_fleet::schema::FILE_VERSION;
+use tracetee_fleet::sums::schema::FILE_VERSION;
 
 /// Result of [`rebuild`].
 #[derive(Debug, Clone, Copy)]

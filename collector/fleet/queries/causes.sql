@@ -1,0 +1,73 @@
+-- Causes of jank by app and dimensions, ranked by devices times overrun (the share of the time past the deadlines).
+-- p50, p90 and p99: the cause's time in a frame, nearest rank, the middle of the bucket.
+WITH steps AS (
+  SELECT
+    s.app AS app,{
+    s.dimension AS dimension,}
+    s.cause AS cause,
+    s.cause_key AS cause_key,
+    s.bucket_ns AS bucket_ns,
+    SUM(s.frames) AS frames,
+    SUM(s.self_ns) AS self_ns,
+    SUM(s.overrun_ns) AS overrun_ns
+  FROM cause_histograms AS s
+  CROSS JOIN chosen
+  WHERE (chosen.app = '' OR s.app = chosen.app)
+    AND (chosen.screen = '' OR s.screen = chosen.screen)
+  GROUP BY s.app{, s.dimension}, s.cause, s.cause_key, s.bucket_ns
+),
+running AS (
+  SELECT
+    app,{
+    dimension,}
+    cause,
+    cause_key,
+    bucket_ns,
+    self_ns,
+    overrun_ns,
+    SUM(frames) OVER (PARTITION BY app{, dimension}, cause, cause_key ORDER BY bucket_ns) AS so_far,
+    SUM(frames) OVER (PARTITION BY app{, dimension}, cause, cause_key) AS total
+  FROM steps
+),
+sums AS (
+  SELECT
+    app,{
+    dimension,}
+    cause,
+    cause_key,
+    MAX(total) AS frames,
+    SUM(self_ns) AS self_ns,
+    SUM(overrun_ns) AS overrun_ns,
+    MIN(CASE WHEN so_far * 100 >= total * 50 THEN bucket_ns END) AS p50_ns,
+    MIN(CASE WHEN so_far * 100 >= total * 90 THEN bucket_ns END) AS p90_ns,
+    MIN(CASE WHEN so_far * 100 >= total * 99 THEN bucket_ns END) AS p99_ns
+  FROM running
+  GROUP BY app{, dimension}, cause, cause_key
+)
+SELECT
+  s.app AS app,{
+  s.dimension AS dimension,}
+  s.cause AS cause,
+  s.cause_key AS cause_key,
+  c.devices AS devices,
+  c.captures AS captures,
+  s.frames AS frames,
+  s.self_ns AS self_ns,
+  s.overrun_ns AS overrun_ns,
+  c.devices * (CAST(s.overrun_ns AS DOUBLE) / 1e6) AS score,
+  s.p50_ns AS p50_ns,
+  s.p90_ns AS p90_ns,
+  s.p99_ns AS p99_ns
+FROM sums AS s
+CROSS JOIN chosen
+CROSS JOIN reach AS c
+WHERE c.app = s.app
+  AND c.kind = 'cause'
+  AND c.grouped_by = {grouped_by}
+  AND c.dt = {dt}
+  AND c.ver = {ver}
+  AND c.screen = {screen}
+  AND c.pipeline = {pipeline}
+  AND c.cause = s.cause
+  AND c.cause_key = s.cause_key
+ORDER BY score DESC, self_ns DESC, app{, dimension}, cause, cause_key

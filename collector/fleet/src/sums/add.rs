@@ -1,0 +1,151 @@
+//! Adds a capture, or a row of a loss report, to the sums.
+
+use super::bucket::TIMES;
+use super::schema::{
+    CauseRollup, DeviceRollup, LossRollup, StackRollup, StartupRollup, capture_rollup, frame_rollup,
+};
+use super::{MOST, Sums, device, whole};
+use crate::rows::Rows;
+use crate::schema::{CaptureRow, FrameSliceRow, LossRow};
+use crate::table::symbols::{Symbol, Symbols};
+
+/// A capture with the numbers of its names.
+#[derive(Clone, Copy)]
+pub(super) struct Named<'a> {
+    pub(super) row: &'a CaptureRow,
+    pub(super) app: Symbol,
+    pub(super) dt: Symbol,
+    pub(super) ver: Symbol,
+    pub(super) device: Symbol,
+}
+
+/// A cause's time in a frame.
+#[derive(Clone, Copy)]
+pub(super) struct CauseOfFrame {
+    frame: u64,
+    pub(super) screen: Symbol,
+    pub(super) cause: Symbol,
+    pub(super) key: Symbol,
+    pub(super) self_ns: u64,
+    overrun_ns: u64,
+    frame_ns: u64,
+}
+
+impl CauseOfFrame {
+    const fn of(&self) -> (u64, Symbol, Symbol, Symbol) {
+        (self.frame, self.screen, self.cause, self.key)
+    }
+
+    /// True if the cause took a tenth of the frame or more.
+    pub(super) const fn is_big(&self) -> bool {
+        self.self_ns.saturating_mul(10) >= self.frame_ns
+    }
+}
+
+impl Sums {
+    /// Adds a capture. Losses and examples are not part of it.
+    pub fn add_capture(&mut self, rows: &Rows) {
+        let Some(row) = &rows.capture else { return };
+        let [app, dt, ver, device] =
+            [&row.app, &row.dt, &row.ver, &row.device].map(|text| self.symbols.of(text));
+        let capture = Named { row, app, dt, ver, device };
+        self.add(&capture_rollup(capture), 1);
+        for (kind, ns) in [
+            ("cold", row.startup_ns),
+            ("warm", row.warm_start_ns),
+            ("hot", row.hot_start_ns),
+            ("fully_drawn", row.ttfd_ns),
+        ] {
+            let Some(ns) = ns.filter(|_| !row.over_budget) else { continue };
+            let bucket_ns = TIMES.middle(ns.min(MOST));
+            let kind = self.symbols.of_static(kind);
+            self.add(&StartupRollup { app, dt, ver, kind, bucket_ns, starts: 1 }, 1);
+        }
+        for frame in &rows.frames {
+            let row = frame_rollup(&mut self.symbols, capture, frame);
+            self.add(&row, 1);
+        }
+        let causes = causes_of_frames(&mut self.symbols, &rows.frame_slices);
+        for of in &causes {
+            let row = CauseRollup {
+                app,
+                dt,
+                ver,
+                screen: of.screen,
+                cause: of.cause,
+                cause_key: of.key,
+                bucket_ns: TIMES.middle(of.self_ns.min(MOST)),
+                frames: 1,
+                self_ns: whole(of.self_ns),
+                overrun_ns: whole(of.overrun_ns),
+            };
+            self.add(&row, 1);
+        }
+        for stack in &rows.stacks {
+            let row = StackRollup {
+                app,
+                dt,
+                screen: self.symbols.of(&stack.screen),
+                stack: self.symbols.of(&stack.stack),
+                slices: whole(stack.slices),
+                self_ns: whole(stack.self_ns),
+            };
+            self.add(&row, 1);
+        }
+        device::add(self, capture, rows, &causes);
+    }
+
+    /// Adds a row of a loss report, or subtracts it if `sign` is -1.
+    pub fn add_loss(&mut self, loss: &LossRow, sign: i64) {
+        let [app, dt, reason, window_id, device] =
+            [&loss.app, &loss.dt, &loss.reason, &loss.window_id, &loss.device]
+                .map(|text| self.symbols.of(text));
+        let row = LossRollup {
+            app,
+            dt,
+            reason,
+            window_id,
+            row_count: 1,
+            captures: whole(loss.captures),
+            unconfirmed: loss.unconfirmed.into(),
+        };
+        self.add(&row, sign);
+        let row = DeviceRollup {
+            app,
+            device,
+            kind: self.symbols.of_static("loss"),
+            cause: reason,
+            cause_key: window_id,
+            captures: 1,
+            captures_once: 1,
+            ..DeviceRollup::default()
+        };
+        self.add(&row, sign);
+    }
+}
+
+fn causes_of_frames(symbols: &mut Symbols, slices: &[FrameSliceRow]) -> Vec<CauseOfFrame> {
+    let mut causes: Vec<CauseOfFrame> = slices
+        .iter()
+        .map(|slice| CauseOfFrame {
+            frame: slice.frame,
+            screen: symbols.of(&slice.screen),
+            cause: symbols.of(&slice.cause),
+            key: symbols.of(&slice.cause_key),
+            self_ns: slice.self_ns,
+            overrun_ns: slice.overrun_ns,
+            frame_ns: slice.frame_ns,
+        })
+        .collect();
+    causes.sort_unstable_by_key(CauseOfFrame::of);
+    causes.dedup_by(|next, sum| {
+        let is_same = next.of() == sum.of();
+        if is_same {
+            sum.self_ns += next.self_ns;
+            sum.overrun_ns += next.overrun_ns;
+            sum.frame_ns = sum.frame_ns.max(next.frame_ns);
+        }
+        is_same
+    });
+    causes
+}

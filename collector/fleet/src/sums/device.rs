@@ -1,0 +1,116 @@
+//! Adds a capture to the sums of its device. A capture counts once for each kind, cause and stack: on the first of
+//! its screens, by name.
+
+use super::add::{CauseOfFrame, Named};
+use super::schema::DeviceRollup;
+use super::{Sums, whole};
+use crate::rows::Rows;
+use crate::schema::FrameRow;
+use crate::table::symbols::{Symbol, Symbols};
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+
+/// True if rates count the frame of a capture that they count.
+fn is_rated(frame: &FrameRow) -> bool {
+    frame.pipeline != "vsync_callback"
+}
+
+pub(super) fn add(sums: &mut Sums, capture: Named<'_>, rows: &Rows, causes: &[CauseOfFrame]) {
+    let row = |sums: &mut Sums, kind| DeviceRollup {
+        app: capture.app,
+        device: capture.device,
+        kind: sums.symbols.of_static(kind),
+        captures: 1,
+        ..DeviceRollup::default()
+    };
+    let of_capture = row(sums, "capture");
+    let (dt, ver) = (capture.dt, capture.ver);
+    sums.add(&DeviceRollup { day: dt, ver, captures_once: 1, ..of_capture }, 1);
+    if capture.row.startup_ns.is_some() && !capture.row.over_budget {
+        let of_start = row(sums, "start");
+        sums.add(&DeviceRollup { ver, captures_once: 1, ..of_start }, 1);
+    }
+    let of_frames = row(sums, "frames");
+    let is_counted = capture.row.counted;
+    for (group, (frames, ns)) in frames_of(&mut sums.symbols, &rows.frames, is_counted) {
+        let Once { screen, other: [pipeline, _], is_first } = group;
+        let captures_once = is_first.into();
+        let of =
+            DeviceRollup { day: dt, ver, screen, pipeline, captures_once, frames, ns, ..of_frames };
+        sums.add(&of, 1);
+    }
+    let of_cause = row(sums, "cause");
+    let mut times: HashMap<_, i64, RandomState> = HashMap::default();
+    for of in causes {
+        let big_ns = if of.is_big() && is_counted { whole(of.self_ns) } else { 0 };
+        *times.entry((of.screen, [of.cause, of.key])).or_default() += big_ns;
+    }
+    for (group, ns) in counted_once(&sums.symbols, times, |other| other) {
+        let Once { screen, other: [cause, cause_key], is_first } = group;
+        let captures_once = is_first.into();
+        let of = DeviceRollup { ver, screen, cause, cause_key, captures_once, ns, ..of_cause };
+        sums.add(&of, 1);
+    }
+    let of_stack = row(sums, "stack");
+    let mut stacks: HashMap<_, (), RandomState> = HashMap::default();
+    for stack in &rows.stacks {
+        let [screen, stack] = [&stack.screen, &stack.stack].map(|text| sums.symbols.of(text));
+        stacks.insert((screen, [stack, Symbol::EMPTY]), ());
+    }
+    for (group, ()) in counted_once(&sums.symbols, stacks, |other| other) {
+        let Once { screen, other: [cause_key, _], is_first } = group;
+        let captures_once = is_first.into();
+        sums.add(&DeviceRollup { screen, cause_key, captures_once, ..of_stack }, 1);
+    }
+}
+
+/// A group of rows of a capture.
+struct Once {
+    screen: Symbol,
+    /// The other names of the group.
+    other: [Symbol; 2],
+    /// True on the one screen that counts the capture in sums over all screens.
+    is_first: bool,
+}
+
+type Groups<T> = HashMap<(Symbol, [Symbol; 2]), T, RandomState>;
+
+/// Says for each group whether it is the first of those that differ in the screen alone, or in what `of` leaves out.
+fn counted_once<T>(
+    symbols: &Symbols,
+    groups: Groups<T>,
+    of: fn([Symbol; 2]) -> [Symbol; 2],
+) -> Vec<(Once, T)> {
+    let mut sorted: Vec<_> = groups.into_iter().collect();
+    sorted.sort_unstable_by(|((a_screen, a), _), ((b_screen, b), _)| {
+        of(*a).cmp(&of(*b)).then_with(|| {
+            let names = |screen: &Symbol, other: &[Symbol; 2]| {
+                (symbols.text(*screen), symbols.text(other[0]))
+            };
+            names(a_screen, a).cmp(&names(b_screen, b))
+        })
+    });
+    let mut last = None;
+    let once = |((screen, other), value)| {
+        let is_first = last != Some(of(other));
+        last = Some(of(other));
+        (Once { screen, other, is_first }, value)
+    };
+    sorted.into_iter().map(once).collect()
+}
+
+/// Frames that rates count, and their time past the deadlines, by screen and pipeline.
+fn frames_of(
+    symbols: &mut Symbols,
+    frames: &[FrameRow],
+    is_counted: bool,
+) -> Vec<(Once, (i64, i64))> {
+    let mut screens: Groups<(i64, i64)> = HashMap::default();
+    for frame in frames.iter().filter(|frame| is_counted && is_rated(frame)) {
+        let [screen, pipeline] = [&frame.screen, &frame.pipeline].map(|text| symbols.of(text));
+        let (count, ns) = screens.entry((screen, [pipeline, Symbol::EMPTY])).or_default();
+        *count += 1;
+        *ns += whole(frame.jank_ns);
+    }
+    counted_once(symbols, screens, |_| [Symbol::EMPTY; 2])
+}

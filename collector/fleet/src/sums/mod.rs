@@ -1,0 +1,26 @@
+//! Sums of captures, from which reports are made: what a capture adds to each table of [`schema`].
+//!
+//! [`crate::database`] adds them up over all captures. All sums are whole numbers, so that a capture that is deleted is
+//! subtracted exactly. `tests/fleet/tests/oracle.rs` compares reports made of them with queries over rows.
+
+mod add;
+pub mod bucket;
+mod by_key;
+mod device;
+mod examples;
+mod fleet;
+pub mod schema;
+
+pub use by_key::{Sums, SumsByKey};
+pub use examples::{Examples, keep_best};
+pub use fleet::of_device;
+
+/// Largest value that is added, so that no device makes a sum overflow: 19 hours in nanoseconds.
+const MOST: u64 = 1 << 46;
+
+fn whole(value: u64) -> i64 {
+    i64::try_from(value.min(MOST)).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,384 @@
+//! The tables of sums: one struct each, whose fields are the columns. `keys` identify a row, `sums` are added up.
+//!
+//! A new count is one field among the sums, which a function at the end of this file fills; a new dimension is one among the keys.
+
+use super::add::Named;
+use super::bucket::FRAMES;
+use super::whole;
+use crate::schema::FrameRow;
+use crate::table::symbols::{Added, Code, Key, MOST_KEYS, MOST_SUMS, Symbol, Symbols};
+use crate::table::{
+    Cell, Column, Kind, Rollup, RollupRow, Source, Table, TableRow, Text, Value, rollups,
+};
+
+/// The version of `tables.sqlite`: raised by one when its layout changes, or a column. A file of another version is
+/// refused; `tracetee store rebuild` makes it from the captures.
+pub const FILE_VERSION: i64 = 6;
+
+rollups! {
+    /// The tables of sums of captures and loss reports.
+    ROLLUPS;
+
+    /// Captures by app, day and version.
+    CAPTURE_ROLLUPS = "capture_rollups": CaptureRollup {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: Text,
+            /// Day of the captures' ids, UTC, YYYY-MM-DD.
+            dt: Text,
+            /// Name of the app's version; its code if it has no name, or `unknown`.
+            ver: Text,
+            /// Code of the app's version; -1 if there is none.
+            version_code: i64,
+        }
+        sums {
+            /// Captures.
+            captures,
+            /// Captures that rates count.
+            counted,
+            /// Captures that a trigger made.
+            triggered,
+            /// Captures that exceeded their overhead budget.
+            over_budget,
+            /// Captures that were recovered after the app died.
+            recovered,
+            /// Records that the agents dropped.
+            lost_records,
+            /// Slices of main threads of 5 s and more.
+            anrs,
+            /// Counted captures with `slow_session_20fps`.
+            slow_sessions_20fps,
+            /// Counted captures with `slow_session_30fps`.
+            slow_sessions_30fps,
+        }
+    }
+
+    /// Frames by app, day, version, screen, pipeline, refresh rate, and bucket of durations.
+    FRAME_ROLLUPS = "frame_rollups": FrameRollup {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: Text,
+            /// Day of the captures' ids, UTC, YYYY-MM-DD.
+            dt: Text,
+            /// Name of the app's version; its code if it has no name, or `unknown`.
+            ver: Text,
+            /// Screen that was shown, or empty.
+            screen: Text,
+            /// Pipeline of the frame, as in `frames`.
+            pipeline: Text,
+            /// Refresh rate of the display, rounded, Hz.
+            hz: u64,
+            /// 1 if rates count the captures.
+            counted: bool,
+            /// Middle of the bucket of durations, 0.1 ms: exact up to 6.3 ms, then at most 1.6 % away.
+            dur_100us: u64,
+        }
+        sums {
+            /// Frames.
+            frames,
+            /// Late frames: complete after their deadline.
+            slow,
+            /// Late frames that are longer than twice the time to their deadline.
+            janky,
+            /// Frames longer than 700 ms.
+            frozen,
+            /// Frames of the level `normal`.
+            level_normal,
+            /// Frames of the level `middle`.
+            level_middle,
+            /// Frames of the level `high`.
+            level_high,
+            /// Frames of the level `frozen`.
+            level_frozen,
+            /// Missed vsyncs.
+            dropped_vsyncs,
+            /// Time past the deadlines, ns.
+            jank_ns,
+            /// Duration, ns.
+            frame_ns,
+        }
+    }
+
+    /// Start-ups of captures within their overhead budget, by app, day, version, kind, and bucket of durations.
+    STARTUP_ROLLUPS = "startup_rollups": StartupRollup {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: Text,
+            /// Day of the captures' ids, UTC, YYYY-MM-DD.
+            dt: Text,
+            /// Name of the app's version; its code if it has no name, or `unknown`.
+            ver: Text,
+            /// Kind of start-up: `cold`, `warm`, `hot`; or `fully_drawn`, to `reportFullyDrawn`.
+            kind: Text,
+            /// Middle of the bucket of durations, ns: at most 3.2 %, or 0.5 us, away.
+            bucket_ns: u64,
+        }
+        sums {
+            /// Start-ups.
+            starts,
+        }
+    }
+
+    /// Late frames with a cause, by app, day, version, screen, cause, and bucket of the cause's time in the frame.
+    CAUSE_ROLLUPS = "cause_rollups": CauseRollup {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: Text,
+            /// Day of the captures' ids, UTC, YYYY-MM-DD.
+            dt: Text,
+            /// Name of the app's version; its code if it has no name, or `unknown`.
+            ver: Text,
+            /// Screen that was shown, or empty.
+            screen: Text,
+            /// Cause to which the time is attributed.
+            cause: Text,
+            /// Key of the cause: the slice, lock or method.
+            cause_key: Text,
+            /// Middle of the bucket of times, ns: at most 3.2 %, or 0.5 us, away.
+            bucket_ns: u64,
+        }
+        sums {
+            /// Late frames in which the cause took time.
+            frames,
+            /// Time of the cause, ns.
+            self_ns,
+            /// Its share of the time past the deadlines, ns.
+            overrun_ns,
+        }
+    }
+
+    /// Time of late frames by app, day, screen and stack.
+    STACK_ROLLUPS = "stack_rollups": StackRollup {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: Text,
+            /// Day of the captures' ids, UTC, YYYY-MM-DD.
+            dt: Text,
+            /// Screen that was shown, or empty.
+            screen: Text,
+            /// Names of the slices from the thread inwards, separated by semicolons.
+            stack: Text,
+        }
+        sums {
+            /// Number of slices.
+            slices,
+            /// Time in the innermost slice, ns.
+            self_ns,
+        }
+    }
+
+    /// Lost captures by app, day of the report, reason and window.
+    LOSS_ROLLUPS = "loss_rollups": LossRollup {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: Text,
+            /// Day of the reports' ids, UTC, YYYY-MM-DD.
+            dt: Text,
+            /// Reason for the loss.
+            reason: Text,
+            /// Id of the window in the remote configuration.
+            window_id: Text,
+        }
+        sums {
+            /// Rows of loss reports.
+            row_count,
+            /// Lost captures.
+            captures,
+            /// Rows of captures that may have arrived all the same.
+            unconfirmed,
+        }
+    }
+
+    /// Sums of each device. Kinds: `capture`, `frames` (that rates count), `cause`, `stack`, `start` (cold), `loss`.
+    DEVICE_ROLLUPS = "device_rollups": DeviceRollup {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: Text,
+            /// Install id of the device, or `unknown`.
+            device: Text,
+            /// Kind of the sum.
+            kind: Text,
+            /// Day of the captures' ids, of the kinds `capture` and `frames`; otherwise empty.
+            day: Text,
+            /// Name of the version, or empty.
+            ver: Text,
+            /// Screen, or empty.
+            screen: Text,
+            /// Pipeline, of the kind `frames`; otherwise empty.
+            pipeline: Text,
+            /// Cause; of the kind `loss`, the reason.
+            cause: Text,
+            /// Key of the cause; of the kind `stack`, the stack; of the kind `loss`, the window.
+            cause_key: Text,
+        }
+        sums {
+            /// Captures; of the kind `loss`, rows of loss reports.
+            captures,
+            /// Captures, each counted on one of its screens only.
+            captures_once,
+            /// Frames, of the kind `frames`.
+            frames,
+            /// Time, ns: of frames, past the deadlines; of a cause, in counted frames of which it took a tenth or more.
+            ns,
+        }
+    }
+
+    /// Captures in which each cause took most time, three of each day.
+    CAUSE_EXAMPLES = "cause_examples": CauseExample {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: Text,
+            /// Day of the capture's id, UTC, YYYY-MM-DD.
+            dt: Text,
+            /// 1 if `self_ns` is the time on `screen`, 0 if it is that of the capture.
+            by_screen: bool,
+            /// Screen, or empty.
+            screen: Text,
+            /// Cause.
+            cause: Text,
+            /// Key of the cause: the slice, lock or method.
+            cause_key: Text,
+            /// Id of the capture.
+            capture_id: Text,
+            /// Key of the stored capture.
+            raw_key: Text,
+            /// Name of the app's version.
+            ver: Text,
+        }
+        sums {
+            /// Time of the cause, ns.
+            self_ns,
+        }
+    }
+}
+
+rollups! {
+    /// The tables of sums over devices, made of [`DEVICE_ROLLUPS`].
+    FLEET_ROLLUPS;
+
+    /// Devices and captures by app and group.
+    REACH = "reach": Reach {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: Text,
+            /// Kind, as in `device_rollups`.
+            kind: Text,
+            /// Those of the columns `dt`, `pipeline`, `screen` and `ver` that the group has, separated by commas; the others are empty.
+            grouped_by: Text,
+            /// Day, or empty.
+            dt: Text,
+            /// Name of the version, or empty.
+            ver: Text,
+            /// Screen, or empty.
+            screen: Text,
+            /// Pipeline, of the kind `frames`; otherwise empty.
+            pipeline: Text,
+            /// Cause; of the kind `loss`, the reason.
+            cause: Text,
+            /// Key of the cause; of the kind `stack`, the stack; of the kind `loss`, the window.
+            cause_key: Text,
+        }
+        sums {
+            /// Devices.
+            devices,
+            /// Captures; of the kind `loss`, rows of loss reports.
+            captures,
+        }
+    }
+
+    /// Samples of comparisons: ms of jank (cause empty), or of a cause, in 1000 frames of a device. Sums are in 2^-44 ms: high part times 2^40, plus low part.
+    SAMPLE_ROLLUPS = "sample_rollups": SampleRollup {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: Text,
+            /// 1 if the observations are of `screen`, 0 if they are of all screens.
+            by_screen: bool,
+            /// Name of the version.
+            ver: Text,
+            /// Screen, or empty.
+            screen: Text,
+            /// Cause, or empty.
+            cause: Text,
+            /// Key of the cause.
+            cause_key: Text,
+        }
+        sums {
+            /// Devices with an observation.
+            devices_with,
+            /// Sum, high part.
+            total_high,
+            /// Sum, low part.
+            total_low,
+            /// Sum of squares, high part.
+            squares_high,
+            /// Sum of squares, low part.
+            squares_low,
+        }
+    }
+}
+
+/// Returns what a capture adds to [`CAPTURE_ROLLUPS`].
+pub(super) fn capture_rollup(capture: Named<'_>) -> CaptureRollup<Symbol> {
+    let Named { row, app, dt, ver, .. } = capture;
+    let code = row.version_code.and_then(|code| i64::try_from(code).ok());
+    CaptureRollup {
+        app,
+        dt,
+        ver,
+        version_code: code.unwrap_or(-1),
+        captures: 1,
+        counted: row.counted.into(),
+        triggered: (row.cohort == "trigger").into(),
+        over_budget: row.over_budget.into(),
+        recovered: row.recovered.into(),
+        lost_records: whole(row.lost_records),
+        anrs: whole(row.anrs),
+        slow_sessions_20fps: (row.counted && row.slow_session_20fps).into(),
+        slow_sessions_30fps: (row.counted && row.slow_session_30fps).into(),
+    }
+}
+
+/// Returns the refresh rate of a period, rounded.
+fn hz(period_ns: u64) -> u64 {
+    if period_ns == 0 {
+        return 0;
+    }
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "as the query computes it; at most 1e9"
+    )]
+    let hz = (1e9 / period_ns as f64).round() as u64;
+    hz
+}
+
+/// Returns what a frame adds to [`FRAME_ROLLUPS`].
+pub(super) fn frame_rollup(
+    symbols: &mut Symbols,
+    capture: Named<'_>,
+    frame: &FrameRow,
+) -> FrameRollup<Symbol> {
+    let is_of = |level: &str| i64::from(frame.level == level);
+    FrameRollup {
+        app: capture.app,
+        dt: capture.dt,
+        ver: capture.ver,
+        screen: symbols.of(&frame.screen),
+        pipeline: symbols.of(&frame.pipeline),
+        hz: hz(capture.row.period_ns),
+        counted: capture.row.counted,
+        dur_100us: FRAMES.middle(frame.dur_100us),
+        frames: 1,
+        slow: frame.slow.into(),
+        janky: frame.janky.into(),
+        frozen: frame.frozen.into(),
+        level_normal: is_of("normal"),
+        level_middle: is_of("middle"),
+        level_high: is_of("high"),
+        level_frozen: is_of("frozen"),
+        dropped_vsyncs: whole(frame.dropped_vsyncs),
+        jank_ns: whole(frame.jank_ns),
+        frame_ns: whole(frame.dur_ns),
+    }
+}

@@ -1,0 +1,38 @@
+-- Percentiles of frame durations by app, screen and version, nearest rank, in tenths of a millisecond. Only captures that
+-- count for rates (`counted`).
+WITH steps AS (
+  SELECT
+    f.app AS app,
+    f.screen AS screen,
+    f.ver AS ver,
+    f.dur_100us AS dur_100us,
+    COUNT(*) AS frames
+  FROM frames AS f
+  CROSS JOIN chosen
+  WHERE f.counted = 1
+    AND f.pipeline <> 'vsync_callback'
+    AND (chosen.app = '' OR f.app = chosen.app)
+    AND (chosen.screen = '' OR f.screen = chosen.screen)
+  GROUP BY f.app, f.screen, f.ver, f.dur_100us
+),
+running AS (
+  SELECT
+    app,
+    screen,
+    ver,
+    dur_100us,
+    SUM(frames) OVER (PARTITION BY app, screen, ver ORDER BY dur_100us) AS so_far,
+    SUM(frames) OVER (PARTITION BY app, screen, ver) AS total
+  FROM steps
+)
+SELECT
+  app,
+  screen,
+  ver,
+  MAX(total) AS frames,
+  MIN(CASE WHEN so_far * 100 >= total * 50 THEN dur_100us END) AS p50_100us,
+  MIN(CASE WHEN so_far * 100 >= total * 90 THEN dur_100us END) AS p90_100us,
+  MIN(CASE WHEN so_far * 100 >= total * 99 THEN dur_100us END) AS p99_100us
+FROM running
+GROUP BY app, screen, ver
+ORDER BY app, screen, ver

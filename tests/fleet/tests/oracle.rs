@@ -1,0 +1,114 @@
+//! Reports are made of sums; the oracle is SQL over the rows of the same captures (`tests/fleet/sql`), by DuckDB. The captures are
+//! of simulated devices and of real phones, varied at random; some are deleted and analyzed again before.
+
+use fastrand::Rng;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Cursor;
+use std::path::Path;
+use tracetee_fleet::capture::{self, Limits};
+use tracetee_fleet::database::Database;
+use tracetee_fleet::parquet;
+use tracetee_fleet::rows::{About, Rows, from_loss_report};
+use tracetee_fleet::simulate::Plan;
+use tracetee_protocol::LossReport;
+use tracetee_tests::tools::phone_trace;
+use tracetee_tests_fleet::{answers, compare};
+
+/// Rows of simulated captures and of those of phones (`tests/traces/README.md`), as of many devices, days, and versions.
+fn captures(rng: &mut Rng) -> Vec<Rows> {
+    let plan = Plan { frames: 20, triggered_percent: 50, ..Plan::default() };
+    let simulated = (0..30).flat_map(|number| plan.device(23, number).0);
+    let mut all: Vec<Rows> = simulated
+        .map(|captured| {
+            let about = About { meta: captured.meta.clone(), ..About::default() };
+            let text = Cursor::new(captured.text);
+            capture::rows(text, &about, None, &Limits::default()).unwrap()
+        })
+        .collect();
+    for name in ["list-jank.ftrace.txt.gz", "flutter-app.ftrace.txt.gz"] {
+        let Some(path) = phone_trace(name) else { continue };
+        let file = fs::File::open(path).unwrap();
+        let rows = capture::rows(file, &About::default(), None, &Limits::default()).unwrap();
+        all.extend((0..5).map(|_| rows.clone()));
+    }
+    for (number, rows) in all.iter_mut().enumerate() {
+        let row = rows.capture.as_mut().unwrap();
+        row.app = ["com.a", "com.b"][rng.usize(0..10) / 8].into();
+        row.dt = format!("2026-09-0{}", 1 + rng.u8(0..3)).into();
+        row.ver = ["1.9", "2.0", "2.1"][rng.usize(0..3)].into();
+        row.capture_id = format!("capture {number}").into();
+        row.raw_key = format!("raw {number}").into();
+        row.device = format!("device {}", rng.u8(0..20)).into();
+        row.version_code = rng.bool().then(|| rng.u64(1..9));
+        row.counted = rng.u8(0..5) > 0;
+        row.over_budget = rng.u8(0..5) == 0;
+        row.recovered = rng.u8(0..5) == 0;
+        row.startup_ns = rng.bool().then(|| rng.u64(1..1 << 34));
+        row.anrs = rng.u64(0..3);
+        row.lost_records = rng.u64(0..100);
+        row.slow_session_20fps = rng.bool();
+        row.slow_session_30fps = rng.bool();
+        let levels = ["best", "normal", "middle", "high", "frozen"];
+        for frame in &mut rows.frames {
+            frame.pipeline = ["views", "flutter", "vsync_callback"][rng.usize(0..3)].into();
+            frame.level = levels[rng.usize(0..5)].into();
+        }
+    }
+    all
+}
+
+fn losses() -> impl Iterator<Item = Rows> {
+    (0..6).map(|number| {
+        let report = serde_json::json!({"app": "com.a", "install_id": format!("d{}", number % 3),
+            "lost": [{"id": format!("x{number}"), "label": "jank", "reason": "age", "unconfirmed": number == 2}],
+            "by_reason": {"older": number}});
+        let report = LossReport::from_json(report.to_string().as_bytes()).unwrap();
+        from_loss_report(&format!("report {number}"), "2026-09-01", None, &report)
+    })
+}
+
+fn write(all: &[Rows], directory: &Path) {
+    for part in parquet::parts(all).unwrap().into_iter().chain(parquet::empty().unwrap()) {
+        let path = directory.join(part.path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, part.bytes).unwrap();
+    }
+}
+
+#[test]
+fn reports_of_sums_are_those_that_duckdb_makes_of_rows() {
+    let mut rng = Rng::with_seed(31);
+    let directory = tempfile::tempdir().unwrap();
+    let mut database = Database::open(&directory.path().join("tables.sqlite")).unwrap();
+    let mut there: BTreeMap<String, Rows> = BTreeMap::new();
+    for rows in captures(&mut rng) {
+        there.insert(rows.capture.as_ref().unwrap().raw_key.to_string(), rows);
+    }
+    let all: Vec<Rows> = there.values().cloned().chain(losses()).collect();
+    all.chunks(7).for_each(|some| database.insert(some).unwrap());
+    // A later analysis finds other times in some; others are deleted.
+    let (mut again, mut deleted) = (Vec::new(), Vec::new());
+    for (key, rows) in &mut there {
+        match rng.u8(0..6) {
+            0 => {
+                rows.frame_slices
+                    .iter_mut()
+                    .for_each(|slice| slice.self_ns = rng.u64(1..50_000_000));
+                rows.frames.pop();
+                again.push(rows.clone());
+            }
+            1 => deleted.push(key.clone()),
+            _ => {}
+        }
+    }
+    assert!(!again.is_empty() && !deleted.is_empty());
+    database.replace(&again).unwrap();
+    database.delete(&deleted).unwrap();
+    there.retain(|key, _| !deleted.contains(key));
+    let left: Vec<Rows> = there.into_values().chain(losses()).collect();
+    write(&left, directory.path());
+    let tables = directory.path().join("tables/v2");
+    let Some(answers) = answers("duckdb", tables.to_str().unwrap(), "", &[]) else { return };
+    compare(&answers, &database);
+}
