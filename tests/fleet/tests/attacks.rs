@@ -202,6 +202,30 @@ fn senders_with_the_token_of_one_app_keep_no_other_app_out() {
     );
 }
 
+/// The body of a refused upload is read for seconds, but does not take a place of those who have a token.
+#[test]
+fn a_stranger_gives_its_place_to_the_next_of_its_address() {
+    let directory = TempDir::new().unwrap();
+    std::fs::write(directory.path().join("tokens"), format!("a {A_TOKEN}\n")).unwrap();
+    let options = ["--token-file", "tokens", "--connections-per-client", "1"];
+    let collector = Collector::start_in(directory, &options);
+    let bearer = format!("Authorization: Bearer {A_TOKEN}\r\n");
+    let mut stranger = connect_from(&collector, [127, 0, 0, 2]);
+    stranger.write_all(head(&id(1), 1000, "").as_bytes()).unwrap();
+    let asked = [("Authorization", &*format!("Bearer {A_TOKEN}"))];
+    let metrics = || {
+        let answer = collector.send("GET", "/metrics", &asked, b"");
+        String::from_utf8(answer.body).unwrap()
+    };
+    assert!((0..100_000).any(|_| metrics().contains("tracetee_unauthorised_total 1\n")));
+    // The digest is wrong.
+    let mut known = connect_from(&collector, [127, 0, 0, 2]);
+    known.write_all(head(&id(2), 0, &bearer).as_bytes()).unwrap();
+    let mut answer = [0; 12];
+    known.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 400");
+}
+
 /// `HttpURLConnection` reads the answer when it has sent all of the body.
 #[test]
 fn a_stranger_that_sends_40_mb_first_reads_its_401() {

@@ -134,6 +134,26 @@ fn without_the_right_token_nothing_is_stored() {
 }
 
 #[test]
+fn a_stranger_that_goes_on_sending_is_answered_before_its_body_ends() {
+    let collector = Collector::with_token();
+    let mut socket = TcpStream::connect(collector.url.trim_start_matches("http://")).unwrap();
+    let head = format!(
+        "PUT /v1/captures/{ID} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\n\
+         Content-Encoding: zstd\r\nContent-Length: 60000000\r\n\r\n"
+    );
+    socket.write_all(head.as_bytes()).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    // Never silent, faster than any pace that is asked for, and less than the bytes that a stranger may send.
+    let (chunk, mut answer) = (vec![0; 50_000], [0; 12]);
+    let is_answered = (0..400).any(|_| {
+        let _ = socket.write_all(&chunk);
+        socket.read_exact(&mut answer).is_ok()
+    });
+    assert!(is_answered, "20 MB were read");
+    assert_eq!(&answer, b"HTTP/1.1 401");
+}
+
+#[test]
 fn who_sends_slowly_or_not_at_all_holds_up_nobody() {
     let collector = Collector::with_token();
     let address = collector.url.trim_start_matches("http://").to_owned();
