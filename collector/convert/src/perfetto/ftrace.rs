@@ -3,9 +3,9 @@
 
 use super::messages::{
     BinderTransaction, BinderTransactionReceived, CpuFrequencyLimits, CpuState, FtraceEvent,
-    FtraceEventBundle, GenericEvent, GenericField, SchedSwitch, SchedWakeup, TracePacket,
+    FtraceEventBundle, GenericEvent, GenericField, SchedSwitch, SchedWakeup, TaskNewtask,
+    TaskRename, TracePacket,
 };
-use super::system_messages::{TaskNewtask, TaskRename};
 use crate::kernel::Kernel;
 use prost::Message;
 use std::io::{self, Write};

@@ -5,7 +5,6 @@ mod flows;
 mod ftrace;
 mod messages;
 mod system;
-mod system_messages;
 mod track_ids;
 
 use crate::kernel::Kernel;
@@ -281,7 +280,7 @@ impl<'a, W: Write> Writer<'a, W> {
                 let thread = trace.threads.get(&key);
                 let slice = thread.and_then(|thread| thread.slices.get(place as usize));
                 slice.map(|_| TrackEvent {
-                    kind: Some(SLICE_END),
+                    r#type: Some(SLICE_END),
                     track_uuid: Some(thread_track(key)),
                     ..TrackEvent::default()
                 })
@@ -294,7 +293,7 @@ impl<'a, W: Write> Writer<'a, W> {
                 let track_uuid = Some(self.track_of(one.pid, hash(&of), label)?);
                 Some(if matches!(event, Event::AsyncBegin(_)) {
                     TrackEvent {
-                        kind: Some(SLICE_BEGIN),
+                        r#type: Some(SLICE_BEGIN),
                         track_uuid,
                         name_iid: self.name(one.name),
                         category_iids: self.category(one.category),
@@ -302,7 +301,7 @@ impl<'a, W: Write> Writer<'a, W> {
                         ..TrackEvent::default()
                     }
                 } else {
-                    TrackEvent { kind: Some(SLICE_END), track_uuid, ..TrackEvent::default() }
+                    TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() }
                 })
             }
             Event::Instant(place) => {
@@ -315,7 +314,7 @@ impl<'a, W: Write> Writer<'a, W> {
                     None => thread_track(one.thread),
                 };
                 Some(TrackEvent {
-                    kind: Some(INSTANT),
+                    r#type: Some(INSTANT),
                     track_uuid: Some(track),
                     name_iid: self.name(one.name),
                     category_iids: self.category(one.category),
@@ -326,7 +325,7 @@ impl<'a, W: Write> Writer<'a, W> {
             Event::Counter(place) => {
                 let Some(one) = trace.counters.get(place) else { return Ok(None) };
                 Some(TrackEvent {
-                    kind: Some(COUNTER),
+                    r#type: Some(COUNTER),
                     track_uuid: Some(self.counter_track(one)?),
                     counter_value: whole(one.value),
                     double_counter_value: Some(one.value).filter(|&value| whole(value).is_none()),
@@ -340,7 +339,7 @@ impl<'a, W: Write> Writer<'a, W> {
                 let (flow_ids, terminating_flow_ids) =
                     if ends { (Vec::new(), id) } else { (id, Vec::new()) };
                 Some(TrackEvent {
-                    kind: Some(INSTANT),
+                    r#type: Some(INSTANT),
                     track_uuid: Some(thread_track(one.thread)),
                     name_iid: self.name(one.name),
                     category_iids: self.category(one.category),
@@ -356,7 +355,7 @@ impl<'a, W: Write> Writer<'a, W> {
     fn begin(&mut self, key: u32, place: u32, thread: &Thread, slice: Slice) -> TrackEvent {
         let (flow_ids, terminating_flow_ids) = self.flows.take(key, place);
         TrackEvent {
-            kind: Some(SLICE_BEGIN),
+            r#type: Some(SLICE_BEGIN),
             track_uuid: Some(thread_track(key)),
             name_iid: self.name(slice.name),
             category_iids: self.category(slice.category),

@@ -2,13 +2,11 @@
 
 use super::Writer;
 use super::messages::{
-    BinderTransaction, BinderTransactionReceived, CpuFrequencyLimits, CpuState, FtraceEvent,
-    FtraceEventBundle, InternedData, InternedName, SchedSwitch, SchedWakeup, TracePacket,
-};
-use super::system_messages::{
-    ActualDisplay, ActualSurface, BlockedReason, BufferEvent, Callstack, ExpectedDisplay,
-    ExpectedSurface, FrameEnd, FrameTimelineEvent, GraphicsFrameEvent, InternedBytes, Mapping,
-    PackageInfo, PackagesList, PerfSample, StackFrame, TaskNewtask, TaskRename,
+    ActualDisplay, ActualSurface, BinderTransaction, BinderTransactionReceived, BlockedReason,
+    BufferEvent, Callstack, CpuFrequencyLimits, CpuState, ExpectedDisplay, ExpectedSurface,
+    FrameEnd, FrameTimelineEvent, FtraceEvent, FtraceEventBundle, GraphicsFrameEvent,
+    InternedBytes, InternedData, InternedName, Mapping, PackageInfo, PackagesList, PerfSample,
+    SchedSwitch, SchedWakeup, StackFrame, TaskNewtask, TaskRename, TracePacket,
 };
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -231,7 +229,7 @@ impl<W: Write> Writer<'_, W> {
         for event in &trace.buffers {
             let buffer_event = Some(BufferEvent {
                 frame_number: Some(event.frame),
-                kind: Some(event.kind.into()),
+                r#type: Some(event.kind.into()),
                 layer_name: self.text(event.layer),
                 duration_ns: (event.dur_ns != 0).then_some(event.dur_ns),
                 buffer_id: Some(event.buffer),
@@ -337,7 +335,7 @@ impl StackTables {
         let bytes = unhex(names.text(build));
         let build_id = (!bytes.is_empty()).then_some(iid);
         if build_id.is_some() {
-            self.new.build_ids.push(InternedBytes { iid: Some(iid), bytes: Some(bytes) });
+            self.new.build_ids.push(InternedBytes { iid: Some(iid), str: Some(bytes) });
         }
         self.new.mappings.push(Mapping { iid: Some(iid), build_id, path_string_ids });
         iid

@@ -1,5 +1,6 @@
 //! Debug annotations of an event as one JSON object.
 
+use super::fields::{annotation, nested_value};
 use super::sequence::Sequence;
 use super::wire::{Fields, Malformed, Value};
 use crate::names::Names;
@@ -45,11 +46,11 @@ impl<'a> Json<'a> {
         let mut own = None;
         for field in Fields::of(message) {
             match field? {
-                (1, value) => {
+                (annotation::name_iid, value) => {
                     let id = self.sequence.annotation_names.get(value.number()?);
                     name = id.map_or("", |&id| self.names.text(id));
                 }
-                (10, value) => own = Some(String::from_utf8_lossy(value.bytes()?)),
+                (annotation::name, value) => own = Some(String::from_utf8_lossy(value.bytes()?)),
                 _ => {}
             }
         }
@@ -66,24 +67,25 @@ impl<'a> Json<'a> {
         let mut list = None;
         for field in Fields::of(message) {
             let (number, value) = field?;
-            if matches!(number, 11 | 12) {
+            if matches!(number, annotation::dict_entries | annotation::array_values) {
                 if self.text.len() > MAX_BYTES {
                     return Err("an event has more than 1 MB of annotations");
                 }
-                let (open, close) = if number == 11 { ('{', '}') } else { ('[', ']') };
+                let (open, close) =
+                    if number == annotation::dict_entries { ('{', '}') } else { ('[', ']') };
                 if list.is_none() {
                     self.text.truncate(start);
                 }
                 self.text.push(if list.replace(close).is_some() { ',' } else { open });
                 let entry = value.bytes()?;
-                if number == 11 {
+                if number == annotation::dict_entries {
                     self.member(entry, depth - 1)?;
                 } else {
                     self.value(entry, depth - 1)?;
                 }
                 continue;
             }
-            if list.is_none() && matches!(number, 2..=9 | 17) {
+            if list.is_none() && is_scalar(number) {
                 self.text.truncate(start);
                 self.scalar(number, value, depth)?;
             }
@@ -97,19 +99,20 @@ impl<'a> Json<'a> {
         Ok(())
     }
 
+    /// Writes the value of a field of which [`is_scalar`] is true.
     fn scalar(&mut self, number: u32, value: Value<'a>, depth: usize) -> Result<(), Malformed> {
         let text = &mut self.text;
         match number {
-            2 => text.push_str(if value.bool()? { "true" } else { "false" }),
-            3 => write(text, value.number()?),
-            4 => write(text, value.int()?),
-            5 => float(text, value.f64()?),
-            6 => quote(text, &String::from_utf8_lossy(value.bytes()?)),
-            7 => {
+            annotation::bool_value => text.push_str(if value.bool()? { "true" } else { "false" }),
+            annotation::uint_value => write(text, value.number()?),
+            annotation::int_value => write(text, value.int()?),
+            annotation::double_value => float(text, value.f64()?),
+            annotation::string_value => quote(text, &String::from_utf8_lossy(value.bytes()?)),
+            annotation::pointer_value => {
                 let _ = write!(text, "\"{:#x}\"", value.number()?);
             }
-            8 => self.nested(value.bytes()?, depth - 1)?,
-            9 => {
+            annotation::nested_value => self.nested(value.bytes()?, depth - 1)?,
+            annotation::legacy_json_value => {
                 let json = String::from_utf8_lossy(value.bytes()?);
                 if serde_json::from_str::<&serde_json::value::RawValue>(&json).is_ok() {
                     text.push_str(&json);
@@ -134,14 +137,18 @@ impl<'a> Json<'a> {
         let mut scalar = None;
         for field in Fields::of(message) {
             match field? {
-                (1, value) => kind = value.number()?,
-                (2, value) => keys.push(value.bytes()?),
-                (3, value) => values.push(value.bytes()?),
-                (4, value) => items.push(value.bytes()?),
-                (5, value) => scalar = Some((4, value)),
-                (6, value) => scalar = Some((5, value)),
-                (7, value) => scalar = Some((2, value)),
-                (8, value) => scalar = Some((6, value)),
+                (nested_value::nested_type, value) => kind = value.number()?,
+                (nested_value::dict_keys, value) => keys.push(value.bytes()?),
+                (nested_value::dict_values, value) => values.push(value.bytes()?),
+                (nested_value::array_values, value) => items.push(value.bytes()?),
+                (nested_value::int_value, value) => scalar = Some((annotation::int_value, value)),
+                (nested_value::double_value, value) => {
+                    scalar = Some((annotation::double_value, value))
+                }
+                (nested_value::bool_value, value) => scalar = Some((annotation::bool_value, value)),
+                (nested_value::string_value, value) => {
+                    scalar = Some((annotation::string_value, value))
+                }
                 _ => {}
             }
         }
@@ -204,4 +211,11 @@ fn quote(text: &mut String, string: &str) {
         }
     }
     text.push('"');
+}
+/// True of the fields that are a value by themselves.
+const fn is_scalar(number: u32) -> bool {
+    matches!(
+        number,
+        annotation::bool_value..=annotation::legacy_json_value | annotation::string_value_iid
+    )
 }

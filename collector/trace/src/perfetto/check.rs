@@ -1,5 +1,6 @@
 //! Checks a trace of a stranger before anything else reads it.
 
+use super::fields::trace;
 use super::packets::{self, Take};
 use super::wire::{Fields, Value};
 use std::io::BufRead;
@@ -26,7 +27,9 @@ pub fn check<R: BufRead>(trace: R, most: u64) -> Result<(), String> {
 
 /// True if the head of a file begins with a whole packet whose fields are well formed, and that is not text.
 pub(crate) fn begins_with_packet(head: &[u8]) -> bool {
-    let Some(Ok((1, Value::Bytes(packet)))) = Fields::of(head).next() else { return false };
+    let Some(Ok((trace::packet, Value::Bytes(packet)))) = Fields::of(head).next() else {
+        return false;
+    };
     let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
     !packet.iter().all(is_text) && Fields::of(packet).all(|field| field.is_ok())
 }

@@ -4,6 +4,7 @@
 //! A conversion uses the last snapshot at or before the time, or the first of all, as Perfetto does. Clocks that no
 //! snapshot relates to the trace's are converted over others that it does.
 
+use super::fields::{clock, clock_snapshot};
 use super::wire::{Fields, Malformed};
 use crate::wall_clock::WallClock;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -100,11 +101,11 @@ impl Clocks {
         let mut readings = Vec::new();
         for field in Fields::of(message) {
             match field? {
-                (1, _) if readings.len() >= MAX_READINGS => {
+                (clock_snapshot::clocks, _) if readings.len() >= MAX_READINGS => {
                     return Err("a snapshot of too many clocks");
                 }
-                (1, value) => readings.push(reading(value.bytes()?)?),
-                (2, value) => self.primary = Some(value.u32()?),
+                (clock_snapshot::clocks, value) => readings.push(reading(value.bytes()?)?),
+                (clock_snapshot::primary_trace_clock, value) => self.primary = Some(value.u32()?),
                 _ => {}
             }
         }
@@ -215,10 +216,10 @@ pub(super) fn reading(message: &[u8]) -> Result<Reading, Malformed> {
     let mut reading = Reading { id: 0, time: 0, is_incremental: false, unit_ns: 1 };
     for field in Fields::of(message) {
         match field? {
-            (1, value) => reading.id = value.u32()?,
-            (2, value) => reading.time = value.number()?,
-            (3, value) => reading.is_incremental = value.bool()?,
-            (4, value) => reading.unit_ns = value.number()?.max(1),
+            (clock::clock_id, value) => reading.id = value.u32()?,
+            (clock::timestamp, value) => reading.time = value.number()?,
+            (clock::is_incremental, value) => reading.is_incremental = value.bool()?,
+            (clock::unit_multiplier_ns, value) => reading.unit_ns = value.number()?.max(1),
             _ => {}
         }
     }

@@ -1,6 +1,10 @@
 //! Copies a trace packet by packet. Names are restored, and sequences get ids of their own; everything else stays as it is,
 //! whether the reader knows it or not.
 
+use super::fields::{
+    annotation, ftrace_bundle, ftrace_event, interned, interned_data, packet, print,
+    thread_descriptor, trace, track_descriptor, track_event,
+};
 use super::packets::{self, Take};
 use super::wire::{Fields, Malformed, Value, put_bytes, put_number};
 use crate::error::Error;
@@ -14,9 +18,6 @@ use std::io::{self, BufRead, Write};
 const MAX_SEQUENCES: usize = 1 << 16;
 /// Depth up to which names of arguments are restored; Perfetto's SDK nests a few.
 const MAX_DEPTH: u32 = 32;
-/// Fields of `Trace` and of a packet.
-const PACKET: u32 = 1;
-const SEQUENCE_ID: u32 = 10;
 
 /// A field of a message with names.
 enum Rule {
@@ -30,21 +31,33 @@ enum Rule {
 
 use Rule::{Into, Marker, Name};
 
-/// The fields of a packet whose names a mapping restores, by their numbers in Perfetto's protos.
-static PACKET_RULES: &[(u32, Rule)] = &[
-    // ftrace_events.event.print.buf
-    (1, Into(&[(2, Into(&[(3, Into(&[(2, Marker)]))]))])),
-    // track_event: debug_annotations, name
-    (11, Into(&[(4, Into(&ANNOTATION)), (23, Name)])),
-    // interned_data: event_names, function_names, debug_annotation_string_values
-    (12, Into(&[(2, Into(&[(2, Name)])), (5, Into(&[(2, Name)])), (29, Into(&[(2, Name)]))])),
-    // track_descriptor: name, static_name, thread.thread_name
-    (60, Into(&[(2, Name), (10, Name), (4, Into(&[(5, Name)]))])),
+/// The fields of a packet whose names a mapping restores.
+static PACKET: [(u32, Rule); 4] = [
+    (packet::ftrace_events, Into(&[(ftrace_bundle::event, Into(&FTRACE_EVENT))])),
+    (packet::track_event, Into(&TRACK_EVENT)),
+    (packet::interned_data, Into(&INTERNED_DATA)),
+    (packet::track_descriptor, Into(&TRACK)),
 ];
-
-/// A debug annotation: string_value, legacy_json_value, dict_entries, array_values.
-static ANNOTATION: [(u32, Rule); 4] =
-    [(6, Name), (9, Name), (11, Into(&ANNOTATION)), (12, Into(&ANNOTATION))];
+static FTRACE_EVENT: [(u32, Rule); 1] = [(ftrace_event::print, Into(&[(print::buf, Marker)]))];
+static TRACK_EVENT: [(u32, Rule); 2] =
+    [(track_event::debug_annotations, Into(&ANNOTATION)), (track_event::name, Name)];
+static INTERNED_DATA: [(u32, Rule); 3] = [
+    (interned_data::event_names, Into(&INTERNED)),
+    (interned_data::function_names, Into(&INTERNED)),
+    (interned_data::debug_annotation_string_values, Into(&INTERNED)),
+];
+static INTERNED: [(u32, Rule); 1] = [(interned::name, Name)];
+static TRACK: [(u32, Rule); 3] = [
+    (track_descriptor::name, Name),
+    (track_descriptor::static_name, Name),
+    (track_descriptor::thread, Into(&[(thread_descriptor::thread_name, Name)])),
+];
+static ANNOTATION: [(u32, Rule); 4] = [
+    (annotation::string_value, Name),
+    (annotation::legacy_json_value, Name),
+    (annotation::dict_entries, Into(&ANNOTATION)),
+    (annotation::array_values, Into(&ANNOTATION)),
+];
 
 /// The ids of sequences in an output: those of each trace that is copied into it, and of what else is written there.
 #[derive(Debug, Default)]
@@ -129,7 +142,7 @@ impl<W: Write> Take for Copier<'_, W> {
         // What cannot be read stays as it is.
         let renamed = self.mapping.and_then(|mapping| {
             let names = Rename { mapping };
-            names.message(PACKET_RULES, packet, 0).ok().flatten()
+            names.message(&PACKET, packet, 0).ok().flatten()
         });
         self.copied.renamed += u64::from(renamed.is_some());
         let packet = renamed.map_or(Cow::Borrowed(packet), Cow::Owned);
@@ -161,13 +174,13 @@ impl<W: Write> Copier<'_, W> {
         }
         // Of a field that is there twice the last one counts.
         let mut numbered = packet.to_vec();
-        put_number(&mut numbered, SEQUENCE_ID, new.into());
+        put_number(&mut numbered, packet::trusted_packet_sequence_id, new.into());
         Ok(Cow::Owned(numbered))
     }
 
     fn write(&mut self, packet: &[u8]) -> Result<(), Error> {
         self.head.clear();
-        put_bytes(&mut self.head, PACKET, packet.len(), &[]);
+        put_bytes(&mut self.head, trace::packet, packet.len(), &[]);
         let written = self.out.write_all(&self.head).and_then(|()| self.out.write_all(packet));
         self.copied.packets += 1;
         written.map_err(|error: io::Error| Error::Io(error))
@@ -177,7 +190,7 @@ impl<W: Write> Copier<'_, W> {
 /// The id of a packet's sequence; 0 if it has none.
 fn sequence_id(packet: &[u8]) -> u32 {
     let fields = Fields::of(packet).map_while(Result::ok);
-    let ids = fields.filter(|&(number, _)| number == SEQUENCE_ID);
+    let ids = fields.filter(|&(number, _)| number == packet::trusted_packet_sequence_id);
     ids.last().and_then(|(_, value)| value.u32().ok()).unwrap_or(0)
 }
 

@@ -2,6 +2,9 @@
 
 use super::Reader;
 use super::clock::Clock;
+use super::fields::{
+    actual_display, actual_surface, buffer_event, frame_end, frame_timeline, graphics_frame_event,
+};
 use super::unread::Message;
 use super::wire::{Fields, Malformed};
 use crate::frames::{ActualFrame, BufferEvent, TimelineFrame};
@@ -17,6 +20,23 @@ pub(super) struct FrameEvent {
     begins: Option<TimelineFrame>,
 }
 
+/// The field of a surface's frame for that of a display's frame, which has neither a second token nor a layer; 0 if there
+/// is none.
+const fn field_of_surface(field: u32) -> u32 {
+    match field {
+        actual_display::cookie => actual_surface::cookie,
+        actual_display::token => actual_surface::token,
+        actual_display::pid => actual_surface::pid,
+        actual_display::present_type => actual_surface::present_type,
+        actual_display::on_time_finish => actual_surface::on_time_finish,
+        actual_display::gpu_composition => actual_surface::gpu_composition,
+        actual_display::jank_type => actual_surface::jank_type,
+        actual_display::prediction_type => actual_surface::prediction_type,
+        actual_display::jank_severity_type => actual_surface::jank_severity_type,
+        _ => 0,
+    }
+}
+
 impl Reader {
     pub(super) fn frame_timeline(
         &mut self,
@@ -27,11 +47,14 @@ impl Reader {
         for field in Fields::of(message) {
             let (number, value) = field?;
             let event = match number {
-                1..=4 => self.frame_start(number, at_ns, value.bytes()?)?,
-                5 => {
+                frame_timeline::expected_display_frame_start
+                    ..=frame_timeline::actual_surface_frame_start => {
+                    self.frame_start(number, at_ns, value.bytes()?)?
+                }
+                frame_timeline::frame_end => {
                     let mut cookie = None;
                     for field in Fields::of(value.bytes()?) {
-                        if let (1, value) = field? {
+                        if let (frame_end::cookie, value) = field? {
                             cookie = Some(value.int()?);
                         }
                     }
@@ -48,40 +71,41 @@ impl Reader {
         Ok(())
     }
 
-    /// `kind`: the field of the event, 1 expected and 2 actual display frame, 3 and 4 those of a surface.
+    /// `kind`: the field of the event.
     fn frame_start(
         &mut self,
         kind: u32,
         at_ns: u64,
         message: &[u8],
     ) -> Result<FrameEvent, Malformed> {
-        let (is_display, is_actual) = (kind <= 2, kind.is_multiple_of(2));
+        let is_display = matches!(
+            kind,
+            frame_timeline::expected_display_frame_start
+                | frame_timeline::actual_display_frame_start
+        );
+        let is_actual = matches!(
+            kind,
+            frame_timeline::actual_display_frame_start | frame_timeline::actual_surface_frame_start
+        );
         let (mut cookie, mut token, mut display, mut pid) = (None, None, None, None);
         let mut layer = NameId::NONE;
         let mut actual = ActualFrame::default();
         let byte = |number: u64| u8::try_from(number).unwrap_or(0);
         for field in Fields::of(message) {
             let (number, value) = field?;
-            // A display frame has neither a second token nor a layer: its fields follow two numbers earlier.
-            let number = if is_display && number >= 3 {
-                if number == 3 { 4 } else { number + 2 }
-            } else {
-                number
-            };
-            match number {
-                1 => cookie = Some(value.int()?),
-                2 => token = Some(value.int()?),
-                3 => display = Some(value.int()?),
-                4 => pid = Some(value.u32()?),
-                5 => layer = self.builder.trace.names.id(value.bytes()?),
-                6 => actual.present = byte(value.number()?),
-                7 => actual.on_time = value.bool()?,
-                8 => actual.gpu = value.bool()?,
-                9 => actual.jank = value.i32()?,
-                10 => actual.prediction = byte(value.number()?),
-                11 if is_display => actual.severity = byte(value.number()?),
-                11 => actual.is_buffer = value.bool()?,
-                12 if !is_display => actual.severity = byte(value.number()?),
+            match if is_display { field_of_surface(number) } else { number } {
+                actual_surface::cookie => cookie = Some(value.int()?),
+                actual_surface::token => token = Some(value.int()?),
+                actual_surface::display_frame_token => display = Some(value.int()?),
+                actual_surface::pid => pid = Some(value.u32()?),
+                actual_surface::layer_name => layer = self.builder.trace.names.id(value.bytes()?),
+                actual_surface::present_type => actual.present = byte(value.number()?),
+                actual_surface::on_time_finish => actual.on_time = value.bool()?,
+                actual_surface::gpu_composition => actual.gpu = value.bool()?,
+                actual_surface::jank_type => actual.jank = value.i32()?,
+                actual_surface::prediction_type => actual.prediction = byte(value.number()?),
+                actual_surface::is_buffer => actual.is_buffer = value.bool()?,
+                actual_surface::jank_severity_type => actual.severity = byte(value.number()?),
                 _ => self.unread.field(Message::FrameTimeline, number),
             }
         }
@@ -111,16 +135,20 @@ impl Reader {
     ) -> Result<(), Malformed> {
         let (clock, at_ns) = time.ok_or("a buffer event has no time")?;
         for field in Fields::of(message) {
-            let (1, value) = field? else { continue };
+            let (graphics_frame_event::buffer_event, value) = field? else { continue };
             let mut event =
                 BufferEvent { at_ns, dur_ns: 0, kind: 0, frame: 0, layer: NameId::NONE, buffer: 0 };
             for field in Fields::of(value.bytes()?) {
                 match field? {
-                    (1, value) => event.frame = value.u32()?,
-                    (2, value) => event.kind = u8::try_from(value.number()?).unwrap_or(0),
-                    (3, value) => event.layer = self.builder.trace.names.id(value.bytes()?),
-                    (4, value) => event.dur_ns = value.number()?,
-                    (5, value) => event.buffer = value.u32()?,
+                    (buffer_event::frame_number, value) => event.frame = value.u32()?,
+                    (buffer_event::r#type, value) => {
+                        event.kind = u8::try_from(value.number()?).unwrap_or(0)
+                    }
+                    (buffer_event::layer_name, value) => {
+                        event.layer = self.builder.trace.names.id(value.bytes()?)
+                    }
+                    (buffer_event::duration_ns, value) => event.dur_ns = value.number()?,
+                    (buffer_event::buffer_id, value) => event.buffer = value.u32()?,
                     _ => {}
                 }
             }

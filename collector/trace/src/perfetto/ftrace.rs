@@ -3,8 +3,13 @@
 use super::Reader;
 use super::clock::{BOOTTIME, Clock, FTRACE, Reading};
 use super::event::{Event, Mark, NORMAL, What};
+use super::fields::{
+    binder_transaction, binder_transaction_received, cpu_frequency_limits, cpu_state,
+    ftrace_bundle, ftrace_event, print, sched_blocked_reason, sched_switch, sched_wakeup,
+    task_newtask, task_rename,
+};
 use super::unread::Message;
-use super::wire::{Fields, Malformed};
+use super::wire::{Fields, Malformed, Value};
 use crate::kernel::{KernelEvent, KernelKind, Task, Wake};
 use crate::names::NameId;
 use crate::text::marker::{self, Marker};
@@ -30,11 +35,13 @@ impl Reader {
         let (mut cpu, mut kind, mut ftrace_ns, mut boot_ns) = (None, 0, None, None);
         for field in Fields::of(message) {
             match field? {
-                (1, value) => cpu = Some(value.u32()?),
-                (3, value) if value.bool()? => self.lost("gaps in the kernel's events", 1),
-                (5, value) => kind = value.number()?,
-                (6, value) => ftrace_ns = Some(value.number()?),
-                (7, value) => boot_ns = Some(value.number()?),
+                (ftrace_bundle::cpu, value) => cpu = Some(value.u32()?),
+                (ftrace_bundle::lost_events, value) if value.bool()? => {
+                    self.lost("gaps in the kernel's events", 1)
+                }
+                (ftrace_bundle::ftrace_clock, value) => kind = value.number()?,
+                (ftrace_bundle::ftrace_timestamp, value) => ftrace_ns = Some(value.number()?),
+                (ftrace_bundle::boot_timestamp, value) => boot_ns = Some(value.number()?),
                 _ => {}
             }
         }
@@ -51,18 +58,31 @@ impl Reader {
         }
         for field in Fields::of(message) {
             // Before this time the buffers of other processors may have what this one's lacks.
-            if let (9 | 10, value) = field? {
+            if let (
+                ftrace_bundle::last_read_event_timestamp
+                | ftrace_bundle::previous_bundle_end_timestamp,
+                value,
+            ) = field?
+            {
                 self.covered.entry(cpu).or_insert((clock, value.number()?));
             }
         }
         for field in Fields::of(message) {
             let (number, value) = field?;
             match number {
-                2 => self.ftrace_event(clock, cpu, value.bytes()?)?,
-                4 => self.compact_sched(clock, cpu, value.bytes()?)?,
-                8 => self.lost("errors while the kernel's events were parsed", 1),
+                ftrace_bundle::event => self.ftrace_event(clock, cpu, value.bytes()?)?,
+                ftrace_bundle::compact_sched => self.compact_sched(clock, cpu, value.bytes()?)?,
+                ftrace_bundle::error => {
+                    self.lost("errors while the kernel's events were parsed", 1)
+                }
                 // Clocks and the bounds of what the processor's buffer held.
-                1 | 3 | 5..=7 | 9 | 10 => {}
+                ftrace_bundle::cpu
+                | ftrace_bundle::lost_events
+                | ftrace_bundle::ftrace_clock
+                | ftrace_bundle::ftrace_timestamp
+                | ftrace_bundle::boot_timestamp
+                | ftrace_bundle::last_read_event_timestamp
+                | ftrace_bundle::previous_bundle_end_timestamp => {}
                 _ => self.unread.field(Message::FtraceBundle, number),
             }
         }
@@ -75,13 +95,13 @@ impl Reader {
         for field in Fields::of(message) {
             let (number, value) = field?;
             match number {
-                1 => at.ns = value.number()?,
-                2 => at.tid = value.u32()?,
+                ftrace_event::timestamp => at.ns = value.number()?,
+                ftrace_event::pid => at.tid = value.u32()?,
                 // Flags: whether an interrupt did it.
-                5 if value.number()? & IN_INTERRUPT != 0 => {
-                    self.unread.field(Message::FtraceEvent, 5);
+                ftrace_event::common_flags if value.number()? & IN_INTERRUPT != 0 => {
+                    self.unread.field(Message::FtraceEvent, ftrace_event::common_flags);
                 }
-                5 => {}
+                ftrace_event::common_flags => {}
                 _ => found = Some((number, value.bytes()?)),
             }
         }
@@ -89,7 +109,7 @@ impl Reader {
             self.unread.event("ftrace events without content");
             return Ok(());
         };
-        if number == 3 {
+        if number == ftrace_event::print {
             return self.print(at, content);
         }
         let Some(kind) = self.kernel_kind(number, content)? else {
@@ -111,76 +131,93 @@ impl Reader {
         number: u32,
         message: &[u8],
     ) -> Result<Option<KernelKind>, Malformed> {
-        let mut int = [0_i64; 8];
-        let mut text = [NameId::NONE; 8];
-        // Events whose fields are read: all have at most seven.
-        if !matches!(number, 4 | 11..=13 | 17 | 18 | 20 | 50 | 51 | 114 | 235 | 236) {
-            return Ok(None);
-        }
+        let (mut int, mut text) = ([0_i64; 8], [NameId::NONE; 8]);
         for field in Fields::of(message) {
             let (field, value) = field?;
-            let place = (field as usize).min(7);
             match value {
-                super::wire::Value::Number(number) => {
-                    if let Some(int) = int.get_mut(place) {
+                Value::Number(number) => {
+                    if let Some(int) = int.get_mut(field as usize) {
                         *int = number.cast_signed();
                     }
                 }
-                super::wire::Value::Bytes(bytes) => {
-                    if let Some(text) = text.get_mut(place) {
+                Value::Bytes(bytes) => {
+                    if let Some(text) = text.get_mut(field as usize) {
                         *text = self.comm(bytes);
                     }
                 }
             }
         }
-        let low = |place: usize| low(int.get(place).copied().unwrap_or(0));
-        let signed = |place: usize| low(place).cast_signed();
-        let name = |place: usize| text.get(place).copied().unwrap_or_default();
-        let task = |tid: usize, comm: usize, priority: usize| Task {
+        let int = |field: u32| int.get(field as usize).copied().unwrap_or(0);
+        let (low, signed) = (|field| low(int(field)), |field| low(int(field)).cast_signed());
+        let name = |field: u32| text.get(field as usize).copied().unwrap_or_default();
+        let task = |tid, comm, priority| Task {
             tid: low(tid),
             name: name(comm),
             priority: signed(priority),
         };
-        let wake = |how| KernelKind::Wake { how, task: task(2, 1, 3), target: signed(5) };
+        let oom = |field| i16::try_from(signed(field)).unwrap_or(0);
+        let wake = |how| {
+            let task = task(sched_wakeup::pid, sched_wakeup::comm, sched_wakeup::prio);
+            KernelKind::Wake { how, task, target: signed(sched_wakeup::target_cpu) }
+        };
         Ok(Some(match number {
-            4 => KernelKind::Switch {
-                prev: task(2, 1, 3),
-                state: raw_state(int[4]),
-                next: task(6, 5, 7),
+            ftrace_event::sched_switch => KernelKind::Switch {
+                prev: task(
+                    sched_switch::prev_pid,
+                    sched_switch::prev_comm,
+                    sched_switch::prev_prio,
+                ),
+                state: raw_state(int(sched_switch::prev_state)),
+                next: task(
+                    sched_switch::next_pid,
+                    sched_switch::next_comm,
+                    sched_switch::next_prio,
+                ),
             },
-            11 => KernelKind::Frequency { khz: low(1), cpu: low(2) },
-            12 => KernelKind::FrequencyLimits { min_khz: low(1), max_khz: low(2), cpu: low(3) },
-            13 => KernelKind::Idle { state: low(1), cpu: low(2) },
-            17 => wake(Wake::Wakeup),
-            20 => wake(Wake::Waking),
-            114 => wake(Wake::New),
-            18 => KernelKind::Blocked {
-                tid: low(1),
-                caller: int[2].cast_unsigned(),
-                io_wait: int[3] != 0,
+            ftrace_event::cpu_frequency => {
+                KernelKind::Frequency { khz: low(cpu_state::state), cpu: low(cpu_state::cpu_id) }
+            }
+            ftrace_event::cpu_frequency_limits => KernelKind::FrequencyLimits {
+                min_khz: low(cpu_frequency_limits::min_freq),
+                max_khz: low(cpu_frequency_limits::max_freq),
+                cpu: low(cpu_frequency_limits::cpu_id),
             },
-            50 => KernelKind::Transaction {
-                id: signed(1),
-                node: signed(2),
-                pid: signed(3),
-                tid: signed(4),
-                is_reply: int[5] != 0,
-                code: low(6),
-                flags: low(7),
+            ftrace_event::cpu_idle => {
+                KernelKind::Idle { state: low(cpu_state::state), cpu: low(cpu_state::cpu_id) }
+            }
+            ftrace_event::sched_wakeup => wake(Wake::Wakeup),
+            ftrace_event::sched_waking => wake(Wake::Waking),
+            ftrace_event::sched_wakeup_new => wake(Wake::New),
+            ftrace_event::sched_blocked_reason => KernelKind::Blocked {
+                tid: low(sched_blocked_reason::pid),
+                caller: int(sched_blocked_reason::caller).cast_unsigned(),
+                io_wait: int(sched_blocked_reason::io_wait) != 0,
             },
-            51 => KernelKind::Received { id: signed(1) },
-            235 => KernelKind::NewTask {
-                tid: low(1),
-                name: name(2),
-                flags: int[3].cast_unsigned(),
-                oom: i16::try_from(signed(4)).unwrap_or(0),
+            ftrace_event::binder_transaction => KernelKind::Transaction {
+                id: signed(binder_transaction::debug_id),
+                node: signed(binder_transaction::target_node),
+                pid: signed(binder_transaction::to_proc),
+                tid: signed(binder_transaction::to_thread),
+                is_reply: int(binder_transaction::reply) != 0,
+                code: low(binder_transaction::code),
+                flags: low(binder_transaction::flags),
             },
-            _ => KernelKind::Rename {
-                tid: low(1),
-                before: name(2),
-                name: name(3),
-                oom: i16::try_from(signed(4)).unwrap_or(0),
+            ftrace_event::binder_transaction_received => {
+                KernelKind::Received { id: signed(binder_transaction_received::debug_id) }
+            }
+            ftrace_event::task_newtask => KernelKind::NewTask {
+                tid: low(task_newtask::pid),
+                name: name(task_newtask::comm),
+                flags: int(task_newtask::clone_flags).cast_unsigned(),
+                oom: oom(task_newtask::oom_score_adj),
             },
+            ftrace_event::task_rename => KernelKind::Rename {
+                tid: low(task_rename::pid),
+                before: name(task_rename::oldcomm),
+                name: name(task_rename::newcomm),
+                oom: oom(task_rename::oom_score_adj),
+            },
+            _ => return Ok(None),
         }))
     }
 
@@ -192,7 +229,7 @@ impl Reader {
     fn print(&mut self, at: At, message: &[u8]) -> Result<(), Malformed> {
         let mut text = &[][..];
         for field in Fields::of(message) {
-            if let (2, value) = field? {
+            if let (print::buf, value) = field? {
                 text = value.bytes()?;
             }
         }

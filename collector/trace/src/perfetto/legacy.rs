@@ -3,6 +3,7 @@
 use super::Reader;
 use super::clock::Clock;
 use super::event::{Event, FIRST, NO_CPU, NORMAL, Phase, What};
+use super::fields::legacy_event;
 use super::track_event::Decoded;
 use super::tracks::TrackId;
 use super::unread::Message;
@@ -15,8 +16,8 @@ pub(super) fn owner(message: &[u8]) -> Result<(Option<u32>, Option<u32>), Malfor
     let (mut pid, mut tid) = (None, None);
     for field in Fields::of(message) {
         match field? {
-            (18, value) => pid = Some(value.u32()?),
-            (19, value) => tid = Some(value.u32()?),
+            (legacy_event::pid_override, value) => pid = Some(value.u32()?),
+            (legacy_event::tid_override, value) => tid = Some(value.u32()?),
             _ => {}
         }
     }
@@ -119,14 +120,16 @@ impl Reader {
         for field in Fields::of(message) {
             let (number, value) = field?;
             match number {
-                1 => legacy.name = Some(value.number()?),
-                2 => legacy.phase = u8::try_from(value.number()?).unwrap_or(0),
-                3 => legacy.dur_us = value.int()?,
-                6 | 10 | 11 => legacy.id = Some(value.number()?),
-                8 => legacy.bind_id = value.number()?,
-                13 => legacy.direction = value.number()?,
-                14 => legacy.scope = value.number()?,
-                18 | 19 => {}
+                legacy_event::name_iid => legacy.name = Some(value.number()?),
+                legacy_event::phase => legacy.phase = u8::try_from(value.number()?).unwrap_or(0),
+                legacy_event::duration_us => legacy.dur_us = value.int()?,
+                legacy_event::unscoped_id | legacy_event::local_id | legacy_event::global_id => {
+                    legacy.id = Some(value.number()?)
+                }
+                legacy_event::bind_id => legacy.bind_id = value.number()?,
+                legacy_event::flow_direction => legacy.direction = value.number()?,
+                legacy_event::instant_event_scope => legacy.scope = value.number()?,
+                legacy_event::pid_override | legacy_event::tid_override => {}
                 _ => self.unread.field(Message::LegacyEvent, number),
             }
         }

@@ -12,6 +12,7 @@ mod check;
 mod clock;
 mod copy;
 mod event;
+mod fields;
 mod finish;
 mod frames;
 mod ftrace;
@@ -39,6 +40,7 @@ use crate::kernel::KernelEvent;
 use crate::model::Trace;
 use clock::{Clock, Clocks};
 use event::Event;
+use fields::packet;
 use sequence::{Descriptor, Reference, Sequence, Sequences};
 use std::collections::{BTreeMap, HashSet};
 use std::io::BufRead;
@@ -215,20 +217,20 @@ impl Reader {
         for field in Fields::of(packet) {
             let (number, value) = field?;
             match number {
-                59 => {
+                packet::trace_packet_defaults => {
                     let (defaults, unread) = sequence::defaults(value.bytes()?)?;
                     self.sequence(head.sequence).defaults = defaults;
                     for number in unread {
                         self.unread.field(Message::Defaults, number);
                     }
                 }
-                6 => self.clocks.snapshot(head.sequence, value.bytes()?)?,
+                packet::clock_snapshot => self.clocks.snapshot(head.sequence, value.bytes()?)?,
                 _ => {}
             }
         }
         // Interned data may stand behind the defaults' field or before it.
         for field in Fields::of(packet) {
-            let (12, value) = field? else { continue };
+            let (packet::interned_data, value) = field? else { continue };
             let state = self.sequences.of(head.sequence);
             if !state.is_valid {
                 self.unread.event("interned data after a loss");
@@ -261,27 +263,43 @@ impl Reader {
             let (number, value) = field?;
             match number {
                 // The head, the state, and the marks that the service adds.
-                3 | 6 | 8 | 10 | 12 | 13 | 36 | 41 | 42 | 58 | 59 | 79 | 87 | 89 | 98 => {}
-                11 => self.track_event(head.sequence, time, value.bytes()?)?,
-                60 => {
+                packet::trusted_uid
+                | packet::clock_snapshot
+                | packet::timestamp
+                | packet::trusted_packet_sequence_id
+                | packet::interned_data
+                | packet::sequence_flags
+                | packet::synchronization_marker
+                | packet::incremental_state_cleared
+                | packet::previous_packet_dropped
+                | packet::timestamp_clock_id
+                | packet::trace_packet_defaults
+                | packet::trusted_pid
+                | packet::first_packet_on_sequence
+                | packet::trace_uuid
+                | packet::machine_id => {}
+                packet::track_event => self.track_event(head.sequence, time, value.bytes()?)?,
+                packet::track_descriptor => {
                     let names = &mut self.builder.trace.names;
                     self.tracks.describe(value.bytes()?, names, &mut self.unread)?;
                 }
-                1 => self.ftrace_bundle(head.sequence, value.bytes()?)?,
-                2 => self.process_tree(value.bytes()?)?,
-                43 => self.process_descriptor(value.bytes()?)?,
-                44 => self.thread_descriptor(head.sequence, value.bytes()?)?,
-                76 => self.frame_timeline(time, value.bytes()?)?,
-                57 => self.graphics_frame(time, value.bytes()?)?,
-                66 => self.perf_sample(head.sequence, time, value.bytes()?)?,
-                135 => self.stack_sample(head.sequence, time, value.bytes()?)?,
-                47 => self.packages(value.bytes()?)?,
-                34 => self.ftrace_stats(value.bytes()?)?,
-                35 => self.trace_stats(value.bytes()?)?,
-                45 => self.system_info(value.bytes()?)?,
-                69 => self.service_event(time, value.bytes()?)?,
+                packet::ftrace_events => self.ftrace_bundle(head.sequence, value.bytes()?)?,
+                packet::process_tree => self.process_tree(value.bytes()?)?,
+                packet::process_descriptor => self.process_descriptor(value.bytes()?)?,
+                packet::thread_descriptor => {
+                    self.thread_descriptor(head.sequence, value.bytes()?)?
+                }
+                packet::frame_timeline_event => self.frame_timeline(time, value.bytes()?)?,
+                packet::graphics_frame_event => self.graphics_frame(time, value.bytes()?)?,
+                packet::perf_sample => self.perf_sample(head.sequence, time, value.bytes()?)?,
+                packet::stack_sample => self.stack_sample(head.sequence, time, value.bytes()?)?,
+                packet::packages_list => self.packages(value.bytes()?)?,
+                packet::ftrace_stats => self.ftrace_stats(value.bytes()?)?,
+                packet::trace_stats => self.trace_stats(value.bytes()?)?,
+                packet::system_info => self.system_info(value.bytes()?)?,
+                packet::service_event => self.service_event(time, value.bytes()?)?,
                 // The configuration says how the trace was recorded; nothing here depends on it.
-                33 => {}
+                packet::trace_config => {}
                 _ => self.unread.field(Message::Packet, number),
             }
         }
@@ -312,14 +330,16 @@ fn head(packet: &[u8]) -> Result<Head, Malformed> {
     let mut head = Head::default();
     for field in Fields::of(packet) {
         match field? {
-            (10, value) => head.sequence = value.u32()?,
-            (8, value) => head.timestamp = Some(value.number()?),
-            (58, value) => head.clock = Some(value.u32()?),
-            (13, value) => head.flags |= value.number()?,
-            (41, value) => head.flags |= u64::from(value.bool()?),
-            (42, value) => head.dropped = value.number()?,
-            (98, value) => head.machine = value.number()?,
-            (6 | 12 | 59, _) => head.has_state = true,
+            (packet::trusted_packet_sequence_id, value) => head.sequence = value.u32()?,
+            (packet::timestamp, value) => head.timestamp = Some(value.number()?),
+            (packet::timestamp_clock_id, value) => head.clock = Some(value.u32()?),
+            (packet::sequence_flags, value) => head.flags |= value.number()?,
+            (packet::incremental_state_cleared, value) => head.flags |= u64::from(value.bool()?),
+            (packet::previous_packet_dropped, value) => head.dropped = value.number()?,
+            (packet::machine_id, value) => head.machine = value.number()?,
+            (packet::clock_snapshot | packet::interned_data | packet::trace_packet_defaults, _) => {
+                head.has_state = true
+            }
             _ => {}
         }
     }

@@ -1,5 +1,6 @@
 //! The packets of a file, one at a time in one buffer; compressed packets are unpacked as they are read.
 
+use super::fields::{packet, trace};
 use super::wire::{Fields, varint};
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -7,11 +8,9 @@ use std::io::{self, BufRead, BufReader, Read};
 const MAX_PACKET_BYTES: u64 = 256 << 20;
 /// Limit of the bytes that all compressed packets of a file unpack to.
 pub(super) const MAX_UNPACKED_BYTES: u64 = 16 << 30;
-/// Field of `Trace`: a packet.
-const PACKET: u64 = 1;
 /// Fields of a packet: a zlib stream of packets, and one of zstd.
-const ZLIB: u32 = 50;
-const ZSTD: u32 = 133;
+const ZLIB: u32 = packet::compressed_packets;
+const ZSTD: u32 = packet::zstd_compressed_packets;
 
 /// Takes packets.
 pub(super) trait Take {
@@ -98,7 +97,7 @@ impl Stream<'_> {
             if read as u64 != length {
                 return Err(cut());
             }
-            if tag != PACKET << 3 | 2 {
+            if tag != u64::from(trace::packet) << 3 | 2 {
                 take.bad("a field of the trace is not a packet", &packet);
             } else if !packet_of(&packet, take, unpacked, is_inner)? {
                 return Ok(false);

@@ -2,6 +2,10 @@
 
 use super::Reader;
 use super::clock::Clock;
+use super::fields::{
+    buffer_stats, ftrace_cpu_stats, ftrace_stats, package_info, packages_list, process,
+    process_descriptor, process_tree, service_event, system_info, thread, trace_stats, utsname,
+};
 use super::unread::Message;
 use super::wire::{Fields, Malformed};
 use crate::model::Package;
@@ -14,8 +18,8 @@ impl Reader {
     pub(super) fn process_tree(&mut self, message: &[u8]) -> Result<(), Malformed> {
         for field in Fields::of(message) {
             match field? {
-                (1, value) => self.process_of_tree(value.bytes()?)?,
-                (2, value) => self.thread_of_tree(value.bytes()?)?,
+                (process_tree::processes, value) => self.process_of_tree(value.bytes()?)?,
+                (process_tree::threads, value) => self.thread_of_tree(value.bytes()?)?,
                 _ => {}
             }
         }
@@ -26,8 +30,8 @@ impl Reader {
         let (mut pid, mut name) = (0, NameId::NONE);
         for field in Fields::of(message) {
             match field? {
-                (1, value) => pid = value.u32()?,
-                (3, value) if name == NameId::NONE => {
+                (process::pid, value) => pid = value.u32()?,
+                (process::cmdline, value) if name == NameId::NONE => {
                     name = self.builder.trace.names.id(value.bytes()?);
                 }
                 (number, _) => self.unread.field(Message::Process, number),
@@ -45,9 +49,9 @@ impl Reader {
         let (mut tid, mut pid, mut name) = (0, 0, NameId::NONE);
         for field in Fields::of(message) {
             match field? {
-                (1, value) => tid = value.u32()?,
-                (3, value) => pid = value.u32()?,
-                (2, value) => name = self.builder.trace.names.id(value.bytes()?),
+                (thread::tid, value) => tid = value.u32()?,
+                (thread::tgid, value) => pid = value.u32()?,
+                (thread::name, value) => name = self.builder.trace.names.id(value.bytes()?),
                 (number, _) => self.unread.field(Message::Thread, number),
             }
         }
@@ -64,8 +68,10 @@ impl Reader {
         let (mut pid, mut name) = (0, NameId::NONE);
         for field in Fields::of(message) {
             match field? {
-                (1, value) => pid = value.u32()?,
-                (6, value) => name = self.builder.trace.names.id(value.bytes()?),
+                (process_descriptor::pid, value) => pid = value.u32()?,
+                (process_descriptor::process_name, value) => {
+                    name = self.builder.trace.names.id(value.bytes()?)
+                }
                 _ => {}
             }
         }
@@ -77,15 +83,17 @@ impl Reader {
 
     pub(super) fn packages(&mut self, message: &[u8]) -> Result<(), Malformed> {
         for field in Fields::of(message) {
-            let (1, value) = field? else { continue };
+            let (packages_list::packages, value) = field? else { continue };
             let mut package =
                 Package { name: NameId::NONE, uid: 0, version: 0, is_debuggable: false };
             for field in Fields::of(value.bytes()?) {
                 match field? {
-                    (1, value) => package.name = self.builder.trace.names.id(value.bytes()?),
-                    (2, value) => package.uid = value.number()?,
-                    (3, value) => package.is_debuggable = value.bool()?,
-                    (5, value) => package.version = value.int()?,
+                    (package_info::name, value) => {
+                        package.name = self.builder.trace.names.id(value.bytes()?)
+                    }
+                    (package_info::uid, value) => package.uid = value.number()?,
+                    (package_info::debuggable, value) => package.is_debuggable = value.bool()?,
+                    (package_info::version_code, value) => package.version = value.int()?,
                     _ => {}
                 }
             }
@@ -100,9 +108,9 @@ impl Reader {
     /// The kernel's version: `5.10.66-android12-…`.
     pub(super) fn system_info(&mut self, message: &[u8]) -> Result<(), Malformed> {
         for field in Fields::of(message) {
-            let (1, value) = field? else { continue };
+            let (system_info::utsname, value) = field? else { continue };
             for field in Fields::of(value.bytes()?) {
-                if let (3, value) = field? {
+                if let (utsname::release, value) = field? {
                     let release = String::from_utf8_lossy(value.bytes()?).into_owned();
                     let mut parts = release.split(|char: char| !char.is_ascii_digit());
                     let mut part = || parts.next()?.parse().ok();
@@ -121,7 +129,7 @@ impl Reader {
         message: &[u8],
     ) -> Result<(), Malformed> {
         for field in Fields::of(message) {
-            if let (2, value) = field?
+            if let (service_event::tracing_started, value) = field?
                 && value.bool()?
             {
                 self.started = time;
@@ -135,12 +143,17 @@ impl Reader {
         let (mut phase, mut overrun, mut dropped) = (0, 0_u64, 0_u64);
         for field in Fields::of(message) {
             match field? {
-                (1, value) => phase = value.number()?,
-                (2, value) => {
+                (ftrace_stats::phase, value) => phase = value.number()?,
+                (ftrace_stats::cpu_stats, value) => {
                     for field in Fields::of(value.bytes()?) {
                         match field? {
-                            (3 | 4, value) => overrun = overrun.saturating_add(value.number()?),
-                            (8, value) => dropped = dropped.saturating_add(value.number()?),
+                            (
+                                ftrace_cpu_stats::overrun | ftrace_cpu_stats::commit_overrun,
+                                value,
+                            ) => overrun = overrun.saturating_add(value.number()?),
+                            (ftrace_cpu_stats::dropped_events, value) => {
+                                dropped = dropped.saturating_add(value.number()?)
+                            }
                             _ => {}
                         }
                     }
@@ -175,20 +188,22 @@ impl Reader {
         };
         for field in Fields::of(message) {
             match field? {
-                (1, value) => {
+                (trace_stats::buffer_stats, value) => {
                     for field in Fields::of(value.bytes()?) {
                         match field? {
-                            (3, value) => add(0, value.number()?),
-                            (18, value) => add(1, value.number()?),
-                            (19, value) => add(2, value.number()?),
-                            (6, value) => add(3, value.number()?),
+                            (buffer_stats::chunks_overwritten, value) => add(0, value.number()?),
+                            (buffer_stats::chunks_discarded, value) => add(1, value.number()?),
+                            (buffer_stats::trace_writer_packet_loss, value) => {
+                                add(2, value.number()?)
+                            }
+                            (buffer_stats::patches_failed, value) => add(3, value.number()?),
                             _ => {}
                         }
                     }
                 }
-                (8, value) => add(1, value.number()?),
-                (9, value) => add(3, value.number()?),
-                (10, value) => add(4, value.number()?),
+                (trace_stats::chunks_discarded, value) => add(1, value.number()?),
+                (trace_stats::patches_discarded, value) => add(3, value.number()?),
+                (trace_stats::invalid_packets, value) => add(4, value.number()?),
                 _ => {}
             }
         }

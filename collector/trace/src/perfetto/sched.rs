@@ -2,6 +2,7 @@
 
 use super::Reader;
 use super::clock::Clock;
+use super::fields::{compact_sched, ftrace_event};
 use super::ftrace::{IN_INTERRUPT, low, raw_state};
 use super::unread::Message;
 use super::wire::{Fields, Malformed, Value, numbers};
@@ -28,7 +29,7 @@ impl Reader {
         let mut columns: [Column<'_>; 13] = std::array::from_fn(|_| Column(Vec::new()));
         for field in Fields::of(message) {
             match field? {
-                (5, value) => comms.push(self.comm(value.bytes()?)),
+                (compact_sched::intern_table, value) => comms.push(self.comm(value.bytes()?)),
                 (number, value) => {
                     if let Some(column) = columns.get_mut(number as usize) {
                         column.0.push(value);
@@ -74,7 +75,7 @@ impl Reader {
         }
         for flags in flags.rows() {
             if flags? & IN_INTERRUPT != 0 {
-                self.unread.field(Message::FtraceEvent, 5);
+                self.unread.field(Message::FtraceEvent, ftrace_event::common_flags);
             }
         }
         at_ns = 0;

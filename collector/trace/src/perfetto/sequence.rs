@@ -1,6 +1,10 @@
 //! The state of a packet sequence: what a writer interned, its defaults, and the deltas that its values are relative to.
 //! Packet loss makes it invalid until the writer starts anew.
 
+use super::fields::{
+    callstack, execution_context, frame, interned, interned_data, mapping, packet_defaults,
+    task_context, track_event,
+};
 use super::wire::{Fields, Malformed, numbers};
 use crate::names::{NameId, Names};
 use std::collections::HashMap;
@@ -180,35 +184,35 @@ pub(super) fn intern(
             return Err("too many interned entries");
         }
         let table = match number {
-            1 => &mut sequence.categories,
-            2 => &mut sequence.names,
-            3 => &mut sequence.annotation_names,
-            29 => &mut sequence.annotation_values,
-            5 => &mut sequence.functions,
-            17 => &mut sequence.paths,
-            16 => &mut sequence.build_ids,
-            6 => {
+            interned_data::event_categories => &mut sequence.categories,
+            interned_data::event_names => &mut sequence.names,
+            interned_data::debug_annotation_names => &mut sequence.annotation_names,
+            interned_data::debug_annotation_string_values => &mut sequence.annotation_values,
+            interned_data::function_names => &mut sequence.functions,
+            interned_data::mapping_paths => &mut sequence.paths,
+            interned_data::build_ids => &mut sequence.build_ids,
+            interned_data::frames => {
                 let (iid, frame) = frame(value.bytes()?)?;
                 sequence.frames.insert(iid, frame);
                 continue;
             }
-            7 => {
+            interned_data::callstacks => {
                 let (iid, frames) = callstack(value.bytes()?)?;
                 sequence.stacks.remove(&iid);
                 sequence.callstacks.insert(iid, frames);
                 continue;
             }
-            19 => {
+            interned_data::mappings => {
                 let (iid, mapping) = mapping(value.bytes()?)?;
                 sequence.mappings.insert(iid, mapping);
                 continue;
             }
-            48 => {
+            interned_data::stack_sample_task_contexts => {
                 let (iid, task) = task(value.bytes()?)?;
                 sequence.tasks.insert(iid, task);
                 continue;
             }
-            49 => {
+            interned_data::stack_sample_execution_contexts => {
                 let (iid, cpu) = processor(value.bytes()?)?;
                 sequence.processors.insert(iid, cpu);
                 continue;
@@ -221,7 +225,7 @@ pub(super) fn intern(
         let (iid, text) = entry(value.bytes()?)?;
         let text = match number {
             // Build ids are bytes; shown as hex.
-            16 => names.id(hex(text).as_bytes()),
+            interned_data::build_ids => names.id(hex(text).as_bytes()),
             _ => names.id(text),
         };
         table.insert(iid, text);
@@ -242,8 +246,8 @@ fn entry(message: &[u8]) -> Result<(u64, &[u8]), Malformed> {
     let (mut iid, mut text) = (0, &[][..]);
     for field in Fields::of(message) {
         match field? {
-            (1, value) => iid = value.number()?,
-            (2, value) => text = value.bytes()?,
+            (interned::iid, value) => iid = value.number()?,
+            (interned::name, value) => text = value.bytes()?,
             _ => {}
         }
     }
@@ -254,10 +258,10 @@ pub(super) fn frame(message: &[u8]) -> Result<(u64, Frame), Malformed> {
     let (mut iid, mut frame) = (0, Frame::default());
     for field in Fields::of(message) {
         match field? {
-            (1, value) => iid = value.number()?,
-            (2, value) => frame.function = value.number()?,
-            (3, value) => frame.mapping = value.number()?,
-            (4, value) => frame.rel_pc = value.number()?,
+            (frame::iid, value) => iid = value.number()?,
+            (frame::function_name_id, value) => frame.function = value.number()?,
+            (frame::mapping_id, value) => frame.mapping = value.number()?,
+            (frame::rel_pc, value) => frame.rel_pc = value.number()?,
             _ => {}
         }
     }
@@ -271,8 +275,8 @@ fn callstack(message: &[u8]) -> Result<(u64, Vec<u64>), Malformed> {
     let (mut iid, mut frames) = (0, Vec::new());
     for field in Fields::of(message) {
         match field? {
-            (1, value) => iid = value.number()?,
-            (2, value) => {
+            (callstack::iid, value) => iid = value.number()?,
+            (callstack::frame_ids, value) => {
                 for frame in numbers(value) {
                     if frames.len() < MAX_FRAMES {
                         frames.push(frame?);
@@ -289,12 +293,12 @@ fn mapping(message: &[u8]) -> Result<(u64, Mapping), Malformed> {
     let (mut iid, mut mapping) = (0, Mapping::default());
     for field in Fields::of(message) {
         match field? {
-            (1, value) => iid = value.number()?,
-            (2, value) => mapping.build_id = value.number()?,
-            (4, value) => mapping.start = value.number()?,
-            (5, value) => mapping.end = value.number()?,
-            (8, value) => mapping.offset = value.number()?,
-            (7, value) => {
+            (mapping::iid, value) => iid = value.number()?,
+            (mapping::build_id, value) => mapping.build_id = value.number()?,
+            (mapping::start, value) => mapping.start = value.number()?,
+            (mapping::end, value) => mapping.end = value.number()?,
+            (mapping::exact_offset, value) => mapping.offset = value.number()?,
+            (mapping::path_string_ids, value) => {
                 for path in numbers(value).take(64) {
                     mapping.paths.push(path?);
                 }
@@ -310,9 +314,9 @@ pub(super) fn task(message: &[u8]) -> Result<(u64, (u32, u32)), Malformed> {
     let (mut iid, mut pid, mut tid) = (0, 0, 0);
     for field in Fields::of(message) {
         match field? {
-            (1, value) => iid = value.number()?,
-            (2, value) => pid = value.u32()?,
-            (3, value) => tid = value.u32()?,
+            (task_context::iid, value) => iid = value.number()?,
+            (task_context::pid, value) => pid = value.u32()?,
+            (task_context::tid, value) => tid = value.u32()?,
             _ => {}
         }
     }
@@ -324,8 +328,8 @@ pub(super) fn processor(message: &[u8]) -> Result<(u64, u32), Malformed> {
     let (mut iid, mut cpu) = (0, 0);
     for field in Fields::of(message) {
         match field? {
-            (1, value) => iid = value.number()?,
-            (2, value) => cpu = value.u32()?,
+            (execution_context::iid, value) => iid = value.number()?,
+            (execution_context::cpu, value) => cpu = value.u32()?,
             _ => {}
         }
     }
@@ -337,19 +341,24 @@ pub(super) fn defaults(message: &[u8]) -> Result<(Defaults, Vec<u32>), Malformed
     let (mut defaults, mut unread) = (Defaults::default(), Vec::new());
     for field in Fields::of(message) {
         match field? {
-            (58, value) => defaults.clock = Some(value.u32()?),
-            (11, value) => {
+            (packet_defaults::timestamp_clock_id, value) => defaults.clock = Some(value.u32()?),
+            (packet_defaults::track_event_defaults, value) => {
                 for field in Fields::of(value.bytes()?) {
                     match field? {
-                        (11, value) => defaults.track = Some(value.number()?),
-                        (31, value) => extend(&mut defaults.extra_tracks, value)?,
-                        (45, value) => extend(&mut defaults.extra_double_tracks, value)?,
+                        (track_event::track_uuid, value) => defaults.track = Some(value.number()?),
+                        (track_event::extra_counter_track_uuids, value) => {
+                            extend(&mut defaults.extra_tracks, value)?
+                        }
+                        (track_event::extra_double_counter_track_uuids, value) => {
+                            extend(&mut defaults.extra_double_tracks, value)?
+                        }
                         _ => {}
                     }
                 }
             }
             // Units and sources of samples.
-            (12 | 100, _) => {}
+            (packet_defaults::perf_sample_defaults | packet_defaults::stack_sample_defaults, _) => {
+            }
             (number, _) => unread.push(number),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::Reader;
 use super::clock::Clock;
+use super::fields::{inline_callstack, inline_frame, perf_sample, stack_sample};
 use super::sequence;
 use super::tracks::{Place, TrackId};
 use super::unread::Message;
@@ -28,15 +29,17 @@ impl Reader {
         for field in Fields::of(message) {
             let (number, value) = field?;
             match number {
-                1 => sample.cpu = value.u32()?,
-                2 => sample.pid = value.u32()?,
-                3 => sample.tid = value.u32()?,
-                4 => callstack = Some(value.number()?),
-                6 => sample.weight = value.number()?,
-                17 => self.lost("samples lost by the kernel", value.number()?),
+                perf_sample::cpu => sample.cpu = value.u32()?,
+                perf_sample::pid => sample.pid = value.u32()?,
+                perf_sample::tid => sample.tid = value.u32()?,
+                perf_sample::callstack_iid => callstack = Some(value.number()?),
+                perf_sample::timebase_count => sample.weight = value.number()?,
+                perf_sample::kernel_records_lost => {
+                    self.lost("samples lost by the kernel", value.number()?)
+                }
                 // Samples of processes out of scope are taken for their counters alone.
-                18 => is_skipped = value.number()? != NOT_IN_SCOPE,
-                19 => return Ok(()),
+                perf_sample::sample_skipped_reason => is_skipped = value.number()? != NOT_IN_SCOPE,
+                perf_sample::producer_event => return Ok(()),
                 _ => self.unread.field(Message::PerfSample, number),
             }
         }
@@ -62,20 +65,29 @@ impl Reader {
         for field in Fields::of(message) {
             let (number, value) = field?;
             match number {
-                1 => (sample.pid, sample.tid) = sequence::task(value.bytes()?)?.1,
-                2 => {
+                stack_sample::task_context => {
+                    (sample.pid, sample.tid) = sequence::task(value.bytes()?)?.1
+                }
+                stack_sample::task_context_iid => {
                     let task = self.sequence(sequence).tasks.get(value.number()?).copied();
                     (sample.pid, sample.tid) = task.unwrap_or_default();
                 }
-                3 => sample.cpu = sequence::processor(value.bytes()?)?.1,
-                4 => {
+                stack_sample::execution_context => {
+                    sample.cpu = sequence::processor(value.bytes()?)?.1
+                }
+                stack_sample::execution_context_iid => {
                     let cpu = self.sequence(sequence).processors.get(value.number()?).copied();
                     sample.cpu = cpu.unwrap_or_default();
                 }
-                5 | 6 => sample.stack = self.stack(sequence, value)?,
-                11 => sample.weight = value.number()?,
+                stack_sample::callstack | stack_sample::callstack_iid => {
+                    sample.stack = self.stack(sequence, value)?
+                }
+                stack_sample::primary_weight => sample.weight = value.number()?,
                 // Errors and units.
-                7..=10 => {}
+                stack_sample::unwind_error
+                | stack_sample::unwind_error_iid
+                | stack_sample::primary_descriptor
+                | stack_sample::primary_descriptor_iid => {}
                 _ => self.unread.field(Message::StackSample, number),
             }
         }
@@ -108,10 +120,10 @@ impl Reader {
         };
         let mut stack = NO_PARENT;
         for field in Fields::of(message).take(MAX_FRAMES) {
-            let (1, value) = field? else { continue };
+            let (inline_callstack::frames, value) = field? else { continue };
             let mut frame = StackFrame::default();
             for field in Fields::of(value.bytes()?) {
-                if let (1, value) = field? {
+                if let (inline_frame::function_name, value) = field? {
                     frame.function = self.builder.trace.names.id(value.bytes()?);
                 }
             }

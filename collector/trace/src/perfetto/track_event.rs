@@ -4,6 +4,7 @@ use super::Reader;
 use super::annotations::Json;
 use super::clock::{Clock, MONOTONIC};
 use super::event::{Event, NO_CPU, NORMAL, What};
+use super::fields::track_event;
 use super::sequence::extend;
 use super::tracks::TrackId;
 use super::unread::Message;
@@ -105,36 +106,50 @@ impl Reader {
         for field in Fields::of(message) {
             let (number, value) = field?;
             match number {
-                9 => event.kind = value.number()?,
-                10 => event.name = self.interned_name(sequence, value.number()?),
-                23 => event.name = self.builder.trace.names.id(value.bytes()?),
-                11 => event.track = Some(value.number()?),
-                3 => {
+                track_event::r#type => event.kind = value.number()?,
+                track_event::name_iid => event.name = self.interned_name(sequence, value.number()?),
+                track_event::name => event.name = self.builder.trace.names.id(value.bytes()?),
+                track_event::track_uuid => event.track = Some(value.number()?),
+                track_event::category_iids => {
                     for iid in numbers(value) {
                         categories.push(self.interned_category(sequence, iid?));
                     }
                 }
-                22 => categories.push(self.builder.trace.names.id(value.bytes()?)),
-                4 => has_annotations = true,
-                30 => event.value = Some(float(value.int()?)),
-                44 => event.value = Some(value.f64()?),
-                6 => event.legacy = Some(value.bytes()?),
-                1 => event.delta_us = Some(value.int()?),
-                16 => event.at_us = Some(value.int()?).filter(|&us| us != 0),
-                2 => event.cpu_delta_us = Some(value.int()?),
-                17 => {
+                track_event::categories => {
+                    categories.push(self.builder.trace.names.id(value.bytes()?))
+                }
+                track_event::debug_annotations => has_annotations = true,
+                track_event::counter_value => event.value = Some(float(value.int()?)),
+                track_event::double_counter_value => event.value = Some(value.f64()?),
+                track_event::legacy_event => event.legacy = Some(value.bytes()?),
+                track_event::timestamp_delta_us => event.delta_us = Some(value.int()?),
+                track_event::timestamp_absolute_us => {
+                    event.at_us = Some(value.int()?).filter(|&us| us != 0)
+                }
+                track_event::thread_time_delta_us => event.cpu_delta_us = Some(value.int()?),
+                track_event::thread_time_absolute_us => {
                     event.cpu_ns =
                         u64::try_from(value.int()?).ok().map(|us| us.saturating_mul(1000))
                 }
-                31 => extend(&mut event.extra.0, value)?,
-                12 => extend(&mut event.extra.1, value)?,
-                45 => extend(&mut event.extra_double.0, value)?,
-                46 => doubles(&mut event.extra_double.1, value)?,
-                36 | 47 => flow_ids(&mut event.flows, value)?,
-                42 | 48 => flow_ids(&mut event.ending, value)?,
-                55 | 56 => event.callstack = Some(value),
+                track_event::extra_counter_track_uuids => extend(&mut event.extra.0, value)?,
+                track_event::extra_counter_values => extend(&mut event.extra.1, value)?,
+                track_event::extra_double_counter_track_uuids => {
+                    extend(&mut event.extra_double.0, value)?
+                }
+                track_event::extra_double_counter_values => {
+                    doubles(&mut event.extra_double.1, value)?
+                }
+                track_event::flow_ids_old | track_event::flow_ids => {
+                    flow_ids(&mut event.flows, value)?
+                }
+                track_event::terminating_flow_ids_old | track_event::terminating_flow_ids => {
+                    flow_ids(&mut event.ending, value)?
+                }
+                track_event::callstack | track_event::callstack_iid => {
+                    event.callstack = Some(value)
+                }
                 // The weight of a callstack.
-                57 => {}
+                track_event::callstack_weight => {}
                 _ => self.unread.field(Message::TrackEvent, number),
             }
         }
@@ -151,7 +166,7 @@ impl Reader {
         let sequence = self.sequences.of(sequence);
         let mut json = Json::new(sequence, names, buffer);
         for field in Fields::of(message) {
-            if let (4, value) = field? {
+            if let (track_event::debug_annotations, value) = field? {
                 json.annotation(value.bytes()?)?;
             }
         }

@@ -1,6 +1,7 @@
 //! Tracks: descriptors of threads, processes, counters and async tracks, and the parents that they inherit a process from.
 //! Events name a track by its place here; its descriptor may come later.
 
+use super::fields::{counter_descriptor, process_descriptor, thread_descriptor, track_descriptor};
 use super::unread::{Message, Unread};
 use super::wire::{Fields, Malformed};
 use crate::names::{NameId, Names};
@@ -109,24 +110,33 @@ impl Tracks {
         let mut uuid = None;
         for field in Fields::of(message) {
             match field? {
-                (1, value) => uuid = Some(value.number()?),
-                (5, value) => found.parent = Some(value.number()?).filter(|&uuid| uuid != 0),
-                (2 | 10 | 13, value) => found.name = names.id(value.bytes()?),
-                (3, value) => {
+                (track_descriptor::uuid, value) => uuid = Some(value.number()?),
+                (track_descriptor::parent_uuid, value) => {
+                    found.parent = Some(value.number()?).filter(|&uuid| uuid != 0)
+                }
+                (
+                    track_descriptor::name
+                    | track_descriptor::static_name
+                    | track_descriptor::atrace_name,
+                    value,
+                ) => found.name = names.id(value.bytes()?),
+                (track_descriptor::process, value) => {
                     let (pid, name) = process(value.bytes()?, names, unread)?;
                     found.pid = Some(pid);
                     if name != NameId::NONE {
                         self.process_names.push((pid, name));
                     }
                 }
-                (4, value) => {
+                (track_descriptor::thread, value) => {
                     let (pid, tid, name) = thread(value.bytes()?, names, unread)?;
                     (found.pid, found.tid) = (Some(pid), Some(tid));
                     if name != NameId::NONE {
                         self.thread_names.push((pid, tid, name));
                     }
                 }
-                (8, value) => found.counter = Some(counter(value.bytes()?, names)?),
+                (track_descriptor::counter, value) => {
+                    found.counter = Some(counter(value.bytes()?, names)?)
+                }
                 // Names and orders of tracks, how a viewer merges them, what else they are of.
                 (number, _) => unread.field(Message::TrackDescriptor, number),
             }
@@ -180,9 +190,11 @@ fn process(
     let (mut pid, mut name, mut command) = (0, NameId::NONE, NameId::NONE);
     for field in Fields::of(message) {
         match field? {
-            (1, value) => pid = value.u32()?,
-            (2, value) if command == NameId::NONE => command = names.id(value.bytes()?),
-            (6, value) => name = names.id(value.bytes()?),
+            (process_descriptor::pid, value) => pid = value.u32()?,
+            (process_descriptor::cmdline, value) if command == NameId::NONE => {
+                command = names.id(value.bytes()?)
+            }
+            (process_descriptor::process_name, value) => name = names.id(value.bytes()?),
             (number, _) => unread.field(Message::ProcessDescriptor, number),
         }
     }
@@ -197,11 +209,15 @@ fn thread(
     let (mut pid, mut tid, mut name) = (0, 0, NameId::NONE);
     for field in Fields::of(message) {
         match field? {
-            (1, value) => pid = value.u32()?,
-            (2, value) => tid = value.u32()?,
-            (5, value) => name = names.id(value.bytes()?),
+            (thread_descriptor::pid, value) => pid = value.u32()?,
+            (thread_descriptor::tid, value) => tid = value.u32()?,
+            (thread_descriptor::thread_name, value) => name = names.id(value.bytes()?),
             // The times that deltas are relative to.
-            (6 | 7, _) => {}
+            (
+                thread_descriptor::reference_timestamp_us
+                | thread_descriptor::reference_thread_time_us,
+                _,
+            ) => {}
             (number, _) => unread.field(Message::ThreadDescriptor, number),
         }
     }
@@ -218,8 +234,8 @@ pub(super) fn legacy_thread(
     let (mut at_us, mut cpu_us) = (0, 0);
     for field in Fields::of(message) {
         match field? {
-            (6, value) => at_us = value.int()?,
-            (7, value) => cpu_us = value.int()?,
+            (thread_descriptor::reference_timestamp_us, value) => at_us = value.int()?,
+            (thread_descriptor::reference_thread_time_us, value) => cpu_us = value.int()?,
             _ => {}
         }
     }
@@ -230,13 +246,13 @@ fn counter(message: &[u8], names: &mut Names) -> Result<CounterOf, Malformed> {
     let mut found = CounterOf { multiplier: 1, ..CounterOf::default() };
     for field in Fields::of(message) {
         match field? {
-            (1, value) => {
+            (counter_descriptor::r#type, value) => {
                 found.is_cpu_time = value.number()? == 1;
                 if found.is_cpu_time {
                     found.unit = names.id(b"ns");
                 }
             }
-            (3, value) => {
+            (counter_descriptor::unit, value) => {
                 found.unit = match value.number()? {
                     1 => names.id(b"ns"),
                     2 => names.id(b"count"),
@@ -244,9 +260,11 @@ fn counter(message: &[u8], names: &mut Names) -> Result<CounterOf, Malformed> {
                     _ => found.unit,
                 }
             }
-            (6, value) => found.unit = names.id(value.bytes()?),
-            (4, value) => found.multiplier = if value.int()? == 0 { 1 } else { value.int()? },
-            (5, value) => found.is_incremental = value.bool()?,
+            (counter_descriptor::unit_name, value) => found.unit = names.id(value.bytes()?),
+            (counter_descriptor::unit_multiplier, value) => {
+                found.multiplier = if value.int()? == 0 { 1 } else { value.int()? }
+            }
+            (counter_descriptor::is_incremental, value) => found.is_incremental = value.bool()?,
             _ => {}
         }
     }

@@ -1,6 +1,7 @@
 //! The notes of the time of day in a trace that is copied, not read: boot time and Unix time of its clock snapshots.
 
 use super::clock::{BOOTTIME, REALTIME, reading};
+use super::fields::{clock_snapshot, packet};
 use super::packets::{self, Take};
 use super::wire::{Fields, Malformed};
 use crate::error::Error;
@@ -32,7 +33,7 @@ impl Found {
     fn snapshot(&mut self, message: &[u8]) -> Result<(), Malformed> {
         let (mut boot_ns, mut real_ns) = (None, None);
         for field in Fields::of(message) {
-            let (1, value) = field? else { continue };
+            let (clock_snapshot::clocks, value) = field? else { continue };
             let reading = reading(value.bytes()?)?;
             match reading.id {
                 BOOTTIME => boot_ns = Some(reading.ns()),
@@ -57,7 +58,7 @@ impl Take for Found {
         for field in Fields::of(packet) {
             // A malformed packet or snapshot is none; Perfetto leaves it out too.
             let Ok((number, value)) = field else { break };
-            if let (6, Ok(message)) = (number, value.bytes()) {
+            if let (packet::clock_snapshot, Ok(message)) = (number, value.bytes()) {
                 let _ = self.snapshot(message);
             }
         }
