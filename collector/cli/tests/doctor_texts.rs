@@ -1,5 +1,5 @@
 //! All texts that `tracetee doctor` can print, its own and those of the agent's health report, compared with
-//! `doctor.txt`: a new text is read in a review, and every text can be searched for.
+//! `snapshots/doctor.snap`: a new text is read in a review, and every text can be searched for.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -7,13 +7,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Sources of the texts, from the repository's root: files, or directories with all their files.
-const SOURCES: [&str; 19] = [
+const SOURCES: [&str; 21] = [
     "agent/os/src/guard/broken.rs",
     "agent/os/src/guard/jump.rs",
     "agent/src/android",
     "agent/src/capture",
     "agent/src/controller",
+    "agent/src/controller.rs",
     "agent/src/error.rs",
+    "agent/src/health_report",
     "agent/src/tags.rs",
     "agent/tee/src",
     "collector/cli/src/commands/doctor",
@@ -99,16 +101,8 @@ fn the_doctors_texts_are_as_reviewed() {
         literals(&std::fs::read_to_string(file).unwrap(), &mut texts);
     }
     let text = texts.into_iter().map(|text| text + "\n").collect::<String>();
-    let list = crate_root.join("tests/doctor.txt");
-    if std::env::var_os("TRACETEE_BLESS").is_some() {
-        std::fs::write(&list, &text).unwrap();
-    }
-    let reviewed = std::fs::read_to_string(&list).unwrap_or_default();
-    let new: Vec<_> =
-        text.lines().filter(|line| !reviewed.lines().any(|old| old == *line)).collect();
-    assert!(
-        text == reviewed,
-        "the texts differ from tests/doctor.txt, new are {new:#?}; read them, then run \
-         TRACETEE_BLESS=1 cargo test -p tracetee-cli --test doctor_texts"
-    );
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!("doctor", text));
 }

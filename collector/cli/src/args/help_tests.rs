@@ -1,10 +1,8 @@
-//! All texts that `--help` prints, compared with `tests/help.txt`: a change of one is seen in a review.
+//! All texts that `--help` prints, compared with `tests/snapshots/help.snap`: a change of one is seen in a review.
 
 use super::Cli;
 use clap::{Command, CommandFactory};
 use std::fmt::Write;
-
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/help.txt");
 
 fn commands() -> Vec<Command> {
     let mut program = Cli::command().term_width(100);
@@ -30,16 +28,11 @@ fn help_is_as_reviewed() {
         let help: Vec<&str> = help.lines().map(str::trim_end).collect();
         writeln!(text, "===== {name} --help\n{}\n", help.join("\n")).unwrap();
     }
-    if std::env::var_os("TRACETEE_BLESS").is_some() {
-        std::fs::write(FILE, &text).unwrap();
-    }
-    let reviewed = std::fs::read_to_string(FILE).unwrap();
-    let differs = text.lines().zip(reviewed.lines()).find(|(now, then)| now != then);
-    assert!(
-        text == reviewed,
-        "the help differs from tests/help.txt, first in {differs:?}; read the new texts, then run \
-         TRACETEE_BLESS=1 cargo test -p tracetee-cli help"
-    );
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../../tests/snapshots");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!("help", text));
 }
 
 #[test]
