@@ -57,6 +57,8 @@ pub fn tracetee() -> &'static Path {
             "--release",
             "--package",
             "tracetee-cli",
+            "--features",
+            "cloud",
         ]);
         // Cargo's variables for the test's own package would make build scripts (ring's) run again.
         for (name, _) in std::env::vars_os() {
