@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-/// The bytes of each part of the library of which this is the map: crates, `std`, and what cannot be
+/// The bytes of each part of the library of which this is the map: crates, `std`, `zstd`, and what cannot be
 /// attributed to them by section.
 #[must_use]
 pub fn bytes_by_part(map: &str) -> BTreeMap<String, u64> {
@@ -56,6 +56,9 @@ fn whole_section(name: &str) -> Option<&'static str> {
 
 /// The part that an input section of `.text` belongs to.
 fn part_of(section: &str) -> String {
+    if section.contains("libzstd_sys") {
+        return "zstd".to_owned();
+    }
     let Some((_, name)) = section.rsplit_once(":(.text") else { return "linking".to_owned() };
     if !section.contains(".rcgu.o:") {
         return "C".to_owned();
@@ -109,6 +112,7 @@ mod tests {
            14f68            14f68        4     4         /o/x.rcgu.o:(.text.tracetee_start)
            14f68            14f68        1     4         /o/x.rcgu.o:(.text._RNvMsx_NtCsabc_11tracetee_os4jumpINtB5_4CallNCNvNtCsc7kVmNWPaS_8tracetee3ffiE3run)
            14f68            14f68        2     4         /o/x.rcgu.o:(.text._RNvMsx_NtCsabc_11tracetee_os4jump3run)
+           14f6c            14f6c        4     4         /o/libzstd_sys-1bc.rlib(44-zstd_fast.o):(.text.ZSTD_x)
            14f70            14f70        4     4         /o/crtbegin_so.o:(.text)
            b9280            b9280   102678   128 .bss
 ";
@@ -124,6 +128,7 @@ mod tests {
                 ("tracetee", 0x11),
                 ("tracetee_os", 2),
                 ("tracetee_text", 0x20),
+                ("zstd", 4),
             ]
         );
     }

@@ -1,5 +1,5 @@
-//! Text of real captures to independent zstd frames, as a capture's body has them, by the agent's own encoder
-//! and by zstd's at levels 1, 3 and 9, beside the programs `zstd` and `gzip` on the same text, all in one run.
+//! Text of real captures to independent zstd frames, as a capture's body has them, at levels 1, 3 and
+//! 9, beside the programs `zstd` and `gzip` on the same text, all in one run.
 //!
 //! `cargo bench -p tracetee-uploader --bench compress [-- FILE…]`: ftrace text, plain or `.gz`. Without
 //! files: the traces of real phones (`tests/traces/README.md`), of them the lines that an app writes itself
@@ -41,19 +41,6 @@ fn main() {
         let text = markers(&read(&file));
         println!("{}: {} bytes of records", file.display(), text.len());
         println!("  {:<22} {:>9} {:>7}", "", "MB/s", "ratio");
-        let mut compressor = tracetee_frames::Compressor::new();
-        let mut frame = Vec::new();
-        let row = |_| {
-            let start = Instant::now();
-            let bytes: usize = frames(&text)
-                .map(|text| {
-                    compressor.compress(text, &mut frame);
-                    frame.len()
-                })
-                .sum();
-            (start.elapsed(), bytes)
-        };
-        print("frames, the agent's", &text, (0..runs).map(row));
         for level in [1, 3, 9] {
             let mut compressor = zstd::bulk::Compressor::new(level).unwrap();
             compressor.include_checksum(true).unwrap();

@@ -1,14 +1,13 @@
 //! The body of a capture: independent zstd frames of at most 256 KiB of text. A comment line in the first
-//! frame holds the capture's metadata.
+//! frame, which is not compressed, holds the capture's metadata.
 //!
 //! Reads one frame at a time, so memory does not grow with the capture.
 
 use crate::error::Error;
-use crate::id::random;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
-use tracetee_frames::{Compressor, FRAME_BYTES, decompress, frame_bytes};
+use tracetee_frames::{FRAME_BYTES, frame_bytes, store, stored_text};
 use tracetee_protocol::CaptureMeta;
 use tracetee_protocol::notes::{COMMENT, CUT_HERE};
 
@@ -39,7 +38,7 @@ pub(crate) fn cut(path: &Path, most: u64) -> Result<Option<u64>, Error> {
     }
     let line = format!("{COMMENT}{CUT_HERE}{kept} of {had} bytes are kept\n");
     let mut tail = Vec::new();
-    Compressor::new().compress(line.as_bytes(), &mut tail);
+    store(line.as_bytes(), &mut tail);
     file.set_len(kept).map_err(Error::io("truncate", path))?;
     file.seek(SeekFrom::End(0)).map_err(Error::io("seek in", path))?;
     file.write_all(&tail).map_err(Error::io("write", path))?;
@@ -61,30 +60,16 @@ pub(crate) fn trim(path: &Path) -> Result<u64, Error> {
     Ok(kept)
 }
 
-/// Decodes the first frame and a random one. Returns false if one fails: no server could read the capture.
-pub(crate) fn is_readable(path: &Path) -> Result<bool, Error> {
+/// True if the file begins with a complete frame.
+pub(crate) fn has_a_frame(path: &Path) -> Result<bool, Error> {
     let mut file = tracetee_os::open(path).map_err(Error::io("open", path))?;
-    let mut ends = vec![0];
-    whole_frames(&mut file, |end| {
-        ends.push(end);
-        true
+    let mut has = false;
+    whole_frames(&mut file, |_| {
+        has = true;
+        false
     })
     .map_err(Error::io("read", path))?;
-    let Some(frames) = ends.len().checked_sub(1).filter(|&frames| frames > 0) else {
-        return Ok(false);
-    };
-    let chance = usize::try_from(random() % frames as u64).unwrap_or(0);
-    for number in [0, chance] {
-        let (Some(&start), Some(&end)) = (ends.get(number), ends.get(number + 1)) else { continue };
-        let mut frame = Vec::new();
-        file.seek(SeekFrom::Start(start)).map_err(Error::io("seek in", path))?;
-        let read = Read::by_ref(&mut file).take(end - start).read_to_end(&mut frame);
-        read.map_err(Error::io("read", path))?;
-        if decompress(&frame).is_err() {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    Ok(has)
 }
 
 /// Calls `more` with the end of each complete frame, until it returns false.
@@ -107,7 +92,7 @@ fn whole_frames(file: &mut File, mut more: impl FnMut(u64) -> bool) -> std::io::
 pub(crate) fn about(path: &Path) -> Option<CaptureMeta> {
     let mut head = Vec::new();
     tracetee_os::open(path).ok()?.take(FRAME_BYTES as u64).read_to_end(&mut head).ok()?;
-    let text = decompress(head.get(..frame_bytes(&head)?)?).ok()?;
+    let text = stored_text(&head)?;
     let text = String::from_utf8_lossy(&text);
     let mut comments = text.lines().take_while(|line| line.starts_with('#'));
     let json =
@@ -167,29 +152,34 @@ mod tests {
     }
 
     #[test]
-    fn what_it_says_of_itself_is_found_in_its_header_only() {
-        let head = "# tracer: nop\n# tracetee: {\"window\":\"jank\",\"seq\":3}\n";
-        let (good, _) = file(&[&format!("{head} a-1 line\n"), "more\n"]);
-        assert_eq!(about(good.path()).unwrap().window.as_deref(), Some("jank"));
-        let (late, _) = file(&["# tracer: nop\n a-1 line\n# tracetee: {\"window\":\"x\"}\n"]);
-        assert_eq!(about(late.path()), None);
-        std::fs::write(late.path(), "no frame").unwrap();
-        assert_eq!(about(late.path()), None);
+    fn only_a_file_that_begins_with_a_whole_frame_has_one() {
+        let (file, ends) = file(&[&noise(1, 100), &noise(2, 100)]);
+        assert!(has_a_frame(file.path()).unwrap());
+        file.as_file().set_len(ends[0] - 1).unwrap();
+        assert!(!has_a_frame(file.path()).unwrap());
+        file.as_file().set_len(0).unwrap();
+        assert!(!has_a_frame(file.path()).unwrap());
     }
 
     #[test]
-    fn a_body_is_readable_when_its_frames_decode() {
-        let (good, ends) = file(&[&noise(1, 100), &noise(2, 100)]);
-        assert!(is_readable(good.path()).unwrap());
-        let mut bytes = std::fs::read(good.path()).unwrap();
-        let first = usize::try_from(ends[0]).unwrap();
-        // The head and the blocks' sizes stay: only decoding shows it.
-        bytes[first - 1] ^= 0x10;
-        std::fs::write(good.path(), &bytes).unwrap();
-        assert_eq!(trim(good.path()).unwrap(), ends[1], "as far as its frames' sizes say");
-        assert!(!is_readable(good.path()).unwrap());
-        std::fs::write(good.path(), "").unwrap();
-        assert!(!is_readable(good.path()).unwrap());
+    fn metadata_is_found_in_the_stored_header_only() {
+        let head = "# tracer: nop\n# tracetee: {\"window\":\"jank\",\"seq\":3}\n";
+        let stored = |text: &str| {
+            let mut frame = Vec::new();
+            store(text.as_bytes(), &mut frame);
+            frame
+        };
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let about_of = |bytes: &[u8]| {
+            std::fs::write(file.path(), bytes).unwrap();
+            about(file.path())
+        };
+        let good = [stored(&format!("{head} a-1 line\n")), frame("more\n")].concat();
+        assert_eq!(about_of(&good).unwrap().window.as_deref(), Some("jank"));
+        let late = "# tracer: nop\n a-1 line\n# tracetee: {\"window\":\"x\"}\n";
+        for other in [stored(late), frame(head), b"no frame".to_vec()] {
+            assert_eq!(about_of(&other), None);
+        }
     }
 
     proptest! {

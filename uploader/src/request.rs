@@ -324,7 +324,9 @@ mod tests {
             json!({"window": "?", "why": "w".repeat(3000), "also": vec!["x"; 500], "seq": 3});
         let text = format!("# tracer: nop\n# tracetee: {about}\n");
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), zstd::bulk::compress(text.as_bytes(), 3).unwrap()).unwrap();
+        let mut frame = Vec::new();
+        tracetee_frames::store(text.as_bytes(), &mut frame);
+        std::fs::write(file.path(), frame).unwrap();
         let device =
             CaptureMeta::from_json(br#"{"install_id": "i", "app": "com.example"}"#).unwrap();
         let header = meta(&name(), file.path(), &device);

@@ -219,11 +219,7 @@ impl CaptureWriter {
         match written {
             Ok(summary) => Ok((recording, summary)),
             Err(error) => {
-                let reason = match error {
-                    Error::Text(tracetee_text::Error::Frame { .. }) => "broken_frame",
-                    _ => "not_written",
-                };
-                self.spool.abandon(recording, reason);
+                self.spool.abandon(recording, "not_written");
                 Err(error)
             }
         }

@@ -24,15 +24,6 @@ pub enum Error {
         /// The kernel's reason.
         source: io::Error,
     },
-    /// A trace was compressed to frames that do not decode.
-    Frame {
-        /// The trace.
-        path: PathBuf,
-        /// The number of the frame.
-        number: u64,
-        /// The decoder's message.
-        reason: String,
-    },
     /// A recorder file cannot be read.
     Recorder(tracetee_recorder::Error),
 }
@@ -46,10 +37,6 @@ impl fmt::Display for Error {
             Self::Io { what, path, source } => {
                 write!(f, "cannot {what} {}: {source}", path.display())
             }
-            Self::Frame { path, number, reason } => {
-                let path = path.display();
-                write!(f, "frame {number} of {path} does not decode after compression: {reason}")
-            }
             Self::Recorder(error) => write!(f, "{error}"),
         }
     }
@@ -60,7 +47,7 @@ impl std::error::Error for Error {
         match self {
             Self::Io { source, .. } => Some(source),
             Self::Recorder(error) => Some(error),
-            Self::Rule { .. } | Self::Frame { .. } => None,
+            Self::Rule { .. } => None,
         }
     }
 }

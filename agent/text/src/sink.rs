@@ -4,21 +4,14 @@
 //! leaves no half trace behind. A frame holds at most 256 KiB of text and ends with a line, so a
 //! truncated file is readable up to its last whole frame, and memory stays flat.
 //!
-//! The first frame and some later ones are decoded and compared before they are written: whoever
-//! writes a trace gives up its source afterwards (a recorder file, a block, a window's recorder),
-//! and a compressor that was built wrongly must not cost the records.
+//! The first frame has the header as it is: the uploader reads the capture's metadata there, without a decoder.
 
 use crate::Error;
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use tracetee_frames::{Compressor, TEXT_BYTES};
+use tracetee_frames::{Compressor, TEXT_BYTES, store};
 use tracetee_os::{Owned, guard};
-use tracetee_recorder::clock;
-
-/// One frame in so many, chosen by chance, is decoded besides the first. Decoding takes about
-/// half of the time of compressing, so this costs some 3 %.
-const CHECKED_FRAMES: u64 = 16;
 
 /// A trace file being written.
 pub struct Sink {
@@ -30,8 +23,6 @@ pub struct Sink {
     compressed: Vec<u8>,
     text_bytes: u64,
     file_bytes: u64,
-    /// Frames that this sink has written.
-    frames: u64,
     finished: bool,
     /// True to keep what is written if a later write fails.
     keeps: bool,
@@ -46,7 +37,7 @@ impl Sink {
             path: path.to_owned(),
             source,
         })?;
-        Ok(Self::with(path, temporary, file, 0))
+        Self::with(path, temporary, file, 0)
     }
 
     /// Goes on with a trace for `path` that process `pid` did not finish, behind its first `bytes`.
@@ -62,24 +53,27 @@ impl Sink {
         }
         file.set_len(bytes).map_err(|error| io("truncate", error))?;
         file.seek(SeekFrom::End(0)).map_err(|error| io("seek in", error))?;
-        Ok(Some(Self::with(path, temporary, file, bytes)))
+        Self::with(path, temporary, file, bytes).map(Some)
     }
 
-    fn with(path: &Path, temporary: PathBuf, file: File, file_bytes: u64) -> Self {
+    fn with(path: &Path, temporary: PathBuf, file: File, file_bytes: u64) -> Result<Self, Error> {
         let is_compressed = path.extension().is_some_and(|extension| extension == "zst");
-        Self {
+        let compressor = is_compressed.then(Compressor::new).transpose().map_err(|error| {
+            let (what, source) = ("compress", error.into());
+            Error::Io { what, path: path.to_owned(), source }
+        })?;
+        Ok(Self {
             path: path.to_owned(),
             temporary,
             file: Owned::new(file),
-            compressor: is_compressed.then(Compressor::new),
+            compressor,
             buffer: Vec::with_capacity(TEXT_BYTES),
             compressed: Vec::new(),
             text_bytes: 0,
             file_bytes,
-            frames: 0,
             finished: false,
             keeps: false,
-        }
+        })
     }
 
     /// A failure later leaves what was written: it is not to be had a second time.
@@ -104,34 +98,38 @@ impl Sink {
         Ok(self.file_bytes)
     }
 
+    /// Writes out the header, which the buffer has.
+    pub(crate) fn header_done(&mut self) -> Result<(), Error> {
+        if self.compressor.is_none() {
+            return Ok(());
+        }
+        store(&self.buffer, &mut self.compressed);
+        self.write(true)
+    }
+
     fn flush(&mut self) -> Result<(), Error> {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        let io = |what, source| Error::Io { what, path: self.path.clone(), source };
-        let bytes: &[u8] = match &mut self.compressor {
-            None => &self.buffer,
-            Some(compressor) => {
-                compressor.compress(&self.buffer, &mut self.compressed);
-                #[cfg(test)]
-                tests::damage(&mut self.compressed);
-                if self.frames == 0 || clock::boot_ns().is_multiple_of(CHECKED_FRAMES) {
-                    check(&self.compressed, &self.buffer).map_err(|reason| Error::Frame {
-                        path: self.path.clone(),
-                        number: self.frames,
-                        reason,
-                    })?;
-                }
-                self.frames += 1;
-                &self.compressed
-            }
-        };
+        if let Some(compressor) = &mut self.compressor {
+            compressor.compress(&self.buffer, &mut self.compressed).map_err(|error| Error::Io {
+                what: "compress",
+                path: self.path.clone(),
+                source: error.into(),
+            })?;
+        }
+        self.write(self.compressor.is_some())
+    }
+
+    /// Writes the buffer's frame, or the buffer.
+    fn write(&mut self, is_compressed: bool) -> Result<(), Error> {
+        let bytes = if is_compressed { &self.compressed } else { &self.buffer };
         let file = self.file.get();
         tracetee_os::without_write_signals(|| {
             guard::planted("sink");
             file?.write_all(bytes)
         })
-        .map_err(|error| io("write", error))?;
+        .map_err(|source| Error::Io { what: "write", path: self.path.clone(), source })?;
         self.text_bytes += self.buffer.len() as u64;
         self.file_bytes += bytes.len() as u64;
         self.buffer.clear();
@@ -151,12 +149,6 @@ impl Sink {
     }
 }
 
-/// Decodes a frame and compares it with the text that went into it.
-fn check(frame: &[u8], text: &[u8]) -> Result<(), String> {
-    let decoded = tracetee_frames::decompress(frame).map_err(|error| error.to_string())?;
-    if decoded == text { Ok(()) } else { Err("the text is another".to_owned()) }
-}
-
 /// The name that a trace has until it is whole.
 fn temporary_of(path: &Path, pid: i32) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -174,37 +166,8 @@ impl Drop for Sink {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use std::cell::Cell;
-
-    thread_local! {
-        /// Every frame that this thread makes is damaged.
-        pub(crate) static DAMAGES: Cell<bool> = const { Cell::new(false) };
-    }
-
-    pub(super) fn damage(frame: &mut [u8]) {
-        if DAMAGES.get()
-            && let Some(byte) = frame.last_mut()
-        {
-            *byte ^= 1;
-        }
-    }
-
-    #[test]
-    fn a_frame_that_does_not_decode_is_an_error_and_leaves_no_file() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut sink = Sink::create(&directory.path().join("t.ftrace.zst")).unwrap();
-        sink.buffer().extend_from_slice(b"a line\n");
-        DAMAGES.set(true);
-        let error = sink.finish().unwrap_err().to_string();
-        DAMAGES.set(false);
-        assert!(error.contains("frame 0 of"), "{error}");
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        assert_eq!(check(&zstd::bulk::compress(b"one", 1).unwrap(), b"one"), Ok(()));
-        let other = check(&zstd::bulk::compress(b"two", 1).unwrap(), b"one");
-        assert_eq!(other.unwrap_err(), "the text is another");
-    }
 
     #[test]
     fn frames_are_independent_and_small_and_give_the_text_back() {
@@ -226,7 +189,7 @@ pub(crate) mod tests {
         let (mut rest, mut frames) = (file.as_slice(), 0);
         while !rest.is_empty() {
             let len = tracetee_frames::frame_bytes(rest).unwrap();
-            let text = tracetee_frames::decompress(&rest[..len]).unwrap();
+            let text = zstd::stream::decode_all(&rest[..len]).unwrap();
             assert_eq!(text.last(), Some(&b'\n'));
             (rest, frames) = (&rest[len..], frames + 1);
         }

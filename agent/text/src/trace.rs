@@ -126,11 +126,11 @@ impl Trace {
         self.tally.summary.recovered = true;
     }
 
-    fn write_header(&mut self, sources: &[Source<'_>]) {
+    fn write_header(&mut self, sources: &[Source<'_>]) -> Result<(), Error> {
         let Some(first) =
             sources.iter().map(|source| source.reader).min_by_key(PoolReader::start_boot_ns)
         else {
-            return;
+            return Ok(());
         };
         let start_ns = first.start_boot_ns();
         let window_ns = self.window.as_ref().map_or(0, |window| window.span.from_ns);
@@ -138,7 +138,7 @@ impl Trace {
         let real_ns = first.start_real_ns().saturating_add(boot_ns - start_ns);
         self.tally.begin_at(boot_ns);
         let is_recovered = self.tally.summary.recovered;
-        self.writer.header(first.pid(), (boot_ns, real_ns), &self.comments, is_recovered);
+        self.writer.header(first.pid(), (boot_ns, real_ns), &self.comments, is_recovered)
     }
 
     /// Takes all events of `sources` up to `limit_ns`; with `u64::MAX` the pools' ends too, where
@@ -147,7 +147,7 @@ impl Trace {
     /// # Errors
     /// [`Error::Io`] when the trace cannot be written.
     pub fn take(&mut self, sources: &[Source<'_>], limit_ns: u64) -> Result<(), Error> {
-        self.write_header(sources);
+        self.write_header(sources)?;
         let mut merge = Merge::new(sources, &mut self.threads);
         while let Some(event) = merge.next_until(limit_ns) {
             // A later part's times may come out some ns before the last of the earlier part.
@@ -365,7 +365,7 @@ impl Trace {
     /// Gives the file its name. Returns the bytes of the text and of the file.
     ///
     /// # Errors
-    /// [`Error::Io`] when the trace cannot be written, [`Error::Frame`] when it does not decode.
+    /// [`Error::Io`] when the trace cannot be written.
     pub fn finish(self) -> Result<(u64, u64), Error> {
         self.writer.sink.map_or(Ok((0, 0)), Sink::finish)
     }

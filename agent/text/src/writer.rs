@@ -52,11 +52,11 @@ impl Writer {
         (boot_ns, real_ns): (u64, u64),
         comments: &[String],
         is_recovered: bool,
-    ) {
+    ) -> Result<(), Error> {
         if std::mem::replace(&mut self.has_header, true) {
-            return;
+            return Ok(());
         }
-        let Some(sink) = &mut self.sink else { return };
+        let Some(sink) = &mut self.sink else { return Ok(()) };
         sink.buffer().extend_from_slice(notes::HEADER.as_bytes());
         let prefix = line::prefix("tracetee", pid, pid);
         let mut payloads = vec![
@@ -78,6 +78,7 @@ impl Writer {
             let push = |out: &mut Vec<u8>| out.extend_from_slice(payload.as_bytes());
             line::push_line(sink.buffer(), &prefix, boot_ns, self.precision, push);
         }
+        sink.header_done()
     }
 
     /// Writes a record of thread number `index`.
@@ -172,7 +173,7 @@ mod tests {
         let (file, mut rest, mut ends) = (std::fs::read(&path).unwrap(), 0, 0);
         while rest < file.len() {
             let bytes = tracetee_frames::frame_bytes(&file[rest..]).unwrap();
-            let text = tracetee_frames::decompress(&file[rest..rest + bytes]).unwrap();
+            let text = zstd::stream::decode_all(&file[rest..rest + bytes]).unwrap();
             ends += String::from_utf8(text)
                 .unwrap()
                 .lines()

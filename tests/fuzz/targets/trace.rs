@@ -21,7 +21,7 @@ fuzz_target!(|input: (&[u8], &str)| {
     };
     let mut sums = vec![(0, 0); analysis.frames.len()];
     for part in &analysis.parts {
-        sums[part.frame].0 += part.self_ns;
+        sums[part.frame].0 += part.self_ns + part.carried_ns;
         sums[part.frame].1 += part.overrun_ns;
     }
     for (frame, sums) in analysis.frames.iter().zip(sums) {

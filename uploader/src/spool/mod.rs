@@ -300,7 +300,7 @@ impl Spool {
             Err(Error::NotKept { reason }) => return give_up(reason),
             Err(error) => return Err(error),
         };
-        if !frames::is_readable(path)? {
+        if !frames::has_a_frame(path)? {
             return give_up("broken_frame");
         }
         let digest = digest(path).map_err(Error::io("read", path))?;
