@@ -42,10 +42,11 @@ pub(crate) enum Command {
     /// /metrics, and the report page at / of --page. Runs until Ctrl-C or SIGTERM, and finishes the requests in flight before
     /// it exits. SIGHUP reads --token-file, --tls-cert and --tls-key again.
     Collect(CollectArgs),
-    /// Report which causes make frames janky.
+    /// Report why frames of captures and Perfetto's traces are janky.
     ///
-    /// Reads the store of a collector (--store) or trace files: ftrace text of tracetee, atrace and systrace, plain or
-    /// compressed with gzip, zstd or zlib.
+    /// Reads the store of a collector (--store) or trace files: Perfetto's protobuf, ftrace text of tracetee, atrace and
+    /// systrace, plain or compressed with gzip, zstd or zlib. Of the apps in a trace, the one that draws most is
+    /// reported, and the others are named; --app or --pid chooses another.
     Report(ReportArgs),
     /// Capture with the options of atrace and systrace.py.
     ///
@@ -53,7 +54,7 @@ pub(crate) enum Command {
     /// that -a or --pid selects, or all; on a phone, through `adb forward` and --connect. Prints atrace's output, or
     /// writes an HTML page if -o ends in .html.
     Atrace(AtraceArgs),
-    /// Convert traces to the format of another tool.
+    /// Convert traces between Perfetto, systrace and other tools' formats.
     ///
     /// Reads Perfetto's protobuf, ftrace text (of tracetee, atrace, systrace's HTML and trace-cmd), Chrome and Dart JSON,
     /// and method traces (versions 1, 2, 3 and ART's streaming format), plain or compressed with gzip, zstd or zlib.

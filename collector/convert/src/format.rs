@@ -1,12 +1,11 @@
 //! The table of formats: name, file endings, reader, writer, and what the format cannot represent. The library writes
 //! by it, the program takes `--to` and its inference from it, and CONVERT.md is compared with it.
 
-use crate::kernel::Kernel;
 use crate::lossiness::{Content, Dropped};
 use crate::text::Fractions;
 use crate::{firefox, json, method_trace, page, perfetto, pprof, speedscope, stacks, text};
 use std::io::{self, Write};
-use tracetee_trace::{Kind, Trace};
+use tracetee_trace::{EventText, Kind, Trace};
 
 use Content::{
     Arguments, AsyncSlices, Categories, Counters, CpuTimes, EarlierNames, Flows, Frames, Header,
@@ -21,7 +20,7 @@ pub(crate) struct Row {
     endings: &'static [&'static str],
     reader: Option<Kind>,
     lacks: &'static [Content],
-    writer: fn(&Trace, &mut Kernel, &mut dyn Write, &mut Dropped) -> io::Result<()>,
+    writer: fn(&Trace, &mut dyn Write, &mut Dropped) -> io::Result<()>,
 }
 
 macro_rules! formats {
@@ -140,8 +139,8 @@ formats! {
         endings: [".ftrace", ".systrace", ".txt"],
         reader: Some(Kind::Text),
         lacks: NOT_IN_TEXT,
-        writer: |trace, kernel, mut out, dropped| {
-            text::write(trace, kernel, Fractions::Rounded, &mut out, dropped)
+        writer: |trace, mut out, dropped| {
+            text::write(trace, Fractions::Rounded, &mut out, dropped)
         },
     }
     /// Ftrace text as atrace prints it.
@@ -150,9 +149,9 @@ formats! {
         endings: [".atrace"],
         reader: Some(Kind::Text),
         lacks: NOT_IN_TEXT,
-        writer: |trace, kernel, mut out, dropped| {
+        writer: |trace, mut out, dropped| {
             out.write_all(b"TRACE:\n")?;
-            text::write(trace, kernel, Fractions::Rounded, &mut out, dropped)
+            text::write(trace, Fractions::Rounded, &mut out, dropped)
         },
     }
     /// One page that shows the trace in any browser.
@@ -160,11 +159,9 @@ formats! {
         name: "html",
         endings: [".html"],
         reader: Some(Kind::Text),
-        lacks: NOT_IN_TEXT,
-        writer: |trace, kernel, mut out, dropped| {
-            page::html(trace, &page::About::default(), &mut out, |mut out| {
-                text::write(trace, kernel, Fractions::Kept, &mut out, dropped)
-            })
+        lacks: [CpuTimes, Frames, Samples, Packages],
+        writer: |trace, mut out, dropped| {
+            page::write(trace, &page::About::default(), &mut out, dropped)
         },
     }
     /// Perfetto's protobuf.
@@ -173,7 +170,7 @@ formats! {
         endings: [".perfetto-trace", ".pftrace", ".perfetto"],
         reader: Some(Kind::Perfetto),
         lacks: [CpuTimes, EarlierNames, Header],
-        writer: |trace, kernel, mut out, _| perfetto::write(trace, kernel, &mut out),
+        writer: |trace, mut out, _| perfetto::write(trace, &mut out),
     }
     /// Chrome's JSON, for speedscope too.
     Chrome {
@@ -183,7 +180,7 @@ formats! {
         lacks: [
             ThreadStates, EarlierNames, KernelEvents, Frames, Samples, Units, ThreadCounters, Packages
         ],
-        writer: |trace, _, mut out, dropped| {
+        writer: |trace, mut out, dropped| {
             json::write(trace, json::Dialect::Chrome, &mut out, dropped)
         },
     }
@@ -196,7 +193,7 @@ formats! {
             ThreadStates, EarlierNames, CpuTimes, Header, KernelEvents, Frames, Samples, Units,
             ThreadCounters, Packages
         ],
-        writer: |trace, _, mut out, dropped| {
+        writer: |trace, mut out, dropped| {
             json::write(trace, json::Dialect::Dart, &mut out, dropped)
         },
     }
@@ -206,7 +203,7 @@ formats! {
         endings: [".trace"],
         reader: Some(Kind::Method),
         lacks: ALL_BUT_SLICES,
-        writer: |trace, _, mut out, dropped| method_trace::write(trace, true, &mut out, dropped),
+        writer: |trace, mut out, dropped| method_trace::write(trace, true, &mut out, dropped),
     }
     /// Method trace, version 2.
     TraceviewV2 {
@@ -214,7 +211,7 @@ formats! {
         endings: [],
         reader: Some(Kind::Method),
         lacks: ALL_BUT_WALL_TIME,
-        writer: |trace, _, mut out, dropped| method_trace::write(trace, false, &mut out, dropped),
+        writer: |trace, mut out, dropped| method_trace::write(trace, false, &mut out, dropped),
     }
     /// speedscope's format, for speedscope.app.
     Speedscope {
@@ -222,7 +219,7 @@ formats! {
         endings: [".speedscope.json", ".speedscope"],
         reader: None,
         lacks: ALL_BUT_STACKS,
-        writer: |trace, _, mut out, _| speedscope::write(trace, &mut out),
+        writer: |trace, mut out, _| speedscope::write(trace, &mut out),
     }
     /// The Firefox Profiler's format, for profiler.firefox.com.
     Firefox {
@@ -230,7 +227,7 @@ formats! {
         endings: [".firefox.json"],
         reader: None,
         lacks: ALL_BUT_STACKS,
-        writer: |trace, _, mut out, _| firefox::write(trace, &mut out),
+        writer: |trace, mut out, _| firefox::write(trace, &mut out),
     }
     /// pprof's protobuf, for `go tool pprof` and others.
     Pprof {
@@ -238,7 +235,7 @@ formats! {
         endings: [".pprof", ".pb"],
         reader: None,
         lacks: ALL_BUT_STACKS,
-        writer: |trace, _, mut out, _| pprof::write(trace, &mut out),
+        writer: |trace, mut out, _| pprof::write(trace, &mut out),
     }
     /// Stacks for flame graphs: `a;b;c MICROSECONDS`.
     Folded {
@@ -246,7 +243,7 @@ formats! {
         endings: [".folded"],
         reader: None,
         lacks: ALL_BUT_WALL_TIME,
-        writer: |trace, _, mut out, dropped| stacks::folded(trace, &mut out, dropped),
+        writer: |trace, mut out, dropped| stacks::folded(trace, &mut out, dropped),
     }
     /// Flame graph.
     Svg {
@@ -254,7 +251,7 @@ formats! {
         endings: [".svg"],
         reader: None,
         lacks: ALL_BUT_WALL_TIME,
-        writer: |trace, _, mut out, dropped| stacks::svg(trace, &mut out, dropped),
+        writer: |trace, mut out, dropped| stacks::svg(trace, &mut out, dropped),
     }
 }
 
@@ -329,16 +326,16 @@ impl Format {
     }
 
     /// Writes a trace, and counts what the format cannot represent.
-    pub(crate) fn write(
-        self,
-        trace: &Trace,
-        kernel: &mut Kernel,
-        out: &mut dyn Write,
-    ) -> io::Result<Dropped> {
+    pub(crate) fn write(self, trace: &Trace, out: &mut dyn Write) -> io::Result<Dropped> {
         let mut dropped = Dropped::default();
-        let has_kernel_events = !kernel.is_empty() || !trace.kernel.is_empty();
+        (self.row().writer)(trace, out, &mut dropped)?;
+        self.count_dropped(trace, &mut dropped);
+        Ok(dropped)
+    }
+
+    /// Counts the content that the format cannot represent.
+    pub(crate) fn count_dropped(self, trace: &Trace, dropped: &mut Dropped) {
         let row = self.row();
-        (row.writer)(trace, kernel, out, &mut dropped)?;
         for &content in row.lacks.iter().filter(|&&content| content != KernelEvents) {
             dropped.add(content.label(), content.count(trace));
         }
@@ -350,15 +347,19 @@ impl Format {
             let count = trace.losses.nested_asyncs;
             dropped.add("async slices within others of their track, shown apart", count);
         }
-        // Thread states are made of the kernel's events, and come back with those.
-        if !row.lacks.contains(&ThreadStates) && !has_kernel_events {
+        // Thread states are made of the kernel's events, and come back with those; a page has them itself.
+        let has_states = self == Self::Html || row.lacks.contains(&ThreadStates);
+        if !has_states && trace.kernel.is_empty() {
             dropped.add(ThreadStates.label(), ThreadStates.count(trace));
         }
         let is_written = !row.lacks.contains(&KernelEvents);
-        let of_model = if is_written { trace.kernel.len() as u64 } else { 0 };
-        let kernel_events = KernelEvents.count(trace).saturating_sub(kernel.given() + of_model);
+        let is_marker = |text: EventText<'_>| text.event == "tracing_mark_write";
+        let written = trace
+            .kernel
+            .iter()
+            .filter(|event| is_written && !trace.event_text(event).is_some_and(is_marker));
+        let kernel_events = KernelEvents.count(trace).saturating_sub(written.count() as u64);
         dropped.add(KernelEvents.label(), kernel_events);
-        Ok(dropped)
     }
 }
 
@@ -403,7 +404,7 @@ mod tests {
         let trace = tracetee_trace::read(text.as_bytes()).unwrap();
         for &format in Format::ALL {
             let mut out = Vec::new();
-            format.write(&trace, &mut Kernel::default(), &mut out).unwrap();
+            format.write(&trace, &mut out).unwrap();
             let Some(kind) = format.reader() else { continue };
             let mut unpacked = tracetee_trace::open(Cursor::new(out.clone())).unwrap();
             assert_eq!(Kind::sniff(&mut *unpacked).unwrap(), kind, "{format:?}");

@@ -48,5 +48,7 @@ pub(crate) fn payload<'a>(event: &KernelEvent, name: impl Fn(NameId) -> &'a str)
         KernelKind::NewTask { tid, name: own, flags, oom } => {
             format!("pid={tid} comm={} clone_flags={flags:x} oom_score_adj={oom}", name(own))
         }
+        // As it was read.
+        KernelKind::Text { .. } => String::new(),
     }
 }

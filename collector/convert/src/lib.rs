@@ -6,11 +6,11 @@
 
 #![forbid(unsafe_code)]
 
+mod arrows;
 mod calls;
 mod firefox;
 mod format;
 mod json;
-mod kernel;
 mod kernel_text;
 mod line;
 mod lossiness;
@@ -25,9 +25,8 @@ mod text;
 mod text_passthrough;
 
 pub use format::Format;
-pub use kernel::Kernel;
 pub use lossiness::{Content, Dropped};
-pub use page::{About, Frame, PAGE_SCRIPT, html};
+pub use page::{About, Frame, PAGE_SCRIPT};
 pub use perfetto::PERFETTO_SEQUENCE;
 pub use text_passthrough::text_passthrough;
 
@@ -38,21 +37,19 @@ use tracetee_trace::Trace;
 ///
 /// # Errors
 /// The error of `out`.
-pub fn write(trace: &Trace, format: Format, out: impl Write) -> io::Result<Dropped> {
-    write_with(trace, &mut Kernel::default(), format, out)
+pub fn write(trace: &Trace, format: Format, mut out: impl Write) -> io::Result<Dropped> {
+    format.write(trace, &mut out)
 }
 
-/// Writes a trace; in text and in Perfetto's format with the events of `kernel`, which is read to its end.
+/// Writes the page of a trace with frames and a title, and counts the content that it does not have.
 ///
 /// # Errors
-/// The error of `out`, or of the reader of the kernel's events.
-pub fn write_with(
-    trace: &Trace,
-    kernel: &mut Kernel,
-    format: Format,
-    mut out: impl Write,
-) -> io::Result<Dropped> {
-    format.write(trace, kernel, &mut out)
+/// The error of `out`.
+pub fn html(trace: &Trace, about: &About<'_>, out: &mut impl Write) -> io::Result<Dropped> {
+    let mut dropped = Dropped::default();
+    page::write(trace, about, out, &mut dropped)?;
+    Format::Html.count_dropped(trace, &mut dropped);
+    Ok(dropped)
 }
 
 #[cfg(test)]

@@ -38,14 +38,10 @@ pub(crate) fn write(
     } else {
         write!(out, " {seconds}.{ns:09}: ")?;
     }
-    match line.event {
-        b"print" => out.write_all(b"tracing_mark_write")?,
-        event => out.write_all(event)?,
-    }
+    out.write_all(if line.is_marker() { b"tracing_mark_write" } else { line.event })?;
     out.write_all(b": ")?;
     let payload = text::payload(line);
-    let is_marker = matches!(line.event, b"tracing_mark_write" | b"print");
-    match text::with_names(payload).filter(|_| is_marker) {
+    match text::with_names(payload).filter(|_| line.is_marker()) {
         Some(named) => out.write_all(&unscripted(&named))?,
         None => out.write_all(&unscripted(payload))?,
     }

@@ -414,6 +414,7 @@ fn text_is_passed_on_as_it_is_with_what_is_known_filled_in() {
         \u{20}          <...>-7     (-----) [001] d..2 1.000001: sched_switch: prev_comm=x\n\
         \u{20}           main-7     (    5) [000] ...1 1.000002: tracing_mark_write: B|5|a|b\n\
         main-7 [003] 1.000003: print: 0xffff: E|5\n\
+        main-7 [003] 1.000004: 0: B|5|old\n\
         nonsense\n# tracetee: {\"a\":1}\n";
     let mut out = Vec::new();
     let outline = text_passthrough(|| Ok(text.as_bytes()), &[], &mut out).unwrap();
@@ -422,6 +423,7 @@ fn text_is_passed_on_as_it_is_with_what_is_known_filled_in() {
         + "            main-7       (    5) [001] d..2 1.000001: sched_switch: prev_comm=x\n\
            \u{20}           main-7       (    5) [000] ...1 1.000002: tracing_mark_write: B|5|a|b\n\
            \u{20}           main-7       (    5) [003] ...1 1.000003: tracing_mark_write: E|5\n\
+           \u{20}           main-7       (    5) [003] ...1 1.000004: tracing_mark_write: B|5|old\n\
            # tracetee: {\"a\":1}\n";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 }
@@ -429,13 +431,16 @@ fn text_is_passed_on_as_it_is_with_what_is_known_filled_in() {
 #[test]
 fn names_that_would_break_a_line_are_changed_and_counted() {
     let before = json::read(
-        r#"[{"ph":"B","name":"a|b\nc\\n ","pid":1,"tid":2,"ts":1},{"ph":"E","pid":1,"tid":2,"ts":2}]"#
+        r#"[{"ph":"B","name":"a|b\nc\\n ","pid":1,"tid":2,"ts":1},{"ph":"E","pid":1,"tid":2,"ts":2},
+            {"ph":"C","name":"x|y","pid":1,"tid":2,"ts":3,"args":{"value":1}}]"#
             .as_bytes(),
     )
     .unwrap();
     let (text, dropped) = written(&before, Format::Ftrace);
-    assert_eq!(dropped.count("names changed"), 1);
-    assert!(String::from_utf8(text).unwrap().contains("B|1|a b c\n"));
+    assert_eq!(dropped.count("names changed"), 2);
+    let text = String::from_utf8(text).unwrap();
+    // A slice's name is the rest of its record.
+    assert!(text.contains("B|1|a|b c\n") && text.contains("C|1|x y|1\n"), "{text}");
 }
 
 #[test]

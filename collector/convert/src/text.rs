@@ -1,12 +1,13 @@
 //! Ftrace text in the one form that Perfetto, catapult and systrace accept.
 
-use crate::kernel::Kernel;
 use crate::kernel_text;
+use crate::line::unscripted;
 use crate::lossiness::Dropped;
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use tracetee_protocol::notes;
-use tracetee_trace::text::{Line, NO_NAME, is_task};
+use tracetee_trace::text::{NO_NAME, is_task};
 use tracetee_trace::{Event, KernelEvent, NameId, Thread, Timeline, Trace, UNFINISHED};
 
 /// Counter values with fractions. Perfetto drops a counter's record whose value is no integer.
@@ -20,7 +21,6 @@ pub(crate) enum Fractions {
 
 pub(crate) fn write(
     trace: &Trace,
-    kernel: &mut Kernel,
     fractions: Fractions,
     out: &mut impl Write,
     dropped: &mut Dropped,
@@ -39,7 +39,6 @@ pub(crate) fn write(
         while let Some(event) = of_model.next_if(|event| event.at_ns <= at_ns) {
             lines.kernel_event(out, event)?;
         }
-        while kernel.next(at_ns, |at_ns, line| kernel_line(trace, out, at_ns, line))? {}
         if let Some(wall) = realtime.take_if(|wall| wall.at_ns <= at_ns) {
             let key = lines.key_of(event);
             // The line is later than the note: so is the time of day.
@@ -51,25 +50,18 @@ pub(crate) fn write(
     for event in of_model {
         lines.kernel_event(out, event)?;
     }
-    while kernel.next(u64::MAX, |at_ns, line| kernel_line(trace, out, at_ns, line))? {}
     let is_nameless = |id: NameId| trace.names.text(id).trim_ascii().is_empty();
     let of_asyncs = trace.asyncs.iter().map(|one| (one.track, one.name));
     let of_instants = trace.instants.iter().map(|one| (one.track, one.name));
     let of_counters = trace.counters.iter().map(|one| (None, one.name));
-    let nameless = of_asyncs.chain(of_instants).chain(of_counters);
-    let nameless = nameless
-        .filter(|&(track, name)| is_nameless(name) || track.is_some_and(is_nameless))
-        .count();
+    let labels = of_asyncs.chain(of_instants).chain(of_counters);
+    let with_bar = labels.clone().flat_map(|(track, name)| [track.unwrap_or_default(), name]);
+    let with_bar = with_bar.filter(|&id| trace.names.text(id).contains('|'));
+    dropped.add("names changed", with_bar.collect::<HashSet<_>>().len() as u64);
+    let nameless =
+        labels.filter(|&(track, name)| is_nameless(name) || track.is_some_and(is_nameless)).count();
     dropped.add("events without a name, named (no name)", nameless as u64);
     Ok(())
-}
-
-/// A line of the kernel's, with what is known of its thread.
-fn kernel_line(trace: &Trace, out: &mut impl Write, at_ns: u64, line: &Line<'_>) -> io::Result<()> {
-    let thread = trace.threads.get(&line.tid);
-    let name = thread.and_then(|thread| name_at(thread, at_ns)).map(|id| trace.names.text(id));
-    let pid = thread.and_then(|thread| thread.pid);
-    crate::line::write(out, line, at_ns, name.map(str::as_bytes), pid)
 }
 
 /// Threads as lines name them.
@@ -92,14 +84,14 @@ impl<'a> Lines<'a> {
             .iter()
             .map(|(_, name)| {
                 let clean = cleaned(name);
-                changed += u64::from(clean != name);
+                changed += u64::from(clean.trim_ascii() != name);
                 clean.into_boxed_str()
             })
             .collect();
         let names: Vec<Box<str>> = names;
         let mut tasks = HashMap::new();
         for &(_, id) in trace.threads.values().flat_map(|thread| &thread.names) {
-            let name = names.get(id.number() as usize).map_or("", |name| name);
+            let name = names.get(id.number() as usize).map_or("", |name| name.trim_ascii());
             if !is_task(name) {
                 tasks.entry(id).or_insert_with(|| name.replace(['-', '#'], "_").into());
             }
@@ -111,13 +103,20 @@ impl<'a> Lines<'a> {
         Self { trace, names, tasks, is_ns, fractions, payload: String::new() }
     }
 
+    /// A name at the end of a line, where readers trim it.
     fn name(&self, id: NameId) -> &str {
-        self.names.get(id.number() as usize).map_or("", |name| name)
+        self.names.get(id.number() as usize).map_or("", |name| name.trim_ascii())
     }
 
-    /// A name that must not be empty: that of all but slices.
-    fn label(&self, id: NameId) -> &str {
-        Some(self.name(id)).filter(|name| !name.is_empty()).unwrap_or(NO_NAME)
+    /// The same of a name that must not be empty: that of all but slices.
+    fn last_label(&self, id: NameId) -> Cow<'_, str> {
+        one_field(Some(self.name(id)).filter(|name| !name.is_empty()).unwrap_or(NO_NAME))
+    }
+
+    /// A name that another field follows. It must not be empty.
+    fn label(&self, id: NameId) -> Cow<'_, str> {
+        let name = self.names.get(id.number() as usize).map_or("", |name| name);
+        one_field(Some(name).filter(|name| !name.trim_ascii().is_empty()).unwrap_or(NO_NAME))
     }
 
     fn key_of(&self, event: Event) -> u32 {
@@ -157,9 +156,15 @@ impl<'a> Lines<'a> {
                 Some(track) => write!(text, "H|{}|{}|{}", one.pid, self.label(track), one.cookie),
             }),
             Event::Instant(place) => trace.instants.get(place).map(|one| match one.track {
-                None => write!(text, "I|{}|{}", one.pid, self.label(one.name)),
+                None => write!(text, "I|{}|{}", one.pid, self.last_label(one.name)),
                 Some(track) => {
-                    write!(text, "N|{}|{}|{}", one.pid, self.label(track), self.label(one.name))
+                    write!(
+                        text,
+                        "N|{}|{}|{}",
+                        one.pid,
+                        self.label(track),
+                        self.last_label(one.name)
+                    )
                 }
             }),
             Event::Counter(place) => trace.counters.get(place).map(|one| {
@@ -179,8 +184,19 @@ impl<'a> Lines<'a> {
         Ok(())
     }
 
-    /// An event of the kernel that the model has.
+    /// An event of the kernel.
     fn kernel_event(&self, out: &mut impl Write, event: &KernelEvent) -> io::Result<()> {
+        if let Some(text) = self.trace.event_text(event) {
+            self.thread(out, text.thread, event.at_ns)?;
+            write!(out, " [{:03}] ", event.cpu)?;
+            // Readers take four flags, or five.
+            out.write_all(if text.flags.len() >= 4 { text.flags } else { b"...1" })?;
+            out.write_all(b" ")?;
+            self.time(out, event.at_ns)?;
+            write!(out, ": {}: ", text.event)?;
+            out.write_all(&unscripted(text.payload))?;
+            return out.write_all(b"\n");
+        }
         if event.tid == 0 {
             write!(out, "{:>16}-{:<7} (-----)", "<idle>", 0)?;
         } else {
@@ -255,11 +271,14 @@ fn name_at(thread: &Thread, at_ns: u64) -> Option<NameId> {
     thread.names.get(later.saturating_sub(1)).map(|&(_, name)| name)
 }
 
-/// A name without what breaks a line, a field, or (backslash and n) catapult.
+/// A name that is one field of several. That of a slice is the rest of its record.
+fn one_field(name: &str) -> Cow<'_, str> {
+    if name.contains('|') { name.replace('|', " ").into() } else { name.into() }
+}
+
+/// A name without what breaks a line, or (backslash and n) catapult.
 fn cleaned(name: &str) -> String {
-    let clean = name.replace(['|', '\n', '\r', '\0', '\u{2028}', '\u{2029}'], " ");
+    let clean = name.replace(['\n', '\r', '\0', '\u{2028}', '\u{2029}'], " ");
     let clean = clean.replace("\\n", " ");
-    let clean = String::from_utf8_lossy(&crate::line::unscripted(clean.as_bytes())).into_owned();
-    // Characters that the reader trims.
-    clean.trim_ascii().to_owned()
+    String::from_utf8_lossy(&unscripted(clean.as_bytes())).into_owned()
 }

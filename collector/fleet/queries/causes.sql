@@ -1,5 +1,5 @@
 -- Causes of jank by app and dimensions, ranked by devices times overrun (the share of the time past the deadlines).
--- p50, p90 and p99: the cause's time in a frame, nearest rank, the middle of the bucket.
+-- p50, p90 and p99: the cause's time in a frame, carried or not, nearest rank, the middle of the bucket.
 WITH steps AS (
   SELECT
     s.app AS app,{
@@ -9,6 +9,7 @@ WITH steps AS (
     s.bucket_ns AS bucket_ns,
     SUM(s.frames) AS frames,
     SUM(s.self_ns) AS self_ns,
+    SUM(s.carried_ns) AS carried_ns,
     SUM(s.overrun_ns) AS overrun_ns
   FROM cause_histograms AS s
   CROSS JOIN chosen
@@ -24,6 +25,7 @@ running AS (
     cause_key,
     bucket_ns,
     self_ns,
+    carried_ns,
     overrun_ns,
     SUM(frames) OVER (PARTITION BY app{, dimension}, cause, cause_key ORDER BY bucket_ns) AS so_far,
     SUM(frames) OVER (PARTITION BY app{, dimension}, cause, cause_key) AS total
@@ -37,6 +39,7 @@ sums AS (
     cause_key,
     MAX(total) AS frames,
     SUM(self_ns) AS self_ns,
+    SUM(carried_ns) AS carried_ns,
     SUM(overrun_ns) AS overrun_ns,
     MIN(CASE WHEN so_far * 100 >= total * 50 THEN bucket_ns END) AS p50_ns,
     MIN(CASE WHEN so_far * 100 >= total * 90 THEN bucket_ns END) AS p90_ns,
@@ -53,6 +56,7 @@ SELECT
   c.captures AS captures,
   s.frames AS frames,
   s.self_ns AS self_ns,
+  s.carried_ns AS carried_ns,
   s.overrun_ns AS overrun_ns,
   c.devices * (CAST(s.overrun_ns AS DOUBLE) / 1e6) AS score,
   s.p50_ns AS p50_ns,

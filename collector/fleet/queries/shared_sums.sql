@@ -14,6 +14,6 @@ CREATE TEMPORARY TABLE frame_histograms AS
 DROP TABLE IF EXISTS temp.cause_histograms;
 CREATE TEMPORARY TABLE cause_histograms AS
   SELECT app, ver, screen, cause, cause_key, bucket_ns, SUM(frames) AS frames, SUM(self_ns) AS self_ns,
-    SUM(overrun_ns) AS overrun_ns
+    SUM(carried_ns) AS carried_ns, SUM(overrun_ns) AS overrun_ns
   FROM chosen_cause_rollups
   GROUP BY app, ver, screen, cause, cause_key, bucket_ns;

@@ -22,7 +22,22 @@ pub struct Capture {
 /// # Errors
 /// [`Error::Trace`] or [`Error::Jank`], which name the problem.
 pub fn read_file(path: &Path, options: &Options<'_>) -> Result<Capture, Error> {
-    let trace = tracetee_trace::read_file(path)?;
+    analyzed(tracetee_trace::read_file(path)?, options)
+}
+
+/// Reads and analyzes a trace file that a timeline is made of: with all events, and the names that the mapping restores.
+///
+/// # Errors
+/// As [`read_file`].
+pub fn read_file_for_timeline(path: &Path, options: &Options<'_>) -> Result<Capture, Error> {
+    let mut capture = analyzed(tracetee_trace::read_file_with_events(path)?, options)?;
+    if let Some(mapping) = options.mapping {
+        mapping.apply_to(&mut capture.trace);
+    }
+    Ok(capture)
+}
+
+fn analyzed(trace: Trace, options: &Options<'_>) -> Result<Capture, Error> {
     let analysis = tracetee_jank::analyze(&trace, options)?;
     Ok(Capture { trace, analysis })
 }
@@ -92,10 +107,6 @@ pub fn rows_of_text(
         tracetee_jank::analyze(&trace, &options)
     };
     let analysis = match of(Which::App) {
-        // A trace of several processes (`tracetee run --upload`): the one with most frames is the app.
-        Err(tracetee_jank::Error::Several(processes)) => {
-            of(processes.first().map_or(Which::App, |(pid, ..)| Which::Pid(*pid)))
-        }
         Err(tracetee_jank::Error::Stopped(stopped)) => Err(stopped.into()),
         // A capture without a record has no process; its rows say that it came.
         Err(_) => of(Which::Pid(trace.pids().first().copied().unwrap_or_default())),

@@ -205,6 +205,7 @@ fn frame_slice_row(part: &Part, frame: Option<&Frame>) -> FrameSliceRow {
         cause_key: shared(Some(&part.key)),
         name: shared(Some(&part.name)),
         self_ns: part.self_ns,
+        carried_ns: part.carried_ns,
         overrun_ns: part.overrun_ns,
         running_ns: part.states.running_ns,
         runnable_ns: part.states.runnable_ns,

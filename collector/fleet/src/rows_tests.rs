@@ -5,6 +5,7 @@ use super::*;
 use crate::database::Database;
 use crate::schema::{Kind, TABLES};
 use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 use tracetee_jank::{
     BudgetSource, Cause, Contention, FrameBudget, Interactions, Level, LongKind, LongSlice,
@@ -76,6 +77,7 @@ fn analysis(n: u64, frames: Vec<Frame>, slow_sessions: [bool; 2]) -> Analysis {
             render_tids: Vec::new(),
             others: Vec::new(),
         },
+        timeline: BTreeMap::new(),
         frame_budget: FrameBudget { ns: 100 + n, source: BudgetSource::Vsync },
         totals: Totals {
             frames: 200 + n,
@@ -108,6 +110,7 @@ fn analysis(n: u64, frames: Vec<Frame>, slow_sessions: [bool; 2]) -> Analysis {
             key: "lock key".into(),
             name: "name".into(),
             self_ns: 31 + n,
+            carried_ns: 29 + n,
             overrun_ns: 33 + n,
             states: StateTimes {
                 running_ns: 34 + n,
@@ -216,7 +219,7 @@ fn fixture() -> (Vec<Rows>, Expected) {
     let slices = |n: u64, frame: Json| {
         let own = json!({
             "counted": u8::from(n == 1), "frame": 0, "thread": "render", "cause": "lock",
-            "cause_key": "lock key", "name": "name", "self_ns": 31 + n, "overrun_ns": 33 + n,
+            "cause_key": "lock key", "name": "name", "self_ns": 31 + n, "carried_ns": 29 + n, "overrun_ns": 33 + n,
             "running_ns": 34 + n, "runnable_ns": 35 + n, "asleep_ns": 36 + n, "blocked_ns": 37 + n, "slices": 32 + n,
             "owner": "owner",
         });

@@ -159,9 +159,11 @@ tables! {
         cause_key: Text,
         /// Innermost slice.
         name: Text,
-        /// Time in which that slice was the innermost one, ns.
+        /// Time in which that slice was the innermost one, ns, without `carried_ns`: no time of a thread is in two rows.
         self_ns: u64,
-        /// Share of the frame's `jank_ns`, in proportion to `self_ns`; those of a frame add up to its `jank_ns`.
+        /// Time that a row of an earlier late frame has, ns: this frame was due while the thread was busy with that one.
+        carried_ns: u64,
+        /// Share of the frame's `jank_ns`, in proportion to `self_ns + carried_ns`; those of a frame add up to its `jank_ns`.
         overrun_ns: u64,
         /// Part of `self_ns` on a processor, ns. The four states are 0 if the trace does not have them.
         running_ns: u64,

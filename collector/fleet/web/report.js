@@ -70,7 +70,7 @@
     ["cause", (part) => part.cause, true],
     ["what", (part) => part.key + (part.name === part.key ? "" : " (" + part.name + ")") + (part.owner ? ", held by " + part.owner : ""), true],
     ["thread", (part) => part.thread, true],
-    ["time", (part) => ms(part.self_ns)], ["past the deadline", (part) => ms(part.overrun_ns)], ...statesColumn(parts),
+    ["time", (part) => ms(part.self_ns + part.carried_ns)], ...carriedColumn(parts), ["past the deadline", (part) => ms(part.overrun_ns)], ...statesColumn(parts),
   ], parts);
 
   // ---- a late frame ----
@@ -80,6 +80,9 @@
   const statesText = (times) => Object.keys(STATES).filter((state) => times[state + "_ns"]).map((state) => `${state} ${ms(times[state + "_ns"])}`).join(", ");
   // A column where a row has a state; without the scheduler's events all time is unknown.
   const statesColumn = (rows) => (rows.some((row) => Object.keys(STATES).some((state) => state !== "unknown" && row.states[state + "_ns"])) ? [["states", (row) => statesText(row.states), true]] : []);
+
+  // Time of an earlier late frame, which delayed these. Within the time of a frame, beside that of all frames.
+  const carriedColumn = (rows) => (rows.some((row) => row.carried_ns) ? [["carried over", (row) => ms(row.carried_ns)]] : []);
 
   const statesInBrackets = (times) => (Object.keys(STATES).some((state) => state !== "unknown" && times[state + "_ns"]) ? ` (${statesText(times)})` : "");
 
@@ -122,8 +125,8 @@
     return make("div", {},
       make("p", { class: "faint" }, `Due at its vsync (${SOURCES[explained.start_source] || explained.start_source}), deadline ${since(explained.deadline_ns)} later, complete ${ms(explained.overrun_ns)} after that${late}.`),
       make("h3", {}, "Causes"), table([
-        ["cause", (row) => row.cause, true], ["what", (row) => row.key, true], ["time", (row) => ms(row.self_ns)],
-        ["past the deadline", (row) => ms(row.overrun_ns)], ...statesColumn(explained.causes),
+        ["cause", (row) => row.cause, true], ["what", (row) => row.key, true], ["time", (row) => ms(row.self_ns + row.carried_ns)],
+        ...carriedColumn(explained.causes), ["past the deadline", (row) => ms(row.overrun_ns)], ...statesColumn(explained.causes),
       ], explained.causes),
       make("h3", {}, "Critical path"), pathChart(explained),
       make("details", {}, make("summary", {}, `${explained.path.length} steps`), table([
@@ -194,6 +197,8 @@
           options: { plugins: { legend: { display: false } }, scales: { y: { title: { display: true, text: "ms" } }, x: { ticks: { maxTicksLimit: 12 } } } },
         }));
     }
+    const janks = Object.entries(report.timeline).sort((a, b) => b[1] - a[1]);
+    if (janks.length) page.append(make("h2", {}, "FrameTimeline"), table([["type of jank", (row) => row[0], true], ["frames", (row) => count(row[1])]], janks));
     if (report.pipelines.some((row) => row.pipeline !== "views")) {
       page.append(make("h2", {}, "Pipelines"), table([
         ["pipeline", (row) => row.pipeline, true], ["thread", (row) => row.threads.join(", "), true],
@@ -211,7 +216,7 @@
       report.causes.length ? table([
         ["cause", (row) => row.cause, true], ["what", (row) => row.key, true],
         ["frames", (row) => count(row.frames)], ["overrun", (row) => ms(row.overrun_ns)], ["time", (row) => ms(row.self_ns)],
-        ...statesColumn(report.causes),
+        ...carriedColumn(report.causes), ...statesColumn(report.causes),
       ], report.causes.slice(0, 20)) : make("p", {}, "No late frames."));
     if (report.worst.length) {
       page.append(make("h2", {}, "Worst frames"));
@@ -262,6 +267,7 @@
     if (report.overhead_percent !== null) quality.push(`Recording took ${report.overhead_percent.toFixed(2)} % of a CPU.`);
     if (report.over_budget) quality.push("Recording exceeded its CPU budget and was stopped.");
     if (report.lost_records) quality.push(`${count(report.lost_records)} records were dropped.`);
+    for (const [what, lost] of Object.entries(report.lost_events)) quality.push(`Lost by the recorder: ${count(lost)} ${what}.`);
     if (report.bad_lines) quality.push(`${count(report.bad_lines)} lines could not be read.`);
     if (report.other_processes.length) quality.push("Other processes with frames: " + report.other_processes.slice(0, 10).map((other) => `${other.name} (pid ${other.pid}, ${other.frames} frames)`).join(", ") + ".");
     if (quality.length) page.append(make("p", { class: "faint" }, quality.join(" ")));

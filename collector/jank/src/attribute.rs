@@ -4,18 +4,22 @@
 //! Time and memory grow linearly with the trace: [`Lineage`] visits each slice of a thread once, and parts and stacks
 //! beyond a limit are added up as `(other)`.
 
+use crate::carried::{Claims, Times};
+use crate::cause::Cause;
 use crate::frames::Frame;
 use crate::name_index::NameIndex;
 use crate::parts::{OfFrame, Part, Parts};
-use crate::pieces::pieces;
+use crate::pieces::{Piece, pieces};
 use crate::process::Error;
-use crate::stacks::{Lineage, Stack, Stacks};
-use crate::states::{StateTimes, ThreadState};
+use crate::slowness::Slowness;
+use crate::stacks::{Kin, Lineage, Stack, Stacks};
+use crate::states::{Span, ThreadState};
 use crate::thread_role::ThreadRole;
 use crate::waits::{Wait, Waits};
 use crate::watch::Watch;
 use crate::window::Window;
-use std::collections::HashMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap};
 use tracetee_trace::{Seeded, Thread, Trace};
 
 pub(crate) struct Attributed {
@@ -37,19 +41,16 @@ pub(crate) fn attribute(
     trace: &Trace,
     frames: &mut [Frame],
     windows: &[Vec<Window>],
-    names: &NameIndex<'_>,
-    waits: &Waits<'_>,
+    (names, waits, slowness): (&NameIndex<'_>, &Waits<'_>, &Slowness<'_>),
     looks: &mut u64,
     watch: &Watch,
 ) -> Result<Attributed, Error> {
     let mut parts = Parts::default();
     let mut stacks = Stacks::default();
-    let mut lineages: HashMap<(ThreadRole, u32), Lineage<'_>, Seeded> = HashMap::default();
+    let mut lineages: Lineages<'_> = HashMap::default();
+    let mut claims = Claims::default();
     let empty = Thread::default();
-    let kin_of = |lineage: &mut Lineage<'_>, slice: Option<u32>, stacks: &mut Stacks| match slice {
-        Some(slice) => lineage.kin(slice, names, stacks, watch),
-        None => Ok(None),
-    };
+    let judged = Judge { trace, names, waits, slowness, watch, holders: OnceCell::new() };
     for (place, (frame, windows)) in frames.iter_mut().zip(windows).enumerate() {
         if frame.jank_ns == 0 {
             continue;
@@ -61,45 +62,70 @@ pub(crate) fn attribute(
             let tid = match window.thread {
                 Ok(tid) => tid,
                 Err(name) => {
-                    of_frame.add_unexplained(role, name, ns);
+                    let carried_ns = claims.claim(None, window.from_ns, window.to_ns);
+                    of_frame.add_without_thread(role, name, ns, carried_ns);
                     let node = stacks.node(role, name);
-                    stacks.add(frame.screen.as_ref(), node, ns);
+                    stacks.add(frame.screen.as_ref(), node, ns - carried_ns);
                     continue;
                 }
             };
             let thread = trace.threads.get(&tid).unwrap_or(&empty);
-            let lineage = lineages.entry((role, tid)).or_insert_with(|| Lineage::new(role, thread));
             let Some(found) = pieces(thread, window.from_ns, window.to_ns, looks) else {
-                of_frame.add_unexplained(role, OVERLAPPING, ns);
+                let carried_ns = claims.claim(Some(tid), window.from_ns, window.to_ns);
+                of_frame.add_without_thread(role, OVERLAPPING, ns, carried_ns);
                 let node = stacks.node(role, OVERLAPPING);
-                stacks.add(frame.screen.as_ref(), node, ns);
+                stacks.add(frame.screen.as_ref(), node, ns - carried_ns);
                 continue;
             };
             let mut of_waits = InOrder::default();
+            let mut add = |key: (At, Option<u32>, Wait), part: &Piece| {
+                let (_, tid) = key.0;
+                let carried_ns = claims.claim(Some(tid), part.span.from_ns, part.span.to_ns);
+                of_waits.sum(key).add(part.span.state, part.ns(), carried_ns);
+            };
             for piece in &found {
-                let wait = match piece.span.state {
-                    ThreadState::Running | ThreadState::Unknown => Wait::No,
-                    _ => {
-                        let kin = kin_of(lineage, piece.slice, &mut stacks)?;
-                        let of = kin.and_then(|kin| thread.slices.get(kin.cause_slice as usize));
-                        let cause = of.and_then(|slice| names.named(slice.name).cause.clone());
-                        waits.wait(tid, piece, cause.map(|(cause, _)| cause))
-                    }
+                let at = (role, tid);
+                let (wait, cause) = judged.of(at, piece, &mut lineages, &mut stacks, looks)?;
+                let Some(render) = waits.followed(tid, piece, wait, cause) else {
+                    add((at, piece.slice, wait), piece);
+                    continue;
                 };
-                of_waits.sum((piece.slice, wait)).add(piece.span.state, piece.ns());
+                // The wait is what the render thread did, for as long as it did something.
+                let inside = trace
+                    .threads
+                    .get(&render)
+                    .and_then(|thread| pieces(thread, piece.span.from_ns, piece.span.to_ns, looks));
+                let Some(inside) = inside else {
+                    add((at, piece.slice, wait), piece);
+                    continue;
+                };
+                for part in inside {
+                    let is_busy = part.span.state != ThreadState::Unknown
+                        && (part.slice.is_some() || !part.span.state.is_waiting());
+                    if is_busy {
+                        let at = (ThreadRole::Render, render);
+                        let wait = judged.of(at, &part, &mut lineages, &mut stacks, looks)?.0;
+                        add((at, part.slice, wait), &part);
+                    } else {
+                        let state = piece.span.state;
+                        let part = Piece { span: Span { state, ..part.span }, ..part };
+                        add((at, piece.slice, wait), &part);
+                    }
+                }
             }
             let mut of_slices = InOrder::default();
-            for (&(slice, _), times) in of_waits.sums() {
-                of_slices.sum(slice).add_all(times);
+            for (&(at, slice, _), times) in of_waits.sums() {
+                of_slices.sum((at, slice)).add_all(times);
             }
-            for (&slice, times) in of_slices.sums() {
-                let kin = kin_of(lineage, slice, &mut stacks)?;
-                let node = kin.map_or_else(|| stacks.node(role, NO_SECTION), |kin| kin.node);
-                stacks.add(frame.screen.as_ref(), node, times.total_ns());
+            for (&(at, slice), times) in of_slices.sums() {
+                let kin = judged.kin(at, slice, &mut lineages, &mut stacks)?;
+                let node = kin.map_or_else(|| stacks.node(at.0, NO_SECTION), |kin| kin.node);
+                stacks.add(frame.screen.as_ref(), node, times.own.total_ns());
             }
-            for (&(slice, wait), times) in of_waits.sums() {
-                let kin = kin_of(lineage, slice, &mut stacks)?;
-                of_frame.add(role, thread, kin.as_ref(), wait, *times);
+            for (&(at, slice, wait), times) in of_waits.sums() {
+                let kin = judged.kin(at, slice, &mut lineages, &mut stacks)?;
+                let thread = trace.threads.get(&at.1).unwrap_or(&empty);
+                of_frame.add(at.0, thread, kin.as_ref(), wait, *times);
             }
         }
         frame.cause = of_frame.main_cause();
@@ -108,10 +134,112 @@ pub(crate) fn attribute(
     Ok(Attributed { parts: parts.all, stacks: stacks.into_rows() })
 }
 
+/// A thread, and its part in the frame.
+type At = (ThreadRole, u32);
+/// Runs by processor: begin, end, thread.
+type Holders = HashMap<u16, Vec<(u64, u64, u32)>, Seeded>;
+type Lineages<'a> = HashMap<At, Lineage<'a>, Seeded>;
+
+/// Judges pieces of time: which wait each is, and of which slice.
+struct Judge<'a> {
+    trace: &'a Trace,
+    names: &'a NameIndex<'a>,
+    waits: &'a Waits<'a>,
+    slowness: &'a Slowness<'a>,
+    watch: &'a Watch,
+    /// Made when it is first needed.
+    holders: OnceCell<Holders>,
+}
+
+impl<'a> Judge<'a> {
+    fn kin(
+        &self,
+        at: At,
+        slice: Option<u32>,
+        lineages: &mut Lineages<'a>,
+        stacks: &mut Stacks,
+    ) -> Result<Option<Kin>, Error> {
+        let (Some(slice), Some(thread)) = (slice, self.trace.threads.get(&at.1)) else {
+            return Ok(None);
+        };
+        let lineage = lineages.entry(at).or_insert_with(|| Lineage::new(at.0, thread));
+        lineage.kin(slice, self.names, stacks, self.watch)
+    }
+
+    /// Returns what a piece of a thread's time is, and the cause of its slice.
+    fn of(
+        &self,
+        at: At,
+        piece: &Piece,
+        lineages: &mut Lineages<'a>,
+        stacks: &mut Stacks,
+        looks: &mut u64,
+    ) -> Result<(Wait, Option<Cause>), Error> {
+        let (role, tid) = at;
+        if piece.span.state == ThreadState::Unknown {
+            return Ok((Wait::No, None));
+        }
+        let kin = self.kin(at, piece.slice, lineages, stacks)?;
+        let thread = self.trace.threads.get(&tid);
+        let of = kin.zip(thread).and_then(|(kin, of)| of.slices.get(kin.cause_slice as usize));
+        let cause = of.and_then(|slice| self.names.named(slice.name).cause.clone());
+        let cause = cause.map(|(cause, _)| cause);
+        let wait = match self.waits.wait(tid, piece, cause) {
+            // Work of the app is its own cause, on whichever processor.
+            Wait::No
+                if piece.span.state == ThreadState::Running
+                    && matches!(cause, None | Some(Cause::Graphics)) =>
+            {
+                self.slowness.of(role, piece, looks)
+            }
+            Wait::Processor => {
+                let holder = thread.and_then(|thread| self.holder(tid, thread, piece, looks));
+                holder.map_or(Wait::Processor, Wait::Preempted)
+            }
+            wait => wait,
+        };
+        Ok((wait, cause))
+    }
+
+    /// Returns the thread that had the processor for most of the time in which this one waited for it.
+    fn holder(&self, tid: u32, thread: &Thread, piece: &Piece, looks: &mut u64) -> Option<u32> {
+        let next = thread.states.partition_point(|state| state.at_ns < piece.span.to_ns);
+        let cpu = thread.states.get(next).filter(|state| state.kind == b'r')?.cpu;
+        let runs = self.holders.get_or_init(|| holders(self.trace)).get(&cpu)?;
+        let first = runs.partition_point(|&(_, end_ns, _)| end_ns <= piece.span.from_ns);
+        let mut times: BTreeMap<u32, u64> = BTreeMap::new();
+        for &(from_ns, to_ns, of) in runs.iter().skip(first) {
+            if from_ns >= piece.span.to_ns {
+                break;
+            }
+            *looks = looks.checked_sub(1)?;
+            let ns = to_ns.min(piece.span.to_ns) - from_ns.max(piece.span.from_ns);
+            *times.entry(of).or_default() += ns;
+        }
+        let (of, ns) = times.into_iter().max_by_key(|&(_, ns)| ns)?;
+        (of != tid && ns * 2 >= piece.ns()).then_some(of)
+    }
+}
+
+/// Returns the runs of all threads by processor, in order.
+fn holders(trace: &Trace) -> Holders {
+    let mut runs = Holders::default();
+    for (&tid, thread) in trace.threads.iter().filter(|(_, thread)| thread.tid != 0) {
+        for (place, state) in thread.states.iter().enumerate().filter(|(_, one)| one.kind == b'r') {
+            // A run whose end the trace does not have is not known to have lasted.
+            if let Some(next) = thread.states.get(place + 1) {
+                runs.entry(state.cpu).or_default().push((state.at_ns, next.at_ns, tid));
+            }
+        }
+    }
+    runs.values_mut().for_each(|of| of.sort_unstable());
+    runs
+}
+
 /// Sums by key, in the order in which the keys first came.
 struct InOrder<K> {
     order: Vec<K>,
-    sums: HashMap<K, StateTimes, Seeded>,
+    sums: HashMap<K, Times, Seeded>,
 }
 
 impl<K> Default for InOrder<K> {
@@ -121,14 +249,14 @@ impl<K> Default for InOrder<K> {
 }
 
 impl<K: Copy + Eq + std::hash::Hash> InOrder<K> {
-    fn sum(&mut self, key: K) -> &mut StateTimes {
+    fn sum(&mut self, key: K) -> &mut Times {
         self.sums.entry(key).or_insert_with(|| {
             self.order.push(key);
-            StateTimes::default()
+            Times::default()
         })
     }
 
-    fn sums(&self) -> impl Iterator<Item = (&K, &StateTimes)> {
+    fn sums(&self) -> impl Iterator<Item = (&K, &Times)> {
         self.order.iter().filter_map(|key| Some((key, self.sums.get(key)?)))
     }
 }

@@ -34,8 +34,20 @@ pub enum Cause {
     Graphics,
     /// Asleep in a section that names no wait, until a timer or another interrupt: `Thread.sleep`, waits with a limit.
     Sleep,
-    /// Asleep in a section that names no wait, until another thread went on.
+    /// Asleep in a section that names no wait, until another thread went on, known or not.
     Wait,
+    /// Between two messages, with nothing to do.
+    Idle,
+    /// The graphics processor: a thread, or the display, waits for it to complete.
+    Gpu,
+    /// The compositor: SurfaceFlinger or the display's composer.
+    System,
+    /// On a little core, where frames in time run on others.
+    Core,
+    /// On a processor whose clock was far below that of frames in time.
+    Clock,
+    /// Ready to run, while another thread had the processor.
+    Preempted,
     /// Ready to run, while no processor was free.
     Runnable,
     /// Waiting inside the kernel, not for a disk: memory, drivers.
@@ -53,7 +65,13 @@ impl Cause {
     pub(crate) const fn names_wait(self) -> bool {
         matches!(
             self,
-            Self::Gc | Self::Lock | Self::Binder | Self::Buffer | Self::Io | Self::RenderWait
+            Self::Gc
+                | Self::Lock
+                | Self::Binder
+                | Self::Buffer
+                | Self::Gpu
+                | Self::Io
+                | Self::RenderWait
         )
     }
 
@@ -74,6 +92,12 @@ impl Cause {
             Self::Graphics => "graphics",
             Self::Sleep => "sleep",
             Self::Wait => "wait",
+            Self::Idle => "idle",
+            Self::Gpu => "gpu",
+            Self::System => "system",
+            Self::Core => "core",
+            Self::Clock => "clock",
+            Self::Preempted => "preempted",
             Self::Runnable => "runnable",
             Self::Kernel => "kernel",
             Self::Compose => "compose",
@@ -135,22 +159,20 @@ const RULES: &[(Is, Cause)] = &[
     (Begins("InitializeClass"), Cause::ClassLoading),
     (Begins("OpenDexFile"), Cause::ClassLoading),
     (Begins("Open dex file"), Cause::ClassLoading),
-    (Begins("OpenDexFilesFromOat"), Cause::ClassLoading),
     (Begins("dlopen"), Cause::ClassLoading),
     (Begins("LoadNativeLibrary"), Cause::ClassLoading),
     (Begins("PathClassLoader"), Cause::ClassLoading),
     (Has("dex2oat"), Cause::ClassLoading),
     (Has("app image"), Cause::ClassLoading),
-    (Begins("JIT compiling"), Cause::Jit),
     (Begins("JIT "), Cause::Jit),
     (Name("Compiling"), Cause::Jit),
     (Name("ScopedCodeCacheWrite"), Cause::Jit),
     (Begins("dequeueBuffer"), Cause::Buffer),
     (Begins("waitForBufferRelease"), Cause::Buffer),
     (Begins("waitForFreeSlot"), Cause::Buffer),
-    (Begins("Waiting for GPU"), Cause::Buffer),
-    (Begins("waiting for GPU"), Cause::Buffer),
-    (Begins("waiting for HWC"), Cause::Buffer),
+    (Begins("Waiting for GPU"), Cause::Gpu),
+    (Begins("waiting for GPU"), Cause::Gpu),
+    (Begins("waiting for HWC"), Cause::System),
     (Begins("waitOnFences"), Cause::Buffer),
     (Begins("postAndWait"), Cause::RenderWait),
     (Begins("SQLite"), Cause::Io),
@@ -231,10 +253,18 @@ impl Is {
 
 /// Returns the cause of a slice with this name; `None` for steps of the framework.
 pub(crate) fn for_name(name: &str) -> Option<Cause> {
-    if let Some(&(_, cause)) = RULES.iter().find(|(rule, _)| rule.fits(name)) {
+    by_rules(name, RULES.iter(), STEPS.iter())
+}
+
+fn by_rules<'a>(
+    name: &str,
+    mut rules: impl Iterator<Item = &'a (Is, Cause)>,
+    mut steps: impl Iterator<Item = &'a Is>,
+) -> Option<Cause> {
+    if let Some(&(_, cause)) = rules.find(|(rule, _)| rule.fits(name)) {
         return Some(cause);
     }
-    if STEPS.iter().any(|step| step.fits(name)) || name.is_empty() {
+    if steps.any(|step| step.fits(name)) || name.is_empty() {
         return None;
     }
     // ART names the loading of a class by its descriptor.
@@ -243,38 +273,5 @@ pub(crate) fn for_name(name: &str) -> Option<Cause> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_tell_their_causes() {
-        for (name, cause) in [
-            ("GC: Wait For Completion Alloc", Some(Cause::Gc)),
-            ("Background concurrent copying GC", Some(Cause::Gc)),
-            (
-                "monitor contention with owner a (1) at b waiters=0 blocking from c",
-                Some(Cause::Lock),
-            ),
-            ("Lock contention on thread suspend count lock (owner tid: 1)", Some(Cause::Lock)),
-            ("binder transaction", Some(Cause::Binder)),
-            ("inflate", Some(Cause::Inflate)),
-            ("VerifyClass com.example.Foo", Some(Cause::ClassLoading)),
-            ("Lcom/example/Foo;", Some(Cause::ClassLoading)),
-            ("JIT compiling void a.b.c()", Some(Cause::Jit)),
-            ("dequeueBuffer", Some(Cause::Buffer)),
-            ("postAndWait", Some(Cause::RenderWait)),
-            ("Recomposer:recompose", Some(Cause::Compose)),
-            ("compose:lazy:prefetch:compose", Some(Cause::Compose)),
-            ("AndroidOwner:measureAndLayout", None),
-            ("Animator::BeginFrame", None),
-            ("GC.Collect", Some(Cause::Gc)),
-            ("Feed.bind", Some(Cause::Section)),
-            ("inflated", Some(Cause::Section)),
-            ("Choreographer#doFrame 12", None),
-            ("traversal", None),
-            ("", None),
-        ] {
-            assert_eq!(for_name(name), cause, "{name}");
-        }
-    }
-}
+#[path = "cause_tests.rs"]
+mod tests;

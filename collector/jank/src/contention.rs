@@ -8,7 +8,7 @@
 pub struct Contention {
     /// The name of the thread that holds the monitor.
     pub owner: String,
-    /// The id of that thread.
+    /// The id of that thread; `None` if ART does not know it.
     pub owner_tid: Option<u32>,
     /// The method in which that thread is: `com.example.Class.method`.
     pub owner_method: String,
@@ -30,7 +30,7 @@ impl Contention {
         let (owner, tid) = owner.rsplit_once(" (")?;
         Some(Self {
             owner: owner.to_owned(),
-            owner_tid: tid.parse().ok(),
+            owner_tid: known_tid(tid),
             owner_method: method(owner_at),
             blocked_method: method(blocked),
             waiters: waiters.trim().parse().ok(),
@@ -42,6 +42,11 @@ impl Contention {
     pub fn key(&self) -> String {
         format!("{} held by {}", self.blocked_method, self.owner_method)
     }
+}
+
+/// The id of a lock's owner; ART writes 0 if it does not know it.
+pub(crate) fn known_tid(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|&tid| tid != 0)
 }
 
 /// `NAME (TID` and the method, at the first `) at ` behind a number.

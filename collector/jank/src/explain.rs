@@ -44,8 +44,8 @@ pub struct FrameExplanation {
     pub timeline: Option<TimelineVerdict>,
     /// Scheduler states of the frame's threads. They add up to the time from `start_ns` to `end_ns`.
     pub states: Vec<ThreadTimes>,
-    /// Causes by weight, the first the heaviest; with the `(other causes)` they add up to `end_ns - start_ns` and to
-    /// `overrun_ns`.
+    /// Causes by weight, the first the heaviest; with the `(other causes)`, and with what is carried, they add up to
+    /// `end_ns - start_ns` and to `overrun_ns`.
     pub causes: Vec<WeightedCause>,
     /// Critical path from `start_ns` to `end_ns`, without gaps or overlaps.
     pub path: Vec<Step>,
@@ -95,12 +95,22 @@ pub struct WeightedCause {
     pub cause: Cause,
     /// Key of the cause: the slice, lock, method or thread.
     pub key: String,
-    /// Time of the frame with that cause.
+    /// Time of the frame with that cause, without `carried_ns`.
     pub self_ns: u64,
-    /// Share of the frame's overrun, in proportion to `self_ns`.
+    /// Time of the frame with that cause that an earlier late frame has: this frame was due while a thread was busy with
+    /// that one.
+    pub carried_ns: u64,
+    /// Share of the frame's overrun, in proportion to the time, carried or not.
     pub overrun_ns: u64,
     /// Scheduler states during `self_ns`.
     pub states: StateTimes,
+}
+
+impl WeightedCause {
+    fn none(cause: Cause, key: &str) -> Self {
+        let (key, states) = (key.to_owned(), StateTimes::default());
+        Self { cause, key, self_ns: 0, carried_ns: 0, overrun_ns: 0, states }
+    }
 }
 
 /// Key of causes that are not listed.
@@ -115,7 +125,7 @@ pub(crate) fn explain(
     frames: &[Frame],
     windows: &[Vec<Window>],
     parts: &[Part],
-    paths: &Paths<'_>,
+    (paths, processors): (&Paths<'_>, &Processors),
     looks: &mut u64,
     watch: &Watch,
 ) -> Result<Vec<FrameExplanation>, Error> {
@@ -125,7 +135,6 @@ pub(crate) fn explain(
     late.sort_by_key(|place| (Reverse(overrun(place)), *place));
     late.truncate(MAX_EXPLAINED);
     late.sort_unstable();
-    let processors = Processors::find(trace);
     let mut explained = Vec::with_capacity(late.len());
     for place in late {
         watch.check()?;
@@ -179,31 +188,24 @@ fn states(trace: &Trace, windows: &[Window], looks: &mut u64) -> (Vec<ThreadTime
 }
 
 fn causes<'p>(parts: impl Iterator<Item = &'p Part>) -> Vec<WeightedCause> {
-    let mut sums: BTreeMap<(Cause, &Arc<str>), (u64, u64, StateTimes)> = BTreeMap::new();
+    let mut sums: BTreeMap<(Cause, &Arc<str>), WeightedCause> = BTreeMap::new();
     for part in parts {
-        let sum = sums.entry((part.cause, &part.key)).or_default();
-        sum.0 += part.self_ns;
-        sum.1 += part.overrun_ns;
-        sum.2.add_all(&part.states);
+        let sum = sums
+            .entry((part.cause, &part.key))
+            .or_insert_with(|| WeightedCause::none(part.cause, &part.key));
+        sum.self_ns += part.self_ns;
+        sum.carried_ns += part.carried_ns;
+        sum.overrun_ns += part.overrun_ns;
+        sum.states.add_all(&part.states);
     }
-    let mut causes: Vec<WeightedCause> = sums
-        .into_iter()
-        .map(|((cause, key), (self_ns, overrun_ns, states))| WeightedCause {
-            cause,
-            key: key.as_ref().to_owned(),
-            self_ns,
-            overrun_ns,
-            states,
-        })
-        .collect();
-    causes.sort_by_key(|cause| Reverse(cause.self_ns));
+    let mut causes: Vec<WeightedCause> = sums.into_values().collect();
+    causes.sort_by_key(|cause| Reverse(cause.self_ns + cause.carried_ns));
     if causes.len() > MAX_CAUSES {
         let others = causes.split_off(MAX_CAUSES - 1);
-        let (cause, key) = (Cause::Unexplained, OTHER_CAUSES.to_owned());
-        let mut sum =
-            WeightedCause { cause, key, self_ns: 0, overrun_ns: 0, states: StateTimes::default() };
+        let mut sum = WeightedCause::none(Cause::Unexplained, OTHER_CAUSES);
         for other in others {
             sum.self_ns += other.self_ns;
+            sum.carried_ns += other.carried_ns;
             sum.overrun_ns += other.overrun_ns;
             sum.states.add_all(&other.states);
         }

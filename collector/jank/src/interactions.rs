@@ -22,9 +22,9 @@ pub struct Interaction {
     pub start_ns: u64,
     /// Duration.
     pub dur_ns: u64,
-    /// True if the system gave the measurement up.
+    /// True if the system gave the measurement up, or if it took at most 4 ms and has no event.
     pub cancelled: bool,
-    /// Frames that began in it.
+    /// Frames whose `doFrame` ran in it, in the range of its vsync ids if the trace has them.
     pub frames: u64,
     /// Late ones of these.
     pub late: u64,
@@ -64,24 +64,15 @@ pub(crate) fn interactions(trace: &Trace, process: &Process, frames: &[Frame]) -
     let last_ns = trace.span_ns.map_or(0, |(_, last_ns)| last_ns);
     let left_out = begun.len().saturating_sub(MAX_INTERACTIONS) as u64;
     begun.truncate(MAX_INTERACTIONS);
-    // `N|PID|J<NAME>|FT#cancel#REASON`, on the interaction's own track.
-    let mut cancels: HashMap<NameId, Vec<u64>, Seeded> = HashMap::default();
-    for instant in trace.instants.iter().filter(|instant| is_own(instant.pid)) {
-        if let Some(track) = instant.track
-            && trace.names.text(instant.name).starts_with("FT#cancel")
-        {
-            cancels.entry(track).or_default().push(instant.at_ns);
-        }
-    }
+    let markers = markers(trace, process);
     let mut missed: HashMap<&str, Vec<(u64, f64)>, Seeded> = HashMap::default();
     for counter in trace.counters.iter().filter(|counter| is_own(counter.pid)) {
         if let Some(name) = trace.names.text(counter.name).strip_suffix("#missedFrames") {
             missed.entry(name).or_default().push((counter.at_ns, counter.value));
         }
     }
-    cancels.values_mut().for_each(|at| at.sort_unstable());
     missed.values_mut().for_each(|values| values.sort_by_key(|&(at_ns, _)| at_ns));
-    let sums = Sums::new(frames);
+    let rated = Rated::new(frames);
     let mut used: HashSet<(&str, u64)> = HashSet::new();
     let rows = begun.into_iter().map(|(start_ns, end_ns, id)| {
         let text = trace.names.text(id);
@@ -95,15 +86,13 @@ pub(crate) fn interactions(trace: &Trace, process: &Process, frames: &[Frame]) -
         if let Some((at_ns, _)) = counted {
             used.insert((text, at_ns));
         }
-        let [frames, late, janky, jank_ns] = sums.between(start_ns, end_ns);
+        let found = Found::between(markers.get(text), start_ns, end_ns);
+        let [frames, late, janky, jank_ns] = rated.between(start_ns, end_ns, found.vsyncs);
         Interaction {
             name: cut(name_of(text).unwrap_or(text)).to_owned(),
             start_ns,
             dur_ns: end_ns.saturating_sub(start_ns),
-            cancelled: cancels.get(&id).is_some_and(|at| {
-                let first = at.partition_point(|&at_ns| at_ns < start_ns);
-                at.get(first).is_some_and(|&at_ns| at_ns <= end_ns)
-            }),
+            cancelled: found.is_cancelled(end_ns.saturating_sub(start_ns)),
             frames,
             late,
             janky,
@@ -114,46 +103,147 @@ pub(crate) fn interactions(trace: &Trace, process: &Process, frames: &[Frame]) -
     Interactions { rows: rows.collect(), left_out }
 }
 
+/// Event of an interaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Marker {
+    Cancel,
+    End,
+    /// Vsync id of the first frame.
+    FirstVsync(i64),
+    /// Vsync id of the last frame.
+    LastVsync(i64),
+}
+
+impl Marker {
+    /// Reads the event's name: `FT#cancel#REASON`, `FT#beginVsync#ID`.
+    fn read(event: &str) -> Option<Self> {
+        let event = event.strip_prefix("FT#")?;
+        let id = |prefix: &str| event.strip_prefix(prefix)?.parse().ok();
+        if event.starts_with("cancel") {
+            Some(Self::Cancel)
+        } else if event.starts_with("end#") {
+            Some(Self::End)
+        } else if let Some(id) = id("beginVsync#") {
+            Some(Self::FirstVsync(id))
+        } else {
+            id("endVsync#").map(Self::LastVsync)
+        }
+    }
+}
+
+/// Begin of an event's name behind that of its interaction.
+const EVENT: &str = ">#FT#";
+
+/// Events by the interaction's track, by time.
+type Markers<'t> = HashMap<&'t str, Vec<(u64, Marker)>, Seeded>;
+
+/// Finds the events of a process' interactions: `N|PID|J<NAME>|EVENT` on the interaction's track; before Android 14
+/// instants or sections named `J<NAME>#EVENT`.
+fn markers<'t>(trace: &'t Trace, process: &Process) -> Markers<'t> {
+    let mut markers = Markers::default();
+    let mut add = |track: &'t str, event: &str, at_ns: u64| {
+        if let Some(marker) = name_of(track).and_then(|_| Marker::read(event)) {
+            markers.entry(track).or_default().push((at_ns, marker));
+        }
+    };
+    let split = |text: &'t str| text.find(EVENT).map(|at| text.split_at(at + 1));
+    for instant in trace.instants.iter().filter(|instant| instant.pid == process.pid) {
+        let text = trace.names.text(instant.name);
+        if let Some(track) = instant.track {
+            add(trace.names.text(track), text, instant.at_ns);
+        }
+        if let Some((track, event)) = split(text) {
+            add(track, event.trim_start_matches('#'), instant.at_ns);
+        }
+    }
+    let sections = trace.names.select(|name| name.starts_with("J<") && name.contains(EVENT));
+    for (&tid, thread) in &trace.threads {
+        if thread.pid.unwrap_or(tid) != process.pid {
+            continue;
+        }
+        for slice in thread.named(&sections) {
+            if let Some((track, event)) = split(trace.names.text(slice.name)) {
+                add(track, event.trim_start_matches('#'), slice.start_ns);
+            }
+        }
+    }
+    markers.values_mut().for_each(|events| events.sort_by_key(|&(at_ns, _)| at_ns));
+    markers
+}
+
+/// Events between begin and end of an interaction.
+#[derive(Debug, Default)]
+struct Found {
+    cancelled: bool,
+    ended: bool,
+    /// Vsync ids of the first and the last frame.
+    vsyncs: (Option<i64>, Option<i64>),
+}
+
+/// An interaction without an end was cancelled if it took no longer (Perfetto's rule).
+const CANCELLED_NS: u64 = 4_000_000;
+
+impl Found {
+    fn between(events: Option<&Vec<(u64, Marker)>>, start_ns: u64, end_ns: u64) -> Self {
+        let mut found = Self::default();
+        let events = events.map_or(&[][..], |events| events);
+        let first = events.partition_point(|&(at_ns, _)| at_ns < start_ns);
+        for (_, event) in events.iter().skip(first).take_while(|&&(at_ns, _)| at_ns <= end_ns) {
+            match *event {
+                Marker::Cancel => found.cancelled = true,
+                Marker::End => found.ended = true,
+                Marker::FirstVsync(id) => found.vsyncs.0 = found.vsyncs.0.max(Some(id)),
+                Marker::LastVsync(id) => found.vsyncs.1 = found.vsyncs.1.max(Some(id)),
+            }
+        }
+        found
+    }
+
+    const fn is_cancelled(&self, dur_ns: u64) -> bool {
+        self.cancelled || !self.ended && dur_ns <= CANCELLED_NS
+    }
+}
+
 /// Returns a number of frames.
 fn whole(value: f64) -> Option<u64> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
     (0.0..1e15).contains(&value).then_some(value as u64)
 }
 
-/// Running sums over the frames by their begin, so that an interaction costs two searches.
-struct Sums {
-    starts_ns: Vec<u64>,
-    /// Sums before each frame: rated frames, late, janky, time beyond the budget.
-    before: Vec<[u64; 4]>,
-}
+/// The rated frames, by the begin of their own work.
+struct Rated<'a>(Vec<&'a Frame>);
 
-impl Sums {
-    fn new(frames: &[Frame]) -> Self {
-        let mut frames: Vec<&Frame> = frames.iter().collect();
-        frames.sort_by_key(|frame| frame.start_ns);
-        let mut before = Vec::with_capacity(frames.len() + 1);
-        let mut sum = [0; 4];
-        before.push(sum);
-        for frame in &frames {
-            let is_rated = frame.pipeline.is_rated();
-            let is = |flag: bool| u64::from(flag && is_rated);
-            let jank_ns = if is_rated { frame.jank_ns } else { 0 };
-            let own = [is(true), is(frame.slow), is(frame.janky), jank_ns];
-            for (sum, own) in sum.iter_mut().zip(own) {
-                *sum += own;
-            }
-            before.push(sum);
-        }
-        Self { starts_ns: frames.iter().map(|frame| frame.start_ns).collect(), before }
+impl<'a> Rated<'a> {
+    fn new(frames: &'a [Frame]) -> Self {
+        let mut frames: Vec<_> = frames.iter().filter(|frame| frame.pipeline.is_rated()).collect();
+        frames.sort_by_key(|frame| frame.ui_start_ns);
+        Self(frames)
     }
 
-    fn between(&self, from_ns: u64, to_ns: u64) -> [u64; 4] {
-        let place = |ns: u64| self.starts_ns.partition_point(|&start_ns| start_ns < ns);
-        let at = |place: usize| self.before.get(place).copied().unwrap_or_default();
-        let (first, last) = (at(place(from_ns)), at(place(to_ns)));
-        std::array::from_fn(|column| {
-            let value = |of: [u64; 4]| of.get(column).copied().unwrap_or(0);
-            value(last).saturating_sub(value(first))
+    /// Returns the number of frames of an interaction, of late and of janky ones, and their time beyond the budget: those
+    /// that work on the main thread in it, and that are in the range of its vsync ids if the trace has them.
+    fn between(
+        &self,
+        from_ns: u64,
+        to_ns: u64,
+        (first, last): (Option<i64>, Option<i64>),
+    ) -> [u64; 4] {
+        let before = self.0.partition_point(|frame| frame.ui_start_ns < from_ns);
+        let is_in = |frame: &&&Frame| {
+            frame.ui_start_ns + frame.ui_ns >= from_ns
+                && first.is_none_or(|first| frame.vsync_id.is_some_and(|id| id >= first))
+                && last.is_none_or(|last| frame.vsync_id.is_some_and(|id| id <= last))
+        };
+        // The frame that was under way at the begin, and those that begin later.
+        let frames = self.0.iter().skip(before.saturating_sub(1));
+        let frames = frames.take_while(|frame| frame.ui_start_ns <= to_ns).filter(is_in);
+        frames.fold([0; 4], |[frames, late, janky, jank_ns], frame| {
+            [
+                frames + 1,
+                late + u64::from(frame.slow),
+                janky + u64::from(frame.janky),
+                jank_ns + frame.jank_ns,
+            ]
         })
     }
 }
@@ -162,6 +252,46 @@ impl Sums {
 mod tests {
     use crate::tests::{MAIN, RENDER, slice, trace};
     use crate::{Options, analyze};
+
+    #[test]
+    fn an_interaction_has_the_frames_of_its_vsync_ids_and_a_cancelled_one_is_cancelled() {
+        let mut lines: Vec<_> = [
+            slice(RENDER, "B DrawFrame 9", 0, 1),
+            slice(MAIN, "B Choreographer#doFrame 10", 1_000, 5_000),
+            slice(MAIN, "B Choreographer#doFrame 11", 9_000, 12_000),
+            slice(MAIN, "B Choreographer#doFrame 12", 20_000, 60_000),
+            slice(MAIN, "B Choreographer#doFrame 13", 80_000, 81_000),
+        ]
+        .concat();
+        lines.extend([
+            (MAIN, 10_000, "G J<A>|J<A>|7"),
+            (MAIN, 10_001, "N J<A>|FT#beginVsync#12"),
+            (MAIN, 80_500, "N J<A>|FT#endVsync#12"),
+            (MAIN, 80_600, "H J<A>|J<A>|7"),
+            // Before Android 14: an instant, or a section.
+            (MAIN, 10_100, "G J<B>|J<B>|8"),
+            (MAIN, 80_200, "I J<B>#FT#cancel#16"),
+            (MAIN, 80_300, "H J<B>|J<B>|8"),
+            (MAIN, 10_200, "G J<C>|J<C>|9"),
+            (MAIN, 70_000, "B J<C>#FT#cancel#16"),
+            (MAIN, 70_001, "E"),
+            (MAIN, 80_400, "H J<C>|J<C>|9"),
+            (MAIN, 10_300, "G J<D>|J<D>|10"),
+            (MAIN, 14_000, "H J<D>|J<D>|10"),
+            (MAIN, 15_000, "G J<E>|J<E>|11"),
+            (MAIN, 16_000, "N J<E>|FT#end#0"),
+            (MAIN, 17_000, "H J<E>|J<E>|11"),
+        ]);
+        lines.sort_by_key(|&(_, at, _)| at);
+        let trace = trace("{\"refresh_hz\":100}", &lines);
+        let found = analyze(&trace, &Options::default()).unwrap().interactions.rows;
+        let of: Vec<_> = found.iter().map(|one| (&*one.name, one.frames, one.cancelled)).collect();
+        // The frame that was under way when one began is of it, unless its vsync id is another's.
+        assert_eq!(
+            of,
+            [("A", 1, false), ("B", 3, true), ("C", 3, true), ("D", 1, true), ("E", 0, false)]
+        );
+    }
 
     #[test]
     fn an_interaction_has_the_frames_that_began_in_it() {

@@ -1,6 +1,8 @@
 //! When frames are due, and what they waited for: each rule on a trace made by hand, with numbers worked out on paper.
 
-use super::sched_text::{MAIN, PEER, RENDER, Text, WORKER};
+use super::sched_text::{
+    FLUTTER_RASTER, FLUTTER_UI, MAIN, PEER, RENDER, SF_APP, SURFACE_FLINGER, Text, WORKER,
+};
 use super::*;
 use tracetee_trace::{ActualFrame, TimelineFrame};
 
@@ -26,6 +28,35 @@ fn parts(analysis: &Analysis, frame: usize) -> Vec<(ThreadRole, Cause, String, u
 fn due(analysis: &Analysis, frame: usize) -> (u64, StartSource, u64, u64) {
     let frame = &analysis.frames[frame];
     (frame.start_ns / 1000, frame.start_source, frame.ui_start_ns / 1000, frame.jank_ns / 1000)
+}
+
+#[test]
+fn time_of_a_late_frame_that_delays_the_next_one_is_counted_once() {
+    let mut text = Text::new(HZ_100);
+    frame(&mut text, 10_000, 14_000);
+    // The frame of 20,000 takes 35 ms; that of 30,000 begins when it has ended.
+    text.slice(MAIN, 20_000, 50_000, "Choreographer#doFrame");
+    text.slice(MAIN, 20_000, 50_000, "obtainView");
+    text.slice(RENDER, 48_000, 55_000, "DrawFrame");
+    frame(&mut text, 50_100, 53_100);
+    let analysis = analyzed(&text);
+    assert_eq!(due(&analysis, 2), (30_000, StartSource::Cadence, 50_100, 13_100));
+    let of_main = |frame: usize| {
+        let parts = analysis.parts.iter().filter(move |part| part.frame == frame);
+        let parts = parts.map(|part| (&*part.key, part.self_ns / 1000, part.carried_ns / 1000));
+        parts.collect::<Vec<_>>()
+    };
+    assert_eq!(of_main(1), [("obtainView", 30_000, 0), ("DrawFrame", 5_000, 0)]);
+    assert_eq!(
+        of_main(2),
+        [("obtainView", 0, 20_000), ("(no section)", 100, 0), ("Choreographer#doFrame", 3_000, 0)]
+    );
+    // The delay is the second frame's cause all the same, and has its share of what that one is late by.
+    assert_eq!(analysis.frames[2].cause.as_ref().map(|(_, key)| &**key), Some("obtainView"));
+    let overruns = analysis.parts.iter().filter(|part| part.frame == 2).map(|part| part.overrun_ns);
+    assert_eq!(overruns.sum::<u64>(), analysis.frames[2].jank_ns);
+    let stacks: u64 = analysis.stacks.iter().map(|stack| stack.self_ns).sum();
+    assert_eq!(stacks / 1000, 38_100);
 }
 
 #[test]
@@ -67,6 +98,20 @@ fn a_handler_before_a_frame_makes_it_late_and_is_its_cause() {
         (explained.frame, &*explained.causes[0].key),
         (2, "com.app.Feed$Handler: onMessage")
     );
+}
+
+#[test]
+fn a_rate_needs_thirty_percent_of_the_intervals() {
+    // Of 80 intervals so many are those of 90 Hz, the others no display's.
+    for (of_90_hz, expected_ns) in [(28, 11_111_111), (20, 16_666_667)] {
+        let mut text = Text::new("{\"pid\":100}");
+        let mut at = 10_000;
+        for n in 0..=80 {
+            frame(&mut text, at, at + 2_000);
+            at += if n < of_90_hz { 11_111 } else { 40_000 + n * 1_700 };
+        }
+        assert_eq!(analyzed(&text).frame_budget.ns, expected_ns, "{of_90_hz} of 80");
+    }
 }
 
 #[test]
@@ -187,10 +232,7 @@ fn frame_timeline_says_when_a_frame_was_due_and_whether_it_was_late() {
     let times: Vec<_> = analysis.explanations[0].states.iter().map(|of| of.thread).collect();
     assert_eq!(times, [ThreadRole::Main, ThreadRole::Render, ThreadRole::Gpu]);
     let gpu = parts(&analysis, 0).pop().unwrap();
-    assert_eq!(
-        gpu,
-        (ThreadRole::Gpu, Cause::Unexplained, "(graphics processor)".to_owned(), 1_500)
-    );
+    assert_eq!(gpu, (ThreadRole::Gpu, Cause::Gpu, "(graphics processor)".to_owned(), 1_500));
     assert!(!analysis.unknown.contains(&Unknown::Display));
 }
 
@@ -243,6 +285,46 @@ fn a_sleep_that_a_timer_ends_is_a_sleep_in_its_section() {
         ]
     );
     assert_eq!(analysis.frames[0].cause.as_ref().map(|(cause, _)| *cause), Some(Cause::Sleep));
+}
+
+#[test]
+fn a_sleep_whose_end_the_trace_does_not_explain_is_no_timer() {
+    let analysis = sleeping("Future.get", |_| {});
+    let wait = (ThreadRole::Main, Cause::Wait, "for an unknown waker".to_owned(), 24_500);
+    assert!(parts(&analysis, 0).contains(&wait), "{:?}", parts(&analysis, 0));
+}
+
+#[test]
+fn the_waker_owns_a_lock_whose_owner_art_does_not_know() {
+    let section = "Lock contention on a monitor lock (owner tid: 0)";
+    let analysis = sleeping(section, |text| {
+        text.switch(12_500, 1, 0, "R", WORKER);
+        text.slice(WORKER, 12_600, 36_000, "Cache.put");
+        text.wake(37_000, WORKER, MAIN);
+    });
+    let path = &analysis.explanations[0].path;
+    let held = path.iter().find(|step| step.what == "Cache.put").unwrap();
+    assert_eq!((held.tid, held.to_ns - held.from_ns), (Some(WORKER), 23_000_000));
+    assert!(path.iter().all(|step| step.tid != Some(0)));
+}
+
+#[test]
+fn a_wait_for_a_thread_of_surface_flinger_names_it() {
+    let analysis = sleeping("Feed.bind", |text| {
+        text.mark(SURFACE_FLINGER, 5_000, "C|500|VSYNC-app|1");
+        text.mark(SF_APP, 5_000, "C|500|VSYNC-app|1");
+        text.wake(37_000, SF_APP, MAIN);
+    });
+    let wait =
+        (ThreadRole::Main, Cause::System, "woken by SurfaceFlinger's app".to_owned(), 24_000);
+    assert!(parts(&analysis, 0).contains(&wait), "{:?}", parts(&analysis, 0));
+}
+
+#[test]
+fn a_wait_for_the_graphics_processor_is_its_time() {
+    let analysis = sleeping("waiting for GPU completion 12", |text| text.wake(37_000, 0, MAIN));
+    let main = analysis.frames[0].cause.as_ref().map(|(cause, key)| (*cause, &**key));
+    assert_eq!(main, Some((Cause::Gpu, "waiting for GPU completion")));
 }
 
 #[test]
@@ -400,4 +482,195 @@ fn a_trace_says_what_it_cannot_show_and_only_that() {
     text.mark(PEER, 19_700, "C|900|VSYNC-app|1");
     text.event(0, 0, "d..2", 1_000, "cpu_frequency: state=700000 cpu_id=0");
     assert_eq!(analyzed(&text).unknown, [DiskWaits, BinderPeers, Display]);
+}
+
+#[test]
+fn a_wait_for_the_render_thread_is_what_that_thread_did() {
+    let analysis = sleeping("postAndWait", |text| {
+        text.switch(12_500, 1, 0, "R", RENDER);
+        text.slice(RENDER, 14_000, 30_000, "flush commands");
+        text.switch(36_000, 1, RENDER, "S", 0);
+        text.wake(37_000, RENDER, MAIN);
+    });
+    let found = parts(&analysis, 0);
+    let render = (ThreadRole::Render, Cause::Graphics, "flush commands".to_owned(), 16_000);
+    assert!(found.contains(&render), "{found:?}");
+    // The rest of it: 12,000 to 13,000, and from 36,000 on, when the render thread slept without a section.
+    let own = (ThreadRole::Main, Cause::RenderWait, "postAndWait".to_owned(), 2_500);
+    assert!(found.contains(&own), "{found:?}");
+    assert_eq!(found.iter().map(|part| part.3).sum::<u64>(), 30_000);
+}
+
+#[test]
+fn time_without_a_processor_names_the_thread_that_had_it_for_most_of_it() {
+    for (worker_until_us, cause, key) in [
+        (36_000, Cause::Preempted, "by worker"),
+        (20_000, Cause::Runnable, "waiting for a processor"),
+    ] {
+        let mut text = Text::new(HZ_100);
+        text.switch(9_000, 2, 0, "R", MAIN);
+        text.mark(MAIN, 10_000, "B|100|Choreographer#doFrame");
+        text.switch(13_000, 2, MAIN, "R", WORKER);
+        text.switch(worker_until_us, 2, WORKER, "S", 0);
+        text.switch(37_000, 2, 0, "R", MAIN);
+        text.mark(MAIN, 40_000, "E|100");
+        text.slice(RENDER, 39_000, 40_000, "DrawFrame");
+        let found = parts(&analyzed(&text), 0);
+        let wait = (ThreadRole::Main, cause, key.to_owned(), 24_000);
+        assert!(found.contains(&wait), "{found:?}");
+    }
+}
+
+/// Twelve frames in time on a processor at 2 GHz, then one of 30 ms at `late_khz` on another; what it did is `step`.
+fn slowed(
+    late_cpu: u32,
+    max_khz: u32,
+    late_khz: u32,
+    in_time: u32,
+    step: &str,
+) -> Vec<(Cause, String)> {
+    let mut text = Text::new(HZ_100);
+    let clock = |text: &mut Text, us, cpu, khz: u32, max: u32| {
+        let limits = format!("cpu_frequency_limits: min=300000 max={max} cpu_id={cpu}");
+        text.event(0, 0, "d..2", us, &limits);
+        text.event(0, 0, "d..2", us, &format!("cpu_frequency: state={khz} cpu_id={cpu}"));
+    };
+    clock(&mut text, 1_000, 7, 2_000_000, 2_400_000);
+    clock(&mut text, 1_000, late_cpu, late_khz, max_khz);
+    for n in 0..u64::from(in_time) {
+        let at = 10_000 + n * 10_000;
+        text.wake(at - 200, 0, MAIN);
+        text.switch(at - 100, 7, 0, "R", MAIN);
+        frame(&mut text, at, at + 5_000);
+        text.switch(at + 5_100, 7, MAIN, "S", 0);
+    }
+    text.wake(509_800, 0, MAIN);
+    text.switch(509_900, late_cpu, 0, "R", MAIN);
+    text.mark(MAIN, 510_000, "B|100|Choreographer#doFrame");
+    text.slice(MAIN, 511_000, 539_000, step);
+    text.mark(MAIN, 540_000, "E|100");
+    text.slice(RENDER, 539_900, 540_000, "DrawFrame");
+    text.switch(541_000, late_cpu, MAIN, "S", 0);
+    let analysis = analyzed(&text);
+    let causes = analysis.explanations.last().unwrap().causes.iter();
+    causes.map(|of| (of.cause, of.key.clone())).collect()
+}
+
+#[test]
+fn framework_steps_on_little_cores_or_at_low_clocks_are_slow_by_frames_in_time() {
+    let first = |causes: Vec<(Cause, String)>| causes.into_iter().next().unwrap();
+    let core = (Cause::Core, "ran on little cores".to_owned());
+    let clock = (Cause::Clock, "ran at a low clock".to_owned());
+    let no = (Cause::Unexplained, "traversal".to_owned());
+    assert_eq!(first(slowed(0, 1_400_000, 1_400_000, 12, "traversal")), core);
+    assert_eq!(first(slowed(6, 2_400_000, 800_000, 12, "traversal")), clock);
+    // 75 % of the usual clock is not low.
+    assert_eq!(first(slowed(6, 2_400_000, 1_500_000, 12, "traversal")), no);
+    // A section of the app is the cause on whichever core.
+    let section = (Cause::Section, "Feed.bind".to_owned());
+    assert_eq!(first(slowed(0, 1_400_000, 1_400_000, 12, "Feed.bind")), section);
+    // Nine frames in time say too little.
+    assert_eq!(first(slowed(0, 1_400_000, 1_400_000, 9, "traversal")), no);
+}
+
+/// A frame of a release build of Flutter: SurfaceFlinger wakes the UI thread at its vsync, which runs for so long and
+/// gives its work to the raster thread by a timer.
+fn flutter_frame(text: &mut Text, vsync_us: u64, ui_us: u64) {
+    let handed_us = vsync_us + 100 + ui_us;
+    text.wake(vsync_us, SF_APP, FLUTTER_UI);
+    text.switch(vsync_us + 100, 0, 0, "R", FLUTTER_UI);
+    text.wake(handed_us - 20, 0, FLUTTER_RASTER);
+    text.switch(handed_us, 0, FLUTTER_UI, "S", 0);
+    text.switch(handed_us + 50, 1, 0, "R", FLUTTER_RASTER);
+    text.slice(FLUTTER_RASTER, handed_us + 900, handed_us + 1_300, "eglSwapBuffers");
+    text.switch(handed_us + 1_500, 1, FLUTTER_RASTER, "S", 0);
+}
+
+#[test]
+fn a_late_frame_of_flutter_without_markers_is_judged_as_with_them() {
+    let mut text = Text::new(HZ_100);
+    let mut marked = Text::new(HZ_100);
+    // The fourth takes the UI thread 27 ms; the last one comes after a pause of 15 ms, in which both threads sleep.
+    for (n, ui_us) in [2_000, 2_000, 2_000, 27_000, 2_000, 2_000].into_iter().enumerate() {
+        let at = [10_000, 20_000, 30_000, 40_000, 70_000, 95_000][n];
+        flutter_frame(&mut text, at, ui_us);
+        marked.slice(FLUTTER_UI, at, at + 80 + ui_us, "Animator::BeginFrame");
+        marked.slice(FLUTTER_RASTER, at + 80 + ui_us, at + 1_400 + ui_us, "Rasterizer::DoDraw");
+    }
+    let rows = |text: &Text| -> Vec<_> {
+        let analysis = analyzed(text);
+        let frames = analysis.frames.iter().map(|frame| {
+            assert_eq!(frame.pipeline, Pipeline::Flutter);
+            (frame.start_ns / 1000, frame.dur_ns / 1000, frame.dropped, frame.slow, frame.janky)
+        });
+        // Before the first swap nothing is known.
+        frames.skip(1).collect()
+    };
+    let (found, known) = (rows(&text), rows(&marked));
+    assert_eq!(found, known);
+    assert_eq!(found[2], (40_000, 28_400, 1, true, true));
+    assert_eq!(found.iter().filter(|row| row.3).count(), 1);
+
+    let analysis = analyzed(&text);
+    let late = &analysis.explanations[0];
+    let first = &late.causes[0];
+    assert_eq!((first.cause, &*first.key), (Cause::Unexplained, "1.ui (no section)"));
+    assert_eq!(first.self_ns, 26_980_000);
+}
+
+#[test]
+fn the_path_of_a_raster_thread_goes_through_the_ui_thread_that_armed_its_timer() {
+    let mut text = Text::new(HZ_100);
+    for (n, at) in [10_000, 20_000, 30_000].into_iter().enumerate() {
+        flutter_frame(&mut text, at, 2_000);
+        // Marked, so that all of the wait is the raster thread's.
+        let late_us = if n == 2 { 30_000 } else { 0 };
+        text.slice(FLUTTER_RASTER, at + 10, at + 4_000 + late_us, "Rasterizer::DoDraw");
+    }
+    let analysis = analyzed(&text);
+    let late = &analysis.explanations[0];
+    assert!(late.path.iter().any(|step| step.tid == Some(FLUTTER_UI) && step.depth == 1));
+}
+
+#[test]
+fn a_swap_of_flutter_whose_work_another_thread_gave_begins_with_that() {
+    let mut text = Text::new(HZ_100);
+    for at in [10_000, 20_000, 30_000] {
+        flutter_frame(&mut text, at, 2_000);
+    }
+    // A video's frame: the UI thread sleeps.
+    text.wake(45_000, WORKER, FLUTTER_RASTER);
+    text.switch(45_100, 1, 0, "R", FLUTTER_RASTER);
+    text.slice(FLUTTER_RASTER, 46_000, 48_000, "eglSwapBuffers");
+    text.switch(48_100, 1, FLUTTER_RASTER, "S", 0);
+    let analysis = analyzed(&text);
+    let last = analysis.frames.last().unwrap();
+    assert_eq!((last.start_ns, last.dur_ns, last.slow), (45_000_000, 3_000_000, false));
+}
+
+#[test]
+fn a_frame_of_flutter_that_waits_for_the_raster_thread_begins_with_its_own_vsync() {
+    let mut text = Text::new(HZ_100);
+    flutter_frame(&mut text, 10_000, 2_000);
+    // The raster thread draws this for 16 ms; the UI thread builds the next one meanwhile and is woken once more.
+    text.wake(20_000, SF_APP, FLUTTER_UI);
+    text.switch(20_100, 0, 0, "R", FLUTTER_UI);
+    text.wake(22_080, 0, FLUTTER_RASTER);
+    text.switch(22_100, 0, FLUTTER_UI, "S", 0);
+    text.switch(22_150, 1, 0, "R", FLUTTER_RASTER);
+    for (from, to) in [(30_000, 33_000), (36_000, 36_200)] {
+        text.wake(from, SF_APP, FLUTTER_UI);
+        text.switch(from + 100, 0, 0, "R", FLUTTER_UI);
+        text.switch(to, 0, FLUTTER_UI, "S", 0);
+    }
+    text.slice(FLUTTER_RASTER, 37_000, 38_000, "eglSwapBuffers");
+    text.slice(FLUTTER_RASTER, 39_000, 40_000, "eglSwapBuffers");
+    text.switch(40_100, 1, FLUTTER_RASTER, "S", 0);
+    let analysis = analyzed(&text);
+    let rows = analysis.frames.iter().skip(1);
+    let rows: Vec<_> = rows.map(|of| (of.start_ns, of.dur_ns, of.ui_ns, of.slow)).collect();
+    assert_eq!(
+        rows,
+        [(20_000_000, 18_000_000, 2_080_000, true), (30_000_000, 10_000_000, 3_000_000, false)]
+    );
 }

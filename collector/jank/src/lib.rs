@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod attribute;
+mod carried;
 mod cause;
 mod contention;
 mod critical_path;
@@ -30,6 +31,7 @@ mod pipelines;
 mod process;
 mod processors;
 mod screens;
+mod slowness;
 mod stacks;
 mod startup;
 mod states;
@@ -64,6 +66,7 @@ pub use unknown::Unknown;
 pub use watch::{Stopped, Watch};
 
 use name_index::NameIndex;
+use std::collections::BTreeMap;
 use tracetee_trace::{Mapping, Trace};
 
 /// Options of an analysis.
@@ -88,7 +91,8 @@ pub struct Analysis {
     pub frame_budget: FrameBudget,
     /// The frames of all pipelines, by time.
     pub frames: Vec<Frame>,
-    /// Parts of the late frames. The parts of a frame add up to its duration, their overruns to its overrun.
+    /// Parts of the late frames. The parts of a frame add up to its duration, with what is carried, their overruns to its
+    /// overrun.
     pub parts: Vec<Part>,
     /// The time of late frames by screen and stack.
     pub stacks: Vec<Stack>,
@@ -103,6 +107,9 @@ pub struct Analysis {
     pub startups: Startups,
     /// Sums over the frames that rates count: all but those of [`Pipeline::VsyncCallback`].
     pub totals: Totals,
+    /// FrameTimeline's frames of the process' surfaces, by type of jank (`None` if in time): rows of
+    /// `actual_frame_timeline_slice`.
+    pub timeline: BTreeMap<String, u64>,
     /// Sums by pipeline.
     pub pipelines: Vec<PipelineTotals>,
     /// Composition by Jetpack Compose, if there is any.
@@ -140,15 +147,25 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let windows: Vec<_> = found.map(|(frame, found)| window::of_late(frame, found)).collect();
     let waits = waits::Waits::find(trace, &process.render_tids);
     let watch = &options.watch;
-    let attribute::Attributed { parts, stacks } =
-        attribute::attribute(trace, &mut frames, &windows, &names, &waits, looks, watch)?;
+    let processors = processors::Processors::find(trace);
+    let slowness =
+        slowness::Slowness::find(trace, &frames, &frame_slices.found, &processors, looks);
+    let attribute::Attributed { parts, stacks } = attribute::attribute(
+        trace,
+        &mut frames,
+        &windows,
+        (&names, &waits, &slowness),
+        looks,
+        watch,
+    )?;
     let paths = critical_path::Paths { trace, names: &names, waits: &waits };
     let explanations = if options.without_details {
         Vec::new()
     } else {
-        explain::explain(trace, &frames, &windows, &parts, &paths, looks, watch)?
+        explain::explain(trace, &frames, &windows, &parts, (&paths, &processors), looks, watch)?
     };
     let totals = Totals::from_frames(frames.iter().filter(|frame| frame.pipeline.is_rated()));
+    let timeline = timeline_janks(trace, process.pid);
     let pipelines = pipelines::by_pipeline(trace, &frame_slices.found, &frames);
     let composition = pipelines::composition(trace, &process, &frames);
     let interactions = interactions::interactions(trace, &process, &frames);
@@ -166,10 +183,22 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
         long_slices,
         startups,
         totals,
+        timeline,
         pipelines,
         composition,
         interactions,
     })
+}
+
+/// Counts FrameTimeline's frames of a process by their type of jank.
+fn timeline_janks(trace: &Trace, pid: u32) -> BTreeMap<String, u64> {
+    let mut janks = BTreeMap::new();
+    for frame in trace.frames.iter().filter(|frame| !frame.is_display && frame.pid == pid) {
+        if let Some(actual) = frame.actual {
+            *janks.entry(actual.jank_text()).or_default() += 1;
+        }
+    }
+    janks
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The parts of a late frame: adds up its time by thread, cause and name, and divides its overrun among them.
 
+use crate::carried::Times;
 use crate::cause::Cause;
 use crate::contention::Contention;
 use crate::name_index::NameIndex;
@@ -24,9 +25,11 @@ pub struct Part {
     pub key: Arc<str>,
     /// Normalized name of the innermost slice.
     pub name: Arc<str>,
-    /// Time in which that slice was the innermost one.
+    /// Time in which that slice was the innermost one, without `carried_ns`: no two parts have the same time.
     pub self_ns: u64,
-    /// Share of the frame's overrun, in proportion to `self_ns`: those of a frame add up to its overrun.
+    /// Time that a part of an earlier late frame has: this frame was due while the thread was busy with that one.
+    pub carried_ns: u64,
+    /// Share of the frame's overrun, in proportion to the time, carried or not: those of a frame add up to its overrun.
     pub overrun_ns: u64,
     /// Scheduler states during `self_ns`.
     pub states: StateTimes,
@@ -48,7 +51,7 @@ type Key = (ThreadRole, Cause, Arc<str>, Arc<str>);
 
 #[derive(Debug, Default)]
 struct Sum {
-    times: StateTimes,
+    times: Times,
     count: u64,
     longest_ns: u64,
     contention: Option<Contention>,
@@ -67,10 +70,17 @@ impl<'a> OfFrame<'a> {
         Self { frame, names, waits, parts: BTreeMap::new() }
     }
 
-    /// Adds time of which nothing is known.
-    pub(crate) fn add_unexplained(&mut self, role: ThreadRole, name: &str, self_ns: u64) {
-        let key = (role, Cause::Unexplained, name.into(), name.into());
-        self.parts.entry(key).or_default().times.add(ThreadState::Unknown, self_ns);
+    /// Adds time without a thread: the graphics processor's, or of which nothing is known.
+    pub(crate) fn add_without_thread(
+        &mut self,
+        role: ThreadRole,
+        name: &str,
+        ns: u64,
+        carried_ns: u64,
+    ) {
+        let cause = if role == ThreadRole::Gpu { Cause::Gpu } else { Cause::Unexplained };
+        let key = (role, cause, name.into(), name.into());
+        self.parts.entry(key).or_default().times.add(ThreadState::Unknown, ns, carried_ns);
     }
 
     /// Adds the time of a slice, or of no slice.
@@ -80,12 +90,16 @@ impl<'a> OfFrame<'a> {
         thread: &Thread,
         kin: Option<&Kin>,
         wait: Wait,
-        times: StateTimes,
+        times: Times,
     ) {
         let slice = |place: u32| thread.slices.get(place as usize);
         let inner = kin.and_then(|kin| slice(kin.shown));
         let name = inner.map_or_else(
-            || NO_SECTION.into(),
+            || match role {
+                // A release build of Flutter writes no sections.
+                ThreadRole::Ui | ThreadRole::Raster => self.waits.without_section(thread.tid),
+                _ => NO_SECTION.into(),
+            },
             |inner| Arc::clone(&self.names.named(inner.name).name),
         );
         let named = kin.and_then(|kin| slice(kin.cause_slice));
@@ -99,19 +113,27 @@ impl<'a> OfFrame<'a> {
         let sum = self.parts.entry((role, cause, key, name)).or_default();
         sum.times.add_all(&times);
         sum.count += u64::from(inner.is_some());
-        let self_ns = times.total_ns();
-        if self_ns >= sum.longest_ns {
-            (sum.longest_ns, sum.contention) = (self_ns, contention.cloned());
+        let ns = times.in_frame_ns();
+        if ns >= sum.longest_ns {
+            (sum.longest_ns, sum.contention) = (ns, contention.cloned());
         }
     }
 
-    /// Returns the cause that took most time; of equals the first by name.
+    /// Returns the cause that took most time, and its longest key; of equals the first by name. Sections of the app, and
+    /// steps that nothing explains, are different causes.
     pub(crate) fn main_cause(&self) -> Option<(Cause, Arc<str>)> {
         let mut sums: BTreeMap<(Cause, &Arc<str>), u64> = BTreeMap::new();
+        let mut totals: BTreeMap<Cause, u64> = BTreeMap::new();
         for ((_, cause, key, _), sum) in &self.parts {
-            *sums.entry((*cause, key)).or_default() += sum.times.total_ns();
+            let ns = sum.times.in_frame_ns();
+            *sums.entry((*cause, key)).or_default() += ns;
+            *totals.entry(*cause).or_default() += ns;
         }
-        let best = sums.into_iter().rev().max_by_key(|&(_, sum)| sum);
+        let is_one = |cause| !matches!(cause, Cause::Section | Cause::Unexplained);
+        let total = |cause| totals.get(&cause).copied().filter(|_| is_one(cause));
+        let rank =
+            |&((cause, _), sum): &((Cause, &Arc<str>), u64)| (total(cause).unwrap_or(sum), sum);
+        let best = sums.into_iter().rev().max_by_key(rank);
         best.map(|((cause, key), _)| (cause, Arc::clone(key)))
     }
 
@@ -120,17 +142,17 @@ impl<'a> OfFrame<'a> {
         if self.parts.len() <= most {
             return;
         }
-        let mut times: Vec<u64> = self.parts.values().map(|sum| sum.times.total_ns()).collect();
+        let mut times: Vec<u64> = self.parts.values().map(|sum| sum.times.in_frame_ns()).collect();
         times.sort_unstable_by(|a, b| b.cmp(a));
         // Of equals those whose names come first, as many as there is room for.
         let least_ns = most.checked_sub(1).and_then(|last| times.get(last)).copied();
         let mut equals = times.iter().take(most).filter(|&&ns| Some(ns) == least_ns).count();
         for ((role, cause, key, name), sum) in std::mem::take(&mut self.parts) {
-            let self_ns = sum.times.total_ns();
+            let ns = sum.times.in_frame_ns();
             let is_kept = least_ns.is_some_and(|least| {
-                let has_room = self_ns == least && equals > 0;
+                let has_room = ns == least && equals > 0;
                 equals -= usize::from(has_room);
-                self_ns > least || has_room
+                ns > least || has_room
             });
             if is_kept {
                 self.parts.insert((role, cause, key, name), sum);
@@ -155,23 +177,24 @@ impl Parts {
     pub(crate) fn take(&mut self, mut of_frame: OfFrame<'_>, overrun_ns: u64) {
         of_frame.fold(MAX_PARTS_OF_FRAME.min(MAX_PARTS.saturating_sub(self.all.len())));
         let frame = of_frame.frame;
-        let total_ns = of_frame.parts.values().map(|sum| sum.times.total_ns()).sum();
+        let total_ns = of_frame.parts.values().map(|sum| sum.times.in_frame_ns()).sum();
         // Shares of the sums so far: rounding loses nothing.
         let share = |ns: u64| scaled(ns, overrun_ns, total_ns);
         let mut before_ns = 0;
         for ((thread, cause, key, name), sum) in of_frame.parts {
-            let self_ns = sum.times.total_ns();
-            let overrun_ns = share(before_ns + self_ns) - share(before_ns);
-            before_ns += self_ns;
+            let ns = sum.times.in_frame_ns();
+            let overrun_ns = share(before_ns + ns) - share(before_ns);
+            before_ns += ns;
             self.all.push(Part {
                 frame,
                 thread,
                 cause,
                 key,
                 name,
-                self_ns,
+                self_ns: sum.times.own.total_ns(),
+                carried_ns: sum.times.carried_ns,
                 overrun_ns,
-                states: sum.times,
+                states: sum.times.own,
                 count: sum.count,
                 contention: sum.contention,
             });

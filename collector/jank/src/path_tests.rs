@@ -63,10 +63,11 @@ fn assert_adds_up(analysis: &Analysis) -> Result<(), proptest::test_runner::Test
         proptest::prop_assert_eq!(at_ns, one.end_ns);
         let states: u64 = one.states.iter().map(|of| of.times.total_ns()).sum();
         proptest::prop_assert_eq!(states, dur_ns);
-        let causes: u64 = one.causes.iter().map(|of| of.self_ns).sum();
-        proptest::prop_assert_eq!(causes, dur_ns);
+        let own: u64 = one.causes.iter().map(|of| of.self_ns).sum();
+        let carried: u64 = one.causes.iter().map(|of| of.carried_ns).sum();
+        proptest::prop_assert_eq!(own + carried, dur_ns);
         let by_cause: u64 = one.causes.iter().map(|of| of.states.total_ns()).sum();
-        proptest::prop_assert_eq!(by_cause, dur_ns);
+        proptest::prop_assert_eq!(by_cause, own);
         let overruns: u64 = one.causes.iter().map(|of| of.overrun_ns).sum();
         proptest::prop_assert_eq!(overruns, one.overrun_ns);
         proptest::prop_assert_eq!(one.overrun_ns, one.end_ns.saturating_sub(one.deadline_ns));

@@ -16,14 +16,14 @@ pub struct Process {
     pub name: String,
     /// The ids of the threads with `DrawFrame` slices.
     pub render_tids: Vec<u32>,
-    /// Other processes with frames, apps first: their ids, names and numbers of frames.
+    /// Other processes that draw, apps first, then by frames: their ids, names and numbers of frames.
     pub others: Vec<(u32, String, usize)>,
 }
 
 /// The process to analyze.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Which<'a> {
-    /// The process of the capture's header; otherwise the app that clearly has most frames.
+    /// The process of the capture's header; otherwise the app that draws most frames.
     #[default]
     App,
     /// The process with this id.
@@ -40,7 +40,7 @@ pub enum Error {
     NoSuchProcess(u32),
     /// The trace has no process of this name.
     NoSuchName(String),
-    /// Several processes may be meant: their ids, names and numbers of frames.
+    /// Several processes have the name, and none draws most: their ids, names and numbers of frames.
     Several(Vec<(u32, String, usize)>),
     /// There are several processes, and none has frames.
     NoFrames,
@@ -60,7 +60,7 @@ impl fmt::Display for Error {
             Self::NoSuchProcess(pid) => write!(f, "the trace has no process {pid}"),
             Self::NoSuchName(name) => write!(f, "the trace has no process named {name:?}"),
             Self::Several(processes) => {
-                f.write_str("several processes have frames; choose one with --pid:")?;
+                f.write_str("several processes have this name; choose one with --pid:")?;
                 processes
                     .iter()
                     .take(MAX_LISTED)
@@ -82,17 +82,11 @@ impl std::error::Error for Error {}
 
 /// Limit of the processes that a message lists.
 const MAX_LISTED: usize = 10;
-/// An app is taken without being asked for if no other has more than a part of its frames.
-const CLEAR_LEAD: usize = 2;
 
 impl Process {
     pub(crate) fn find(trace: &Trace, which: Which<'_>) -> Result<Self, Error> {
         let markers = Markers::find(trace);
-        let mut processes: BTreeMap<u32, usize> = BTreeMap::new();
-        for (&tid, thread) in &trace.threads {
-            let process = thread.pid.unwrap_or(tid);
-            *processes.entry(process).or_default() += markers.frames(tid == process, thread);
-        }
+        let processes = markers.processes(trace);
         let names = trace.process_names();
         let mut ranked: Vec<(u32, String, usize)> = processes
             .iter()
@@ -111,11 +105,9 @@ impl Process {
             Some(pid) if processes.is_empty() => pid,
             Some(pid) => return Err(Error::NoSuchProcess(pid)),
             None => match (&*ranked, processes.len()) {
-                ([(pid, ..)], _) => *pid,
+                ([(pid, ..), ..], _) => *pid,
                 ([], 1) => processes.keys().next().copied().unwrap_or(0),
                 ([], _) => return Err(Error::NoFrames),
-                ([first, second, ..], _) if is_clear(first, second) => first.0,
-                _ => return Err(Error::Several(ranked)),
             },
         };
         let of_it = trace.threads.iter().filter(|&(&tid, thread)| {
@@ -145,15 +137,12 @@ impl Process {
     }
 }
 
-fn is_clear(first: &(u32, String, usize), second: &(u32, String, usize)) -> bool {
-    let is_only_app = is_system_process(&second.1) && !is_system_process(&first.1);
-    is_only_app || first.2 >= second.2.saturating_mul(CLEAR_LEAD)
-}
-
 /// Names that show frames.
 struct Markers {
     /// Of the views, on a main thread.
     views: NameSet,
+    /// Work of the views in a frame, which callbacks alone do not have.
+    traversals: NameSet,
     /// Of other pipelines.
     others: NameSet,
     swaps: NameSet,
@@ -164,23 +153,72 @@ impl Markers {
     fn find(trace: &Trace) -> Self {
         Self {
             views: trace.names.select(|name| frame_id(name, DO_FRAME).is_some()),
+            traversals: trace.names.select(|name| TRAVERSALS.contains(&name)),
             others: trace.names.select(is_frame),
             swaps: trace.names.select(|name| of_swap(name).is_some()),
             draws: trace.names.select(is_draw),
         }
     }
 
-    /// Counts the frames of a thread, of any pipeline.
-    fn frames(&self, is_main: bool, thread: &Thread) -> usize {
+    /// Counts the frames that each process draws, of any pipeline.
+    fn processes(&self, trace: &Trace) -> BTreeMap<u32, usize> {
+        let mut counts: BTreeMap<u32, Counts> = BTreeMap::new();
+        for (&tid, thread) in &trace.threads {
+            let pid = thread.pid.unwrap_or(tid);
+            self.count(tid == pid, thread, counts.entry(pid).or_default());
+        }
+        // An app whose sections are not in the trace has frames all the same.
+        for frame in trace.frames.iter().filter(|frame| !frame.is_display && frame.actual.is_some())
+        {
+            counts.entry(frame.pid).or_default().timeline += 1;
+        }
+        // A trace with nothing but `doFrame` does not show who draws.
+        let has_drawn = counts.values().any(|of| of.drawn() > 0);
+        let frames = |of: &Counts| if has_drawn { of.drawn() } else { of.callbacks };
+        counts.iter().map(|(&pid, of)| (pid, frames(of))).collect()
+    }
+
+    fn count(&self, is_main: bool, thread: &Thread, of: &mut Counts) {
         let count = |names: &NameSet| thread.named(names).count();
-        // No name is of both.
-        let frames = count(&self.others) + if is_main { count(&self.views) } else { 0 };
+        let draws = count(&self.draws);
         // The swaps of a render thread belong to frames of the main thread.
-        let swaps = count(&self.swaps);
-        if swaps == 0 || count(&self.draws) > 0 { frames } else { frames.max(swaps) }
+        let swaps = if draws == 0 { count(&self.swaps) } else { 0 };
+        // No name is of both.
+        of.others += count(&self.others).max(swaps);
+        of.draws += draws;
+        if is_main {
+            of.callbacks += count(&self.views);
+            of.traversals += count(&self.traversals);
+        }
     }
 }
 
+/// What shows the frames of a process.
+#[derive(Debug, Default)]
+struct Counts {
+    /// `doFrame`s.
+    callbacks: usize,
+    traversals: usize,
+    draws: usize,
+    /// Frames of other pipelines.
+    others: usize,
+    /// FrameTimeline's frames.
+    timeline: usize,
+}
+
+impl Counts {
+    /// Frames that are drawn: `doFrame`s that neither traverse the views nor draw are none.
+    fn drawn(&self) -> usize {
+        let views = self.callbacks.min(self.traversals.max(self.draws));
+        match views + self.others {
+            0 => self.timeline,
+            frames => frames,
+        }
+    }
+}
+
+/// Slices of a frame's `doFrame` in which the views are measured, laid out and drawn.
+const TRAVERSALS: [&str; 2] = ["traversal", "performTraversals"];
 pub(crate) const DO_FRAME: &[&str] = &["Choreographer#doFrame"];
 const DRAW: &[&str] = &["DrawFrames", "DrawFrame"];
 

@@ -57,6 +57,55 @@ pub(crate) struct Processors {
     max_khz: BTreeMap<u16, u32>,
 }
 
+/// Processors on which the threads of frames in time ran.
+#[derive(Debug, Default)]
+pub(crate) struct Usual {
+    /// Time by thread and class, and kHz times that time of which the clock is known.
+    sums: BTreeMap<(ThreadRole, Option<CoreClass>), (u64, u64, u128)>,
+}
+
+/// Share of a thread's time on little cores, in %, up to which it usually runs on others.
+const USUALLY_LITTLE_PERCENT: u64 = 30;
+/// A clock below this share of the usual one, in %, is low.
+const LOW_CLOCK_PERCENT: u128 = 60;
+
+impl Usual {
+    /// Adds the time of a frame in time.
+    pub(crate) fn add(&mut self, uses: &[ProcessorUse]) {
+        for one in uses {
+            let sum = self.sums.entry((one.thread, one.core)).or_default();
+            sum.0 += one.running_ns;
+            if let Some(khz) = one.mean_khz {
+                sum.1 += one.running_ns;
+                sum.2 += u128::from(khz) * u128::from(one.running_ns);
+            }
+        }
+    }
+
+    /// True if a thread runs on a little core, which it does not usually do.
+    pub(crate) fn is_little(&self, of: &ProcessorUse) -> bool {
+        let time = |is_wanted: &dyn Fn(Option<CoreClass>) -> bool| -> u64 {
+            let own = self.sums.iter().filter(|&(&(role, core), _)| {
+                role == of.thread && core.is_some() && is_wanted(core)
+            });
+            own.map(|(_, sum)| sum.0).sum()
+        };
+        let all = time(&|_| true);
+        let little = time(&|core| core == Some(CoreClass::Little));
+        of.core == Some(CoreClass::Little)
+            && all > 0
+            && little.saturating_mul(100) <= all.saturating_mul(USUALLY_LITTLE_PERCENT)
+    }
+
+    /// True if a thread runs at a clock far below the usual one on processors of this class.
+    pub(crate) fn is_low_clock(&self, of: &ProcessorUse) -> bool {
+        let usual = self.sums.get(&(of.thread, of.core));
+        let usual = usual.and_then(|sum| sum.2.checked_div(u128::from(sum.1)));
+        let (Some(usual), Some(khz)) = (usual, of.mean_khz) else { return false };
+        u128::from(khz) * 100 < usual * LOW_CLOCK_PERCENT
+    }
+}
+
 impl Processors {
     pub(crate) fn find(trace: &Trace) -> Self {
         let mut clocks: HashMap<u16, Vec<(u64, u32)>, Seeded> = HashMap::default();
@@ -79,6 +128,11 @@ impl Processors {
             }));
         }
         Self { clocks, classes, max_khz }
+    }
+
+    /// True if the trace has clocks or classes.
+    pub(crate) fn are_known(&self) -> bool {
+        !self.clocks.is_empty() || !self.classes.is_empty()
     }
 
     /// Adds up the time of threads on processors: role, processor, begin and end of each run.

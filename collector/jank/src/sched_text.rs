@@ -3,11 +3,18 @@
 use std::fmt::Write;
 use tracetee_trace::{Trace, read};
 
-/// The threads of the tests: the main thread, the render thread, a worker of the process, another process' binder thread.
+/// The threads of the tests: the main thread, the render thread, a worker of the process, another process' binder
+/// thread.
 pub(crate) const MAIN: u32 = 100;
 pub(crate) const RENDER: u32 = 107;
 pub(crate) const WORKER: u32 = 123;
 pub(crate) const PEER: u32 = 901;
+/// Flutter's threads.
+pub(crate) const FLUTTER_UI: u32 = 130;
+pub(crate) const FLUTTER_RASTER: u32 = 131;
+/// SurfaceFlinger's main thread, and the one that hands out the vsyncs of apps.
+pub(crate) const SURFACE_FLINGER: u32 = 500;
+pub(crate) const SF_APP: u32 = 501;
 
 /// Text in the making.
 #[derive(Debug, Default)]
@@ -23,6 +30,10 @@ fn name(tid: u32) -> &'static str {
         RENDER => "RenderThread",
         WORKER => "worker",
         PEER => "Binder:900_1",
+        FLUTTER_UI => "1.ui",
+        FLUTTER_RASTER => "1.raster",
+        SURFACE_FLINGER => "surfaceflinger",
+        SF_APP => "app",
         _ => "other",
     }
 }
@@ -31,6 +42,7 @@ const fn pid(tid: u32) -> u32 {
     match tid {
         0 => 0,
         PEER => 900,
+        SURFACE_FLINGER | SF_APP => SURFACE_FLINGER,
         _ => MAIN,
     }
 }

@@ -150,7 +150,7 @@ pub(crate) fn spans(
         let span_end_ns = until_ns.min(to_ns);
         if span_end_ns > now_ns {
             let is_running = matches!(state.kind, b'r' | b'R');
-            let reason = if is_running { None } else { reason(thread, place) };
+            let reason = if is_running { None } else { thread.sleep_reason(place) };
             spans.push(Span {
                 from_ns: now_ns,
                 to_ns: span_end_ns,
@@ -180,6 +180,20 @@ pub fn state_times(thread: &Thread, from_ns: u64, to_ns: u64) -> StateTimes {
     times
 }
 
+/// A thread that arms a timer for another one has it fire at once: it runs then, or stopped less than this before.
+const ARMED_NS: u64 = 200_000;
+
+/// True if a thread ran at a time, or just before: long enough to have armed the timer that fired.
+pub(crate) fn ran_at(thread: &Thread, at_ns: u64) -> bool {
+    let states = &thread.states;
+    let ran = |place: usize| states.get(place).is_some_and(|state| state.kind == b'r');
+    let next = states.partition_point(|state| state.at_ns < at_ns);
+    let Some(place) = next.checked_sub(1) else { return false };
+    let began_ns = states.get(place).map_or(0, |state| state.at_ns);
+    let just_ran = at_ns - began_ns <= ARMED_NS && place.checked_sub(1).is_some_and(ran);
+    ran(place) || just_ran
+}
+
 fn waker(tid: u32) -> Waker {
     match tid {
         NO_WAKER => Waker::Unknown,
@@ -203,14 +217,4 @@ fn state_of(thread: &Thread, kind: u8, reason: Option<u32>) -> ThreadState {
         // S, I; T and t (stopped); X and Z (ended); P (parked).
         _ => ThreadState::Asleep,
     }
-}
-
-/// Returns the index of the reason of a sleep, the state at `place`: the kernel reports it after the wake-up, before the
-/// thread runs.
-fn reason(thread: &Thread, place: usize) -> Option<u32> {
-    let woken_ns = thread.states.get(place + 1)?.at_ns;
-    let runs_ns = thread.states.get(place + 2).map_or(u64::MAX, |state| state.at_ns);
-    let found = thread.blocked.partition_point(|reason| reason.at_ns < woken_ns);
-    let is_of_this = thread.blocked.get(found)?.at_ns <= runs_ns;
-    is_of_this.then(|| u32::try_from(found).ok())?
 }

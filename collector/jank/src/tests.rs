@@ -93,6 +93,33 @@ fn before_android_12_a_drawing_belongs_to_the_frame_that_began_last() {
 }
 
 #[test]
+fn the_cause_of_a_frame_is_one_of_all_its_sections_but_sections_of_the_app_are_several() {
+    for (names, cause, key) in [
+        // 9 and 8 ms of composition, 12 of another section: composition, by its longest.
+        (
+            ["Compose:recompose", "Compose:applyChanges", "Feed.bind"],
+            Cause::Compose,
+            "Compose:recompose",
+        ),
+        (["Feed.bind", "Feed.measure", "binder transaction"], Cause::Binder, "binder transaction"),
+        (["Feed.bind", "Feed.measure", "measure"], Cause::Unexplained, "measure"),
+    ] {
+        let frame = analyzed(
+            "{}",
+            &[
+                slice(MAIN, "B Choreographer#doFrame", 0, 40_000),
+                slice(MAIN, &format!("B {}", names[0]), 1_000, 10_000),
+                slice(MAIN, &format!("B {}", names[1]), 10_000, 18_000),
+                slice(MAIN, &format!("B {}", names[2]), 20_000, 32_000),
+                slice(RENDER, "B DrawFrame", 39_000, 40_000),
+            ],
+        );
+        let (found, of) = frame.frames[0].cause.clone().unwrap();
+        assert_eq!((found, &*of), (cause, key));
+    }
+}
+
+#[test]
 fn resynced_and_nameless_callbacks_are_no_frames_and_nested_ones_are_one() {
     let analysis = analyzed(
         "{}",
@@ -331,11 +358,9 @@ fn the_process_of_the_frames_is_given_or_found() {
         b"# tracer: nop\n one-1 [000] ...1 0.1: tracing_mark_write: B|1|Choreographer#doFrame\n \
         two-2 [000] ...1 0.1: tracing_mark_write: B|2|Choreographer#doFrame\n";
     let several = read(&text[..]).unwrap();
-    let error = analyze(&several, &Options::default()).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "several processes have frames; choose one with --pid: 1 (one, 1) 2 (two, 1)"
-    );
+    // Of two that draw as much the first; the others are listed.
+    let process = analyze(&several, &Options::default()).unwrap().process;
+    assert_eq!((process.pid, &*process.others), (1, &[(2, "two".to_owned(), 1)][..]));
     let with = |pid| analyze(&several, &Options { process: Which::Pid(pid), ..Options::default() });
     assert_eq!(with(2).unwrap().process.name, "two");
     assert_eq!(with(3).unwrap_err(), Error::NoSuchProcess(3));
@@ -401,13 +426,63 @@ proptest::proptest! {
         let mut late_ns = 0;
         for (place, frame) in analysis.frames.iter().enumerate() {
             let parts = || analysis.parts.iter().filter(|part| part.frame == place);
-            let sum: u64 = parts().map(|part| part.self_ns).sum();
+            let sum: u64 = parts().map(|part| part.self_ns + part.carried_ns).sum();
             proptest::prop_assert_eq!(sum, if frame.slow { frame.dur_ns } else { 0 });
             proptest::prop_assert_eq!(parts().map(|part| part.overrun_ns).sum::<u64>(), frame.jank_ns);
             proptest::prop_assert_eq!(frame.cause.is_some(), frame.slow);
-            late_ns += sum;
+            late_ns += parts().map(|part| part.self_ns).sum::<u64>();
         }
         let stacks: u64 = analysis.stacks.iter().map(|stack| stack.self_ns).sum();
         proptest::prop_assert_eq!(stacks, late_ns);
     }
+}
+
+#[test]
+fn frames_that_neither_traverse_nor_draw_are_not_what_a_process_draws() {
+    let marker = |pid: u32, us: u32, what: &str| {
+        format!(" app-{pid} [000] ...1 0.{us:06}: tracing_mark_write: {what}\n")
+    };
+    let mut text = "# tracer: nop\n".to_owned();
+    for at in [1_000, 20_000, 40_000, 60_000] {
+        text += &marker(5, at, "B|5|Choreographer#doFrame");
+        text += &marker(5, at + 1, "B|5|animation");
+        text += &marker(5, at + 2, "E|5");
+        text += &marker(5, at + 3, "E|5");
+    }
+    for (pid, at) in [(6, 100_000), (7, 120_000), (7, 140_000)] {
+        text += &marker(pid, at, &format!("B|{pid}|Choreographer#doFrame"));
+        text += &marker(pid, at + 1, &format!("B|{pid}|traversal"));
+        text += &marker(pid, at + 2, &format!("E|{pid}"));
+        text += &marker(pid, at + 3, &format!("E|{pid}"));
+    }
+    let process = analyze(&read(text.as_bytes()).unwrap(), &Options::default()).unwrap().process;
+    // Process 5 has most `doFrame`s.
+    assert_eq!((process.pid, &*process.others), (7, &[(6, "app".to_owned(), 1)][..]));
+}
+
+#[test]
+fn frames_of_frame_timeline_are_counted_by_jank_and_are_frames_of_their_app() {
+    let text = "# tracer: nop\n\
+        a-5 (5) [000] ...1 1.000001: tracing_mark_write: B|5|x\n\
+        b-6 (6) [000] ...1 1.000002: tracing_mark_write: B|6|y\n";
+    let mut trace = tracetee_trace::read(text.as_bytes()).unwrap();
+    assert_eq!(analyze(&trace, &Options::default()), Err(Error::NoFrames));
+    for (token, pid, is_display, jank) in
+        [(1, 6, false, 1), (2, 6, false, 16 | 64), (3, 6, false, 1), (4, 5, true, 16)]
+    {
+        trace.frames.push(tracetee_trace::TimelineFrame {
+            start_ns: 1_000_000_000,
+            end_ns: 1_010_000_000,
+            pid,
+            layer: tracetee_trace::NameId::NONE,
+            token,
+            display_token: token,
+            is_display,
+            actual: Some(tracetee_trace::ActualFrame { jank, ..Default::default() }),
+        });
+    }
+    let analysis = analyze(&trace, &Options::default()).unwrap();
+    assert_eq!(analysis.process.pid, 6);
+    let missed = "SurfaceFlinger CPU Deadline Missed, App Deadline Missed";
+    assert_eq!(analysis.timeline, [("None".to_owned(), 2), (missed.to_owned(), 1)].into());
 }

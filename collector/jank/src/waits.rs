@@ -4,11 +4,12 @@
 //! sections the scheduler tells: the thread that ended a sleep is the one that was waited for.
 
 use crate::cause::Cause;
-use crate::contention::Contention;
+use crate::contention::{Contention, known_tid};
 use crate::name_index::cut;
 use crate::normalize::normalize;
 use crate::pieces::Piece;
-use crate::states::{ThreadState, Waker};
+use crate::pipelines::{Role, engine_thread};
+use crate::states::{ThreadState, Waker, ran_at};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tracetee_trace::{NameId, Seeded, Slice, Thread, Trace, Transaction};
@@ -20,12 +21,22 @@ pub(crate) enum Wait {
     No,
     /// No processor was free.
     Processor,
+    /// Another thread had the processor.
+    Preempted(u32),
+    /// None: it ran, on a little core, unlike in frames in time.
+    LittleCore,
+    /// None: it ran, at a clock far below that of frames in time.
+    LowClock,
     /// A disk; the kernel function that waited.
     Disk(NameId),
     /// Something in the kernel; the kernel function that waited.
     Kernel(NameId),
-    /// A timer, or nothing that the trace shows.
+    /// A timer or another interrupt.
     Timer,
+    /// A thread or an interrupt that the trace does not name.
+    Unknown,
+    /// A thread of the compositor: SurfaceFlinger or the display's composer.
+    System(u32),
     /// A render thread of the process.
     Render,
     /// The thread with this id.
@@ -36,6 +47,12 @@ pub(crate) enum Wait {
 
 /// Key of time in which no processor was free.
 const NO_PROCESSOR: &str = "waiting for a processor";
+/// Key of waits whose end the trace does not explain.
+const UNKNOWN_WAKER: &str = "for an unknown waker";
+/// Key of time on a little core.
+const LITTLE_CORE: &str = "ran on little cores";
+/// Key of time at a low clock.
+const LOW_CLOCK: &str = "ran at a low clock";
 /// Time between the send of a binder call and the sleep for its reply: a call's end to end takes less.
 const MAX_SEND_NS: u64 = 1_000_000;
 
@@ -48,6 +65,10 @@ pub(crate) struct Waits<'a> {
     /// `binder reply` sections of all threads, by begin: thread, section.
     replies: Vec<(u32, Slice)>,
     render_tids: &'a [u32],
+    /// The UI threads of Flutter's engines, by their raster threads.
+    flutter_ui: HashMap<u32, u32, Seeded>,
+    /// Processes of the compositor, with their names in reports.
+    compositor: HashMap<u32, &'static str, Seeded>,
 }
 
 impl<'a> Waits<'a> {
@@ -65,7 +86,8 @@ impl<'a> Waits<'a> {
             }
             replies.sort_by_key(|(_, slice)| slice.start_ns);
         }
-        Self { trace, calls, replies, render_tids }
+        let compositor = compositor(trace);
+        Self { trace, calls, replies, render_tids, flutter_ui: flutter_ui(trace), compositor }
     }
 
     /// Returns what a thread waited for; `cause` is that of its slice.
@@ -79,12 +101,17 @@ impl<'a> Waits<'a> {
             ThreadState::Runnable => Wait::Processor,
             ThreadState::Io => Wait::Disk(function().unwrap_or_default()),
             _ if cause.is_some_and(Cause::names_wait) => Wait::No,
+            ThreadState::Asleep if let Some(ui) = self.armed_by(tid, piece) => Wait::Thread(ui),
             ThreadState::Uninterruptible => Wait::Kernel(function().unwrap_or_default()),
             ThreadState::Asleep => match (self.call(tid, piece), piece.span.waker) {
                 (Some(call), _) => Wait::Binder(call.to_pid),
                 (None, Waker::Thread(waker)) if self.render_tids.contains(&waker) => Wait::Render,
+                (None, Waker::Thread(waker)) if self.compositor(waker).is_some() => {
+                    Wait::System(waker)
+                }
                 (None, Waker::Thread(waker)) => Wait::Thread(waker),
-                (None, Waker::Interrupt | Waker::Unknown) => Wait::Timer,
+                (None, Waker::Interrupt) => Wait::Timer,
+                (None, Waker::Unknown) => Wait::Unknown,
             },
         }
     }
@@ -98,19 +125,70 @@ impl<'a> Waits<'a> {
         match wait {
             Wait::No => (own, own_key),
             Wait::Processor => (Cause::Runnable, NO_PROCESSOR.into()),
+            Wait::Preempted(tid) => (Cause::Preempted, format!("by {}", self.thread(tid)).into()),
+            Wait::LittleCore => (Cause::Core, LITTLE_CORE.into()),
+            Wait::LowClock => (Cause::Clock, LOW_CLOCK.into()),
             Wait::Disk(_) => (Cause::Io, own_key),
             Wait::Kernel(id) => (Cause::Kernel, function(id)),
             Wait::Timer => (Cause::Sleep, own_key),
+            Wait::Unknown => (Cause::Wait, UNKNOWN_WAKER.into()),
+            Wait::System(tid) => {
+                let process = self.compositor(tid).unwrap_or_default();
+                (Cause::System, format!("woken by {process}'s {}", self.thread(tid)).into())
+            }
             Wait::Render => (Cause::RenderWait, own_key),
             Wait::Thread(tid) => (Cause::Wait, format!("woken by {}", self.thread(tid)).into()),
             Wait::Binder(pid) => (Cause::Binder, format!("call to {}", self.process(pid)).into()),
         }
     }
 
+    /// Returns the render thread if a wait is for what it does.
+    pub(crate) fn followed(
+        &self,
+        tid: u32,
+        piece: &Piece,
+        wait: Wait,
+        cause: Option<Cause>,
+    ) -> Option<u32> {
+        let is_render = wait == Wait::Render || cause == Some(Cause::RenderWait);
+        if piece.span.state != ThreadState::Asleep || !is_render {
+            return None;
+        }
+        let render = match (piece.span.waker, self.render_tids) {
+            (Waker::Thread(waker), tids) if tids.contains(&waker) => waker,
+            (Waker::Unknown, &[only]) => only,
+            _ => return None,
+        };
+        (render != tid).then_some(render)
+    }
+
+    /// Returns Flutter's UI thread if it armed the timer that ended the sleep of its raster thread: the engine gives work
+    /// to a thread by a timer that fires at once.
+    fn armed_by(&self, tid: u32, piece: &Piece) -> Option<u32> {
+        if piece.span.waker != Waker::Interrupt {
+            return None;
+        }
+        let ui = *self.flutter_ui.get(&tid)?;
+        ran_at(self.trace.threads.get(&ui)?, piece.span.to_ns).then_some(ui)
+    }
+
+    /// Returns the name of a thread without sections.
+    pub(crate) fn without_section(&self, tid: u32) -> Arc<str> {
+        let thread = self.trace.threads.get(&tid);
+        let name = thread.map_or("", |thread| thread.name(&self.trace.names));
+        format!("{} (no section)", cut(name)).into()
+    }
+
     fn thread(&self, tid: u32) -> String {
         let thread = self.trace.threads.get(&tid);
         let name = thread.map_or("", |thread| thread.name(&self.trace.names));
         readable(name, "a thread without a name")
+    }
+
+    /// Returns the compositor's process of a thread.
+    fn compositor(&self, tid: u32) -> Option<&'static str> {
+        let pid = self.trace.threads.get(&tid)?.pid?;
+        self.compositor.get(&pid).copied()
     }
 
     fn process(&self, pid: u32) -> String {
@@ -150,6 +228,7 @@ impl<'a> Waits<'a> {
         }
         match piece.span.waker {
             Waker::Thread(waker) if is_known => Some(waker),
+            Waker::Interrupt if is_known => self.armed_by(tid, piece),
             _ if is_known => self.call(tid, piece)?.received.map(|(_, receiver)| receiver),
             _ => None,
         }
@@ -172,6 +251,45 @@ impl<'a> Waits<'a> {
 /// Replies that may lie within a binder call; with more, none of them is taken for its own.
 const MAX_REPLIES: usize = 16;
 
+/// Returns the UI thread of each raster thread of Flutter: that of its number, or the only one of its process.
+fn flutter_ui(trace: &Trace) -> HashMap<u32, u32, Seeded> {
+    let mut uis: HashMap<u32, Vec<(&str, u32)>, Seeded> = HashMap::default();
+    let mut rasters: Vec<(u32, &str, u32)> = Vec::new();
+    for (&tid, thread) in &trace.threads {
+        let Some(pid) = thread.pid else { continue };
+        match engine_thread(thread.name(&trace.names)) {
+            (number, Some(Role::Ui)) => uis.entry(pid).or_default().push((number, tid)),
+            (number, Some(Role::Raster)) => rasters.push((pid, number, tid)),
+            _ => {}
+        }
+    }
+    let ui = |(pid, number, raster): (u32, &str, u32)| {
+        let of_process = uis.get(&pid)?;
+        let of_number = of_process.iter().find(|(of, _)| *of == number);
+        let only = of_process.first().filter(|_| of_process.len() == 1);
+        Some((raster, of_number.or(only)?.1))
+    };
+    rasters.into_iter().filter_map(ui).collect()
+}
+
+/// Returns the processes that compose the display: SurfaceFlinger, which alone counts the vsyncs of apps, and composers.
+fn compositor(trace: &Trace) -> HashMap<u32, &'static str, Seeded> {
+    let mut found: HashMap<u32, &'static str, Seeded> = HashMap::default();
+    let names = trace.process_names();
+    for pid in trace.threads.values().filter_map(|thread| thread.pid) {
+        if found.contains_key(&pid) {
+            continue;
+        }
+        let name = names.of(pid);
+        if name.ends_with("surfaceflinger") {
+            found.insert(pid, "SurfaceFlinger");
+        } else if name.contains("graphics.composer") || name.contains("hwcomposer") {
+            found.insert(pid, "composer");
+        }
+    }
+    found
+}
+
 /// Returns the id of the thread that owns the lock which a section waits for.
 fn owner(name: &str) -> Option<u32> {
     if let Some(contention) = Contention::parse(name) {
@@ -179,7 +297,7 @@ fn owner(name: &str) -> Option<u32> {
     }
     let rest = name.strip_prefix("Lock contention on ")?;
     let (_, owner) = rest.rsplit_once("(owner tid: ")?;
-    owner.strip_suffix(')')?.parse().ok()
+    known_tid(owner.strip_suffix(')')?)
 }
 
 fn readable(name: &str, without: &str) -> String {
@@ -195,6 +313,12 @@ mod tests {
         for (name, tid) in [
             ("Lock contention on a monitor lock (owner tid: 123)", Some(123)),
             ("Lock contention on thread list lock (owner tid: x)", None),
+            ("Lock contention on a monitor lock (owner tid: 0)", None),
+            (
+                "monitor contention with owner  (0) at void a.B.c()(B.java:1) waiters=0 blocking from \
+                 int d.E.f()(E.java:2)",
+                None,
+            ),
             (
                 "monitor contention with owner w (7) at void a.B.c()(B.java:1) waiters=0 blocking from \
                  int d.E.f()(E.java:2)",

@@ -28,7 +28,7 @@ pub(crate) fn of_late(frame: &Frame, found: &Found) -> Vec<Window> {
 
 /// Returns the windows of a frame, from its begin to its end. Before its own first section, its thread was busy with
 /// something else.
-fn windows(frame: &Frame, found: &Found) -> Vec<Window> {
+pub(crate) fn windows(frame: &Frame, found: &Found) -> Vec<Window> {
     let end_ns = frame.start_ns + frame.dur_ns;
     let (_, render) = found.pipeline.roles();
     let draw = found.last_draw();

@@ -128,6 +128,14 @@ fn the_four_worst_frames_slept_in_obtain_view() {
         // All of that time is sleep, as the naive reader adds it up.
         assert_eq!(cause.states.asleep_ns, cause.self_ns);
     }
+    // No cause has more time than its slices have: what a frame carries over is in an earlier one's.
+    let main = trace.threads.get(&MAIN).unwrap();
+    let obtain = trace.names.select(|name| name == "obtainView");
+    let all_ns: u64 = main.named(&obtain).map(|slice| slice.duration_ns()).sum();
+    let of_cause = || analysis.parts.iter().filter(|part| &*part.key == "obtainView");
+    let ns: u64 = of_cause().map(|part| part.self_ns).sum();
+    let carried_ns: u64 = of_cause().map(|part| part.carried_ns).sum();
+    assert!(ns <= all_ns && carried_ns > 0, "{ns} and {carried_ns} carried, of {all_ns}");
     // Every overrun is attributed.
     let overruns: u64 = analysis.parts.iter().map(|part| part.overrun_ns).sum();
     assert_eq!(overruns, analysis.totals.jank_ns);

@@ -42,6 +42,40 @@ pub struct ActualFrame {
     pub is_buffer: bool,
 }
 
+/// Names of the bits of `JankType`, in the order in which trace_processor joins them.
+const JANKS: [(i32, &str); 15] = [
+    (2, "SurfaceFlinger Scheduling"),
+    (4, "Prediction Error"),
+    (8, "Display HAL"),
+    (16, "SurfaceFlinger CPU Deadline Missed"),
+    (32, "SurfaceFlinger GPU Deadline Missed"),
+    (64, "App Deadline Missed"),
+    (4096, "App Resynced Jitter"),
+    (128, "Buffer Stuffing"),
+    (256, "Unknown Jank"),
+    (512, "SurfaceFlinger Stuffing"),
+    (1024, "Dropped Frame"),
+    (2048, "Non Animating"),
+    (8192, "Display not ON"),
+    (16384, "ModeChange in progress"),
+    (32768, "PowerModeChange in progress"),
+];
+
+impl ActualFrame {
+    /// Returns the jank's types as trace_processor names them, `None` if there is none.
+    #[must_use]
+    pub fn jank_text(&self) -> String {
+        match self.jank {
+            0 => "Unspecified".to_owned(),
+            1 => "None".to_owned(),
+            jank => {
+                let names = JANKS.iter().filter(|&&(bit, _)| jank & bit != 0);
+                names.map(|&(_, name)| name).collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+}
+
 /// An event of a graphics buffer on its way to the display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferEvent {

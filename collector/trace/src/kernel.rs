@@ -126,6 +126,19 @@ pub enum KernelKind {
         /// The thread's oom score.
         oom: i16,
     },
+    /// An event of an ftrace text, as the text has it: an event of the kernel, or a marker of an unknown kind.
+    Text {
+        /// Key of the thread that ran.
+        thread: u32,
+        /// Name of the event.
+        event: NameId,
+        /// Place of its flags and payload in [`crate::Trace::kernel_text`].
+        begin: u64,
+        /// Bytes of the flags.
+        flags: u8,
+        /// Bytes of the payload.
+        payload: u32,
+    },
 }
 
 /// Name of a wake-up event.
@@ -140,10 +153,11 @@ pub enum Wake {
 }
 
 impl KernelKind {
-    /// Returns the event's name in the kernel.
+    /// Returns the event's name in the kernel; the empty name for one of a text ([`crate::EventText::event`]).
     #[must_use]
     pub const fn event(self) -> &'static str {
         match self {
+            Self::Text { .. } => "",
             Self::Switch { .. } => "sched_switch",
             Self::Wake { how: Wake::Waking, .. } => "sched_waking",
             Self::Wake { how: Wake::Wakeup, .. } => "sched_wakeup",

@@ -9,6 +9,7 @@
 
 mod builder;
 mod error;
+mod event_text;
 mod foreign;
 mod frames;
 pub mod json;
@@ -34,6 +35,7 @@ mod twins;
 mod wall_clock;
 
 pub use error::Error;
+pub use event_text::EventText;
 pub use frames::{ActualFrame, BufferEvent, TimelineFrame};
 pub use kernel::{KernelEvent, KernelKind, Task, Wake, state_text};
 pub use mapping::Mapping;
@@ -64,6 +66,15 @@ pub fn read_file(path: &Path) -> Result<Trace, Error> {
     read_any(open_file(path)?).map_err(in_file)
 }
 
+/// Reads a file as [`read_file`] does, with all events of a text: those of the kernel, which analyses need as thread states
+/// only, are for writers.
+///
+/// # Errors
+/// As [`read_file`].
+pub fn read_file_with_events(path: &Path) -> Result<Trace, Error> {
+    read_by(open_file(path)?, text::read_with_events).map_err(|error| error.in_file(path))
+}
+
 /// Opens a file, and refuses a directory.
 ///
 /// # Errors
@@ -83,10 +94,17 @@ pub fn open_file(path: &Path) -> Result<std::fs::File, Error> {
 /// # Errors
 /// [`Error`] names the problem.
 pub fn read_any<R: std::io::Read + 'static>(file: R) -> Result<Trace, Error> {
+    read_by(file, text::read)
+}
+
+fn read_by<R: std::io::Read + 'static>(
+    file: R,
+    read_text: impl FnOnce(Box<dyn std::io::BufRead>) -> Result<Trace, Error>,
+) -> Result<Trace, Error> {
     let mut unpacked = open(file)?;
     let kind = Kind::sniff(&mut *unpacked)?;
     match kind {
-        Kind::Text => text::read(unpacked),
+        Kind::Text => read_text(unpacked),
         Kind::Json => json::read(unpacked),
         Kind::Method => method::read(unpacked).map(|trace| trace.to_trace()),
         Kind::Perfetto => perfetto::read(unpacked),

@@ -91,7 +91,7 @@ impl Map {
         self.names.get(id.number() as usize).copied().unwrap_or_default()
     }
 
-    fn key(&self, builder: &Builder, key: u32) -> u32 {
+    pub(crate) fn key(&self, builder: &Builder, key: u32) -> u32 {
         self.lives.get(&key).map_or(key, |&live| builder.key(live))
     }
 

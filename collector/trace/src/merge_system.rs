@@ -9,6 +9,8 @@ use crate::samples::StackFrame;
 impl Map {
     /// Copies what only traces of the system have.
     pub(crate) fn copy_system(&self, builder: &mut Builder, trace: &Trace) {
+        let moved_by = builder.trace.kernel_text.len() as u64;
+        builder.trace.kernel_text.extend_from_slice(&trace.kernel_text);
         let task = |task: Task| Task { name: self.name(task.name), ..task };
         for mut event in trace.kernel.iter().copied() {
             event.at_ns = self.at(event.at_ns);
@@ -28,6 +30,13 @@ impl Map {
                 KernelKind::NewTask { tid, name, flags, oom } => {
                     KernelKind::NewTask { tid, name: self.name(name), flags, oom }
                 }
+                KernelKind::Text { thread, event, begin, flags, payload } => KernelKind::Text {
+                    thread: self.key(builder, thread),
+                    event: self.name(event),
+                    begin: begin + moved_by,
+                    flags,
+                    payload,
+                },
                 other => other,
             };
             builder.span(event.at_ns);

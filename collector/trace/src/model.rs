@@ -44,8 +44,11 @@ pub struct Trace {
     pub span_ns: Option<(u64, u64)>,
     /// The time of day at a time of the trace, from `trace_event_clock_sync: realtime_ts` or a clock snapshot.
     pub realtime: Option<WallClock>,
-    /// Events of the kernel, by time; only of traces that have them by their fields (Perfetto's).
+    /// Events of the kernel, by time: of Perfetto's traces, and of a text if it was read with them
+    /// ([`crate::read_file_with_events`]).
     pub kernel: Vec<KernelEvent>,
+    /// Flags and payloads of the events of a text, one after the other.
+    pub kernel_text: Vec<u8>,
     /// Binder calls and processor clocks.
     pub scheduling: Scheduling,
     /// Frames as SurfaceFlinger sees them.
@@ -138,6 +141,17 @@ impl Thread {
     #[must_use]
     pub fn name<'a>(&self, names: &'a Names) -> &'a str {
         self.names.last().map_or("", |&(_, name)| names.text(name))
+    }
+
+    /// Returns the index in `blocked` of the reason of a sleep, the state at `place`: the kernel reports it after the
+    /// wake-up, before the thread runs.
+    #[must_use]
+    pub fn sleep_reason(&self, place: usize) -> Option<u32> {
+        let woken_ns = self.states.get(place + 1)?.at_ns;
+        let runs_ns = self.states.get(place + 2).map_or(u64::MAX, |state| state.at_ns);
+        let found = self.blocked.partition_point(|reason| reason.at_ns < woken_ns);
+        let is_of_this = self.blocked.get(found)?.at_ns <= runs_ns;
+        is_of_this.then(|| u32::try_from(found).ok())?
     }
 
     /// Iterates over the slices that have one of these names.

@@ -1,13 +1,15 @@
 //! Names, each kept once: a trace of a million slices has some thousand of them.
 
 use crate::seeded::Seeded;
+use serde::Serialize;
 use std::borrow::{Borrow, Cow};
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// A name of a trace. The default is no name, the empty text.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
 pub struct NameId(u32);
 
 impl NameId {

@@ -1,7 +1,9 @@
 //! Reduces a trace to some of its processes.
 
+use crate::event_text::EventText;
 use crate::kernel::{KernelEvent, KernelKind};
 use crate::model::Trace;
+use crate::text::digits;
 use std::collections::BTreeSet;
 
 impl Trace {
@@ -22,7 +24,9 @@ impl Trace {
         self.samples.retain(|sample| tids.contains(&sample.tid));
         self.frames.retain(|frame| is_kept(frame.pid));
         self.buffers.clear();
-        self.kernel.retain(|event| concerns(event, &tids));
+        let mut kernel = std::mem::take(&mut self.kernel);
+        kernel.retain(|event| self.concerns(event, &tids));
+        self.kernel = kernel;
     }
 
     /// Returns the ids of all threads, also of those without events of their own.
@@ -30,6 +34,25 @@ impl Trace {
     pub fn tids(&self) -> BTreeSet<u32> {
         self.threads.values().map(|thread| thread.tid).chain(self.dumped.keys().copied()).collect()
     }
+
+    fn concerns(&self, event: &KernelEvent, tids: &BTreeSet<u32>) -> bool {
+        match self.event_text(event) {
+            Some(text) => tids.contains(&event.tid) || text_concerns(&text, tids),
+            None => concerns(event, tids),
+        }
+    }
+}
+
+/// True for an event with the id of one of these threads in a field (`next_pid=12`), and for one of a processor.
+fn text_concerns(text: &EventText<'_>, tids: &BTreeSet<u32>) -> bool {
+    if matches!(text.event, "cpu_frequency" | "cpu_idle" | "cpu_frequency_limits") {
+        return true;
+    }
+    let mut fields = memchr::memmem::find_iter(text.payload, b"pid=");
+    fields.any(|at| {
+        let id = text.payload.get(at + 4..).and_then(digits);
+        id.and_then(|(id, _)| u32::try_from(id).ok()).is_some_and(|tid| tids.contains(&tid))
+    })
 }
 
 fn concerns(event: &KernelEvent, tids: &BTreeSet<u32>) -> bool {
@@ -43,7 +66,7 @@ fn concerns(event: &KernelEvent, tids: &BTreeSet<u32>) -> bool {
         KernelKind::Transaction { pid, .. } => {
             is_kept(event.tid) || u32::try_from(pid).is_ok_and(is_kept)
         }
-        KernelKind::Received { .. } => is_kept(event.tid),
+        KernelKind::Received { .. } | KernelKind::Text { .. } => is_kept(event.tid),
         KernelKind::Frequency { .. }
         | KernelKind::FrequencyLimits { .. }
         | KernelKind::Idle { .. } => true,
@@ -52,7 +75,32 @@ fn concerns(event: &KernelEvent, tids: &BTreeSet<u32>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::read;
+    use crate::{Trace, read};
+
+    #[test]
+    fn events_of_a_text_stay_if_they_concern_a_thread_that_stays() {
+        let text = " a-5 ( 5) [000] ...1 1.000001: tracing_mark_write: B|5|x\n \
+            b-6 ( 6) [001] d..2 1.000002: sched_waking: comm=a pid=5 prio=120 target_cpu=000\n \
+            b-6 ( 6) [001] d..2 1.000003: sched_waking: comm=c pid=7 prio=120 target_cpu=000\n \
+            b-6 ( 6) [001] d..2 1.000004: cpu_idle: state=0 cpu_id=1\n \
+            a-5 ( 5) [002] dN.2 1.000005: ext4_da_write_begin: dev 1,2 ino 3\n \
+            b-6 ( 6) [000] ...1 1.000006: print: 0xff: a note\n";
+        assert!(read(text.as_bytes()).unwrap().kernel.is_empty());
+        let mut trace = crate::text::read_with_events(text.as_bytes()).unwrap();
+        assert_eq!(trace.kernel.len(), 5);
+        let note = trace.event_text(&trace.kernel[4]).unwrap();
+        assert_eq!((note.event, note.payload), ("tracing_mark_write", &b"a note"[..]));
+        trace.keep_processes(&[5].into());
+        let whole = crate::merge(&[(&trace, 0), (&Trace::default(), 0)]);
+        for trace in [&trace, &whole] {
+            let kept: Vec<_> =
+                trace.kernel.iter().map(|event| trace.event_text(event).unwrap()).collect();
+            let events: Vec<_> = kept.iter().map(|text| text.event).collect();
+            assert_eq!(events, ["sched_waking", "cpu_idle", "ext4_da_write_begin"]);
+            assert_eq!((kept[2].flags, kept[2].payload), (&b"dN.2"[..], &b"dev 1,2 ino 3"[..]));
+            assert_eq!((trace.kernel[2].at_ns, trace.kernel[2].cpu), (1_000_005_000, 2));
+        }
+    }
 
     #[test]
     fn only_what_belongs_to_a_process_stays() {

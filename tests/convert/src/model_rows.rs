@@ -60,7 +60,7 @@ pub const TABLES: [Table; 9] = [
     Table {
         name: "frames",
         query: "select a.ts, a.dur, p.pid, a.surface_frame_token, a.display_frame_token, a.layer_name, a.on_time_finish, \
-            a.gpu_composition, a.present_type from actual_frame_timeline_slice a join process p using (upid)",
+            a.gpu_composition, a.present_type, a.jank_type from actual_frame_timeline_slice a join process p using (upid)",
         of: frames,
     },
     Table {
@@ -216,7 +216,8 @@ fn frames(trace: &Trace) -> Vec<Value> {
             named(trace, frame.layer),
             i32::from(actual.on_time),
             i32::from(actual.gpu),
-            PRESENT[usize::from(actual.present)]
+            PRESENT[usize::from(actual.present)],
+            actual.jank_text()
         ]))
     };
     trace.frames.iter().filter_map(row).collect()

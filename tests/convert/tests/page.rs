@@ -306,3 +306,74 @@ fn traces_of_real_phones_are_shown_as_they_are_read() {
         }
     }
 }
+
+/// A slice of thread 2 with a category and arguments, from which a flow goes to a slice of thread 3; an async slice and an
+/// instant with arguments.
+const CHROME: &str = r#"{"traceEvents":[
+    {"ph":"M","name":"thread_name","pid":1,"tid":3,"args":{"name":"worker"}},
+    {"ph":"X","name":"send","cat":"net","pid":1,"tid":2,"ts":1000,"dur":500,"args":{"size":[1,2],"url":"x/</script>"}},
+    {"ph":"s","name":"call","cat":"net","id":5,"pid":1,"tid":2,"ts":1100},
+    {"ph":"X","name":"receive","cat":"ipc","pid":1,"tid":3,"ts":2000,"dur":100},
+    {"ph":"f","bp":"e","name":"call","cat":"net","id":5,"pid":1,"tid":3,"ts":2050},
+    {"ph":"b","name":"load","cat":"io","id":"0x7","pid":1,"tid":2,"ts":1000,"args":{"file":"a.db"}},
+    {"ph":"e","name":"load","cat":"io","id":"0x7","pid":1,"tid":2,"ts":2500},
+    {"ph":"i","s":"t","name":"mark","cat":"ui","pid":1,"tid":2,"ts":2900,"args":{"why":"late"}}]}"#;
+
+#[test]
+fn a_page_shows_arguments_flows_and_categories_of_a_chrome_and_of_a_perfetto_trace() {
+    let Some(chromium) = chromium() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    std::fs::write(path.join("a.json"), CHROME).unwrap();
+    let _ = told(path, &["convert", "a.json", "-o", "a.pftrace"]);
+    for input in ["a.json", "a.pftrace"] {
+        let (_, said) = told(path, &["convert", input, "-o", "a.html"]);
+        for content in ["arguments", "categories", "flow"] {
+            assert!(!said.contains(content), "{input}: {said}");
+        }
+        let seen = driven(
+            &chromium,
+            &path.join("a.html"),
+            "const panel = () => page.getElementById('panel').innerText.replace(/\\s+/g, ' ');
+            const search = page.getElementById('search');
+            const find = (text) => { search.value = text; search.dispatchEvent(new window.Event('input')); tracetee.step(1); };
+            find('a.db/none');
+            const nothing = page.getElementById('found').textContent;
+            // By an argument.
+            find('x/</scr');
+            const send = panel();
+            [...page.querySelectorAll('#panel button')].find((button) => button.textContent === 'receive').click();
+            const receive = panel();
+            const selected = tracetee.selected().thread.name;
+            tracetee.whole(); tracetee.draw();
+            const tip = (kind, at, down) => {
+                const row = tracetee.rows().find((row) => row.kind === kind);
+                const box = page.getElementById('canvas').getBoundingClientRect();
+                const [x, y] = [box.left + tracetee.xOf(at), box.top + 24 + row.y - tracetee.view.top + down];
+                page.getElementById('canvas').dispatchEvent(new window.PointerEvent('pointermove', { clientX: x, clientY: y, bubbles: true, pointerType: 'mouse' }));
+                return page.getElementById('tip').textContent.replace(/\\s+/g, ' ');
+            };
+            return { nothing, send, receive, selected, slice: tip('async', 700, 5), mark: tip('thread', 1900, 2) };",
+        );
+        let told = |name: &str| seen[name].as_str().unwrap_or_else(|| panic!("{input}: {seen}"));
+        assert_eq!(told("nothing"), "0 found");
+        let send = told("send");
+        for part in [
+            "Category: net",
+            r#"Arguments: { "size": [ 1, 2 ], "url": "x/</script>" }"#,
+            "Flows to",
+            "worker 3",
+        ] {
+            assert!(send.contains(part), "{input}: {part}: {send}");
+        }
+        let receive = told("receive");
+        assert!(receive.contains("Category: ipc") && receive.contains("Flows from"), "{receive}");
+        assert!(receive.contains("send") && !receive.contains("Arguments"), "{receive}");
+        assert_eq!(told("selected"), "worker");
+        let slice = told("slice");
+        assert!(slice.contains("load") && slice.contains("Category: io"), "{input}: {slice}");
+        assert!(slice.contains(r#"{ "file": "a.db" }"#), "{input}: {slice}");
+        let mark = told("mark");
+        assert!(mark.contains("mark") && mark.contains(r#"{ "why": "late" }"#), "{input}: {mark}");
+    }
+}

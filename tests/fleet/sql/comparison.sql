@@ -27,7 +27,8 @@ of_frames AS (
     s.capture_id AS capture_id,
     s.frame AS frame,
     MAX(s.frame_ns) AS frame_ns,
-    SUM(s.self_ns) AS self_ns
+    SUM(s.self_ns) AS self_ns,
+    SUM(s.self_ns + s.carried_ns) AS in_frame_ns
   FROM frame_slices AS s
   CROSS JOIN chosen
   WHERE s.counted = 1
@@ -38,7 +39,7 @@ of_frames AS (
 of_causes AS (
   SELECT app, ver, device, cause, cause_key, SUM(self_ns) AS self_ns
   FROM of_frames
-  WHERE self_ns * 10 >= frame_ns
+  WHERE in_frame_ns * 10 >= frame_ns
   GROUP BY app, ver, device, cause, cause_key
 ),
 observed AS (

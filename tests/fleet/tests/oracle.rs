@@ -92,9 +92,10 @@ fn reports_of_sums_are_those_that_duckdb_makes_of_rows() {
     for (key, rows) in &mut there {
         match rng.u8(0..6) {
             0 => {
-                rows.frame_slices
-                    .iter_mut()
-                    .for_each(|slice| slice.self_ns = rng.u64(1..50_000_000));
+                for slice in &mut rows.frame_slices {
+                    slice.self_ns = rng.u64(1..50_000_000);
+                    slice.carried_ns = rng.u64(0..2) * rng.u64(1..50_000_000);
+                }
                 rows.frames.pop();
                 again.push(rows.clone());
             }

@@ -19,7 +19,7 @@ pub(crate) struct ReportArgs {
     /// File to write to [default: stdout].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Include only captures of this app.
+    /// Include only captures of this app; of one trace, analyze its process.
     #[arg(long, value_name = "PACKAGE")]
     pub(crate) app: Option<String>,
     /// Include only frames of this screen.
@@ -28,7 +28,7 @@ pub(crate) struct ReportArgs {
     /// Compare two versions: what the second made worse or better.
     #[arg(long, num_args = 2, value_names = ["VERSION", "VERSION"])]
     pub(crate) compare: Option<Vec<String>>,
-    /// Analyze this process [default: the app with most frames].
+    /// Analyze this process [default: the app that draws most frames].
     #[arg(long, value_name = "PID", requires = "captures", conflicts_with = "process")]
     pub(crate) pid: Option<u32>,
     /// Analyze the process with this name, or part of one.

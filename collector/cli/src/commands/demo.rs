@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tracetee_fleet::capture::read_file;
+use tracetee_fleet::capture::{Capture, read_file};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
 use tracetee_fleet::report::html::{self, Captures, Timeline};
@@ -350,17 +350,15 @@ fn push_report(
     let jank =
         collected.iter().rev().find(|capture| capture.meta.window.as_deref() == Some("jank"));
     let Some(jank) = jank else { return Ok(()) };
-    let mut capture = read_file(&jank.path, &tracetee_jank::Options::default())?;
+    let capture = read_file(&jank.path, &tracetee_jank::Options::default())?;
     let of_it = SingleReport::from_capture(&capture);
     let page_of_it = out.join("report-jank.html");
     let timeline = out.join("timeline-jank.html");
     let name = "demo-jank.ftrace.zst";
-    let open = || tracetee_trace::open(File::open(&jank.path)?);
-    timeline::write(open, name, &capture.trace, &capture.analysis, &mut File::create(&timeline)?)?;
+    let Capture { trace, analysis } = &capture;
+    timeline::write(name, trace, analysis, &mut File::create(&timeline)?)?;
     let bytes = std::fs::read(&jank.path)?;
-    // The demo's app has its own names.
-    let packed =
-        timeline::compressed(&jank.path, name, &mut capture.trace, &capture.analysis, None)?;
+    let packed = timeline::compressed(name, trace, analysis)?;
     std::fs::write(
         &page_of_it,
         html::single(&of_it, Some((name, &bytes)), Timeline::Embedded(&packed)),

@@ -7,16 +7,16 @@ use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracetee_fleet::capture::{Capture, read_file};
+use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
 use tracetee_fleet::report::html::{self, Captures, Timeline};
 use tracetee_fleet::report::single::SingleReport;
 use tracetee_fleet::report::timeline;
 use tracetee_fleet::rows::{About, from_capture};
-use tracetee_jank::Options;
+use tracetee_jank::{Options, Which};
 use tracetee_server::tables_of;
-use tracetee_trace::Mapping;
+use tracetee_trace::{Mapping, is_system_process};
 
 /// The trace travels in its report, and so does its timeline, if it is no larger: a page of some 40 MB opens on a phone.
 const MAX_EMBEDDED_BYTES: usize = 16 << 20;
@@ -123,9 +123,9 @@ fn timeline_of(args: &ReportArgs, given: Option<&Mapping>, path: &Path) -> Resul
     let mapping = mapping_of(given, path)?;
     let options =
         Options { process: args.process(), mapping: mapping.as_deref(), ..Options::default() };
-    let Capture { mut trace, analysis } = read_file(path, &options)?;
+    let Capture { trace, analysis } = read_file_for_timeline(path, &options)?;
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("trace");
-    Ok(timeline::compressed(path, name, &mut trace, &analysis, mapping.as_deref())?)
+    Ok(timeline::compressed(name, &trace, &analysis)?)
 }
 
 /// Splits the files: those with a PROCESS DUMP alone, which names the processes of the others, and traces.
@@ -144,20 +144,25 @@ fn dumps(paths: &[PathBuf]) -> Result<(Vec<&PathBuf>, Vec<&PathBuf>)> {
 }
 
 fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> {
-    if args.compare.is_some() || args.screen.is_some() || args.app.is_some() {
+    if args.compare.is_some() || args.screen.is_some() {
         bail!(
-            "--app, --screen and --compare need --store or several captures, not only {}",
+            "--screen and --compare need --store or several captures, not only {}",
             path.display()
         );
     }
+    let process = match (&args.app, args.process()) {
+        (Some(app), Which::App) => Which::Named(app),
+        (_, process) => process,
+    };
     let given = mapping(args.mapping.as_deref())?;
     let mapping = mapping_of(given.as_ref(), path)?;
-    let options =
-        Options { process: args.process(), mapping: mapping.as_deref(), ..Options::default() };
-    let mut capture = if dumps.is_empty() {
-        read_file(path, &options)?
+    let options = Options { process, mapping: mapping.as_deref(), ..Options::default() };
+    let is_page = args.format == ReportFormat::Html;
+    let capture = if dumps.is_empty() {
+        let read = if is_page { read_file_for_timeline } else { read_file };
+        read(path, &options)?
     } else {
-        let mut traces = vec![tracetee_trace::read_file(path)?];
+        let mut traces = vec![tracetee_trace::read_file_with_events(path)?];
         for dump in dumps {
             traces.push(tracetee_trace::read_file(dump)?);
         }
@@ -177,8 +182,7 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> 
             if bytes.len() > MAX_EMBEDDED_BYTES {
                 return Ok(html::single(&report, None, Timeline::Nowhere));
             }
-            let Capture { trace, analysis } = &mut capture;
-            let timeline = timeline::compressed(path, name, trace, analysis, mapping.as_deref());
+            let timeline = timeline::compressed(name, &capture.trace, &capture.analysis);
             let timeline = match &timeline {
                 Ok(timeline) if timeline.len() <= MAX_EMBEDDED_BYTES => {
                     Timeline::Embedded(timeline)
@@ -209,6 +213,13 @@ fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<String> {
                 continue;
             }
         };
+        let process = &capture.analysis.process;
+        let others = process.others.iter().map(|(_, name, _)| name);
+        let others: Vec<_> = others.filter(|name| !is_system_process(name)).cloned().collect();
+        if !others.is_empty() && matches!(args.process(), Which::App) {
+            let (path, others) = (path.display(), others.join(", "));
+            say(&format!("{path}: reports {}; --process chooses: {others}", process.name));
+        }
         let about = &capture.trace.about;
         let id = about.id.as_deref();
         let about = About {

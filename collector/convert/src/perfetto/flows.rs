@@ -1,8 +1,9 @@
 //! Flows as Perfetto has them: ids at the slices that they leave and reach. Called by the writer, once for a trace.
 
 use super::track_ids::hash;
+use crate::arrows::slice_at;
 use std::collections::{HashMap, HashSet};
-use tracetee_trace::{FlowKind, Thread, Trace};
+use tracetee_trace::{FlowKind, Trace};
 
 /// Ids of the flows that leave a slice, and of those that end at it.
 type AtSlice = (Vec<u64>, Vec<u64>);
@@ -59,23 +60,6 @@ impl Flows {
     /// True for a point that is at no slice.
     pub(super) fn is_loose(&self, place: usize) -> bool {
         self.loose.contains(&place)
-    }
-}
-
-/// The innermost slice of a thread around a time; or the next to begin.
-fn slice_at(thread: &Thread, at_ns: u64, next: bool) -> Option<u32> {
-    let later = thread.slices.partition_point(|slice| slice.start_ns <= at_ns);
-    if next {
-        let same = thread.slices.partition_point(|slice| slice.start_ns < at_ns);
-        return thread.slices.get(same).and_then(|_| u32::try_from(same).ok());
-    }
-    let mut place = u32::try_from(later.checked_sub(1)?).ok()?;
-    loop {
-        let slice = thread.slices.get(place as usize)?;
-        if slice.end_ns >= at_ns {
-            return Some(place);
-        }
-        place = slice.parent;
     }
 }
 

@@ -1,64 +1,33 @@
-//! The kernel's events as Perfetto's ftrace packets, one for events of a processor that follow each other. Those that trace_processor
-//! makes rows of are typed; the others are generic events with their text.
+//! Events of an ftrace text as Perfetto's. Those that trace_processor makes rows of are typed; the others are generic
+//! events with their text.
 
 use super::messages::{
     BinderTransaction, BinderTransactionReceived, CpuFrequencyLimits, CpuState, FtraceEvent,
-    FtraceEventBundle, GenericEvent, GenericField, SchedSwitch, SchedWakeup, TaskNewtask,
-    TaskRename, TracePacket,
+    GenericEvent, GenericField, SchedSwitch, SchedWakeup, TaskNewtask, TaskRename,
 };
-use crate::kernel::Kernel;
-use prost::Message;
-use std::io::{self, Write};
-use tracetee_trace::text::{Line, payload};
+use tracetee_trace::{EventText, KernelEvent};
 
-/// Events of a packet.
-const MAX_EVENTS: usize = 512;
-
-/// Writes all of them. Events at the same time stay in the order of the text: a packet has those of one processor
-/// only that follow each other there.
-pub(super) fn write(kernel: &mut Kernel, out: &mut impl Write) -> io::Result<()> {
-    let mut of_cpu = 0;
-    let mut events: Vec<FtraceEvent> = Vec::new();
-    while kernel.next(u64::MAX, |at_ns, line| {
-        if line.cpu != of_cpu || events.len() >= MAX_EVENTS {
-            packet(out, of_cpu, std::mem::take(&mut events))?;
-            of_cpu = line.cpu;
-        }
-        events.push(event(at_ns, line));
-        Ok(())
-    })? {}
-    packet(out, of_cpu, events)
-}
-
-fn packet(out: &mut impl Write, cpu: u32, event: Vec<FtraceEvent>) -> io::Result<()> {
-    if event.is_empty() {
-        return Ok(());
-    }
-    let bundle = FtraceEventBundle { cpu: Some(cpu), event };
-    let packet = TracePacket { ftrace_events: Some(bundle), ..TracePacket::default() };
-    // Field 1 of Trace.
-    let mut bytes = vec![0x0a];
-    packet.encode_length_delimited(&mut bytes).map_err(io::Error::other)?;
-    out.write_all(&bytes)
-}
-
-fn event(at_ns: u64, line: &Line<'_>) -> FtraceEvent {
-    let text = String::from_utf8_lossy(payload(line)).into_owned();
-    let mut event =
-        FtraceEvent { timestamp: Some(at_ns), pid: Some(line.tid), ..FtraceEvent::default() };
+/// Returns an event of a text.
+pub(super) fn of_text(event: &KernelEvent, line: &EventText<'_>) -> FtraceEvent {
+    let text = String::from_utf8_lossy(line.payload).into_owned();
+    let mut event = FtraceEvent {
+        timestamp: Some(event.at_ns),
+        pid: Some(event.tid),
+        ..FtraceEvent::default()
+    };
     let fields = Fields(&text);
     let is_typed = match line.event {
-        b"sched_switch" => set(&mut event.sched_switch, switch(fields)),
-        b"sched_waking" => set(&mut event.sched_waking, wakeup(fields)),
-        b"sched_wakeup" => set(&mut event.sched_wakeup, wakeup(fields)),
-        b"sched_wakeup_new" => set(&mut event.sched_wakeup_new, wakeup(fields)),
-        b"cpu_frequency" => set(&mut event.cpu_frequency, cpu_state(fields)),
-        b"cpu_idle" => set(&mut event.cpu_idle, cpu_state(fields)),
-        b"cpu_frequency_limits" => set(&mut event.cpu_frequency_limits, limits(fields)),
-        b"task_newtask" => set(&mut event.task_newtask, new_task(fields)),
-        b"task_rename" => set(&mut event.task_rename, rename(fields)),
-        b"binder_transaction" => set(&mut event.binder_transaction, transaction(fields)),
-        b"binder_transaction_received" => {
+        "sched_switch" => set(&mut event.sched_switch, switch(fields)),
+        "sched_waking" => set(&mut event.sched_waking, wakeup(fields)),
+        "sched_wakeup" => set(&mut event.sched_wakeup, wakeup(fields)),
+        "sched_wakeup_new" => set(&mut event.sched_wakeup_new, wakeup(fields)),
+        "cpu_frequency" => set(&mut event.cpu_frequency, cpu_state(fields)),
+        "cpu_idle" => set(&mut event.cpu_idle, cpu_state(fields)),
+        "cpu_frequency_limits" => set(&mut event.cpu_frequency_limits, limits(fields)),
+        "task_newtask" => set(&mut event.task_newtask, new_task(fields)),
+        "task_rename" => set(&mut event.task_rename, rename(fields)),
+        "binder_transaction" => set(&mut event.binder_transaction, transaction(fields)),
+        "binder_transaction_received" => {
             let debug_id = fields.number("transaction=");
             let received = debug_id.map(|id| BinderTransactionReceived { debug_id: Some(id) });
             set(&mut event.binder_transaction_received, received)
@@ -67,7 +36,7 @@ fn event(at_ns: u64, line: &Line<'_>) -> FtraceEvent {
     };
     if !is_typed {
         let field = GenericField { name: Some("text".to_owned()), str_value: Some(text) };
-        let event_name = Some(String::from_utf8_lossy(line.event).into_owned());
+        let event_name = Some(line.event.to_owned());
         event.generic = Some(GenericEvent { event_name, field: vec![field] });
     }
     event

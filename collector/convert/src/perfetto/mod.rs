@@ -7,7 +7,6 @@ mod messages;
 mod system;
 mod track_ids;
 
-use crate::kernel::Kernel;
 use births::Births;
 use flows::{Flows, flow_id};
 use messages::{
@@ -33,17 +32,13 @@ const BOOTTIME: u32 = 6;
 /// The id of the sequence of packets that are written. A trace that ours is joined with has others, from 1 on.
 pub const PERFETTO_SEQUENCE: u32 = 0x7472_6365;
 
-pub(crate) fn write(trace: &Trace, kernel: &mut Kernel, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
     let mut writer = Writer::for_trace(trace, out);
     writer.head()?;
     // First, because of two packets of one time Perfetto takes the first of the file first: a thread is born before it
     // is described.
     writer.system()?;
-    let has_kernel_events = !kernel.is_empty() || !trace.kernel.is_empty();
-    if !kernel.is_empty() {
-        ftrace::write(kernel, writer.out)?;
-    }
-    writer.tracks(has_kernel_events)?;
+    writer.tracks()?;
     for (at_ns, event) in Timeline::new(trace) {
         writer.event(at_ns, event)?;
     }
@@ -109,7 +104,7 @@ impl<'a, W: Write> Writer<'a, W> {
         self.packet(TracePacket { clock_snapshot: Some(snapshot), ..TracePacket::default() })
     }
 
-    fn tracks(&mut self, has_kernel_events: bool) -> io::Result<()> {
+    fn tracks(&mut self) -> io::Result<()> {
         for &pid in self.trace.processes.keys() {
             self.process(pid)?;
         }
@@ -122,7 +117,7 @@ impl<'a, W: Write> Writer<'a, W> {
         let with_events = with_events(self.trace);
         for (&key, thread) in &self.trace.threads {
             // The kernel's events describe threads that have no others, and the idle ones.
-            let is_of_kernel = thread.pid.is_none() && has_kernel_events;
+            let is_of_kernel = thread.pid.is_none() && !self.trace.kernel.is_empty();
             if (thread.tid == 0 || is_of_kernel) && !with_events.contains(&key) {
                 continue;
             }

@@ -1,6 +1,5 @@
 //! The system's part of a trace as Perfetto has it: events of the kernel, FrameTimeline, buffer events, samples, packages.
 
-use super::Writer;
 use super::messages::{
     ActualDisplay, ActualSurface, BinderTransaction, BinderTransactionReceived, BlockedReason,
     BufferEvent, Callstack, CpuFrequencyLimits, CpuState, ExpectedDisplay, ExpectedSurface,
@@ -8,6 +7,7 @@ use super::messages::{
     InternedBytes, InternedData, InternedName, Mapping, PackageInfo, PackagesList, PerfSample,
     SchedSwitch, SchedWakeup, StackFrame, TaskNewtask, TaskRename, TracePacket,
 };
+use super::{Writer, ftrace};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use tracetee_trace::{
@@ -72,6 +72,9 @@ impl<W: Write> Writer<'_, W> {
     }
 
     fn kernel_event(&self, event: &KernelEvent) -> FtraceEvent {
+        if let Some(text) = self.trace.event_text(event) {
+            return ftrace::of_text(event, &text);
+        }
         let name = |id: NameId| Some(self.trace.names.text(id).to_owned());
         let tid = |task: Task| Some(task.tid.cast_signed());
         let mut out = FtraceEvent {
@@ -152,6 +155,8 @@ impl<W: Write> Writer<'_, W> {
                     oom_score_adj: Some(oom.into()),
                 });
             }
+            // As it was read.
+            KernelKind::Text { .. } => {}
         }
         out
     }

@@ -125,7 +125,7 @@ function first(count, of, at, low = 0) {
 }
 
 function drawThread(thread, y) {
-    drawStates(states.get(thread.tid), y);
+    drawStates(states.get(thread.key), y);
     drawPath(thread.tid, y);
     const { slices } = thread;
     const depths = Math.min(slices.levels.length, MAX_LEVELS);
@@ -137,8 +137,8 @@ function drawThread(thread, y) {
     }
     context.fillStyle = colours.fg;
     let x = -1;
-    for (let i = first(thread.instants.length, (i) => thread.instants[i][0], view.from - 1); i < thread.instants.length; i++) {
-        const at = xOf(thread.instants[i][0]);
+    for (let i = first(thread.instants.length, (i) => thread.instants[i].start, view.from - 1); i < thread.instants.length; i++) {
+        const at = xOf(thread.instants[i].start);
         if (at > width) break;
         if (at - x < 1) continue;
         x = at;

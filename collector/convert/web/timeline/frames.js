@@ -138,8 +138,10 @@ function tellFrame() {
         return made;
     }
     const share = (ns) => `${(100 * ns / 1e3 / dur).toFixed(1)} %`;
-    made.push(element("h2", "Causes"), headed(["Cause", "Of", "Time", "Share", "Past the deadline", "States"], why.causes.map((one) =>
-        element("tr", null, ...cells(one.cause, one.key, time(one.self_ns / 1e3), share(one.self_ns), time(one.overrun_ns / 1e3), statesBar(one.states, one.self_ns / 1e3))))));
+    // Of an earlier late frame, which delayed this one.
+    const carried = (text) => (why.causes.some((one) => one.carried_ns) ? [text] : []);
+    made.push(element("h2", "Causes"), headed(["Cause", "Of", "Time", ...carried("Carried over"), "Share", "Past the deadline", "States"], why.causes.map((one) =>
+        element("tr", null, ...cells(one.cause, one.key, time((one.self_ns + one.carried_ns) / 1e3), ...carried(time(one.carried_ns / 1e3)), share(one.self_ns + one.carried_ns), time(one.overrun_ns / 1e3), statesBar(one.states, one.self_ns / 1e3))))));
     if (why.states.some((of) => of.unknown_ns < Math.round(dur * 1e3)))
         made.push(element("h2", "Thread states"), headed(["Thread", "States"], why.states.map((of) => element("tr", null, ...cells(of.thread, statesBar(of, dur))))));
     made.push(element("h2", "Critical path"), headed(["From", "Took", "Thread", "State", "In", "Woken by"], why.path.map((step) => {

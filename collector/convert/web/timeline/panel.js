@@ -42,6 +42,26 @@ function profile(of, from, to, root) {
 }
 const add = (map, key, took) => { const one = map.get(key) || { wall: 0, calls: 0 }; one.wall += took; one.calls++; map.set(key, one); };
 
+/** Category and arguments, as lines of text; none if it has none. */
+function details({ category, args }) {
+    const made = [];
+    if (category) made.push(`Category: ${names[category]}`);
+    if (args) made.push(`Arguments: ${indented(names[args])}`);
+    return made;
+}
+function indented(json) {
+    try { return JSON.stringify(JSON.parse(json), null, 1); } catch { return json; }
+}
+
+/** The slices at the other ends of flows; each selects its slice. */
+function flows(title, list = []) {
+    if (!list.length) return [];
+    return [element("h2", title), headed(["Slice", "At", "Thread"], list.slice(0, MAX_ROWS).map(({ thread, place }) => {
+        const at = thread.slices.start[place];
+        return element("tr", null, ...cells(link(names[thread.slices.name[place]], () => goTo(thread, place)), time(at), `${thread.name} ${thread.tid}`));
+    }))];
+}
+
 let order = "wall";
 function tell() {
     const panel = $("panel");
@@ -54,6 +74,9 @@ function tell() {
         const stack = [];
         for (let up = slices.parent[place]; up !== NONE && stack.length < 100; up = slices.parent[up]) stack.push(names[slices.name[up]]);
         panel.append(element("p", `Wall ${time(to - from)}, self ${time(slices.own[place])}, from ${time(from)}, on ${thread.name} ${thread.tid}${stack.length ? `; in ${stack.join(" ‹ ")}` : ""}`));
+        const of = details({ category: slices.category[place], args: slices.args[place] });
+        panel.append(...of.map((text) => { const made = element("pre", text); made.className = "details"; return made; }));
+        panel.append(...flows("Flows from", thread.reaching.get(place)), ...flows("Flows to", thread.leaving.get(place)));
         panel.append(table([thread], from, to, "In it", place));
         return;
     }
@@ -73,7 +96,8 @@ function status() {
     let slices = 0;
     for (const thread of threads.values()) slices += thread.slices.name.length;
     const janky = frames.filter((frame) => frame.janky).length;
-    const parts = [`${slices} slices on ${threads.size} threads, ${time(last)}`];
+    const busy = [...threads.values()].filter((thread) => thread.slices.name.length || thread.instants.length);
+    const parts = [`${slices} slices on ${busy.length} threads, ${time(last)}`];
     if (frames.length) parts.push(`${frames.length} frames, ${janky} janky`);
     if (unclosed) parts.push(`${unclosed} slices did not end`);
     if (unmatched) parts.push(`${unmatched} ends without a begin`);

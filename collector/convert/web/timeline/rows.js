@@ -28,8 +28,8 @@ function layOut() {
         process.slices += count;
         process.busy += thread.busy ??= busy(thread);
     }
-    for (const counter of counters.values()) of(counter.pid).counters.push(counter);
-    for (const track of asyncs.values()) of(track.pid).asyncs.push(track);
+    for (const counter of counters) of(counter.pid).counters.push(counter);
+    for (const track of asyncs) of(track.pid).asyncs.push(track);
     const list = [...byPid.values()];
     // The app first, then who did most.
     list.sort((a, b) => (b.pid === data.pid) - (a.pid === data.pid) || b.slices - a.slices);
@@ -89,7 +89,6 @@ function lanes(track) {
     const ends = [];
     track.lanes = [];
     for (const one of track.all) {
-        if (Number.isNaN(one.end)) one.end = last;
         let lane = ends.findIndex((end) => end <= one.start);
         if (lane < 0 && ends.length < 32) { lane = ends.length; ends.push(0); track.lanes.push([]); }
         if (lane < 0) lane = 31;

@@ -13,7 +13,10 @@ function under(x, y) {
     if (row.kind === "thread") {
         const { slices } = row.thread;
         if (down - row.y < STRIP) {
-            const list = states.get(row.thread.tid);
+            const { instants } = row.thread;
+            const mark = first(instants.length, (i) => instants[i].start, at - near);
+            if (mark < instants.length && instants[mark].start <= at + near) return { row, mark: instants[mark] };
+            const list = states.get(row.thread.key);
             const i = list ? first(list.at.length, (i) => list.at[i], at) - 1 : NONE;
             return i < 0 ? { row } : { row, state: { list, place: i } };
         }
@@ -39,7 +42,8 @@ function hover(event, x, y) {
     let text = "";
     if (found.thread) { const { slices } = found.thread; const i = found.place; text = `${names[slices.name[i]]}\n${time(slices.end[i] - slices.start[i])}, self ${time(slices.own[i])}`; }
     else if (found.frame) { const of = found.frame; text = `Frame: ${time(of.dur)}${of.slow ? `, ${time(of.dur - of.deadline)} past its deadline` : ""}${of.janky ? `, jank, ${of.dropped} dropped` : ""}${of.why?.causes[0] ? `\n${of.why.causes[0].cause}: ${of.why.causes[0].key}` : ""}`; }
-    else if (found.async) text = `${names[found.async.name]}\n${time(found.async.end - found.async.start)}`;
+    else if (found.async) text = [names[found.async.name], time(found.async.end - found.async.start), ...details(found.async)].join("\n");
+    else if (found.mark) text = [names[found.mark.name], ...details(found.mark)].join("\n");
     else if (found.value !== undefined) text = `${found.row.counter.name}: ${found.value}`;
     else if (found.state) text = stateText(found.state);
     tip.hidden = !text;
@@ -81,7 +85,7 @@ function search(text) {
     const list = [];
     for (const thread of threads.values()) {
         const { slices } = thread;
-        for (let i = 0; i < slices.name.length; i++) if (set.has(slices.name[i])) list.push([slices.start[i], thread, i]);
+        for (let i = 0; i < slices.name.length; i++) if (set.has(slices.name[i]) || set.has(slices.args[i])) list.push([slices.start[i], thread, i]);
     }
     list.sort((a, b) => a[0] - b[0]);
     matches = { set, list, place: NONE };
@@ -92,11 +96,15 @@ function step(by) {
     if (!matches?.list.length) return;
     const count = matches.list.length;
     matches.place = (matches.place + by + count) % count;
-    const [at, thread, found] = matches.list[matches.place];
+    const [, thread, found] = matches.list[matches.place];
     $("found").textContent = `${matches.place + 1} of ${count}`;
+    goTo(thread, found);
+}
+/** Selects a slice, and brings it into view. */
+function goTo(thread, found) {
     const row = reveal(thread);
     if (row) view.top = row.y + Math.min(thread.slices.depth[found], MAX_LEVELS) * ROW - height / 3;
-    const took = thread.slices.end[found] - at;
+    const at = thread.slices.start[found], took = thread.slices.end[found] - at;
     const span = Math.max(Math.min(view.to - view.from, Math.max(took * 20, 100)), took * 1.5);
     select(thread, found);
     show(at + took / 2 - span / 2, at + took / 2 + span / 2);

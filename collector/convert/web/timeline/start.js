@@ -18,18 +18,9 @@ $("perfetto").addEventListener("click", () => {
     setTimeout(() => clearInterval(ping), 60000);
 });
 
-setTimeout(() => {
-    for (const script of document.querySelectorAll("script.trace-data")) readText(script.textContent);
-    for (const thread of threads.values()) {
-        const named = threadNames.get(thread.tid);
-        if (named) { if (thread.pid === NONE) thread.pid = named[0]; if (!thread.name || thread.name === "<...>" || thread.name === `thread-${thread.tid}`) thread.name = named[1]; }
-        unclosed += thread.slices.finish(thread.last);
-    }
-    for (const track of asyncs.values()) lanes(track);
-    for (const counter of counters.values()) {
-        counter.low = Infinity; counter.high = -Infinity;
-        for (const value of counter.value) { if (value < counter.low) counter.low = value; if (value > counter.high) counter.high = value; }
-    }
+async function begin() {
+    await readColumns();
+    for (const track of asyncs) lanes(track);
     // Frames are told in ns of the trace's clock.
     let reach = 0;
     for (const of of frames) {
@@ -46,6 +37,7 @@ setTimeout(() => {
     followLink();
     addEventListener("hashchange", followLink);
     document.documentElement.dataset.ready = "yes";
-}, 0);
+}
+begin().catch((error) => { $("status").textContent = `This browser cannot read the trace in this page: ${error}`; });
 // For who drives the page from its console.
 window.tracetee = { view, names, threads, search, step, whole, draw, xOf, states, frames, followLink, rows: () => rows, selected: () => selected, frame: () => frame };

@@ -170,13 +170,15 @@ pub struct CauseOf {
     pub captures: u64,
     /// Number of late frames.
     pub frames: u64,
-    /// Time in these frames.
+    /// Time in these frames, each moment once.
     pub self_ns: u64,
+    /// Time in these frames that an earlier late frame has, and that delayed these.
+    pub carried_ns: u64,
     /// Share of these frames' time past their deadlines.
     pub overrun_ns: u64,
     /// Devices times milliseconds of overrun, the rank.
     pub score: f64,
-    /// 50th percentile of its time in a frame.
+    /// 50th percentile of its time in a frame, carried or not.
     pub p50_ns: u64,
     /// 90th percentile.
     pub p90_ns: u64,
@@ -466,6 +468,7 @@ fn cause(row: Row<'_>) -> CauseOf {
         captures: row.count("captures"),
         frames: row.count("frames"),
         self_ns: row.count("self_ns"),
+        carried_ns: row.count("carried_ns"),
         overrun_ns: row.count("overrun_ns"),
         score: row.real("score").unwrap_or(0.0),
         p50_ns: row.count("p50_ns"),

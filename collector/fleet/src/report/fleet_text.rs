@@ -3,7 +3,7 @@
 use super::comparison::{Comparison, Verdict};
 use super::fleet::{AppReport, CauseOf, FleetReport, Smoothness};
 use super::quantile_errors::QuantileErrors;
-use super::table::lay_out;
+use super::table::{broken, lay_out};
 use super::{grouped, ms, percent};
 use crate::database::{Exceeded, OTHER};
 use std::fmt::Write;
@@ -41,7 +41,7 @@ impl FleetReport {
                  and start-ups\nwithin {times:.1} %.",
             );
         }
-        text
+        broken(&text)
     }
 
     /// Writes the stacks in the format of flame graphs: `a;b;c MICROSECONDS`, one per line.

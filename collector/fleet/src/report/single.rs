@@ -37,6 +37,8 @@ pub struct SingleReport {
     pub period: FrameBudget,
     /// Sums over all frames but those of the pipeline `vsync_callback`.
     pub totals: Totals,
+    /// FrameTimeline's frames of the app's surfaces, by type of jank (`None` if in time).
+    pub timeline: BTreeMap<String, u64>,
     /// Sums by pipeline.
     pub pipelines: Vec<PipelineTotals>,
     /// Composition by Jetpack Compose, if there is any.
@@ -56,6 +58,8 @@ pub struct SingleReport {
     pub explanations: Vec<FrameExplanation>,
     /// Questions that the trace leaves open.
     pub unknown: Vec<Unknown>,
+    /// Events that the recorder lost, by kind.
+    pub lost_events: BTreeMap<String, u64>,
     /// Locks that the app waited for.
     pub locks: Vec<Lock>,
     /// Long dispatches of the main thread outside of frames, and unanswered input.
@@ -158,8 +162,10 @@ pub struct PartRow {
     pub key: String,
     /// The innermost slice.
     pub name: String,
-    /// Duration.
+    /// Duration, without `carried_ns`.
     pub self_ns: u64,
+    /// Time that a part of an earlier late frame has: this frame was due while the thread was busy with that one.
+    pub carried_ns: u64,
     /// Share of the frame's overrun.
     pub overrun_ns: u64,
     /// Scheduler states during `self_ns`.
@@ -177,8 +183,10 @@ pub struct CauseRow {
     pub key: String,
     /// Number of late frames with the cause.
     pub frames: u64,
-    /// Duration.
+    /// Duration, each moment once.
     pub self_ns: u64,
+    /// Time in these frames that an earlier late frame has, and that delayed these.
+    pub carried_ns: u64,
     /// Share of the frames' overruns.
     pub overrun_ns: u64,
     /// Scheduler states during `self_ns`.
@@ -260,6 +268,7 @@ impl SingleReport {
             span_ns: last_ns - first_ns,
             period: analysis.frame_budget,
             totals: analysis.totals,
+            timeline: analysis.timeline.clone(),
             pipelines: analysis.pipelines.clone(),
             composition: analysis.composition,
             interactions: analysis.interactions.rows.clone(),
@@ -269,6 +278,7 @@ impl SingleReport {
             causes: causes(analysis),
             explanations: analysis.explanations.clone(),
             unknown: analysis.unknown.clone(),
+            lost_events: trace.losses.lost.clone(),
             locks: locks(analysis),
             long_slices: long_slices.collect(),
             startup_ns: analysis.startups.ttid_ns(StartKind::Cold),
@@ -314,12 +324,13 @@ fn worst(analysis: &Analysis, first_ns: u64) -> Vec<Worst> {
                 key: part.key.to_string(),
                 name: part.name.to_string(),
                 self_ns: part.self_ns,
+                carried_ns: part.carried_ns,
                 overrun_ns: part.overrun_ns,
                 states: part.states,
                 owner: part.contention.as_ref().map(|contention| contention.owner.clone()),
             })
             .collect();
-        parts.sort_by_key(|part| std::cmp::Reverse(part.self_ns));
+        parts.sort_by_key(|part| std::cmp::Reverse(part.self_ns + part.carried_ns));
         parts.truncate(PARTS);
         Some(Worst {
             number: place + 1,
@@ -345,10 +356,11 @@ fn causes(analysis: &Analysis) -> Vec<CauseRow> {
         let (cause, key) = (part.cause, part.key.as_ref());
         let (row, last) = sums.entry((cause, key)).or_insert_with(|| {
             let (key, states) = (key.to_owned(), StateTimes::default());
-            let row = CauseRow { cause, key, frames: 0, self_ns: 0, overrun_ns: 0, states };
-            (row, usize::MAX)
+            let (frames, self_ns, carried_ns, overrun_ns) = (0, 0, 0, 0);
+            (CauseRow { cause, key, frames, self_ns, carried_ns, overrun_ns, states }, usize::MAX)
         });
         row.self_ns += part.self_ns;
+        row.carried_ns += part.carried_ns;
         row.overrun_ns += part.overrun_ns;
         row.states.add_all(&part.states);
         if *last != part.frame {

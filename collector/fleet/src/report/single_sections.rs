@@ -173,9 +173,13 @@ impl SingleReport {
         let others: Vec<_> = others
             .map(|other| format!("{} (pid {}, {} frames)", other.name, other.pid, other.frames))
             .collect();
+        let more = match self.other_processes.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
         let _ = writeln!(
             text,
-            "Other processes with frames, for --pid or --process: {}",
+            "Other processes that draw, for --pid or --app: {}{more}",
             others.join(", ")
         );
     }

@@ -1,15 +1,18 @@
 //! A capture's report for a terminal.
 
 use super::single::{FrameRow, SingleReport, Worst};
-use super::table::lay_out;
+use super::table::broken;
 use super::{grouped, ms, percent};
 use crate::rows::UNKNOWN;
 use std::fmt::Write;
 use tracetee_jank::{BudgetSource, Level, Pipeline, ThreadRole};
 
 /// Frames per line of the strip.
-const STRIP: usize = 100;
+const STRIP: usize = 76;
 const SHOWN: usize = 10;
+/// Limit of the parts of a frame that are shown, and the share of its time that is enough, percent.
+const MOST_PARTS: usize = 8;
+const EXPLAINED_PERCENT: u64 = 95;
 
 impl SingleReport {
     /// Writes the report for a terminal.
@@ -23,28 +26,26 @@ impl SingleReport {
             let why = self.why.as_deref().unwrap_or("no reason given");
             let _ = writeln!(text, "window {window}: {why}");
         }
+        self.push_others(&mut text);
         self.push_frames(&mut text);
         if !self.causes.is_empty() {
             text.push_str(
                 "\nCauses of the late frames, by their share of the time past the deadlines\n",
             );
-            let rows: Vec<_> = self
-                .causes
-                .iter()
-                .take(SHOWN)
-                .map(|cause| {
-                    vec![
-                        cause.cause.name().to_owned(),
-                        cause.key.clone(),
-                        grouped(cause.frames),
-                        ms(cause.overrun_ns),
-                        ms(cause.self_ns),
-                        super::single_late::states(&cause.states),
-                    ]
-                })
-                .collect();
-            let heads = ["cause", "what", "frames", "overrun", "time", "states"];
-            text.push_str(&lay_out(&heads, &[0, 1, 5], &rows));
+            text.push_str("  frames    overrun       time    carried  cause\n");
+            for cause in self.causes.iter().take(SHOWN) {
+                let _ = writeln!(
+                    text,
+                    "{:>8} {:>10} {:>10} {:>10}  {}: {}{}",
+                    grouped(cause.frames),
+                    ms(cause.overrun_ns),
+                    ms(cause.self_ns),
+                    if cause.carried_ns > 0 { ms(cause.carried_ns) } else { "-".to_owned() },
+                    cause.cause.name(),
+                    cause.key,
+                    super::single_late::in_brackets(&cause.states),
+                );
+            }
             text.push_str("\nWorst frames\n");
             for worst in &self.worst {
                 push_worst(&mut text, worst);
@@ -66,7 +67,7 @@ impl SingleReport {
         self.push_interactions(&mut text);
         self.push_long(&mut text);
         self.push_quality(&mut text);
-        text
+        broken(&text)
     }
 
     /// Writes the stacks in the format of flame graphs: `a;b;c MICROSECONDS`, one per line.
@@ -86,6 +87,7 @@ impl SingleReport {
                 "No frames: neither Choreographer#doFrame on the main thread nor those of another pipeline.\n",
             );
             self.push_pipelines(text);
+            self.push_timeline(text);
             return;
         }
         let source = match self.period.source {
@@ -114,6 +116,7 @@ impl SingleReport {
             ms(totals.p99_ns),
             grouped(totals.dropped),
         );
+        self.push_timeline(text);
         let levels: Vec<_> = Level::ALL
             .iter()
             .zip(totals.levels)
@@ -136,6 +139,19 @@ impl SingleReport {
             let _ = writeln!(text, "  {}", line.iter().collect::<String>());
         }
         self.push_pipelines(text);
+    }
+
+    /// Writes FrameTimeline's frames by type of jank, the most frequent first.
+    fn push_timeline(&self, text: &mut String) {
+        if self.timeline.is_empty() {
+            return;
+        }
+        let mut janks: Vec<_> = self.timeline.iter().collect();
+        janks.sort_by_key(|&(_, &count)| std::cmp::Reverse(count));
+        text.push_str("FrameTimeline, frames of the app's surfaces by type of jank:\n");
+        for (jank, &count) in janks {
+            let _ = writeln!(text, "  {:>7}  {jank}", grouped(count));
+        }
     }
 
     fn mark(&self, frame: &FrameRow) -> char {
@@ -161,6 +177,9 @@ impl SingleReport {
         if self.lost_records > 0 {
             let _ = writeln!(text, "{} records were dropped.", grouped(self.lost_records));
         }
+        for (what, &count) in &self.lost_events {
+            let _ = writeln!(text, "Lost by the recorder: {} {what}.", grouped(count));
+        }
         for (count, what) in [
             (self.bad_lines, "lines could not be read"),
             (self.unmatched_ends, "section ends had no begin"),
@@ -170,7 +189,6 @@ impl SingleReport {
                 let _ = writeln!(text, "{} {what}.", grouped(count));
             }
         }
-        self.push_others(text);
         self.push_unknown(text);
     }
 }
@@ -200,18 +218,27 @@ fn push_worst(text: &mut String, worst: &Worst) {
         render.unwrap_or_default(),
         screen.unwrap_or_default(),
     );
-    for part in worst.parts.iter().take(4) {
+    // As many as explain the frame.
+    let mut explained_ns = 0;
+    for part in worst.parts.iter().take(MOST_PARTS) {
+        if explained_ns * 100 >= worst.dur_ns * EXPLAINED_PERCENT {
+            break;
+        }
+        explained_ns += part.self_ns + part.carried_ns;
         let of = if *part.name == *part.key { String::new() } else { format!(" ({})", part.name) };
         let owner = part.owner.as_ref().map(|owner| format!(", held by {owner}"));
+        let carried = (part.carried_ns > 0)
+            .then(|| format!(", {} carried over from an earlier frame", ms(part.carried_ns)));
         let _ = writeln!(
             text,
-            "    {:>9}  {:<7}  {}: {}{of}{}{}",
-            ms(part.self_ns),
+            "    {:>9}  {:<7}  {}: {}{of}{}{}{}",
+            ms(part.self_ns + part.carried_ns),
             part.thread.name(),
             part.cause.name(),
             part.key,
             owner.unwrap_or_default(),
             super::single_late::in_brackets(&part.states),
+            carried.unwrap_or_default(),
         );
     }
 }

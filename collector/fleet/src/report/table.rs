@@ -1,7 +1,11 @@
-//! Tables for a terminal: numbers to the right, texts to the left and cut where they are too long.
+//! Text for a terminal of 80 columns: tables, numbers to the right and texts to the left, and lines that are broken.
 
-/// Limit of a text column's width; a terminal has some hundred columns.
+/// Columns of a terminal.
+pub(crate) const WIDTH: usize = 80;
+/// Limit of a text column's width.
 const MAX_TEXT: usize = 60;
+/// Indentation of the columns of a row that do not fit into its line.
+const NEXT_LINE: usize = 6;
 
 /// Lays rows out. `left`: indexes of the columns that are aligned to the left.
 pub(crate) fn lay_out(header: &[&str], left: &[usize], rows: &[Vec<String>]) -> String {
@@ -25,8 +29,14 @@ pub(crate) fn lay_out(header: &[&str], left: &[usize], rows: &[Vec<String>]) -> 
     };
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
     let line = |row: &[String]| {
-        let mut text = String::from(" ");
+        let (mut text, mut used) = (String::from(" "), 1);
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            if used + width + 1 > WIDTH && used > NEXT_LINE {
+                text.truncate(text.trim_end().len());
+                text.push('\n');
+                text.push_str(&" ".repeat(NEXT_LINE));
+                used = NEXT_LINE;
+            }
             let pad = " ".repeat(width.saturating_sub(cell.chars().count()));
             text.push(' ');
             if left.contains(&column) {
@@ -37,6 +47,7 @@ pub(crate) fn lay_out(header: &[&str], left: &[usize], rows: &[Vec<String>]) -> 
                 text.push_str(cell);
             }
             text.push(' ');
+            used += width + 2;
         }
         text.trim_end().to_owned() + "\n"
     };
@@ -46,4 +57,80 @@ pub(crate) fn lay_out(header: &[&str], left: &[usize], rows: &[Vec<String>]) -> 
         text.push_str(&line(row));
     }
     text
+}
+
+/// Breaks lines that are longer than [`WIDTH`] at a space; the rest is indented deeper. A number stays with its unit.
+pub(crate) fn broken(text: &str) -> String {
+    let mut all = String::with_capacity(text.len());
+    for line in text.lines() {
+        let indent = line.chars().take_while(|char| *char == ' ').count() + 4;
+        let mut used = 0;
+        for (number, word) in words(line).into_iter().enumerate() {
+            let count = word.chars().count();
+            if number > 0 && used + 1 + count > WIDTH {
+                all.push('\n');
+                all.push_str(&" ".repeat(indent));
+                used = indent;
+            } else if number > 0 {
+                all.push(' ');
+                used += 1;
+            }
+            all.push_str(word);
+            used += count;
+        }
+        all.push('\n');
+    }
+    all
+}
+
+/// Returns the words of a line; spaces after the first one between two words are of the second.
+fn words(line: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut begin = 0;
+    let mut has_word = false;
+    for (at, char) in line.char_indices() {
+        if char != ' ' {
+            has_word = true;
+            continue;
+        }
+        let rest = line.get(at + 1..).unwrap_or_default();
+        let next: String =
+            rest.chars().take_while(|char| char.is_alphanumeric() || *char == '%').collect();
+        let is_unit = matches!(&*next, "ms" | "s" | "%" | "Hz" | "MHz");
+        if has_word && !is_unit {
+            words.extend(line.get(begin..at));
+            (begin, has_word) = (at + 1, false);
+        }
+    }
+    words.extend(line.get(begin..));
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_is_wider_than_the_terminal_continues_on_the_next_line() {
+        let wide = "w".repeat(50);
+        let rows = [vec![wide.clone(), "123456".to_owned(), wide.clone(), "7".to_owned()]];
+        let text = lay_out(&["name", "count", "what", "n"], &[0, 2], &rows);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert_eq!(text.split_whitespace().collect::<Vec<_>>().len(), 8, "{text}");
+        assert_eq!(text.lines().count(), 4, "{text}");
+        let short = lay_out(&["a", "b"], &[0], &[vec!["x".to_owned(), "1".to_owned()]]);
+        assert_eq!(short, "  a  b\n  x  1\n");
+    }
+
+    #[test]
+    fn a_long_line_is_broken_between_words_and_not_before_a_unit() {
+        let line = format!("    {}", "12.5 ms ".repeat(30));
+        let text = broken(line.trim_end());
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.lines().skip(1).all(|line| line.starts_with("        12.5 ms")), "{text}");
+        assert_eq!(text.split_whitespace().count(), 60);
+        assert_eq!(broken("    12.5 ms  main     x\n\n"), "    12.5 ms  main     x\n\n");
+        let long = "x".repeat(100);
+        assert_eq!(broken(&format!("{long} y")), format!("{long}\n    y\n"));
+    }
 }

@@ -3,110 +3,46 @@
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
-use std::fs::File;
-use std::io::{self, BufRead, Cursor, Read, Write};
-use std::path::Path;
-use std::sync::Arc;
-use tracetee_convert::{About, Format, Frame, Kernel, text_passthrough};
+use std::io::{self, Write};
+use tracetee_convert::{About, Frame};
 use tracetee_jank::{Analysis, FrameExplanation};
-use tracetee_trace::{Error, Kind, Mapping, Trace};
+use tracetee_trace::Trace;
 
 /// Limit of a page in memory.
 const MAX_PAGE_BYTES: u64 = 256 << 20;
 
-/// Writes the page of a trace, which `open` opens (several times): of a text as that text is, of others as text is made
-/// of them.
+/// Writes the page of a trace.
 ///
 /// # Errors
-/// Errors of the trace's source or of `out`.
-pub fn write<R: BufRead>(
-    open: impl Fn() -> Result<R, Error>,
+/// Errors of `out`.
+pub fn write(
     title: &str,
     trace: &Trace,
     analysis: &Analysis,
     out: &mut impl Write,
-) -> Result<(), Error> {
-    let kind = Kind::sniff(&mut open()?)?;
-    tracetee_convert::html(trace, &about(title, Some(analysis)), out, |mut out| match kind {
-        Kind::Text => text_passthrough(open, &[], out).map(drop),
-        _ => Ok(tracetee_convert::write_with(
-            trace,
-            &mut Kernel::default(),
-            Format::Ftrace,
-            &mut out,
-        )
-        .map(drop)?),
-    })
+) -> io::Result<()> {
+    tracetee_convert::html(trace, &about(title, Some(analysis)), out).map(drop)
 }
 
 /// Returns the page; one of more than 256 MB is an error.
 ///
 /// # Errors
-/// As [`write()`], and a page that is too large.
-pub fn page<R: BufRead>(
-    open: impl Fn() -> Result<R, Error>,
-    title: &str,
-    trace: &Trace,
-    analysis: &Analysis,
-) -> Result<Vec<u8>, Error> {
+/// A page that is too large.
+pub fn page(title: &str, trace: &Trace, analysis: &Analysis) -> io::Result<Vec<u8>> {
     let mut page = Limited { out: Vec::new(), left: MAX_PAGE_BYTES };
-    write(open, title, trace, analysis, &mut page)?;
+    write(title, trace, analysis, &mut page)?;
     Ok(page.out)
 }
 
-/// Returns the page of a trace in a file as gzip, for pages that carry it to a browser. `mapping` restores the names, in
-/// `trace` too.
+/// Returns the page as gzip, for pages that carry it to a browser.
 ///
 /// # Errors
 /// As [`page()`].
-pub fn compressed(
-    path: &Path,
-    title: &str,
-    trace: &mut Trace,
-    analysis: &Analysis,
-    mapping: Option<&Mapping>,
-) -> Result<Vec<u8>, Error> {
-    let of_file = |error| Error::File(path.to_owned(), Box::new(error));
-    let mut restored = None;
-    if let Some(mapping) = mapping {
-        mapping.apply_to(trace);
-        restored = with_names(path, mapping).map_err(of_file)?.map(Arc::<[u8]>::from);
-    }
-    let open = || match &restored {
-        Some(text) => tracetee_trace::open(Source::Memory(Cursor::new(Arc::clone(text)))),
-        None => tracetee_trace::open(Source::File(File::open(path)?)),
-    };
+pub fn compressed(title: &str, trace: &Trace, analysis: &Analysis) -> io::Result<Vec<u8>> {
     let out = GzEncoder::new(Vec::new(), Compression::default());
     let mut page = Limited { out, left: MAX_PAGE_BYTES };
-    write(open, title, trace, analysis, &mut page).map_err(of_file)?;
-    Ok(page.out.finish()?)
-}
-
-/// Returns a text with its names restored, as gzip; `None` of a trace that is no text.
-fn with_names(path: &Path, mapping: &Mapping) -> Result<Option<Vec<u8>>, Error> {
-    let mut text = tracetee_trace::open(File::open(path)?)?;
-    if Kind::sniff(&mut text)? != Kind::Text {
-        return Ok(None);
-    }
-    let out = GzEncoder::new(Vec::new(), Compression::fast());
-    let mut out = Limited { out, left: MAX_PAGE_BYTES };
-    mapping.apply_to_text(text, &mut out)?;
-    Ok(Some(out.out.finish()?))
-}
-
-/// The text of a timeline: the trace's own, or one with restored names.
-enum Source {
-    File(File),
-    Memory(Cursor<Arc<[u8]>>),
-}
-
-impl Read for Source {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::File(file) => file.read(buffer),
-            Self::Memory(text) => text.read(buffer),
-        }
-    }
+    write(title, trace, analysis, &mut page)?;
+    page.out.finish()
 }
 
 /// A writer that fails after so many bytes.
@@ -175,16 +111,12 @@ fn json(explanation: &FrameExplanation) -> Result<Value, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::capture::{Capture, read_file_for_timeline};
+    use std::fs::File;
+    use std::io::Read;
+    use tracetee_convert::Format;
     use tracetee_jank::{Options, analyze};
-
-    fn page_of(path: &Path, mapping: Option<&Mapping>) -> String {
-        let mut trace = tracetee_trace::read_file(path).unwrap();
-        let analysis = analyze(&trace, &Options { mapping, ..Options::default() }).unwrap();
-        let page = compressed(path, "a", &mut trace, &analysis, mapping).unwrap();
-        let mut text = String::new();
-        flate2::read::GzDecoder::new(&*page).read_to_string(&mut text).unwrap();
-        text
-    }
+    use tracetee_trace::Mapping;
 
     #[test]
     fn a_mapping_restores_the_names_in_the_page_of_a_text_and_of_another_format() {
@@ -202,13 +134,20 @@ mod tests {
         let of_packets = directory.path().join("a.pftrace");
         let trace = tracetee_trace::read_file(&of_text).unwrap();
         let mut file = File::create(&of_packets).unwrap();
-        let kernel = &mut Kernel::default();
-        tracetee_convert::write_with(&trace, kernel, Format::Perfetto, &mut file).unwrap();
+        tracetee_convert::write(&trace, Format::Perfetto, &mut file).unwrap();
         let r8 = "com.example.Feed -> a.b:\n    void load() -> c\n";
         let mapping = Mapping::read(r8.as_bytes()).unwrap();
         for path in [&of_text, &of_packets] {
-            assert!(page_of(path, None).contains("B|7|a.b.c\n"), "{path:?}");
-            let page = page_of(path, Some(&mapping));
+            let page_of = |mapping| {
+                let options = Options { mapping, ..Options::default() };
+                let Capture { trace, analysis } = read_file_for_timeline(path, &options).unwrap();
+                let packed = compressed("a", &trace, &analysis).unwrap();
+                let mut text = String::new();
+                flate2::read::GzDecoder::new(&*packed).read_to_string(&mut text).unwrap();
+                text
+            };
+            assert!(page_of(None).contains("B|7|a.b.c\n"), "{path:?}");
+            let page = page_of(Some(&mapping));
             assert!(page.contains("B|7|com.example.Feed.load\n"), "{path:?}");
             assert!(!page.contains("a.b.c"), "{path:?}");
         }

@@ -27,6 +27,7 @@ pub(super) struct CauseOfFrame {
     pub(super) cause: Symbol,
     pub(super) key: Symbol,
     pub(super) self_ns: u64,
+    carried_ns: u64,
     overrun_ns: u64,
     frame_ns: u64,
 }
@@ -38,7 +39,11 @@ impl CauseOfFrame {
 
     /// True if the cause took a tenth of the frame or more.
     pub(super) const fn is_big(&self) -> bool {
-        self.self_ns.saturating_mul(10) >= self.frame_ns
+        self.in_frame_ns().saturating_mul(10) >= self.frame_ns
+    }
+
+    const fn in_frame_ns(&self) -> u64 {
+        self.self_ns.saturating_add(self.carried_ns)
     }
 }
 
@@ -74,9 +79,10 @@ impl Sums {
                 screen: of.screen,
                 cause: of.cause,
                 cause_key: of.key,
-                bucket_ns: TIMES.middle(of.self_ns.min(MOST)),
+                bucket_ns: TIMES.middle(of.in_frame_ns().min(MOST)),
                 frames: 1,
                 self_ns: whole(of.self_ns),
+                carried_ns: whole(of.carried_ns),
                 overrun_ns: whole(of.overrun_ns),
             };
             self.add(&row, 1);
@@ -133,6 +139,7 @@ fn causes_of_frames(symbols: &mut Symbols, slices: &[FrameSliceRow]) -> Vec<Caus
             cause: symbols.of(&slice.cause),
             key: symbols.of(&slice.cause_key),
             self_ns: slice.self_ns,
+            carried_ns: slice.carried_ns,
             overrun_ns: slice.overrun_ns,
             frame_ns: slice.frame_ns,
         })
@@ -142,6 +149,7 @@ fn causes_of_frames(symbols: &mut Symbols, slices: &[FrameSliceRow]) -> Vec<Caus
         let is_same = next.of() == sum.of();
         if is_same {
             sum.self_ns += next.self_ns;
+            sum.carried_ns += next.carried_ns;
             sum.overrun_ns += next.overrun_ns;
             sum.frame_ns = sum.frame_ns.max(next.frame_ns);
         }

@@ -13,7 +13,7 @@ use crate::table::{
 
 /// The version of `tables.sqlite`: raised by one when its layout changes, or a column. A file of another version is
 /// refused; `tracetee store rebuild` makes it from the captures.
-pub const FILE_VERSION: i64 = 6;
+pub const FILE_VERSION: i64 = 7;
 
 rollups! {
     /// The tables of sums of captures and loss reports.
@@ -44,7 +44,7 @@ rollups! {
             recovered,
             /// Records that the agents dropped.
             lost_records,
-            /// Slices of main threads of 5 s and more.
+            /// Dispatches of the main thread that took 5 s, and input that was not answered for 5 s.
             anrs,
             /// Counted captures with `slow_session_20fps`.
             slow_sessions_20fps,
@@ -134,14 +134,16 @@ rollups! {
             cause: Text,
             /// Key of the cause: the slice, lock or method.
             cause_key: Text,
-            /// Middle of the bucket of times, ns: at most 3.2 %, or 0.5 us, away.
+            /// Middle of the bucket of times, carried or not, ns: at most 3.2 %, or 0.5 us, away.
             bucket_ns: u64,
         }
         sums {
             /// Late frames in which the cause took time.
             frames,
-            /// Time of the cause, ns.
+            /// Time of the cause, ns, each moment once.
             self_ns,
+            /// Time of the cause that an earlier late frame has, and that delayed this one, ns.
+            carried_ns,
             /// Its share of the time past the deadlines, ns.
             overrun_ns,
         }
@@ -218,7 +220,7 @@ rollups! {
             captures_once,
             /// Frames, of the kind `frames`.
             frames,
-            /// Time, ns: of frames, past the deadlines; of a cause, in counted frames of which it took a tenth or more.
+            /// Time, ns: of frames, past the deadlines; of a cause, without what is carried, in counted frames of which it took a tenth or more.
             ns,
         }
     }

@@ -136,6 +136,7 @@ fn step(database: &mut Database, there: &mut BTreeMap<String, Rows>, pool: &[Row
                 if rows.capture.as_ref().is_some_and(|capture| is_of(&capture.app, &capture.ver)) {
                     for slice in &mut rows.frame_slices {
                         slice.self_ns = rng.u64(1..50_000_000);
+                        slice.carried_ns = rng.u64(0..20_000_000);
                         slice.cause_key = format!("{}'", slice.cause_key).into();
                     }
                     rows.frames.pop();

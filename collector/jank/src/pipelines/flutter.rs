@@ -2,9 +2,9 @@
 //!
 //! The engine's markers name both (`Animator::BeginFrame`, `GPURasterizer::Draw` …). Where they carry a frame's number,
 //! it joins them; otherwise time does. An engine without markers of its own shows its raster thread (`1.raster`, `1.gpu`)
-//! through the swaps of buffers alone.
+//! through the swaps of buffers ([`unmarked`]).
 
-use super::swaps;
+use super::{swaps, unmarked};
 use crate::frames::Found;
 use crate::pipeline::{FLUTTER_BEGIN, FLUTTER_DRAW, Pipeline};
 use crate::thread_role::ThreadRole;
@@ -72,13 +72,13 @@ pub(super) fn find(trace: &Trace, own: &BTreeMap<u32, &Thread>) -> Vec<Found> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+pub(crate) enum Role {
     Ui,
     Raster,
 }
 
 /// The engine's number and the role in a thread's name: `1.ui`, `2.raster`, `1.gpu` (before 2020).
-fn engine_thread(name: &str) -> (&str, Option<Role>) {
+pub(crate) fn engine_thread(name: &str) -> (&str, Option<Role>) {
     let Some((number, role)) = name.rsplit_once('.') else { return ("", None) };
     if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
         return ("", None);
@@ -123,17 +123,17 @@ impl Engine {
             |stage: &Stage| Found::new(Pipeline::Flutter, stage.tid, stage.number, stage.slice);
         let mut found: Vec<Found> = self.begins.iter().map(frame).collect();
         if self.draws.is_empty() {
-            // Swaps show when a frame was complete, but not to which begin it belongs.
-            let of_swaps = self.unmarked.iter().filter_map(|tid| Some((*tid, *own.get(tid)?)));
-            let swaps = of_swaps.flat_map(|(tid, thread)| {
-                let frames = swaps::find(trace, tid, thread).into_iter();
-                frames.map(|frame| Found {
-                    pipeline: Pipeline::Flutter,
-                    role: ThreadRole::Raster,
-                    ..frame
-                })
-            });
-            found.extend(swaps);
+            for (tid, thread) in self.unmarked.iter().filter_map(|tid| Some((*tid, *own.get(tid)?)))
+            {
+                let engine = unmarked::Engine::find(trace, own, tid);
+                // Swaps show when a frame was complete, but not to which marked begin it belongs.
+                let engine = engine.filter(|_| self.begins.is_empty());
+                found.extend(unmarked::frames(
+                    engine.as_ref(),
+                    tid,
+                    swaps::find(trace, tid, thread),
+                ));
+            }
             return found;
         }
         let by_number: HashMap<i64, usize, Seeded> = (0..)

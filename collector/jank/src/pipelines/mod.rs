@@ -5,10 +5,12 @@
 //! [`find`] appends their frames to those of the views; [`crate::judge`] says which of them are late.
 
 mod flutter;
+pub(crate) use flutter::{Role, engine_thread};
 mod react_native;
 mod summary;
 mod swaps;
 mod unity;
+mod unmarked;
 
 pub use summary::{Composition, PipelineTotals};
 pub(crate) use summary::{by_pipeline, composition};

@@ -198,7 +198,7 @@ struct SystemLaunch {
 /// The system's launches of the process' package, by time.
 fn of_system(trace: &Trace, process: &Process) -> Vec<SystemLaunch> {
     let package = process.name.split(':').next().unwrap_or_default();
-    let mut completed: HashMap<&str, StartKind, Seeded> = HashMap::default();
+    let mut completed: HashMap<&str, Option<StartKind>, Seeded> = HashMap::default();
     for instant in &trace.instants {
         let Some(rest) = trace.names.text(instant.name).strip_prefix("launchingActivity#") else {
             continue;
@@ -206,9 +206,11 @@ fn of_system(trace: &Trace, process: &Process) -> Vec<SystemLaunch> {
         let mut parts = rest.split(':');
         let (id, how, of) = (parts.next(), parts.next(), parts.next());
         let kind = match how {
-            Some("completed-cold") => StartKind::Cold,
-            Some("completed-warm") => StartKind::Warm,
-            Some("completed-hot") => StartKind::Hot,
+            Some("completed-cold") => Some(StartKind::Cold),
+            Some("completed-warm") => Some(StartKind::Warm),
+            Some("completed-hot") => Some(StartKind::Hot),
+            // Android 13 does not say how.
+            Some("completed") => None,
             _ => continue,
         };
         if let (Some(id), true) = (id, of == Some(package)) {
@@ -222,7 +224,7 @@ fn of_system(trace: &Trace, process: &Process) -> Vec<SystemLaunch> {
         {
             (Some(of), _) if of.trim() == package => None,
             (_, Some(id)) => match completed.get(id) {
-                Some(&kind) => Some(kind),
+                Some(&kind) => kind,
                 None => continue,
             },
             _ => continue,

@@ -10,7 +10,7 @@ use crate::Options;
 use crate::cause::Cause;
 use crate::frames::Found;
 use crate::name_index::NameIndex;
-use crate::pieces::pieces;
+use crate::pieces::{Piece, pieces};
 use crate::process::{Error, Process};
 use crate::stacks::{Kin, Lineage, Stacks};
 use crate::states::{StateTimes, ThreadState};
@@ -148,8 +148,11 @@ pub(super) fn divide(
                     None => None,
                 };
                 let (own, own_key) = cause(thread, kin, names);
-                let wait = waits.wait(stretch.tid, &piece, Some(own));
-                let cause = waits.cause(wait, own, own_key);
+                let cause = if is_idle(stretch, &piece) {
+                    (Cause::Idle, NO_SECTION.into())
+                } else {
+                    waits.cause(waits.wait(stretch.tid, &piece, Some(own)), own, own_key)
+                };
                 sum.entry(cause).or_default().add(piece.span.state, piece.ns());
             }
         }
@@ -170,6 +173,12 @@ pub(super) fn divide(
         });
     }
     Ok(rows)
+}
+
+/// True if the app has shown something, and its main thread waits for its next message outside of all sections.
+fn is_idle(stretch: Stretch, piece: &Piece) -> bool {
+    let is_shown = stretch.phase == PhaseKind::FullyDrawn && stretch.role == ThreadRole::Main;
+    is_shown && piece.slice.is_none() && piece.span.state == ThreadState::Asleep
 }
 
 /// The cause of a slice, or of none.

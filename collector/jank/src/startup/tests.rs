@@ -161,6 +161,27 @@ fn causes_of_a_phase_say_what_the_main_thread_waited_for() {
 }
 
 #[test]
+fn a_looper_without_messages_between_first_frame_and_fully_drawn_is_idle() {
+    let mut text = Text::new("{}");
+    text.slice(sched_text::MAIN, 100_000, 400_000, "bindApplication");
+    text.slice(sched_text::MAIN, 450_000, 460_000, "activityStart");
+    text.slice(sched_text::MAIN, 500_000, 510_000, FRAME.trim_start_matches("B "));
+    text.slice(sched_text::RENDER, 505_000, 520_000, "DrawFrame");
+    text.slice(sched_text::MAIN, 700_000, 701_000, "reportFullyDrawn() for com.example/.Feed");
+    text.slice(sched_text::MAIN, 710_000, 720_000, FRAME.trim_start_matches("B "));
+    text.slice(sched_text::RENDER, 715_000, 730_000, "DrawFrame");
+    text.switch(90_000, 0, 0, "R", sched_text::MAIN);
+    text.switch(530_000, 0, sched_text::MAIN, "S", sched_text::WORKER);
+    text.wake(690_000, sched_text::WORKER, sched_text::MAIN);
+    text.switch(690_000, 0, sched_text::WORKER, "S", sched_text::MAIN);
+    let startups = analyze(&text.trace(), &Options::default()).unwrap().startups;
+    let full = startups.rows[0].phases.last().unwrap();
+    let first = &full.causes[0];
+    assert_eq!((full.phase, first.cause, first.self_ns), (FullyDrawn, Cause::Idle, 160_000_000));
+    assert!(full.causes.iter().all(|of| of.cause != Cause::Wait), "{:?}", full.causes);
+}
+
+#[test]
 fn start_up_lasts_from_bind_application_to_the_first_drawn_frame() {
     let bind = slice(MAIN, "B bindApplication", 1_000, 200_000);
     let frame = slice(MAIN, FRAME, 300_000, 310_000);
@@ -242,4 +263,9 @@ fn the_systems_record_of_a_launch_says_when_and_how_it_began() {
     ];
     let found = with(about, slices.get(1..).unwrap(), &numbered);
     assert_eq!(rows(&found), [(Warm, 200, Some(280), None)]);
+    // Some of Android 13 do not say what it was.
+    let [begin, end, _] = numbered;
+    let silent = [begin, end, (system, 481_000, "I launchingActivity#7:completed:com.example.app")];
+    assert_eq!(rows(&with(about, &slices, &silent)), [(Cold, 200, Some(280), None)]);
+    assert!(with(about, &slices, &silent).rows[0].from_system);
 }

@@ -19,11 +19,10 @@ use axum::http::{HeaderMap, StatusCode, Version, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use std::io::Cursor;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use tracetee_fleet::Error;
-use tracetee_fleet::capture::{Capture, read_file};
+use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline};
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::report;
 use tracetee_fleet::report::html::{self, Timeline};
@@ -171,18 +170,25 @@ async fn view(page: &Page, id: String, view: View) -> Response {
         let key = RawKey::parse(&key).ok_or_else(none)?;
         let place = root.join(key.path());
         let io = |error| Error::Io(place.clone(), error);
-        let mut bytes = std::fs::read(&place).map_err(io)?;
         let watch = limits(is_unwanted).watch;
         let (mapping, _) = mappings.of(&key);
-        if let Some(mapping) = &mapping {
-            bytes = named::with_names(&bytes, mapping, &watch).map_err(io)?;
-        }
         let file = format!("{id}.ftrace.zst");
+        let stored = || -> Result<Vec<u8>, Error> {
+            let bytes = std::fs::read(&place).map_err(io)?;
+            match &mapping {
+                Some(mapping) => named::with_names(&bytes, mapping, &watch).map_err(io),
+                None => Ok(bytes),
+            }
+        };
         if view == View::Itself {
-            return Ok(Answer::File(file, bytes));
+            return Ok(Answer::File(file, stored()?));
         }
-        let options = Options { watch, mapping: mapping.as_deref(), ..Options::default() };
-        let mut capture = read_file(&place, &options)?;
+        let mapping = mapping.as_deref();
+        let options = Options { watch: watch.clone(), mapping, ..Options::default() };
+        let mut capture = match view {
+            View::Timeline => read_file_for_timeline(&place, &options)?,
+            _ => read_file(&place, &options)?,
+        };
         // Values that came with the capture and are not in its text.
         if sidecar_of(&place).exists() {
             let mut meta = about(&root, &key).map_err(io)?.meta;
@@ -190,13 +196,10 @@ async fn view(page: &Page, id: String, view: View) -> Response {
             capture.trace.about = meta;
         }
         if view == View::Timeline {
-            // Of a capture that is no text.
-            mapping.iter().for_each(|mapping| mapping.apply_to(&mut capture.trace));
             let Capture { trace, analysis } = &capture;
-            let bytes: Arc<[u8]> = bytes.into();
-            let open = || tracetee_trace::open(Cursor::new(Arc::clone(&bytes)));
-            return Ok(Answer::Page(report::timeline::page(open, &file, trace, analysis)?));
+            return Ok(Answer::Page(report::timeline::page(&file, trace, analysis).map_err(io)?));
         }
+        let bytes = stored()?;
         let timeline = format!("{id}/timeline");
         let report = SingleReport::from_capture(&capture);
         let text = html::single(&report, Some((&file, &bytes)), Timeline::At(&timeline));

@@ -21,6 +21,8 @@ use std::collections::HashMap;
 pub(crate) const MAX_EVENTS: u64 = 32 << 20;
 /// Bytes of names.
 const MAX_NAME_BYTES: usize = 512 << 20;
+/// Bytes of a text's kernel events that are kept for writers.
+const MAX_KERNEL_BYTES: usize = 1 << 30;
 
 /// A thread being built, by its index in the builder.
 #[derive(Debug, Default, Clone, Copy)]
@@ -33,6 +35,12 @@ struct Running {
     /// The slices that are open, the innermost last.
     open: Vec<u32>,
     last_ns: u64,
+    /// Time of the event before the last one.
+    before_ns: u64,
+    /// Processor of the last line.
+    cpu: u32,
+    /// The last slice of a frame that began.
+    frame: Option<u32>,
     /// True if a TGID or a dump names the process; false if only a marker does.
     is_pid_sure: bool,
 }
@@ -52,6 +60,8 @@ pub(crate) struct Builder {
     blocked: HashMap<u32, Vec<Blocked>, Seeded>,
     pending: Pending,
     events: u64,
+    /// Threads that notes of losses have looked at.
+    looks_at_losses: u64,
     /// Last name in a scheduler event, by thread id.
     comms: HashMap<u32, NameId, Seeded>,
 }
@@ -122,7 +132,7 @@ impl Builder {
                 self.trace.losses.out_of_order += 1;
                 at_ns = running.last_ns;
             }
-            running.last_ns = at_ns;
+            (running.before_ns, running.last_ns) = (running.last_ns, at_ns);
         }
         self.span(at_ns);
         at_ns
@@ -232,6 +242,9 @@ impl Builder {
         if self.trace.losses.lines.is_multiple_of(1024) {
             if self.events > MAX_EVENTS {
                 return Some(format!("more than {MAX_EVENTS} events"));
+            }
+            if self.trace.kernel_text.len() > MAX_KERNEL_BYTES {
+                return Some(format!("its kernel events have more than {MAX_KERNEL_BYTES} bytes"));
             }
             return self.is_full_of_names();
         }

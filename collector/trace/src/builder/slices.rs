@@ -4,6 +4,11 @@ use super::{Builder, Live};
 use crate::model::{NO_PARENT, Slice, UNFINISHED};
 use crate::names::NameId;
 
+/// Records that the kernel overwrote before they were read, as traces of Perfetto name them, too.
+const LOST: &str = "kernel events overwritten";
+/// Limit of the threads that all notes of losses look at.
+const MAX_LOOKS: u64 = 1 << 28;
+
 impl Builder {
     /// Begins a slice. Returns its index.
     pub(crate) fn begin(
@@ -21,6 +26,49 @@ impl Builder {
         let slice = Slice { name, category, start_ns, end_ns, parent, ended: false };
         running.thread.slices.push(slice);
         Some(place)
+    }
+
+    /// Begins a slice that stands for a frame of a main thread. Frames do not nest: where records are lost, an earlier one
+    /// that is open lost its end, and ends at the thread's last event, with the slices in it.
+    pub(crate) fn begin_frame(&mut self, live: Live, at_ns: u64, name: NameId) {
+        let Some(running) = self.running.get(live.0) else { return };
+        let (frame, before_ns) = (running.frame, running.before_ns);
+        let has_losses = !self.trace.losses.lost.is_empty();
+        while let Some(frame) = frame.filter(|_| has_losses)
+            && self.open(live).contains(&frame)
+        {
+            self.leave_open(live, before_ns);
+        }
+        let place = self.begin(live, at_ns, name, NameId::NONE);
+        if let Some(running) = self.running.get_mut(live.0) {
+            running.frame = place;
+        }
+    }
+
+    /// Notes the processor on which a thread wrote its last line.
+    pub(crate) fn on_cpu(&mut self, live: Live, cpu: u32) {
+        if let Some(running) = self.running.get_mut(live.0) {
+            running.cpu = cpu;
+        }
+    }
+
+    /// Records of a processor are lost: open slices of threads that wrote there last end with their last event, because
+    /// their ends may be among them.
+    pub(crate) fn records_lost(&mut self, cpu: u32, count: u64) {
+        *self.trace.losses.lost.entry(LOST.to_owned()).or_default() += count;
+        // Slices stay open in a text with so many threads and notes of losses that it would take too long.
+        self.looks_at_losses += self.running.len() as u64;
+        if self.looks_at_losses > MAX_LOOKS {
+            return;
+        }
+        for place in 0..self.running.len() {
+            let live = Live(place);
+            let of_cpu = self.running.get(place).filter(|running| running.cpu == cpu);
+            let Some(last_ns) = of_cpu.map(|running| running.last_ns) else { continue };
+            while !self.open(live).is_empty() {
+                self.leave_open(live, last_ns);
+            }
+        }
     }
 
     /// Ends the innermost slice. Returns its index, or `None` (which is counted) if nothing is open.

@@ -32,7 +32,7 @@ impl Mapping {
     fn line(&self, whole: &[u8]) -> Option<Vec<u8>> {
         let line = whole.trim_ascii_end();
         let event = split(line).ok().filter(|_| !line.starts_with(b"#"))?;
-        if !matches!(event.event, b"tracing_mark_write" | b"print") {
+        if !event.is_marker() {
             return None;
         }
         let marker = crate::text::payload(&event);

@@ -6,6 +6,7 @@ use super::tracks::{Place, TrackId};
 use crate::builder::{AsyncKey, Builder, Live, is_ended_by};
 use crate::model::{Async, Counter, Flow, Instant, Scope, Trace, UNFINISHED};
 use crate::names::NameId;
+use crate::text::marker::is_frame;
 use crate::wall_clock::WallClock;
 use std::collections::HashMap;
 
@@ -263,7 +264,11 @@ impl Put {
         match mark {
             Mark::Begin { pid, name } => {
                 builder.guess_pid(live, pid);
-                builder.begin(live, at_ns, name, category);
+                if is_frame(builder.trace.names.text(name).as_bytes()) {
+                    builder.begin_frame(live, at_ns, name);
+                } else {
+                    builder.begin(live, at_ns, name, category);
+                }
             }
             Mark::End => {
                 builder.end(live, at_ns);

@@ -27,6 +27,14 @@ pub struct Line<'a> {
     pub payload: &'a [u8],
 }
 
+impl Line<'_> {
+    /// True for an event of a marker. An old kernel prints `0` for the function that it cannot name.
+    #[must_use]
+    pub fn is_marker(&self) -> bool {
+        matches!(self.event, b"tracing_mark_write" | b"print" | b"0")
+    }
+}
+
 /// Splits a line without its line break. Returns the reason if it is malformed.
 pub(crate) fn split(line: &[u8]) -> Result<Line<'_>, &'static str> {
     split_with_prefix(line).map(|(line, _)| line)
@@ -239,7 +247,7 @@ const UNITS_NS: [u64; 10] =
     [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
 
 /// The number at the beginning of a text, and how many digits it has, at least one.
-pub(super) fn digits(text: &[u8]) -> Option<(u64, usize)> {
+pub(crate) fn digits(text: &[u8]) -> Option<(u64, usize)> {
     if let Some(&bytes) = text.first_chunk()
         && let (number, count @ 1..8) = digits_of_eight(bytes)
     {

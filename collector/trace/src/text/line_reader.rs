@@ -173,20 +173,6 @@ impl<R: BufRead> LineReader<R> {
         self.next_of(&mut Nobody)
     }
 
-    /// Advances to the next event that [`crate::Trace`] cannot represent: events of the kernel, and markers of other
-    /// kinds. Returns its time; [`Self::line`] returns the event.
-    ///
-    /// # Errors
-    /// As [`Self::next_part`].
-    pub fn next_other(&mut self) -> Result<Option<u64>, Error> {
-        while self.advance(&mut Nobody)? {
-            if let Some(line) = self.line().filter(is_other) {
-                return Ok(Some(line.at_ns));
-            }
-        }
-        Ok(None)
-    }
-
     /// Returns the current event.
     #[must_use]
     pub fn line(&self) -> Option<Line<'_>> {
@@ -244,15 +230,4 @@ impl<R: BufRead> LineReader<R> {
             }
         }
     }
-}
-
-/// True if the model cannot represent the event.
-fn is_other(line: &Line<'_>) -> bool {
-    if !matches!(line.event, b"tracing_mark_write" | b"print") {
-        return true;
-    }
-    let payload = super::payload(line);
-    // A join of traces writes the time of day again.
-    !payload.starts_with(b"trace_event_clock_sync")
-        && matches!(marker::parse(payload), Ok(marker::Marker::Other))
 }

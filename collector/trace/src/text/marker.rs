@@ -127,6 +127,16 @@ pub(crate) fn parse(payload: &[u8]) -> Result<Marker<'_>, &'static str> {
 /// Replacement for an empty name, which readers accept only in a B record.
 pub const NO_NAME: &str = "(no name)";
 
+/// True for the name of a section that stands for a frame, with or without a vsync's id; `… - resynced to …` is in one.
+pub(crate) fn is_frame(name: &[u8]) -> bool {
+    name.strip_prefix(b"Choreographer#doFrame").is_some_and(|rest| {
+        rest.is_empty()
+            || rest
+                .strip_prefix(b" ")
+                .is_some_and(|id| !id.is_empty() && id.iter().all(u8::is_ascii_digit))
+    })
+}
+
 /// Replaces empty names and tracks of a marker by [`NO_NAME`]; `None` if nothing is empty.
 #[must_use]
 pub fn with_names(payload: &[u8]) -> Option<Vec<u8>> {

@@ -12,6 +12,7 @@ mod sections;
 
 use crate::builder::{AsyncKey, Builder, Live};
 use crate::error::Error;
+use crate::kernel::{KernelEvent, KernelKind};
 use crate::model::{Async, Counter, Instant, Scope, Trace, UNFINISHED};
 use crate::names::NameId;
 use crate::wall_clock::WallClock;
@@ -25,7 +26,7 @@ use tracetee_protocol::{CaptureMeta, notes};
 pub(crate) const MAX_LINE_BYTES: u64 = 1 << 20;
 
 pub use line::Line;
-pub(crate) use line::split;
+pub(crate) use line::{digits, split};
 pub use line_reader::{LineReader, Outline, Part, ThreadOutline};
 pub(crate) use marker::rename;
 pub use marker::{NO_NAME, with_names};
@@ -53,8 +54,19 @@ pub fn payload<'a>(line: &Line<'a>) -> &'a [u8] {
 ///
 /// # Errors
 /// [`Error::Io`] if it cannot be read, [`Error::NoTrace`] if it has no trace line.
-pub fn read<R: BufRead>(mut text: R) -> Result<Trace, Error> {
-    let mut reader = Reader::default();
+pub fn read<R: BufRead>(text: R) -> Result<Trace, Error> {
+    read_by(text, Reader::default())
+}
+
+/// Reads ftrace text to its end, with the events that only writers need ([`Trace::kernel`]).
+///
+/// # Errors
+/// As [`read()`].
+pub fn read_with_events<R: BufRead>(text: R) -> Result<Trace, Error> {
+    read_by(text, Reader { keeps_events: true, ..Reader::default() })
+}
+
+fn read_by<R: BufRead>(mut text: R, mut reader: Reader) -> Result<Trace, Error> {
     let (mut buffer, mut bytes) = (Vec::new(), 0);
     loop {
         match take_lines(&mut text, &mut buffer, &mut reader) {
@@ -76,6 +88,7 @@ pub fn read<R: BufRead>(mut text: R) -> Result<Trace, Error> {
     }
     let is_text = reader.in_text;
     let mut trace = reader.builder.finish();
+    trace.kernel.sort_by_key(|event| event.at_ns);
     // A capture of an app that wrote nothing has its header only.
     let is_header_only = trace.losses.bad_lines == 0 && (is_text || !trace.processes.is_empty());
     if trace.span_ns.is_none() && !is_header_only {
@@ -132,6 +145,8 @@ struct Reader {
     in_text: bool,
     sections: Sections,
     prefixes: Prefixes,
+    /// True if events stay that only writers need.
+    keeps_events: bool,
 }
 
 impl Reader {
@@ -144,6 +159,7 @@ impl Reader {
         {
             self.in_text = true;
             let at_ns = self.builder.at(live, line.at_ns);
+            self.builder.on_cpu(live, line.cpu);
             self.event(live, at_ns, &line);
             return;
         }
@@ -166,6 +182,7 @@ impl Reader {
                 self.in_text = true;
                 let live = self.builder.thread(line.tid, line.tgid);
                 let at_ns = self.builder.at(live, line.at_ns);
+                self.builder.on_cpu(live, line.cpu);
                 if !line.task.is_empty() && line.task != b"<...>" {
                     self.builder.name(live, at_ns, line.task);
                 }
@@ -174,8 +191,11 @@ impl Reader {
                 self.event(live, at_ns, &line);
             }
             Err(_) if !self.in_text && is_preamble(text) => {}
-            // The kernel's note about a buffer that overflowed.
-            Err(_) if text.starts_with(b"CPU:") => {}
+            Err(_) if text.starts_with(b"CPU:") => {
+                if let Some((cpu, count)) = lost(text) {
+                    self.builder.records_lost(cpu, count);
+                }
+            }
             Err(why) => self.bad(why, text),
         }
     }
@@ -186,15 +206,44 @@ impl Reader {
     }
 
     fn event(&mut self, live: Live, at_ns: u64, line: &Line<'_>) {
-        if !matches!(line.event, b"tracing_mark_write" | b"print") {
+        if !line.is_marker() {
             self.builder.other(line.event);
+            self.keep(live, line);
             sched::take(&mut self.builder, at_ns, line);
             return;
         }
         match marker::parse(payload(line)) {
+            // A join of traces writes the time of day again.
+            Ok(Marker::Other) if !line.payload.starts_with(b"trace_event_clock_sync") => {
+                self.keep(live, line);
+            }
             Ok(marker) => self.marker(live, at_ns, &marker),
             Err(why) => self.bad(why, line.payload),
         }
+    }
+
+    /// Keeps an event for writers, at its own time: lines of two processors may be in any order.
+    fn keep(&mut self, live: Live, line: &Line<'_>) {
+        if !self.keeps_events {
+            return;
+        }
+        let thread = self.builder.key(live);
+        let trace = &mut self.builder.trace;
+        let flags = line.flags.get(..usize::from(u8::MAX)).unwrap_or(line.flags);
+        let payload = payload(line);
+        let event = if line.is_marker() { b"tracing_mark_write" } else { line.event };
+        let kind = KernelKind::Text {
+            thread,
+            event: trace.names.id(event),
+            begin: trace.kernel_text.len() as u64,
+            flags: u8::try_from(flags.len()).unwrap_or(u8::MAX),
+            // A line has at most a megabyte.
+            payload: u32::try_from(payload.len()).unwrap_or(u32::MAX),
+        };
+        trace.kernel_text.extend_from_slice(flags);
+        trace.kernel_text.extend_from_slice(payload);
+        let (at_ns, cpu) = (line.at_ns, u16::try_from(line.cpu).unwrap_or(u16::MAX));
+        trace.kernel.push(KernelEvent { at_ns, tid: line.tid, cpu, kind });
     }
 
     fn marker(&mut self, live: Live, at_ns: u64, marker: &Marker<'_>) {
@@ -203,9 +252,13 @@ impl Reader {
         let (category, args) = (NameId::NONE, NameId::NONE);
         match *marker {
             Marker::Begin { pid, name } => {
-                let name = builder.trace.names.id(name);
+                let id = builder.trace.names.id(name);
                 builder.guess_pid(live, pid);
-                builder.begin(live, at_ns, name, category);
+                if marker::is_frame(name) {
+                    builder.begin_frame(live, at_ns, id);
+                } else {
+                    builder.begin(live, at_ns, id, category);
+                }
             }
             Marker::End => {
                 builder.end(live, at_ns);
@@ -240,6 +293,15 @@ impl Reader {
             Marker::Other => {}
         }
     }
+}
+
+/// Reads the kernel's note about a buffer that overflowed, `CPU:4 [LOST 37 EVENTS]`: the processor, and how many events were
+/// lost, 1 if it does not say so. Its other note, `CPU 4 buffer started`, is none.
+fn lost(line: &[u8]) -> Option<(u32, u64)> {
+    let (cpu, count) = digits(line.strip_prefix(b"CPU:")?)?;
+    let rest = line.get(b"CPU:".len() + count..)?.trim_ascii().strip_prefix(b"[LOST")?;
+    let lost = digits(rest.trim_ascii_start()).map_or(1, |(lost, _)| lost);
+    Some((u32::try_from(cpu).ok()?, lost))
 }
 
 /// True for a line that atrace, adb or systrace print before the text.

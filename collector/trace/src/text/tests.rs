@@ -147,6 +147,15 @@ fn a_page_s_sections_are_read_and_the_rest_of_it_is_not() {
 }
 
 #[test]
+fn markers_whose_function_an_old_kernel_does_not_name_are_read() {
+    let text = "app-5 (5) [000] ...1 1.000001: 0: B|5|a\n\
+        app-5 (5) [000] ...1 1.000003: 0: E|5\n";
+    let trace = read(text.as_bytes()).unwrap();
+    let slice = trace.threads[&5].slices[0];
+    assert_eq!((trace.names.text(slice.name), slice.duration_ns()), ("a", 2_000));
+}
+
+#[test]
 fn a_thread_id_that_is_given_again_is_another_thread() {
     let line = |name, tgid, us, payload| {
         format!("{name}-7 ({tgid}) [000] ...1 0.{us:06}: tracing_mark_write: {payload}\n")
@@ -368,4 +377,48 @@ proptest::proptest! {
         }
         proptest::prop_assert_eq!(plain, in_page);
     }
+}
+
+#[test]
+fn records_that_are_lost_are_counted_and_end_what_is_open() {
+    let text = "# tracer: nop\n\
+        a-5 (5) [004] ...1 1.000001: tracing_mark_write: B|5|Choreographer#doFrame\n\
+        b-6 (5) [005] ...1 1.000002: tracing_mark_write: B|5|work\n\
+        a-5 (5) [004] ...1 1.000003: tracing_mark_write: B|5|parse\n\
+        CPU:4 [LOST 37 EVENTS]\n\
+        CPU:7 [LOST EVENTS]\n\
+        a-5 (5) [004] ...1 1.000400: tracing_mark_write: B|5|next\n\
+        a-5 (5) [004] ...1 1.000500: tracing_mark_write: E|5\n\
+        b-6 (5) [005] ...1 1.000600: tracing_mark_write: E|5\n";
+    let trace = read(text.as_bytes()).unwrap();
+    assert_eq!(trace.losses.lost, [("kernel events overwritten".to_owned(), 38)].into());
+    assert_eq!((trace.losses.unclosed, trace.losses.unmatched_ends), (2, 0));
+    let us = |tid: u32| -> Vec<_> {
+        let slices = trace.threads[&tid].slices.iter();
+        slices.map(|one| (one.start_ns / 1000, one.end_ns / 1000, one.ended)).collect()
+    };
+    let at = |us: u64| 1_000_000 + us;
+    assert_eq!(us(5), [(at(1), at(3), false), (at(3), at(3), false), (at(400), at(500), true)]);
+    assert_eq!(us(6), [(at(2), at(600), true)]);
+}
+
+#[test]
+fn a_frame_that_begins_inside_a_frame_ends_it_where_the_thread_was_seen_last() {
+    let text = "# tracer: nop\n\
+        CPU:1 [LOST 3 EVENTS]\n\
+        a-5 (5) [000] ...1 1.000001: tracing_mark_write: B|5|Choreographer#doFrame 7\n\
+        a-5 (5) [000] ...1 1.000002: tracing_mark_write: B|5|Choreographer#doFrame - resynced to 8 in 1ms\n\
+        a-5 (5) [000] ...1 1.000003: tracing_mark_write: E|5\n\
+        a-5 (5) [000] ...1 1.000004: tracing_mark_write: B|5|traversal\n\
+        a-5 (5) [000] ...1 1.000100: tracing_mark_write: B|5|Choreographer#doFrame 9\n\
+        a-5 (5) [000] ...1 1.000105: tracing_mark_write: E|5\n";
+    let trace = read(text.as_bytes()).unwrap();
+    let slices = &trace.threads[&5].slices;
+    let us: Vec<_> = slices
+        .iter()
+        .map(|one| (one.start_ns / 1000 - 1_000_000, one.end_ns / 1000 - 1_000_000))
+        .collect();
+    assert_eq!(us, [(1, 4), (2, 3), (4, 4), (100, 105)]);
+    assert_eq!(slices[3].parent, NO_PARENT);
+    assert_eq!(trace.losses.unclosed, 2);
 }

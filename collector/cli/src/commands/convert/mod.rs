@@ -1,6 +1,6 @@
 //! `tracetee convert`: traces of other tools in, traces for other tools out.
 //!
-//! One text stays the text that it is ([`passthrough`]); all else goes through the model ([`read`]).
+//! From text to text one text stays as it is ([`passthrough`]); all else goes through the model ([`read`]).
 
 mod page;
 mod passthrough;
@@ -15,12 +15,12 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use page::page;
 use passthrough::Passthrough;
-use read::{Joined, read};
+use read::read;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use tracetee_convert::{Content, Dropped, Format, Kernel, PERFETTO_SEQUENCE};
+use tracetee_convert::{Content, Dropped, Format, PERFETTO_SEQUENCE};
 use tracetee_trace::perfetto::{self, Copied, SequenceIds};
 use tracetee_trace::{Kind, Losses, Mapping, Trace, is_system_process};
 
@@ -46,9 +46,12 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
         return finish(args, out);
     }
     // Text stays as it is, and needs no memory for what it says.
-    let passthrough = Passthrough::for_inputs(args, &others)?;
-    let dropped = match (to, &passthrough) {
-        (Format::Ftrace | Format::Atrace, Some(passthrough)) => text(args, to, &mut out, |out| {
+    let passthrough = match to {
+        Format::Ftrace | Format::Atrace => Passthrough::for_inputs(args, &others)?,
+        _ => None,
+    };
+    let dropped = match &passthrough {
+        Some(passthrough) => text(args, to, &mut out, |out| {
             let losses = passthrough.write(out)?;
             if !args.quiet {
                 say_losses(passthrough.text, &losses);
@@ -56,28 +59,21 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
             Ok(Dropped::default())
         })?,
         _ => {
-            let Joined { mut trace, shifts_ns } = read(args, mapping.as_ref(), &others, &copies)?;
-            let only = keep(args, &mut trace)?;
-            if only.is_some() && !to.lacks().contains(&Content::KernelEvents) {
+            let has_kernel_events = !to.lacks().contains(&Content::KernelEvents);
+            let mut trace = read(args, mapping.as_ref(), &others, &copies, has_kernel_events)?;
+            if keep(args, &mut trace)? && has_kernel_events {
                 // Those of other processes are left out because they are asked to be.
                 trace.kernel_events.clear();
             }
-            // A joined Perfetto trace has the kernel's events itself, and so has a text that a page contains as it is.
-            let has_them = !copies.is_empty() || (to == Format::Html && passthrough.is_some());
-            let mut kernel = if has_them || to.lacks().contains(&Content::KernelEvents) {
-                Kernel::default()
-            } else {
-                kernel(&others, &shifts_ns, only.as_ref())?
-            };
             if copies.is_empty() {
                 refuse_empty(&trace, to, &others)?;
             }
             match to {
                 Format::Ftrace | Format::Atrace => text(args, to, &mut out, |out| {
-                    Ok(tracetee_convert::write_with(&trace, &mut kernel, Format::Ftrace, out)?)
+                    Ok(tracetee_convert::write(&trace, Format::Ftrace, out)?)
                 })?,
-                Format::Html => page(&trace, passthrough.as_ref(), &mut kernel, &others, &mut out)?,
-                _ => tracetee_convert::write_with(&trace, &mut kernel, to, &mut out)?,
+                Format::Html => page(&trace, &others, &mut out)?,
+                _ => tracetee_convert::write(&trace, to, &mut out)?,
             }
         }
     };
@@ -155,22 +151,10 @@ fn copy(
     Ok(())
 }
 
-/// Collects the kernel events of the texts among the inputs.
-fn kernel(paths: &[&PathBuf], shifts_ns: &[i64], only: Option<&BTreeSet<u32>>) -> Result<Kernel> {
-    let mut kernel = Kernel::default();
-    for (path, &shift_ns) in paths.iter().zip(shifts_ns) {
-        if kind(path)? == Kind::Text {
-            let added = kernel.add(unpacked(path)?, shift_ns, only.cloned());
-            added.with_context(|| format!("cannot read {}", path.display()))?;
-        }
-    }
-    Ok(kernel)
-}
-
-/// Reduces the trace to the process that is asked for, with all processes of that name. Returns its threads.
-fn keep(args: &ConvertArgs, trace: &mut Trace) -> Result<Option<BTreeSet<u32>>> {
+/// Reduces the trace to the process that is asked for, with all processes of that name; true if one is.
+fn keep(args: &ConvertArgs, trace: &mut Trace) -> Result<bool> {
     let pids: BTreeSet<u32> = match (args.pid, &args.process) {
-        (None, None) => return Ok(None),
+        (None, None) => return Ok(false),
         (Some(pid), _) => [pid].into_iter().filter(|pid| trace.pids().contains(pid)).collect(),
         (None, Some(name)) => trace.processes_named(name).into_iter().collect(),
     };
@@ -185,7 +169,7 @@ fn keep(args: &ConvertArgs, trace: &mut Trace) -> Result<Option<BTreeSet<u32>>> 
     if !args.quiet && pids.len() > 1 {
         say(&format!("{} processes have this name; all of them are kept", pids.len()));
     }
-    Ok(Some(trace.tids()))
+    Ok(true)
 }
 
 /// The processes with most slices, apps first.

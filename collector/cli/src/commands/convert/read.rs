@@ -16,24 +16,24 @@ fn say_others(path: &Path, events: &BTreeMap<String, u64>) {
     }
 }
 
-/// All inputs as one trace.
-pub(super) struct Joined {
-    pub(super) trace: Trace,
-    /// By input: the ns that were added to its times.
-    pub(super) shifts_ns: Vec<i64>,
-}
-
-/// Reads all inputs, and puts them on one clock.
+/// Reads all inputs as one trace, on one clock. The events of the kernel in a text are read for a format that can
+/// represent them; a joined Perfetto trace has them itself.
 pub(super) fn read(
     args: &ConvertArgs,
     mapping: Option<&Mapping>,
     paths: &[&PathBuf],
     copies: &[&PathBuf],
-) -> Result<Joined> {
+    has_kernel_events: bool,
+) -> Result<Trace> {
     let perfetto = copies.first().copied();
+    let read_file = if has_kernel_events && copies.is_empty() {
+        tracetee_trace::read_file_with_events
+    } else {
+        tracetee_trace::read_file
+    };
     let mut traces = Vec::new();
     for path in paths {
-        let mut trace = tracetee_trace::read_file(path)?;
+        let mut trace = read_file(path)?;
         if !args.quiet {
             say_losses(path, &trace.losses);
             say_others(path, &trace.kernel_events);
@@ -114,7 +114,7 @@ pub(super) fn read(
         // Of two notes of the time of day the exact one counts.
         trace.realtime = None;
     }
-    Ok(Joined { trace, shifts_ns })
+    Ok(trace)
 }
 
 /// Refuses to join recordings of the kernel that have the same events: in the result they would be there twice.

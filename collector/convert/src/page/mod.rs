@@ -1,29 +1,33 @@
-//! One page with a trace and what shows it: opens offline in any browser, and in Perfetto and catapult, which
-//! read the text in it.
+//! One page with a trace and the program that shows it: opens offline in any browser, and in Perfetto and catapult,
+//! which read the text in it. The program itself reads the trace as columns ([`columns`]).
 
+mod columns;
+
+use crate::lossiness::Dropped;
 use crate::profile::escaped;
+use crate::text::{self, Fractions};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use tracetee_trace::Trace;
 
-const PAGE: &str = include_str!("../web/timeline.html");
-const CSS: &str = include_str!("../web/timeline.css");
+const PAGE: &str = include_str!("../../web/timeline.html");
+const CSS: &str = include_str!("../../web/timeline.css");
 /// The page's script: servers allow it by its hash. Its parts are in the order in which they use one another.
 pub const PAGE_SCRIPT: &str = concat!(
     "\"use strict\";\n(() => {\n",
-    include_str!("../web/timeline/read.js"),
-    include_str!("../web/timeline/rows.js"),
-    include_str!("../web/timeline/draw.js"),
-    include_str!("../web/timeline/frames.js"),
-    include_str!("../web/timeline/move.js"),
-    include_str!("../web/timeline/select.js"),
-    include_str!("../web/timeline/panel.js"),
-    include_str!("../web/timeline/start.js"),
+    include_str!("../../web/timeline/columns.js"),
+    include_str!("../../web/timeline/rows.js"),
+    include_str!("../../web/timeline/draw.js"),
+    include_str!("../../web/timeline/frames.js"),
+    include_str!("../../web/timeline/move.js"),
+    include_str!("../../web/timeline/select.js"),
+    include_str!("../../web/timeline/panel.js"),
+    include_str!("../../web/timeline/start.js"),
     "})();\n"
 );
 
-/// Data of the page besides the text.
+/// Data of the page besides the trace.
 #[derive(Debug, Default, Clone)]
 pub struct About<'a> {
     /// The page's title.
@@ -57,16 +61,13 @@ pub struct Frame {
     pub explanation: Option<Value>,
 }
 
-/// Writes the page; `text` writes the ftrace text into it.
-///
-/// # Errors
-/// Errors of `out` or `text`.
-pub fn html<E: From<io::Error>>(
+/// Writes the page.
+pub(crate) fn write(
     trace: &Trace,
     about: &About<'_>,
     out: &mut impl Write,
-    text: impl FnOnce(&mut dyn Write) -> Result<(), E>,
-) -> Result<(), E> {
+    dropped: &mut Dropped,
+) -> io::Result<()> {
     let title = escaped(about.title);
     let page = PAGE.replace("{{TITLE}}", &title).replace("{{CSS}}", CSS);
     let (head, tail) = page.split_once("{{DATA}}").unwrap_or((&page, ""));
@@ -76,10 +77,12 @@ pub fn html<E: From<io::Error>>(
         "<script id=\"tracetee-data\" type=\"application/json\">{}</script>",
         data(about)
     )?;
-    section::<io::Error>(out, |out| process_dump(trace, out))?;
-    section(out, text)?;
-    out.write_all(tail.replace("{{JS}}", PAGE_SCRIPT).as_bytes())?;
-    Ok(())
+    out.write_all(b"<script id=\"tracetee-columns\" type=\"text/plain\">\n")?;
+    columns::write(trace, out)?;
+    out.write_all(b"</script>\n")?;
+    section(out, |out| process_dump(trace, out))?;
+    section(out, |mut out| text::write(trace, Fractions::Kept, &mut out, dropped))?;
+    out.write_all(tail.replace("{{JS}}", PAGE_SCRIPT).as_bytes())
 }
 
 fn data(about: &About<'_>) -> String {
@@ -107,16 +110,15 @@ fn data(about: &About<'_>) -> String {
 }
 
 /// A section of data as systrace writes it: the tag on a line of its own, two spaces before it.
-fn section<E: From<io::Error>>(
+fn section(
     out: &mut impl Write,
-    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
-) -> Result<(), E> {
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     out.write_all(b"  <script class=\"trace-data\" type=\"application/text\">\n")?;
     let mut inner = InScript { out, held: Vec::new() };
     write(&mut inner)?;
     inner.finish()?;
-    out.write_all(b"  </script>\n")?;
-    Ok(())
+    out.write_all(b"  </script>\n")
 }
 
 /// The tables of processes and threads, as `ps` prints them for systrace.
