@@ -64,7 +64,7 @@ impl Phone {
         let mut bundle = Message::new().int(1, 0);
         for (at, tid, text) in &self.markers {
             let print = Message::new().bytes(2, format!("{text}\n"));
-            bundle = bundle.of(2, &Message::new().int(1, at * 1000).int(2, *tid).of(5, &print));
+            bundle = bundle.of(2, &Message::new().int(1, at * 1000).int(2, *tid).of(3, &print));
         }
         let mut packets =
             vec![Message::new().of(2, &tree), Message::new().int(10, 1).of(1, &bundle)];
