@@ -213,7 +213,8 @@ impl<'a> Judge<'a> {
                 break;
             }
             *looks = looks.checked_sub(1)?;
-            let ns = to_ns.min(piece.span.to_ns) - from_ns.max(piece.span.from_ns);
+            // Runs of a trace that contradicts itself overlap, so that one of the later ones may end before.
+            let ns = to_ns.min(piece.span.to_ns).saturating_sub(from_ns.max(piece.span.from_ns));
             *times.entry(of).or_default() += ns;
         }
         let (of, ns) = times.into_iter().max_by_key(|&(_, ns)| ns)?;

@@ -90,6 +90,21 @@ proptest::proptest! {
 }
 
 #[test]
+fn a_trace_with_two_threads_on_one_processor_at_once_still_adds_up() {
+    let steps = [
+        (0, 11, 0, 0),
+        (0, 11, 0, 3),
+        (1, 11, 0, 0),
+        (0, 10, 0, 0),
+        (0, 0, 0, 0),
+        (1, 14, 0, 0),
+        (1, 11, 3, 0),
+        (0, 2, 0, 0),
+    ];
+    assert_adds_up(&analyze(&random_trace(&steps), &Options::default()).unwrap()).unwrap();
+}
+
+#[test]
 fn threads_that_wait_for_one_another_in_a_ring_end_the_path() {
     // Each of the three sleeps, and the next one wakes it.
     let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
