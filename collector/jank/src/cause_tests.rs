@@ -1,142 +1,217 @@
-//! Each rule of causes by a name that the platform, a library or an engine writes. A rule without a name here fails.
+//! Each rule of causes by a name as the platform, a library or an engine writes it, with the key under which its time is
+//! added up, and names like it that are sections of an app. A rule that could be dropped or made wider unnoticed fails.
 
+use super::Cause::{
+    Binder, Buffer, ClassLoading, Compose, Gc, Gpu, Graphics, Inflate, Io, Jit, Lock, RenderWait,
+    Resources, Section, System,
+};
 use super::*;
+use crate::name_index::NameIndex;
+use crate::sched_text::{MAIN, Text};
 
-const NAMES: &[(&str, Option<Cause>)] = &[
-    ("GC: Wait For Completion Alloc", Some(Cause::Gc)),
-    ("WaitForGcToComplete", Some(Cause::Gc)),
-    ("Background concurrent copying GC", Some(Cause::Gc)),
-    ("Background concurrent mark compact GC", Some(Cause::Gc)),
-    ("partial concurrent mark sweep GC", Some(Cause::Gc)),
-    ("(Paused)MarkingPause", Some(Cause::Gc)),
-    ("Trim", Some(Cause::Gc)),
-    ("CollectNewGeneration", Some(Cause::Gc)),
-    ("CollectOldGeneration", Some(Cause::Gc)),
-    ("GC.Collect", Some(Cause::Gc)),
-    ("monitor contention with owner a (1) at b waiters=0 blocking from c", Some(Cause::Lock)),
-    ("Lock contention on thread suspend count lock (owner tid: 1)", Some(Cause::Lock)),
-    ("Contending for pthread mutex", Some(Cause::Lock)),
-    ("SuspendThreadByThreadId suspended main", Some(Cause::Lock)),
-    ("binder transaction", Some(Cause::Binder)),
-    ("binder reply", Some(Cause::Binder)),
-    ("AIDL::java::IActivityManager::getTasks::client", Some(Cause::Binder)),
-    ("HIDL::IComposerClient::executeCommands_2_2::client", Some(Cause::Binder)),
-    ("inflate", Some(Cause::Inflate)),
-    ("inflated", Some(Cause::Section)),
-    ("AssetManager::OpenXmlAsset", Some(Cause::Resources)),
-    ("ResourcesManager#getResources", Some(Cause::Resources)),
-    ("ResourcesImpl#updateConfiguration", Some(Cause::Resources)),
-    ("Theme::ApplyStyle", Some(Cause::Resources)),
-    ("res/drawable/logo.png", Some(Cause::Resources)),
-    ("assets/fonts/a.ttf", Some(Cause::Resources)),
-    ("ApkAssets::Load", Some(Cause::Resources)),
-    ("LoadApkAssets(/system/framework/framework-res.apk)", Some(Cause::Resources)),
-    ("createTypefaceFromFamily", Some(Cause::Resources)),
-    ("ImageDecoder#decodeDrawable", Some(Cause::Resources)),
-    ("BitmapFactory#decodeStream", Some(Cause::Resources)),
-    ("decodeBitmap", Some(Cause::Resources)),
-    ("VerifyClass com.example.Foo", Some(Cause::ClassLoading)),
-    ("InitializeClass", Some(Cause::ClassLoading)),
-    ("OpenDexFilesFromOat(/data/app/base.apk)", Some(Cause::ClassLoading)),
-    ("Open dex file /data/app/base.apk", Some(Cause::ClassLoading)),
-    ("dlopen: libfoo.so", Some(Cause::ClassLoading)),
-    ("LoadNativeLibrary libfoo.so", Some(Cause::ClassLoading)),
-    ("PathClassLoader", Some(Cause::ClassLoading)),
-    ("run dex2oat", Some(Cause::ClassLoading)),
-    ("Loading app image classes", Some(Cause::ClassLoading)),
-    ("Lcom/example/Foo;", Some(Cause::ClassLoading)),
-    ("JIT compiling void a.b.c()", Some(Cause::Jit)),
-    ("Compiling", Some(Cause::Jit)),
-    ("ScopedCodeCacheWrite", Some(Cause::Jit)),
-    ("dequeueBuffer", Some(Cause::Buffer)),
-    ("waitForBufferRelease", Some(Cause::Buffer)),
-    ("waitForFreeSlotThenRelock", Some(Cause::Buffer)),
-    ("waitOnFences", Some(Cause::Buffer)),
-    ("Waiting for GPU completion 7", Some(Cause::Gpu)),
-    ("waiting for GPU completion 7", Some(Cause::Gpu)),
-    ("waiting for HWC release", Some(Cause::System)),
-    ("postAndWait", Some(Cause::RenderWait)),
-    ("Gfx.WaitForPresentOnGfxThread", Some(Cause::RenderWait)),
-    ("Gfx.WaitForLastPresent", Some(Cause::RenderWait)),
-    ("Gfx.WaitForRenderThread", Some(Cause::RenderWait)),
-    ("SQLiteDatabase.open", Some(Cause::Io)),
-    ("sqlite3_step", Some(Cause::Io)),
-    ("QueuedWork.waitToFinish", Some(Cause::Io)),
-    ("awaitLoadedSharedPreferences", Some(Cause::Io)),
-    ("fsync", Some(Cause::Io)),
-    ("StrictMode policy violation", Some(Cause::Io)),
-    ("shader_compile", Some(Cause::Graphics)),
-    ("Upload 256x256 Texture", Some(Cause::Graphics)),
-    ("Texture upload(7) 256x256", Some(Cause::Graphics)),
-    ("eglSwapBuffersWithDamageKHR", Some(Cause::Graphics)),
-    ("eglBeginFrame", Some(Cause::Graphics)),
-    ("queueBuffer", Some(Cause::Graphics)),
-    ("setSurfaceDamage", Some(Cause::Graphics)),
-    ("query", Some(Cause::Graphics)),
-    ("flush commands", Some(Cause::Graphics)),
-    ("issueDrawCommands", Some(Cause::Graphics)),
-    ("flush layers", Some(Cause::Graphics)),
-    ("vkQueuePresentKHR", Some(Cause::Graphics)),
-    ("vkQueueSubmit", Some(Cause::Graphics)),
-    ("Shader.CreateGPUProgram", Some(Cause::Graphics)),
-    ("ShaderCompilation", Some(Cause::Graphics)),
-    ("Recomposer:recompose", Some(Cause::Compose)),
-    ("Compose:onRemembered", Some(Cause::Compose)),
-    ("compose:lazy:prefetch:compose", Some(Cause::Compose)),
-    ("Feed.bind", Some(Cause::Section)),
-    ("Choreographer#doFrame 12", None),
-    ("DrawFrames 12", None),
-    ("input", None),
-    ("animation", None),
-    ("insets_animation", None),
-    ("traversal", None),
-    ("commit", None),
-    ("performTraversals", None),
-    ("measure", None),
-    ("layout", None),
-    ("draw", None),
-    ("layouting", None),
-    ("Record View#draw()", None),
-    ("scheduleTraversals", None),
-    ("relayoutWindow#first=true", None),
-    ("deliverInputEvent src=0x1002", None),
-    ("HWUI:prepareTree", None),
-    ("syncFrameState", None),
-    ("prepareTree", None),
-    ("draw-VRI[MainActivity]", None),
-    ("layout-VRI[MainActivity]", None),
-    ("measure-VRI[MainActivity]", None),
-    ("AndroidOwner:measureAndLayout", None),
-    ("Animator::BeginFrame", None),
-    ("Engine::BeginFrame", None),
-    ("Shell::OnAnimatorBeginFrame", None),
-    ("GPURasterizer::Draw", None),
-    ("Rasterizer::DoDraw", None),
-    ("VsyncProcessCallback", None),
-    ("PlayerLoop", None),
-    ("WaitForTargetFPS", None),
-    ("", None),
+/// A name, its cause, its key (`=`: the name), names of sections that are like it.
+type Row = (&'static str, Cause, &'static str, &'static [&'static str]);
+
+const CAUSES: &[Row] = &[
+    ("GC: Wait For Completion Alloc", Gc, "=", &["Log.GC: paused", "GC:paused"]),
+    ("WaitForGcToComplete", Gc, "=", &["MyWaitForGcToComplete"]),
+    ("Background concurrent copying GC", Gc, "=", &["concurrent copying"]),
+    ("Background young concurrent mark compact GC", Gc, "=", &["mark compact GC"]),
+    ("partial concurrent mark sweep GC", Gc, "=", &["mark sweep"]),
+    ("(Paused)ClearCards", Gc, "=", &["player(Paused)", "(Paused by user)"]),
+    ("Trim", Gc, "=", &["TrimMaps", "Video.Trim"]),
+    ("CollectNewGeneration", Gc, "=", &["Heap::CollectNewGeneration"]),
+    ("CollectOldGeneration", Gc, "=", &["Heap::CollectOldGeneration"]),
+    ("GC.Collect", Gc, "=", &["System.GC.Collect"]),
+    (
+        "monitor contention with owner main (25653) at boolean android.os.MessageQueue.enqueueMessage(android.os.Message, \
+         long)(MessageQueue.java:549) waiters=0 blocking from android.os.Message \
+         android.os.MessageQueue.next()(MessageQueue.java:386)",
+        Lock,
+        "android.os.MessageQueue.next held by android.os.MessageQueue.enqueueMessage",
+        &["a monitor contention with b"],
+    ),
+    (
+        "Lock contention on a monitor lock (owner tid: 25653)",
+        Lock,
+        "Lock contention on a monitor lock (owner tid: #)",
+        &["Log: Lock contention on x", "Lock contention only"],
+    ),
+    (
+        "Contending for pthread mutex",
+        Lock,
+        "=",
+        &["Teams Contending for a cup", "Contending forces"],
+    ),
+    (
+        "SuspendThreadByThreadId suspended main id=25653",
+        Lock,
+        "SuspendThreadByThreadId suspended main id",
+        &["ThreadList::SuspendThreadByPeer"],
+    ),
+    ("binder transaction", Binder, "=", &["my binder transaction"]),
+    ("binder reply", Binder, "=", &["my binder reply"]),
+    ("AIDL::java::IActivityManager::getTasks::client", Binder, "=", &["MyAIDL::call", "AIDL:call"]),
+    ("HIDL::IPower::powerHint::client", Binder, "=", &["MyHIDL::call", "HIDL:call"]),
+    ("inflate", Inflate, "=", &["inflateHeader", "Zip.inflate"]),
+    ("AssetManager::OpenXmlAsset(res/layout/feed.xml)", Resources, "=", &["MyAssetManager.open"]),
+    ("ResourcesManager#getResources", Resources, "=", &["TextResourcesManager#get"]),
+    ("ResourcesImpl#updateConfiguration", Resources, "=", &["MyResourcesImpl#get"]),
+    ("Theme::ApplyStyle", Resources, "=", &["AppTheme::apply", "Theme:apply"]),
+    ("res/drawable-xxhdpi-v4/logo.png", Resources, "=", &["my/res/logo", "resume"]),
+    ("assets/fonts/a.ttf", Resources, "=", &["my/assets/a", "assetsLoaded"]),
+    ("ApkAssets::Load", Resources, "=", &["MyApkAssets::Load"]),
+    ("LoadApkAssets(/product/overlay/Icons.apk)", Resources, "=", &["ReLoadApkAssets"]),
+    ("createTypefaceFromFamily", Resources, "=", &["Fonts.createTypeface"]),
+    ("ImageDecoder#decodeDrawable", Resources, "=", &["MyImageDecoder#decode", "ImageDecoderPool"]),
+    (
+        "BitmapFactory#decodeStream",
+        Resources,
+        "=",
+        &["MyBitmapFactory#decode", "BitmapFactoryPool"],
+    ),
+    ("decodeBitmap", Resources, "=", &["Images.decodeBitmap"]),
+    ("VerifyClass com.example.Feed", ClassLoading, "=", &["ReVerifyClass x", "VerifyClasses"]),
+    ("InitializeClass", ClassLoading, "=", &["MyInitializeClass"]),
+    ("OpenDexFilesFromOat(/data/app/base.apk)", ClassLoading, "=", &["MyOpenDexFile"]),
+    ("Open dex file /data/app/base.apk", ClassLoading, "=", &["Log: Open dex file"]),
+    ("dlopen: libnetd_client.so", ClassLoading, "=", &["my_dlopen"]),
+    ("LoadNativeLibrary", ClassLoading, "=", &["MyLoadNativeLibrary"]),
+    ("PathClassLoader", ClassLoading, "=", &["MyPathClassLoader"]),
+    ("run dex2oat", ClassLoading, "=", &["dex2jar"]),
+    ("Loading app image classes", ClassLoading, "=", &["Loading image of app"]),
+    ("Lcom/example/Foo;", ClassLoading, "=", &["Lcom/example/Foo", "Link;", "com/example/Foo;"]),
+    ("JIT compiling void a.b.c()", Jit, "=", &["My JIT compiling", "JITTER"]),
+    ("Compiling", Jit, "=", &["CompilingQuery", "Query.Compiling"]),
+    ("ScopedCodeCacheWrite", Jit, "=", &["ScopedCodeCacheWriter", "MyScopedCodeCacheWrite"]),
+    ("dequeueBuffer", Buffer, "=", &["Audio.dequeueBuffer"]),
+    ("waitForBufferRelease", Buffer, "=", &["Audio.waitForBufferRelease"]),
+    ("waitForFreeSlotThenRelock", Buffer, "=", &["Chat.waitForFreeSlot"]),
+    ("waitOnFences", Buffer, "=", &["My.waitOnFences"]),
+    (
+        "Waiting for GPU completion 4711",
+        Gpu,
+        "Waiting for GPU completion",
+        &["Not Waiting for GPU"],
+    ),
+    (
+        "waiting for GPU completion 4711",
+        Gpu,
+        "waiting for GPU completion",
+        &["not waiting for GPU"],
+    ),
+    ("waiting for HWC release 4711", System, "waiting for HWC release", &["not waiting for HWC"]),
+    ("postAndWait", RenderWait, "=", &["Handler.postAndWait"]),
+    ("Gfx.WaitForPresentOnGfxThread", RenderWait, "=", &["MyGfx.WaitForPresent"]),
+    ("Gfx.WaitForLastPresent", RenderWait, "=", &["MyGfx.WaitForLastPresent"]),
+    ("Gfx.WaitForRenderThread", RenderWait, "=", &["MyGfx.WaitForRenderThread"]),
+    ("SQLiteDatabase.open", Io, "=", &["MySQLite"]),
+    ("sqlite3_step", Io, "=", &["my_sqlite3_step", "sqlite3x"]),
+    ("QueuedWork.waitToFinish", Io, "=", &["MyQueuedWork"]),
+    ("awaitLoadedSharedPreferences", Io, "=", &["SharedPreference"]),
+    ("fsync", Io, "=", &["Cache.fsync"]),
+    ("StrictMode policy violation", Io, "=", &["MyStrictMode"]),
+    ("shader_compile", Graphics, "=", &["my_shader_compile"]),
+    ("Upload 256x256 Texture", Graphics, "=", &["Photo Upload 3", "Uploader.run"]),
+    ("Texture upload(7) 256x256", Graphics, "Texture upload(#) 256x256", &["My Texture upload"]),
+    ("eglSwapBuffersWithDamageKHR", Graphics, "=", &["my_eglSwapBuffers"]),
+    ("eglBeginFrame", Graphics, "=", &["my_eglBeginFrame"]),
+    ("queueBuffer", Graphics, "=", &["Audio.queueBuffer"]),
+    ("setSurfaceDamage", Graphics, "=", &["My.setSurfaceDamage"]),
+    ("query", Graphics, "=", &["queryFeed", "Dao.query"]),
+    ("flush commands", Graphics, "=", &["Log.flush commands"]),
+    ("issueDrawCommands", Graphics, "=", &["reissueDrawCommands"]),
+    ("flush layers", Graphics, "=", &["flush layers of the map", "Map.flush layers"]),
+    ("vkQueuePresentKHR", Graphics, "=", &["my_vkQueuePresentKHR"]),
+    ("vkQueueSubmit", Graphics, "=", &["my_vkQueueSubmit"]),
+    ("Shader.CreateGPUProgram", Graphics, "=", &["MyShader.CreateGPUProgram"]),
+    ("ShaderCompilation", Graphics, "=", &["MyShaderCompilation"]),
+    ("Recomposer:recompose", Compose, "=", &["MyRecomposer:run", "Recomposers"]),
+    ("Compose:onRemembered", Compose, "=", &["Mail.Compose:open", "ComposeMail"]),
+    ("compose:lazy:prefetch:compose", Compose, "=", &["mail:compose:open", "composeMail"]),
+    ("Feed.bind 12", Section, "Feed.bind", &[]),
 ];
+
+/// Steps of the framework, and names of sections that are like them.
+const NO_CAUSES: &[(&str, &[&str])] = &[
+    ("Choreographer#doFrame 12", &["MyChoreographer#run", "ChoreographerPool"]),
+    ("DrawFrames 12", &["Game.DrawFrame"]),
+    ("input", &["inputFilter", "Form.input"]),
+    ("animation", &["animations", "My.animation"]),
+    ("insets_animation", &["insets_animations", "my_insets_animation"]),
+    ("traversal", &["traversals", "Tree.traversal"]),
+    ("commit", &["commitNow", "Db.commit"]),
+    ("performTraversals", &["performTraversals2", "My.performTraversals"]),
+    ("measure", &["measureText", "Feed.measure"]),
+    ("layout", &["layoutFeed", "Feed.layout"]),
+    ("draw", &["drawFeed", "Feed.draw"]),
+    ("layouting", &["layouting2", "Feed.layouting"]),
+    ("Record View#draw()", &["My Record View#draw()"]),
+    ("scheduleTraversals", &["My.scheduleTraversals"]),
+    ("relayoutWindow#first=true", &["My.relayoutWindow"]),
+    ("deliverInputEvent src=0x1002", &["My.deliverInputEvent"]),
+    ("HWUI:Process::CustomBindTexture", &["MyHWUI:run", "HWUIx"]),
+    ("syncFrameState", &["syncFrameStates", "My.syncFrameState"]),
+    ("prepareTree", &["prepareTrees", "My.prepareTree"]),
+    ("draw-VRI[MainActivity]", &["redraw-VRI"]),
+    ("layout-VRI[MainActivity]", &["relayout-VRI", "layout_x"]),
+    ("measure-VRI[MainActivity]", &["remeasure-VRI", "measure_x"]),
+    ("AndroidOwner:measureAndLayout", &["MyAndroidOwner:run", "AndroidOwners"]),
+    ("Animator::BeginFrame", &["MyAnimator::run", "Animator:run"]),
+    ("Engine::BeginFrame", &["MyEngine::BeginFrame"]),
+    ("Shell::OnAnimatorBeginFrame", &["MyShell::OnAnimatorBeginFrame"]),
+    ("GPURasterizer::Draw", &["MyGPURasterizer::Draw", "GPURasterizer:run"]),
+    ("Rasterizer::DoDraw", &["MyRasterizer::run", "Rasterizer:run"]),
+    ("VsyncProcessCallback", &["MyVsyncProcessCallback"]),
+    ("PlayerLoop", &["PlayerLoops", "My.PlayerLoop"]),
+    ("WaitForTargetFPS", &["WaitForTargetFPS2", "My.WaitForTargetFPS"]),
+    ("", &[]),
+];
+
+/// Every name of the tables, with its cause.
+fn names() -> impl Iterator<Item = (&'static str, Option<Cause>)> {
+    let sections = |names: &'static [&str]| names.iter().map(|&name| (name, Some(Section)));
+    let causes = CAUSES.iter().flat_map(move |&(name, cause, _, others)| {
+        [(name, Some(cause))].into_iter().chain(sections(others))
+    });
+    let steps = NO_CAUSES.iter();
+    causes.chain(
+        steps.flat_map(move |&(name, others)| [(name, None)].into_iter().chain(sections(others))),
+    )
+}
+
+fn is_noticed(rules: &[(Is, Cause)], steps: &[Is]) -> bool {
+    names().any(|(name, cause)| by_rules(name, rules.iter(), steps.iter()) != cause)
+}
 
 #[test]
 fn names_tell_their_causes() {
-    for &(name, cause) in NAMES {
+    for (name, cause) in names() {
         assert_eq!(for_name(name), cause, "{name}");
     }
 }
 
 #[test]
+fn causes_add_up_under_their_keys() {
+    let mut text = Text::new("{}");
+    CAUSES
+        .iter()
+        .zip(1..)
+        .for_each(|((name, ..), us)| text.slice(MAIN, us * 10, us * 10 + 5, name));
+    let trace = text.trace();
+    let index = NameIndex::new(&trace.names, None);
+    for (slice, &(name, cause, key, _)) in trace.threads[&MAIN].slices.iter().zip(CAUSES) {
+        let key = if key == "=" { name } else { key };
+        assert_eq!(index.named(slice.name).cause, Some((cause, key.into())));
+    }
+}
+
+#[test]
 fn no_rule_can_be_dropped_unnoticed() {
-    let is_noticed = |rules: &[(Is, Cause)], steps: &[Is]| {
-        NAMES.iter().any(|&(name, cause)| by_rules(name, rules.iter(), steps.iter()) != cause)
-    };
-    let without = |place: usize| {
+    for (place, rule) in RULES.iter().enumerate() {
         let mut rules = RULES.to_vec();
         rules.remove(place);
-        rules
-    };
-    for (place, rule) in RULES.iter().enumerate() {
-        assert!(is_noticed(&without(place), STEPS), "{rule:?} has no name of its own");
+        assert!(is_noticed(&rules, STEPS), "{rule:?} has no name of its own");
     }
     for (place, step) in STEPS.iter().enumerate() {
         let mut steps = STEPS.to_vec();
@@ -144,4 +219,33 @@ fn no_rule_can_be_dropped_unnoticed() {
         assert!(is_noticed(RULES, &steps), "{step:?} has no name of its own");
     }
     assert!(!is_noticed(RULES, STEPS));
+}
+
+/// Rules that match everything that a rule does, and more.
+fn wider(rule: Is) -> Vec<Is> {
+    let ends_with_sign = |text: &str| !text.ends_with(|last: char| last.is_ascii_alphanumeric());
+    match rule {
+        Name(text) => vec![Begins(text), Has(text)],
+        Begins(text) if ends_with_sign(text) => vec![Has(text), Begins(&text[..text.len() - 1])],
+        Begins(text) => vec![Has(text)],
+        Has(_) => Vec::new(),
+    }
+}
+
+#[test]
+fn no_rule_can_be_made_wider_unnoticed() {
+    for (place, &(rule, cause)) in RULES.iter().enumerate() {
+        for wider in wider(rule) {
+            let mut rules = RULES.to_vec();
+            rules[place] = (wider, cause);
+            assert!(is_noticed(&rules, STEPS), "no section is like {rule:?} as {wider:?}");
+        }
+    }
+    for (place, &step) in STEPS.iter().enumerate() {
+        for wider in wider(step) {
+            let mut steps = STEPS.to_vec();
+            steps[place] = wider;
+            assert!(is_noticed(RULES, &steps), "no section is like {step:?} as {wider:?}");
+        }
+    }
 }
