@@ -103,6 +103,10 @@ capture_meta! {
     model: String,
     /// Android's API level.
     api: u64,
+    /// True where the build is debuggable.
+    debuggable: bool,
+    /// True where the device is an emulator.
+    emulator: bool,
     /// `android` or `linux`.
     os: String,
     /// Architecture of the process.

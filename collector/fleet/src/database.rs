@@ -24,6 +24,7 @@ mod answer;
 mod changes;
 mod digests;
 mod name_limits;
+mod observations;
 mod rollups;
 mod tables;
 

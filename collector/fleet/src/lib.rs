@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod capture;
+pub mod compare;
 pub mod database;
 mod error;
 pub mod object_keys;

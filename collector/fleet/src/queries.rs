@@ -1,7 +1,6 @@
 //! The queries over sums that make reports: templates in `queries/`, rendered when a report is made. See `queries/README.md`.
 
 use crate::sums::schema::ROLLUPS;
-use std::fmt::Write;
 
 /// A query of the set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +41,7 @@ set! {
     CAUSES_BY_SCREEN "causes_by_screen" "causes" ["screen"];
     EXAMPLES "examples" "examples" [];
     COMPARISON "comparison" "comparison" [];
+    COMPARISON_DEVICES "comparison_devices" "comparison_devices" [];
     STARTUP "startup" "startup" [];
     STACKS "stacks" "stacks" [];
     LOSSES "losses" "losses" [];
@@ -105,12 +105,6 @@ fn sums(table: &str, expression: &dyn Fn(&str) -> String) -> String {
 /// several queries read.
 #[must_use]
 pub fn choose(app: &str, screen: &str) -> String {
-    let quoted = |text: &str| format!("'{}'", text.replace('\0', "").replace('\'', "''"));
-    let conditions: Vec<String> = [("app", app), ("screen", screen)]
-        .into_iter()
-        .filter(|(_, text)| !text.is_empty())
-        .map(|(column, text)| format!("{column} = {}", quoted(text)))
-        .collect();
     let mut sql = format!(
         "DROP VIEW IF EXISTS temp.chosen;\
          CREATE TEMPORARY VIEW chosen AS SELECT {} AS app, {} AS screen;",
@@ -118,17 +112,35 @@ pub fn choose(app: &str, screen: &str) -> String {
         quoted(screen)
     );
     for rollups in ["frame_rollups", "cause_rollups"] {
-        let rows = if conditions.is_empty() {
-            String::new()
-        } else {
-            // A comparison with `chosen` would not find the app's rows by the primary key.
-            format!(" WHERE {}", conditions.join(" AND "))
-        };
-        let _ = write!(
-            sql,
-            "DROP VIEW IF EXISTS temp.chosen_{rollups};\
-             CREATE TEMPORARY VIEW chosen_{rollups} AS SELECT * FROM {rollups}{rows};"
-        );
+        sql += &chosen_rows(rollups, &[("app", app), ("screen", screen)]);
     }
-    sql + &render(include_str!("../queries/shared_sums.sql"), &[])
+    sql + &choose_devices(app, screen) + &render(include_str!("../queries/shared_sums.sql"), &[])
+}
+
+/// Returns the statements that choose what [`COMPARISON`] and [`COMPARISON_DEVICES`] read.
+#[must_use]
+pub fn choose_devices(app: &str, screen: &str) -> String {
+    chosen_rows("device_values", &[("app", app), ("screen", screen)])
+        + &chosen_rows("device_traits", &[("app", app)])
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\0', "").replace('\'', "''"))
+}
+
+/// Returns the statement that makes a view of the rows of a table with these texts; an empty one selects all.
+fn chosen_rows(table: &str, columns: &[(&str, &str)]) -> String {
+    let conditions = columns.iter().filter(|(_, text)| !text.is_empty());
+    let conditions: Vec<String> =
+        conditions.map(|(column, text)| format!("{column} = {}", quoted(text))).collect();
+    let rows = if conditions.is_empty() {
+        String::new()
+    } else {
+        // A comparison with `chosen` would not find the app's rows by the primary key.
+        format!(" WHERE {}", conditions.join(" AND "))
+    };
+    format!(
+        "DROP VIEW IF EXISTS temp.chosen_{table};\
+         CREATE TEMPORARY VIEW chosen_{table} AS SELECT * FROM {table}{rows};"
+    )
 }

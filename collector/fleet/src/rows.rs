@@ -159,6 +159,8 @@ fn capture_row(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow 
         lost_records: meta.dropped.unwrap_or(0),
         bytes: about.bytes,
         raw_key: Text::from(&about.raw_key),
+        debuggable: meta.debuggable.unwrap_or(false),
+        emulator: meta.emulator.unwrap_or(false),
     }
 }
 

@@ -147,6 +147,7 @@ fn capture(n: u64, instant: &str, analysis: &Analysis) -> Rows {
         "install_id": format!("device {n}"), "opens": "schedule", "window": format!("window {n}"),
         "why": format!("why {n}"), "model": format!("model {n}"), "api": 30 + n, "version_code": 60 + n,
         "version_name": "ver 1", "made_ms": 70 + n, "overhead_percent": 0.5, "dropped": 80 + n,
+        "debuggable": n != 2, "emulator": n != 3,
     });
     let line = |us: u64, payload: &str| {
         format!(" app-5 (5) [000] ...1 1.{us:06}: tracing_mark_write: {payload}\n")
@@ -179,7 +180,7 @@ fn capture_columns(n: u64, bits: [u8; 5]) -> Json {
         "warm_start_ns": 920 + n, "ttfd_ns": 930 + n, "anrs": 2, "slow_session_20fps": slow_20,
         "slow_session_30fps": slow_30, "overhead_percent": 0.5, "over_budget": over_budget,
         "recovered": recovered, "lost_records": 80 + n, "bytes": 90 + n,
-        "raw_key": format!("raw key {n}"),
+        "raw_key": format!("raw key {n}"), "debuggable": u8::from(n != 2), "emulator": u8::from(n != 3),
     })
 }
 

@@ -93,6 +93,10 @@ tables! {
         bytes: u64,
         /// Key of the stored capture.
         raw_key: Text,
+        /// 1 if the build is debuggable.
+        debuggable: bool,
+        /// 1 if the device is an emulator.
+        emulator: bool,
     }
 
     /// One row per frame.

@@ -10,11 +10,13 @@ use tracetee_protocol::json::Decimal;
 use uuid::Uuid;
 
 mod capture;
+mod fleet;
 mod pipelines;
 mod plan;
 mod text;
 mod truth;
 
+pub use fleet::{PlannedChange, PlannedClass, PlannedRollout};
 pub use plan::{Plan, PlannedCause, PlannedPipeline, PlannedVersion, Plant};
 pub use truth::{TrueCause, TrueFrames, TrueVersion, Truth};
 
@@ -53,28 +55,22 @@ impl Plan {
         // Neighbours' generators must not be alike.
         let mut rng = Rng::with_seed(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         rng.u64(..);
-        let mut at =
-            rng.u64(0..self.versions.iter().map(|version| version.share).sum::<u64>().max(1));
-        let version = self.versions.iter().find(|version| {
-            let is_it = at < version.share;
-            at = at.saturating_sub(version.share);
-            is_it
-        });
+        let version = fleet::chosen(&mut rng, &self.versions, |version| version.share);
         let mut truth = Truth::default();
         let Some(version) = version else { return (Vec::new(), truth) };
+        let device = self.planned_device(&mut rng, version);
         let install_id =
             format!("{:032x}", u128::from(rng.u64(..)) << 64 | u128::from(rng.u64(..)));
         let mut captures = Vec::new();
-        let kinds: &[&str] = if rng.u64(0..100) < self.triggered_percent {
-            &["schedule", "triggers"]
-        } else {
-            &["schedule"]
-        };
-        for &opens in kinds {
+        let is_triggered = rng.u64(0..100) < self.triggered_percent;
+        let scheduled = self.rollout.as_ref().map_or(1, |rollout| rollout.captures);
+        let scheduled = (0..scheduled).map(|_| "schedule");
+        for opens in scheduled.chain(is_triggered.then_some("triggers")) {
             let made_ms = self.from_s * 1000 + rng.u64(0..self.days * 86_400_000);
             let mut random = [0; 10];
             random.fill_with(|| rng.u8(..));
             let id = uuid::Builder::from_unix_timestamp_millis(made_ms, &random).into_uuid();
+            let version = device.version_at(made_ms);
             let mut meta = CaptureMeta {
                 id: Some(id.to_string()),
                 app: Some(self.app.clone()),
@@ -82,7 +78,8 @@ impl Plan {
                 opens: Some(opens.to_owned()),
                 version_name: Some(version.name.clone()),
                 version_code: Some(version.code),
-                api: Some(34),
+                model: device.model.clone(),
+                api: Some(device.api),
                 os: Some("android".to_owned()),
                 window: Some(if opens == "schedule" { "sample" } else { "jank" }.to_owned()),
                 why: Some("simulated".to_owned()),
@@ -90,7 +87,7 @@ impl Plan {
                 pid: Some(4000),
                 ..CaptureMeta::default()
             };
-            let text = capture::capture(self, &mut rng, &meta, number, &mut truth);
+            let text = capture::capture(self, &mut rng, &meta, (number, device.class), &mut truth);
             meta.made_ms = Some(made_ms);
             captures.push(Simulated { id, meta, text });
         }

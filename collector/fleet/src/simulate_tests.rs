@@ -39,6 +39,21 @@ fn fleet(plan: &Plan, seed: u64, devices: u64) -> (Database, Truth) {
     (database, truth)
 }
 
+/// A plan whose devices are of two classes: fast ones, and slow ones with more of each cause.
+fn two_classes(shares: [u64; 2]) -> Plan {
+    let class = |name: &str, share, slowness_percent, causes_percent| PlannedClass {
+        name: name.to_owned(),
+        share,
+        models: ["A", "B"].map(|model| format!("{name} {model}")).to_vec(),
+        apis: vec![34],
+        slowness_percent,
+        causes_percent,
+        update_hours: 0,
+    };
+    let classes = vec![class("fast", shares[0], 70, 50), class("slow", shares[1], 200, 300)];
+    Plan { classes, ..Plan::default() }
+}
+
 fn report(database: &Database, compare: Option<(&str, &str)>) -> FleetReport {
     let compare = compare.map(|(from, to)| (from.to_owned(), to.to_owned()));
     FleetReport::from_database(database, &Ask { compare, ..Ask::default() }).unwrap()
@@ -141,7 +156,7 @@ fn a_plan_names_screens_and_plants_that_can_be() {
 
 #[test]
 fn the_report_says_what_was_planted_in_its_order_to_the_last_nanosecond() {
-    let plan = Plan::default();
+    let plan = two_classes([1, 1]);
     let (database, truth) = fleet(&plan, 1, 300);
     let report = report(&database, Some(("2.0", "2.1")));
     let [app] = &*report.apps else { panic!("{report:?}") };
@@ -177,27 +192,27 @@ fn the_report_says_what_was_planted_in_its_order_to_the_last_nanosecond() {
 
 #[test]
 fn the_same_version_twice_shows_no_regression() {
-    let mut plan = Plan::default();
+    let mut plan = two_classes([3, 1]);
     plan.causes.retain(|cause| cause.versions.is_empty());
     plan.frames = 60;
     let mut alarms = Vec::new();
-    for seed in 0..100 {
+    for seed in 0..20 {
         let (database, _) = fleet(&plan, 1000 + seed, 80);
         let comparison =
             report(&database, Some(("2.0", "2.1"))).apps[0].comparison.clone().unwrap();
         let is_alarm = |verdict| matches!(verdict, Verdict::Worse | Verdict::Better);
-        assert!(comparison.rows.iter().all(|row| row.verdict != Verdict::TooFew), "seed {seed}");
+        assert_eq!(comparison.rows[0].verdict, Verdict::Same, "seed {seed}");
         if comparison.rows.iter().any(|row| is_alarm(row.verdict)) {
             alarms.push(seed);
         }
     }
-    println!("false alarms: {} of 100 ({alarms:?})", alarms.len());
-    assert!(alarms.len() <= 5, "{alarms:?}");
+    println!("false alarms: {} of 20 ({alarms:?})", alarms.len());
+    assert!(alarms.len() <= 1, "{alarms:?}");
 }
 
 #[test]
 fn few_devices_are_too_few_to_say() {
-    let (database, _) = fleet(&Plan::default(), 3, 12);
+    let (database, _) = fleet(&two_classes([1, 0]), 3, 12);
     let comparison = report(&database, Some(("2.0", "2.1"))).apps[0].comparison.clone().unwrap();
     assert!(comparison.rows.iter().all(|row| row.verdict == Verdict::TooFew));
 }

@@ -40,6 +40,10 @@ fn captures(rng: &mut Rng) -> Vec<Rows> {
         row.capture_id = format!("capture {number}").into();
         row.raw_key = format!("raw {number}").into();
         row.device = format!("device {}", rng.u8(0..20)).into();
+        row.model = rng.bool().then(|| format!("model {}", rng.u8(0..3)).into());
+        row.api = rng.bool().then(|| rng.u64(29..36));
+        row.period_ns = [0, 8_333_333, 11_111_111, 16_666_667][rng.usize(0..4)];
+        (row.debuggable, row.emulator) = (rng.u8(0..5) == 0, rng.u8(0..5) == 0);
         row.version_code = rng.bool().then(|| rng.u64(1..9));
         row.counted = rng.u8(0..5) > 0;
         row.over_budget = rng.u8(0..5) == 0;

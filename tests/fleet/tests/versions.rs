@@ -41,7 +41,8 @@ fn sqlite3_reads_all_tables_and_answers_the_documented_queries() {
     let store = collector.store();
     let tables = sqlite3(&program, &store, ".tables").join(" ");
     let tables: Vec<&str> = tables.split_whitespace().collect();
-    let expected = ["captures", "losses", "frame_rollups", "reach", "samples", "contributions"];
+    let expected =
+        ["captures", "losses", "frame_rollups", "reach", "device_values", "contributions"];
     assert!(expected.iter().all(|name| tables.contains(name)), "{tables:?}");
     for name in tables {
         let blobs = format!("SELECT name FROM pragma_table_info('{name}') WHERE type = 'BLOB'");

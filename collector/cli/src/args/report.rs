@@ -28,6 +28,9 @@ pub(crate) struct ReportArgs {
     /// Compare two versions: what the second made worse or better.
     #[arg(long, num_args = 2, value_names = ["VERSION", "VERSION"])]
     pub(crate) compare: Option<Vec<String>>,
+    /// Compare emulators and debuggable builds, too.
+    #[arg(long, requires = "compare")]
+    pub(crate) test_devices: bool,
     /// Analyze this process [default: the app that draws most frames].
     #[arg(long, value_name = "PID", requires = "captures", conflicts_with = "process")]
     pub(crate) pid: Option<u32>,

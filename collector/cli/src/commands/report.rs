@@ -54,6 +54,7 @@ fn ask(args: &ReportArgs) -> Ask {
         app: args.app.clone(),
         screen: args.screen.clone(),
         compare,
+        with_test_devices: args.test_devices,
         time_limit: Some(TIME_LIMIT),
         is_unwanted: None,
     }

@@ -126,12 +126,10 @@ fn merged(
         if is_same {
             sum.captures += next.captures;
             sum.captures_once += next.captures_once;
-            sum.frames += next.frames;
-            sum.ns += next.ns;
         }
         is_same
     });
-    rows.retain(|row| [row.captures, row.captures_once, row.frames, row.ns] != [0; 4]);
+    rows.retain(|row| [row.captures, row.captures_once] != [0; 2]);
     rows.truncate(MOST_OF_DEVICE);
     Ok(rows)
 }

@@ -138,7 +138,7 @@ pub(super) fn definitions() -> String {
          CREATE TABLE changes ( -- Number of changes of an app's rows.\n  \
          app TEXT PRIMARY KEY, number INTEGER NOT NULL\n) WITHOUT ROWID;\n\
          CREATE TABLE other_devices ( -- Install ids of senders that are not the device of the capture's text.\n  \
-         {NUMBER} INTEGER PRIMARY KEY, other TEXT NOT NULL\n);\n{}{}{}\
+         {NUMBER} INTEGER PRIMARY KEY, other TEXT NOT NULL\n);\n{}{}\
          CREATE UNIQUE INDEX capture_by_id ON captures (capture_id);\
          CREATE INDEX capture_by_key ON captures (raw_key);\
          CREATE INDEX capture_by_device ON captures (device);\
@@ -149,24 +149,7 @@ pub(super) fn definitions() -> String {
          CREATE UNIQUE INDEX loss_by_id ON losses (report_id, capture_id, reason);",
         name_limits::TABLE,
         digests::TABLE,
-        samples_view(),
         CAUSE_EXAMPLES.table.name
     );
     sql
-}
-
-/// Returns the statement that creates `samples`: [`crate::sums::schema::SampleRollup`], its parts put together.
-fn samples_view() -> String {
-    let whole = |name: &str| {
-        format!(
-            "(CAST({name}_high AS REAL) * 1099511627776.0 + CAST({name}_low AS REAL)) / 17592186044416.0"
-        )
-    };
-    format!(
-        "CREATE VIEW samples AS \
-         SELECT app, by_screen, ver, screen, cause, cause_key, devices_with, {} AS total, {} AS sum_of_squares \
-         FROM sample_rollups;",
-        whole("total"),
-        whole("squares")
-    )
 }

@@ -1,11 +1,16 @@
-//! Comparison of two versions: what became worse or better, with its significance.
+//! Comparison of two versions: what became worse or better, with its significance; and which devices say so.
 
-use super::fleet::AppReport;
-use crate::database::Answer;
-use crate::error::Error;
-use crate::significance::{LEAST_CHANGE, LEAST_DEVICES, LEVEL, Sample, adjust, p_value};
+use crate::compare::classes::range_ms;
+use crate::compare::estimate::{QUANTILE, Shown, estimates};
+use crate::compare::observations::{NotCompared, Portion};
+use crate::compare::{Observations, Screen};
+use crate::significance::{LEAST_CHANGE, LEAST_DEVICES, LEAST_DEVICES_WITH, LEVEL, adjust};
 use serde::Serialize;
-use std::collections::BTreeMap;
+
+/// Limit of reported kinds of devices.
+const MAX_KINDS: usize = 50;
+/// Difference of a share, in both versions, from which the mix counts as different.
+const MIX_DIFFERS: f64 = 0.05;
 
 /// Comparison of two versions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -18,21 +23,88 @@ pub struct Comparison {
     pub level: f64,
     /// Minimum number of devices of each version.
     pub least_devices: u64,
+    /// Minimum difference for a verdict, as a share of the earlier version's value.
+    pub least_change: f64,
+    /// Quantile at which larger values are cut.
+    pub quantile: f64,
+    /// Devices that the comparison is made of.
+    pub devices: Compared,
+    /// Screens that one version alone has.
+    pub screens_not_compared: Vec<String>,
+    /// True if the versions have another mix of devices or screens.
+    pub is_mix_different: bool,
+    /// The mix of devices, the most first.
+    pub mix: Vec<KindOfDevice>,
+    /// The mix of screens.
+    pub screens: Vec<ShareOfScreen>,
     /// Total jank first, then causes by p-value.
-    pub rows: Vec<Compared>,
+    pub rows: Vec<Difference>,
+}
+
+/// Devices of a comparison; pairs of numbers are those of both versions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Compared {
+    /// Devices with frames that rates count.
+    pub sent: [u64; 2],
+    /// Devices that sent both versions, each compared with itself.
+    pub paired: u64,
+    /// Devices that are compared with devices that are like them.
+    pub stratified: [u64; 2],
+    /// Devices that are not compared: their model is unknown.
+    pub unknown_model: [u64; 2],
+    /// Devices that are not compared: the earlier version has none of their model.
+    pub unseen_model: [u64; 2],
+    /// Devices that are not compared: the other version has too few that are like them.
+    pub without_likeness: [u64; 2],
+    /// Emulators and debuggable builds, which are left out.
+    pub test_devices: [u64; 2],
+}
+
+/// Devices of a kind, in both versions.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct KindOfDevice {
+    /// Time of a quick frame on devices of these models, from and to, ms; `None` if the models are not known.
+    pub model_ms: Option<[f64; 2]>,
+    /// Time of a quick frame on these devices, from and to, ms.
+    pub device_ms: Option<[f64; 2]>,
+    /// Android API level; 0 if it is unknown.
+    pub api: u64,
+    /// Refresh rate, Hz.
+    pub hz: u64,
+    /// Devices of both versions.
+    pub devices: [u64; 2],
+    /// True if both versions have enough of them.
+    pub is_compared: bool,
+}
+
+/// Share of a screen in both versions' frames.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ShareOfScreen {
+    /// Name, or empty.
+    pub screen: String,
+    /// Shares of both versions, as a mean over devices.
+    pub shares: [f64; 2],
 }
 
 /// Comparison of total jank, or of one cause.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Compared {
+pub struct Difference {
     /// The cause; `None` for total jank.
     pub cause: Option<String>,
     /// Key of the cause.
     pub key: String,
     /// Devices of both versions.
     pub devices: [u64; 2],
-    /// Milliseconds per thousand frames, mean over devices, of both versions.
+    /// Devices with time of it.
+    pub devices_with: u64,
+    /// Milliseconds per thousand frames, mean over devices of the same mix, of both versions.
     pub ms_in_1000: [f64; 2],
+    /// Standard error of the difference.
+    pub error: f64,
+    /// What devices show that sent both versions.
+    pub paired_ms: Option<[f64; 2]>,
+    /// What the others show.
+    pub stratified_ms: Option<[f64; 2]>,
     /// p-value, adjusted for the number of comparisons.
     pub p: f64,
     /// The verdict.
@@ -52,99 +124,124 @@ pub enum Verdict {
     Same,
     /// Too few devices for a verdict.
     TooFew,
+    /// No device has a counterpart under the other version.
+    NotCompared,
 }
 
-/// Compares two versions of each app that has both.
-pub(crate) fn compare(
-    apps: &mut [AppReport],
-    answer: &Answer,
-    from: &str,
-    to: &str,
-) -> Result<(), Error> {
-    let mut is_compared = false;
-    for app in &mut *apps {
-        let has = |ver: &str| app.versions.iter().any(|version| version.ver == ver);
-        if !has(from) || !has(to) {
+/// Compares two versions of an app.
+#[must_use]
+pub fn comparison(from: &str, to: &str, observations: &Observations) -> Comparison {
+    let (mix, screens) = (kinds(&observations.mix), shares(&observations.screens));
+    let is_mix_different = is_different(observations);
+    let NotCompared { unknown_model, unseen_model, without_likeness, test_devices } =
+        observations.not_compared;
+    let names = observations.screens_not_compared.iter().map(|screen| screen.name.to_string());
+    Comparison {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        level: LEVEL,
+        least_devices: LEAST_DEVICES,
+        least_change: LEAST_CHANGE,
+        quantile: QUANTILE,
+        devices: Compared {
+            sent: observations.sent,
+            paired: observations.paired.len() as u64,
+            stratified: observations.stratified,
+            unknown_model,
+            unseen_model,
+            without_likeness,
+            test_devices,
+        },
+        screens_not_compared: names.collect(),
+        is_mix_different,
+        mix,
+        screens,
+        rows: rows(observations),
+    }
+}
+
+fn rows(observations: &Observations) -> Vec<Difference> {
+    let compared = observations.compared();
+    let unsure = if compared.contains(&0) {
+        Some(Verdict::NotCompared)
+    } else {
+        compared.iter().any(|&count| count < LEAST_DEVICES).then_some(Verdict::TooFew)
+    };
+    let estimates = estimates(observations);
+    let mut rows: Vec<Difference> = Vec::new();
+    for (name, estimate) in observations.causes.iter().zip(&estimates) {
+        let Shown { devices, devices_with, means, variance, .. } = estimate.both;
+        let is_all = name.cause.is_empty();
+        if !is_all && devices_with == 0 {
             continue;
         }
-        is_compared = true;
-        let mut samples: BTreeMap<(String, String), [Sample; 2]> = BTreeMap::new();
-        let mut devices = [0, 0];
-        for row in answer.iter().filter(|row| row.text("app") == app.app) {
-            for (side, ver) in [from, to].into_iter().enumerate() {
-                if row.text("ver") != ver {
-                    continue;
-                }
-                let key = (row.text("cause"), row.text("cause_key"));
-                let sample = Sample {
-                    devices: row.count("devices"),
-                    total: row.real("total").unwrap_or(0.0),
-                    sum_of_squares: row.real("sum_of_squares").unwrap_or(0.0),
-                };
-                if let (Some(of), Some(all)) =
-                    (samples.entry(key).or_default().get_mut(side), devices.get_mut(side))
-                {
-                    (*of, *all) = (sample, sample.devices);
-                }
-            }
-        }
-        app.comparison = Some(comparison(from, to, devices, samples));
+        rows.push(Difference {
+            cause: (!is_all).then(|| name.cause.to_string()),
+            key: name.key.to_string(),
+            devices,
+            devices_with,
+            ms_in_1000: means,
+            error: variance.sqrt(),
+            paired_ms: estimate.paired.map(|paired| paired.means),
+            stratified_ms: estimate.stratified.map(|stratified| stratified.means),
+            p: estimate.p,
+            verdict: Verdict::TooFew,
+        });
     }
-    if is_compared {
-        return Ok(());
+    // Whether a cause is tested depends on both versions together, so that it says nothing of their difference.
+    let is_tested =
+        |row: &Difference| row.cause.is_none() || row.devices_with >= LEAST_DEVICES_WITH;
+    let p_values: Vec<f64> = rows.iter().filter(|row| is_tested(row)).map(|row| row.p).collect();
+    let mut adjusted = adjust(&p_values).into_iter();
+    for row in &mut rows {
+        let is_tested = is_tested(row);
+        row.p = if is_tested { adjusted.next().unwrap_or(1.0) } else { 1.0 };
+        let [was, is] = row.ms_in_1000;
+        let is_sure = row.p < LEVEL && (is - was).abs() > LEAST_CHANGE * was;
+        row.verdict = match (unsure, is_tested, is_sure) {
+            (Some(verdict), ..) => verdict,
+            (None, false, _) => Verdict::TooFew,
+            (None, true, false) => Verdict::Same,
+            (None, true, true) if is > was => Verdict::Worse,
+            (None, true, true) => Verdict::Better,
+        };
     }
-    let known: Vec<&str> =
-        apps.iter().flat_map(|app| &app.versions).map(|version| &*version.ver).collect();
-    Err(Error::Missing(format!(
-        "no app has both versions {from} and {to}; available: {}",
-        known.join(", ")
-    )))
-}
-
-/// Cause, key, and the samples of both versions.
-type Samples = BTreeMap<(String, String), [Sample; 2]>;
-
-fn comparison(from: &str, to: &str, devices: [u64; 2], samples: Samples) -> Comparison {
-    let is_enough = devices.iter().all(|&count| count >= LEAST_DEVICES);
-    let p_values: Vec<f64> = samples
-        .values()
-        .map(|&[a, b]| {
-            // No device of a version has time of it: as many observations of zero.
-            let whole = |sample: Sample, devices| Sample { devices, ..sample };
-            p_value(whole(a, devices[0]), whole(b, devices[1]))
-        })
-        .collect();
-    let adjusted = adjust(&p_values);
-    let mut rows: Vec<Compared> = samples
-        .into_iter()
-        .zip(adjusted)
-        .map(|(((cause, key), [a, b]), p)| {
-            let mean = |sample: Sample, devices| Sample { devices, ..sample }.mean();
-            let (was, is) = (mean(a, devices[0]), mean(b, devices[1]));
-            let is_sure = p < LEVEL && (is - was).abs() > LEAST_CHANGE * was;
-            let verdict = match (is_enough, is_sure, is > was) {
-                (false, ..) => Verdict::TooFew,
-                (true, false, _) => Verdict::Same,
-                (true, true, true) => Verdict::Worse,
-                (true, true, false) => Verdict::Better,
-            };
-            let cause = (!cause.is_empty()).then_some(cause);
-            Compared { cause, key, devices, ms_in_1000: [was, is], p, verdict }
-        })
-        .collect();
     rows.sort_by(|a, b| {
-        let difference = |row: &Compared| (row.ms_in_1000[1] - row.ms_in_1000[0]).abs();
+        let difference = |row: &Difference| (row.ms_in_1000[1] - row.ms_in_1000[0]).abs();
         a.cause
             .is_some()
             .cmp(&b.cause.is_some())
             .then(a.p.total_cmp(&b.p))
             .then(difference(b).total_cmp(&difference(a)))
     });
-    Comparison {
-        from: from.to_owned(),
-        to: to.to_owned(),
-        level: LEVEL,
-        least_devices: LEAST_DEVICES,
-        rows,
-    }
+    rows
+}
+
+fn kinds(mix: &[Portion]) -> Vec<KindOfDevice> {
+    mix.iter()
+        .take(MAX_KINDS)
+        .map(|Portion { likeness, devices, is_compared }| KindOfDevice {
+            model_ms: likeness.as_ref().map(|of| range_ms(of.model_class)),
+            device_ms: likeness.as_ref().map(|of| range_ms(of.device_class)),
+            api: likeness.as_ref().map_or(0, |of| of.api),
+            hz: likeness.as_ref().map_or(0, |of| of.hz),
+            devices: *devices,
+            is_compared: *is_compared,
+        })
+        .collect()
+}
+
+fn shares(screens: &[Screen]) -> Vec<ShareOfScreen> {
+    let share =
+        |screen: &Screen| ShareOfScreen { screen: screen.name.to_string(), shares: screen.shares };
+    screens.iter().map(share).collect()
+}
+
+#[allow(clippy::cast_precision_loss, reason = "no fleet has 2^53 devices")]
+fn is_different(observations: &Observations) -> bool {
+    let sent = observations.sent.map(|count| count.max(1) as f64);
+    let is_apart = |[a, b]: [f64; 2]| (a - b).abs() >= MIX_DIFFERS;
+    let share = |portion: &Portion| [0, 1].map(|side| portion.devices[side] as f64 / sent[side]);
+    observations.mix.iter().map(share).any(is_apart)
+        || observations.screens.iter().map(|screen| screen.shares).any(is_apart)
 }

@@ -2,7 +2,8 @@
 
 use super::comparison::{self, Comparison};
 use super::quantile_errors::QuantileErrors;
-use crate::database::{Answer, Database, Exceeded, Row};
+use crate::compare::Rules;
+use crate::database::{Database, Exceeded, Row};
 use crate::error::Error;
 use crate::queries;
 use serde::Serialize;
@@ -26,6 +27,8 @@ pub struct Ask {
     pub screen: Option<String>,
     /// Two versions to compare: the earlier, the later.
     pub compare: Option<(String, String)>,
+    /// Compares emulators and debuggable builds, too.
+    pub with_test_devices: bool,
     /// Time of each app's report.
     pub time_limit: Option<Duration>,
     /// Set when nobody wants the report any longer.
@@ -246,16 +249,11 @@ impl FleetReport {
             Some(app) => vec![app.clone()],
             None => database.changes()?.into_keys().collect(),
         };
-        let mut samples = Answer::default();
         for app in apps {
             match database
                 .within(ask.time_limit, ask.is_unwanted.as_ref(), || report_of(database, ask, &app))
             {
-                Ok(Some((made, mut compared))) => {
-                    report.apps.push(made);
-                    samples.columns = compared.columns;
-                    samples.rows.append(&mut compared.rows);
-                }
+                Ok(Some(made)) => report.apps.push(made),
                 Ok(None) => {}
                 // The others have theirs.
                 Err(error @ Error::TooSlow(_)) => {
@@ -269,19 +267,21 @@ impl FleetReport {
         {
             return Err(Error::Missing(format!("the store has no captures of the app {app}")));
         }
-        if let Some((from, to)) = &ask.compare {
-            comparison::compare(&mut report.apps, &samples, from, to)?;
+        let is_compared = report.apps.iter().any(|app| app.comparison.is_some());
+        if let Some((from, to)) = ask.compare.as_ref().filter(|_| !is_compared) {
+            let versions = report.apps.iter().flat_map(|app| &app.versions);
+            let known: Vec<&str> = versions.map(|version| &*version.ver).collect();
+            return Err(Error::Missing(format!(
+                "no app has both versions {from} and {to}; available: {}",
+                known.join(", ")
+            )));
         }
         Ok(report)
     }
 }
 
-/// Makes the report of an app, and the samples for a comparison; `None`: it has no captures.
-fn report_of(
-    database: &Database,
-    ask: &Ask,
-    app: &str,
-) -> Result<Option<(AppReport, Answer)>, Error> {
+/// Makes the report of an app; `None`: it has no captures.
+fn report_of(database: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, Error> {
     database.check_sums(app)?;
     let screen = ask.screen.as_deref().unwrap_or_default();
     database.run(&queries::choose(app, screen))?;
@@ -388,11 +388,15 @@ fn report_of(
         return Ok(None);
     }
     report.limits_exceeded = database.exceeded_limits(app)?;
-    let samples = match ask.compare {
-        Some(_) => database.query(&queries::COMPARISON.text())?,
-        None => Answer::default(),
-    };
-    Ok(Some((report, samples)))
+    if let Some((from, to)) = &ask.compare {
+        let has = |ver: &str| report.versions.iter().any(|version| version.ver == ver);
+        if has(from) && has(to) {
+            let rules = Rules { has_test_devices: ask.with_test_devices, ..Rules::default() };
+            let observations = database.observations(app, [from, to], screen, &rules)?;
+            report.comparison = Some(comparison::comparison(from, to, &observations));
+        }
+    }
+    Ok(Some(report))
 }
 
 /// Counts a cause of a group. Returns true if it is one of the first.

@@ -1,6 +1,6 @@
 //! A fleet's report for a terminal.
 
-use super::comparison::{Comparison, Verdict};
+use super::comparison_text::push_comparison;
 use super::fleet::{AppReport, CauseOf, FleetReport, Smoothness};
 use super::quantile_errors::QuantileErrors;
 use super::table::{broken, lay_out};
@@ -311,36 +311,4 @@ fn causes(causes: &[CauseOf], shown: usize) -> String {
     ];
     let width = if has_examples { header.len() } else { header.len() - 1 };
     lay_out(header.get(..width).unwrap_or_default(), &[0, 1, 10], &rows)
-}
-
-fn push_comparison(text: &mut String, comparison: &Comparison) {
-    let Comparison { from, to, level, least_devices, rows } = comparison;
-    let _ = writeln!(text, "\nFrom {from} to {to}: ms in a thousand frames, mean over devices");
-    let rows: Vec<_> = rows
-        .iter()
-        .filter(|row| row.cause.is_none() || row.p < 0.5)
-        .take(20)
-        .map(|row| {
-            let verdict = match row.verdict {
-                Verdict::Worse => "WORSE",
-                Verdict::Better => "better",
-                Verdict::Same => "no significant difference",
-                Verdict::TooFew => "too few devices",
-            };
-            vec![
-                row.cause.clone().unwrap_or_else(|| "all jank".to_owned()),
-                row.key.clone(),
-                format!("{:.1}", row.ms_in_1000[0]),
-                format!("{:.1}", row.ms_in_1000[1]),
-                format!("{:.4}", row.p),
-                verdict.to_owned(),
-            ]
-        })
-        .collect();
-    text.push_str(&lay_out(&["", "what", from, to, "p", ""], &[0, 1, 5], &rows));
-    let _ = writeln!(
-        text,
-        "  A device is one observation; a cause counts in frames of which it took a tenth or more. Welch's t-test,\n  \
-         p adjusted by Holm for all causes. \"WORSE\" and \"better\": p below {level}, at least 5 % of difference, at least {least_devices} devices of each."
-    );
 }

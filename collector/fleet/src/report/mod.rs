@@ -2,6 +2,7 @@
 //! itself, as text for a terminal, as one HTML file ([`html`]), and as folded stacks; and what the timeline's page of a trace says of its frames ([`timeline`]).
 
 pub mod comparison;
+mod comparison_text;
 pub mod fleet;
 mod fleet_text;
 pub mod html;

@@ -1,5 +1,6 @@
 //! The frames of a simulated capture, and the truth about them.
 
+use super::fleet::PlannedClass;
 use super::plan::{Plan, PlannedCause, PlannedPipeline, Plant};
 use super::text::{Drawn, Text};
 use super::truth::{TrueFrames, Truth, share};
@@ -34,7 +35,7 @@ pub(super) fn capture(
     plan: &Plan,
     rng: &mut Rng,
     about: &CaptureMeta,
-    device: u64,
+    (device, class): (u64, Option<&PlannedClass>),
     truth: &mut Truth,
 ) -> String {
     let version = about.version_name.as_deref().unwrap_or_default();
@@ -46,7 +47,9 @@ pub(super) fn capture(
     let mut seen = BTreeSet::new();
     let mut at = 1_000_000 + rng.u64(0..1_000_000_000);
     let of_a_screen = plan.frames.div_ceil(plan.screens.len() as u64);
-    let mut recording = Recording { text: Text::new(about), rng, before: None, calm: 0 };
+    let slowness = class.map_or(100, |class| class.slowness_percent);
+    let text = Text::new(about, slowness);
+    let mut recording = Recording { text, rng, class, slowness, before: None, calm: 0 };
     for frame in 0..plan.frames {
         let screen = usize::try_from(frame / of_a_screen).ok().and_then(|at| plan.screens.get(at));
         let Some(screen) = screen else { break };
@@ -96,6 +99,9 @@ struct Planted<'a> {
 struct Recording<'a> {
     text: Text,
     rng: &'a mut Rng,
+    class: Option<&'a PlannedClass>,
+    /// Percent of the planned times.
+    slowness: u64,
     /// Begin of the frame of views before, if it began when it was due.
     before: Option<u64>,
     /// Frames of a loop that must be in time.
@@ -114,20 +120,27 @@ impl Recording<'_> {
         let cause = plan.causes.iter().find(|cause| {
             let is_here = Plan::has_on(cause, screen)
                 && (cause.versions.is_empty() || cause.versions.iter().any(|of| of == version));
-            is_here && self.rng.u64(0..10_000) < cause.in_10000
+            let rate = || {
+                let percent = self.class.map_or(100, |class| class.causes_percent);
+                let changed = plan.change(version, cause, screen, self.class).rate_percent;
+                cause.in_10000 * percent * changed / 10_000
+            };
+            is_here && self.rng.u64(0..10_000) < rate()
         });
         // A message before the frame delays it only if the frame before has asked for the vsync.
         let cause = cause.filter(|cause| {
             cause.plant != Plant::Before
                 || self.before.is_some_and(|before| at - before <= VSYNC_US + 1)
         })?;
-        Some(Planted { cause, us: cause.ms * 500 + self.rng.u64(0..=cause.ms * 1000) })
+        let changed = plan.change(version, cause, screen, self.class).time_percent;
+        let us = cause.ms * 500 + self.rng.u64(0..=cause.ms * 1000);
+        Some(Planted { cause, us: us * self.slowness * changed / 10_000 })
     }
 
     /// Time that a frame without a cause takes in addition to others, µs.
     fn slow_us(&mut self, plan: &Plan, planted: Option<Planted<'_>>) -> u64 {
         let is_slow = planted.is_none() && self.rng.u64(0..10_000) < plan.slow_in_10000;
-        if is_slow { self.rng.u64(SLOW_US) } else { 0 }
+        if is_slow { self.rng.u64(SLOW_US) * self.slowness / 100 } else { 0 }
     }
 
     /// Writes a frame of Android's views.

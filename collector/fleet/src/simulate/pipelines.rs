@@ -40,12 +40,12 @@ impl Text {
         let mut at = from;
         self.line(UI, at, "B|4000|Animator::BeginFrame");
         // A release build of Flutter marks no steps of the framework.
-        at += 800 + rng.u64(0..800) + slow_us;
+        at += self.work_us(rng, 800, 800) + slow_us;
         at = self.planted(UI, at, planted);
         self.line(UI, at, "E|4000");
         let ui_us = at - from;
         let begin = at + 40;
-        at = begin + 1500 + rng.u64(0..1500);
+        at = begin + self.work_us(rng, 1500, 1500);
         self.line(RASTER, begin, "B|4000|GPURasterizer::Draw");
         self.line(RASTER, at, "E|4000");
         Rastered { ui_us, raster_us: at - begin, end: at }
@@ -60,7 +60,7 @@ impl Text {
         slow_us: u64,
     ) -> Swapped {
         self.line(GAME, from, "B|4000|onDrawFrame");
-        let at = from + 3000 + rng.u64(0..3000) + slow_us;
+        let at = from + self.work_us(rng, 3000, 3000) + slow_us;
         let at = self.planted(GAME, at, planted);
         self.line(GAME, at, "E|4000");
         self.line(GAME, at, "B|4000|eglSwapBuffersWithDamageKHR");

@@ -1,5 +1,6 @@
 //! The plan of a simulated fleet.
 
+use super::fleet::{PlannedChange, PlannedClass, PlannedRollout};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tracetee_jank::Pipeline;
@@ -22,6 +23,15 @@ pub struct Plan {
     pub pipelines: BTreeMap<String, PlannedPipeline>,
     /// Causes of late frames.
     pub causes: Vec<PlannedCause>,
+    /// Changes of causes by a version.
+    #[serde(default)]
+    pub changes: Vec<PlannedChange>,
+    /// Classes of devices; without any, devices do not name their model.
+    #[serde(default)]
+    pub classes: Vec<PlannedClass>,
+    /// The way from a version to the next; without it, each device has one version, by the versions' shares.
+    #[serde(default)]
+    pub rollout: Option<PlannedRollout>,
     /// Number of frames of a capture.
     pub frames: u64,
     /// Frames in ten thousand that have no cause and take between one and two periods: slow, but not janky.
@@ -165,6 +175,9 @@ impl Default for Plan {
                     ..cause("Icons.read", "io", 60, 50, &["Feed"], &[])
                 },
             ],
+            changes: Vec::new(),
+            classes: Vec::new(),
+            rollout: None,
             frames: 120,
             slow_in_10000: 400,
             triggered_percent: 10,
@@ -180,6 +193,9 @@ impl Plan {
     pub fn fault(&self) -> Option<&'static str> {
         if self.versions.iter().map(|version| version.share).sum::<u64>() == 0 {
             return Some("versions: at least one must have a share above 0");
+        }
+        if let Some(fault) = self.fault_of_fleet() {
+            return Some(fault);
         }
         if self.screens.is_empty() {
             return Some("screens: name at least one");

@@ -25,12 +25,19 @@ pub(super) struct Text {
     head: String,
     /// True from the first wait on: the scheduler's events of the main thread are in the capture.
     has_states: bool,
+    /// Percent of the times of a usual device.
+    slowness: u64,
 }
 
 impl Text {
-    pub(super) fn new(about: &CaptureMeta) -> Self {
+    pub(super) fn new(about: &CaptureMeta, slowness: u64) -> Self {
         let head = format!("{}{}{}\n", notes::HEADER, notes::COMMENT, about.to_json());
-        Self { lines: Vec::new(), head, has_states: false }
+        Self { lines: Vec::new(), head, has_states: false, slowness }
+    }
+
+    /// Draws the time of work on this device, µs: of a usual one, from `least` to less than `least + more`.
+    pub(super) fn work_us(&self, rng: &mut Rng, least: u64, more: u64) -> u64 {
+        (least + rng.u64(0..more)) * self.slowness / 100
     }
 
     pub(super) fn line(&mut self, thread: &str, at: u64, payload: &str) {
@@ -76,7 +83,7 @@ impl Text {
         self.main(at, &format!("B|4000|Choreographer#doFrame {vsync}"));
         for (name, least) in [("input", 60), ("animation", 300)] {
             self.main(at, &format!("B|4000|{name}"));
-            at += least + rng.u64(0..least);
+            at += self.work_us(rng, least, least);
             self.main(at, "E|4000");
         }
         self.main(at, "B|4000|traversal");
@@ -89,7 +96,7 @@ impl Text {
         }
         for (name, least) in [("measure", 400), ("layout", 300), ("draw", 600)] {
             self.main(at, &format!("B|4000|{name}"));
-            at += least + rng.u64(0..least);
+            at += self.work_us(rng, least, least);
             self.main(at, "E|4000");
         }
         self.render(at - 100, &format!("B|4000|DrawFrames {vsync}"));
@@ -97,6 +104,7 @@ impl Text {
         self.main(at, "E|4000");
         self.stops(at, "S");
         self.render(at, "B|4000|flush commands");
+        // On each device as long: a main thread that is busy until less than that before a vsync would delay the next frame.
         at += 500 + rng.u64(0..600);
         self.render(at, "E|4000");
         at += 50;

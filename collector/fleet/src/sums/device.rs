@@ -2,7 +2,7 @@
 //! its screens, by name.
 
 use super::add::{CauseOfFrame, Named};
-use super::schema::DeviceRollup;
+use super::schema::{DeviceRollup, DeviceTraits, DeviceValues, hz};
 use super::{Sums, whole};
 use crate::rows::Rows;
 use crate::schema::FrameRow;
@@ -32,13 +32,15 @@ pub(super) fn add(sums: &mut Sums, capture: Named<'_>, rows: &Rows, causes: &[Ca
     }
     let of_frames = row(sums, "frames");
     let is_counted = capture.row.counted;
+    let value =
+        DeviceValues { app: capture.app, ver, device: capture.device, ..DeviceValues::default() };
     for (group, (frames, ns)) in frames_of(&mut sums.symbols, &rows.frames, is_counted) {
         let Once { screen, other: [pipeline, _], is_first } = group;
         let captures_once = is_first.into();
-        let of =
-            DeviceRollup { day: dt, ver, screen, pipeline, captures_once, frames, ns, ..of_frames };
-        sums.add(&of, 1);
+        sums.add(&DeviceRollup { day: dt, ver, screen, pipeline, captures_once, ..of_frames }, 1);
+        sums.add(&DeviceValues { screen, frames, ns, ..value }, 1);
     }
+    add_traits(sums, capture, &rows.frames);
     let of_cause = row(sums, "cause");
     let mut times: HashMap<_, i64, RandomState> = HashMap::default();
     for of in causes {
@@ -48,8 +50,8 @@ pub(super) fn add(sums: &mut Sums, capture: Named<'_>, rows: &Rows, causes: &[Ca
     for (group, ns) in counted_once(&sums.symbols, times, |other| other) {
         let Once { screen, other: [cause, cause_key], is_first } = group;
         let captures_once = is_first.into();
-        let of = DeviceRollup { ver, screen, cause, cause_key, captures_once, ns, ..of_cause };
-        sums.add(&of, 1);
+        sums.add(&DeviceRollup { ver, screen, cause, cause_key, captures_once, ..of_cause }, 1);
+        sums.add(&DeviceValues { screen, cause, cause_key, ns, ..value }, 1);
     }
     let of_stack = row(sums, "stack");
     let mut stacks: HashMap<_, (), RandomState> = HashMap::default();
@@ -62,6 +64,30 @@ pub(super) fn add(sums: &mut Sums, capture: Named<'_>, rows: &Rows, causes: &[Ca
         let captures_once = is_first.into();
         sums.add(&DeviceRollup { screen, cause_key, captures_once, ..of_stack }, 1);
     }
+}
+
+/// Adds the traits of a capture's device, if rates count frames of the capture.
+fn add_traits(sums: &mut Sums, capture: Named<'_>, frames: &[FrameRow]) {
+    let row = capture.row;
+    let is_counted = |frame: &&FrameRow| row.counted && is_rated(frame);
+    let mut times: Vec<u64> = frames.iter().filter(is_counted).map(|frame| frame.dur_ns).collect();
+    let count = times.len();
+    let Some(last) = count.div_ceil(10).checked_sub(1) else { return };
+    let quick_ns = *times.select_nth_unstable(last).1;
+    let traits = DeviceTraits {
+        app: capture.app,
+        ver: capture.ver,
+        device: capture.device,
+        model: row.model.as_ref().map_or(Symbol::EMPTY, |model| sums.symbols.of(model)),
+        api: row.api.unwrap_or_default(),
+        hz: hz(row.period_ns),
+        debuggable: row.debuggable,
+        emulator: row.emulator,
+        captures: 1,
+        frames: whole(count as u64),
+        quick_ns: whole(quick_ns.saturating_mul(count as u64)),
+    };
+    sums.add(&traits, 1);
 }
 
 /// A group of rows of a capture.

@@ -13,7 +13,7 @@ use crate::table::{
 
 /// The version of `tables.sqlite`: raised by one when its layout changes, or a column. A file of another version is
 /// refused; `tracetee store rebuild` makes it from the captures.
-pub const FILE_VERSION: i64 = 7;
+pub const FILE_VERSION: i64 = 8;
 
 rollups! {
     /// The tables of sums of captures and loss reports.
@@ -191,7 +191,7 @@ rollups! {
         }
     }
 
-    /// Sums of each device. Kinds: `capture`, `frames` (that rates count), `cause`, `stack`, `start` (cold), `loss`.
+    /// Captures of each device. Kinds: `capture`, `frames` (that rates count), `cause`, `stack`, `start` (cold), `loss`.
     DEVICE_ROLLUPS = "device_rollups": DeviceRollup {
         keys {
             /// Package name of the app, or `unknown`.
@@ -218,9 +218,59 @@ rollups! {
             captures,
             /// Captures, each counted on one of its screens only.
             captures_once,
-            /// Frames, of the kind `frames`.
+        }
+    }
+
+    /// Traits of devices, by version: those of their captures with frames that rates count. Comparisons read them.
+    DEVICE_TRAITS = "device_traits": DeviceTraits {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: Text,
+            /// Name of the version.
+            ver: Text,
+            /// Install id of the device, or `unknown`.
+            device: Text,
+            /// Model of the device, or empty.
+            model: Text,
+            /// Android API level; 0 if it is unknown.
+            api: u64,
+            /// Refresh rate of the display, rounded, Hz.
+            hz: u64,
+            /// 1 if the build is debuggable.
+            debuggable: bool,
+            /// 1 if the device is an emulator.
+            emulator: bool,
+        }
+        sums {
+            /// Captures.
+            captures,
+            /// Frames that rates count.
             frames,
-            /// Time, ns: of frames, past the deadlines; of a cause, without what is carried, in counted frames of which it took a tenth or more.
+            /// Time within which a tenth of a capture's frames are complete, times its frames, ns.
+            quick_ns,
+        }
+    }
+
+    /// Values of devices in frames that rates count, by version. Comparisons read them.
+    DEVICE_VALUES = "device_values": DeviceValues {
+        keys {
+            /// Package name of the app, or `unknown`.
+            app: Text,
+            /// Name of the version.
+            ver: Text,
+            /// Install id of the device, or `unknown`.
+            device: Text,
+            /// Screen, or empty.
+            screen: Text,
+            /// Cause; empty for all frames.
+            cause: Text,
+            /// Key of the cause.
+            cause_key: Text,
+        }
+        sums {
+            /// Frames; 0 of a cause.
+            frames,
+            /// Time, ns: of frames, past the deadlines; of a cause, without what is carried, in frames of which it took a tenth or more.
             ns,
         }
     }
@@ -287,36 +337,6 @@ rollups! {
             captures,
         }
     }
-
-    /// Samples of comparisons: ms of jank (cause empty), or of a cause, in 1000 frames of a device. Sums are in 2^-44 ms: high part times 2^40, plus low part.
-    SAMPLE_ROLLUPS = "sample_rollups": SampleRollup {
-        keys {
-            /// Package name of the app, or `unknown`.
-            app: Text,
-            /// 1 if the observations are of `screen`, 0 if they are of all screens.
-            by_screen: bool,
-            /// Name of the version.
-            ver: Text,
-            /// Screen, or empty.
-            screen: Text,
-            /// Cause, or empty.
-            cause: Text,
-            /// Key of the cause.
-            cause_key: Text,
-        }
-        sums {
-            /// Devices with an observation.
-            devices_with,
-            /// Sum, high part.
-            total_high,
-            /// Sum, low part.
-            total_low,
-            /// Sum of squares, high part.
-            squares_high,
-            /// Sum of squares, low part.
-            squares_low,
-        }
-    }
 }
 
 /// Returns what a capture adds to [`CAPTURE_ROLLUPS`].
@@ -341,7 +361,7 @@ pub(super) fn capture_rollup(capture: Named<'_>) -> CaptureRollup<Symbol> {
 }
 
 /// Returns the refresh rate of a period, rounded.
-fn hz(period_ns: u64) -> u64 {
+pub(super) fn hz(period_ns: u64) -> u64 {
     if period_ns == 0 {
         return 0;
     }

@@ -39,6 +39,8 @@ pub(crate) fn pool() -> Vec<Rows> {
             row.period_ns = [16_666_667, 8_333_333, 11_111_111][rng.usize(0..3)];
             row.ttfd_ns = rng.bool().then(|| rng.u64(1..1 << 34));
             row.anrs = rng.u64(0..3);
+            row.model = rng.bool().then(|| "a model".into());
+            (row.debuggable, row.emulator) = (rng.u8(0..5) == 0, rng.u8(0..5) == 0);
             row.lost_records = rng.u64(0..100);
             for frame in &mut rows.frames {
                 frame.pipeline = ["views", "flutter", "vsync_callback"][rng.usize(0..3)].into();

@@ -122,6 +122,7 @@ impl Maker {
             app: some(query.app),
             screen: some(query.screen),
             compare: some(query.from).zip(some(query.to)),
+            with_test_devices: false,
             time_limit: Some(TIME_LIMIT),
             is_unwanted: Some(Arc::clone(is_unwanted)),
         };
