@@ -236,3 +236,7 @@ fn joined(raw: Vec<Raw>) -> Vec<Raw> {
     }
     all
 }
+
+#[cfg(test)]
+#[path = "critical_path_tests.rs"]
+mod tests;

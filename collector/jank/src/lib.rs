@@ -204,10 +204,16 @@ fn timeline_janks(trace: &Trace, pid: u32) -> BTreeMap<String, u64> {
 #[cfg(test)]
 mod late_tests;
 #[cfg(test)]
+mod limit_tests;
+#[cfg(test)]
 mod path_tests;
 #[cfg(test)]
 mod poison_tests;
 #[cfg(test)]
+mod processor_tests;
+#[cfg(test)]
 mod sched_text;
+#[cfg(test)]
+mod state_tests;
 #[cfg(test)]
 mod tests;

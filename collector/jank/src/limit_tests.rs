@@ -1,0 +1,131 @@
+//! Limits of what a report names: parts of a frame, causes of an explanation, stacks of a trace. The rest is added up
+//! under one name, so that sums stay whole.
+
+use crate::sched_text::{MAIN, RENDER, Text};
+use crate::stacks::Stacks;
+use crate::{Analysis, Cause, Options, ThreadRole, analyze};
+use std::sync::Arc;
+
+const HZ_100: &str = "{\"refresh_hz\":100,\"pid\":100}";
+
+/// A frame that is nothing but sections of these names and durations in µs.
+fn sections(names: &[(String, u64)]) -> Analysis {
+    let mut text = Text::new(HZ_100);
+    text.slice(RENDER, 0, 1, "DrawFrame");
+    let all: u64 = names.iter().map(|(_, us)| us).sum();
+    text.mark(MAIN, 10_000, "B|100|Choreographer#doFrame");
+    let mut at_us = 10_000;
+    for (name, us) in names {
+        text.slice(MAIN, at_us, at_us + us, name);
+        at_us += us;
+    }
+    text.mark(MAIN, 10_000 + all, "E|100");
+    analyze(&text.trace(), &Options::default()).unwrap()
+}
+
+fn named(durations: impl IntoIterator<Item = u64>) -> Vec<(String, u64)> {
+    let durations = durations.into_iter().enumerate();
+    durations.map(|(n, us)| (format!("Feed.f{n:03}x"), us)).collect()
+}
+
+#[test]
+fn a_frame_has_500_parts_and_one_of_the_others() {
+    let of = |count: usize| {
+        // The first 499 take 50 µs, the others 30.
+        let analysis = sections(&named((0..count).map(|n| if n < 499 { 50 } else { 30 })));
+        let last = analysis.parts.iter().filter(|part| &*part.name == "(other)");
+        let other: Vec<_> =
+            last.map(|part| (part.cause, part.self_ns / 1_000, part.count)).collect();
+        let sum: u64 = analysis.parts.iter().map(|part| part.self_ns).sum();
+        assert_eq!(sum, analysis.frames[0].dur_ns);
+        (analysis.parts.len(), other)
+    };
+    assert_eq!(of(500), (500, vec![]));
+    // Of equals the first by name stays.
+    assert_eq!(of(503), (501, vec![(Cause::Section, 90, 3)]));
+    let kept = sections(&named((0..503).map(|n| if n < 499 { 50 } else { 30 })));
+    let is_kept = |name: &str| kept.parts.iter().any(|part| &*part.name == name);
+    assert!(is_kept("Feed.f499x") && !is_kept("Feed.f500x"));
+}
+
+#[test]
+fn a_part_counts_its_slices() {
+    let [a, b] = ["Feed.bind 1", "Feed.load"].map(|name| (name.to_owned(), 10_000));
+    let again = ("Feed.bind 2".to_owned(), 5_000);
+    let analysis = sections(&[a, b, again]);
+    let counts: Vec<_> = analysis.parts.iter().map(|part| (&*part.name, part.count)).collect();
+    assert_eq!(counts, [("Feed.bind", 2), ("Feed.load", 1)]);
+}
+
+#[test]
+fn an_explanation_names_twelve_causes_or_eleven_and_the_others() {
+    let of = |count: u64| {
+        let analysis = sections(&named((0..count).map(|n| 2_000 - n)));
+        let causes = &analysis.explanations[0].causes;
+        let last = causes.last().unwrap();
+        assert_eq!(causes[0].key, "Feed.f000x");
+        assert_eq!(
+            causes.iter().map(|one| one.overrun_ns).sum::<u64>(),
+            analysis.frames[0].jank_ns
+        );
+        (causes.len(), last.key.clone(), last.self_ns / 1_000, last.states.total_ns() / 1_000)
+    };
+    assert_eq!(of(12), (12, "Feed.f011x".to_owned(), 1_989, 1_989));
+    // 1,989, 1,988 and 1,987 µs.
+    assert_eq!(of(14), (12, "(other causes)".to_owned(), 5_964, 5_964));
+}
+
+#[test]
+fn what_is_carried_of_many_causes_is_in_their_sum() {
+    let mut text = Text::new(HZ_100);
+    let frame = |text: &mut Text, from_us, to_us| {
+        text.slice(MAIN, from_us, to_us, "Choreographer#doFrame");
+        text.slice(RENDER, to_us - 100, to_us, "DrawFrame");
+    };
+    frame(&mut text, 10_000, 14_000);
+    frame(&mut text, 20_000, 50_000);
+    for n in 0..30 {
+        text.slice(MAIN, 20_000 + n * 1_000, 21_000 + n * 1_000, &format!("Feed.f{n:03}x"));
+    }
+    // Due at 30,000, while 20 of the sections were still to come.
+    frame(&mut text, 50_100, 53_100);
+    let analysis = analyze(&text.trace(), &Options::default()).unwrap();
+    let causes = &analysis.explanations[1].causes;
+    let other = causes.last().unwrap();
+    assert_eq!((causes.len(), &*other.key), (12, "(other causes)"));
+    // The frame itself (3,000) and ten sections are named; ten sections and the 100 before the frame are not.
+    assert_eq!((other.carried_ns / 1_000, other.self_ns / 1_000), (10_000, 100));
+}
+
+#[test]
+fn stacks_beyond_5000_are_one_of_no_screen() {
+    let rows = |count: u32| {
+        let mut stacks = Stacks::default();
+        let screen = Arc::from("Feed");
+        for n in 0..count {
+            let node = stacks.node(ThreadRole::Main, &format!("s{n}"));
+            stacks.add(Some(&screen), node, 10);
+        }
+        stacks.into_rows()
+    };
+    let all = rows(5_000);
+    assert_eq!((all.len(), all[0].screen.as_deref()), (5_000, Some("Feed")));
+    let more = rows(5_002);
+    let other: Vec<_> = more.iter().filter(|row| row.screen.is_none()).collect();
+    assert_eq!((more.len(), other.len()), (5_001, 1));
+    assert_eq!((&*other[0].stack, other[0].self_ns, other[0].count), ("(other)", 20, 2));
+}
+
+#[test]
+fn a_stack_has_at_most_4096_bytes_with_the_sign_that_it_is_cut() {
+    let text = |bytes: usize| {
+        let mut stacks = Stacks::default();
+        let node = stacks.node(ThreadRole::Main, &"a".repeat(bytes));
+        stacks.add(None, node, 1);
+        stacks.into_rows().remove(0).stack
+    };
+    // `main`, `;` and the name, and room for `;(deeper)`.
+    let longest = 4_096 - ";(deeper)".len() - "main;".len();
+    assert_eq!(text(longest), format!("main;{}", "a".repeat(longest)));
+    assert_eq!(text(longest + 1), "main;(deeper)");
+}

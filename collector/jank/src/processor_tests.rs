@@ -1,0 +1,90 @@
+//! Usual processors and clocks: who runs where, and from when on that is slow.
+
+use crate::processors::{Processors, Usual};
+use crate::sched_text::Text;
+use crate::{CoreClass, ProcessorUse, ThreadRole};
+use CoreClass::{Big, Little, Middle};
+use ThreadRole::{Main, Render};
+
+fn used(thread: ThreadRole, core: Option<CoreClass>, ns: u64, khz: Option<u64>) -> ProcessorUse {
+    ProcessorUse { thread, cpu: 0, core, running_ns: ns, mean_khz: khz, max_khz: None }
+}
+
+#[test]
+fn a_clock_below_sixty_percent_of_the_usual_one_of_its_class_is_low() {
+    let mut usual = Usual::default();
+    // 1,000 in the mean: 30 at 1,200 and 10 at 400; the time of an unknown clock is not in it.
+    usual.add(&[used(Main, Some(Big), 30, Some(1_200)), used(Main, Some(Big), 10, Some(400))]);
+    usual.add(&[used(Main, Some(Big), 1_000, None)]);
+    usual.add(&[used(Main, Some(Little), 10, Some(100)), used(Render, Some(Big), 10, Some(100))]);
+    for (khz, expected) in
+        [(Some(600), false), (Some(599), true), (Some(1_500), false), (None, false)]
+    {
+        assert_eq!(usual.is_low_clock(&used(Main, Some(Big), 5, khz)), expected, "{khz:?}");
+    }
+    assert!(!usual.is_low_clock(&used(Main, Some(Little), 5, Some(100))));
+    // Nothing is usual of a class on which frames in time did not run.
+    assert!(!usual.is_low_clock(&used(Main, Some(Middle), 5, Some(1))));
+}
+
+#[test]
+fn a_little_core_is_unusual_if_the_same_thread_has_at_most_thirty_percent_on_them() {
+    let on_little = |little: u64, big: u64| {
+        let mut usual = Usual::default();
+        usual.add(&[used(Main, Some(Little), little, None), used(Main, Some(Big), big, None)]);
+        // Neither another thread's time nor that on an unknown processor counts.
+        usual.add(&[used(Render, Some(Little), 1_000, None), used(Main, None, 1_000, None)]);
+        usual.is_little(&used(Main, Some(Little), 1, None))
+    };
+    assert_eq!([on_little(30, 70), on_little(31, 69), on_little(0, 1)], [true, false, true]);
+    assert!(!on_little(0, 0));
+    let mut usual = Usual::default();
+    usual.add(&[used(Main, Some(Big), 100, None)]);
+    assert!(
+        !usual.is_little(&used(Main, Some(Big), 1, None))
+            && !usual.is_little(&used(Main, None, 1, None))
+    );
+}
+
+fn clocks(clocks: &[(u64, u32, u32)]) -> Processors {
+    let mut text = Text::new("{}");
+    for (us, cpu, khz) in clocks {
+        text.event(0, 0, "d..2", *us, &format!("cpu_frequency: state={khz} cpu_id={cpu}"));
+    }
+    Processors::find(&text.trace())
+}
+
+#[test]
+fn a_trace_without_clocks_knows_no_processors() {
+    assert!(!clocks(&[]).are_known());
+    assert!(clocks(&[(1, 0, 1_000)]).are_known());
+}
+
+#[test]
+fn three_highest_clocks_are_three_classes_and_one_is_none() {
+    let class = |found: &Processors, cpu| found.uses(&[(Main, cpu, 0, 1)], &mut 9)[0].core;
+    let three = clocks(&[(1, 0, 700), (1, 1, 700), (1, 4, 1_500), (1, 7, 2_400), (2, 7, 300)]);
+    let found = [0, 1, 4, 7, 9].map(|cpu| class(&three, cpu));
+    assert_eq!(found, [Some(Little), Some(Little), Some(Middle), Some(Big), None]);
+    let same = clocks(&[(1, 0, 700), (1, 1, 700)]);
+    assert_eq!([class(&same, 0), class(&same, 1)], [None, None]);
+}
+
+#[test]
+fn the_mean_clock_is_that_of_the_time_in_which_it_is_known() {
+    let found = clocks(&[(10, 0, 1_000), (20, 0, 2_000), (40, 0, 500)]);
+    let mean = |from_us: u64, to_us: u64, looks: &mut u64| {
+        found.uses(&[(Main, 0, from_us * 1_000, to_us * 1_000)], looks)[0].mean_khz
+    };
+    let looks = &mut 100;
+    assert_eq!(mean(0, 5, looks), None);
+    assert_eq!(*looks, 100);
+    // 10 unknown, 10 at 1,000, 5 at 2,000.
+    assert_eq!(mean(0, 25, looks), Some(1_333));
+    assert_eq!(*looks, 98);
+    assert_eq!(mean(20, 40, looks), Some(2_000));
+    assert_eq!(*looks, 97);
+    // Without looks the rest of a run is as good as unknown.
+    assert_eq!(mean(10, 60, &mut 1), Some(1_000));
+    assert_eq!(mean(10, 60, &mut 0), None);
+}
