@@ -32,7 +32,7 @@ pub(crate) struct Launch {
 
 /// A step in the life of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     Bind,
     Create,
     Resume,
@@ -41,7 +41,7 @@ enum Step {
     Background,
 }
 
-fn step(name: &str) -> Option<Step> {
+pub(super) fn step(name: &str) -> Option<Step> {
     let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
     if name == "bindApplication" {
         Some(Step::Bind)

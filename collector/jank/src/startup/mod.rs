@@ -194,4 +194,8 @@ impl<'a> Ends<'a> {
 }
 
 #[cfg(test)]
+mod launch_tests;
+#[cfg(test)]
+mod name_tests;
+#[cfg(test)]
 mod tests;

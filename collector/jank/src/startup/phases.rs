@@ -124,7 +124,7 @@ pub(super) fn divide(
         };
         let mut phases: Vec<Phase> = Vec::new();
         let mut sums: Vec<BTreeMap<(Cause, Arc<str>), StateTimes>> = Vec::new();
-        for stretch in stretches.into_iter().filter(|of| of.to_ns > of.from_ns) {
+        for stretch in stretches {
             watch.check()?;
             let place = phases.iter().position(|phase| phase.phase == stretch.phase);
             let place = place.unwrap_or_else(|| {
@@ -273,7 +273,7 @@ fn steps_of_bind(trace: &Trace, main: &Thread, bind: &Slice) -> Vec<(PhaseKind, 
 }
 
 /// The markers of Android, of androidx.startup, and names of methods.
-fn step_of_bind(name: &str) -> Option<PhaseKind> {
+pub(super) fn step_of_bind(name: &str) -> Option<PhaseKind> {
     let name = name.split('(').next().unwrap_or(name).trim_end();
     let name = name.rsplit(' ').next().unwrap_or(name);
     let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));

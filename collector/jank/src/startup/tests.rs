@@ -5,25 +5,25 @@ use crate::sched_text::{self, Text};
 use crate::tests::{Line, MAIN, RENDER, slice, trace};
 use crate::{Cause, Options, analyze};
 
-fn startups(slices: &[[Line<'_>; 2]]) -> Startups {
+pub(super) fn startups(slices: &[[Line<'_>; 2]]) -> Startups {
     with("{}", slices, &[])
 }
 
-fn with(about: &str, slices: &[[Line<'_>; 2]], more: &[Line<'_>]) -> Startups {
+pub(super) fn with(about: &str, slices: &[[Line<'_>; 2]], more: &[Line<'_>]) -> Startups {
     let mut lines = slices.concat();
     lines.extend_from_slice(more);
     analyze(&trace(about, &lines), &Options::default()).unwrap().startups
 }
 
 /// Kind, begin, TTID, TTFD in ms.
-fn rows(startups: &Startups) -> Vec<(StartKind, u64, Option<u64>, Option<u64>)> {
+pub(super) fn rows(startups: &Startups) -> Vec<(StartKind, u64, Option<u64>, Option<u64>)> {
     let ms = |ns: u64| ns / 1_000_000;
     let row =
         |one: &Startup| (one.kind, ms(one.start_ns), one.ttid_ns.map(ms), one.ttfd_ns.map(ms));
     startups.rows.iter().map(row).collect()
 }
 
-fn phases(startup: &Startup) -> Vec<(PhaseKind, u64, u64)> {
+pub(super) fn phases(startup: &Startup) -> Vec<(PhaseKind, u64, u64)> {
     let of =
         |phase: &super::Phase| (phase.phase, phase.start_ns / 1_000_000, phase.dur_ns / 1_000_000);
     startup.phases.iter().map(of).collect()
@@ -35,8 +35,8 @@ use PhaseKind::{
 };
 use StartKind::{Cold, Hot, Warm};
 
-const FRAME: &str = "B Choreographer#doFrame";
-const DRAW: &str = "B DrawFrame";
+pub(super) const FRAME: &str = "B Choreographer#doFrame";
+pub(super) const DRAW: &str = "B DrawFrame";
 
 #[test]
 fn an_activity_that_begins_with_a_frame_is_one_start() {
