@@ -210,6 +210,8 @@ mod path_tests;
 #[cfg(test)]
 mod poison_tests;
 #[cfg(test)]
+mod process_tests;
+#[cfg(test)]
 mod processor_tests;
 #[cfg(test)]
 mod sched_text;
@@ -217,3 +219,5 @@ mod sched_text;
 mod state_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod wait_tests;

@@ -131,7 +131,6 @@ fn dispatches(trace: &Trace, main: &Thread, names: &NameIndex<'_>) -> Vec<LongSl
 
 impl Dispatch<'_> {
     fn judged(self, names: &NameIndex<'_>, last_ns: u64) -> Option<LongSlice> {
-        let is_frame = self.has_frame && self.slice.ended;
         // A frame inside of a section without an end: the end is lost, the thread does not hang.
         if !self.slice.ended && self.has_frame {
             return None;
@@ -140,8 +139,7 @@ impl Dispatch<'_> {
         let whole_ns = end_ns.saturating_sub(self.slice.start_ns);
         let dur_ns = whole_ns.saturating_sub(self.idle_ns);
         let anr = dur_ns >= ANR_NS;
-        let is_outer_frame =
-            is_frame && names.mapped(self.slice.name).starts_with("Choreographer#doFrame");
+        let is_outer_frame = names.mapped(self.slice.name).starts_with("Choreographer#doFrame");
         (anr || (dur_ns >= LONG_NS && !is_outer_frame)).then(|| LongSlice {
             name: Arc::clone(&names.named(self.slice.name).name),
             start_ns: self.slice.start_ns,

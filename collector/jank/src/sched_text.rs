@@ -9,9 +9,11 @@ pub(crate) const MAIN: u32 = 100;
 pub(crate) const RENDER: u32 = 107;
 pub(crate) const WORKER: u32 = 123;
 pub(crate) const PEER: u32 = 901;
-/// Flutter's threads.
+/// Flutter's threads, of two engines.
 pub(crate) const FLUTTER_UI: u32 = 130;
 pub(crate) const FLUTTER_RASTER: u32 = 131;
+pub(crate) const OTHER_UI: u32 = 132;
+pub(crate) const OTHER_RASTER: u32 = 133;
 /// SurfaceFlinger's main thread, and the one that hands out the vsyncs of apps.
 pub(crate) const SURFACE_FLINGER: u32 = 500;
 pub(crate) const SF_APP: u32 = 501;
@@ -32,6 +34,8 @@ fn name(tid: u32) -> &'static str {
         PEER => "Binder:900_1",
         FLUTTER_UI => "1.ui",
         FLUTTER_RASTER => "1.raster",
+        OTHER_UI => "2.ui",
+        OTHER_RASTER => "2.raster",
         SURFACE_FLINGER => "surfaceflinger",
         SF_APP => "app",
         _ => "other",

@@ -227,10 +227,10 @@ impl<'a> Waits<'a> {
             }
         }
         match piece.span.waker {
-            Waker::Thread(waker) if is_known => Some(waker),
-            Waker::Interrupt if is_known => self.armed_by(tid, piece),
-            _ if is_known => self.call(tid, piece)?.received.map(|(_, receiver)| receiver),
-            _ => None,
+            _ if !is_known => None,
+            Waker::Thread(waker) => Some(waker),
+            Waker::Interrupt => self.armed_by(tid, piece),
+            Waker::Unknown => self.call(tid, piece)?.received.map(|(_, receiver)| receiver),
         }
     }
 

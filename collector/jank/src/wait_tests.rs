@@ -1,0 +1,145 @@
+//! Whom a sleep is given to: the render thread, a binder call, its receiver, the compositor; and when nobody is known.
+
+use crate::sched_text::{
+    FLUTTER_RASTER, FLUTTER_UI, MAIN, OTHER_RASTER, OTHER_UI, PEER, RENDER, Text, WORKER,
+};
+use crate::{Analysis, Cause, Options, analyze};
+
+const HZ_100: &str = "{\"refresh_hz\":100,\"pid\":100}";
+
+/// A frame from 10 to 40 ms whose section, from 12 to 38 ms, sleeps from 13 to 37 in this state; the caller ends the sleep.
+fn asleep(section: &str, state: &str, end: impl FnOnce(&mut Text)) -> Analysis {
+    let mut text = Text::new(HZ_100);
+    text.switch(9_000, 0, 0, "R", MAIN);
+    text.mark(MAIN, 10_000, "B|100|Choreographer#doFrame");
+    text.slice(MAIN, 12_000, 38_000, section);
+    text.switch(13_000, 0, MAIN, state, 0);
+    end(&mut text);
+    text.switch(37_500, 0, 0, "R", MAIN);
+    text.mark(MAIN, 40_000, "E|100");
+    text.slice(RENDER, 39_000, 40_000, "DrawFrame");
+    analyze(&text.trace(), &Options::default()).unwrap()
+}
+
+/// Time in ms of a cause and key.
+fn ms(analysis: &Analysis, cause: Cause, key: &str) -> u64 {
+    let parts = analysis.parts.iter().filter(|part| part.cause == cause && &*part.key == key);
+    parts.map(|part| part.self_ns).sum::<u64>() / 1_000_000
+}
+
+fn render_works(text: &mut Text) {
+    text.switch(12_500, 1, 0, "R", RENDER);
+    text.slice(RENDER, 14_000, 30_000, "flush commands");
+    text.switch(36_000, 1, RENDER, "S", 0);
+}
+
+#[test]
+fn a_wait_for_the_render_thread_follows_it_if_it_is_the_waker_or_none_is_known() {
+    let flushed = |section, end: &dyn Fn(&mut Text)| {
+        let analysis = asleep(section, "S", |text| {
+            render_works(text);
+            end(text);
+        });
+        ms(&analysis, Cause::Graphics, "flush commands")
+    };
+    let by = |tid| move |text: &mut Text| text.wake(37_000, tid, MAIN);
+    // By name or by the waker; without a waker it is the only render thread.
+    assert_eq!(flushed("postAndWait", &by(RENDER)), 16);
+    assert_eq!(flushed("Feed.bind", &by(RENDER)), 16);
+    assert_eq!(flushed("postAndWait", &|_| ()), 16);
+    assert_eq!(flushed("postAndWait", &by(WORKER)), 0);
+    assert_eq!(flushed("postAndWait", &by(0)), 0);
+    assert_eq!(flushed("Feed.bind", &|_| ()), 0);
+    // In the kernel it waits for something else.
+    let kernel = asleep("postAndWait", "D", |text| {
+        render_works(text);
+        text.wake(37_000, RENDER, MAIN);
+    });
+    assert_eq!(ms(&kernel, Cause::Graphics, "flush commands"), 0);
+}
+
+/// A binder call sent at a time, received by the peer, with a reply at the end of the sleep if somebody wakes.
+fn called(sent_us: u64, flags: &str, waker: Option<u32>) -> Analysis {
+    asleep("Settings.load", "S", |text| {
+        let call = format!(
+            "binder_transaction: transaction=5 dest_node=1 dest_proc=900 dest_thread=0 reply=0 flags={flags} code=0x4"
+        );
+        text.event(MAIN, 0, "...1", sent_us, &call);
+        text.switch(13_100, 1, 0, "R", PEER);
+        text.event(PEER, 1, "...1", 13_200, "binder_transaction_received: transaction=5");
+        text.slice(PEER, 13_300, 36_000, "AIDL::java::IServer::get::server");
+        waker.into_iter().for_each(|waker| text.wake(37_000, waker, MAIN));
+    })
+}
+
+#[test]
+fn a_sleep_is_a_binder_call_s_if_the_receiver_ends_it_or_it_begins_within_a_millisecond() {
+    let call = |sent_us, waker| {
+        ms(&called(sent_us, "0x10", waker), Cause::Binder, "call to a process without a name")
+    };
+    // The receiver ends it, however long before it was sent.
+    assert_eq!(call(10_500, Some(PEER)), 24);
+    // Nobody is known to end it.
+    assert_eq!([call(12_000, None), call(11_999, None)], [24, 0]);
+    // Another one does.
+    assert_eq!([call(12_990, Some(WORKER)), call(12_990, Some(0))], [0, 0]);
+    // It does not wait for a reply.
+    let one_way = called(12_990, "0x01", None);
+    assert_eq!(ms(&one_way, Cause::Wait, "for an unknown waker"), 24);
+}
+
+#[test]
+fn a_call_whose_end_nobody_is_known_to_have_made_goes_through_its_receiver() {
+    let path = |analysis: Analysis| {
+        let path = analysis.explanations[0].path.clone();
+        path.iter()
+            .filter(|step| step.tid == Some(PEER))
+            .map(|step| step.to_ns - step.from_ns)
+            .sum::<u64>()
+    };
+    assert_eq!(path(called(12_990, "0x10", None)), 24_500_000);
+    assert_eq!(path(called(11_000, "0x10", None)), 0);
+}
+
+#[test]
+fn of_replies_those_within_the_call_count_and_of_one_thread_only() {
+    let through = |replies: &[(u32, u64, u64)]| {
+        let mut text = Text::new(HZ_100);
+        text.mark(MAIN, 10_000, "B|100|Choreographer#doFrame");
+        text.slice(MAIN, 12_000, 38_000, "binder transaction");
+        text.mark(MAIN, 40_000, "E|100");
+        replies.iter().for_each(|&(tid, from, to)| text.slice(tid, from, to, "binder reply"));
+        let analysis = analyze(&text.trace(), &Options::default()).unwrap();
+        analysis.explanations[0].path.iter().any(|step| step.tid == Some(PEER))
+    };
+    assert!(through(&[(PEER, 13_000, 37_000)]));
+    assert!(through(&[(PEER, 12_000, 20_000), (PEER, 21_000, 38_000)]));
+    // Begun before the call, ended after it, of another thread too.
+    assert!(!through(&[(PEER, 11_999, 20_000)]) && !through(&[(PEER, 20_000, 38_001)]));
+    assert!(!through(&[(PEER, 13_000, 20_000), (WORKER, 21_000, 30_000)]));
+    // Those of others outside of the call do not matter, nor does the caller's own.
+    assert!(through(&[(WORKER, 1_000, 5_000), (PEER, 13_000, 20_000), (WORKER, 39_000, 39_500)]));
+    assert!(through(&[(MAIN, 12_500, 12_900), (PEER, 13_000, 20_000)]));
+}
+
+#[test]
+fn a_raster_thread_waits_for_the_ui_thread_of_its_own_engine() {
+    // A draw of the second engine sleeps from 14 to 37 ms until a timer fires that this thread armed.
+    let path = |ui: u32| {
+        let mut text = Text::new(HZ_100);
+        for tid in [FLUTTER_UI, FLUTTER_RASTER, OTHER_UI] {
+            text.mark(tid, 1_000, "B|100|x");
+            text.mark(tid, 1_001, "E|100");
+        }
+        text.switch(9_000, 0, 0, "R", OTHER_RASTER);
+        text.slice(OTHER_RASTER, 10_000, 40_000, "Rasterizer::DoDraw");
+        text.switch(14_000, 0, OTHER_RASTER, "S", 0);
+        text.switch(20_000, 1, 0, "R", ui);
+        text.wake(37_000, 0, OTHER_RASTER);
+        text.switch(37_010, 1, ui, "S", 0);
+        text.switch(37_100, 0, 0, "R", OTHER_RASTER);
+        let analysis = analyze(&text.trace(), &Options::default()).unwrap();
+        analysis.explanations[0].path.iter().any(|step| step.tid == Some(ui))
+    };
+    assert_eq!((path(OTHER_UI), path(FLUTTER_UI)), (true, false));
+}
