@@ -1,9 +1,8 @@
 //! Slices in which a thread waits for work, or that only surround its work. They are neither work nor a hang.
 
 /// Waits of a thread for its next message, input or event, as Java, libutils and libc name them.
-const WAITS: [&str; 12] = [
+const WAITS: [&str; 11] = [
     "MessageQueue.next",
-    "MessageQueue.nativePollOnce",
     "MessageQueue.nextLegacy",
     "MessageQueue.nextConcurrent",
     "nativePollOnce",

@@ -156,7 +156,7 @@ fn markers<'t>(trace: &'t Trace, process: &Process) -> Markers<'t> {
             add(track, event.trim_start_matches('#'), instant.at_ns);
         }
     }
-    let sections = trace.names.select(|name| name.starts_with("J<") && name.contains(EVENT));
+    let sections = trace.names.select(|name| name.contains(EVENT));
     for (&tid, thread) in &trace.threads {
         if thread.pid.unwrap_or(tid) != process.pid {
             continue;

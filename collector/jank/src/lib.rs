@@ -202,9 +202,13 @@ fn timeline_janks(trace: &Trace, pid: u32) -> BTreeMap<String, u64> {
 }
 
 #[cfg(test)]
+mod interaction_tests;
+#[cfg(test)]
 mod late_tests;
 #[cfg(test)]
 mod limit_tests;
+#[cfg(test)]
+mod name_tests;
 #[cfg(test)]
 mod path_tests;
 #[cfg(test)]

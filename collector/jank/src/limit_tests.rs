@@ -129,3 +129,34 @@ fn a_stack_has_at_most_4096_bytes_with_the_sign_that_it_is_cut() {
     assert_eq!(text(longest), format!("main;{}", "a".repeat(longest)));
     assert_eq!(text(longest + 1), "main;(deeper)");
 }
+
+#[test]
+fn slices_deeper_than_256_are_those_around_them() {
+    let mut text = Text::new(HZ_100);
+    text.slice(RENDER, 0, 1, "DrawFrame");
+    let names: Vec<_> = (0..300).map(|n| format!("Feed.f{n:03}x")).collect();
+    text.mark(MAIN, 10_000, "B|100|Choreographer#doFrame");
+    for (us, name) in (10_001..).zip(&names) {
+        text.mark(MAIN, us, &format!("B|100|{name}"));
+    }
+    (0..=300).for_each(|n| text.mark(MAIN, 40_000 + n, "E|100"));
+    let analysis = analyze(&text.trace(), &Options::default()).unwrap();
+    let deepest = analysis.stacks.iter().max_by_key(|stack| stack.self_ns).unwrap();
+    // `doFrame` and 255 of the sections; the innermost 45 took 29.7 ms.
+    assert_eq!(deepest.stack.split(';').count(), 1 + 256);
+    assert!(deepest.stack.ends_with(";Feed.f254x"), "{}", deepest.stack);
+}
+
+#[test]
+fn time_without_a_thread_that_two_frames_have_is_in_the_stacks_once() {
+    let mut text = Text::new(HZ_100);
+    text.slice(MAIN, 10_000, 14_000, "Choreographer#doFrame");
+    // No render thread: 5 ms are assumed after each, of which 2 are the next one's too.
+    text.slice(MAIN, 20_000, 50_000, "Choreographer#doFrame");
+    text.slice(MAIN, 50_100, 53_000, "Choreographer#doFrame");
+    let analysis = analyze(&text.trace(), &Options::default()).unwrap();
+    let assumed = analysis.stacks.iter().filter(|stack| stack.stack.contains("5 ms assumed"));
+    assert_eq!(assumed.map(|stack| stack.self_ns).sum::<u64>(), 8_000_000);
+    let own: u64 = analysis.parts.iter().map(|part| part.self_ns).sum();
+    assert_eq!(analysis.stacks.iter().map(|stack| stack.self_ns).sum::<u64>(), own);
+}

@@ -135,6 +135,10 @@ fn a_path_of_very_many_steps_is_cut_short_and_still_adds_up() {
     assert_adds_up(&analysis).unwrap();
     let path = &analysis.explanations[0].path;
     assert!(path.len() <= 64, "{} steps", path.len());
+    for step in path {
+        assert_eq!(step.what == "(short steps)", step.joined > 1, "{step:?}");
+        assert_eq!(step.cpu.is_some(), step.joined == 1 && step.state == ThreadState::Running);
+    }
     let joined: u32 = path.iter().map(|step| step.joined).sum();
     assert!(joined > 8_000, "{joined} of 9,000 steps");
 }

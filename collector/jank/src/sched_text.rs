@@ -66,6 +66,11 @@ impl Text {
         self.lines.push((us, line));
     }
 
+    /// Adds a line of ftrace.
+    pub(crate) fn raw(&mut self, us: u64, line: &str) {
+        self.lines.push((us, format!(" {line}\n")));
+    }
+
     pub(crate) fn mark(&mut self, tid: u32, us: u64, payload: &str) {
         self.event(tid, 0, "...1", us, &format!("tracing_mark_write: {payload}"));
     }

@@ -53,6 +53,7 @@ fn a_state_that_ends_where_the_time_begins_is_not_in_it_and_costs_nothing() {
     // A state without duration takes a look, but is no span.
     let found = spans(&thread, 15, 30, &mut looks).unwrap();
     assert_eq!((found.len(), looks), (2, 96));
+    assert_eq!(spans(&thread, 10, 15, &mut looks).unwrap().len(), 1);
     assert_eq!(spans(&thread, 0, 50, &mut 4), None);
 }
 
@@ -98,6 +99,14 @@ fn pieces_end_where_a_slice_or_a_state_does_and_have_a_duration() {
     assert_eq!(found, expected);
     // Three states; the slice before, and the two that begin in that time.
     assert_eq!(looks, 94);
+}
+
+#[test]
+fn a_slice_without_duration_divides_nothing() {
+    let thread = thread(&[], &[(10, 40, NO_PARENT), (20, 20, 0), (30, 35, 0)]);
+    let found = segments(&thread, 10, 40, &mut 10).unwrap();
+    let found: Vec<_> = found.iter().map(|one| (one.slice, one.from_ns, one.to_ns)).collect();
+    assert_eq!(found, [(Some(0), 10, 30), (Some(2), 30, 35), (Some(0), 35, 40)]);
 }
 
 #[test]

@@ -229,6 +229,7 @@ fn a_session_is_slow_when_more_than_a_quarter_is() {
     };
     assert_eq!(with(25, 60_000), (false, false));
     assert_eq!(with(26, 60_000), (true, true));
+    assert_eq!(with(26, 50_000), (false, true));
     assert_eq!(with(26, 40_000), (false, true));
     assert_eq!(with(26, 33_333), (false, false));
 }

@@ -143,3 +143,35 @@ fn a_raster_thread_waits_for_the_ui_thread_of_its_own_engine() {
     };
     assert_eq!((path(OTHER_UI), path(FLUTTER_UI)), (true, false));
 }
+
+#[test]
+fn the_processor_on_which_a_thread_goes_on_says_who_kept_it_waiting() {
+    let mut text = Text::new(HZ_100);
+    text.switch(9_000, 5, 0, "R", MAIN);
+    text.mark(MAIN, 10_000, "B|100|Choreographer#doFrame");
+    // It leaves processor 5 idle, and goes on on the one that the worker had.
+    text.switch(13_000, 5, MAIN, "R", 0);
+    text.switch(13_000, 2, 0, "R", WORKER);
+    text.switch(36_000, 2, WORKER, "S", 0);
+    text.switch(37_000, 2, 0, "R", MAIN);
+    text.mark(MAIN, 40_000, "E|100");
+    text.slice(RENDER, 39_000, 40_000, "DrawFrame");
+    let analysis = analyze(&text.trace(), &Options::default()).unwrap();
+    assert_eq!(ms(&analysis, Cause::Preempted, "by worker"), 24);
+}
+
+#[test]
+fn a_path_goes_through_eight_threads_that_wait_for_one_another() {
+    let mut text = Text::new(HZ_100);
+    text.mark(MAIN, 10_000, "B|100|Choreographer#doFrame");
+    let threads: Vec<u32> = [MAIN].into_iter().chain(200..210).collect();
+    for pair in threads.windows(2) {
+        text.switch(9_000, 0, 0, "R", pair[0]);
+        text.switch(11_000, 0, pair[0], "S", 0);
+        text.wake(39_000, pair[1], pair[0]);
+    }
+    text.mark(MAIN, 40_000, "E|100");
+    let analysis = analyze(&text.trace(), &Options::default()).unwrap();
+    let deepest = analysis.explanations[0].path.iter().map(|step| (step.depth, step.tid)).max();
+    assert_eq!(deepest, Some((7, Some(206))));
+}

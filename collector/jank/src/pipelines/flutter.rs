@@ -108,7 +108,7 @@ fn stages(trace: &Trace, tid: u32, thread: &Thread, names: &NameSet) -> Vec<Stag
 }
 
 /// `"frame_number": "12"` in the arguments of a slice.
-fn frame_number(args: &str) -> Option<i64> {
+pub(super) fn frame_number(args: &str) -> Option<i64> {
     let (_, rest) = args.split_once("frame_number\"")?;
     let rest = rest.trim_start().strip_prefix(':')?.trim_start().trim_start_matches('"');
     let end = rest.find(|char: char| !char.is_ascii_digit()).unwrap_or(rest.len());

@@ -71,4 +71,6 @@ fn mark_callbacks(trace: &Trace, main: &Thread, found: &mut [Found]) {
 #[cfg(test)]
 mod compose_tests;
 #[cfg(test)]
+mod edge_tests;
+#[cfg(test)]
 mod tests;

@@ -167,11 +167,7 @@ fn begin(
     if let Some(around) = around.filter(|around| around.start_ns >= earliest_ns) {
         launch.start_ns = around.start_ns;
         launch.from_system = true;
-        // The system's word counts, except that no start is cold without its process' begin.
-        launch.kind = match around.kind {
-            Some(StartKind::Cold) if launch.bind.is_none() => launch.kind,
-            kind => kind.unwrap_or(launch.kind),
-        };
+        launch.kind = around.kind.unwrap_or(launch.kind);
         return;
     }
     if launch.kind == StartKind::Cold {
@@ -206,11 +202,10 @@ fn of_system(trace: &Trace, process: &Process) -> Vec<SystemLaunch> {
         let mut parts = rest.split(':');
         let (id, how, of) = (parts.next(), parts.next(), parts.next());
         let kind = match how {
-            Some("completed-cold") => Some(StartKind::Cold),
             Some("completed-warm") => Some(StartKind::Warm),
             Some("completed-hot") => Some(StartKind::Hot),
-            // Android 13 does not say how.
-            Some("completed") => None,
+            // No start is cold without its process' begin, which is seen here. Android 13 does not say how.
+            Some("completed-cold" | "completed") => None,
             _ => continue,
         };
         if let (Some(id), true) = (id, of == Some(package)) {

@@ -253,7 +253,7 @@ fn stretches(
     all.stretches
 }
 
-/// Content providers and `Application.onCreate` in `bindApplication`, the outermost slices of each, by time.
+/// Content providers and `Application.onCreate` in `bindApplication`, by time; the outermost of nested ones has it.
 fn steps_of_bind(trace: &Trace, main: &Thread, bind: &Slice) -> Vec<(PhaseKind, Slice)> {
     let first = main.slices.partition_point(|slice| slice.start_ns < bind.start_ns);
     let inside = main.slices.iter().skip(first).take_while(|slice| slice.start_ns < bind.end_ns);
@@ -261,9 +261,6 @@ fn steps_of_bind(trace: &Trace, main: &Thread, bind: &Slice) -> Vec<(PhaseKind, 
     for slice in inside {
         if steps.len() == MAX_STEPS {
             break;
-        }
-        if steps.last().is_some_and(|(_, last)| slice.start_ns < last.end_ns) {
-            continue;
         }
         if let Some(phase) = step_of_bind(trace.names.text(slice.name)) {
             steps.push((phase, *slice));
@@ -309,9 +306,7 @@ impl Timeline {
 
     /// The time until the end of a frame: the main thread's, then that of the threads that make it.
     fn frame(&mut self, found: &Found, end_ns: u64, phase: PhaseKind) {
-        if found.ui_tid != self.pid {
-            self.until(found.ui.start_ns, phase);
-        }
+        self.until(found.ui.start_ns, phase);
         self.on(found.role, found.ui_tid, found.ui.end_ns, phase);
         let (_, role) = found.pipeline.roles();
         let tid = found.last_draw().map_or(found.ui_tid, |(tid, _)| tid);

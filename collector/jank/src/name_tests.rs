@@ -1,0 +1,95 @@
+//! Names by which threads, processes and waits for messages are known: each of a list, and names like them.
+
+use crate::idle::{is_idle, is_loop};
+use crate::normalize;
+use crate::sched_text::{MAIN, Text};
+use crate::{Cause, Options, analyze};
+
+fn assert_known(is_known: fn(&str) -> bool, names: &[&str]) {
+    for name in names {
+        for form in
+            [(*name).to_owned(), format!("a.b.{name}"), format!("void a.b.{name}(int, a.B)")]
+        {
+            assert!(is_known(&form), "{form}");
+        }
+        for other in
+            [format!("My{name}"), format!("{name}Now"), format!("{name}.run"), format!("x({name})")]
+        {
+            assert!(!is_known(&other), "{other}");
+        }
+    }
+}
+
+#[test]
+fn waits_for_messages_are_known_in_each_of_their_forms() {
+    assert_known(
+        is_idle,
+        &[
+            "MessageQueue.next",
+            "MessageQueue.nextLegacy",
+            "MessageQueue.nextConcurrent",
+            "nativePollOnce",
+            "Looper.pollOnce",
+            "Looper.pollInner",
+            "Looper.pollAll",
+            "ALooper_pollOnce",
+            "ALooper_pollAll",
+            "epoll_wait",
+            "epoll_pwait",
+        ],
+    );
+    assert!(is_idle("android.os.MessageQueue.nativePollOnce(JI)V"));
+    assert!(is_idle("android::Looper::pollInner(int)") && is_idle("__epoll_wait"));
+}
+
+#[test]
+fn loops_around_messages_are_known_in_each_of_their_forms() {
+    assert_known(
+        is_loop,
+        &[
+            "Looper.loop",
+            "Looper.loopOnce",
+            "ActivityThread.main",
+            "ZygoteInit.main",
+            "RuntimeInit$MethodAndArgsCaller.run",
+            "RuntimeInit.main",
+            "NativeStart.main",
+            "HandlerThread.run",
+            "Thread.run",
+            "Method.invoke",
+        ],
+    );
+}
+
+#[test]
+fn processes_of_the_compositor_are_known_by_their_names() {
+    let cause = |process: &str| {
+        let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+        text.raw(
+            1_000,
+            &format!("{process}-700 (700) [000] ...1 0.001000: tracing_mark_write: C|700|a|1"),
+        );
+        text.switch(9_000, 0, 0, "R", MAIN);
+        text.slice(MAIN, 10_000, 40_000, "Choreographer#doFrame");
+        text.switch(13_000, 0, MAIN, "S", 0);
+        let wake = "sched_waking: comm=com.app pid=100 prio=120 target_cpu=000";
+        text.raw(37_000, &format!("{process}-700 (700) [001] d..2 0.037000: {wake}"));
+        text.switch(37_500, 0, 0, "R", MAIN);
+        let frames = analyze(&text.trace(), &Options::default()).unwrap().frames;
+        frames[0].cause.as_ref().map(|(cause, key)| (*cause, key.to_string())).unwrap()
+    };
+    let system = |key: &str| (Cause::System, format!("woken by {key}"));
+    assert_eq!(cause("surfaceflinger"), system("SurfaceFlinger's surfaceflinger"));
+    assert_eq!(cause("graphics.composer"), system("composer's graphics.composer"));
+    assert_eq!(cause("hwcomposer"), system("composer's hwcomposer"));
+    assert_eq!(cause("surfaceflingers"), (Cause::Wait, "woken by surfaceflingers".to_owned()));
+}
+
+#[test]
+fn a_number_at_the_end_goes_unless_nothing_but_a_sign_is_left() {
+    for (name, expected) in
+        [("-#", "-#"), (":12", ":#"), ("- 12", "-"), ("a: 12", "a:"), ("a #", "a"), ("a#", "a#")]
+    {
+        assert_eq!(normalize(name), expected, "{name}");
+    }
+}
