@@ -49,6 +49,8 @@ pub(crate) fn attribute(
     let mut stacks = Stacks::default();
     let mut lineages: Lineages<'_> = HashMap::default();
     let mut claims = Claims::default();
+    // The cause of the last late frame.
+    let mut before = None;
     let empty = Thread::default();
     let judged = Judge { trace, names, waits, slowness, watch, holders: OnceCell::new() };
     for (place, (frame, windows)) in frames.iter_mut().zip(windows).enumerate() {
@@ -86,14 +88,14 @@ pub(crate) fn attribute(
             for piece in &found {
                 let at = (role, tid);
                 let (wait, cause) = judged.of(at, piece, &mut lineages, &mut stacks, looks)?;
-                let Some(render) = waits.followed(tid, piece, wait, cause) else {
+                let Some(followed) = waits.followed(tid, piece, wait, cause) else {
                     add((at, piece.slice, wait), piece);
                     continue;
                 };
-                // The wait is what the render thread did, for as long as it did something.
+                // The wait is what the other thread did, for as long as it did something.
                 let inside = trace
                     .threads
-                    .get(&render)
+                    .get(&followed.1)
                     .and_then(|thread| pieces(thread, piece.span.from_ns, piece.span.to_ns, looks));
                 let Some(inside) = inside else {
                     add((at, piece.slice, wait), piece);
@@ -103,7 +105,7 @@ pub(crate) fn attribute(
                     let is_busy = part.span.state != ThreadState::Unknown
                         && (part.slice.is_some() || !part.span.state.is_waiting());
                     if is_busy {
-                        let at = (ThreadRole::Render, render);
+                        let at = followed;
                         let wait = judged.of(at, &part, &mut lineages, &mut stacks, looks)?.0;
                         add((at, part.slice, wait), &part);
                     } else {
@@ -128,7 +130,12 @@ pub(crate) fn attribute(
                 of_frame.add(at.0, thread, kin.as_ref(), wait, *times);
             }
         }
-        frame.cause = of_frame.main_cause();
+        frame.cause = match before.take() {
+            // It would have been in time without the delay of the frame before.
+            Some(cause) if of_frame.carried_ns() >= frame.jank_ns => Some(cause),
+            _ => of_frame.main_cause(),
+        };
+        before.clone_from(&frame.cause);
         parts.take(of_frame, frame.jank_ns);
     }
     Ok(Attributed { parts: parts.all, stacks: stacks.into_rows() })

@@ -34,7 +34,7 @@ const CAUSES: &[Row] = &[
     (
         "Lock contention on a monitor lock (owner tid: 25653)",
         Lock,
-        "Lock contention on a monitor lock (owner tid: #)",
+        "Lock contention on a monitor lock",
         &["Log: Lock contention on x", "Lock contention only"],
     ),
     (

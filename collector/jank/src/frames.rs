@@ -117,7 +117,7 @@ impl From<&Found> for Judged {
             is_loop: found.is_loop,
             ui_ns: found.ui.duration_ns(),
             draw_ns: (!found.draws.is_empty()).then(|| draw_ns.sum()),
-            dur_ns: found.end_ns().saturating_sub(found.ui.start_ns),
+            dur_ns: found.end_ns().saturating_sub(found.start_ns()),
         }
     }
 }
@@ -140,6 +140,8 @@ pub(crate) struct Found {
     /// The thread of `ui`, and its role.
     pub(crate) ui_tid: u32,
     pub(crate) role: ThreadRole,
+    /// Begin of another thread's work that led to `ui`, if it is part of the frame.
+    pub(crate) called_ns: Option<u64>,
     /// First slice of the frame; of a loop, the time from the last frame's end to this one's.
     pub(crate) ui: Slice,
     pub(crate) draws: Vec<(u32, Slice)>,
@@ -154,7 +156,13 @@ impl Found {
         ui: Slice,
     ) -> Self {
         let (role, _) = pipeline.roles();
-        Self { pipeline, vsync_id, is_loop: false, ui_tid, role, ui, draws: Vec::new() }
+        let (is_loop, called_ns) = (false, None);
+        Self { pipeline, vsync_id, is_loop, ui_tid, role, called_ns, ui, draws: Vec::new() }
+    }
+
+    /// The time at which it began.
+    pub(crate) fn start_ns(&self) -> u64 {
+        self.called_ns.unwrap_or(self.ui.start_ns)
     }
 
     /// The threads that made it.
@@ -284,7 +292,7 @@ impl FrameSlices {
 
 /// Makes a frame of another pipeline.
 fn other(found: &Found, budget: FrameBudget, screens: &Screens, cadences: &Cadences) -> Frame {
-    let start_ns = found.ui.start_ns;
+    let start_ns = found.start_ns();
     let dur_ns = found.end_ns().saturating_sub(start_ns);
     let base = base(found, screens, start_ns, dur_ns);
     let Verdict { dropped, slow, janky, jank_ns } =

@@ -290,7 +290,8 @@ fn a_sleep_that_a_timer_ends_is_a_sleep_in_its_section() {
 #[test]
 fn a_sleep_whose_end_the_trace_does_not_explain_is_no_timer() {
     let analysis = sleeping("Future.get", |_| {});
-    let wait = (ThreadRole::Main, Cause::Wait, "for an unknown waker".to_owned(), 24_500);
+    let key = "Future.get (waker not recorded)".to_owned();
+    let wait = (ThreadRole::Main, Cause::Wait, key, 24_500);
     assert!(parts(&analysis, 0).contains(&wait), "{:?}", parts(&analysis, 0));
 }
 

@@ -224,4 +224,6 @@ mod state_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod truth_tests;
+#[cfg(test)]
 mod wait_tests;

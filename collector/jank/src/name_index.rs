@@ -78,7 +78,7 @@ impl<'a> NameIndex<'a> {
         let name: Arc<str> = match &contention {
             // The owner's name and the line numbers differ each time; the two methods identify it.
             Some(contention) => format!("monitor contention: {}", contention.key()).into(),
-            None => normalize(&text).into(),
+            None => normalize(without_owner(&text)).into(),
         };
         let cause = cause::for_name(&text).map(|cause| {
             let key = contention.as_ref().map(|contention| Arc::from(contention.key()));
@@ -86,4 +86,11 @@ impl<'a> NameIndex<'a> {
         });
         Named { name, cause, contention }
     }
+}
+
+/// Returns the name of a wait for a lock without the id of its owner.
+fn without_owner(name: &str) -> &str {
+    let lock =
+        name.strip_prefix("Lock contention on ").and_then(|_| name.rsplit_once(" (owner tid: "));
+    lock.map_or(name, |(lock, _)| lock)
 }

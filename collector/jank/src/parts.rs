@@ -119,6 +119,11 @@ impl<'a> OfFrame<'a> {
         }
     }
 
+    /// Returns the time that parts of earlier frames have.
+    pub(crate) fn carried_ns(&self) -> u64 {
+        self.parts.values().map(|sum| sum.times.carried_ns).sum()
+    }
+
     /// Returns the cause that took most time, and its longest key; of equals the first by name. Sections of the app, and
     /// steps that nothing explains, are different causes.
     pub(crate) fn main_cause(&self) -> Option<(Cause, Arc<str>)> {

@@ -17,6 +17,8 @@ pub(crate) const OTHER_RASTER: u32 = 133;
 /// SurfaceFlinger's main thread, and the one that hands out the vsyncs of apps.
 pub(crate) const SURFACE_FLINGER: u32 = 500;
 pub(crate) const SF_APP: u32 = 501;
+/// The thread that did so before Android 9.
+pub(crate) const SF_EVENTS: u32 = 502;
 
 /// Text in the making.
 #[derive(Debug, Default)]
@@ -38,6 +40,7 @@ fn name(tid: u32) -> &'static str {
         OTHER_RASTER => "2.raster",
         SURFACE_FLINGER => "surfaceflinger",
         SF_APP => "app",
+        SF_EVENTS => "EventThread",
         _ => "other",
     }
 }
@@ -46,7 +49,7 @@ const fn pid(tid: u32) -> u32 {
     match tid {
         0 => 0,
         PEER => 900,
-        SURFACE_FLINGER | SF_APP => SURFACE_FLINGER,
+        SURFACE_FLINGER | SF_APP | SF_EVENTS => SURFACE_FLINGER,
         _ => MAIN,
     }
 }

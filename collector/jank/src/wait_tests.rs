@@ -85,7 +85,7 @@ fn a_sleep_is_a_binder_call_s_if_the_receiver_ends_it_or_it_begins_within_a_mill
     assert_eq!([call(12_990, Some(WORKER)), call(12_990, Some(0))], [0, 0]);
     // It does not wait for a reply.
     let one_way = called(12_990, "0x01", None);
-    assert_eq!(ms(&one_way, Cause::Wait, "for an unknown waker"), 24);
+    assert_eq!(ms(&one_way, Cause::Wait, "Settings.load (waker not recorded)"), 24);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::normalize::normalize;
 use crate::pieces::Piece;
 use crate::pipelines::{Role, engine_thread};
 use crate::states::{ThreadState, Waker, ran_at};
+use crate::thread_role::ThreadRole;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tracetee_trace::{NameId, Seeded, Slice, Thread, Trace, Transaction};
@@ -39,6 +40,8 @@ pub(crate) enum Wait {
     System(u32),
     /// A render thread of the process.
     Render,
+    /// A lock that the thread with this id held.
+    Lock(u32),
     /// The thread with this id.
     Thread(u32),
     /// A binder call into this process.
@@ -47,8 +50,9 @@ pub(crate) enum Wait {
 
 /// Key of time in which no processor was free.
 const NO_PROCESSOR: &str = "waiting for a processor";
-/// Key of waits whose end the trace does not explain.
+/// Key of waits without a section, whose end the trace does not explain; what it adds to the section of others.
 const UNKNOWN_WAKER: &str = "for an unknown waker";
+const NOT_RECORDED: &str = " (waker not recorded)";
 /// Key of time on a little core.
 const LITTLE_CORE: &str = "ran on little cores";
 /// Key of time at a low clock.
@@ -65,6 +69,8 @@ pub(crate) struct Waits<'a> {
     /// `binder reply` sections of all threads, by begin: thread, section.
     replies: Vec<(u32, Slice)>,
     render_tids: &'a [u32],
+    /// The main threads that give Flutter's UI threads their vsyncs, by UI thread.
+    flutter_main: HashMap<u32, u32, Seeded>,
     /// The UI threads of Flutter's engines, by their raster threads.
     flutter_ui: HashMap<u32, u32, Seeded>,
     /// Processes of the compositor, with their names in reports.
@@ -87,7 +93,13 @@ impl<'a> Waits<'a> {
             replies.sort_by_key(|(_, slice)| slice.start_ns);
         }
         let compositor = compositor(trace);
-        Self { trace, calls, replies, render_tids, flutter_ui: flutter_ui(trace), compositor }
+        let flutter_ui = flutter_ui(trace);
+        let main = |&ui: &u32| {
+            let main = trace.threads.get(&ui)?.pid.filter(|&main| main != ui)?;
+            trace.threads.contains_key(&main).then_some((ui, main))
+        };
+        let flutter_main = flutter_ui.values().filter_map(main).collect();
+        Self { trace, calls, replies, render_tids, flutter_main, flutter_ui, compositor }
     }
 
     /// Returns what a thread waited for; `cause` is that of its slice.
@@ -100,6 +112,9 @@ impl<'a> Waits<'a> {
             ThreadState::Running | ThreadState::Unknown => Wait::No,
             ThreadState::Runnable => Wait::Processor,
             ThreadState::Io => Wait::Disk(function().unwrap_or_default()),
+            ThreadState::Asleep if cause == Some(Cause::Lock) => {
+                self.owner(tid, piece).map_or(Wait::No, Wait::Lock)
+            }
             _ if cause.is_some_and(Cause::names_wait) => Wait::No,
             ThreadState::Asleep if let Some(ui) = self.armed_by(tid, piece) => Wait::Thread(ui),
             ThreadState::Uninterruptible => Wait::Kernel(function().unwrap_or_default()),
@@ -131,27 +146,45 @@ impl<'a> Waits<'a> {
             Wait::Disk(_) => (Cause::Io, own_key),
             Wait::Kernel(id) => (Cause::Kernel, function(id)),
             Wait::Timer => (Cause::Sleep, own_key),
-            Wait::Unknown => (Cause::Wait, UNKNOWN_WAKER.into()),
+            Wait::Unknown if own_key.starts_with('(') => (Cause::Wait, UNKNOWN_WAKER.into()),
+            Wait::Unknown => (Cause::Wait, format!("{own_key}{NOT_RECORDED}").into()),
             Wait::System(tid) => {
                 let process = self.compositor(tid).unwrap_or_default();
                 (Cause::System, format!("woken by {process}'s {}", self.thread(tid)).into())
             }
             Wait::Render => (Cause::RenderWait, own_key),
+            Wait::Lock(tid) if own_key.starts_with("Lock contention on ") => {
+                (own, format!("{own_key} held by {}", self.thread(tid)).into())
+            }
+            // Both methods of a monitor say more than the thread.
+            Wait::Lock(_) => (own, own_key),
             Wait::Thread(tid) => (Cause::Wait, format!("woken by {}", self.thread(tid)).into()),
             Wait::Binder(pid) => (Cause::Binder, format!("call to {}", self.process(pid)).into()),
         }
     }
 
-    /// Returns the render thread if a wait is for what it does.
+    /// Returns the thread of the process whose work a wait is for: the render thread, or the main thread that gives
+    /// Flutter's UI thread its vsync.
     pub(crate) fn followed(
         &self,
         tid: u32,
         piece: &Piece,
         wait: Wait,
         cause: Option<Cause>,
-    ) -> Option<u32> {
-        let is_render = wait == Wait::Render || cause == Some(Cause::RenderWait);
-        if piece.span.state != ThreadState::Asleep || !is_render {
+    ) -> Option<(ThreadRole, u32)> {
+        if piece.span.state != ThreadState::Asleep {
+            return None;
+        }
+        if let Some(&main) = self.flutter_main.get(&tid) {
+            let is_armed = || {
+                let main = self.trace.threads.get(&main);
+                piece.span.waker == Waker::Interrupt
+                    && main.is_some_and(|main| ran_at(main, piece.span.to_ns))
+            };
+            let is_main = wait == Wait::Thread(main) || is_armed();
+            return is_main.then_some((ThreadRole::Main, main));
+        }
+        if wait != Wait::Render && cause != Some(Cause::RenderWait) {
             return None;
         }
         let render = match (piece.span.waker, self.render_tids) {
@@ -159,7 +192,14 @@ impl<'a> Waits<'a> {
             (Waker::Unknown, &[only]) => only,
             _ => return None,
         };
-        (render != tid).then_some(render)
+        (render != tid).then_some((ThreadRole::Render, render))
+    }
+
+    /// Returns the thread that held the lock for which a thread slept: its section names it, else it ended the sleep.
+    fn owner(&self, tid: u32, piece: &Piece) -> Option<u32> {
+        let thread = self.trace.threads.get(&tid)?;
+        let owner = self.peer(tid, thread, piece)?;
+        self.trace.threads.contains_key(&owner).then_some(owner)
     }
 
     /// Returns Flutter's UI thread if it armed the timer that ended the sleep of its raster thread: the engine gives work

@@ -225,7 +225,11 @@ fn push_worst(text: &mut String, worst: &Worst) {
             break;
         }
         explained_ns += part.self_ns + part.carried_ns;
-        let of = if *part.name == *part.key { String::new() } else { format!(" ({})", part.name) };
+        let of = if part.key.starts_with(&*part.name) {
+            String::new()
+        } else {
+            format!(" ({})", part.name)
+        };
         let owner = part.owner.as_ref().map(|owner| format!(", held by {owner}"));
         let carried = (part.carried_ns > 0)
             .then(|| format!(", {} carried over from an earlier frame", ms(part.carried_ns)));

@@ -7,6 +7,7 @@
 use super::{swaps, unmarked};
 use crate::frames::Found;
 use crate::pipeline::{FLUTTER_BEGIN, FLUTTER_DRAW, Pipeline};
+use crate::process::{DO_FRAME, frame_id};
 use crate::thread_role::ThreadRole;
 use std::collections::{BTreeMap, HashMap};
 use tracetee_trace::{NameSet, Seeded, Slice, Thread, Trace};
@@ -15,6 +16,9 @@ use tracetee_trace::{NameSet, Seeded, Slice, Thread, Trace};
 const FRAMEWORK: &str = "Frame";
 /// A finished layer tree that the idle raster thread leaves for longer was none.
 const PICKED_UP_NS: u64 = 2_000_000;
+
+/// Time from the end of the main thread's callback until the UI thread begins, at most: what a wake-up takes.
+const CALLED_NS: u64 = 2_000_000;
 
 /// A part of a frame on one thread.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +72,37 @@ pub(super) fn find(trace: &Trace, own: &BTreeMap<u32, &Thread>) -> Vec<Found> {
         }
         engines = BTreeMap::from([(String::new(), all)]);
     }
-    engines.into_values().flat_map(|engine| engine.frames(trace, own)).collect()
+    let mut found: Vec<Found> =
+        engines.into_values().flat_map(|engine| engine.frames(trace, own)).collect();
+    begin_with_callbacks(trace, own, &mut found);
+    found
+}
+
+/// Lets frames begin with the main thread's callback that handed the vsync to their UI thread: the engine waits for
+/// vsyncs there. A frame for which its UI thread was not free begins when that thread does.
+fn begin_with_callbacks(trace: &Trace, own: &BTreeMap<u32, &Thread>, found: &mut [Found]) {
+    let Some((&main_tid, main)) = own.iter().find(|(tid, thread)| thread.pid == Some(**tid)) else {
+        return;
+    };
+    let names = trace.names.select(|name| frame_id(name, DO_FRAME).is_some());
+    let callbacks: Vec<&Slice> = main.named(&names).collect();
+    let mut places: Vec<usize> = (0..found.len()).collect();
+    places.sort_by_key(|&place| found.get(place).map(|frame| (frame.ui_tid, frame.ui.start_ns)));
+    let mut last = None;
+    for place in places {
+        let Some(frame) = found.get_mut(place) else { continue };
+        if frame.role != ThreadRole::Ui || frame.ui_tid == main_tid {
+            continue;
+        }
+        let begun = callbacks.partition_point(|callback| callback.start_ns <= frame.ui.start_ns);
+        let callback = begun.checked_sub(1).and_then(|place| callbacks.get(place));
+        let fits = |callback: &&&Slice| {
+            frame.ui.start_ns <= callback.end_ns.saturating_add(CALLED_NS)
+                && last.replace((frame.ui_tid, callback.start_ns))
+                    != Some((frame.ui_tid, callback.start_ns))
+        };
+        frame.called_ns = callback.filter(fits).map(|callback| callback.start_ns);
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,6 +11,7 @@ mod summary;
 mod swaps;
 mod unity;
 mod unmarked;
+mod wakes;
 
 pub use summary::{Composition, PipelineTotals};
 pub(crate) use summary::{by_pipeline, composition};

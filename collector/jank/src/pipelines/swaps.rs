@@ -1,5 +1,7 @@
 //! Frames of games and GL apps: a thread that swaps buffers runs in a loop, and a frame lasts from one swap to the next.
+//! If the thread itself waits for a vsync between them, as views did before `Choreographer`, it begins with that vsync.
 
+use super::wakes::wakes;
 use crate::frames::Found;
 use crate::pipeline::of_swap;
 use tracetee_trace::{NO_PARENT, Slice, Thread, Trace};
@@ -35,5 +37,32 @@ pub(super) fn find(trace: &Trace, tid: u32, thread: &Thread) -> Vec<Found> {
         let frame = Slice { start_ns: start_ns.max(after), ..*slice };
         found.push(Found { is_loop: true, ..Found::new(pipeline, tid, None, frame) });
     }
-    if found.len() < LEAST_SWAPS { Vec::new() } else { found }
+    if found.len() < LEAST_SWAPS {
+        return Vec::new();
+    }
+    let outermost: Vec<&Slice> =
+        thread.slices.iter().filter(|slice| slice.parent == NO_PARENT).collect();
+    for frame in &mut found {
+        if let Some(vsync_ns) = vsync(trace, thread, &outermost, frame.ui) {
+            frame.ui.start_ns = vsync_ns;
+        }
+    }
+    found
+}
+
+/// Returns the last time within a frame at which SurfaceFlinger woke the thread for a vsync outside of all slices.
+fn vsync(trace: &Trace, thread: &Thread, outermost: &[&Slice], frame: Slice) -> Option<u64> {
+    let is_idle = |at_ns: u64| {
+        let begun = outermost.partition_point(|slice| slice.start_ns < at_ns);
+        let before = begun.checked_sub(1).and_then(|last| outermost.get(last));
+        before.is_none_or(|slice| slice.end_ns <= at_ns)
+    };
+    let is_vsync = |waker: u32| {
+        let waker = trace.threads.get(&waker)?;
+        let name = waker.name(&trace.names);
+        Some(name == "EventThread" || name == "appEventThread")
+    };
+    let wakes = wakes(thread, frame.start_ns, frame.end_ns);
+    let vsyncs = wakes.filter(|wake| is_vsync(wake.waker) == Some(true) && is_idle(wake.at_ns));
+    vsyncs.last().map(|wake| wake.at_ns)
 }

@@ -55,7 +55,8 @@ fn a_late_frame_of_flutter_is_found_on_either_thread_and_its_cause_named() {
     assert_eq!(
         rows(&analysis, Pipeline::Flutter),
         [
-            (1_000, 8_000, 0, false, false),
+            // From the callback that hands the vsync on.
+            (0, 9_000, 0, false, false),
             (17_000, 26_200, 0, false, false),
             // 54,000 are three periods of 16,667 and some; one is the second thread's.
             (50_000, 54_000, 2, true, true),

@@ -2,12 +2,13 @@
 //! UI thread wakes the raster thread when its layer tree is complete, and that thread draws it and swaps.
 
 use super::flutter::{Role, engine_thread};
+use super::wakes::{Wake, wakes};
 use crate::frames::Found;
 use crate::pipeline::Pipeline;
 use crate::states::ran_at;
 use crate::thread_role::ThreadRole;
 use std::collections::BTreeMap;
-use tracetee_trace::{INTERRUPT, NO_WAKER, Slice, State, Thread, Trace};
+use tracetee_trace::{INTERRUPT, NO_WAKER, Slice, Thread, Trace};
 
 /// The threads of an engine.
 pub(super) struct Engine<'a> {
@@ -126,29 +127,6 @@ struct Taken {
     by_ui: bool,
     /// True if the raster thread slept before.
     was_idle: bool,
-}
-
-/// The end of a sleep.
-#[derive(Debug, Clone, Copy)]
-struct Wake {
-    at_ns: u64,
-    slept_ns: u64,
-    waker: u32,
-}
-
-/// The ends of a thread's sleeps between two times.
-fn wakes(thread: &Thread, from_ns: u64, to_ns: u64) -> impl Iterator<Item = Wake> {
-    let first = thread.states.partition_point(|state| state.at_ns < from_ns).max(1);
-    let is_ready = |state: &State| matches!(state.kind, b'r' | b'R');
-    let pairs = thread.states.get(first - 1..).unwrap_or_default().windows(2);
-    let wakes = pairs.filter_map(move |pair| match pair {
-        &[sleep, end] if !is_ready(&sleep) && is_ready(&end) => {
-            let slept_ns = end.at_ns - sleep.at_ns;
-            Some(Wake { at_ns: end.at_ns, slept_ns, waker: end.waker })
-        }
-        _ => None,
-    });
-    wakes.take_while(move |wake| wake.at_ns <= to_ns)
 }
 
 /// Returns the begin of a thread's next sleep.

@@ -1,0 +1,138 @@
+//! Causes that a person finds in real traces of phones: each mechanism on a trace made by hand.
+
+use super::sched_text::{
+    FLUTTER_RASTER, FLUTTER_UI, MAIN, RENDER, SF_APP, SF_EVENTS, Text, WORKER,
+};
+use super::*;
+
+const HZ_100: &str = "{\"refresh_hz\":100,\"pid\":100}";
+
+fn analyzed(text: &Text) -> Analysis {
+    analyze(&text.trace(), &Options::default()).unwrap()
+}
+
+/// Thread, cause, key, time in µs, carried or not, of the parts of a frame.
+fn parts(analysis: &Analysis, frame: usize) -> Vec<(ThreadRole, Cause, String, u64)> {
+    let parts = analysis.parts.iter().filter(|part| part.frame == frame);
+    let row = |part: &Part| {
+        let us = (part.self_ns + part.carried_ns) / 1000;
+        (part.thread, part.cause, part.key.to_string(), us)
+    };
+    parts.map(row).collect()
+}
+
+#[test]
+fn a_lock_names_the_thread_that_held_it() {
+    // The section names the worker, or ART does not know it and the worker ends the wait.
+    for (owner, woken_by) in [(WORKER, RENDER), (0, WORKER)] {
+        let mut text = Text::new(HZ_100);
+        text.switch(9_000, 0, 0, "R", MAIN);
+        text.mark(MAIN, 10_000, "B|100|Choreographer#doFrame");
+        let section = format!("Lock contention on a monitor lock (owner tid: {owner})");
+        text.slice(MAIN, 12_000, 38_000, &section);
+        text.switch(13_000, 0, MAIN, "S", 0);
+        text.slice(WORKER, 12_600, 36_000, "Cache.put");
+        text.wake(37_000, woken_by, MAIN);
+        text.switch(37_500, 0, 0, "R", MAIN);
+        text.mark(MAIN, 40_000, "E|100");
+        text.slice(RENDER, 39_000, 40_000, "DrawFrame");
+        let found = parts(&analyzed(&text), 0);
+        let key = "Lock contention on a monitor lock held by worker".to_owned();
+        assert!(found.contains(&(ThreadRole::Main, Cause::Lock, key, 24_000)), "{found:?}");
+    }
+}
+
+#[test]
+fn a_frame_that_only_the_delay_of_the_one_before_made_late_has_its_cause() {
+    // The first takes 14 ms, in a lock; the next is due 4 ms before its end and takes 8 ms, or 25 by itself.
+    for (second_us, section, cause) in
+        [(8_000, "traversal", Cause::Lock), (25_000, "Feed.bind", Cause::Section)]
+    {
+        let mut text = Text::new(HZ_100);
+        text.slice(MAIN, 10_000, 24_000, "Choreographer#doFrame");
+        text.slice(MAIN, 11_000, 23_000, "Lock contention on a monitor lock (owner tid: 0)");
+        text.slice(RENDER, 23_900, 24_000, "DrawFrame");
+        text.slice(MAIN, 24_100, 24_100 + second_us, "Choreographer#doFrame");
+        text.slice(MAIN, 24_200, 24_000 + second_us, section);
+        text.slice(RENDER, 24_050 + second_us, 24_100 + second_us, "DrawFrame");
+        let analysis = analyzed(&text);
+        let second = &analysis.frames[1];
+        assert!(second.slow && second.start_ns < second.ui_start_ns, "{second:?}");
+        assert_eq!(second.cause.as_ref().map(|(cause, _)| *cause), Some(cause), "{second:?}");
+    }
+}
+
+/// A frame of a release build of Flutter whose vsync the main thread hands on after a callback of so long.
+fn called_frame(text: &mut Text, vsync_us: u64, callback_us: u64) {
+    let called_us = vsync_us + 200 + callback_us;
+    text.wake(vsync_us, SF_APP, MAIN);
+    text.switch(vsync_us + 100, 2, 0, "R", MAIN);
+    text.mark(MAIN, vsync_us + 200, "B|100|Choreographer#doFrame");
+    text.slice(MAIN, vsync_us + 250, called_us - 50, "animation");
+    text.wake(called_us - 20, MAIN, FLUTTER_UI);
+    text.mark(MAIN, called_us, "E|100");
+    text.switch(called_us + 10, 2, MAIN, "S", 0);
+    text.switch(called_us + 50, 0, 0, "R", FLUTTER_UI);
+    text.wake(called_us + 2_000, FLUTTER_UI, FLUTTER_RASTER);
+    text.switch(called_us + 2_050, 0, FLUTTER_UI, "S", 0);
+    text.switch(called_us + 2_100, 1, 0, "R", FLUTTER_RASTER);
+    text.slice(FLUTTER_RASTER, called_us + 3_000, called_us + 3_400, "eglSwapBuffers");
+    text.switch(called_us + 3_500, 1, FLUTTER_RASTER, "S", 0);
+}
+
+#[test]
+fn a_frame_of_flutter_begins_with_the_callback_of_its_vsync_and_waits_for_what_that_does() {
+    let mut text = Text::new(HZ_100);
+    for (at, callback_us) in [(10_000, 500), (20_000, 500), (30_000, 500), (40_000, 22_000)] {
+        called_frame(&mut text, at, callback_us);
+    }
+    let analysis = analyzed(&text);
+    let place =
+        analysis.frames.iter().position(|frame| frame.slow && frame.pipeline.is_rated()).unwrap();
+    let late = &analysis.frames[place];
+    assert_eq!(late.pipeline, Pipeline::Flutter);
+    // From the callback's begin to the swap's end.
+    assert_eq!((late.start_ns, late.dur_ns), (40_200_000, 25_400_000));
+    let found = parts(&analysis, place);
+    // 50 µs of wait for the callback's first section, 100 for the processor are not in it.
+    let main = (ThreadRole::Main, Cause::Unexplained, "animation".to_owned(), 21_900);
+    assert!(found.contains(&main), "{found:?}");
+    let path = &analysis.explanations[0].path;
+    assert!(path.iter().any(|step| step.tid == Some(MAIN) && step.what == "animation"), "{path:?}");
+    // The others take a period for each thread.
+    assert_eq!(analysis.totals.slow, 1);
+}
+
+#[test]
+fn a_loop_that_waits_for_a_vsync_itself_begins_with_it() {
+    // A frame each 10 ms; before the last one nothing was due for 50 ms, and it takes 3.
+    let mut text = Text::new(HZ_100);
+    for at in [10_000, 20_000, 30_000, 40_000, 50_000, 100_000] {
+        text.wake(at, SF_EVENTS, WORKER);
+        text.switch(at + 100, 0, 0, "R", WORKER);
+        text.slice(WORKER, at + 200, at + 2_000, "performTraversals");
+        text.slice(WORKER, at + 2_100, at + 3_000, "eglSwapBuffers");
+        // Woken for something else, with nothing to do.
+        text.switch(at + 3_100, 0, WORKER, "S", 0);
+        text.wake(at + 5_000, RENDER, WORKER);
+        text.switch(at + 5_100, 0, 0, "R", WORKER);
+        text.switch(at + 5_200, 0, WORKER, "S", 0);
+    }
+    let analysis = analyzed(&text);
+    let rows = |analysis: &Analysis| -> Vec<_> {
+        let frames = analysis.frames.iter();
+        frames.map(|of| (of.start_ns / 1000, of.dur_ns / 1000, of.slow)).collect()
+    };
+    assert_eq!(rows(&analysis)[1..3], [(20_000, 3_000, false), (30_000, 3_000, false)]);
+    assert_eq!(rows(&analysis)[5], (100_000, 3_000, false));
+
+    // One whose vsync found it at work for 24 ms is late by that.
+    text.wake(110_000, SF_EVENTS, WORKER);
+    text.switch(110_100, 0, 0, "R", WORKER);
+    text.slice(WORKER, 110_200, 133_000, "getDisplayList");
+    text.slice(WORKER, 133_000, 134_000, "eglSwapBuffers");
+    let analysis = analyzed(&text);
+    assert_eq!(rows(&analysis)[6], (110_000, 24_000, true));
+    let main = analysis.frames[6].cause.as_ref().map(|(cause, key)| (*cause, &**key));
+    assert_eq!(main, Some((Cause::Section, "getDisplayList")));
+}
