@@ -5,7 +5,7 @@ use crate::watch::Stopped;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
-use tracetee_trace::{NameSet, Thread, Trace, is_system_process};
+use tracetee_trace::{NameId, NameSet, Thread, Trace, is_system_process};
 
 /// The analyzed process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -181,11 +181,12 @@ impl Markers {
     fn count(&self, is_main: bool, thread: &Thread, of: &mut Counts) {
         let count = |names: &NameSet| thread.named(names).count();
         let draws = count(&self.draws);
-        // The swaps of a render thread belong to frames of the main thread.
-        let swaps = if draws == 0 { count(&self.swaps) } else { 0 };
-        // No name is of both.
-        of.others += count(&self.others).max(swaps);
         of.draws += draws;
+        // The swaps of a render thread belong to frames of the main thread.
+        let swaps = thread.named(&self.swaps).filter(|_| draws == 0);
+        for slice in thread.named(&self.others).chain(swaps) {
+            *of.others.entry(slice.name).or_default() += 1;
+        }
         if is_main {
             of.callbacks += count(&self.views);
             of.traversals += count(&self.traversals);
@@ -200,8 +201,8 @@ struct Counts {
     callbacks: usize,
     traversals: usize,
     draws: usize,
-    /// Frames of other pipelines.
-    others: usize,
+    /// Slices that stand for a frame of another pipeline, by name: a frame has one of each.
+    others: BTreeMap<NameId, usize>,
     /// FrameTimeline's frames.
     timeline: usize,
 }
@@ -210,7 +211,7 @@ impl Counts {
     /// Frames that are drawn: `doFrame`s that neither traverse the views nor draw are none.
     fn drawn(&self) -> usize {
         let views = self.callbacks.min(self.traversals.max(self.draws));
-        match views + self.others {
+        match views + self.others.values().max().copied().unwrap_or(0) {
             0 => self.timeline,
             frames => frames,
         }

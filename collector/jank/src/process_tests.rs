@@ -50,8 +50,18 @@ fn frames_of_a_process_are_what_it_draws_by_any_pipeline() {
         (&[frame, "1:traversal"], None),
         // Swaps of a render thread are those of its draws.
         (&[frame, work, draw, swap, swap], Some(1)),
-        (&[frame, work, swap, swap, "2:vkQueuePresentKHR"], Some(4)),
-        (&["1:PlayerLoop", "1:PlayerLoop", "2:eglSwapBuffers"], Some(3)),
+        (&[frame, work, swap, swap, "2:vkQueuePresentKHR"], Some(3)),
+        // A frame has one of each.
+        (&["1:PlayerLoop", "1:PlayerLoop", "2:eglSwapBuffers"], Some(2)),
+        (
+            &[
+                "1:Animator::BeginFrame",
+                "2:GPURasterizer::Draw",
+                "2:Rasterizer::DoDraw",
+                "2:eglSwapBuffers",
+            ],
+            Some(1),
+        ),
         (&["1:Animator::BeginFrame"], Some(1)),
         (&["1:Engine::BeginFrame"], Some(1)),
         (&["1:Shell::OnAnimatorBeginFrame"], Some(1)),

@@ -83,6 +83,19 @@ fn input_that_is_not_answered_in_five_seconds_is_an_anr_once() {
     // The dispatch that kept it waiting is the same ANR.
     let hang = slice(MAIN, "B Db.query", 900_000, 6_000_000);
     assert_eq!(found(&[hang], &event), [("Db.query".to_owned(), 900, 5_100, true, Dispatch)]);
+    // A dispatch that ended as the event came, or began as it was answered, is another ANR.
+    let event = [
+        (MAIN, 6_000_000, "S deliverInputEvent src=0x1002 id=0x3|3"),
+        (MAIN, 11_000_000, "F deliverInputEvent src=0x1002 id=0x3|3"),
+    ];
+    for (from, to, count) in [
+        (1_000_000, 6_000_000, 2),
+        (1_000_000, 6_000_001, 1),
+        (11_000_000, 16_000_000, 2),
+        (10_999_999, 16_000_000, 1),
+    ] {
+        assert_eq!(found(&[slice(MAIN, "B Db.query", from, to)], &event).len(), count, "{from}");
+    }
     // Pending in a window's queue, without an answer until the trace ends.
     let pending = [
         (MAIN, 1_000_000, "C aq:pending:com.example/Main|1"),
