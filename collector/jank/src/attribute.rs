@@ -232,7 +232,7 @@ impl<'a> Judge<'a> {
 /// Returns the runs of all threads by processor, in order.
 fn holders(trace: &Trace) -> Holders {
     let mut runs = Holders::default();
-    for (&tid, thread) in trace.threads.iter().filter(|(_, thread)| thread.tid != 0) {
+    for (&tid, thread) in &trace.threads {
         for (place, state) in thread.states.iter().enumerate().filter(|(_, one)| one.kind == b'r') {
             // A run whose end the trace does not have is not known to have lasted.
             if let Some(next) = thread.states.get(place + 1) {

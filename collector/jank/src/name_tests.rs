@@ -3,7 +3,7 @@
 use crate::idle::{is_idle, is_loop};
 use crate::normalize;
 use crate::sched_text::{MAIN, Text};
-use crate::{Cause, Options, analyze};
+use crate::{Cause, Options, Unknown, analyze};
 
 fn assert_known(is_known: fn(&str) -> bool, names: &[&str]) {
     for name in names {
@@ -91,5 +91,21 @@ fn a_number_at_the_end_goes_unless_nothing_but_a_sign_is_left() {
         [("-#", "-#"), (":12", ":#"), ("- 12", "-"), ("a: 12", "a:"), ("a #", "a"), ("a#", "a#")]
     {
         assert_eq!(normalize(name), expected, "{name}");
+    }
+}
+
+#[test]
+fn an_open_question_is_said_with_the_event_to_switch_on() {
+    for (unknown, event) in [
+        (Unknown::ThreadStates, " (no sched_switch)"),
+        (Unknown::Wakers, " (no sched_waking)"),
+        (Unknown::DiskWaits, " (no sched_blocked_reason)"),
+        (Unknown::BinderPeers, " (no binder_transaction)"),
+        (Unknown::Clocks, " (no cpu_frequency)"),
+        (Unknown::Vsyncs, " (no VSYNC-app, no FrameTimeline)"),
+        (Unknown::Display, " (no FrameTimeline)"),
+    ] {
+        let text = unknown.text();
+        assert!(text.ends_with(event) && text.is_ascii() && !text.contains("  "), "{text}");
     }
 }

@@ -175,3 +175,17 @@ fn a_path_goes_through_eight_threads_that_wait_for_one_another() {
     let deepest = analysis.explanations[0].path.iter().map(|step| (step.depth, step.tid)).max();
     assert_eq!(deepest, Some((7, Some(206))));
 }
+
+#[test]
+fn time_of_which_no_state_is_known_is_no_wait_for_a_call() {
+    let mut text = Text::new(HZ_100);
+    text.mark(MAIN, 10_000, "B|100|Choreographer#doFrame");
+    let call = "binder_transaction: transaction=5 dest_node=1 dest_proc=900 dest_thread=0 reply=0 flags=0x10 code=0x4";
+    text.event(MAIN, 0, "...1", 12_990, call);
+    text.event(PEER, 1, "...1", 13_200, "binder_transaction_received: transaction=5");
+    text.slice(PEER, 13_300, 36_000, "AIDL::java::IServer::get::server");
+    text.slice(MAIN, 13_000, 38_000, "Settings.load");
+    text.mark(MAIN, 40_000, "E|100");
+    let analysis = analyze(&text.trace(), &Options::default()).unwrap();
+    assert!(analysis.explanations[0].path.iter().all(|step| step.tid != Some(PEER)));
+}

@@ -96,6 +96,10 @@ fn input_that_is_not_answered_in_five_seconds_is_an_anr_once() {
     ] {
         assert_eq!(found(&[slice(MAIN, "B Db.query", from, to)], &event).len(), count, "{from}");
     }
+    // An empty queue waits for nothing.
+    let empty =
+        [(MAIN, 1_000_000, "C aq:pending:com.example/Main|0"), (RENDER, 9_000_000, "I last")];
+    assert_eq!(found(&[], &empty), []);
     // Pending in a window's queue, without an answer until the trace ends.
     let pending = [
         (MAIN, 1_000_000, "C aq:pending:com.example/Main|1"),

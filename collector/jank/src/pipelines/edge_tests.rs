@@ -284,3 +284,19 @@ fn a_vsync_is_a_wake_up_by_the_main_thread_or_another_process_and_no_timer_of_it
         assert_eq!(begins(&text)[1..], [expected, 30_000], "{by}");
     }
 }
+
+#[test]
+fn of_two_sleeps_before_a_swap_the_longer_one_was_without_work() {
+    let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+    for vsync_us in [10_000, 20_000, 30_000] {
+        unmarked(&mut text, FLUTTER_UI, FLUTTER_RASTER, vsync_us);
+        // In the midst of its drawing it asks the UI thread for something.
+        text.switch(vsync_us + 2_300, 1, FLUTTER_RASTER, "S", 0);
+        text.wake(vsync_us + 2_400, FLUTTER_UI, FLUTTER_RASTER);
+        text.switch(vsync_us + 2_420, 1, 0, "R", FLUTTER_RASTER);
+    }
+    let frames = analyze(&text.trace(), &Options::default()).unwrap().frames;
+    let drawn: Vec<_> = frames[1..].iter().map(|frame| frame.render_ns).collect();
+    // From 2,080 after the vsync to 3,400.
+    assert_eq!(drawn, [Some(1_320_000); 2]);
+}

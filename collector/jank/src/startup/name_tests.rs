@@ -40,6 +40,7 @@ fn steps_of_bind_application_are_known_by_markers_and_by_methods() {
             Some(ContentProviders),
         ),
         ("androidx.startup.InitializationProvider.onCreate", Some(ContentProviders)),
+        ("androidx.startup.InitializationProvider#attachInfo", Some(ContentProviders)),
         ("boolean com.example.FilesProvider.onCreate()", Some(ContentProviders)),
         ("com.example.FilesProvider.query", None),
         ("Provider onCreate done", None),
