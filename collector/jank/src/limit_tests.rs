@@ -160,3 +160,23 @@ fn time_without_a_thread_that_two_frames_have_is_in_the_stacks_once() {
     let own: u64 = analysis.parts.iter().map(|part| part.self_ns).sum();
     assert_eq!(analysis.stacks.iter().map(|stack| stack.self_ns).sum::<u64>(), own);
 }
+
+#[test]
+fn a_path_is_followed_for_20000_steps() {
+    let last = |sleeps: u64| {
+        let mut text = Text::new(HZ_100);
+        text.mark(MAIN, 10_000, "B|100|Choreographer#doFrame");
+        // Three steps each.
+        for n in 0..sleeps {
+            text.switch(11_000 + n * 20, 0, MAIN, "S", 0);
+            text.wake(11_010 + n * 20, 0, MAIN);
+            text.switch(11_015 + n * 20, 0, 0, "R", MAIN);
+        }
+        text.mark(MAIN, 200_000, "E|100");
+        text.slice(RENDER, 199_000, 220_000, "DrawFrame");
+        let analysis = analyze(&text.trace(), &Options::default()).unwrap();
+        analysis.explanations[0].path.last().unwrap().what.clone()
+    };
+    assert_eq!(last(6_600), "DrawFrame");
+    assert_eq!(last(6_700), "(not followed: too many steps)");
+}

@@ -117,6 +117,12 @@ fn of_replies_those_within_the_call_count_and_of_one_thread_only() {
     // Begun before the call, ended after it, of another thread too.
     assert!(!through(&[(PEER, 11_999, 20_000)]) && !through(&[(PEER, 20_000, 38_001)]));
     assert!(!through(&[(PEER, 13_000, 20_000), (WORKER, 21_000, 30_000)]));
+    // Sixteen are looked at.
+    let many = |count: u64| {
+        let own = (0..count).map(|n| (PEER, 13_000 + n * 100, 13_050 + n * 100));
+        through(&own.chain([(WORKER, 30_000, 31_000)]).collect::<Vec<_>>())
+    };
+    assert_eq!((many(15), many(16)), (false, true));
     // Those of others outside of the call do not matter, nor does the caller's own.
     assert!(through(&[(WORKER, 1_000, 5_000), (PEER, 13_000, 20_000), (WORKER, 39_000, 39_500)]));
     assert!(through(&[(MAIN, 12_500, 12_900), (PEER, 13_000, 20_000)]));

@@ -288,7 +288,7 @@ impl<'a> Waits<'a> {
     }
 }
 
-/// Replies that may lie within a binder call; with more, none of them is taken for its own.
+/// Number of replies within a binder call that are looked at.
 const MAX_REPLIES: usize = 16;
 
 /// Returns the UI thread of each raster thread of Flutter: that of its number, or the only one of its process.

@@ -300,3 +300,40 @@ fn of_two_sleeps_before_a_swap_the_longer_one_was_without_work() {
     // From 2,080 after the vsync to 3,400.
     assert_eq!(drawn, [Some(1_320_000); 2]);
 }
+
+#[test]
+fn a_frame_that_the_ui_thread_built_without_a_sleep_begins_as_the_last_one_was_handed_over() {
+    let busy = |frames: u64| {
+        let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+        text.switch(5_000, 1, FLUTTER_RASTER, "S", 0);
+        for n in 1..=frames {
+            unmarked(&mut text, FLUTTER_UI, FLUTTER_RASTER, n * 10_000);
+        }
+        // Awake from the next vsync on; the third frame is handed over while it goes on with a fourth.
+        let vsync_us = frames * 10_000 + 10_000;
+        text.wake(vsync_us, SF_APP, FLUTTER_UI);
+        text.switch(vsync_us + 100, 0, 0, "R", FLUTTER_UI);
+        for handed_us in [vsync_us + 2_080, vsync_us + 9_080] {
+            text.wake(handed_us, FLUTTER_UI, FLUTTER_RASTER);
+            text.switch(handed_us + 70, 1, 0, "R", FLUTTER_RASTER);
+            text.slice(FLUTTER_RASTER, handed_us + 920, handed_us + 1_320, "eglSwapBuffers");
+            text.switch(handed_us + 1_520, 1, FLUTTER_RASTER, "S", 0);
+        }
+        begins(&text)
+    };
+    // The first swap of a trace begins with itself.
+    assert_eq!(busy(1), [13_000, 20_000, 22_080]);
+    assert_eq!(busy(2), [13_000, 20_000, 30_000, 32_080]);
+}
+
+#[test]
+fn a_frame_of_flutter_begins_with_the_callback_that_ended_two_milliseconds_before_at_most() {
+    let begin = |ui_us: u64| {
+        let found = flutter(&[
+            slice(MAIN, "B Choreographer#doFrame", 20_000, 23_000),
+            slice(UI, "B Animator::BeginFrame", ui_us, ui_us + 3_000),
+        ]);
+        found[0].0
+    };
+    assert_eq!([22_000, 25_000, 25_001].map(begin), [20_000, 20_000, 25_001]);
+}

@@ -274,3 +274,38 @@ fn only_a_sleep_outside_of_all_sections_after_the_first_frame_is_idle() {
     assert_eq!(full[..2], expected);
     assert!(full.contains(&(Cause::Wait, "woken by worker", 40)), "{full:?}");
 }
+
+#[test]
+fn a_hundred_starts_are_reported_and_the_others_counted() {
+    let starts = |count: u64| {
+        let slices = (0..count).flat_map(|n| {
+            let at = n * 10_000;
+            [
+                slice(MAIN, "B performResume:a.B", at, at + 1_000),
+                slice(MAIN, FRAME, at + 2_000, at + 3_000),
+                slice(RENDER, DRAW, at + 2_500, at + 3_500),
+                slice(MAIN, "B performStop:a.B", at + 5_000, at + 6_000),
+            ]
+        });
+        let found = startups(&slices.collect::<Vec<_>>());
+        (found.rows.len(), found.left_out)
+    };
+    assert_eq!((starts(100), starts(103)), ((100, 0), (100, 3)));
+}
+
+#[test]
+fn of_content_providers_200_are_told_apart() {
+    let mut slices = vec![
+        slice(MAIN, "B bindApplication", 0, 500_000),
+        slice(MAIN, "B activityStart", 500_000, 510_000),
+        slice(MAIN, FRAME, 520_000, 530_000),
+        slice(RENDER, DRAW, 525_000, 540_000),
+    ];
+    slices.extend((0..205).map(|n| slice(MAIN, "B installProvider", n * 2_000, n * 2_000 + 1_000)));
+    let found = startups(&slices);
+    use PhaseKind::{BindApplication, ContentProviders};
+    assert_eq!(
+        phases(&found.rows[0])[..2],
+        [(ContentProviders, 0, 200), (BindApplication, 1, 300)]
+    );
+}
