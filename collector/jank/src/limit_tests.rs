@@ -180,3 +180,28 @@ fn a_path_is_followed_for_20000_steps() {
     assert_eq!(last(6_600), "DrawFrame");
     assert_eq!(last(6_700), "(not followed: too many steps)");
 }
+
+#[test]
+fn the_300_frames_with_the_largest_overruns_are_explained() {
+    let mut text = Text::new(HZ_100);
+    text.slice(RENDER, 0, 1, "DrawFrame");
+    // Of 302 the first and the last are the least late.
+    for n in 0..302 {
+        let (at_us, us) = (100_000 + n * 100_000, if n == 0 || n == 301 { 11_000 } else { 20_000 });
+        text.slice(MAIN, at_us, at_us + us, "Choreographer#doFrame");
+    }
+    let found = analyze(&text.trace(), &Options::default()).unwrap().explanations;
+    assert_eq!((found.len(), found[0].frame, found[299].frame), (300, 1, 300));
+}
+
+#[test]
+fn eight_threads_of_a_pipeline_are_named() {
+    let threads = |count: u32| {
+        let mut text = Text::new(HZ_100);
+        for tid in 200..200 + count {
+            (0..4).for_each(|n| text.slice(tid, n * 10_000, n * 10_000 + 5_000, "eglSwapBuffers"));
+        }
+        analyze(&text.trace(), &Options::default()).unwrap().pipelines[0].threads.len()
+    };
+    assert_eq!((threads(8), threads(9)), (8, 8));
+}

@@ -102,7 +102,6 @@ fn dispatches(trace: &Trace, main: &Thread, names: &NameIndex<'_>) -> Vec<LongSl
         let is_idle = waits.has(slice.name);
         let is_frame = frames.has(slice.name);
         while let Some(&inner) = loops.last()
-            && inner != slice.parent
             && main.slices.get(inner as usize).is_none_or(|around| around.end_ns <= slice.start_ns)
         {
             loops.pop();

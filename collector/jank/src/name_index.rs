@@ -5,9 +5,10 @@ use crate::contention::Contention;
 use crate::normalize::normalize;
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use tracetee_trace::{Mapping, NameId, NameSet, Names};
+use tracetee_trace::{Mapping, NameId, NameSet, Names, Seeded};
 
 /// Limit of a name in bytes: atrace's own names end at 1,024; longer ones are attacks.
 const MAX_NAME_BYTES: usize = 1_024;
@@ -33,8 +34,7 @@ pub(crate) struct Named {
 pub(crate) struct NameIndex<'a> {
     names: &'a Names,
     mapping: Option<&'a Mapping>,
-    /// By the name's number.
-    named: RefCell<Vec<Option<Rc<Named>>>>,
+    named: RefCell<HashMap<NameId, Rc<Named>, Seeded>>,
 }
 
 impl<'a> NameIndex<'a> {
@@ -57,19 +57,7 @@ impl<'a> NameIndex<'a> {
     }
 
     pub(crate) fn named(&self, id: NameId) -> Rc<Named> {
-        let place = id.number() as usize;
-        if let Some(Some(named)) = self.named.borrow().get(place) {
-            return Rc::clone(named);
-        }
-        let named = Rc::new(self.name(id));
-        let mut known = self.named.borrow_mut();
-        if known.len() <= place {
-            known.resize(place + 1, None);
-        }
-        if let Some(known) = known.get_mut(place) {
-            *known = Some(Rc::clone(&named));
-        }
-        named
+        Rc::clone(self.named.borrow_mut().entry(id).or_insert_with(|| Rc::new(self.name(id))))
     }
 
     fn name(&self, id: NameId) -> Named {

@@ -55,6 +55,21 @@ fn a_dispatch_in_the_loop_of_messages_is_judged_by_itself() {
 }
 
 #[test]
+fn each_turn_of_a_loop_has_dispatches_of_its_own() {
+    let handler = "B Handler.dispatchMessage";
+    let slices = [
+        slice(MAIN, "B android.app.ActivityThread.main", 0, 20_000_000),
+        slice(MAIN, "B android.os.Looper.loopOnce", 1_000_000, 6_000_000),
+        slice(MAIN, handler, 1_100_000, 2_000_000),
+        slice(MAIN, "B android.os.Looper.loopOnce", 6_000_000, 13_000_000),
+        slice(MAIN, handler, 7_000_000, 7_500_000),
+        slice(MAIN, handler, 8_000_000, 8_050_000),
+    ];
+    let rows: Vec<_> = found(&slices, &[]).into_iter().map(|row| (row.1, row.2, row.3)).collect();
+    assert_eq!(rows, [(1_100, 900, false), (7_000, 500, false)]);
+}
+
+#[test]
 fn a_dispatch_that_does_not_end_hangs_until_the_trace_ends() {
     let open = [
         (MAIN, 1_000_000, "B Db.query"),
