@@ -220,6 +220,8 @@ mod processor_tests;
 #[cfg(test)]
 mod sched_text;
 #[cfg(test)]
+mod sleep_tests;
+#[cfg(test)]
 mod state_tests;
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,9 @@
-//! Names by which threads, processes and waits for messages are known: each of a list, and names like them.
+//! Names by which threads, processes, screens and waits for messages are known: each of a list, and names like them.
 
 use crate::idle::{is_idle, is_loop};
 use crate::normalize;
 use crate::sched_text::{MAIN, Text};
+use crate::tests;
 use crate::{Cause, Options, Unknown, analyze};
 
 fn assert_known(is_known: fn(&str) -> bool, names: &[&str]) {
@@ -108,4 +109,34 @@ fn an_open_question_is_said_with_the_event_to_switch_on() {
         let text = unknown.text().to_lowercase();
         assert!(text.ends_with(')') && text.contains(event) && !text.contains("  "), "{text}");
     }
+}
+
+#[test]
+fn screens_are_those_that_the_app_says_else_its_activities() {
+    let frames = [
+        tests::slice(tests::MAIN, "B Choreographer#doFrame", 0, 1_000),
+        tests::slice(tests::MAIN, "B Choreographer#doFrame", 20_000, 21_000),
+        tests::slice(tests::MAIN, "B Choreographer#doFrame", 40_000, 41_000),
+    ];
+    let activity = tests::slice(tests::MAIN, "B performResume:com.example.Feed", 10_000, 11_000);
+    let screens = |about: &str, lines: &[[_; 2]], instants: &[_]| {
+        let lines: Vec<_> = lines.concat().into_iter().chain(instants.iter().copied()).collect();
+        let analysis = analyze(&tests::trace(about, &lines), &Options::default()).unwrap();
+        analysis
+            .frames
+            .iter()
+            .map(|frame| frame.screen.as_deref().map(str::to_owned))
+            .collect::<Vec<_>>()
+    };
+    let some = |name: &str| Some(name.to_owned());
+    let all = [frames[0], frames[1], frames[2], activity];
+    assert_eq!(
+        screens("{}", &all, &[]),
+        [None, some("com.example.Feed"), some("com.example.Feed")]
+    );
+    let said = [(tests::MAIN, 30_000, "I screen:Detail")];
+    assert_eq!(
+        screens("{\"screen\":\"Feed\"}", &all, &said),
+        [some("Feed"), some("Feed"), some("Detail")]
+    );
 }

@@ -1,12 +1,13 @@
 //! Which process draws, how much of it, and what is said if none or several do.
 
+use crate::tests::{slice, trace};
 use crate::{Analysis, Error, Options, Stopped, Which, analyze};
 use tracetee_trace::{ActualFrame, NameId, TimelineFrame, Trace, read};
 
 /// A process named `NAME` with these sections, each as `thread number:name`; one after the other.
 type App<'a> = (&'a str, u32, &'a [&'a str]);
 
-fn trace(apps: &[App<'_>]) -> Trace {
+fn processes(apps: &[App<'_>]) -> Trace {
     let mut text = "# tracer: nop\n".to_owned();
     for (name, pid, sections) in apps {
         for (n, section) in sections.iter().enumerate() {
@@ -33,8 +34,8 @@ fn find(trace: &Trace, process: Which<'_>) -> Result<Analysis, Error> {
 /// Frames of process 50, as another process' chooser lists them.
 fn frames(sections: &[&str]) -> Option<usize> {
     let first = ["0:Choreographer#doFrame", "0:traversal"].repeat(9);
-    let all =
-        find(&trace(&[("first", 10, &first), ("other", 50, sections)]), Which::Pid(10)).unwrap();
+    let all = find(&processes(&[("first", 10, &first), ("other", 50, sections)]), Which::Pid(10))
+        .unwrap();
     all.process.others.first().map(|(_, _, frames)| *frames)
 }
 
@@ -80,7 +81,7 @@ fn of_several_processes_of_a_name_that_with_most_frames_is_taken_if_it_is_one() 
     let frame = ["0:Choreographer#doFrame", "0:traversal"];
     let with = |first: usize, second: usize| {
         let (first, second) = (frame.repeat(first), frame.repeat(second));
-        let all = trace(&[("com.app", 10, &first), ("com.app", 50, &second)]);
+        let all = processes(&[("com.app", 10, &first), ("com.app", 50, &second)]);
         find(&all, Which::Named("com.app")).map(|found| found.process.pid)
     };
     assert_eq!((with(1, 2), with(2, 1)), (Ok(50), Ok(10)));
@@ -100,7 +101,7 @@ fn a_capture_without_records_names_its_process_and_another_one_is_an_error() {
 
 #[test]
 fn only_frames_that_frame_timeline_saw_drawn_by_an_app_count() {
-    let mut all = trace(&[("a", 10, &["0:x"]), ("b", 50, &["0:x"])]);
+    let mut all = processes(&[("a", 10, &["0:x"]), ("b", 50, &["0:x"])]);
     let frame = |pid, is_display, actual| TimelineFrame {
         start_ns: 1_000_000_000,
         end_ns: 1_010_000_000,
@@ -138,4 +139,79 @@ fn errors_say_which_process_and_which_option() {
     assert_eq!((listed(10), listed(13)), (10, 10));
     assert!(several(13).to_string().ends_with(" 10 (a, 2) and 3 more"));
     assert!(several(10).to_string().ends_with(" 10 (a, 2)"));
+}
+
+#[test]
+fn the_process_of_the_frames_is_given_or_found() {
+    let two = [
+        slice(("one", 100), "B Choreographer#doFrame", 0, 1_000),
+        slice(("two", 200), "B Choreographer#doFrame", 0, 1_000),
+    ];
+    let text = trace("{}", two.concat().as_slice());
+    // Both are of process 100 by their lines; thread 200 is no main thread.
+    assert_eq!(analyze(&text, &Options::default()).unwrap().process.pid, 100);
+    let text =
+        b"# tracer: nop\n one-1 [000] ...1 0.1: tracing_mark_write: B|1|Choreographer#doFrame\n \
+        two-2 [000] ...1 0.1: tracing_mark_write: B|2|Choreographer#doFrame\n";
+    let several = read(&text[..]).unwrap();
+    // Of two that draw as much the first; the others are listed.
+    let process = analyze(&several, &Options::default()).unwrap().process;
+    assert_eq!((process.pid, &*process.others), (1, &[(2, "two".to_owned(), 1)][..]));
+    let with = |pid| analyze(&several, &Options { process: Which::Pid(pid), ..Options::default() });
+    assert_eq!(with(2).unwrap().process.name, "two");
+    assert_eq!(with(3).unwrap_err(), Error::NoSuchProcess(3));
+    let named =
+        |name| analyze(&several, &Options { process: Which::Named(name), ..Options::default() });
+    assert_eq!(named("two").unwrap().process.pid, 2);
+    assert_eq!(named("three").unwrap_err(), Error::NoSuchName("three".to_owned()));
+}
+
+#[test]
+fn frames_that_neither_traverse_nor_draw_are_not_what_a_process_draws() {
+    let marker = |pid: u32, us: u32, what: &str| {
+        format!(" app-{pid} [000] ...1 0.{us:06}: tracing_mark_write: {what}\n")
+    };
+    let mut text = "# tracer: nop\n".to_owned();
+    for at in [1_000, 20_000, 40_000, 60_000] {
+        text += &marker(5, at, "B|5|Choreographer#doFrame");
+        text += &marker(5, at + 1, "B|5|animation");
+        text += &marker(5, at + 2, "E|5");
+        text += &marker(5, at + 3, "E|5");
+    }
+    for (pid, at) in [(6, 100_000), (7, 120_000), (7, 140_000)] {
+        text += &marker(pid, at, &format!("B|{pid}|Choreographer#doFrame"));
+        text += &marker(pid, at + 1, &format!("B|{pid}|traversal"));
+        text += &marker(pid, at + 2, &format!("E|{pid}"));
+        text += &marker(pid, at + 3, &format!("E|{pid}"));
+    }
+    let process = analyze(&read(text.as_bytes()).unwrap(), &Options::default()).unwrap().process;
+    // Process 5 has most `doFrame`s.
+    assert_eq!((process.pid, &*process.others), (7, &[(6, "app".to_owned(), 1)][..]));
+}
+
+#[test]
+fn frames_of_frame_timeline_are_counted_by_jank_and_are_frames_of_their_app() {
+    let text = "# tracer: nop\n\
+        a-5 (5) [000] ...1 1.000001: tracing_mark_write: B|5|x\n\
+        b-6 (6) [000] ...1 1.000002: tracing_mark_write: B|6|y\n";
+    let mut trace = read(text.as_bytes()).unwrap();
+    assert_eq!(analyze(&trace, &Options::default()), Err(Error::NoFrames));
+    for (token, pid, is_display, jank) in
+        [(1, 6, false, 1), (2, 6, false, 16 | 64), (3, 6, false, 1), (4, 5, true, 16)]
+    {
+        trace.frames.push(TimelineFrame {
+            start_ns: 1_000_000_000,
+            end_ns: 1_010_000_000,
+            pid,
+            layer: NameId::NONE,
+            token,
+            display_token: token,
+            is_display,
+            actual: Some(ActualFrame { jank, ..Default::default() }),
+        });
+    }
+    let analysis = analyze(&trace, &Options::default()).unwrap();
+    assert_eq!(analysis.process.pid, 6);
+    let missed = "SurfaceFlinger CPU Deadline Missed, App Deadline Missed";
+    assert_eq!(analysis.timeline, [("None".to_owned(), 2), (missed.to_owned(), 1)].into());
 }

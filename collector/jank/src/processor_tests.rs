@@ -1,8 +1,9 @@
 //! Usual processors and clocks: who runs where, and from when on that is slow.
 
+use crate::late_tests::{HZ_100, analyzed, frame};
 use crate::processors::{Processors, Usual};
-use crate::sched_text::Text;
-use crate::{CoreClass, ProcessorUse, ThreadRole};
+use crate::sched_text::{MAIN, RENDER, Text};
+use crate::{Cause, CoreClass, ProcessorUse, ThreadRole};
 use CoreClass::{Big, Little, Middle};
 use ThreadRole::{Main, Render};
 
@@ -87,4 +88,88 @@ fn the_mean_clock_is_that_of_the_time_in_which_it_is_known() {
     // Without looks the rest of a run is as good as unknown.
     assert_eq!(mean(10, 60, &mut 1), Some(1_000));
     assert_eq!(mean(10, 60, &mut 0), None);
+}
+
+#[test]
+fn processors_have_classes_and_mean_clocks() {
+    let mut text = Text::new(HZ_100);
+    let clock = |text: &mut Text, us, cpu, khz: u32| {
+        text.event(0, 0, "d..2", us, &format!("cpu_frequency: state={khz} cpu_id={cpu}"));
+    };
+    clock(&mut text, 1_000, 0, 700_000);
+    clock(&mut text, 1_000, 4, 2_400_000);
+    text.event(0, 0, "d..2", 1_500, "cpu_frequency_limits: min=300000 max=1700000 cpu_id=0");
+    text.switch(9_000, 0, 0, "R", MAIN);
+    text.mark(MAIN, 10_000, "B|100|Choreographer#doFrame");
+    // 10 ms at 700 MHz and 10 ms at 1,700: 1,200 in the mean.
+    clock(&mut text, 20_000, 0, 1_700_000);
+    text.switch(30_000, 0, MAIN, "R", 0);
+    text.switch(32_000, 4, 0, "R", MAIN);
+    text.mark(MAIN, 40_000, "E|100");
+    text.slice(RENDER, 39_000, 40_000, "DrawFrame");
+    let analysis = analyzed(&text);
+    let uses: Vec<_> = analysis.explanations[0]
+        .processors
+        .iter()
+        .map(|one| (one.cpu, one.core, one.running_ns / 1000, one.mean_khz))
+        .collect();
+    assert_eq!(
+        uses,
+        [
+            (0, Some(CoreClass::Little), 20_000, Some(1_200_000)),
+            (4, Some(CoreClass::Big), 8_000, Some(2_400_000)),
+        ]
+    );
+}
+
+/// Twelve frames in time on a processor at 2 GHz, then one of 30 ms at `late_khz` on another; what it did is `step`.
+fn slowed(
+    late_cpu: u32,
+    max_khz: u32,
+    late_khz: u32,
+    in_time: u32,
+    step: &str,
+) -> Vec<(Cause, String)> {
+    let mut text = Text::new(HZ_100);
+    let clock = |text: &mut Text, us, cpu, khz: u32, max: u32| {
+        let limits = format!("cpu_frequency_limits: min=300000 max={max} cpu_id={cpu}");
+        text.event(0, 0, "d..2", us, &limits);
+        text.event(0, 0, "d..2", us, &format!("cpu_frequency: state={khz} cpu_id={cpu}"));
+    };
+    clock(&mut text, 1_000, 7, 2_000_000, 2_400_000);
+    clock(&mut text, 1_000, late_cpu, late_khz, max_khz);
+    for n in 0..u64::from(in_time) {
+        let at = 10_000 + n * 10_000;
+        text.wake(at - 200, 0, MAIN);
+        text.switch(at - 100, 7, 0, "R", MAIN);
+        frame(&mut text, at, at + 5_000);
+        text.switch(at + 5_100, 7, MAIN, "S", 0);
+    }
+    text.wake(509_800, 0, MAIN);
+    text.switch(509_900, late_cpu, 0, "R", MAIN);
+    text.mark(MAIN, 510_000, "B|100|Choreographer#doFrame");
+    text.slice(MAIN, 511_000, 539_000, step);
+    text.mark(MAIN, 540_000, "E|100");
+    text.slice(RENDER, 539_900, 540_000, "DrawFrame");
+    text.switch(541_000, late_cpu, MAIN, "S", 0);
+    let analysis = analyzed(&text);
+    let causes = analysis.explanations.last().unwrap().causes.iter();
+    causes.map(|of| (of.cause, of.key.clone())).collect()
+}
+
+#[test]
+fn framework_steps_on_little_cores_or_at_low_clocks_are_slow_by_frames_in_time() {
+    let first = |causes: Vec<(Cause, String)>| causes.into_iter().next().unwrap();
+    let core = (Cause::Core, "ran on little cores".to_owned());
+    let clock = (Cause::Clock, "ran at a low clock".to_owned());
+    let no = (Cause::Unexplained, "traversal".to_owned());
+    assert_eq!(first(slowed(0, 1_400_000, 1_400_000, 12, "traversal")), core);
+    assert_eq!(first(slowed(6, 2_400_000, 800_000, 12, "traversal")), clock);
+    // 75 % of the usual clock is not low.
+    assert_eq!(first(slowed(6, 2_400_000, 1_500_000, 12, "traversal")), no);
+    // A section of the app is the cause on whichever core.
+    let section = (Cause::Section, "Feed.bind".to_owned());
+    assert_eq!(first(slowed(0, 1_400_000, 1_400_000, 12, "Feed.bind")), section);
+    // Nine frames in time say too little.
+    assert_eq!(first(slowed(0, 1_400_000, 1_400_000, 9, "traversal")), no);
 }

@@ -317,61 +317,6 @@ fn a_main_thread_that_is_busy_for_five_seconds_does_not_respond() {
 }
 
 #[test]
-fn screens_are_those_that_the_app_says_else_its_activities() {
-    let frames = [
-        slice(MAIN, "B Choreographer#doFrame", 0, 1_000),
-        slice(MAIN, "B Choreographer#doFrame", 20_000, 21_000),
-        slice(MAIN, "B Choreographer#doFrame", 40_000, 41_000),
-    ];
-    let activity = slice(MAIN, "B performResume:com.example.Feed", 10_000, 11_000);
-    let screens = |about: &str, lines: &[[_; 2]], instants: &[_]| {
-        let lines: Vec<_> = lines.concat().into_iter().chain(instants.iter().copied()).collect();
-        let analysis = analyze(&trace(about, &lines), &Options::default()).unwrap();
-        analysis
-            .frames
-            .iter()
-            .map(|frame| frame.screen.as_deref().map(str::to_owned))
-            .collect::<Vec<_>>()
-    };
-    let some = |name: &str| Some(name.to_owned());
-    let all = [frames[0], frames[1], frames[2], activity];
-    assert_eq!(
-        screens("{}", &all, &[]),
-        [None, some("com.example.Feed"), some("com.example.Feed")]
-    );
-    let said = [(MAIN, 30_000, "I screen:Detail")];
-    assert_eq!(
-        screens("{\"screen\":\"Feed\"}", &all, &said),
-        [some("Feed"), some("Feed"), some("Detail")]
-    );
-}
-
-#[test]
-fn the_process_of_the_frames_is_given_or_found() {
-    let two = [
-        slice(("one", 100), "B Choreographer#doFrame", 0, 1_000),
-        slice(("two", 200), "B Choreographer#doFrame", 0, 1_000),
-    ];
-    let text = trace("{}", two.concat().as_slice());
-    // Both are of process 100 by their lines; thread 200 is no main thread.
-    assert_eq!(analyze(&text, &Options::default()).unwrap().process.pid, 100);
-    let text =
-        b"# tracer: nop\n one-1 [000] ...1 0.1: tracing_mark_write: B|1|Choreographer#doFrame\n \
-        two-2 [000] ...1 0.1: tracing_mark_write: B|2|Choreographer#doFrame\n";
-    let several = read(&text[..]).unwrap();
-    // Of two that draw as much the first; the others are listed.
-    let process = analyze(&several, &Options::default()).unwrap().process;
-    assert_eq!((process.pid, &*process.others), (1, &[(2, "two".to_owned(), 1)][..]));
-    let with = |pid| analyze(&several, &Options { process: Which::Pid(pid), ..Options::default() });
-    assert_eq!(with(2).unwrap().process.name, "two");
-    assert_eq!(with(3).unwrap_err(), Error::NoSuchProcess(3));
-    let named =
-        |name| analyze(&several, &Options { process: Which::Named(name), ..Options::default() });
-    assert_eq!(named("two").unwrap().process.pid, 2);
-    assert_eq!(named("three").unwrap_err(), Error::NoSuchName("three".to_owned()));
-}
-
-#[test]
 fn obfuscated_names_are_read_before_they_are_judged() {
     let mapping = Mapping::parse("com.example.Feed -> a.b:\n    void bind() -> c\n").unwrap();
     let slices =
@@ -436,54 +381,4 @@ proptest::proptest! {
         let stacks: u64 = analysis.stacks.iter().map(|stack| stack.self_ns).sum();
         proptest::prop_assert_eq!(stacks, late_ns);
     }
-}
-
-#[test]
-fn frames_that_neither_traverse_nor_draw_are_not_what_a_process_draws() {
-    let marker = |pid: u32, us: u32, what: &str| {
-        format!(" app-{pid} [000] ...1 0.{us:06}: tracing_mark_write: {what}\n")
-    };
-    let mut text = "# tracer: nop\n".to_owned();
-    for at in [1_000, 20_000, 40_000, 60_000] {
-        text += &marker(5, at, "B|5|Choreographer#doFrame");
-        text += &marker(5, at + 1, "B|5|animation");
-        text += &marker(5, at + 2, "E|5");
-        text += &marker(5, at + 3, "E|5");
-    }
-    for (pid, at) in [(6, 100_000), (7, 120_000), (7, 140_000)] {
-        text += &marker(pid, at, &format!("B|{pid}|Choreographer#doFrame"));
-        text += &marker(pid, at + 1, &format!("B|{pid}|traversal"));
-        text += &marker(pid, at + 2, &format!("E|{pid}"));
-        text += &marker(pid, at + 3, &format!("E|{pid}"));
-    }
-    let process = analyze(&read(text.as_bytes()).unwrap(), &Options::default()).unwrap().process;
-    // Process 5 has most `doFrame`s.
-    assert_eq!((process.pid, &*process.others), (7, &[(6, "app".to_owned(), 1)][..]));
-}
-
-#[test]
-fn frames_of_frame_timeline_are_counted_by_jank_and_are_frames_of_their_app() {
-    let text = "# tracer: nop\n\
-        a-5 (5) [000] ...1 1.000001: tracing_mark_write: B|5|x\n\
-        b-6 (6) [000] ...1 1.000002: tracing_mark_write: B|6|y\n";
-    let mut trace = tracetee_trace::read(text.as_bytes()).unwrap();
-    assert_eq!(analyze(&trace, &Options::default()), Err(Error::NoFrames));
-    for (token, pid, is_display, jank) in
-        [(1, 6, false, 1), (2, 6, false, 16 | 64), (3, 6, false, 1), (4, 5, true, 16)]
-    {
-        trace.frames.push(tracetee_trace::TimelineFrame {
-            start_ns: 1_000_000_000,
-            end_ns: 1_010_000_000,
-            pid,
-            layer: tracetee_trace::NameId::NONE,
-            token,
-            display_token: token,
-            is_display,
-            actual: Some(tracetee_trace::ActualFrame { jank, ..Default::default() }),
-        });
-    }
-    let analysis = analyze(&trace, &Options::default()).unwrap();
-    assert_eq!(analysis.process.pid, 6);
-    let missed = "SurfaceFlinger CPU Deadline Missed, App Deadline Missed";
-    assert_eq!(analysis.timeline, [("None".to_owned(), 2), (missed.to_owned(), 1)].into());
 }

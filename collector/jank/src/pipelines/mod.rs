@@ -75,3 +75,5 @@ mod compose_tests;
 mod edge_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unmarked_tests;
