@@ -123,6 +123,13 @@ fn two_engines_draw_each_its_own_frames() {
         slice(RASTER_2, "B Rasterizer::DoDraw", 5_100, 8_000),
     ]);
     assert_eq!(one, [(1_000, 8_000, Some(2_900))]);
+    let both = flutter(&[
+        slice(UI, "B Animator::BeginFrame", 1_000, 5_000),
+        slice(RASTER, "B Rasterizer::DoDraw", 5_100, 8_000),
+        slice(UI, "B Animator::BeginFrame", 21_000, 25_000),
+        slice(RASTER_2, "B Rasterizer::DoDraw", 25_100, 28_000),
+    ]);
+    assert_eq!(both, [(1_000, 8_000, Some(2_900)), (21_000, 28_000, Some(2_900))]);
 }
 
 #[test]
@@ -343,4 +350,43 @@ fn a_frame_of_flutter_begins_with_the_callback_that_ended_two_milliseconds_befor
         found[0].0
     };
     assert_eq!([22_000, 25_000, 25_001].map(begin), [20_000, 20_000, 25_001]);
+}
+
+#[test]
+fn a_frame_that_is_still_built_when_the_raster_thread_is_free_is_drawn_before_a_later_one() {
+    let found = flutter(&[
+        slice(UI, "B Animator::BeginFrame", 1_000, 5_000),
+        slice(RASTER, "B Rasterizer::DoDraw", 5_100, 60_000),
+        // Left for 2.5 ms, so that nothing was built; built until 61,900; begun after that.
+        slice(UI, "B Animator::BeginFrame", 57_000, 57_100),
+        slice(UI, "B Animator::BeginFrame", 59_000, 61_900),
+        slice(UI, "B Animator::BeginFrame", 62_100, 62_200),
+        slice(RASTER, "B Rasterizer::DoDraw", 62_500, 64_000),
+    ]);
+    let drawn: Vec<_> =
+        found.iter().filter(|frame| frame.2.is_some()).map(|frame| frame.0).collect();
+    assert_eq!(drawn, [1_000, 59_000]);
+}
+
+#[test]
+fn an_interrupt_while_the_ui_thread_sleeps_gives_the_raster_thread_no_frame() {
+    let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+    for n in 1..=3 {
+        unmarked(&mut text, FLUTTER_UI, FLUTTER_RASTER, n * 10_000);
+    }
+    text.wake(42_000, 0, FLUTTER_RASTER);
+    text.switch(42_100, 1, 0, "R", FLUTTER_RASTER);
+    text.slice(FLUTTER_RASTER, 43_000, 43_400, "eglSwapBuffers");
+    text.switch(43_600, 1, FLUTTER_RASTER, "S", 0);
+    // From the last swap's end on: a turn of a loop.
+    assert_eq!(begins(&text), [13_000, 20_000, 30_000, 33_400]);
+}
+
+#[test]
+fn the_only_ui_thread_builds_for_a_raster_thread_of_another_number() {
+    let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+    for n in 1..=3 {
+        unmarked(&mut text, FLUTTER_UI, OTHER_RASTER, n * 10_000);
+    }
+    assert_eq!(begins(&text), [13_000, 20_000, 30_000]);
 }
