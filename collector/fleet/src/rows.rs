@@ -161,6 +161,7 @@ fn capture_row(about: &About, trace: &Trace, analysis: &Analysis) -> CaptureRow 
         raw_key: Text::from(&about.raw_key),
         debuggable: meta.debuggable.unwrap_or(false),
         emulator: meta.emulator.unwrap_or(false),
+        evidence: Text::new_static(analysis.judged.keys().next().map_or("", |best| best.name())),
     }
 }
 
@@ -192,6 +193,8 @@ fn frame_row(number: u64, frame: &Frame) -> FrameRow {
         jank_ns: frame.jank_ns,
         cause: Text::new_static(cause.map_or("", |(cause, _)| cause.name())),
         cause_key: shared(cause.map(|(_, key)| key)),
+        evidence: Text::new_static(frame.evidence.name()),
+        outcome: Text::new_static(frame.outcome.name()),
     }
 }
 

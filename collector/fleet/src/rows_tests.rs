@@ -8,8 +8,9 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tracetee_jank::{
-    BudgetSource, Cause, Contention, FrameBudget, Interactions, Level, LongKind, LongSlice,
-    Pipeline, Process, StartKind, StartSource, Startup, Startups, StateTimes, ThreadRole, Totals,
+    BudgetSource, Cause, Contention, Evidence, FrameBudget, Interactions, Judged, Level, LongKind,
+    LongSlice, Outcome, Pipeline, Process, StartKind, StartSource, Startup, Startups, StateTimes,
+    ThreadRole, Totals,
 };
 
 type Expected = Vec<(&'static str, Vec<Json>)>;
@@ -24,6 +25,8 @@ fn frame(n: u64, level: Level, [slow, janky, frozen]: [bool; 3]) -> Frame {
         ui_start_ns: 1_100_000 + n,
         deadline_ns: 1_200_000 + n,
         timeline: None,
+        evidence: Evidence::ALL[usize::try_from(n % 3).unwrap()],
+        outcome: Outcome::ALL[usize::try_from(n % 8).unwrap()],
         ui_ns: 2_000_000 + n,
         render_ns: (n != 0).then_some(3_000_000 + n),
         dur_ns: 4_000_000 + n,
@@ -55,6 +58,8 @@ fn frame_columns(capture: u64, n: u64, level: &str, bits: [u8; 4]) -> Json {
         "dur_ns": 4_000_000 + n, "dur_100us": if n == 0 { 40 } else { 41 },
         "dropped_vsyncs": 50 + n, "level": level, "slow": slow, "janky": janky, "frozen": frozen,
         "jank_ns": 6_000_000 + n, "cause": cause, "cause_key": key,
+        "evidence": Evidence::ALL[usize::try_from(n % 3).unwrap()].name(),
+        "outcome": Outcome::ALL[usize::try_from(n % 8).unwrap()].name(),
     })
 }
 
@@ -78,6 +83,11 @@ fn analysis(n: u64, frames: Vec<Frame>, slow_sessions: [bool; 2]) -> Analysis {
             others: Vec::new(),
         },
         timeline: BTreeMap::new(),
+        refresh_switches: 0,
+        judged: BTreeMap::from([(
+            Evidence::ALL[usize::try_from(n % 3).unwrap()],
+            Judged::default(),
+        )]),
         frame_budget: FrameBudget { ns: 100 + n, source: BudgetSource::Vsync },
         totals: Totals {
             frames: 200 + n,
@@ -181,6 +191,7 @@ fn capture_columns(n: u64, bits: [u8; 5]) -> Json {
         "slow_session_30fps": slow_30, "overhead_percent": 0.5, "over_budget": over_budget,
         "recovered": recovered, "lost_records": 80 + n, "bytes": 90 + n,
         "raw_key": format!("raw key {n}"), "debuggable": u8::from(n != 2), "emulator": u8::from(n != 3),
+        "evidence": Evidence::ALL[usize::try_from(n % 3).unwrap()].name(),
     })
 }
 

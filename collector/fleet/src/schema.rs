@@ -10,11 +10,11 @@ use crate::table::{Value, shared, tables};
 
 /// The version of the columns, which Parquet's paths name: raised by one when a column changes. New columns come last in
 /// their table.
-pub const VERSION: i64 = 2;
+pub const VERSION: i64 = 3;
 
 /// The version of the analysis: raised by one when it finds something else in the same capture. The collector
 /// analyzes captures again whose rows an older version made.
-pub const ANALYSIS: i64 = 2;
+pub const ANALYSIS: i64 = 3;
 
 tables! {
     /// One row per capture.
@@ -55,13 +55,13 @@ tables! {
         period_source: Text,
         /// Frames, without those of the pipeline `vsync_callback`, as in the sums that follow.
         frames: u64,
-        /// Late frames: complete after their deadline.
+        /// Late frames: the display missed a vsync for them; judged by `markers`, complete after their deadline.
         slow: u64,
-        /// Late frames that are longer than twice the time to their deadline, usually two periods.
+        /// Late frames; judged by `markers`, those that also take longer than twice the time to their deadline.
         janky: u64,
         /// Frames longer than 700 ms.
         frozen: u64,
-        /// Missed vsyncs of all frames.
+        /// Missed vsyncs of all frames; of those judged by `markers`, whole periods beyond one.
         dropped_vsyncs: u64,
         /// Time of all frames past their deadlines, ns.
         jank_ns: u64,
@@ -97,6 +97,8 @@ tables! {
         debuggable: bool,
         /// 1 if the device is an emulator.
         emulator: bool,
+        /// Most exact evidence that judges a frame, as in `frames`; empty without frames.
+        evidence: Text,
     }
 
     /// One row per frame.
@@ -126,13 +128,13 @@ tables! {
         dur_ns: u64,
         /// `dur_ns` in tenths of a millisecond, rounded up: the unit of percentiles over a fleet.
         dur_100us: u64,
-        /// Missed vsyncs.
+        /// Missed vsyncs; judged by `markers`, whole periods beyond one.
         dropped_vsyncs: u64,
         /// Level by missed vsyncs: `best` (0 to 2), `normal` (3 to 8), `middle` (9 to 23), `high` (24 to 41) or `frozen`.
         level: Text,
-        /// 1 if late: complete after `deadline_ns`.
+        /// 1 if late: the display missed a vsync for it; judged by `markers`, complete after `deadline_ns`.
         slow: bool,
-        /// 1 if late, and longer than twice the time to the deadline.
+        /// 1 if late; judged by `markers`, also longer than twice the time to the deadline.
         janky: bool,
         /// 1 if longer than 700 ms.
         frozen: bool,
@@ -142,6 +144,10 @@ tables! {
         cause: Text,
         /// Key of the cause: the slice, lock or method.
         cause_key: Text,
+        /// Events that judge the frame: `timeline` (FrameTimeline), `buffers` (of the app's layers) or `markers` (the app's sections).
+        evidence: Text,
+        /// Way to the display: `in_time`, late by `app`, `system` or `display`, `unknown`, `stuffing` (no vsync missed), `dropped` (never shown), `undrawn`.
+        outcome: Text,
     }
 
     /// One row per late frame, thread, cause and slice name: where the time of the frame went.

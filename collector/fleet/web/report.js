@@ -119,6 +119,16 @@
     return make("div", { class: "path" }, make("div", { class: "lanes" }, axis, ...lanes.values(), deadline), legend);
   };
 
+  // What the display got. By markers alone no vsync is known to be missed.
+  const WAYS = { in_time: "in time", app: "late by the app", system: "late by SurfaceFlinger or the graphics processor", display: "late by the display", stuffing: "behind earlier buffers", dropped: "never shown", undrawn: "without a buffer", unknown: "late for an unknown reason" };
+  const MARKER_WAYS = { in_time: "within it", app: "over one period" };
+  const EVIDENCE = { timeline: "FrameTimeline", buffers: "the buffers of the app's layers", markers: "the app's markers, against one period" };
+  const way = (evidence, outcome) => (evidence === "markers" && MARKER_WAYS[outcome]) || WAYS[outcome] || outcome;
+  const judged = (report) => Object.entries(report.judged).map(([evidence, of]) => `Judged by ${EVIDENCE[evidence] || evidence}: ` +
+    Object.entries(of.outcomes).map(([outcome, frames]) => `${count(frames)} ${way(evidence, outcome)}`).join(", ") + ".").join(" ");
+  const lateness = (worst) => (worst.evidence === "markers" ? `${ms(worst.overrun_ns)} over one period`
+    : `${worst.dropped} vsync${worst.dropped === 1 ? "" : "s"} missed${worst.outcome === "app" ? "" : ", " + way(worst.evidence, worst.outcome)}`);
+
   const explanation = (explained) => {
     const since = (ns) => ms(ns - explained.start_ns);
     const late = explained.ui_start_ns > explained.start_ns ? `; work began ${since(explained.ui_start_ns)} later` : "";
@@ -188,6 +198,7 @@
       const period = report.period.ns / 1e6;
       page.append(make("h2", {}, "Frames"),
         make("p", { class: "faint" }, `How long each took, in ms; a frame may take ${period.toFixed(1)} ms (${report.period.source}).`),
+        make("p", { id: "judged" }, judged(report)),
         chart("how long each frame took", {
           type: "bar",
           data: {
@@ -223,7 +234,7 @@
       for (const worst of report.worst) {
         const render = worst.render_ns === null ? "" : `, render thread ${ms(worst.render_ns)}`;
         page.append(make("details", {},
-          make("summary", {}, `${ms(worst.dur_ns)} at ${ms(worst.at_ns)}: ${worst.dropped} vsync${worst.dropped === 1 ? "" : "s"} missed, main thread ${ms(worst.ui_ns)}${render}` +
+          make("summary", {}, `${ms(worst.dur_ns)} at ${ms(worst.at_ns)}: ${lateness(worst)}, main thread ${ms(worst.ui_ns)}${render}` +
             (worst.parts.length ? `; most of it ${worst.parts[0].cause}: ${worst.parts[0].key}` : "")),
           data.timeline ? make("p", {}, openButton(data.timeline, "Open the timeline at this frame", linkTo(worst.start_ns))) : null,
           worst.explanation === null ? partTable(worst.parts) : explanation(report.explanations[worst.explanation])));
@@ -272,7 +283,7 @@
     if (report.other_processes.length) quality.push("Other processes with frames: " + report.other_processes.slice(0, 10).map((other) => `${other.name} (pid ${other.pid}, ${other.frames} frames)`).join(", ") + ".");
     if (quality.length) page.append(make("p", { class: "faint" }, quality.join(" ")));
     if (data.unknown.length && totals.frames) {
-      page.append(make("h2", {}, "The trace does not show"), make("ul", { id: "unknown" }, ...data.unknown.map((text) => make("li", {}, text))));
+      page.append(make("h2", {}, "The trace does not show (in brackets: the events to switch on)"), make("ul", { id: "unknown" }, ...data.unknown.map((text) => make("li", {}, text))));
     }
   }
 

@@ -6,7 +6,7 @@
 
 use crate::carried::{Claims, Times};
 use crate::cause::Cause;
-use crate::frames::Frame;
+use crate::frame::Frame;
 use crate::name_index::NameIndex;
 use crate::parts::{OfFrame, Part, Parts};
 use crate::pieces::{Piece, pieces};

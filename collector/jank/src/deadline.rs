@@ -6,12 +6,13 @@
 //! before its `doFrame` only if the vsync was pending: the app had asked for it, and the main thread was busy from then
 //! until `doFrame`. Otherwise the vsync would have run `doFrame` at once. Frames are visited once, by time.
 
-use crate::frame_budget::FrameBudget;
+use crate::frame_budget::vsyncs_of_app;
 use crate::idle::{is_idle, is_loop};
+use crate::periods::Periods;
 use crate::states::{ThreadState, spans};
+use crate::timeline::Timeline;
 use serde::Serialize;
-use std::collections::HashMap;
-use tracetee_trace::{NO_PARENT, Seeded, Slice, Thread, Trace, UNFINISHED};
+use tracetee_trace::{NO_PARENT, Slice, Thread, Trace};
 
 /// A main thread without a section for longer is idle, if its scheduler states are not known: handling a message without
 /// a section takes less.
@@ -49,17 +50,6 @@ impl StartSource {
     }
 }
 
-/// FrameTimeline's verdict about a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct TimelineVerdict {
-    /// Time at which the frame's last buffer was complete, ns of the trace's clock.
-    pub end_ns: u64,
-    /// Bits of Perfetto's `JankType`: 1 none, 2 SurfaceFlinger's scheduling, 64 the app missed its deadline …
-    pub jank: i32,
-    /// `PresentType`: 1 on time, 2 late, 3 early, 4 dropped; the worst of the frame's surfaces.
-    pub present: u8,
-}
-
 /// Expectations of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Expected {
@@ -69,47 +59,34 @@ pub(crate) struct Expected {
     pub(crate) source: StartSource,
     /// Time by which the frame had to be complete.
     pub(crate) deadline_ns: u64,
-    /// FrameTimeline's verdict.
-    pub(crate) verdict: Option<TimelineVerdict>,
 }
 
-impl Expected {
-    /// A frame that began when it was due.
-    pub(crate) const fn from_begin(start_ns: u64, budget: FrameBudget) -> Self {
-        let deadline_ns = start_ns.saturating_add(budget.ns);
-        Self { start_ns, source: StartSource::Begin, deadline_ns, verdict: None }
-    }
-}
-
-/// Finds what was expected of the frames of a main thread: their first slices and vsync ids, by time.
+/// Finds what was expected of the frames of a thread: their first slices and vsync ids, by time.
 pub(crate) fn expected(
     trace: &Trace,
-    pid: u32,
-    budget: FrameBudget,
+    tid: u32,
+    (timeline, periods): (&Timeline, &Periods),
     frames: &[(Option<i64>, Slice)],
     looks: &mut u64,
 ) -> Vec<Expected> {
     let empty = Thread::default();
-    let thread = trace.threads.get(&pid).unwrap_or(&empty);
-    let mut vsyncs = Vsyncs::find(trace, budget);
+    let thread = trace.threads.get(&tid).unwrap_or(&empty);
+    let mut vsyncs = Vsyncs { edges: vsyncs_of_app(trace), periods, phase_ns: None };
     let requests = requests(trace, thread);
     let main = MainThread { thread, outermost: outermost(trace, thread) };
-    let timeline = Timeline::find(trace, pid);
     let mut before: Option<(u64, u64)> = None;
     let mut all = Vec::with_capacity(frames.len());
     for &(vsync_id, ui) in frames {
-        let planned = vsync_id.and_then(|id| timeline.expected.get(&id));
-        let verdict = vsync_id.and_then(|id| timeline.actual.get(&id)).copied();
-        let found = match planned {
-            Some(&(start_ns, end_ns)) => {
+        let found = match vsync_id.and_then(|id| timeline.expected(id)) {
+            Some((start_ns, end_ns)) => {
                 let start_ns = start_ns.min(ui.start_ns);
                 let source = StartSource::Timeline;
-                Expected { start_ns, source, deadline_ns: end_ns.max(start_ns), verdict }
+                Expected { start_ns, source, deadline_ns: end_ns.max(start_ns) }
             }
             None => {
                 let (start_ns, source) = start(&mut vsyncs, &requests, &main, before, ui, looks);
-                let deadline_ns = start_ns.saturating_add(budget.ns);
-                Expected { start_ns, source, deadline_ns, verdict }
+                let deadline_ns = start_ns.saturating_add(periods.at(start_ns));
+                Expected { start_ns, source, deadline_ns }
             }
         };
         before = Some((found.start_ns, ui.start_ns));
@@ -120,7 +97,7 @@ pub(crate) fn expected(
 
 /// Finds the start of a frame by vsyncs; `before` has the frame before: its expected start, and when it ran.
 fn start(
-    vsyncs: &mut Vsyncs,
+    vsyncs: &mut Vsyncs<'_>,
     requests: &[u64],
     main: &MainThread<'_>,
     before: Option<(u64, u64)>,
@@ -130,7 +107,7 @@ fn start(
     if let Some((due_ns, ran_ns)) = before {
         // The app asks for the next vsync while it makes a frame, unless its requests are in the trace.
         let asked_ns = if requests.is_empty() {
-            Some(ran_ns.max(due_ns + vsyncs.period_ns / 2))
+            Some(ran_ns.max(due_ns + vsyncs.periods.at(due_ns) / 2))
         } else {
             let next = requests.partition_point(|&at_ns| at_ns < ran_ns);
             requests.get(next).copied().filter(|&at_ns| at_ns < ui.start_ns)
@@ -154,23 +131,15 @@ fn start(
 }
 
 /// Vsyncs of the app.
-struct Vsyncs {
+struct Vsyncs<'a> {
     /// Edges of `VSYNC-app`, by time.
     edges: Vec<u64>,
-    period_ns: u64,
+    periods: &'a Periods,
     /// Begin of the last frame that began when its vsync came.
     phase_ns: Option<u64>,
 }
 
-impl Vsyncs {
-    fn find(trace: &Trace, budget: FrameBudget) -> Self {
-        let of_app = trace.counters.iter();
-        let of_app = of_app.filter(|counter| trace.names.text(counter.name) == "VSYNC-app");
-        let mut edges: Vec<u64> = of_app.map(|counter| counter.at_ns).collect();
-        edges.sort_unstable();
-        Self { edges, period_ns: budget.ns.max(1), phase_ns: None }
-    }
-
+impl Vsyncs<'_> {
     /// Returns the first vsync after a time.
     fn after(&self, at_ns: u64) -> Option<(u64, StartSource)> {
         let next = self.edges.partition_point(|&edge_ns| edge_ns <= at_ns);
@@ -181,8 +150,9 @@ impl Vsyncs {
             return None;
         }
         let phase_ns = self.phase_ns?;
-        let periods = at_ns.saturating_sub(phase_ns) / self.period_ns + 1;
-        let vsync_ns = phase_ns + periods * self.period_ns;
+        let period_ns = self.periods.at(at_ns);
+        let periods = at_ns.saturating_sub(phase_ns) / period_ns + 1;
+        let vsync_ns = phase_ns + periods * period_ns;
         (periods <= MAX_PERIODS).then_some((vsync_ns, StartSource::Cadence))
     }
 
@@ -190,7 +160,7 @@ impl Vsyncs {
     fn edge_before(&self, at_ns: u64) -> Option<u64> {
         let next = self.edges.partition_point(|&edge_ns| edge_ns <= at_ns);
         let edge_ns = *self.edges.get(next.checked_sub(1)?)?;
-        (at_ns - edge_ns < self.period_ns).then_some(edge_ns)
+        (at_ns - edge_ns < self.periods.at(at_ns)).then_some(edge_ns)
     }
 }
 
@@ -253,53 +223,4 @@ fn outermost(trace: &Trace, thread: &Thread) -> Vec<(u64, u64)> {
 fn requests(trace: &Trace, thread: &Thread) -> Vec<u64> {
     let requests = trace.names.select(|name| name == REQUEST);
     thread.named(&requests).map(|slice| slice.start_ns).collect()
-}
-
-/// FrameTimeline's frames of a process, by vsync id.
-#[derive(Debug, Default)]
-struct Timeline {
-    expected: HashMap<i64, (u64, u64), Seeded>,
-    actual: HashMap<i64, TimelineVerdict, Seeded>,
-}
-
-impl Timeline {
-    fn find(trace: &Trace, pid: u32) -> Self {
-        let mut all = Self::default();
-        for frame in trace.frames.iter().filter(|frame| !frame.is_display && frame.pid == pid) {
-            if frame.end_ns == UNFINISHED {
-                continue;
-            }
-            match frame.actual {
-                None => {
-                    all.expected.insert(frame.token, (frame.start_ns, frame.end_ns));
-                }
-                Some(actual) => {
-                    let (end_ns, present) = (frame.end_ns, actual.present);
-                    let none = TimelineVerdict { end_ns: 0, jank: 0, present: 0 };
-                    let verdict = all.actual.entry(frame.token).or_insert(none);
-                    verdict.end_ns = verdict.end_ns.max(end_ns);
-                    verdict.jank |= actual.jank;
-                    verdict.present = worse(verdict.present, present);
-                }
-            }
-        }
-        // None, unless another surface had one.
-        for verdict in all.actual.values_mut().filter(|verdict| verdict.jank & !1 != 0) {
-            verdict.jank &= !1;
-        }
-        all
-    }
-}
-
-/// The worse of two results: dropped, late, early, on time.
-fn worse(one: u8, other: u8) -> u8 {
-    let rank = |present: u8| match present {
-        4 => 5,
-        2 => 4,
-        3 => 3,
-        1 => 2,
-        0 => 0,
-        _ => 1,
-    };
-    if rank(other) > rank(one) { other } else { one }
 }

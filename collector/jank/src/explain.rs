@@ -2,14 +2,15 @@
 
 use crate::cause::Cause;
 use crate::critical_path::{Paths, Step};
-use crate::deadline::{StartSource, TimelineVerdict};
-use crate::frames::Frame;
+use crate::deadline::StartSource;
+use crate::frame::{Evidence, Frame, Outcome};
 use crate::parts::Part;
 use crate::pieces::pieces;
 use crate::process::Error;
 use crate::processors::{ProcessorUse, Processors};
 use crate::states::{StateTimes, ThreadState};
 use crate::thread_role::ThreadRole;
+use crate::timeline::TimelineVerdict;
 use crate::watch::Watch;
 use crate::window::Window;
 use serde::Serialize;
@@ -40,6 +41,10 @@ pub struct FrameExplanation {
     pub end_ns: u64,
     /// Time past the deadline.
     pub overrun_ns: u64,
+    /// Events that show that the frame was late.
+    pub evidence: Evidence,
+    /// The frame's way to the display.
+    pub outcome: Outcome,
     /// FrameTimeline's verdict, if the trace has one.
     pub timeline: Option<TimelineVerdict>,
     /// Scheduler states of the frame's threads. They add up to the time from `start_ns` to `end_ns`.
@@ -152,6 +157,8 @@ pub(crate) fn explain(
             deadline_ns: frame.deadline_ns,
             end_ns: frame.start_ns + frame.dur_ns,
             overrun_ns: frame.jank_ns,
+            evidence: frame.evidence,
+            outcome: frame.outcome,
             timeline: frame.timeline,
             states,
             causes: causes(of_frame),

@@ -53,7 +53,12 @@ impl BudgetSource {
 
 impl FrameBudget {
     const fn from_rate(hz: u64, source: BudgetSource) -> Self {
-        Self { ns: (1_000_000_000 + hz / 2) / hz, source }
+        Self { ns: Self::period_ns(hz), source }
+    }
+
+    /// Returns the period of a rate.
+    pub(crate) const fn period_ns(hz: u64) -> u64 {
+        (1_000_000_000 + hz / 2) / hz
     }
 
     /// Finds the budget of a trace's frames, which start at `frame_starts_ns`.
@@ -68,34 +73,49 @@ impl FrameBudget {
             let ns = (1e9 / hz).round() as u64;
             return Self { ns, source: BudgetSource::Said };
         }
-        let vsyncs = trace
-            .counters
-            .iter()
-            .filter(|counter| trace.names.text(counter.name) == "VSYNC-app")
-            .map(|counter| counter.at_ns);
-        if let Some(hz) = rate(vsyncs) {
+        if let Some(hz) = rate(&vsyncs_of_app(trace)) {
             return Self::from_rate(hz, BudgetSource::Vsync);
         }
-        match rate(frame_starts_ns) {
+        match rate(&frame_starts_ns.collect::<Vec<_>>()) {
             Some(hz) => Self::from_rate(hz, BudgetSource::Spacing),
             None => Self::from_rate(60, BudgetSource::Assumed),
         }
     }
 }
 
+/// Returns the times of the app's vsyncs, in order.
+pub(crate) fn vsyncs_of_app(trace: &Trace) -> Vec<u64> {
+    edges(trace, "VSYNC-app")
+}
+
+/// Returns the times at which a counter of SurfaceFlinger changed, in order.
+pub(crate) fn edges(trace: &Trace, name: &str) -> Vec<u64> {
+    let names = trace.names.select(|one| one == name);
+    let of_name = trace.counters.iter().filter(|counter| names.has(counter.name));
+    let mut edges: Vec<u64> = of_name.map(|counter| counter.at_ns).collect();
+    edges.sort_unstable();
+    edges
+}
+
+/// True if an interval is the period of a rate.
+fn fits(hz: u64, interval_ns: u64) -> bool {
+    let period_ns = 1_000_000_000 / hz;
+    interval_ns.abs_diff(period_ns) * 100 <= period_ns * TOLERANCE_PERCENT
+}
+
+/// Returns the rate whose period is nearest to an interval, if one fits.
+pub(crate) fn rate_of(interval_ns: u64) -> Option<u64> {
+    let fitting = RATES.into_iter().filter(|&hz| fits(hz, interval_ns));
+    fitting.min_by_key(|&hz| interval_ns.abs_diff(1_000_000_000 / hz))
+}
+
 /// Returns the rate that most intervals fit.
-fn rate(times: impl Iterator<Item = u64>) -> Option<u64> {
-    let times: Vec<u64> = times.collect();
+fn rate(times: &[u64]) -> Option<u64> {
     let intervals: Vec<u64> = times
         .windows(2)
         .filter_map(|pair| Some(pair.get(1)?.saturating_sub(*pair.first()?)))
         .collect();
-    let agree = |hz: &u64| {
-        let period = 1_000_000_000 / hz;
-        let near =
-            |&&interval: &&u64| interval.abs_diff(period) * 100 <= period * TOLERANCE_PERCENT;
-        intervals.iter().filter(near).count()
-    };
+    let agree = |hz: &u64| intervals.iter().filter(|&&interval| fits(*hz, interval)).count();
     let best = RATES.into_iter().max_by_key(agree)?;
     let count = agree(&best);
     let is_enough = count >= LEAST_INTERVALS && count * 100 >= intervals.len() * LEAST_PERCENT;

@@ -3,18 +3,18 @@
 //! Since Android 12 both carry the vsync's id; before, a `DrawFrame` belongs to the `doFrame` in or
 //! behind which it began, up to the next one.
 
-use crate::cause::Cause;
-use crate::deadline::{self, Expected, StartSource, TimelineVerdict};
-use crate::frame_budget::FrameBudget;
-use crate::judge::{Cadences, Judged, Verdict};
+use crate::deadline::{self, Expected, StartSource};
+use crate::frame::{Evidence, Frame, Level, Outcome};
+use crate::judge::{Cadences, Judged, Judgement, Verdict};
+use crate::latches::Latches;
+use crate::periods::Periods;
 use crate::pipeline::Pipeline;
 use crate::process::{DO_FRAME, Process, draw_id, frame_id};
 use crate::screens::Screens;
 use crate::thread_role::ThreadRole;
-use serde::Serialize;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
-use tracetee_trace::{Seeded, Slice, Trace};
+use crate::timeline::Timeline;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use tracetee_trace::{NameSet, Seeded, Slice, Trace};
 
 /// Assumed time of a missing render thread (Perfetto's rule).
 pub(crate) const ASSUMED_RENDER_NS: u64 = 5_000_000;
@@ -23,110 +23,12 @@ const FROZEN_NS: u64 = 700_000_000;
 /// JankStats: frames that take more times the time to their deadline are janky.
 const JANKY_PERIODS: u64 = 2;
 
-/// Matrix's levels, by missed vsyncs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// 0 to 2 missed vsyncs.
-    Best,
-    /// 3 to 8 missed vsyncs.
-    Normal,
-    /// 9 to 23 missed vsyncs.
-    Middle,
-    /// 24 to 41 missed vsyncs.
-    High,
-    /// 42 and more missed vsyncs.
-    Frozen,
-}
-
-impl Level {
-    /// All levels, the best first.
-    pub const ALL: [Self; 5] = [Self::Best, Self::Normal, Self::Middle, Self::High, Self::Frozen];
-
-    const fn from_dropped(dropped: u64) -> Self {
-        match dropped {
-            0..3 => Self::Best,
-            3..9 => Self::Normal,
-            9..24 => Self::Middle,
-            24..42 => Self::High,
-            42.. => Self::Frozen,
-        }
-    }
-
-    /// The name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Best => "best",
-            Self::Normal => "normal",
-            Self::Middle => "middle",
-            Self::High => "high",
-            Self::Frozen => "frozen",
-        }
-    }
-}
-
-/// A frame.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
-    /// Way in which the app made it.
-    pub pipeline: Pipeline,
-    /// The vsync's id, since Android 12.
-    pub vsync_id: Option<i64>,
-    /// The screen that was shown, if the trace names it.
-    pub screen: Option<Arc<str>>,
-    /// Time at which the frame was due to begin, ns of the trace's clock: its vsync, even if the main thread was busy then.
-    pub start_ns: u64,
-    /// Origin of `start_ns`.
-    pub start_source: StartSource,
-    /// Begin on the main thread (other pipelines: on the thread that begins frames).
-    pub ui_start_ns: u64,
-    /// Time by which the frame had to be complete: a period after `start_ns`, or as FrameTimeline says.
-    pub deadline_ns: u64,
-    /// FrameTimeline's verdict, if the trace has one.
-    pub timeline: Option<TimelineVerdict>,
-    /// Time on that thread.
-    pub ui_ns: u64,
-    /// Time on the thread that completes frames (render thread), if it drew.
-    pub render_ns: Option<u64>,
-    /// Time from `start_ns` to the end of both threads' work. If the app has no render thread, 5 ms are
-    /// assumed for it.
-    pub dur_ns: u64,
-    /// Missed vsyncs: whole periods in `dur_ns`, less those that the deadline allows beyond one.
-    pub dropped: u64,
-    /// Level by missed vsyncs.
-    pub level: Level,
-    /// True if late: complete after its deadline.
-    pub slow: bool,
-    /// True if late, and longer than twice the time to the deadline.
-    pub janky: bool,
-    /// True if longer than 700 ms.
-    pub frozen: bool,
-    /// Overrun: time past the deadline.
-    pub jank_ns: u64,
-    /// Cause that took most of a late frame, and its key.
-    pub cause: Option<(Cause, Arc<str>)>,
-}
-
-impl From<&Found> for Judged {
-    fn from(found: &Found) -> Self {
-        let draw_ns = found.draws.iter().map(|(_, slice)| slice.duration_ns());
-        Self {
-            pipeline: found.pipeline,
-            tid: found.ui_tid,
-            is_loop: found.is_loop,
-            ui_ns: found.ui.duration_ns(),
-            draw_ns: (!found.draws.is_empty()).then(|| draw_ns.sum()),
-            dur_ns: found.end_ns().saturating_sub(found.start_ns()),
-        }
-    }
-}
-
 /// The slices that frames are made of.
 #[derive(Debug, Default)]
 pub(crate) struct FrameSlices {
     /// Frames by time, with their draws.
     pub(crate) found: Vec<Found>,
+    timeline: Timeline,
     pub(crate) has_render_thread: bool,
 }
 
@@ -187,41 +89,37 @@ impl Found {
 
 impl FrameSlices {
     pub(crate) fn find(trace: &Trace, process: &Process) -> Self {
-        let mut found: Vec<Found> = Vec::new();
-        let mut by_id: HashMap<i64, usize, Seeded> = HashMap::default();
-        let main = trace.threads.get(&process.pid);
+        let mut found = Vec::new();
         let views = trace.names.select(|name| frame_id(name, DO_FRAME).is_some());
         let draws = trace.names.select(|name| draw_id(name).is_some());
-        for slice in main.iter().flat_map(|thread| thread.named(&views)) {
-            let Some(vsync_id) = frame_id(trace.names.text(slice.name), DO_FRAME) else { continue };
-            // One inside of another is the same frame's.
-            if found.last().is_some_and(|last| slice.start_ns < last.ui.end_ns) {
+        for (&tid, thread) in &trace.threads {
+            if thread.pid.unwrap_or(tid) != process.pid {
                 continue;
             }
-            if let Some(id) = vsync_id {
-                by_id.insert(id, found.len());
-            }
-            found.push(Found::new(Pipeline::Views, process.pid, vsync_id, *slice));
-        }
-        for &tid in &process.render_tids {
-            let Some(thread) = trace.threads.get(&tid) else { continue };
-            for slice in thread.named(&draws) {
-                let Some(id) = draw_id(trace.names.text(slice.name)) else { continue };
-                let place = match id {
-                    Some(id) => by_id.get(&id).copied(),
-                    // The last frame that began before it did.
-                    None => found
-                        .partition_point(|frame| frame.ui.start_ns <= slice.start_ns)
-                        .checked_sub(1),
-                };
-                let frame = place.and_then(|place| found.get_mut(place));
-                // An id of an earlier boot, a frame cut off at the beginning: not this frame's.
-                if let Some(frame) = frame.filter(|frame| frame.ui.start_ns <= slice.start_ns) {
-                    frame.draws.push((tid, *slice));
+            let mut until_ns = 0;
+            for slice in thread.named(&views) {
+                // One inside of another is the same frame's.
+                if let Some(vsync_id) = frame_id(trace.names.text(slice.name), DO_FRAME)
+                    && slice.start_ns >= until_ns
+                {
+                    until_ns = slice.end_ns;
+                    found.push(Found::new(Pipeline::Views, tid, vsync_id, *slice));
                 }
             }
         }
-        Self { found, has_render_thread: !process.render_tids.is_empty() }
+        found.sort_by_key(|frame| (frame.ui.start_ns, frame.ui_tid != process.pid));
+        join_draws(trace, process, &draws, &mut found);
+        // Other threads have the callbacks of a vsync too; a frame of theirs is one that is shown.
+        let timeline = Timeline::find(trace, process.pid);
+        let of_main = found.iter().filter(|frame| frame.ui_tid == process.pid);
+        let of_main: HashSet<i64> = of_main.filter_map(|frame| frame.vsync_id).collect();
+        found.retain(|frame| {
+            let is_shown = |id| timeline.has(id) && !of_main.contains(&id);
+            frame.ui_tid == process.pid
+                || !frame.draws.is_empty()
+                || frame.vsync_id.is_some_and(is_shown)
+        });
+        Self { found, timeline, has_render_thread: !process.render_tids.is_empty() }
     }
 
     /// Returns the begin of each frame of the thread that begins most of them.
@@ -240,74 +138,219 @@ impl FrameSlices {
         &self,
         trace: &Trace,
         process: &Process,
-        budget: FrameBudget,
+        periods: &Periods,
         screens: &Screens,
         looks: &mut u64,
     ) -> Vec<Frame> {
-        let cadences = Cadences::find(self.found.iter().map(Judged::from), budget.ns);
-        let is_view = |found: &&Found| found.pipeline == Pipeline::Views;
-        let views = self.found.iter().filter(is_view).map(|found| (found.vsync_id, found.ui));
-        let views: Vec<_> = views.collect();
-        let mut expected =
-            deadline::expected(trace, process.pid, budget, &views, looks).into_iter();
-        let frames = self.found.iter().map(|found| match found.pipeline {
-            Pipeline::Views => self.view(found, budget, screens, expected.next()),
-            _ => other(found, budget, screens, &cadences),
+        let expected = self.expected(trace, periods, looks);
+        let starts_ns: Vec<u64> = expected.iter().map(|expected| expected.start_ns).collect();
+        let latches = Latches::find(trace, process, periods, &self.found, &starts_ns);
+        let judged = |found: &Found| Judged::of(found, periods.at(found.ui.start_ns));
+        let cadences = Cadences::find(self.found.iter().map(judged));
+        let of_ids = self.of_ids();
+        let dequeues = trace.names.select(|name| name.starts_with("dequeueBuffer"));
+        let all = self.found.iter().zip(expected).enumerate();
+        let frames = all.map(|(place, (found, expected))| {
+            let period_ns = periods.at(expected.start_ns);
+            let id = found.vsync_id.filter(|id| of_ids.get(id) == Some(&place));
+            let by_timeline = id.and_then(|id| {
+                let own_end_ns = self.own_end_ns(found);
+                self.timeline.judge(id, own_end_ns, expected.deadline_ns, period_ns)
+            });
+            if let Some(judgement) = by_timeline.or_else(|| latches.of(place)) {
+                return Frame {
+                    timeline: id.and_then(|id| self.timeline.verdict(id)),
+                    ..self.judged(found, expected, judgement, screens)
+                };
+            }
+            if found.pipeline == Pipeline::Views {
+                let waited_ns = waited_ns(trace, &dequeues, found, looks);
+                let judgement = self.by_markers(found, expected, period_ns, waited_ns);
+                return self.judged(found, expected, judgement, screens);
+            }
+            other(found, screens, &judged(found), &cadences)
         });
         frames.collect()
     }
 
-    /// Makes a frame of Android's views.
-    fn view(
+    /// Finds what was expected of each frame.
+    fn expected(&self, trace: &Trace, periods: &Periods, looks: &mut u64) -> Vec<Expected> {
+        let begin = |found: &Found| {
+            let start_ns = found.start_ns();
+            let deadline_ns = start_ns.saturating_add(periods.at(start_ns));
+            Expected { start_ns, source: StartSource::Begin, deadline_ns }
+        };
+        let mut all: Vec<Expected> = self.found.iter().map(begin).collect();
+        let mut by_thread: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (place, found) in self.found.iter().enumerate() {
+            if found.pipeline == Pipeline::Views {
+                by_thread.entry(found.ui_tid).or_default().push(place);
+            }
+        }
+        for (tid, places) in by_thread {
+            let of_thread = places.iter().filter_map(|&place| self.found.get(place));
+            let views: Vec<_> = of_thread.map(|found| (found.vsync_id, found.ui)).collect();
+            let expected = deadline::expected(trace, tid, (&self.timeline, periods), &views, looks);
+            for (place, expected) in places.into_iter().zip(expected) {
+                if let Some(one) = all.get_mut(place) {
+                    *one = expected;
+                }
+            }
+        }
+        all
+    }
+
+    /// Returns the frame of each vsync id: of several threads' that which was drawn.
+    fn of_ids(&self) -> HashMap<i64, usize, Seeded> {
+        let mut all: HashMap<i64, usize, Seeded> = HashMap::default();
+        for (place, found) in self.found.iter().enumerate() {
+            let Some(id) = found.vsync_id.filter(|_| found.pipeline == Pipeline::Views) else {
+                continue;
+            };
+            let kept = all.entry(id).or_insert(place);
+            let is_drawn = |of: usize| self.found.get(of).is_some_and(|of| !of.draws.is_empty());
+            if is_drawn(place) && !is_drawn(*kept) {
+                *kept = place;
+            }
+        }
+        all
+    }
+
+    /// Returns the end of the threads' work.
+    fn own_end_ns(&self, found: &Found) -> u64 {
+        let is_assumed =
+            found.pipeline == Pipeline::Views && found.draws.is_empty() && !self.has_render_thread;
+        found.end_ns() + if is_assumed { ASSUMED_RENDER_NS } else { 0 }
+    }
+
+    /// Judges a frame of Android's views by its own sections.
+    fn by_markers(
         &self,
         found: &Found,
-        budget: FrameBudget,
+        expected: Expected,
+        period_ns: u64,
+        waited_ns: u64,
+    ) -> Judgement {
+        let Expected { start_ns, deadline_ns, .. } = expected;
+        let end_ns = self.own_end_ns(found);
+        let in_time = Judgement::in_time(Evidence::Markers, end_ns, deadline_ns);
+        let overrun_ns = end_ns.saturating_sub(deadline_ns);
+        // Its buffers wait for those of earlier frames, which the display shows in the meantime.
+        if overrun_ns > 0 && overrun_ns <= waited_ns.min(period_ns) {
+            return Judgement { outcome: Outcome::Stuffing, ..in_time };
+        }
+        let (dur_ns, allowed_ns) = (end_ns - start_ns, deadline_ns - start_ns);
+        let missed = (dur_ns + period_ns).saturating_sub(allowed_ns) / period_ns;
+        let outcome = if overrun_ns > 0 { Outcome::App } else { Outcome::InTime };
+        Judgement { outcome, late: overrun_ns > 0, missed, ..in_time }
+    }
+
+    fn judged(
+        &self,
+        found: &Found,
+        expected: Expected,
+        judgement: Judgement,
         screens: &Screens,
-        expected: Option<Expected>,
     ) -> Frame {
-        let ui_start_ns = found.ui.start_ns;
-        let expected = expected.unwrap_or_else(|| Expected::from_begin(ui_start_ns, budget));
-        let Expected { start_ns, source, deadline_ns, verdict } = expected;
-        let is_assumed = found.draws.is_empty() && !self.has_render_thread;
-        let own_end_ns = found.end_ns() + if is_assumed { ASSUMED_RENDER_NS } else { 0 };
-        let end_ns = verdict.map_or(0, |verdict| verdict.end_ns).max(own_end_ns);
-        let dur_ns = end_ns - start_ns;
-        let jank_ns = verdict.map_or(end_ns, |verdict| verdict.end_ns).saturating_sub(deadline_ns);
-        let (period_ns, allowed_ns) = (budget.ns.max(1), deadline_ns - start_ns);
-        let dropped = (dur_ns + period_ns).saturating_sub(allowed_ns) / period_ns;
-        let slow = jank_ns > 0;
+        let Expected { start_ns, source, deadline_ns: allowed_until_ns } = expected;
+        let Judgement { evidence, outcome, late, missed, deadline_ns, end_ns } = judgement;
+        // A buffer in time waits for the display; that is no time of the frame.
+        let is_part = late || evidence != Evidence::Buffers;
+        let frame_end_ns = self.own_end_ns(found).max(if is_part { end_ns } else { 0 });
+        let dur_ns = frame_end_ns - start_ns;
+        let most_ns = JANKY_PERIODS.saturating_mul(allowed_until_ns - start_ns);
         Frame {
             start_source: source,
             deadline_ns,
-            timeline: verdict,
-            dropped,
-            level: Level::from_dropped(dropped),
-            slow,
-            janky: slow && dur_ns > JANKY_PERIODS.saturating_mul(allowed_ns),
-            jank_ns,
+            evidence,
+            outcome,
+            dropped: missed,
+            level: Level::from_dropped(missed),
+            slow: late,
+            janky: late && (evidence.shows_display() || dur_ns > most_ns),
+            jank_ns: if late { end_ns.saturating_sub(deadline_ns) } else { 0 },
             ..base(found, screens, start_ns, dur_ns)
         }
     }
 }
 
-/// Makes a frame of another pipeline.
-fn other(found: &Found, budget: FrameBudget, screens: &Screens, cadences: &Cadences) -> Frame {
+/// Joins the draws of the render threads with their frames.
+fn join_draws(trace: &Trace, process: &Process, draws: &NameSet, found: &mut [Found]) {
+    let mut by_id: HashMap<i64, Vec<usize>, Seeded> = HashMap::default();
+    for (place, frame) in found.iter().enumerate() {
+        if let Some(id) = frame.vsync_id {
+            by_id.entry(id).or_default().push(place);
+        }
+    }
+    // Without ids only time tells, and the main thread draws.
+    let has_main = found.iter().any(|frame| frame.ui_tid == process.pid);
+    let by_time: Vec<(u64, usize)> = (0..)
+        .zip(found.iter())
+        .filter(|(_, frame)| !has_main || frame.ui_tid == process.pid)
+        .map(|(place, frame)| (frame.ui.start_ns, place))
+        .collect();
+    for &tid in &process.render_tids {
+        let Some(thread) = trace.threads.get(&tid) else { continue };
+        for slice in thread.named(draws) {
+            let Some(id) = draw_id(trace.names.text(slice.name)) else { continue };
+            let has_begun = |place: &&usize| {
+                found.get(**place).is_some_and(|frame| frame.ui.start_ns <= slice.start_ns)
+            };
+            let place = match id {
+                // An id of an earlier boot, a frame cut off at the beginning: not this frame's.
+                Some(id) => by_id.get(&id).and_then(|of| of.iter().rev().find(has_begun)).copied(),
+                // The last frame that began before it did.
+                None => by_time
+                    .partition_point(|&(start_ns, _)| start_ns <= slice.start_ns)
+                    .checked_sub(1)
+                    .and_then(|last| by_time.get(last))
+                    .map(|&(_, place)| place),
+            };
+            if let Some(frame) = place.and_then(|place| found.get_mut(place)) {
+                frame.draws.push((tid, *slice));
+            }
+        }
+    }
+}
+
+/// Returns the time that a frame's draws waited for a free buffer.
+fn waited_ns(trace: &Trace, dequeues: &NameSet, found: &Found, looks: &mut u64) -> u64 {
+    let mut waited_ns = 0;
+    for (tid, draw) in &found.draws {
+        let Some(thread) = trace.threads.get(tid).filter(|_| !dequeues.is_empty()) else {
+            continue;
+        };
+        let first = thread.slices.partition_point(|slice| slice.start_ns < draw.start_ns);
+        for slice in thread.slices.iter().skip(first) {
+            if slice.start_ns >= draw.end_ns || *looks == 0 {
+                break;
+            }
+            *looks -= 1;
+            if dequeues.has(slice.name) {
+                waited_ns += slice.duration_ns();
+            }
+        }
+    }
+    waited_ns
+}
+
+/// Makes a frame of another pipeline by its own sections.
+fn other(found: &Found, screens: &Screens, judged: &Judged, cadences: &Cadences) -> Frame {
     let start_ns = found.start_ns();
     let dur_ns = found.end_ns().saturating_sub(start_ns);
-    let base = base(found, screens, start_ns, dur_ns);
-    let Verdict { dropped, slow, janky, jank_ns } =
-        Verdict::of(&Judged::from(found), budget.ns, cadences);
+    let Verdict { dropped, slow, janky, jank_ns } = Verdict::of(judged, cadences);
     let end_ns = start_ns + dur_ns;
     // A frame in time has at least its period.
-    let deadline_ns = if slow { end_ns - jank_ns } else { end_ns.max(start_ns + budget.ns) };
+    let deadline_ns = if slow { end_ns - jank_ns } else { end_ns.max(start_ns + judged.period_ns) };
     Frame {
         deadline_ns,
+        outcome: if slow { Outcome::App } else { Outcome::InTime },
         dropped,
         level: Level::from_dropped(dropped),
         slow,
         janky,
         jank_ns,
-        ..base
+        ..base(found, screens, start_ns, dur_ns)
     }
 }
 
@@ -324,6 +367,8 @@ fn base(found: &Found, screens: &Screens, start_ns: u64, dur_ns: u64) -> Frame {
         ui_start_ns: found.ui.start_ns,
         deadline_ns: start_ns,
         timeline: None,
+        evidence: Evidence::Markers,
+        outcome: Outcome::InTime,
         ui_ns: found.ui.duration_ns(),
         render_ns: (!found.draws.is_empty()).then_some(render_ns),
         dur_ns,

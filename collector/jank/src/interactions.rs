@@ -3,7 +3,7 @@
 //! `InteractionJankMonitor` of Android 12 and later, and androidx's `JankTracker` users, begin an async slice on a track of
 //! this name, mark it as cancelled by an instant, and leave counters of the frames that the system missed.
 
-use crate::frames::Frame;
+use crate::frame::Frame;
 use crate::name_index::cut;
 use crate::process::Process;
 use serde::Serialize;

@@ -1,15 +1,50 @@
-//! Lateness of the frames of pipelines other than the views.
+//! Lateness of frames. [`Judgement`] is what any evidence says of one; by sections alone [`Verdict`] judges those of
+//! pipelines other than the views.
 //!
 //! A loop that swaps buffers is held back by the display, so that a frame in time takes one period, or as many as the
 //! game has chosen (30 frames a second on a display of 60 Hz: two). It is late when it misses a vsync of that cadence.
 //! Flutter's two threads work at the same time, each with a period for its part.
 
+use crate::frame::{Evidence, Outcome};
+use crate::frames::Found;
 use crate::pipeline::Pipeline;
 use std::collections::HashMap;
 use tracetee_trace::Seeded;
 
 /// Limit of a loop's cadence in periods: 10 frames a second at 60 Hz.
 const MAX_CADENCE: u64 = 6;
+
+/// Whether a frame was late, and by how much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Judgement {
+    pub(crate) evidence: Evidence,
+    pub(crate) outcome: Outcome,
+    pub(crate) late: bool,
+    /// Vsyncs at which the display showed an older frame; by sections whole periods.
+    pub(crate) missed: u64,
+    /// Time by which the frame had to be complete.
+    pub(crate) deadline_ns: u64,
+    /// Time at which it was.
+    pub(crate) end_ns: u64,
+}
+
+impl Judgement {
+    pub(crate) const fn in_time(evidence: Evidence, end_ns: u64, deadline_ns: u64) -> Self {
+        Self { evidence, outcome: Outcome::InTime, late: false, missed: 0, deadline_ns, end_ns }
+    }
+
+    /// The same frame as a late one. If nothing shows its end after the deadline, it is a period behind.
+    pub(crate) fn late(self, period_ns: u64) -> Self {
+        let period_ns = period_ns.max(1);
+        let end_ns = if self.end_ns > self.deadline_ns {
+            self.end_ns
+        } else {
+            self.deadline_ns.saturating_add(period_ns)
+        };
+        let missed = (end_ns - self.deadline_ns).div_ceil(period_ns).max(self.missed);
+        Self { late: true, end_ns, missed, ..self }
+    }
+}
 
 /// The facts of a frame that say whether it is late.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +60,23 @@ pub(crate) struct Judged {
     pub(crate) draw_ns: Option<u64>,
     /// Time in total.
     pub(crate) dur_ns: u64,
+    /// The display's refresh period then.
+    pub(crate) period_ns: u64,
+}
+
+impl Judged {
+    pub(crate) fn of(found: &Found, period_ns: u64) -> Self {
+        let draw_ns = found.draws.iter().map(|(_, slice)| slice.duration_ns());
+        Self {
+            pipeline: found.pipeline,
+            tid: found.ui_tid,
+            is_loop: found.is_loop,
+            ui_ns: found.ui.duration_ns(),
+            draw_ns: (!found.draws.is_empty()).then(|| draw_ns.sum()),
+            dur_ns: found.end_ns().saturating_sub(found.start_ns()),
+            period_ns,
+        }
+    }
 }
 
 /// Periods that a frame of a loop takes when it is in time, by pipeline and thread.
@@ -33,17 +85,17 @@ pub(crate) struct Cadences(HashMap<(Pipeline, u32), u64, Seeded>);
 
 impl Cadences {
     /// Finds the cadence of each loop: the median of its frames, in whole periods.
-    pub(crate) fn find(frames: impl Iterator<Item = Judged>, period_ns: u64) -> Self {
-        let mut durations: HashMap<(Pipeline, u32), Vec<u64>, Seeded> = HashMap::default();
+    pub(crate) fn find(frames: impl Iterator<Item = Judged>) -> Self {
+        let mut all: HashMap<(Pipeline, u32), Vec<u64>, Seeded> = HashMap::default();
         for frame in frames.filter(|frame| frame.is_loop) {
-            durations.entry((frame.pipeline, frame.tid)).or_default().push(frame.dur_ns);
+            let taken = periods(frame.dur_ns, frame.period_ns);
+            all.entry((frame.pipeline, frame.tid)).or_default().push(taken);
         }
-        let cadence = |durations: &mut Vec<u64>| {
-            durations.sort_unstable();
-            let median_ns = durations.get(durations.len() / 2).copied().unwrap_or(0);
-            periods(median_ns, period_ns).clamp(1, MAX_CADENCE)
+        let median = |taken: &mut Vec<u64>| {
+            taken.sort_unstable();
+            taken.get(taken.len() / 2).copied().unwrap_or(1).clamp(1, MAX_CADENCE)
         };
-        Self(durations.iter_mut().map(|(&of, durations)| (of, cadence(durations))).collect())
+        Self(all.iter_mut().map(|(&of, taken)| (of, median(taken))).collect())
     }
 
     fn of(&self, frame: &Judged) -> u64 {
@@ -72,8 +124,8 @@ pub(crate) struct Verdict {
 
 impl Verdict {
     /// Judges a frame.
-    pub(crate) fn of(frame: &Judged, period_ns: u64, cadences: &Cadences) -> Self {
-        let &Judged { dur_ns, .. } = frame;
+    pub(crate) fn of(frame: &Judged, cadences: &Cadences) -> Self {
+        let &Judged { dur_ns, period_ns, .. } = frame;
         if frame.is_loop {
             let cadence = cadences.of(frame);
             let dropped = periods(dur_ns, period_ns).saturating_sub(cadence);

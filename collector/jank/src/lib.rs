@@ -10,21 +10,25 @@
 #![forbid(unsafe_code)]
 
 mod attribute;
+mod buffers;
 mod carried;
 mod cause;
 mod contention;
 mod critical_path;
 mod deadline;
 mod explain;
+mod frame;
 mod frame_budget;
 mod frames;
 mod idle;
 mod interactions;
 mod judge;
+mod latches;
 mod long_slices;
 mod name_index;
 mod normalize;
 mod parts;
+mod periods;
 mod pieces;
 mod pipeline;
 mod pipelines;
@@ -36,6 +40,7 @@ mod stacks;
 mod startup;
 mod states;
 mod thread_role;
+mod timeline;
 mod totals;
 mod unknown;
 mod waits;
@@ -45,10 +50,10 @@ mod window;
 pub use cause::Cause;
 pub use contention::Contention;
 pub use critical_path::Step;
-pub use deadline::{StartSource, TimelineVerdict};
+pub use deadline::StartSource;
 pub use explain::{FrameExplanation, ThreadTimes, WeightedCause};
+pub use frame::{Evidence, Frame, Level, Outcome};
 pub use frame_budget::{BudgetSource, FrameBudget};
-pub use frames::{Frame, Level};
 pub use interactions::{Interaction, Interactions};
 pub use long_slices::{LongKind, LongSlice};
 pub use normalize::normalize;
@@ -61,7 +66,8 @@ pub use stacks::Stack;
 pub use startup::{Phase, PhaseCause, PhaseKind, StartKind, Startup, Startups};
 pub use states::{StateTimes, ThreadState, state_times};
 pub use thread_role::ThreadRole;
-pub use totals::Totals;
+pub use timeline::TimelineVerdict;
+pub use totals::{Judged, Totals};
 pub use unknown::Unknown;
 pub use watch::{Stopped, Watch};
 
@@ -87,8 +93,12 @@ pub struct Options<'a> {
 pub struct Analysis {
     /// The analyzed process.
     pub process: Process,
-    /// The time that a frame may take.
+    /// The time that a frame may take: the refresh period that most of the trace has.
     pub frame_budget: FrameBudget,
+    /// Number of times at which the display changed its refresh rate. Frames are judged by the rate of their time.
+    pub refresh_switches: usize,
+    /// Sums over the rated frames by the evidence that judges them, the most exact first.
+    pub judged: BTreeMap<Evidence, Judged>,
     /// The frames of all pipelines, by time.
     pub frames: Vec<Frame>,
     /// Parts of the late frames. The parts of a frame add up to its duration, with what is carried, their overruns to its
@@ -142,7 +152,8 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let frame_budget = FrameBudget::find(trace, frame_slices.starts_ns());
     let screens = screens::Screens::find(trace, &process, &names);
     let looks = &mut looks(trace);
-    let mut frames = frame_slices.frames(trace, &process, frame_budget, &screens, looks);
+    let periods = periods::Periods::find(trace, frame_budget);
+    let mut frames = frame_slices.frames(trace, &process, &periods, &screens, looks);
     let found = frames.iter().zip(&frame_slices.found);
     let windows: Vec<_> = found.map(|(frame, found)| window::of_late(frame, found)).collect();
     let waits = waits::Waits::find(trace, &process.render_tids);
@@ -175,6 +186,8 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     Ok(Analysis {
         process,
         frame_budget,
+        refresh_switches: periods.switches(),
+        judged: Judged::by_evidence(frames.iter().filter(|frame| frame.pipeline.is_rated())),
         frames,
         parts,
         stacks,

@@ -8,6 +8,7 @@ use crate::stacks::{Kin, OTHER};
 use crate::states::{StateTimes, ThreadState};
 use crate::thread_role::ThreadRole;
 use crate::waits::{Wait, Waits};
+use crate::window::COMPOSITOR;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tracetee_trace::Thread;
@@ -70,7 +71,7 @@ impl<'a> OfFrame<'a> {
         Self { frame, names, waits, parts: BTreeMap::new() }
     }
 
-    /// Adds time without a thread: the graphics processor's, or of which nothing is known.
+    /// Adds time without a thread: the graphics processor's, the compositor's, or of which nothing is known.
     pub(crate) fn add_without_thread(
         &mut self,
         role: ThreadRole,
@@ -78,7 +79,11 @@ impl<'a> OfFrame<'a> {
         ns: u64,
         carried_ns: u64,
     ) {
-        let cause = if role == ThreadRole::Gpu { Cause::Gpu } else { Cause::Unexplained };
+        let cause = match role {
+            ThreadRole::Gpu if name == COMPOSITOR => Cause::System,
+            ThreadRole::Gpu => Cause::Gpu,
+            _ => Cause::Unexplained,
+        };
         let key = (role, cause, name.into(), name.into());
         self.parts.entry(key).or_default().times.add(ThreadState::Unknown, ns, carried_ns);
     }

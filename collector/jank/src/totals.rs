@@ -1,7 +1,8 @@
 //! Sums over the frames of a trace: counts, levels, percentiles, slow sessions.
 
-use crate::frames::{Frame, Level};
+use crate::frame::{Evidence, Frame, Level, Outcome};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Android vitals: a session is slow when more than a quarter of its frames miss 20, or 30, frames a second.
 const SLOW_SESSION_PERCENT: u64 = 25;
@@ -13,13 +14,13 @@ const OF_30_FPS_NS: u64 = 33_333_333;
 pub struct Totals {
     /// Number of frames.
     pub frames: u64,
-    /// Frames longer than one period.
+    /// Late frames: the display missed a vsync for them; without evidence of that, complete after their deadline.
     pub slow: u64,
-    /// Frames longer than two periods.
+    /// Janky frames; see [`Frame::janky`].
     pub janky: u64,
     /// Frames longer than 700 ms.
     pub frozen: u64,
-    /// Missed vsyncs.
+    /// Missed vsyncs; of frames judged by markers, whole periods beyond one.
     pub dropped: u64,
     /// Frames by Matrix's levels: best, normal, middle, high, frozen.
     pub levels: [u64; 5],
@@ -37,6 +38,33 @@ pub struct Totals {
     pub slow_session_20fps: bool,
     /// True if more than a quarter of the frames take longer than 33.3 ms.
     pub slow_session_30fps: bool,
+}
+
+/// Sums over the frames that one kind of evidence judges.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Judged {
+    /// Number of frames.
+    pub frames: u64,
+    /// Missed vsyncs; by [`Evidence::Markers`] whole periods beyond one.
+    pub dropped: u64,
+    /// Frames by their way to the display.
+    pub outcomes: BTreeMap<Outcome, u64>,
+}
+
+impl Judged {
+    /// Sums up frames by evidence, the most exact first.
+    pub(crate) fn by_evidence<'a>(
+        frames: impl Iterator<Item = &'a Frame>,
+    ) -> BTreeMap<Evidence, Self> {
+        let mut all: BTreeMap<Evidence, Self> = BTreeMap::new();
+        for frame in frames {
+            let sum = all.entry(frame.evidence).or_default();
+            sum.frames += 1;
+            sum.dropped += frame.dropped;
+            *sum.outcomes.entry(frame.outcome).or_default() += 1;
+        }
+        all
+    }
 }
 
 impl Totals {

@@ -1,7 +1,7 @@
 //! Questions that the report of a trace leaves open, because the trace lacks the events for them.
 
 use crate::deadline::StartSource;
-use crate::frames::Frame;
+use crate::frame::Frame;
 use serde::Serialize;
 use tracetee_trace::Trace;
 
@@ -21,32 +21,22 @@ pub enum Unknown {
     Clocks,
     /// Neither FrameTimeline nor `VSYNC-app`: when a frame's vsync was; the frames' own distance tells.
     Vsyncs,
-    /// No FrameTimeline: the frames' own deadlines, and whether SurfaceFlinger showed them in time.
+    /// Neither FrameTimeline nor the layers' buffers: whether the display missed a vsync.
     Display,
 }
 
 impl Unknown {
-    /// Explains the question in one clause, for a report.
+    /// Names what is not shown, and the events or categories that show it, in one line.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
-            Self::ThreadStates => {
-                "whether a thread ran, waited for a processor or slept (no sched_switch)"
-            }
-            Self::Wakers => "who woke a thread (no sched_waking)",
-            Self::DiskWaits => {
-                "whether a thread waited for a disk in the kernel (no sched_blocked_reason)"
-            }
-            Self::BinderPeers => {
-                "which thread answered a binder call, except by names and times (no binder_transaction)"
-            }
-            Self::Clocks => "the processors' clocks (no cpu_frequency)",
-            Self::Vsyncs => {
-                "when a vsync was, except by the frames' distance (no VSYNC-app, no FrameTimeline)"
-            }
-            Self::Display => {
-                "the frames' own deadlines, and whether the display showed them in time (no FrameTimeline)"
-            }
+            Self::ThreadStates => "whether a thread ran, waited or slept (sched/sched_switch)",
+            Self::Wakers => "who woke a thread (sched/sched_waking)",
+            Self::DiskWaits => "whether a kernel wait was for a disk (sched/sched_blocked_reason)",
+            Self::BinderPeers => "who answered a binder call (binder/binder_transaction)",
+            Self::Clocks => "the clocks of the processors (power/cpu_frequency)",
+            Self::Vsyncs => "when the vsyncs were (atrace category gfx: VSYNC-app)",
+            Self::Display => "what the display got (surfaceflinger.frametimeline, or gfx and view)",
         }
     }
 
@@ -65,7 +55,8 @@ impl Unknown {
         add(!has("binder_transaction"), Self::BinderPeers);
         add(!has("cpu_frequency"), Self::Clocks);
         add(!of_timeline && !names().any(|name| name == "VSYNC-app"), Self::Vsyncs);
-        add(!of_timeline, Self::Display);
+        let shows_display = |frame: &Frame| frame.evidence.shows_display();
+        add(!frames.iter().any(shows_display), Self::Display);
         unknown
     }
 }

@@ -1,12 +1,15 @@
 //! The windows of a frame: which thread the frame waited for, from its begin to its end.
 
-use crate::frames::{Found, Frame};
+use crate::frame::{Evidence, Frame, Outcome};
+use crate::frames::Found;
 use crate::thread_role::ThreadRole;
 
 /// Name of the time that is assumed for a missing render thread.
 const ASSUMED: &str = "(no render thread: 5 ms assumed)";
 /// Name of the time from the last thread's work to the end that FrameTimeline reports.
 const GPU: &str = "(graphics processor)";
+/// Name of the time in which a complete frame waited for the display.
+pub(crate) const COMPOSITOR: &str = "(compositor)";
 
 /// A part of a frame's time, and the thread whose work it was. The windows of a frame follow each other without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,9 +47,10 @@ pub(crate) fn windows(frame: &Frame, found: &Found) -> Vec<Window> {
     push(found.role, Ok(found.ui_tid), found.ui_end_ns());
     match draw {
         Some((tid, draw)) => push(render, Ok(tid), draw.end_ns),
-        None if frame.timeline.is_none() => push(render, Err(ASSUMED), end_ns),
+        None if frame.evidence == Evidence::Markers => push(render, Err(ASSUMED), end_ns),
         None => {}
     }
-    push(ThreadRole::Gpu, Err(GPU), end_ns);
+    let is_app = matches!(frame.outcome, Outcome::InTime | Outcome::App);
+    push(ThreadRole::Gpu, Err(if is_app { GPU } else { COMPOSITOR }), end_ns);
     windows
 }

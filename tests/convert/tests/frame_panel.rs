@@ -228,7 +228,7 @@ fn a_report_explains_its_worst_frame_and_opens_its_timeline_there() {
     let causes = seen["causes"].as_str().unwrap();
     assert!(causes.contains("overrun") && causes.contains("asleep 30.0 ms"), "{causes}");
     let (as_text, _) = told(path, &["report", "in.ftrace"]);
-    let (_, listed) = as_text.split_once("The trace does not show:\n").unwrap();
+    let (_, listed) = as_text.split_once("events to switch on):\n").unwrap();
     // A long line goes on in the next one, deeper.
     let listed = listed.replace("\n      ", " ");
     let listed: Vec<_> = listed.lines().map_while(|line| line.strip_prefix("  ")).collect();

@@ -13,7 +13,12 @@ SELECT
   SUM(CASE WHEN f.level = 'high' THEN 1 ELSE 0 END) AS level_high,
   SUM(CASE WHEN f.level = 'frozen' THEN 1 ELSE 0 END) AS level_frozen,
   SUM(f.jank_ns) AS jank_ns,
-  SUM(f.dur_ns) AS frame_ns
+  SUM(f.dur_ns) AS frame_ns,
+  SUM(CASE WHEN f.evidence = 'timeline' THEN 1 ELSE 0 END) AS by_timeline,
+  SUM(CASE WHEN f.evidence = 'buffers' THEN 1 ELSE 0 END) AS by_buffers,
+  SUM(CASE WHEN f.outcome = 'system' OR f.outcome = 'display' THEN 1 ELSE 0 END) AS late_system,
+  SUM(CASE WHEN f.outcome = 'stuffing' THEN 1 ELSE 0 END) AS stuffed,
+  SUM(CASE WHEN f.outcome = 'dropped' THEN 1 ELSE 0 END) AS never_shown
 FROM frames AS f
 CROSS JOIN chosen
 WHERE f.counted = 1

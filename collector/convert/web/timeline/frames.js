@@ -120,13 +120,20 @@ function statesBar(times, whole) {
     return element("span", null, bar, words.join(", "));
 }
 
+/** How late a frame is: without evidence of the display no vsync is known to be missed. */
+function missed({ why, dropped, slow }) {
+    if (!why) return slow ? "late" : "";
+    if (why.evidence === "markers") return "over one period";
+    return `${dropped} vsync${dropped === 1 ? "" : "s"} missed${why.outcome === "app" ? "" : ` (${why.outcome})`}`;
+}
+
 /** The panel of the selected frame. */
 function tellFrame() {
     const { why, start, dur, deadline } = frame;
     const end = start + dur;
     const over = dur - deadline;
     const made = [element("h2", `Frame at ${time(start)}: ${time(dur)}${over > 0 ? `, ${time(over)} past its deadline` : ", in time"}`)];
-    const about = [frame.pipeline, `deadline ${time(deadline)} after its begin`, `${frame.dropped} vsync${frame.dropped === 1 ? "" : "s"} missed`];
+    const about = [frame.pipeline, `deadline ${time(deadline)} after its begin`, missed(frame)];
     if (why) {
         const source = START_SOURCES[why.start_source] || why.start_source;
         about.push(`begins ${source}`);

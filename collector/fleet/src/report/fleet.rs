@@ -136,9 +136,9 @@ pub struct Smoothness {
     pub devices: u64,
     /// Count.
     pub frames: u64,
-    /// Frames longer than one period.
+    /// Late frames.
     pub slow: u64,
-    /// Frames longer than two periods.
+    /// Janky frames.
     pub janky: u64,
     /// Frames longer than 700 ms.
     pub frozen: u64,
@@ -154,6 +154,16 @@ pub struct Smoothness {
     pub p90_100us: u64,
     /// 99th percentile.
     pub p99_100us: u64,
+    /// Frames that FrameTimeline judges.
+    pub by_timeline: u64,
+    /// Frames that the buffers of the app's layers judge. The others are judged by the app's markers.
+    pub by_buffers: u64,
+    /// Frames that SurfaceFlinger, the graphics processor or the display made late.
+    pub late_system: u64,
+    /// Frames that waited behind earlier buffers; the display missed no vsync for them.
+    pub stuffed: u64,
+    /// Frames that the display never showed, though the app had drawn them.
+    pub never_shown: u64,
 }
 
 /// A cause.
@@ -459,6 +469,11 @@ fn smoothness(row: Row<'_>, column: &str, percentiles: &Percentiles) -> Smoothne
         p50_100us,
         p90_100us,
         p99_100us,
+        by_timeline: row.count("by_timeline"),
+        by_buffers: row.count("by_buffers"),
+        late_system: row.count("late_system"),
+        stuffed: row.count("stuffed"),
+        never_shown: row.count("never_shown"),
     }
 }
 

@@ -7,7 +7,7 @@ use super::table::{broken, lay_out};
 use super::{grouped, ms, percent};
 use crate::database::{Exceeded, OTHER};
 use std::fmt::Write;
-use tracetee_jank::Pipeline;
+use tracetee_jank::{Evidence, Pipeline};
 
 /// Limits of printed causes: in total, and of a version or a screen.
 const SHOWN: usize = 10;
@@ -97,6 +97,38 @@ fn push_groups(
 }
 
 impl AppReport {
+    /// Writes which evidence judges the frames: without any of the display, slow is no missed vsync.
+    fn push_evidence(&self, text: &mut String) {
+        let smoothness = || self.versions.iter().filter_map(|version| version.smoothness.as_ref());
+        let sum = |of: fn(&Smoothness) -> u64| smoothness().map(of).sum::<u64>();
+        let (frames, timeline, buffers) =
+            (sum(|of| of.frames), sum(|of| of.by_timeline), sum(|of| of.by_buffers));
+        if frames == 0 {
+            return;
+        }
+        let mut judged = Vec::new();
+        for (count, evidence) in [
+            (timeline, Evidence::Timeline),
+            (buffers, Evidence::Buffers),
+            (frames.saturating_sub(timeline + buffers), Evidence::Markers),
+        ] {
+            if count > 0 {
+                judged.push(format!("{} by {}", grouped(count), evidence.text()));
+            }
+        }
+        let _ = writeln!(text, "  Frames judged: {}", judged.join("; "));
+        let ways = [
+            (sum(|of| of.late_system), "late by SurfaceFlinger, graphics processor or display"),
+            (sum(|of| of.stuffed), "behind earlier buffers"),
+            (sum(|of| of.never_shown), "never shown"),
+        ];
+        let ways = ways.into_iter().filter(|&(count, _)| count > 0);
+        let ways: Vec<_> = ways.map(|(count, way)| format!("{} {way}", grouped(count))).collect();
+        if !ways.is_empty() {
+            let _ = writeln!(text, "  Of these: {}", ways.join("; "));
+        }
+    }
+
     fn push(&self, text: &mut String) {
         if let Some(why) = &self.unfinished {
             let _ = writeln!(text, "\nNo report: {why}.");
@@ -136,6 +168,7 @@ impl AppReport {
             "ANRs",
         ];
         text.push_str(&lay_out(&header, &[0], &rows));
+        self.push_evidence(text);
         for version in &self.versions {
             let mut left_out = Vec::new();
             for (count, what) in [

@@ -1,12 +1,14 @@
 //! The report of one capture: frames, the worst of them, and their causes.
 
+pub use super::single_rows::{CauseRow, FrameRow, Lock, Long, OtherProcess, PartRow, Worst};
+
 use crate::capture::Capture;
 use crate::rows;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tracetee_jank::{
-    Analysis, Cause, Composition, FrameBudget, FrameExplanation, Interaction, Level, LongKind,
-    Pipeline, PipelineTotals, StartKind, Startup, StateTimes, ThreadRole, Totals, Unknown,
+    Analysis, Cause, Composition, Evidence, FrameBudget, FrameExplanation, Interaction, Judged,
+    PipelineTotals, StartKind, Startup, StateTimes, Totals, Unknown,
 };
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::notes;
@@ -35,6 +37,10 @@ pub struct SingleReport {
     pub span_ns: u64,
     /// The time that a frame may take.
     pub period: FrameBudget,
+    /// Number of times at which the display changed its refresh rate.
+    pub refresh_switches: usize,
+    /// Sums over the frames by the evidence that judges them, the most exact first.
+    pub judged: BTreeMap<Evidence, Judged>,
     /// Sums over all frames but those of the pipeline `vsync_callback`.
     pub totals: Totals,
     /// FrameTimeline's frames of the app's surfaces, by type of jank (`None` if in time).
@@ -90,137 +96,6 @@ pub struct SingleReport {
     pub stacks: BTreeMap<String, u64>,
 }
 
-/// A process of the trace that the report is not about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct OtherProcess {
-    /// The process id.
-    pub pid: u32,
-    /// The name.
-    pub name: String,
-    /// Number of its frames.
-    pub frames: usize,
-}
-
-/// A frame.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FrameRow {
-    /// Time at which it was due to begin, ns since the begin of the capture.
-    pub at_ns: u64,
-    /// Begin of its own work, ns since the begin of the capture.
-    pub ui_at_ns: u64,
-    /// Way in which the app made it.
-    pub pipeline: Pipeline,
-    /// True if late.
-    pub slow: bool,
-    /// Duration.
-    pub dur_ns: u64,
-    /// Level by missed vsyncs.
-    pub level: Level,
-    /// True if late, and longer than twice the time to its deadline.
-    pub janky: bool,
-    /// The screen that was shown.
-    pub screen: Option<String>,
-}
-
-/// A frame that is reported in full.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Worst {
-    /// Number of the frame, from 1.
-    pub number: usize,
-    /// Way in which the app made it.
-    pub pipeline: Pipeline,
-    /// Index of its explanation in [`SingleReport::explanations`].
-    pub explanation: Option<usize>,
-    /// Begin, ns since the begin of the capture.
-    pub at_ns: u64,
-    /// Begin, ns of the trace's clock, as in the timeline.
-    pub start_ns: u64,
-    /// Duration.
-    pub dur_ns: u64,
-    /// Time past the deadline.
-    pub overrun_ns: u64,
-    /// Time on the main thread.
-    pub ui_ns: u64,
-    /// Time on the render thread.
-    pub render_ns: Option<u64>,
-    /// Missed vsyncs.
-    pub dropped: u64,
-    /// The screen that was shown.
-    pub screen: Option<String>,
-    /// Parts of the frame, the longest first.
-    pub parts: Vec<PartRow>,
-}
-
-/// A part of a frame's time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PartRow {
-    /// Thread, or method.
-    pub thread: ThreadRole,
-    /// Cause.
-    pub cause: Cause,
-    /// Key of the cause: the slice, lock or method.
-    pub key: String,
-    /// The innermost slice.
-    pub name: String,
-    /// Duration, without `carried_ns`.
-    pub self_ns: u64,
-    /// Time that a part of an earlier late frame has: this frame was due while the thread was busy with that one.
-    pub carried_ns: u64,
-    /// Share of the frame's overrun.
-    pub overrun_ns: u64,
-    /// Scheduler states during `self_ns`.
-    pub states: StateTimes,
-    /// Thread that held the lock.
-    pub owner: Option<String>,
-}
-
-/// A cause, over all late frames.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CauseRow {
-    /// Cause.
-    pub cause: Cause,
-    /// Key of the cause: the slice, lock or method.
-    pub key: String,
-    /// Number of late frames with the cause.
-    pub frames: u64,
-    /// Duration, each moment once.
-    pub self_ns: u64,
-    /// Time in these frames that an earlier late frame has, and that delayed these.
-    pub carried_ns: u64,
-    /// Share of the frames' overruns.
-    pub overrun_ns: u64,
-    /// Scheduler states during `self_ns`.
-    pub states: StateTimes,
-}
-
-/// Waits for one lock.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Lock {
-    /// Thread that held the lock.
-    pub owner: String,
-    /// Thread, or method.
-    pub owner_method: String,
-    /// Method in which the app waited.
-    pub blocked_method: String,
-    /// Duration.
-    pub self_ns: u64,
-}
-
-/// A long dispatch of the main thread, or an input event that waited.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Long {
-    /// Name of the slice.
-    pub name: String,
-    /// Begin, ns since the begin of the capture.
-    pub at_ns: u64,
-    /// Duration.
-    pub dur_ns: u64,
-    /// True if 5 s or longer: Android reports the app as not responding.
-    pub anr: bool,
-    /// The kind.
-    pub kind: LongKind,
-}
-
 impl SingleReport {
     /// Makes the report of a capture.
     #[must_use]
@@ -237,6 +112,8 @@ impl SingleReport {
             dur_ns: frame.dur_ns,
             level: frame.level,
             janky: frame.janky,
+            evidence: frame.evidence,
+            outcome: frame.outcome,
             screen: frame.screen.as_deref().map(str::to_owned),
         });
         let long_slices = analysis.long_slices.iter().map(|long| Long {
@@ -267,6 +144,8 @@ impl SingleReport {
             why: about.why.clone(),
             span_ns: last_ns - first_ns,
             period: analysis.frame_budget,
+            refresh_switches: analysis.refresh_switches,
+            judged: analysis.judged.clone(),
             totals: analysis.totals,
             timeline: analysis.timeline.clone(),
             pipelines: analysis.pipelines.clone(),
@@ -343,6 +222,8 @@ fn worst(analysis: &Analysis, first_ns: u64) -> Vec<Worst> {
             ui_ns: frame.ui_ns,
             render_ns: frame.render_ns,
             dropped: frame.dropped,
+            evidence: frame.evidence,
+            outcome: frame.outcome,
             screen: frame.screen.as_deref().map(str::to_owned),
             parts,
         })

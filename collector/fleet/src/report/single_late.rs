@@ -19,7 +19,7 @@ impl SingleReport {
         if self.unknown.is_empty() || self.totals.frames == 0 {
             return;
         }
-        text.push_str("The trace does not show:\n");
+        text.push_str("The trace does not show (in brackets: the events to switch on):\n");
         for unknown in &self.unknown {
             let _ = writeln!(text, "  {}", unknown.text());
         }

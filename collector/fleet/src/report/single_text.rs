@@ -1,6 +1,8 @@
 //! A capture's report for a terminal.
 
-use super::single::{FrameRow, SingleReport, Worst};
+use super::single::SingleReport;
+use super::single_judged::lateness;
+use super::single_rows::{FrameRow, Worst};
 use super::table::broken;
 use super::{grouped, ms, percent};
 use crate::rows::UNKNOWN;
@@ -97,9 +99,14 @@ impl SingleReport {
             BudgetSource::Assumed => "assumed",
         };
         let hz = (1_000_000_000 + self.period.ns / 2) / self.period.ns.max(1);
+        let switches = match self.refresh_switches {
+            0 => String::new(),
+            1 => ", the rate changed once".to_owned(),
+            more => format!(", the rate changed {more} times"),
+        };
         let _ = writeln!(
             text,
-            "{} frames at {hz} Hz ({source}): {} slow ({}), {} janky ({}), {} frozen; {} beyond the frame budget in total",
+            "{} frames at {hz} Hz ({source}{switches}): {} slow ({}), {} janky ({}), {} frozen; {} beyond the frame budget in total",
             grouped(totals.frames),
             grouped(totals.slow),
             percent(totals.slow, totals.frames),
@@ -110,19 +117,21 @@ impl SingleReport {
         );
         let _ = writeln!(
             text,
-            "p50 {}, p90 {}, p99 {}; {} vsyncs missed",
+            "p50 {}, p90 {}, p99 {}; {}",
             ms(totals.p50_ns),
             ms(totals.p90_ns),
             ms(totals.p99_ns),
-            grouped(totals.dropped),
+            self.missed(),
         );
+        self.push_judged(text);
         self.push_timeline(text);
         let levels: Vec<_> = Level::ALL
             .iter()
             .zip(totals.levels)
             .map(|(level, count)| format!("{} {}", level.name(), grouped(count)))
             .collect();
-        let _ = writeln!(text, "levels by vsyncs missed (3, 9, 24, 42): {}", levels.join(", "));
+        let unit = if self.shows_display() { "vsyncs missed" } else { "whole periods over one" };
+        let _ = writeln!(text, "levels by {unit} (3, 9, 24, 42): {}", levels.join(", "));
         if totals.slow_session_30fps {
             let of = if totals.slow_session_20fps { 20 } else { 30 };
             let _ = writeln!(
@@ -130,8 +139,9 @@ impl SingleReport {
                 "slow session: more than a quarter of the frames miss {of} frames a second"
             );
         }
-        text.push_str(
-            "\n  . within the budget   - slow   o janky   O 9 and more vsyncs missed   X frozen\n",
+        let _ = writeln!(
+            text,
+            "\n  . in time   - slow   o janky   O 9 and more {unit}   X 42 and more"
         );
         let rated = self.frames.iter().filter(|frame| frame.pipeline.is_rated());
         let strip: Vec<char> = rated.map(|frame| self.mark(frame)).collect();
@@ -207,13 +217,13 @@ fn push_worst(text: &mut String, worst: &Worst) {
     let screen = worst.screen.as_ref().map(|screen| format!(", {screen}"));
     let _ = writeln!(
         text,
-        "  {}frame {} at {}: {}, {} late ({} missed; {first} thread {}{}{})",
+        "  {}frame {} at {}: {}, {} {} ({first} thread {}{}{})",
         if first == "main" { String::new() } else { format!("{} ", worst.pipeline.name()) },
         worst.number,
         ms(worst.at_ns),
         ms(worst.dur_ns),
         ms(worst.overrun_ns),
-        if worst.dropped == 1 { "1 vsync".to_owned() } else { format!("{} vsyncs", worst.dropped) },
+        lateness(worst),
         ms(worst.ui_ns),
         render.unwrap_or_default(),
         screen.unwrap_or_default(),

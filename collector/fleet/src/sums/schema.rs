@@ -13,7 +13,7 @@ use crate::table::{
 
 /// The version of `tables.sqlite`: raised by one when its layout changes, or a column. A file of another version is
 /// refused; `tracetee store rebuild` makes it from the captures.
-pub const FILE_VERSION: i64 = 8;
+pub const FILE_VERSION: i64 = 9;
 
 rollups! {
     /// The tables of sums of captures and loss reports.
@@ -76,9 +76,9 @@ rollups! {
         sums {
             /// Frames.
             frames,
-            /// Late frames: complete after their deadline.
+            /// Late frames, as in `frames`.
             slow,
-            /// Late frames that are longer than twice the time to their deadline.
+            /// Janky frames, as in `frames`.
             janky,
             /// Frames longer than 700 ms.
             frozen,
@@ -96,6 +96,16 @@ rollups! {
             jank_ns,
             /// Duration, ns.
             frame_ns,
+            /// Frames that FrameTimeline judges.
+            by_timeline,
+            /// Frames that the buffers of the app's layers judge. The others are judged by the app's markers.
+            by_buffers,
+            /// Frames that SurfaceFlinger, the graphics processor or the display made late.
+            late_system,
+            /// Frames that waited behind earlier buffers; the display missed no vsync for them.
+            stuffed,
+            /// Frames that the display never showed, though the app had drawn them.
+            never_shown,
         }
     }
 
@@ -382,6 +392,7 @@ pub(super) fn frame_rollup(
     frame: &FrameRow,
 ) -> FrameRollup<Symbol> {
     let is_of = |level: &str| i64::from(frame.level == level);
+    let is_way = |outcome: &str| frame.outcome == outcome;
     FrameRollup {
         app: capture.app,
         dt: capture.dt,
@@ -402,5 +413,10 @@ pub(super) fn frame_rollup(
         dropped_vsyncs: whole(frame.dropped_vsyncs),
         jank_ns: whole(frame.jank_ns),
         frame_ns: whole(frame.dur_ns),
+        by_timeline: (frame.evidence == "timeline").into(),
+        by_buffers: (frame.evidence == "buffers").into(),
+        late_system: (is_way("system") || is_way("display")).into(),
+        stuffed: is_way("stuffing").into(),
+        never_shown: is_way("dropped").into(),
     }
 }

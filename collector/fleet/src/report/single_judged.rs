@@ -1,0 +1,54 @@
+//! How a capture's report says by which evidence its frames are judged, and what the display got. By markers alone, no
+//! vsync is known to be missed: a frame is over one period.
+
+use super::grouped;
+use super::single::SingleReport;
+use super::single_rows::Worst;
+use std::fmt::Write;
+use tracetee_jank::{Evidence, Outcome};
+
+impl SingleReport {
+    /// True if a frame's evidence shows the display's vsyncs.
+    pub(super) fn shows_display(&self) -> bool {
+        self.judged.keys().any(|evidence| evidence.shows_display())
+    }
+
+    /// Writes the missed vsyncs, and the whole periods of frames of which no vsync is known.
+    pub(super) fn missed(&self) -> String {
+        let sum = |shown: bool| {
+            let of = self.judged.iter().filter(|(evidence, _)| evidence.shows_display() == shown);
+            of.map(|(_, judged)| judged.dropped).sum::<u64>()
+        };
+        let periods = format!("{} whole periods over one", grouped(sum(false)));
+        let missed = format!("{} vsyncs missed", grouped(sum(true)));
+        match (self.shows_display(), sum(false)) {
+            (false, _) => periods,
+            (true, 0) => missed,
+            (true, _) => format!("{missed}, {periods}"),
+        }
+    }
+
+    /// Writes the frames by evidence, and by their way to the display.
+    pub(super) fn push_judged(&self, text: &mut String) {
+        for (&evidence, judged) in &self.judged {
+            let ways = judged.outcomes.iter();
+            let ways =
+                ways.map(|(way, &count)| format!("{} {}", grouped(count), way.text(evidence)));
+            let ways: Vec<String> = ways.collect();
+            let _ = writeln!(text, "Judged by {}: {}", evidence.text(), ways.join(", "));
+        }
+    }
+}
+
+/// Writes how late a frame is: missed vsyncs, and by whom; or that it is over one period.
+pub(super) fn lateness(worst: &Worst) -> String {
+    if worst.evidence == Evidence::Markers {
+        return "over one period".to_owned();
+    }
+    let vsyncs = if worst.dropped == 1 { "vsync" } else { "vsyncs" };
+    let way = match worst.outcome {
+        Outcome::App => String::new(),
+        way => format!(", {}", way.text(worst.evidence)),
+    };
+    format!("late, {} {vsyncs} missed{way}", worst.dropped)
+}

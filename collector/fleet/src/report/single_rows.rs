@@ -1,0 +1,143 @@
+//! The rows of a capture's report: frames, parts, causes, locks, long work.
+
+use serde::Serialize;
+use tracetee_jank::{Cause, Evidence, Level, LongKind, Outcome, Pipeline, StateTimes, ThreadRole};
+
+/// A process of the trace that the report is not about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OtherProcess {
+    /// The process id.
+    pub pid: u32,
+    /// The name.
+    pub name: String,
+    /// Number of its frames.
+    pub frames: usize,
+}
+
+/// A frame.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FrameRow {
+    /// Time at which it was due to begin, ns since the begin of the capture.
+    pub at_ns: u64,
+    /// Begin of its own work, ns since the begin of the capture.
+    pub ui_at_ns: u64,
+    /// Way in which the app made it.
+    pub pipeline: Pipeline,
+    /// True if late.
+    pub slow: bool,
+    /// Duration.
+    pub dur_ns: u64,
+    /// Level by missed vsyncs.
+    pub level: Level,
+    /// True if late; judged by markers, also longer than twice the time to its deadline.
+    pub janky: bool,
+    /// Events that judge the frame.
+    pub evidence: Evidence,
+    /// The frame's way to the display.
+    pub outcome: Outcome,
+    /// The screen that was shown.
+    pub screen: Option<String>,
+}
+
+/// A frame that is reported in full.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Worst {
+    /// Number of the frame, from 1.
+    pub number: usize,
+    /// Way in which the app made it.
+    pub pipeline: Pipeline,
+    /// Index of its explanation in [`SingleReport::explanations`].
+    pub explanation: Option<usize>,
+    /// Begin, ns since the begin of the capture.
+    pub at_ns: u64,
+    /// Begin, ns of the trace's clock, as in the timeline.
+    pub start_ns: u64,
+    /// Duration.
+    pub dur_ns: u64,
+    /// Time past the deadline.
+    pub overrun_ns: u64,
+    /// Time on the main thread.
+    pub ui_ns: u64,
+    /// Time on the render thread.
+    pub render_ns: Option<u64>,
+    /// Missed vsyncs; judged by markers, whole periods beyond one.
+    pub dropped: u64,
+    /// Events that show that the frame was late.
+    pub evidence: Evidence,
+    /// The frame's way to the display.
+    pub outcome: Outcome,
+    /// The screen that was shown.
+    pub screen: Option<String>,
+    /// Parts of the frame, the longest first.
+    pub parts: Vec<PartRow>,
+}
+
+/// A part of a frame's time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PartRow {
+    /// Thread, or method.
+    pub thread: ThreadRole,
+    /// Cause.
+    pub cause: Cause,
+    /// Key of the cause: the slice, lock or method.
+    pub key: String,
+    /// The innermost slice.
+    pub name: String,
+    /// Duration, without `carried_ns`.
+    pub self_ns: u64,
+    /// Time that a part of an earlier late frame has: this frame was due while the thread was busy with that one.
+    pub carried_ns: u64,
+    /// Share of the frame's overrun.
+    pub overrun_ns: u64,
+    /// Scheduler states during `self_ns`.
+    pub states: StateTimes,
+    /// Thread that held the lock.
+    pub owner: Option<String>,
+}
+
+/// A cause, over all late frames.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CauseRow {
+    /// Cause.
+    pub cause: Cause,
+    /// Key of the cause: the slice, lock or method.
+    pub key: String,
+    /// Number of late frames with the cause.
+    pub frames: u64,
+    /// Duration, each moment once.
+    pub self_ns: u64,
+    /// Time in these frames that an earlier late frame has, and that delayed these.
+    pub carried_ns: u64,
+    /// Share of the frames' overruns.
+    pub overrun_ns: u64,
+    /// Scheduler states during `self_ns`.
+    pub states: StateTimes,
+}
+
+/// Waits for one lock.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Lock {
+    /// Thread that held the lock.
+    pub owner: String,
+    /// Thread, or method.
+    pub owner_method: String,
+    /// Method in which the app waited.
+    pub blocked_method: String,
+    /// Duration.
+    pub self_ns: u64,
+}
+
+/// A long dispatch of the main thread, or an input event that waited.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Long {
+    /// Name of the slice.
+    pub name: String,
+    /// Begin, ns since the begin of the capture.
+    pub at_ns: u64,
+    /// Duration.
+    pub dur_ns: u64,
+    /// True if 5 s or longer: Android reports the app as not responding.
+    pub anr: bool,
+    /// The kind.
+    pub kind: LongKind,
+}

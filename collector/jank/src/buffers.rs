@@ -1,0 +1,144 @@
+//! The buffers of an app's layers: when each was queued, and when SurfaceFlinger took it for the display.
+//!
+//! SurfaceFlinger counts the buffers that wait in each layer, in a counter of the layer's name (`PACKAGE/ACTIVITY#0`;
+//! since Android 12 `BufferTX - NAME#0`). It rises in the call in which the app queues a buffer, and falls at the vsync that
+//! takes one. A layer is the app's if its counter rises when the app queues.
+
+use crate::process::Process;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
+use tracetee_trace::{NameId, Trace};
+
+/// Slices in which a thread queues a buffer.
+const QUEUE: &str = "queueBuffer";
+/// Time until SurfaceFlinger counts a buffer whose queueing has ended: since Android 12 it is told by a transaction.
+const COUNTED_NS: u64 = 1_000_000;
+/// A layer is the app's if this share of its buffers, of at least so many, were queued by the app.
+const OWN_PERCENT: usize = 80;
+const LEAST_BUFFERS: usize = 3;
+/// Buffers that can wait in a layer: more are no queue.
+const MAX_WAITING: usize = 64;
+
+/// A buffer of a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Buffer {
+    /// Time at which it was counted.
+    pub(crate) queued_ns: u64,
+    /// Index in [`Layer::latches`] of the vsync that took it, if the trace has that.
+    pub(crate) latch: Option<usize>,
+    /// True if its count rose in the trace; the first count may be that of an older one.
+    is_new: bool,
+    /// Begin of the slice in which the app queued it, and the thread.
+    pub(crate) by: Option<(u32, u64)>,
+}
+
+/// The buffers of a layer.
+#[derive(Debug, Default)]
+pub(crate) struct Layer {
+    /// In the order in which they were queued.
+    pub(crate) buffers: Vec<Buffer>,
+    /// Times at which the display took buffers. Of several at once it shows the last.
+    pub(crate) latches: Vec<u64>,
+}
+
+/// Begin, end and thread of the queueings of a process, by time.
+type Queueings = Vec<(u64, u64, u32)>;
+
+/// Returns the layers of a process, that with most buffers first.
+pub(crate) fn layers(trace: &Trace, process: &Process) -> Vec<Layer> {
+    let queueings = queueings(trace, process.pid);
+    if queueings.is_empty() {
+        return Vec::new();
+    }
+    let is_layer = |name: &str| {
+        let number = name.rsplit_once('#').map_or("", |(_, number)| number);
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let names = trace.names.select(is_layer);
+    let mut counts: BTreeMap<(u32, NameId), Vec<(u64, usize)>> = BTreeMap::new();
+    for counter in trace.counters.iter().filter(|one| names.has(one.name) && one.pid != process.pid)
+    {
+        // A layer's count is small and whole.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
+        let waiting = counter.value.clamp(0.0, 65_535.0) as usize;
+        counts.entry((counter.pid, counter.name)).or_default().push((counter.at_ns, waiting));
+    }
+    let layers =
+        counts.into_values().filter(|counts| counts.iter().all(|&(_, n)| n <= MAX_WAITING));
+    let layers = layers.map(|mut counts| {
+        counts.sort_by_key(|&(at_ns, _)| at_ns);
+        Layer::from_counts(&counts)
+    });
+    let mut layers: Vec<Layer> = layers.collect();
+    give(&mut layers, &queueings);
+    layers.retain(Layer::is_own);
+    layers.sort_by_key(|layer| Reverse(layer.buffers.len()));
+    layers
+}
+
+/// Gives each queueing the first buffer that was counted in it: the count of another layer may rise at the same time.
+fn give(layers: &mut [Layer], queueings: &Queueings) {
+    let mut buffers: Vec<&mut Buffer> = layers.iter_mut().flat_map(|of| &mut of.buffers).collect();
+    buffers.retain(|buffer| buffer.is_new);
+    buffers.sort_by_key(|buffer| buffer.queued_ns);
+    let mut free = 0;
+    for buffer in buffers {
+        let next = queueings.partition_point(|&(start_ns, ..)| start_ns <= buffer.queued_ns);
+        let Some(place) = next.checked_sub(1).filter(|&place| place >= free) else { continue };
+        let Some(&(start_ns, end_ns, tid)) = queueings.get(place) else { continue };
+        if buffer.queued_ns <= end_ns.saturating_add(COUNTED_NS) {
+            buffer.by = Some((tid, start_ns));
+            free = next;
+        }
+    }
+}
+
+fn queueings(trace: &Trace, pid: u32) -> Queueings {
+    let names = trace.names.select(|name| name.starts_with(QUEUE));
+    let own = trace.threads.iter().filter(|&(&tid, thread)| thread.pid.unwrap_or(tid) == pid);
+    let all = own.flat_map(|(&tid, thread)| {
+        thread.named(&names).map(move |slice| (slice.start_ns, slice.end_ns, tid))
+    });
+    let mut all: Queueings = all.collect();
+    all.sort_unstable();
+    all
+}
+
+impl Layer {
+    /// Follows the buffers through the queue; those that wait at the first count came before the trace.
+    fn from_counts(counts: &[(u64, usize)]) -> Self {
+        let mut all = Self::default();
+        let (mut waiting, mut before) = (VecDeque::new(), None);
+        for &(at_ns, count) in counts {
+            let known = before.replace(count);
+            let before = known.unwrap_or(0);
+            for _ in before..count {
+                waiting.push_back(all.buffers.len());
+                let is_new = known.is_some();
+                all.buffers.push(Buffer { queued_ns: at_ns, latch: None, is_new, by: None });
+            }
+            // The first count may be that of a fall.
+            let first_fall = known.is_none() && count == 0;
+            if count < before || first_fall {
+                let latch = all.latches.len();
+                all.latches.push(at_ns);
+                for place in waiting.drain(..before.saturating_sub(count).min(waiting.len())) {
+                    if let Some(buffer) = all.buffers.get_mut(place) {
+                        buffer.latch = Some(latch);
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// Returns the time at which the display took a buffer.
+    pub(crate) fn latched_ns(&self, buffer: &Buffer) -> Option<u64> {
+        self.latches.get(buffer.latch?).copied()
+    }
+
+    fn is_own(&self) -> bool {
+        let own = self.buffers.iter().filter(|buffer| buffer.by.is_some()).count();
+        own >= LEAST_BUFFERS && own * 100 >= self.buffers.len() * OWN_PERCENT
+    }
+}

@@ -1,0 +1,213 @@
+//! A frame of the analysis: its times, which display period it missed, and on what evidence.
+
+use crate::cause::Cause;
+use crate::deadline::StartSource;
+use crate::pipeline::Pipeline;
+use crate::timeline::TimelineVerdict;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// Matrix's levels, by missed vsyncs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// 0 to 2 missed vsyncs.
+    Best,
+    /// 3 to 8 missed vsyncs.
+    Normal,
+    /// 9 to 23 missed vsyncs.
+    Middle,
+    /// 24 to 41 missed vsyncs.
+    High,
+    /// 42 and more missed vsyncs.
+    Frozen,
+}
+
+impl Level {
+    /// All levels, the best first.
+    pub const ALL: [Self; 5] = [Self::Best, Self::Normal, Self::Middle, Self::High, Self::Frozen];
+
+    pub(crate) const fn from_dropped(dropped: u64) -> Self {
+        match dropped {
+            0..3 => Self::Best,
+            3..9 => Self::Normal,
+            9..24 => Self::Middle,
+            24..42 => Self::High,
+            42.. => Self::Frozen,
+        }
+    }
+
+    /// The name in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Best => "best",
+            Self::Normal => "normal",
+            Self::Middle => "middle",
+            Self::High => "high",
+            Self::Frozen => "frozen",
+        }
+    }
+}
+
+/// A frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// Way in which the app made it.
+    pub pipeline: Pipeline,
+    /// The vsync's id, since Android 12.
+    pub vsync_id: Option<i64>,
+    /// The screen that was shown, if the trace names it.
+    pub screen: Option<Arc<str>>,
+    /// Time at which the frame was due to begin, ns of the trace's clock: its vsync, even if the main thread was busy then.
+    pub start_ns: u64,
+    /// Origin of `start_ns`.
+    pub start_source: StartSource,
+    /// Begin on the main thread (other pipelines: on the thread that begins frames).
+    pub ui_start_ns: u64,
+    /// Time by which the frame had to be complete: a period after `start_ns`, SurfaceFlinger's vsync then, or as
+    /// FrameTimeline says.
+    pub deadline_ns: u64,
+    /// FrameTimeline's verdict, if the trace has one.
+    pub timeline: Option<TimelineVerdict>,
+    /// Time on that thread.
+    pub ui_ns: u64,
+    /// Time on the thread that completes frames (render thread), if it drew.
+    pub render_ns: Option<u64>,
+    /// Time from `start_ns` to the end of both threads' work. If the app has no render thread, 5 ms are
+    /// assumed for it.
+    pub dur_ns: u64,
+    /// Events that show whether the frame was late.
+    pub evidence: Evidence,
+    /// The frame's way to the display.
+    pub outcome: Outcome,
+    /// Vsyncs at which the display showed an older frame in its place. By [`Evidence::Markers`] whole periods in `dur_ns`,
+    /// less those that the deadline allows beyond one.
+    pub dropped: u64,
+    /// Level by missed vsyncs.
+    pub level: Level,
+    /// True if late: the display missed a vsync for it. By [`Evidence::Markers`]: complete after its deadline.
+    pub slow: bool,
+    /// True if late; by [`Evidence::Markers`] also longer than twice the time to the deadline.
+    pub janky: bool,
+    /// True if longer than 700 ms.
+    pub frozen: bool,
+    /// Overrun: time past the deadline.
+    pub jank_ns: u64,
+    /// Cause that took most of a late frame, and its key.
+    pub cause: Option<(Cause, Arc<str>)>,
+}
+
+/// Events that show whether a frame was late, the most exact first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Evidence {
+    /// FrameTimeline's record of the frame.
+    Timeline,
+    /// The layer's counter of buffers: when SurfaceFlinger took the frame's buffer.
+    Buffers,
+    /// The app's own sections: the frame's time and the display's period.
+    #[default]
+    Markers,
+}
+
+impl Evidence {
+    /// All kinds, the most exact first.
+    pub const ALL: [Self; 3] = [Self::Timeline, Self::Buffers, Self::Markers];
+
+    /// The name in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Timeline => "timeline",
+            Self::Buffers => "buffers",
+            Self::Markers => "markers",
+        }
+    }
+
+    /// Names it for a reader, after "judged by".
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Timeline => "FrameTimeline",
+            Self::Buffers => "the buffers of the app's layers",
+            Self::Markers => "the app's markers, against one period",
+        }
+    }
+
+    /// True if it shows the display's vsyncs.
+    #[must_use]
+    pub const fn shows_display(self) -> bool {
+        !matches!(self, Self::Markers)
+    }
+}
+
+/// The way of a frame to the display.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Shown at its vsync.
+    #[default]
+    InTime,
+    /// Late: the app completed it after its deadline.
+    App,
+    /// Late, though the app was in time: the graphics processor or SurfaceFlinger was not.
+    System,
+    /// Late, though app and SurfaceFlinger were in time: the display's driver was not.
+    Display,
+    /// Shown a period late because earlier buffers waited; the display missed no vsync.
+    Stuffing,
+    /// Never shown: a later frame took its place.
+    Dropped,
+    /// The app drew nothing, so that there was nothing to show.
+    Undrawn,
+    /// Late for a reason that FrameTimeline does not know.
+    Unknown,
+}
+
+impl Outcome {
+    /// All ways, in the order of the columns of tables.
+    pub const ALL: [Self; 8] = [
+        Self::InTime,
+        Self::App,
+        Self::System,
+        Self::Display,
+        Self::Stuffing,
+        Self::Dropped,
+        Self::Undrawn,
+        Self::Unknown,
+    ];
+
+    /// Describes the way by this evidence, after a number of frames.
+    #[must_use]
+    pub const fn text(self, evidence: Evidence) -> &'static str {
+        match (self, evidence) {
+            (Self::InTime, Evidence::Markers) => "within it",
+            (Self::App, Evidence::Markers) => "over one period",
+            (Self::InTime, _) => "in time",
+            (Self::App, _) => "late by the app",
+            (Self::System, Evidence::Timeline) => "late by SurfaceFlinger",
+            (Self::System, _) => "late by SurfaceFlinger or the graphics processor",
+            (Self::Display, _) => "late by the display",
+            (Self::Stuffing, _) => "behind earlier buffers",
+            (Self::Dropped, _) => "never shown",
+            (Self::Undrawn, _) => "without a buffer",
+            (Self::Unknown, _) => "late for an unknown reason",
+        }
+    }
+
+    /// The name in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InTime => "in_time",
+            Self::App => "app",
+            Self::System => "system",
+            Self::Display => "display",
+            Self::Stuffing => "stuffing",
+            Self::Dropped => "dropped",
+            Self::Undrawn => "undrawn",
+            Self::Unknown => "unknown",
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Lateness of frames by the buffers of their layers: a frame is late if the display showed an older one at a vsync at which
+//! this one was due.
+//!
+//! A frame is due at the vsync of SurfaceFlinger that lies as many periods after its begin as the app's frames in time
+//! need, but not before the display has shown the frame before it. Frames that queue behind each other, each a period late,
+//! make no vsync missed; a frame after a pause is due by its own begin.
+
+use crate::buffers::{Buffer, Layer, layers};
+use crate::frame::{Evidence, Outcome};
+use crate::frame_budget::edges;
+use crate::frames::Found;
+use crate::judge::Judgement;
+use crate::periods::Periods;
+use crate::pipeline::Pipeline;
+use crate::process::Process;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use tracetee_trace::{Seeded, Trace};
+
+/// Frames of which this share, percent, are taken as soon are in time: others may all be late.
+const IN_TIME_PERCENT: usize = 10;
+/// Limit of the periods that frames in time need.
+const MAX_PERIODS: u64 = 6;
+
+/// What the buffers of a process say about its frames.
+#[derive(Debug, Default)]
+pub(crate) struct Latches {
+    /// By index of the frame.
+    judged: HashMap<usize, Judgement, Seeded>,
+}
+
+/// Vsyncs of SurfaceFlinger.
+struct Display<'a> {
+    edges: Vec<u64>,
+    periods: &'a Periods,
+}
+
+impl Display<'_> {
+    /// Returns the vsync at which SurfaceFlinger took something at this time.
+    fn vsync_of(&self, at_ns: u64) -> u64 {
+        let next = self.edges.partition_point(|&edge_ns| edge_ns <= at_ns);
+        let last = next.checked_sub(1).and_then(|last| self.edges.get(last)).copied();
+        last.filter(|edge_ns| at_ns - edge_ns < self.periods.at(at_ns)).unwrap_or(at_ns)
+    }
+
+    /// Returns the vsync nearest to a time; the time itself if there is none around it.
+    fn nearest(&self, at_ns: u64) -> u64 {
+        let next = self.edges.partition_point(|&edge_ns| edge_ns < at_ns);
+        let around = self.edges.get(next.saturating_sub(1)..).unwrap_or_default().iter().take(2);
+        let nearest = around.copied().min_by_key(|edge_ns| edge_ns.abs_diff(at_ns));
+        let half_ns = self.periods.at(at_ns) / 2;
+        nearest.filter(|edge_ns| edge_ns.abs_diff(at_ns) <= half_ns).unwrap_or(at_ns)
+    }
+
+    /// Returns the time between two times in whole periods, rounded.
+    fn periods(&self, from_ns: u64, to_ns: u64) -> u64 {
+        let period_ns = self.periods.at(to_ns);
+        to_ns.saturating_sub(from_ns).saturating_add(period_ns / 2) / period_ns
+    }
+}
+
+/// The slices in which frames are drawn, by thread: begin, end, index of the frame.
+struct Draws(HashMap<u32, Vec<(u64, u64, usize)>, Seeded>);
+
+impl Draws {
+    fn find(found: &[Found]) -> Self {
+        let mut all: HashMap<u32, Vec<_>, Seeded> = HashMap::default();
+        for (place, frame) in found.iter().enumerate() {
+            if frame.draws.is_empty() && frame.is_loop {
+                let ui = frame.ui;
+                all.entry(frame.ui_tid).or_default().push((ui.start_ns, ui.end_ns, place));
+            }
+            for &(tid, draw) in &frame.draws {
+                all.entry(tid).or_default().push((draw.start_ns, draw.end_ns, place));
+            }
+        }
+        all.values_mut().for_each(|of| of.sort_unstable());
+        Self(all)
+    }
+
+    /// Returns the frame in whose draw a thread queued a buffer.
+    fn frame(&self, (tid, at_ns): (u32, u64)) -> Option<usize> {
+        let draws = self.0.get(&tid)?;
+        let next = draws.partition_point(|&(start_ns, ..)| start_ns <= at_ns);
+        let &(_, end_ns, place) = draws.get(next.checked_sub(1)?)?;
+        (at_ns <= end_ns).then_some(place)
+    }
+}
+
+impl Latches {
+    /// Judges frames, which were due to begin at `starts_ns`.
+    pub(crate) fn find(
+        trace: &Trace,
+        process: &Process,
+        periods: &Periods,
+        found: &[Found],
+        starts_ns: &[u64],
+    ) -> Self {
+        let layers = layers(trace, process);
+        let mut all = Self::default();
+        if layers.is_empty() {
+            return all;
+        }
+        let display = Display { edges: edges(trace, "VSYNC-sf"), periods };
+        let draws = Draws::find(found);
+        let place_of = |buffer: &Buffer| buffer.by.and_then(|by| draws.frame(by));
+        let placed: Vec<(Layer, Vec<Option<usize>>)> = layers
+            .into_iter()
+            .map(|layer| {
+                let places = layer.buffers.iter().map(place_of).collect();
+                (layer, places)
+            })
+            .collect();
+        let start_of = |place: usize| starts_ns.get(place).copied().unwrap_or(0);
+        // Periods from the begins of frames to the vsyncs that took them.
+        let mut depths: BTreeMap<Pipeline, Vec<u64>> = BTreeMap::new();
+        for (layer, places) in &placed {
+            for (buffer, place) in layer.buffers.iter().zip(places) {
+                if let Some((place, latched_ns)) = place.zip(layer.latched_ns(buffer))
+                    && let Some(frame) = found.get(place)
+                {
+                    let depth = display.periods(start_of(place), display.vsync_of(latched_ns));
+                    depths.entry(frame.pipeline).or_default().push(depth);
+                }
+            }
+        }
+        let needed = |depths: &mut Vec<u64>| {
+            depths.sort_unstable();
+            let depth = depths.get(depths.len() * IN_TIME_PERCENT / 100).copied().unwrap_or(1);
+            depth.clamp(1, MAX_PERIODS)
+        };
+        let needed: BTreeMap<Pipeline, u64> =
+            depths.iter_mut().map(|(&pipeline, depths)| (pipeline, needed(depths))).collect();
+        let wanted_ns = |place: usize| {
+            let needed = found.get(place).and_then(|frame| needed.get(&frame.pipeline)).copied();
+            let start_ns = start_of(place);
+            let needs_ns = periods.at(start_ns).saturating_mul(needed.unwrap_or(1));
+            display.nearest(start_ns.saturating_add(needs_ns))
+        };
+        for (layer, places) in &placed {
+            let mut of_layer = Self::default();
+            of_layer.judge(layer, places, &display, wanted_ns);
+            // A frame may draw several windows: that which draws most shows it.
+            for (place, judgement) in of_layer.judged {
+                all.judged.entry(place).or_insert(judgement);
+            }
+        }
+        all.judge_undrawn(&placed, found);
+        all
+    }
+
+    pub(crate) fn of(&self, place: usize) -> Option<Judgement> {
+        self.judged.get(&place).copied()
+    }
+
+    /// Judges the frames of a layer's buffers. `wanted_ns` is the vsync that a frame was made for.
+    fn judge(
+        &mut self,
+        layer: &Layer,
+        places: &[Option<usize>],
+        display: &Display<'_>,
+        wanted_ns: impl Fn(usize) -> u64,
+    ) {
+        let mut buffers = layer.buffers.iter().zip(places).peekable();
+        // The vsync from which on the display has shown the frame before.
+        let mut shown_ns: Option<u64> = None;
+        for (latch, &latched_ns) in layer.latches.iter().enumerate() {
+            let vsync_ns = display.vsync_of(latched_ns);
+            let mut due_ns =
+                shown_ns.map_or(vsync_ns, |shown_ns| shown_ns + display.periods.at(shown_ns));
+            while let Some((buffer, place)) =
+                buffers.next_if(|(one, _)| one.latch.is_none_or(|of| of <= latch))
+            {
+                let Some(place) = place.filter(|_| buffer.latch.is_some()) else { continue };
+                let wanted_ns_of = wanted_ns(place);
+                due_ns = due_ns.max(wanted_ns_of);
+                // Of buffers that were taken at once the last is shown. Each missed the vsyncs before the next was due.
+                let follower = buffers.peek().filter(|(one, _)| one.latch == Some(latch));
+                let until_ns = match follower {
+                    Some(&(_, next)) => {
+                        next.map_or(due_ns, &wanted_ns).clamp(due_ns, vsync_ns.max(due_ns))
+                    }
+                    None => vsync_ns,
+                };
+                let missed = display.periods(due_ns, until_ns);
+                let outcome = if follower.is_some() {
+                    Outcome::Dropped
+                } else if missed > 0 && buffer.queued_ns > due_ns {
+                    Outcome::App
+                } else if missed > 0 {
+                    Outcome::System
+                } else if display.periods(wanted_ns_of, vsync_ns) > 0 {
+                    Outcome::Stuffing
+                } else {
+                    Outcome::InTime
+                };
+                let deadline_ns = if missed > 0 { due_ns } else { wanted_ns_of };
+                // The app's work ends when it queues the buffer, which waits from then on.
+                let end_ns = if outcome == Outcome::App { buffer.queued_ns } else { latched_ns };
+                let of_frame = Judgement::in_time(Evidence::Buffers, end_ns, deadline_ns);
+                self.add(place, Judgement { outcome, late: missed > 0, missed, ..of_frame });
+            }
+            shown_ns = Some(vsync_ns);
+        }
+    }
+
+    /// Of the buffers of a frame in a layer, that counts which missed most.
+    fn add(&mut self, place: usize, one: Judgement) {
+        let kept = self.judged.entry(place).or_insert(one);
+        if (one.missed, one.outcome) > (kept.missed, kept.outcome) {
+            *kept = one;
+        }
+    }
+
+    /// Frames of the views that queued no buffer, though those of their threads are known.
+    fn judge_undrawn(&mut self, placed: &[(Layer, Vec<Option<usize>>)], found: &[Found]) {
+        let buffers = || placed.iter().flat_map(|(layer, _)| &layer.buffers);
+        let threads: HashSet<u32> = buffers().filter_map(|buffer| Some(buffer.by?.0)).collect();
+        let drawn: HashSet<usize> =
+            placed.iter().flat_map(|(_, places)| places).filter_map(|&place| place).collect();
+        let latches = || placed.iter().flat_map(|(layer, _)| &layer.latches).copied();
+        let known = latches().min().unwrap_or(0)..latches().max().unwrap_or(0);
+        for (place, frame) in found.iter().enumerate() {
+            let is_undrawn = frame.pipeline == Pipeline::Views
+                && !drawn.contains(&place)
+                && frame.draws.iter().all(|(tid, _)| threads.contains(tid))
+                && known.contains(&frame.ui.start_ns);
+            if is_undrawn {
+                let end_ns = frame.end_ns();
+                let undrawn = Judgement::in_time(Evidence::Buffers, end_ns, end_ns);
+                self.add(place, Judgement { outcome: Outcome::Undrawn, ..undrawn });
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! FrameTimeline's frames of a process, by vsync id: when each was expected, and how it came to the display.
+
+use crate::frame::{Evidence, Outcome};
+use crate::judge::Judgement;
+use serde::Serialize;
+use std::collections::HashMap;
+use tracetee_trace::{Seeded, Trace, UNFINISHED};
+
+/// Bits of Perfetto's `JankType`.
+const SYSTEM: i32 = 2 | 16 | 32;
+const DISPLAY: i32 = 8;
+const APP: i32 = 64;
+const STUFFING: i32 = 128 | 512;
+const UNKNOWN: i32 = 256;
+const DROPPED: i32 = 1024;
+/// `PresentType`.
+const PRESENTED_LATE: u8 = 2;
+const PRESENTED_NEVER: u8 = 4;
+
+/// FrameTimeline's verdict about a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TimelineVerdict {
+    /// Time at which the frame's last buffer was complete, ns of the trace's clock.
+    pub end_ns: u64,
+    /// Bits of Perfetto's `JankType`: 1 none, 2 SurfaceFlinger's scheduling, 64 the app missed its deadline …
+    pub jank: i32,
+    /// `PresentType`: 1 on time, 2 late, 3 early, 4 dropped; the worst of the frame's surfaces.
+    pub present: u8,
+}
+
+impl TimelineVerdict {
+    /// Returns who made the frame late. Jitter of a prediction and a change of the display's mode make none late.
+    fn outcome(self) -> Outcome {
+        let has = |bits: i32| self.jank & bits != 0;
+        if has(DROPPED) || self.present == PRESENTED_NEVER {
+            Outcome::Dropped
+        } else if has(APP) {
+            Outcome::App
+        } else if has(SYSTEM) {
+            Outcome::System
+        } else if has(DISPLAY) {
+            Outcome::Display
+        } else if has(UNKNOWN) && self.present == PRESENTED_LATE {
+            Outcome::Unknown
+        } else if has(STUFFING) {
+            Outcome::Stuffing
+        } else {
+            Outcome::InTime
+        }
+    }
+}
+
+/// FrameTimeline's frames of a process.
+#[derive(Debug, Default)]
+pub(crate) struct Timeline {
+    /// Begin and end by vsync id.
+    expected: HashMap<i64, (u64, u64), Seeded>,
+    /// The verdict, and the display's frame that shows it.
+    actual: HashMap<i64, (TimelineVerdict, i64), Seeded>,
+    /// Expected and actual end of the display's frames, by token.
+    displays: HashMap<i64, (u64, u64), Seeded>,
+    /// First and last vsync id of an actual frame.
+    ids: Option<(i64, i64)>,
+}
+
+impl Timeline {
+    pub(crate) fn find(trace: &Trace, pid: u32) -> Self {
+        let mut all = Self::default();
+        for frame in trace.frames.iter().filter(|frame| frame.end_ns != UNFINISHED) {
+            if frame.is_display {
+                let (expected_ns, actual_ns) = all.displays.entry(frame.token).or_default();
+                *(if frame.actual.is_some() { actual_ns } else { expected_ns }) = frame.end_ns;
+                continue;
+            }
+            if frame.pid != pid {
+                continue;
+            }
+            let Some(actual) = frame.actual else {
+                all.expected.insert(frame.token, (frame.start_ns, frame.end_ns));
+                continue;
+            };
+            let none = TimelineVerdict { end_ns: 0, jank: 0, present: 0 };
+            let (verdict, shown_by) =
+                all.actual.entry(frame.token).or_insert((none, frame.display_token));
+            verdict.end_ns = verdict.end_ns.max(frame.end_ns);
+            verdict.jank |= actual.jank;
+            verdict.present = worse(verdict.present, actual.present);
+            *shown_by = frame.display_token.max(*shown_by);
+            let (first, last) = all.ids.get_or_insert((frame.token, frame.token));
+            (*first, *last) = (frame.token.min(*first), frame.token.max(*last));
+        }
+        // None, unless another surface had one.
+        for (verdict, _) in all.actual.values_mut().filter(|(verdict, _)| verdict.jank & !1 != 0) {
+            verdict.jank &= !1;
+        }
+        all
+    }
+
+    /// Returns begin and end of the expected frame of a vsync.
+    pub(crate) fn expected(&self, id: i64) -> Option<(u64, u64)> {
+        self.expected.get(&id).copied()
+    }
+
+    /// True if a frame of a vsync came to the compositor.
+    pub(crate) fn has(&self, id: i64) -> bool {
+        self.actual.contains_key(&id)
+    }
+
+    pub(crate) fn verdict(&self, id: i64) -> Option<TimelineVerdict> {
+        self.actual.get(&id).map(|&(verdict, _)| verdict)
+    }
+
+    /// Judges the frame of a vsync, whose threads were done at `own_end_ns`. None if the records do not reach it.
+    pub(crate) fn judge(
+        &self,
+        id: i64,
+        own_end_ns: u64,
+        deadline_ns: u64,
+        period_ns: u64,
+    ) -> Option<Judgement> {
+        let Some(&(verdict, shown_by)) = self.actual.get(&id) else {
+            let is_known = self.ids.is_some_and(|(first, last)| (first..=last).contains(&id));
+            let undrawn = Judgement::in_time(Evidence::Timeline, own_end_ns, deadline_ns);
+            return is_known.then_some(Judgement { outcome: Outcome::Undrawn, ..undrawn });
+        };
+        let outcome = verdict.outcome();
+        let end_ns = verdict.end_ns.max(own_end_ns);
+        // Which deadline was missed, and by what: that of the app's part, or that of the display's frame.
+        let displayed = self.displays.get(&shown_by).filter(|(expected, actual)| actual > expected);
+        let (deadline_ns, end_ns) = match (outcome, displayed) {
+            (Outcome::App, _) => (deadline_ns, verdict.end_ns),
+            (Outcome::System | Outcome::Display | Outcome::Unknown, Some(&(expected, actual))) => {
+                (expected.max(deadline_ns), actual.max(end_ns))
+            }
+            _ => (deadline_ns, end_ns),
+        };
+        let frame =
+            Judgement { outcome, ..Judgement::in_time(Evidence::Timeline, end_ns, deadline_ns) };
+        let is_late = !matches!(outcome, Outcome::InTime | Outcome::Stuffing | Outcome::Undrawn);
+        Some(if is_late { frame.late(period_ns) } else { frame })
+    }
+}
+
+/// The worse of two results: dropped, late, early, on time.
+fn worse(one: u8, other: u8) -> u8 {
+    let rank = |present: u8| match present {
+        4 => 5,
+        2 => 4,
+        3 => 3,
+        1 => 2,
+        0 => 0,
+        _ => 1,
+    };
+    if rank(other) > rank(one) { other } else { one }
+}

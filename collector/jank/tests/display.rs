@@ -1,0 +1,84 @@
+//! Missed vsyncs of two phones' traces: those of the frames are those of the layers' counters, as a second reader finds them
+//! that knows nothing of ours but how to unpack a file.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which says what it skips")]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use tracetee_jank::{Evidence, Options, Which, analyze};
+
+/// The traces may not be copied into the repository: they lie beside the checkout, and CI must have them.
+fn path(name: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = root.join("../shared/traces").join(name);
+    if path.is_file() {
+        return Some(path);
+    }
+    assert!(std::env::var_os("CI").is_none(), "{name} is missing (tests/traces/README.md)");
+    println!("skipped: {name} is missing (tests/traces/README.md)");
+    None
+}
+
+/// 60 Hz.
+const PERIOD_US: u64 = 16_667;
+
+/// Finds the vsyncs at which the display took no buffer of a layer, in µs: its counter fell a period later, or more.
+/// A pause of more than a tenth of a second is none.
+fn missed(path: &Path, layer: &str) -> Vec<u64> {
+    let text = tracetee_trace::open(std::fs::File::open(path).unwrap()).unwrap();
+    let (mut count, mut taken_us): (Option<u64>, Option<u64>) = (None, None);
+    let mut missed = Vec::new();
+    for line in BufReader::new(text).lines() {
+        let Ok(line) = line else { continue };
+        let Some((head, mark)) = line.split_once(": tracing_mark_write: C|") else { continue };
+        let Some((name, value)) = mark.split_once('|').unwrap().1.rsplit_once('|') else {
+            continue;
+        };
+        if name != layer {
+            continue;
+        }
+        let (s, us) = head.rsplit(' ').next().unwrap().split_once('.').unwrap();
+        let us = s.parse::<u64>().unwrap() * 1_000_000 + us.parse::<u64>().unwrap();
+        let value: u64 = value.trim().parse().unwrap();
+        if count.replace(value).is_some_and(|before| value < before)
+            && let Some(last_us) = taken_us.replace(us)
+            && us - last_us < 100_000
+        {
+            let periods = (us - last_us + PERIOD_US / 2) / PERIOD_US;
+            missed.extend((1..periods).map(|n| last_us + n * PERIOD_US));
+        }
+    }
+    missed
+}
+
+#[test]
+fn missed_vsyncs_are_those_of_the_layers_counters() {
+    let matrix = "sample.tencent.matrix/sample.tencent.matrix.trace.TestFpsActivity#0";
+    let flutter = "SurfaceView - com.thl.fluwanandroid/com.thl.flutterwanandroid.MainActivity#0";
+    for (name, pid, layer, count) in [
+        ("list-jank.ftrace.txt.gz", 24_874, matrix, 10),
+        ("flutter-app.ftrace.txt.gz", 1_259, flutter, 2),
+    ] {
+        let Some(path) = path(name) else { return };
+        let expected = missed(&path, layer);
+        assert_eq!(expected.len(), count);
+        let trace = tracetee_trace::read_file(&path).unwrap();
+        let options = Options { process: Which::Pid(pid), ..Options::default() };
+        let analysis = analyze(&trace, &options).unwrap();
+        let late: Vec<_> = analysis.frames.iter().filter(|frame| frame.slow).collect();
+        assert!(late.iter().all(|frame| frame.evidence == Evidence::Buffers), "{name}");
+        // Each late frame missed vsyncs of the layer, one after the other, and each of these is a frame's.
+        let mut found: Vec<u64> = Vec::new();
+        for frame in &late {
+            for n in 0..frame.dropped {
+                let at_us = frame.deadline_ns / 1000 + n * PERIOD_US;
+                let nearest = expected.iter().min_by_key(|us| us.abs_diff(at_us)).unwrap();
+                assert!(nearest.abs_diff(at_us) < PERIOD_US / 2, "{name}: {at_us} of {frame:?}");
+                found.push(*nearest);
+            }
+        }
+        found.sort_unstable();
+        assert_eq!(found, expected, "{name}");
+        assert_eq!(analysis.totals.dropped, count as u64);
+    }
+}
