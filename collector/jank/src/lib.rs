@@ -215,6 +215,8 @@ fn timeline_janks(trace: &Trace, pid: u32) -> BTreeMap<String, u64> {
 }
 
 #[cfg(test)]
+mod due_tests;
+#[cfg(test)]
 mod interaction_tests;
 #[cfg(test)]
 mod late_tests;
