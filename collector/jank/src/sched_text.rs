@@ -19,6 +19,9 @@ pub(crate) const SURFACE_FLINGER: u32 = 500;
 pub(crate) const SF_APP: u32 = 501;
 /// The thread that did so before Android 9.
 pub(crate) const SF_EVENTS: u32 = 502;
+/// Threads of the kernel that handle interrupts of the graphics processor, and of a disk.
+pub(crate) const GPU_IRQ: u32 = 60;
+pub(crate) const DISK_IRQ: u32 = 61;
 
 /// Text in the making.
 #[derive(Debug, Default)]
@@ -41,6 +44,8 @@ fn name(tid: u32) -> &'static str {
         SURFACE_FLINGER => "surfaceflinger",
         SF_APP => "app",
         SF_EVENTS => "EventThread",
+        GPU_IRQ => "irq/214-host_sp",
+        DISK_IRQ => "irq/215-ufs",
         _ => "other",
     }
 }

@@ -1,7 +1,7 @@
 //! Causes that a person finds in real traces of phones: each mechanism on a trace made by hand.
 
 use super::sched_text::{
-    FLUTTER_RASTER, FLUTTER_UI, MAIN, RENDER, SF_APP, SF_EVENTS, Text, WORKER,
+    DISK_IRQ, FLUTTER_RASTER, FLUTTER_UI, GPU_IRQ, MAIN, RENDER, SF_APP, SF_EVENTS, Text, WORKER,
 };
 use super::*;
 
@@ -62,14 +62,15 @@ fn a_frame_that_only_the_delay_of_the_one_before_made_late_has_its_cause() {
     }
 }
 
-/// A frame of a release build of Flutter whose vsync the main thread hands on after a callback of so long.
-fn called_frame(text: &mut Text, vsync_us: u64, callback_us: u64) {
+/// A frame of a release build of Flutter whose vsync the main thread hands on after a callback of so long, by itself or
+/// by a timer (0).
+fn called_frame(text: &mut Text, by: u32, vsync_us: u64, callback_us: u64) {
     let called_us = vsync_us + 200 + callback_us;
     text.wake(vsync_us, SF_APP, MAIN);
     text.switch(vsync_us + 100, 2, 0, "R", MAIN);
     text.mark(MAIN, vsync_us + 200, "B|100|Choreographer#doFrame");
     text.slice(MAIN, vsync_us + 250, called_us - 50, "animation");
-    text.wake(called_us - 20, MAIN, FLUTTER_UI);
+    text.wake(called_us - 20, by, FLUTTER_UI);
     text.mark(MAIN, called_us, "E|100");
     text.switch(called_us + 10, 2, MAIN, "S", 0);
     text.switch(called_us + 50, 0, 0, "R", FLUTTER_UI);
@@ -82,25 +83,33 @@ fn called_frame(text: &mut Text, vsync_us: u64, callback_us: u64) {
 
 #[test]
 fn a_frame_of_flutter_begins_with_the_callback_of_its_vsync_and_waits_for_what_that_does() {
-    let mut text = Text::new(HZ_100);
-    for (at, callback_us) in [(10_000, 500), (20_000, 500), (30_000, 500), (40_000, 22_000)] {
-        called_frame(&mut text, at, callback_us);
+    for by in [MAIN, 0] {
+        let mut text = Text::new(HZ_100);
+        for (at, callback_us) in [(10_000, 500), (20_000, 500), (30_000, 500), (40_000, 22_000)] {
+            called_frame(&mut text, by, at, callback_us);
+        }
+        let analysis = analyzed(&text);
+        let place = analysis
+            .frames
+            .iter()
+            .position(|frame| frame.slow && frame.pipeline.is_rated())
+            .unwrap();
+        let late = &analysis.frames[place];
+        assert_eq!(late.pipeline, Pipeline::Flutter);
+        // From the callback's begin to the swap's end.
+        assert_eq!((late.start_ns, late.dur_ns), (40_200_000, 25_400_000));
+        let found = parts(&analysis, place);
+        // 50 µs of wait for the callback's first section, 100 for the processor are not in it.
+        let main = (ThreadRole::Main, Cause::Unexplained, "animation".to_owned(), 21_900);
+        assert!(found.contains(&main), "{found:?}");
+        let path = &analysis.explanations[0].path;
+        assert!(
+            path.iter().any(|step| step.tid == Some(MAIN) && step.what == "animation"),
+            "{path:?}"
+        );
+        // The others take a period for each thread.
+        assert_eq!(analysis.totals.slow, 1);
     }
-    let analysis = analyzed(&text);
-    let place =
-        analysis.frames.iter().position(|frame| frame.slow && frame.pipeline.is_rated()).unwrap();
-    let late = &analysis.frames[place];
-    assert_eq!(late.pipeline, Pipeline::Flutter);
-    // From the callback's begin to the swap's end.
-    assert_eq!((late.start_ns, late.dur_ns), (40_200_000, 25_400_000));
-    let found = parts(&analysis, place);
-    // 50 µs of wait for the callback's first section, 100 for the processor are not in it.
-    let main = (ThreadRole::Main, Cause::Unexplained, "animation".to_owned(), 21_900);
-    assert!(found.contains(&main), "{found:?}");
-    let path = &analysis.explanations[0].path;
-    assert!(path.iter().any(|step| step.tid == Some(MAIN) && step.what == "animation"), "{path:?}");
-    // The others take a period for each thread.
-    assert_eq!(analysis.totals.slow, 1);
 }
 
 #[test]
@@ -135,4 +144,23 @@ fn a_loop_that_waits_for_a_vsync_itself_begins_with_it() {
     assert_eq!(rows(&analysis)[6], (110_000, 24_000, true));
     let main = analysis.frames[6].cause.as_ref().map(|(cause, key)| (*cause, &**key));
     assert_eq!(main, Some((Cause::Section, "getDisplayList")));
+}
+
+#[test]
+fn a_sleep_that_the_graphics_processor_s_interrupt_ends_is_its_time() {
+    for (irq, cause, key) in [
+        (GPU_IRQ, Cause::Gpu, "woken by irq/#-host_sp"),
+        (DISK_IRQ, Cause::Wait, "woken by irq/#-ufs"),
+    ] {
+        let mut text = Text::new(HZ_100);
+        text.switch(9_000, 0, 0, "R", MAIN);
+        text.mark(MAIN, 10_000, "B|100|Choreographer#doFrame");
+        text.slice(MAIN, 12_000, 38_000, "drawDisplayList");
+        text.switch(13_000, 0, MAIN, "S", 0);
+        text.wake(37_000, irq, MAIN);
+        text.switch(37_500, 0, 0, "R", MAIN);
+        text.mark(MAIN, 40_000, "E|100");
+        let found = parts(&analyzed(&text), 0);
+        assert!(found.contains(&(ThreadRole::Main, cause, key.to_owned(), 24_000)), "{found:?}");
+    }
 }

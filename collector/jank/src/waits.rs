@@ -36,6 +36,8 @@ pub(crate) enum Wait {
     Timer,
     /// A thread or an interrupt that the trace does not name.
     Unknown,
+    /// The graphics processor, by the thread that handles its interrupts.
+    Gpu(u32),
     /// A thread of the compositor: SurfaceFlinger or the display's composer.
     System(u32),
     /// A render thread of the process.
@@ -53,6 +55,8 @@ const NO_PROCESSOR: &str = "waiting for a processor";
 /// Key of waits without a section, whose end the trace does not explain; what it adds to the section of others.
 const UNKNOWN_WAKER: &str = "for an unknown waker";
 const NOT_RECORDED: &str = " (waker not recorded)";
+/// Devices of graphics processors: Mali, Adreno, PowerVR, Tegra's sync points.
+const GPUS: [&str; 5] = ["mali", "kgsl", "gpu", "pvr", "host_sp"];
 /// Key of time on a little core.
 const LITTLE_CORE: &str = "ran on little cores";
 /// Key of time at a low clock.
@@ -116,7 +120,9 @@ impl<'a> Waits<'a> {
                 self.owner(tid, piece).map_or(Wait::No, Wait::Lock)
             }
             _ if cause.is_some_and(Cause::names_wait) => Wait::No,
-            ThreadState::Asleep if let Some(ui) = self.armed_by(tid, piece) => Wait::Thread(ui),
+            ThreadState::Asleep if let Some(giver) = self.armed_by(tid, piece) => {
+                Wait::Thread(giver)
+            }
             ThreadState::Uninterruptible => Wait::Kernel(function().unwrap_or_default()),
             ThreadState::Asleep => match (self.call(tid, piece), piece.span.waker) {
                 (Some(call), _) => Wait::Binder(call.to_pid),
@@ -124,6 +130,7 @@ impl<'a> Waits<'a> {
                 (None, Waker::Thread(waker)) if self.compositor(waker).is_some() => {
                     Wait::System(waker)
                 }
+                (None, Waker::Thread(waker)) if self.is_gpu(waker) => Wait::Gpu(waker),
                 (None, Waker::Thread(waker)) => Wait::Thread(waker),
                 (None, Waker::Interrupt) => Wait::Timer,
                 (None, Waker::Unknown) => Wait::Unknown,
@@ -148,6 +155,7 @@ impl<'a> Waits<'a> {
             Wait::Timer => (Cause::Sleep, own_key),
             Wait::Unknown if own_key.starts_with('(') => (Cause::Wait, UNKNOWN_WAKER.into()),
             Wait::Unknown => (Cause::Wait, format!("{own_key}{NOT_RECORDED}").into()),
+            Wait::Gpu(tid) => (Cause::Gpu, format!("woken by {}", self.thread(tid)).into()),
             Wait::System(tid) => {
                 let process = self.compositor(tid).unwrap_or_default();
                 (Cause::System, format!("woken by {process}'s {}", self.thread(tid)).into())
@@ -176,13 +184,7 @@ impl<'a> Waits<'a> {
             return None;
         }
         if let Some(&main) = self.flutter_main.get(&tid) {
-            let is_armed = || {
-                let main = self.trace.threads.get(&main);
-                piece.span.waker == Waker::Interrupt
-                    && main.is_some_and(|main| ran_at(main, piece.span.to_ns))
-            };
-            let is_main = wait == Wait::Thread(main) || is_armed();
-            return is_main.then_some((ThreadRole::Main, main));
+            return (wait == Wait::Thread(main)).then_some((ThreadRole::Main, main));
         }
         if wait != Wait::Render && cause != Some(Cause::RenderWait) {
             return None;
@@ -202,14 +204,14 @@ impl<'a> Waits<'a> {
         self.trace.threads.contains_key(&owner).then_some(owner)
     }
 
-    /// Returns Flutter's UI thread if it armed the timer that ended the sleep of its raster thread: the engine gives work
-    /// to a thread by a timer that fires at once.
+    /// Returns the thread that armed the timer which ended the sleep of a thread of Flutter: the engine gives work to a thread
+    /// by a timer that fires at once, the main thread to the UI thread, and that one to the raster thread.
     fn armed_by(&self, tid: u32, piece: &Piece) -> Option<u32> {
         if piece.span.waker != Waker::Interrupt {
             return None;
         }
-        let ui = *self.flutter_ui.get(&tid)?;
-        ran_at(self.trace.threads.get(&ui)?, piece.span.to_ns).then_some(ui)
+        let giver = *self.flutter_ui.get(&tid).or_else(|| self.flutter_main.get(&tid))?;
+        ran_at(self.trace.threads.get(&giver)?, piece.span.to_ns).then_some(giver)
     }
 
     /// Returns the name of a thread without sections.
@@ -223,6 +225,13 @@ impl<'a> Waits<'a> {
         let thread = self.trace.threads.get(&tid);
         let name = thread.map_or("", |thread| thread.name(&self.trace.names));
         readable(name, "a thread without a name")
+    }
+
+    /// True if a thread handles interrupts of the graphics processor: `irq/NUMBER-DEVICE`.
+    fn is_gpu(&self, tid: u32) -> bool {
+        let name = self.trace.threads.get(&tid).map_or("", |of| of.name(&self.trace.names));
+        let device = name.strip_prefix("irq/").and_then(|rest| rest.split_once('-'));
+        device.is_some_and(|(_, device)| GPUS.iter().any(|gpu| device.contains(gpu)))
     }
 
     /// Returns the compositor's process of a thread.

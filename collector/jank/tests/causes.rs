@@ -1,0 +1,48 @@
+//! Causes in traces whose truth is known: what a person finds by reading the scheduler's lines one by one.
+//!
+//! They lie beside the checkout (`../shared`); without them the tests say that they are skipped.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which says what it skips")]
+
+use std::path::{Path, PathBuf};
+use tracetee_jank::{Analysis, FrameExplanation, Options, Which, analyze};
+
+/// The traces may not be copied into the repository: they lie beside the checkout, and CI must have those of phones.
+fn path(name: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = root.join("../shared").join(name);
+    if path.is_file() {
+        return Some(path);
+    }
+    let is_needed = name.starts_with("traces/") && std::env::var_os("CI").is_some();
+    assert!(!is_needed, "{name} is missing (tests/traces/README.md)");
+    println!("skipped: {name} is missing (tests/traces/README.md)");
+    None
+}
+
+fn analyzed(path: &Path, process: Which<'_>) -> Analysis {
+    let trace = tracetee_trace::read_file(path).unwrap();
+    analyze(&trace, &Options { process, ..Options::default() }).unwrap()
+}
+
+/// Cause, key and time in tenths of a ms of an explanation, the heaviest first.
+fn causes(of: &FrameExplanation) -> Vec<(&'static str, &str, u64)> {
+    let causes = of.causes.iter();
+    causes.map(|of| (of.cause.name(), &*of.key, (of.self_ns + of.carried_ns) / 100_000)).collect()
+}
+
+#[test]
+fn known_causes_are_told() {
+    for (name, count, cause) in [
+        ("lock_no_owner", 3, ("lock", "Lock contention on a monitor lock held by bg1", 398)),
+        ("future_get_no_wakers", 3, ("wait", "awaitImage (waker not recorded)", 398)),
+        ("p_flutter_release", 4, ("unexplained", "1.ui (no section)", 299)),
+    ] {
+        let Some(path) = path(&format!("trials/jank/{name}.ftrace.gz")) else { return };
+        let analysis = analyzed(&path, Which::App);
+        assert_eq!(analysis.explanations.len(), count, "{name}");
+        for of in &analysis.explanations {
+            assert_eq!(causes(of)[0], cause, "{name}");
+        }
+    }
+}
