@@ -2,7 +2,7 @@
 //! simulated devices, repeated with other ids, devices and days.
 //!
 //! Prints a line of JSON for each size: captures, devices, rows of sums that the report reads, bytes of the tables,
-//! and processor seconds of the insertion and of the report.
+//! and processor seconds of the insertion, of the report, and of a comparison beside it.
 
 use std::error::Error;
 use std::fs;
@@ -13,7 +13,7 @@ use tracetee_fleet::database::Database;
 use tracetee_fleet::parquet;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
 use tracetee_fleet::rows::{About, Rows};
-use tracetee_fleet::simulate::Plan;
+use tracetee_fleet::simulate::{Plan, PlannedClass};
 
 /// Devices that are simulated.
 const SIMULATED: u64 = 300;
@@ -29,7 +29,16 @@ fn processor_s() -> f64 {
 }
 
 fn templates(frames: u64) -> Vec<Rows> {
-    let plan = Plan { frames, ..Plan::default() };
+    let class = PlannedClass {
+        name: "phones".to_owned(),
+        share: 1,
+        models: vec!["Phone 1".to_owned(), "Phone 2".to_owned()],
+        apis: vec![33, 34],
+        slowness_percent: 100,
+        causes_percent: 100,
+        update_hours: 0,
+    };
+    let plan = Plan { frames, classes: vec![class], ..Plan::default() };
     let captures = (0..SIMULATED).flat_map(|number| plan.device(1, number).0);
     captures
         .filter_map(|capture| {
@@ -97,6 +106,12 @@ fn run(
     let report = FleetReport::from_database(&database, &Ask::default())?;
     assert!(serde_json::to_string(&report)?.len() > 1000);
     let report_s = processor_s() - began;
+    let began = processor_s();
+    let compare = Some(("2.0".to_owned(), "2.1".to_owned()));
+    let report = FleetReport::from_database(&database, &Ask { compare, ..Ask::default() })?;
+    let compared = report.apps.iter().filter_map(|app| app.comparison.as_ref());
+    let compared: u64 = compared.map(|of| of.devices.stratified.iter().sum::<u64>()).sum();
+    let comparison_s = processor_s() - began - report_s;
     let count = |table: &str| {
         let answer = database.query(&format!("SELECT COUNT(*) AS n FROM {table}"));
         answer.map_or(0, |answer| answer.iter().next().map_or(0, |row| row.count("n")))
@@ -116,6 +131,7 @@ fn run(
         "rollup_rows": read.map(count).iter().sum::<u64>(),
         "bytes": fs::metadata(&path).map_or(0, |of| of.len()),
         "insertion_s": insertion_s, "report_s": report_s,
+        "compared_devices": compared, "comparison_s": comparison_s,
     });
     writeln!(std::io::stdout(), "{line}")?;
     if !options.contains(&"keep") {

@@ -2,8 +2,8 @@
 //!
 //! The journey of a capture: [`capture`] analyzes it and makes [`rows`] of the five tables of [`schema`]. [`parquet`] writes
 //! them to files for any engine. A collector adds them up instead: [`sums`] defines the sums, [`database`] keeps them (SQLite).
-//! [`report`] makes reports of the answers to [`queries`] over the sums, and [`significance`] tests whether two versions differ by
-//! more than chance.
+//! [`report`] makes reports of the answers to [`queries`] over the sums. [`compare`] compares two versions on devices that are alike,
+//! and [`significance`] tests whether they differ by more than chance.
 
 #![deny(unsafe_code)]
 

@@ -5,8 +5,8 @@
 
 use statrs::distribution::{ContinuousCDF, Gamma, Normal};
 
-/// Probability of a false alarm in a whole comparison.
-pub const LEVEL: f64 = 0.01;
+/// Probability of a false alarm in a whole comparison: half of what a user is promised, 1 %, because errors are estimates.
+pub const LEVEL: f64 = 0.005;
 /// Minimum number of devices of a version for a verdict.
 pub const LEAST_DEVICES: u64 = 20;
 /// Minimum number of devices with time of a cause, in both versions together, for a test of the cause.

@@ -13,6 +13,7 @@ mod capture;
 mod fleet;
 mod pipelines;
 mod plan;
+pub mod sums;
 mod text;
 mod truth;
 

@@ -13,6 +13,15 @@ use std::path::Path;
 /// The tables of a simulated fleet, and the truth.
 fn fleet(plan: &Plan, seed: u64, devices: u64) -> (Database, Truth) {
     let mut database = Database::open(Path::new(":memory:")).unwrap();
+    let (all, truth) = rows_and_truth(plan, seed, devices);
+    for batch in all.chunks(200) {
+        database.insert(batch).unwrap();
+    }
+    (database, truth)
+}
+
+/// The rows of a simulated fleet, and the truth.
+fn rows_and_truth(plan: &Plan, seed: u64, devices: u64) -> (Vec<crate::rows::Rows>, Truth) {
     let (mut truth, mut all) = (Truth::default(), Vec::new());
     for number in 0..devices {
         let (captures, of_it) = plan.device(seed, number);
@@ -33,10 +42,7 @@ fn fleet(plan: &Plan, seed: u64, devices: u64) -> (Database, Truth) {
             .unwrap()
         }));
     }
-    for batch in all.chunks(200) {
-        database.insert(batch).unwrap();
-    }
-    (database, truth)
+    (all, truth)
 }
 
 /// A plan whose devices are of two classes: fast ones, and slow ones with more of each cause.
@@ -208,6 +214,30 @@ fn the_same_version_twice_shows_no_regression() {
     }
     println!("false alarms: {} of 20 ({alarms:?})", alarms.len());
     assert!(alarms.len() <= 1, "{alarms:?}");
+}
+
+#[test]
+fn without_models_a_new_cause_is_worse_and_a_shift_of_the_mix_is_not() {
+    let (database, _) = fleet(&Plan::default(), 5, 200);
+    let found = report(&database, Some(("2.0", "2.1"))).apps[0].comparison.clone().unwrap();
+    let worse = found.rows.iter().filter(|row| row.verdict != Verdict::Same && row.p < 1.0);
+    assert_eq!(worse.map(|row| &*row.key).collect::<Vec<_>>(), ["Feed.bind"]);
+    assert_eq!(found.bound_factor, Some(5.0));
+    // As `mix.sh` of the trials: the same code on 80 fast and 20 slow devices, then on 20 and 80.
+    let mut database = Database::open(Path::new(":memory:")).unwrap();
+    for (seed, version, in_10000, devices) in
+        [(11, "2.0", 100, 80), (12, "2.0", 800, 20), (13, "2.1", 100, 20), (14, "2.1", 800, 80)]
+    {
+        let mut plan = Plan::default();
+        plan.versions.retain(|of| of.name == version);
+        plan.causes.retain(|cause| cause.slice == "inflate");
+        plan.causes[0].in_10000 = in_10000;
+        let (rows, _) = rows_and_truth(&plan, seed, devices);
+        database.insert(&rows).unwrap();
+    }
+    let found = report(&database, Some(("2.0", "2.1"))).apps[0].comparison.clone().unwrap();
+    assert!(found.rows[0].ms_in_1000[1] > 1.5 * found.rows[0].ms_in_1000[0], "{found:?}");
+    assert!(found.rows.iter().all(|row| row.verdict == Verdict::Same), "{found:?}");
 }
 
 #[test]

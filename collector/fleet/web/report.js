@@ -406,7 +406,8 @@
     const notes = [`Devices: ${both(devices.sent)}.`];
     if (devices.paired) notes.push(`Paired: ${count(devices.paired)} sent both versions, each is compared with itself.`);
     if (isAny(devices.stratified)) notes.push(`Others: ${both(devices.stratified)} are compared with devices like them (speed, API level, refresh rate; by screen).`);
-    for (const [counts, why] of [
+    if (comparison.bound_factor) notes.push(`No device has a counterpart, because their models are unknown. A difference counts as far as no shift of the mix up to a factor of ${comparison.bound_factor} explains it; the means are as seen.`);
+    else for (const [counts, why] of [
       [devices.unknown_model, "their model is unknown"], [devices.unseen_model, "their model is not seen under the earlier version"],
       [devices.without_likeness, "the other version has too few like them"],
     ]) {

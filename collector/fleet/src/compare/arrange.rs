@@ -18,6 +18,8 @@ enum Part {
     Pair(u32),
     /// In strata.
     Single,
+    /// Of an unknown model, with this place among those.
+    Unmatched(u32),
 }
 
 impl Collected {
@@ -199,6 +201,11 @@ impl Arranged {
                 }
                 let Some(likeness) = likeness else {
                     let is_unknown = sent.traits.model.is_empty();
+                    let unmatched = &mut self.found.unmatched[side];
+                    if let (true, Some(part)) = (is_unknown, self.parts[side].get_mut(place)) {
+                        *part = Part::Unmatched(number(unmatched.len()));
+                        unmatched.push(sent.device);
+                    }
                     let NotCompared { unknown_model, unseen_model, .. } =
                         &mut self.found.not_compared;
                     (if is_unknown { unknown_model } else { unseen_model })[side] += 1;
@@ -331,7 +338,13 @@ impl Arranged {
                     else {
                         continue;
                     };
-                    if let Part::Pair(pair) = *part {
+                    if let Part::Unmatched(of) = *part {
+                        let visits = sent.visits.iter().filter(|visit| visit.frames > 0);
+                        let total: f64 = visits.filter_map(|visit| self.weight(visit.screen)).sum();
+                        if let Some(weight) = self.weight(screen) {
+                            values.unmatched.push((side, of, value * weight / total));
+                        }
+                    } else if let Part::Pair(pair) = *part {
                         let is_shared = at(&shared, pair).is_some_and(|of| of.contains(&screen));
                         let total = at(&totals, pair).copied().unwrap_or_default();
                         if let (true, Some(weight)) = (is_shared, self.weight(screen)) {

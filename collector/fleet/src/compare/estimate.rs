@@ -4,6 +4,7 @@
 //! the signs that their differences have by chance, strata by the versions that their devices have by chance: if the versions
 //! do not differ, an error has the first three moments of that distribution, however skewed the values are.
 
+use super::bounds::{Bounded, bounded};
 use super::observations::{Observations, Pair, StratumValues};
 use crate::significance::p_value;
 
@@ -30,6 +31,12 @@ impl Shown {
     #[must_use]
     pub fn difference(&self) -> f64 {
         self.means[1] - self.means[0]
+    }
+
+    /// Returns the third moment of the difference, if the versions do not differ.
+    #[must_use]
+    pub const fn third_moment(&self) -> f64 {
+        self.third_moment
     }
 
     /// Weighs both parts.
@@ -67,6 +74,9 @@ pub fn estimates(observations: &Observations) -> Vec<Estimate> {
         .map(|cause| {
             let paired = pairs(&observations.pairs(cause));
             let stratified = strata(observations, &observations.stratum_values(cause));
+            if observations.is_bounded() {
+                return unmatched(observations.unmatched_values(cause));
+            }
             let share = *share.get_or_insert_with(|| match (paired, stratified) {
                 (Some(a), Some(b)) if a.variance + b.variance > 0.0 => {
                     b.variance / (a.variance + b.variance)
@@ -82,6 +92,17 @@ pub fn estimates(observations: &Observations) -> Vec<Estimate> {
             Estimate { paired, stratified, both, p }
         })
         .collect()
+}
+
+/// Estimates the difference of devices of unknown models.
+fn unmatched(values: [Vec<f64>; 2]) -> Estimate {
+    let most = limit(values.iter().flatten().copied());
+    let devices = values.each_ref().map(|values| values.len() as u64);
+    let devices_with = values.iter().flatten().filter(|value| **value > 0.0).count() as u64;
+    let values = values.map(|values| values.into_iter().map(|value| value.min(most)).collect());
+    let Bounded { means, difference, variance } = bounded(values);
+    let both = Shown { devices, means, variance, devices_with, ..Shown::default() };
+    Estimate { both, p: p_value(difference, variance, 0.0), ..Estimate::default() }
 }
 
 /// Returns the value at which larger ones are cut.

@@ -6,10 +6,14 @@
 //! observations of a cause. The report of a comparison ([`crate::report::comparison`]) and the guard of a rollout read them.
 
 mod arrange;
+pub mod bounds;
 pub mod classes;
 pub mod collected;
 pub mod estimate;
 pub mod observations;
+
+#[cfg(test)]
+mod tests;
 
 pub use collected::{Collected, Rules, Side, Traits};
 pub use observations::{CauseName, Observations, Pair, Screen, Stratum, StratumKey, StratumValues};

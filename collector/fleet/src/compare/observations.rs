@@ -87,6 +87,8 @@ pub(super) struct Sparse {
     pub(super) paired: Vec<(u32, Side, f64)>,
     /// Stratum, version, place of the device in the stratum, value: to be added up.
     pub(super) stratified: Vec<(u32, Side, u32, f64)>,
+    /// Version, place of the device in [`Observations::unmatched`], value: to be added up.
+    pub(super) unmatched: Vec<(Side, u32, f64)>,
 }
 
 /// Devices of each version that are not compared, by reason.
@@ -132,6 +134,8 @@ pub struct Observations {
     pub strata: Vec<Stratum>,
     /// Devices in at least one of `strata`, of each version.
     pub stratified: [u64; 2],
+    /// Devices of unknown models that sent one version, as places in `devices`.
+    pub unmatched: [Vec<u32>; 2],
     /// Devices that are not compared.
     pub not_compared: NotCompared,
     /// The mix of each version, the most devices first. Devices that sent both versions are in both.
@@ -183,9 +187,35 @@ impl Observations {
         all
     }
 
-    /// Returns the number of devices of each version that are in a pair or a stratum.
+    /// Returns the values of a cause on devices of unknown models, in the order of `unmatched`.
+    #[must_use]
+    pub fn unmatched_values(&self, cause: usize) -> [Vec<f64>; 2] {
+        let mut all = self.unmatched.each_ref().map(|devices| vec![0.0; devices.len()]);
+        for &(side, place, value) in self.values.get(cause).into_iter().flat_map(|of| &of.unmatched)
+        {
+            let values = all.get_mut(side.place());
+            let place = usize::try_from(place).ok();
+            if let Some(sum) = values.zip(place).and_then(|(values, place)| values.get_mut(place)) {
+                *sum += value;
+            }
+        }
+        all
+    }
+
+    /// True if no device has a counterpart, and devices of unknown models sent both versions: a difference between them
+    /// counts as far as no shift of the mix explains it ([`super::bounds`]).
+    #[must_use]
+    pub fn is_bounded(&self) -> bool {
+        let is_matched = !self.paired.is_empty() || !self.strata.is_empty();
+        !is_matched && self.unmatched.iter().all(|devices| !devices.is_empty())
+    }
+
+    /// Returns the number of devices of each version that are compared: in pairs and strata, or by bounds.
     #[must_use]
     pub fn compared(&self) -> [u64; 2] {
+        if self.is_bounded() {
+            return self.unmatched.each_ref().map(|devices| devices.len() as u64);
+        }
         let pairs = self.paired.len() as u64;
         self.stratified.map(|devices| devices + pairs)
     }

@@ -1,5 +1,6 @@
 //! Comparison of two versions: what became worse or better, with its significance; and which devices say so.
 
+use crate::compare::bounds::FACTOR;
 use crate::compare::classes::range_ms;
 use crate::compare::estimate::{QUANTILE, Shown, estimates};
 use crate::compare::observations::{NotCompared, Portion};
@@ -29,6 +30,8 @@ pub struct Comparison {
     pub quantile: f64,
     /// Devices that the comparison is made of.
     pub devices: Compared,
+    /// Only if no device has a counterpart: a difference counts as far as no shift of the mix up to this factor explains it.
+    pub bound_factor: Option<f64>,
     /// Screens that one version alone has.
     pub screens_not_compared: Vec<String>,
     /// True if the versions have another mix of devices or screens.
@@ -152,6 +155,7 @@ pub fn comparison(from: &str, to: &str, observations: &Observations) -> Comparis
             without_likeness,
             test_devices,
         },
+        bound_factor: observations.is_bounded().then_some(FACTOR),
         screens_not_compared: names.collect(),
         is_mix_different,
         mix,

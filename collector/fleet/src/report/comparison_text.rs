@@ -30,9 +30,9 @@ pub(super) fn push_comparison(text: &mut String, comparison: &Comparison) {
     let quantile = quantile * 100.0;
     let _ = writeln!(
         text,
-        "  A device has one vote; values above the {quantile} % quantile count as that. A cause counts in frames of which it took a\n  \
-         tenth or more. p is adjusted by Holm for all causes. \"WORSE\" and \"better\": p below {level} %, at least {change} % of\n  \
-         difference, at least {least_devices} devices of each."
+        "  A device has one vote; values above the {quantile} % quantile count as that. A cause counts in frames of which it \
+         took a tenth or more. p is adjusted by Holm for all causes. \"WORSE\" and \"better\": p below {level} %, at least \
+         {change} % of difference, at least {least_devices} devices of each."
     );
 }
 
@@ -99,6 +99,14 @@ fn push_devices(text: &mut String, comparison: &Comparison) {
             "  Others: {} are compared with devices like them (speed, API level, refresh rate; by screen).",
             pair(stratified)
         );
+    }
+    if let Some(factor) = comparison.bound_factor {
+        let _ = writeln!(
+            text,
+            "  No device has a counterpart, because their models are unknown. A difference counts as far as no shift of the mix up \
+             to a factor of {factor} explains it; the means are as seen."
+        );
+        return;
     }
     let Compared { unknown_model, unseen_model, without_likeness, test_devices, .. } =
         comparison.devices;

@@ -2,6 +2,7 @@
 package dev.tracetee
 
 import android.content.Context
+import android.content.pm.ApplicationInfo
 import android.os.Build
 import java.io.File
 import org.json.JSONObject
@@ -16,6 +17,9 @@ import org.json.JSONObject
 public object Tracetee {
     private const val DIRECTORY = "tracetee"
     private const val NOT_INSTALLED = "the agent is not installed"
+
+    /** Hardware of Android's emulators: the one of today, and the one before it. */
+    private val EMULATORS = setOf("ranchu", "goldfish")
 
     @Volatile
     private var config: TraceteeConfig? = null
@@ -184,6 +188,9 @@ public object Tracetee {
         // The processes of an app share budgets and the spool, so they share this directory.
         val directory = File(noBackupFilesDir(context), DIRECTORY)
         val device = JSONObject().put("model", Build.MODEL).put("brand", Build.MANUFACTURER)
+        // Comparisons of versions leave them out.
+        if (context.applicationInfo.flags and ApplicationInfo.FLAG_DEBUGGABLE != 0) device.put("debuggable", true)
+        if (Build.HARDWARE in EMULATORS) device.put("emulator", true)
         config.device.forEach { (name, value) -> device.put(name, value) }
         val settings = JSONObject()
             .put("directory", directory.absolutePath)
