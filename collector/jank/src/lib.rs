@@ -215,6 +215,8 @@ fn timeline_janks(trace: &Trace, pid: u32) -> BTreeMap<String, u64> {
 }
 
 #[cfg(test)]
+mod buffer_tests;
+#[cfg(test)]
 mod due_tests;
 #[cfg(test)]
 mod interaction_tests;
@@ -240,6 +242,8 @@ mod sleep_tests;
 mod state_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod timeline_tests;
 #[cfg(test)]
 mod truth_tests;
 #[cfg(test)]

@@ -1,0 +1,151 @@
+//! Frames judged by FrameTimeline's records: each type of jank, of one surface or of several, and vsyncs without a record.
+
+use crate::sched_text::{MAIN, RENDER, Text, WORKER};
+use crate::{Analysis, Evidence, Options, Outcome, analyze};
+use Outcome::{App, Display, Dropped, InTime, Stuffing, System, Undrawn, Unknown};
+use tracetee_trace::{ActualFrame, NameId, TimelineFrame};
+
+/// A record: token, begin and end in µs, jank and present type if it is an actual one; of the display if so.
+type Record = (i64, u64, u64, Option<(i32, u8)>, bool);
+
+/// Analyzes frames of vsyncs 7, 8 and 9, at 20, 40 and 60 ms, of 8 ms each, with these records.
+fn analyzed(records: &[Record]) -> Analysis {
+    let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+    for (id, at) in [(7, 20_000), (8, 40_000), (9, 60_000)] {
+        text.slice(MAIN, at, at + 5_000, &format!("Choreographer#doFrame {id}"));
+        text.slice(RENDER, at + 4_000, at + 8_000, &format!("DrawFrames {id}"));
+    }
+    text.slice(WORKER, 81_000, 82_000, "Choreographer#doFrame 10");
+    let mut trace = text.trace();
+    for &(token, start_us, end_us, actual, is_display) in records {
+        trace.frames.push(TimelineFrame {
+            start_ns: start_us * 1_000,
+            end_ns: end_us * 1_000,
+            pid: 100,
+            layer: NameId::NONE,
+            token,
+            display_token: token + 100,
+            is_display,
+            actual: actual.map(|(jank, present)| ActualFrame {
+                jank,
+                present,
+                ..ActualFrame::default()
+            }),
+        });
+    }
+    analyze(&trace, &Options::default()).unwrap()
+}
+
+/// Outcome and lateness of a frame with these types of jank and present of its surfaces.
+fn outcome(surfaces: &[(i32, u8)]) -> (Outcome, bool) {
+    let mut records: Vec<Record> = vec![(7, 20_000, 30_000, None, false)];
+    records.extend(surfaces.iter().map(|&actual| (7, 20_000, 29_000, Some(actual), false)));
+    let frame = analyzed(&records).frames.remove(0);
+    assert_eq!((frame.evidence, frame.dropped > 0), (Evidence::Timeline, frame.slow));
+    (frame.outcome, frame.slow)
+}
+
+#[test]
+fn the_type_of_jank_says_who_made_a_frame_late() {
+    for (actual, expected) in [
+        ((1, 1), (InTime, false)),
+        ((2, 2), (System, true)),
+        ((4, 2), (InTime, false)),
+        ((8, 2), (Display, true)),
+        ((16, 2), (System, true)),
+        ((32, 2), (System, true)),
+        ((64, 2), (App, true)),
+        ((128, 2), (Stuffing, false)),
+        ((256, 2), (Unknown, true)),
+        ((256, 1), (InTime, false)),
+        ((512, 2), (Stuffing, false)),
+        ((1024, 2), (Dropped, true)),
+        ((1, 4), (Dropped, true)),
+        // Of several the one who came first.
+        ((16 | 64, 2), (App, true)),
+        ((8 | 16, 2), (System, true)),
+        ((8 | 128, 2), (Display, true)),
+        ((128 | 256, 2), (Unknown, true)),
+        ((128 | 256, 1), (Stuffing, false)),
+    ] {
+        assert_eq!(outcome(&[actual]), expected, "{actual:?}");
+    }
+}
+
+#[test]
+fn of_several_surfaces_the_worst_counts() {
+    assert_eq!(outcome(&[(1, 1), (64, 2)]), (App, true));
+    assert_eq!(outcome(&[(64, 2), (1, 1)]), (App, true));
+    let present = |one: u8, other: u8| {
+        let of = |one, other| {
+            let actual = |present| (7, 20_000, 29_000, Some((1, present)), false);
+            analyzed(&[actual(one), actual(other)]).frames[0].timeline.unwrap().present
+        };
+        assert_eq!(of(one, other), of(other, one), "{one} {other}");
+        of(one, other)
+    };
+    // Dropped, late, early, on time; others that are known to be no better than none.
+    assert_eq!(
+        [present(4, 2), present(2, 3), present(3, 1), present(1, 5), present(5, 0)],
+        [4, 2, 3, 1, 5]
+    );
+    let both =
+        [(7, 20_000, 29_000, Some((1, 1)), false), (7, 20_000, 31_000, Some((64, 2)), false)];
+    let verdict = analyzed(&both).frames[0].timeline.unwrap();
+    // `none` of one surface is no type of the frame.
+    assert_eq!((verdict.jank, verdict.end_ns), (64, 31_000_000));
+    assert_eq!(analyzed(&both[..1]).frames[0].timeline.unwrap().jank, 1);
+}
+
+#[test]
+fn a_frame_that_the_compositor_showed_late_is_late_by_the_display_s_frame() {
+    let records = |jank: i32| {
+        let own = (7, 20_000, 29_000, Some((jank, 2)), false);
+        let shown =
+            [(107, 30_000, 45_000, None, true), (107, 30_000, 58_000, Some((jank, 2)), true)];
+        let records = [&[(7, 20_000, 32_000, None, false), own][..], &shown].concat();
+        let frame = analyzed(&records).frames.remove(0);
+        (frame.outcome, frame.deadline_ns / 1_000, frame.jank_ns / 1_000, frame.dropped)
+    };
+    // Expected at 45,000, shown at 58,000.
+    assert_eq!(records(16), (System, 45_000, 13_000, 2));
+    assert_eq!(records(8), (Display, 45_000, 13_000, 2));
+    // The app's own deadline is at 32,000; nothing shows when it was complete but that it was late.
+    assert_eq!(records(64), (App, 32_000, 10_000, 1));
+}
+
+#[test]
+fn a_vsync_between_records_without_one_is_undrawn_and_one_outside_is_judged_otherwise() {
+    let around =
+        [(7, 20_000, 29_000, Some((1, 1)), false), (9, 60_000, 69_000, Some((1, 1)), false)];
+    let found: Vec<_> =
+        analyzed(&around).frames.iter().map(|one| (one.evidence, one.outcome)).collect();
+    use Evidence::{Markers, Timeline};
+    assert_eq!(found, [(Timeline, InTime), (Timeline, Undrawn), (Timeline, InTime)]);
+    let found: Vec<_> = analyzed(&around[1..]).frames.iter().map(|one| one.evidence).collect();
+    assert_eq!(found, [Markers, Markers, Timeline]);
+}
+
+#[test]
+fn a_frame_of_another_thread_is_one_if_it_came_to_the_compositor_and_is_not_the_main_thread_s() {
+    let count = |records: &[Record]| analyzed(records).frames.len();
+    let actual = |token| (token, 80_000, 89_000, Some((1, 1)), false);
+    assert_eq!((count(&[]), count(&[actual(10)]), count(&[actual(9)])), (3, 4, 3));
+}
+
+#[test]
+fn a_frame_over_its_period_by_no_more_than_its_wait_for_a_buffer_is_behind_earlier_ones() {
+    let outcome = |waits_us: u64| {
+        let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+        text.slice(MAIN, 20_000, 25_000, "Choreographer#doFrame");
+        // 2,000 over the period; what comes before and after is no wait of the frame.
+        text.slice(RENDER, 18_000, 23_000, "dequeueBuffer");
+        text.slice(RENDER, 24_000, 32_000, "DrawFrame");
+        text.slice(RENDER, 25_000, 25_000 + waits_us, "dequeueBuffer");
+        text.slice(RENDER, 30_000, 31_000, "flush commands");
+        text.slice(RENDER, 32_000, 36_000, "dequeueBuffer");
+        let frame = analyze(&text.trace(), &Options::default()).unwrap().frames.remove(0);
+        (frame.outcome, frame.slow)
+    };
+    assert_eq!((outcome(2_000), outcome(1_999)), ((Stuffing, false), (App, true)));
+}
