@@ -1,8 +1,8 @@
 //! The buffers of an app's layers: when each was queued, and when SurfaceFlinger took it for the display.
 //!
-//! SurfaceFlinger counts the buffers that wait in each layer, in a counter of the layer's name (`PACKAGE/ACTIVITY#0`;
-//! since Android 12 `BufferTX - NAME#0`). It rises in the call in which the app queues a buffer, and falls at the vsync that
-//! takes one. A layer is the app's if its counter rises when the app queues.
+//! SurfaceFlinger counts the buffers that wait in each layer, in a counter of the layer's name (`PACKAGE/ACTIVITY`; since
+//! Android 8 `PACKAGE/ACTIVITY#0`; since Android 12 `BufferTX - NAME#0`). It rises in the call in which the app queues a
+//! buffer, and falls at the vsync that takes one. A layer is the app's if its counter rises when the app queues.
 
 use crate::process::Process;
 use std::cmp::Reverse;
@@ -50,9 +50,9 @@ pub(crate) fn layers(trace: &Trace, process: &Process) -> Vec<Layer> {
     if queueings.is_empty() {
         return Vec::new();
     }
-    let is_layer = |name: &str| {
-        let number = name.rsplit_once('#').map_or("", |(_, number)| number);
-        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    let is_layer = |name: &str| match name.rsplit_once('#') {
+        Some((_, number)) => !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()),
+        None => name.split_once('/').is_some_and(|(package, _)| package.contains('.')),
     };
     let names = trace.names.select(is_layer);
     let mut counts: BTreeMap<(u32, NameId), Vec<(u64, usize)>> = BTreeMap::new();

@@ -4,6 +4,7 @@
 //! behind which it began, up to the next one.
 
 use crate::deadline::{self, Expected, StartSource};
+use crate::fences;
 use crate::frame::{Evidence, Frame, Level, Outcome};
 use crate::judge::{Cadences, Judged, Judgement, Verdict};
 use crate::latches::Latches;
@@ -47,6 +48,8 @@ pub(crate) struct Found {
     /// First slice of the frame; of a loop, the time from the last frame's end to this one's.
     pub(crate) ui: Slice,
     pub(crate) draws: Vec<(u32, Slice)>,
+    /// Time until which the graphics processor worked, if a thread of the app waited for it to complete.
+    pub(crate) gpu_ns: Option<u64>,
 }
 
 impl Found {
@@ -58,8 +61,8 @@ impl Found {
         ui: Slice,
     ) -> Self {
         let (role, _) = pipeline.roles();
-        let (is_loop, called_ns) = (false, None);
-        Self { pipeline, vsync_id, is_loop, ui_tid, role, called_ns, ui, draws: Vec::new() }
+        let (is_loop, called_ns, gpu_ns) = (false, None, None);
+        Self { pipeline, vsync_id, is_loop, ui_tid, role, called_ns, ui, draws: Vec::new(), gpu_ns }
     }
 
     /// The time at which it began.
@@ -109,6 +112,7 @@ impl FrameSlices {
         }
         found.sort_by_key(|frame| (frame.ui.start_ns, frame.ui_tid != process.pid));
         join_draws(trace, process, &draws, &mut found);
+        fences::join(trace, process, &mut found);
         // Other threads have the callbacks of a vsync too; a frame of theirs is one that is shown.
         let timeline = Timeline::find(trace, process.pid);
         let of_main = found.iter().filter(|frame| frame.ui_tid == process.pid);

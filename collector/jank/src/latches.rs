@@ -18,6 +18,8 @@ use tracetee_trace::{Seeded, Trace};
 
 /// Frames of which this share, percent, are taken as soon are in time: others may all be late.
 const IN_TIME_PERCENT: usize = 10;
+/// Periods for which the last vsync tells the next ones.
+const MAX_SLEEP: u64 = 60;
 /// Limit of the periods that frames in time need.
 const MAX_PERIODS: u64 = 6;
 
@@ -42,13 +44,19 @@ impl Display<'_> {
         last.filter(|edge_ns| at_ns - edge_ns < self.periods.at(at_ns)).unwrap_or(at_ns)
     }
 
-    /// Returns the vsync nearest to a time; the time itself if there is none around it.
+    /// Returns the vsync nearest to a time. SurfaceFlinger sleeps while it has nothing to show: then it is as many periods
+    /// after the last one.
     fn nearest(&self, at_ns: u64) -> u64 {
         let next = self.edges.partition_point(|&edge_ns| edge_ns < at_ns);
         let around = self.edges.get(next.saturating_sub(1)..).unwrap_or_default().iter().take(2);
         let nearest = around.copied().min_by_key(|edge_ns| edge_ns.abs_diff(at_ns));
-        let half_ns = self.periods.at(at_ns) / 2;
-        nearest.filter(|edge_ns| edge_ns.abs_diff(at_ns) <= half_ns).unwrap_or(at_ns)
+        let period_ns = self.periods.at(at_ns).max(1);
+        if let Some(edge_ns) = nearest.filter(|edge_ns| edge_ns.abs_diff(at_ns) <= period_ns / 2) {
+            return edge_ns;
+        }
+        let last = next.checked_sub(1).and_then(|last| self.edges.get(last)).copied();
+        let last = last.filter(|last_ns| at_ns - last_ns <= MAX_SLEEP * period_ns);
+        last.map_or(at_ns, |last_ns| last_ns + self.periods(last_ns, at_ns) * period_ns)
     }
 
     /// Returns the time between two times in whole periods, rounded.
@@ -195,7 +203,8 @@ impl Latches {
                 };
                 let deadline_ns = if missed > 0 { due_ns } else { wanted_ns_of };
                 // The app's work ends when it queues the buffer, which waits from then on.
-                let end_ns = if outcome == Outcome::App { buffer.queued_ns } else { latched_ns };
+                let is_app = missed > 0 && buffer.queued_ns > due_ns;
+                let end_ns = if is_app { buffer.queued_ns } else { latched_ns };
                 let of_frame = Judgement::in_time(Evidence::Buffers, end_ns, deadline_ns);
                 self.add(place, Judgement { outcome, late: missed > 0, missed, ..of_frame });
             }

@@ -17,6 +17,7 @@ mod contention;
 mod critical_path;
 mod deadline;
 mod explain;
+mod fences;
 mod frame;
 mod frame_budget;
 mod frames;

@@ -1,7 +1,8 @@
 //! Causes that a person finds in real traces of phones: each mechanism on a trace made by hand.
 
 use super::sched_text::{
-    DISK_IRQ, FLUTTER_RASTER, FLUTTER_UI, GPU_IRQ, MAIN, RENDER, SF_APP, SF_EVENTS, Text, WORKER,
+    DISK_IRQ, FLUTTER_RASTER, FLUTTER_UI, GPU_IRQ, MAIN, RENDER, SF_APP, SF_EVENTS,
+    SURFACE_FLINGER, Text, WORKER,
 };
 use super::*;
 
@@ -163,4 +164,100 @@ fn a_sleep_that_the_graphics_processor_s_interrupt_ends_is_its_time() {
         let found = parts(&analyzed(&text), 0);
         assert!(found.contains(&(ThreadRole::Main, cause, key.to_owned(), 24_000)), "{found:?}");
     }
+}
+
+/// Frames of 100 Hz on a layer; of each the time after its vsync at which its buffer was queued, and taken, in ms. At a vsync
+/// that takes two the counter falls once.
+fn on_layer(layer: &str, frames: &[(u64, u64)]) -> Text {
+    let mut text = Text::new(HZ_100);
+    let mut counts = Vec::new();
+    for (n, &(queued, taken)) in (1..).zip(frames) {
+        let at = n * 10_000;
+        let queued_us = at + queued * 1_000;
+        text.mark(SURFACE_FLINGER, at, &format!("C|500|VSYNC-sf|{}", n % 2));
+        text.slice(MAIN, at + 100, at + 2_000, "Choreographer#doFrame");
+        let draw_us = (queued_us - 1_500).min(at + 9_000);
+        text.slice(RENDER, draw_us, queued_us + 300, "DrawFrame");
+        text.slice(RENDER, queued_us - 100, queued_us + 100, "queueBuffer");
+        counts.push((queued_us, 1));
+        counts.push((at + taken * 1_000 + 400, -1));
+    }
+    counts.sort_unstable();
+    let mut waiting = 0;
+    for at_once in counts.chunk_by(|one, next| one.0 == next.0) {
+        waiting += at_once.iter().map(|(_, change)| change).sum::<i32>();
+        text.mark(SURFACE_FLINGER, at_once[0].0, &format!("C|500|{layer}|{waiting}"));
+    }
+    text
+}
+
+const IN_TIME: (u64, u64) = (5, 10);
+
+#[test]
+fn a_frame_that_waits_for_the_graphics_processor_names_it() {
+    let mut frames = [IN_TIME; 14];
+    frames[10] = (5, 20);
+    frames[11] = (6, 20);
+    let mut text = on_layer("com.app/com.app.Main#0", &frames);
+    // The frame of 110 ms: queued at 115, the graphics processor is done at 128, SurfaceFlinger takes it at 130.
+    text.slice(WORKER, 115_050, 128_000, "waiting for GPU completion 11");
+    let analysis = analyzed(&text);
+    let late = &analysis.frames[10];
+    assert_eq!((late.outcome, late.slow), (Outcome::System, true), "{late:?}");
+    let causes: Vec<_> = analysis.explanations[0].causes.iter().collect();
+    let ms = |wanted| {
+        causes.iter().filter(|of| of.cause == wanted).map(|of| of.self_ns / 100_000).sum::<u64>()
+    };
+    // From the draw's end at 115.3.
+    assert_eq!((ms(Cause::Gpu), ms(Cause::System)), (127, 24), "{causes:?}");
+}
+
+#[test]
+fn a_dropped_frame_of_an_app_that_was_late_ends_when_it_is_queued() {
+    let mut frames = [IN_TIME; 14];
+    // Queued after its vsync; the next one is in time and is shown in its place.
+    frames[10] = (12, 20);
+    frames[11] = (5, 10);
+    let analysis = analyzed(&on_layer("com.app/com.app.Main#0", &frames));
+    let late = &analysis.frames[10];
+    assert_eq!((late.outcome, late.slow, late.dropped), (Outcome::Dropped, true, 1), "{late:?}");
+    let causes = &analysis.explanations[0].causes;
+    assert!(causes.iter().all(|of| of.cause != Cause::System), "{causes:?}");
+}
+
+#[test]
+fn a_layer_of_an_old_android_has_no_number() {
+    let mut frames = [IN_TIME; 14];
+    frames[10] = (12, 20);
+    for (layer, evidence) in
+        [("com.app/com.app.Main", Evidence::Buffers), ("Main", Evidence::Markers)]
+    {
+        let analysis = analyzed(&on_layer(layer, &frames));
+        assert_eq!(analysis.frames[9].evidence, evidence, "{layer}");
+        assert_eq!(analysis.frames[10].evidence, evidence, "{layer}");
+    }
+}
+
+#[test]
+fn vsyncs_for_which_surface_flinger_slept_are_known_by_those_before() {
+    // SurfaceFlinger takes buffers 16 ms after the vsync of the app, and is not woken without one.
+    let mut text = Text::new(HZ_100);
+    let layer = "C|500|com.app/com.app.Main#0";
+    for n in 1..=14 {
+        let at = n * 10_000;
+        // The eleventh is queued 2 ms after it was due, and taken with the next one.
+        let queued_us = at + if n == 11 { 18_000 } else { 9_000 };
+        text.slice(MAIN, at, at + 2_000, "Choreographer#doFrame");
+        text.slice(RENDER, at + 8_700, queued_us + 300, "DrawFrame");
+        text.slice(RENDER, queued_us - 100, queued_us + 100, "queueBuffer");
+        text.mark(SURFACE_FLINGER, queued_us, &format!("{layer}|{}", if n == 12 { 2 } else { 1 }));
+        if n != 11 {
+            text.mark(SURFACE_FLINGER, at + 16_000, &format!("C|500|VSYNC-sf|{}", n % 2));
+            text.mark(SURFACE_FLINGER, at + 16_400, &format!("{layer}|0"));
+        }
+    }
+    let analysis = analyzed(&text);
+    let late = &analysis.frames[10];
+    assert_eq!((late.outcome, late.dropped), (Outcome::Dropped, 1), "{late:?}");
+    assert_eq!((late.deadline_ns, late.jank_ns), (126_000_000, 2_000_000), "{late:?}");
 }

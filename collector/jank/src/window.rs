@@ -50,6 +50,9 @@ pub(crate) fn windows(frame: &Frame, found: &Found) -> Vec<Window> {
         None if frame.evidence == Evidence::Markers => push(render, Err(ASSUMED), end_ns),
         None => {}
     }
+    if let Some(gpu_ns) = found.gpu_ns {
+        push(ThreadRole::Gpu, Err(GPU), gpu_ns);
+    }
     let is_app = matches!(frame.outcome, Outcome::InTime | Outcome::App);
     push(ThreadRole::Gpu, Err(if is_app { GPU } else { COMPOSITOR }), end_ns);
     windows

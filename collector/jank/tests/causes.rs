@@ -1,4 +1,5 @@
-//! Causes in traces whose truth is known: what a person finds by reading the scheduler's lines one by one.
+//! Causes in a phone's trace of Flutter, and in traces whose truth is known: what a person finds by reading the scheduler's
+//! lines one by one.
 //!
 //! They lie beside the checkout (`../shared`); without them the tests say that they are skipped.
 
@@ -29,6 +30,22 @@ fn analyzed(path: &Path, process: Which<'_>) -> Analysis {
 fn causes(of: &FrameExplanation) -> Vec<(&'static str, &str, u64)> {
     let causes = of.causes.iter();
     causes.map(|of| (of.cause.name(), &*of.key, (of.self_ns + of.carried_ns) / 100_000)).collect()
+}
+
+#[test]
+fn a_release_build_of_flutter_shows_which_of_its_threads_made_it_miss_vsyncs() {
+    let Some(path) = path("traces/flutter-app.ftrace.txt.gz") else { return };
+    let analysis = analyzed(&path, Which::Pid(1_259));
+    let [first, second] = &analysis.explanations[..] else {
+        panic!("{} late frames", analysis.explanations.len());
+    };
+    // `1.ui` (tid 1307) ran for 14.6 ms, 13.4 of them before the raster thread began.
+    assert_eq!(causes(first)[0], ("unexplained", "1.ui (no section)", 133));
+    assert!(first.path.iter().any(|step| step.tid == Some(1_307) && step.cpu == Some(1)));
+    // The main thread's callback took 5.5 ms until it woke `1.ui`: the frame is due by that vsync.
+    assert_eq!((second.ui_start_ns - second.start_ns) / 100_000, 53);
+    assert!(causes(second).contains(&("unexplained", "animation", 28)), "{:?}", causes(second));
+    assert!(second.path.iter().any(|step| step.tid == Some(1_259) && step.what == "animation"));
 }
 
 #[test]

@@ -1,0 +1,30 @@
+//! The time for which the graphics processor works on a frame, as the app sees it: libgui has a thread that waits for each
+//! frame's fence. Without it, what a complete frame waits for is the compositor's.
+
+use crate::frames::Found;
+use crate::process::Process;
+use tracetee_trace::{Slice, Trace};
+
+/// Section of the thread that waits for the graphics processor after each frame (libgui, Android 9 and later), and the time
+/// after the frame's draw until it begins.
+const FENCE: &str = "waiting for GPU completion";
+const FENCE_NS: u64 = 1_000_000;
+
+/// Joins the waits for the graphics processor with the frames in whose draw they began, or soon after it.
+pub(crate) fn join(trace: &Trace, process: &Process, found: &mut [Found]) {
+    let names = trace.names.select(|name| name.starts_with(FENCE));
+    if names.is_empty() {
+        return;
+    }
+    let own =
+        trace.threads.iter().filter(|&(&tid, thread)| thread.pid.unwrap_or(tid) == process.pid);
+    let mut waits: Vec<Slice> = own.flat_map(|(_, thread)| thread.named(&names).copied()).collect();
+    waits.sort_by_key(|wait| wait.start_ns);
+    for frame in found {
+        let Some((_, draw)) = frame.last_draw() else { continue };
+        let first = waits.partition_point(|wait| wait.start_ns < draw.start_ns);
+        let wait = waits.get(first);
+        let wait = wait.filter(|wait| wait.start_ns <= draw.end_ns.saturating_add(FENCE_NS));
+        frame.gpu_ns = wait.map(|wait| wait.end_ns);
+    }
+}
