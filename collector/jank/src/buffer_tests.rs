@@ -93,7 +93,9 @@ fn a_layer_is_the_app_s_if_the_app_queued_three_of_its_buffers_and_four_of_five(
     };
     assert!(is_own(&THREE, LAYER, &COUNTS) && is_own(&THREE, "BufferTX - a#12", &COUNTS));
     assert!(!is_own(&THREE[..2], LAYER, &COUNTS) && !is_own(&THREE[..2], LAYER, &COUNTS[..5]));
-    for name in ["com.app/com.app.Main", "com.app#", "com.app#1a", "#0x"] {
+    // Before Android 8 without a number.
+    assert!(is_own(&THREE, "com.app/com.app.Main", &COUNTS));
+    for name in ["com.app.Main", "app/Main", "com.app#", "com.app/Main#", "com.app#1a", "#0x"] {
         assert!(!is_own(&THREE, name, &COUNTS), "{name}");
     }
     // More than a millisecond after the queueing: none of the app's.
