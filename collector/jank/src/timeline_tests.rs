@@ -139,6 +139,7 @@ fn a_frame_over_its_period_by_no_more_than_its_wait_for_a_buffer_is_behind_earli
         let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
         text.slice(MAIN, 20_000, 25_000, "Choreographer#doFrame");
         // 2,000 over the period; what comes before and after is no wait of the frame.
+        text.slice(RENDER, 17_000, 17_500, "dequeueBuffer");
         text.slice(RENDER, 18_000, 23_000, "dequeueBuffer");
         text.slice(RENDER, 24_000, 32_000, "DrawFrame");
         text.slice(RENDER, 25_000, 25_000 + waits_us, "dequeueBuffer");
@@ -148,4 +149,34 @@ fn a_frame_over_its_period_by_no_more_than_its_wait_for_a_buffer_is_behind_earli
         (frame.outcome, frame.slow)
     };
     assert_eq!((outcome(2_000), outcome(1_999)), ((Stuffing, false), (App, true)));
+}
+
+#[test]
+fn the_app_s_part_ends_as_frame_timeline_says_even_if_a_thread_went_on() {
+    let own = (7, 20_000, 27_000, Some((64, 2)), false);
+    let frame = analyzed(&[(7, 20_000, 26_000, None, false), own]).frames.remove(0);
+    // The render thread is done at 28,000.
+    assert_eq!((frame.outcome, frame.jank_ns, frame.dur_ns), (App, 1_000_000, 8_000_000));
+}
+
+#[test]
+fn of_two_threads_with_a_vsync_s_callback_that_which_draws_has_the_record() {
+    let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+    text.slice(MAIN, 20_000, 21_000, "Choreographer#doFrame 7");
+    text.slice(WORKER, 20_500, 24_000, "Choreographer#doFrame 7");
+    text.slice(RENDER, 23_000, 28_000, "DrawFrames 7");
+    let mut trace = text.trace();
+    trace.frames.push(TimelineFrame {
+        start_ns: 20_000_000,
+        end_ns: 29_000_000,
+        pid: 100,
+        layer: NameId::NONE,
+        token: 7,
+        display_token: 107,
+        is_display: false,
+        actual: Some(ActualFrame { jank: 1, present: 1, ..ActualFrame::default() }),
+    });
+    let frames = analyze(&trace, &Options::default()).unwrap().frames;
+    let found: Vec<_> = frames.iter().map(|one| (one.ui_start_ns / 1_000, one.evidence)).collect();
+    assert_eq!(found, [(20_000, Evidence::Markers), (20_500, Evidence::Timeline)]);
 }

@@ -286,6 +286,24 @@ fn views_that_draw_beside_flutter_are_views() {
     assert_eq!(analysis.totals.frames, 2);
 }
 
+#[test]
+fn the_number_of_a_flutter_frame_joins_its_draw_unless_that_came_before_it() {
+    let slices = [
+        slice(UI, "B Animator::BeginFrame", 1_000, 5_000),
+        slice(RASTER, "B Rasterizer::DoDraw", 5_100, 8_000),
+        slice(UI, "B Animator::BeginFrame", 11_000, 15_000),
+        slice(RASTER, "B Rasterizer::DoDraw", 15_100, 18_000),
+    ];
+    let mut trace = crate::tests::trace(HZ60, &slices.concat());
+    for (thread, place, number) in [(UI, 0, 1), (RASTER, 0, 2), (UI, 1, 2), (RASTER, 1, 1)] {
+        let args = trace.names.id(format!("{{\"frame_number\":\"{number}\"}}").as_bytes());
+        trace.threads.get_mut(&thread.1).unwrap().args.insert(place, args);
+    }
+    let frames = crate::analyze(&trace, &crate::Options::default()).unwrap().frames;
+    let rows: Vec<_> = frames.iter().map(|of| (of.ui_start_ns / 1_000, of.render_ns)).collect();
+    assert_eq!(rows, [(1_000, Some(2_900_000)), (5_100, None), (11_000, None)]);
+}
+
 proptest::proptest! {
     /// For any behaviour of the threads, the parts of a late frame of any pipeline add up to it.
     #[test]

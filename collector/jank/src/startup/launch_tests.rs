@@ -145,6 +145,7 @@ fn fully_drawn_is_the_frame_under_way_at_the_report_or_the_next_one() {
     let ttfd = |at_us: u64| {
         let report = "B reportFullyDrawn() for {com.example/.Main}";
         let found = startups(&[
+            slice(MAIN, "B x", 80_000, 80_001),
             slice(MAIN, "B activityStart", 100_000, 150_000),
             slice(MAIN, FRAME, 200_000, 220_000),
             slice(RENDER, DRAW, 210_000, 230_000),
@@ -190,12 +191,15 @@ fn a_start_has_no_frame_of_the_next_one() {
         slice(MAIN, "B bindApplication", 100_000, 200_000),
         slice(MAIN, "B activityStart", 210_000, 250_000),
         slice(MAIN, "B bindApplication", 3_000_000, 3_100_000),
+        // At the very begin of the second start.
+        slice(MAIN, FRAME, 3_000_000, 3_001_000),
+        slice(RENDER, DRAW, 3_000_500, 3_001_000),
         slice(MAIN, "B activityStart", 3_110_000, 3_150_000),
         slice(MAIN, "B reportFullyDrawn()", 3_120_000, 3_121_000),
         slice(MAIN, FRAME, 3_160_000, 3_170_000),
         slice(RENDER, DRAW, 3_165_000, 3_180_000),
     ]);
-    assert_eq!(rows(&found), [(Cold, 100, None, None), (Cold, 3_000, Some(180), Some(180))]);
+    assert_eq!(rows(&found), [(Cold, 100, None, None), (Cold, 3_000, Some(1), Some(180))]);
 }
 
 #[test]
