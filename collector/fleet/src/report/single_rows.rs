@@ -46,7 +46,7 @@ pub struct Worst {
     pub number: usize,
     /// Way in which the app made it.
     pub pipeline: Pipeline,
-    /// Index of its explanation in [`SingleReport::explanations`].
+    /// Index of its explanation in [`super::single::SingleReport::explanations`].
     pub explanation: Option<usize>,
     /// Begin, ns since the begin of the capture.
     pub at_ns: u64,
