@@ -119,29 +119,35 @@ impl Latches {
             })
             .collect();
         let start_of = |place: usize| starts_ns.get(place).copied().unwrap_or(0);
-        // Periods from the begins of frames to the vsyncs that took them.
+        // From the begins of frames to the vsyncs that took them, in thousandths of a period.
         let mut depths: BTreeMap<Pipeline, Vec<u64>> = BTreeMap::new();
         for (layer, places) in &placed {
             for (buffer, place) in layer.buffers.iter().zip(places) {
                 if let Some((place, latched_ns)) = place.zip(layer.latched_ns(buffer))
                     && let Some(frame) = found.get(place)
                 {
-                    let depth = display.periods(start_of(place), display.vsync_of(latched_ns));
+                    let ns = display.vsync_of(latched_ns).saturating_sub(start_of(place));
+                    let depth = ns.saturating_mul(1_000) / periods.at(latched_ns).max(1);
                     depths.entry(frame.pipeline).or_default().push(depth);
                 }
             }
         }
+        // Whole periods first, then how far within one: vsyncs of app and SurfaceFlinger need not be at once.
         let needed = |depths: &mut Vec<u64>| {
             depths.sort_unstable();
-            let depth = depths.get(depths.len() * IN_TIME_PERCENT / 100).copied().unwrap_or(1);
-            depth.clamp(1, MAX_PERIODS)
+            let whole = |depth: u64| (depth + 500) / 1_000;
+            let tenth = depths.get(depths.len() * IN_TIME_PERCENT / 100).copied().unwrap_or(1_000);
+            let most = whole(tenth).clamp(1, MAX_PERIODS);
+            let alike: Vec<u64> =
+                depths.iter().copied().filter(|&depth| whole(depth) == most).collect();
+            alike.get(alike.len() / 2).copied().unwrap_or(most * 1_000)
         };
         let needed: BTreeMap<Pipeline, u64> =
             depths.iter_mut().map(|(&pipeline, depths)| (pipeline, needed(depths))).collect();
         let wanted_ns = |place: usize| {
             let needed = found.get(place).and_then(|frame| needed.get(&frame.pipeline)).copied();
             let start_ns = start_of(place);
-            let needs_ns = periods.at(start_ns).saturating_mul(needed.unwrap_or(1));
+            let needs_ns = periods.at(start_ns).saturating_mul(needed.unwrap_or(1_000)) / 1_000;
             display.nearest(start_ns.saturating_add(needs_ns))
         };
         for (layer, places) in &placed {

@@ -261,3 +261,26 @@ fn vsyncs_for_which_surface_flinger_slept_are_known_by_those_before() {
     assert_eq!((late.outcome, late.dropped), (Outcome::Dropped, 1), "{late:?}");
     assert_eq!((late.deadline_ns, late.jank_ns), (126_000_000, 2_000_000), "{late:?}");
 }
+
+#[test]
+fn a_frame_after_a_pause_is_due_at_the_phase_of_surface_flinger() {
+    // Vsyncs of SurfaceFlinger are 16 ms after those of the app. After a pause of 100 ms, in which clocks drift by one, a
+    // frame is taken at 26 ms.
+    let mut text = Text::new(HZ_100);
+    let layer = "C|500|com.app/com.app.Main#0";
+    for (n, at) in (1..).zip((1..=14).map(|n| n * 10_000).chain([251_000])) {
+        let is_last = at == 251_000;
+        let (queued_us, taken_us) =
+            if is_last { (at + 17_000, at + 26_000) } else { (at + 9_000, at + 16_000) };
+        text.slice(MAIN, at, at + 2_000, "Choreographer#doFrame");
+        text.slice(RENDER, at + 8_700, queued_us + 300, "DrawFrame");
+        text.slice(RENDER, queued_us - 100, queued_us + 100, "queueBuffer");
+        text.mark(SURFACE_FLINGER, queued_us, &format!("{layer}|1"));
+        text.mark(SURFACE_FLINGER, taken_us, &format!("C|500|VSYNC-sf|{}", n % 2));
+        text.mark(SURFACE_FLINGER, taken_us + 400, &format!("{layer}|0"));
+    }
+    let analysis = analyzed(&text);
+    let late = analysis.frames.last().unwrap();
+    assert_eq!((late.outcome, late.dropped), (Outcome::App, 1), "{late:?}");
+    assert_eq!((late.deadline_ns, late.jank_ns), (266_000_000, 2_000_000), "{late:?}");
+}
