@@ -1,11 +1,12 @@
 //! Missed vsyncs of two phones' traces: those of the frames are those of the layers' counters, as a second reader finds them
-//! that knows nothing of ours but how to unpack a file.
+//! that knows nothing of ours but how to unpack a file. Generated traces: their frames are late as the generator says.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which says what it skips")]
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use tracetee_jank::{Evidence, Options, Which, analyze};
+use tracetee_jank::{Evidence, Options, Outcome, Which, analyze};
 
 /// The traces may not be copied into the repository: they lie beside the checkout, and CI must have them.
 fn path(name: &str) -> Option<PathBuf> {
@@ -80,5 +81,36 @@ fn missed_vsyncs_are_those_of_the_layers_counters() {
         found.sort_unstable();
         assert_eq!(found, expected, "{name}");
         assert_eq!(analysis.totals.dropped, count as u64);
+    }
+}
+
+#[test]
+fn frames_of_generated_traces_are_late_as_their_generator_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/trials/jank");
+    if !root.is_dir() {
+        println!("skipped: no trials");
+        return;
+    }
+    use Evidence::{Markers, Timeline};
+    use Outcome::{App, Dropped, InTime, Stuffing, System};
+    for (name, evidence, outcomes) in [
+        ("ft_sf.pftrace", Timeline, &[(InTime, 30), (System, 10)][..]),
+        ("ft_dropped.pftrace", Timeline, &[(InTime, 30), (Dropped, 10)]),
+        // Steady 60 fps, each frame one period behind.
+        ("buffer_stuffing.ftrace.gz", Markers, &[(Stuffing, 60)]),
+        // Frames of 12 ms, at 120 Hz and then at 60 Hz.
+        ("refresh_switch.ftrace.gz", Markers, &[(InTime, 210), (App, 30)]),
+        // Lost records make no frame longer.
+        ("dropped_lost.ftrace.gz", Markers, &[(InTime, 40), (App, 3)]),
+    ] {
+        let trace = tracetee_trace::read_file(&root.join(name)).unwrap();
+        let analysis = analyze(&trace, &Options::default()).unwrap();
+        let judged: Vec<_> = analysis.judged.iter().collect();
+        let expected: BTreeMap<Outcome, u64> = outcomes.iter().copied().collect();
+        let [(found, judged)] = judged[..] else { panic!("{name}: {judged:?}") };
+        assert_eq!((*found, &judged.outcomes), (evidence, &expected), "{name}");
+        let late: u64 =
+            outcomes.iter().filter(|(of, _)| !matches!(of, InTime | Stuffing)).map(|of| of.1).sum();
+        assert_eq!(analysis.totals.slow, late, "{name}");
     }
 }

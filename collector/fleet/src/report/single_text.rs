@@ -139,10 +139,7 @@ impl SingleReport {
                 "slow session: more than a quarter of the frames miss {of} frames a second"
             );
         }
-        let _ = writeln!(
-            text,
-            "\n  . in time   - slow   o janky   O 9 and more {unit}   X 42 and more"
-        );
+        let _ = writeln!(text, "\n  . in time   - slow   o janky   O 9, X 42 and more {unit}");
         let rated = self.frames.iter().filter(|frame| frame.pipeline.is_rated());
         let strip: Vec<char> = rated.map(|frame| self.mark(frame)).collect();
         for line in strip.chunks(STRIP) {
