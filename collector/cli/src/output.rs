@@ -1,9 +1,109 @@
 //! A file that a command writes: whole or not at all, packed as its name says.
+//!
+//! A file that is absent, or regular, gets its content by a rename, and keeps mode and owner. Links are followed. Everything
+//! else that `-o` may name (a FIFO, a device such as /dev/null, /dev/stdout, a file with several names) is written in place:
+//! a rename would replace it by a regular file.
 
 use anyhow::{Context, Result};
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+use tempfile::TempPath;
+
+/// Mode of a new file, of which the umask takes away.
+const NEW_FILE: u32 = 0o666;
+/// Bits of a mode that a file keeps.
+const MODE: u32 = 0o7777;
+
+/// The way in which a file gets its content.
+pub(crate) enum Target {
+    /// By a rename to this path; the metadata is that of a file that is replaced.
+    Renamed(PathBuf, Option<Metadata>),
+    /// By writing to what is there.
+    InPlace(PathBuf),
+}
+
+impl Target {
+    /// Decides by what is at a path.
+    pub(crate) fn at(path: &Path) -> Result<Self> {
+        let failed = || format!("cannot write {}", path.display());
+        let in_place = || Ok(Self::InPlace(path.to_owned()));
+        // /dev/stdout and its like lead to open files: a rename would leave what is open without a name.
+        if path.starts_with("/proc")
+            || path.starts_with("/dev/fd")
+            || path.parent() == Some("/dev".as_ref())
+        {
+            return in_place();
+        }
+        match std::fs::metadata(path) {
+            Ok(found) if found.is_dir() => anyhow::bail!("{}: it is a directory", failed()),
+            Ok(found) if found.is_file() && found.nlink() == 1 => {
+                let path = path.canonicalize().with_context(failed)?;
+                Ok(Self::Renamed(path, Some(found)))
+            }
+            Ok(_) => in_place(),
+            // A link that leads to no file yet.
+            Err(error) if error.kind() == ErrorKind::NotFound && path.is_symlink() => in_place(),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Ok(Self::Renamed(path.to_owned(), None))
+            }
+            Err(error) => Err(error).with_context(failed),
+        }
+    }
+
+    /// The directory in which a file that is renamed is written.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        let Self::Renamed(path, _) = self else { return None };
+        Some(path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new(".")))
+    }
+
+    const fn path(&self) -> &PathBuf {
+        let (Self::Renamed(path, _) | Self::InPlace(path)) = self;
+        path
+    }
+
+    /// Gives a finished file its name, or copies it to what is there. Returns the path that has the content then.
+    pub(crate) fn publish(&self, finished: PathBuf) -> Result<PathBuf> {
+        let failed = || format!("cannot write {}", self.path().display());
+        match self {
+            Self::Renamed(path, replaced) => {
+                let file = File::open(&finished).with_context(failed)?;
+                if let Some(replaced) = replaced
+                    && !keep_owner(&file, replaced)
+                {
+                    copy(&finished, path).with_context(failed)?;
+                    return Ok(path.clone());
+                }
+                std::fs::rename(&finished, path).with_context(failed)?;
+                Ok(path.clone())
+            }
+            Self::InPlace(path) => {
+                copy(&finished, path).with_context(failed)?;
+                Ok(finished)
+            }
+        }
+    }
+}
+
+/// Gives a file the mode and the owner of the one that it replaces. False: the owner cannot be kept.
+fn keep_owner(file: &File, replaced: &Metadata) -> bool {
+    let is_ours = file
+        .metadata()
+        .is_ok_and(|ours| (ours.uid(), ours.gid()) == (replaced.uid(), replaced.gid()));
+    // The owner first: a change of it takes bits of the mode away.
+    (is_ours || fchown(file, Some(replaced.uid()), Some(replaced.gid())).is_ok())
+        && file.set_permissions(Permissions::from_mode(replaced.mode() & MODE)).is_ok()
+}
+
+/// Opens what is at a path, to write over it.
+fn open_in_place(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).open(path)
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    io::copy(&mut File::open(from)?, &mut open_in_place(to)?).map(drop)
+}
 
 /// Compression of a file, by the end of its name.
 enum Packer {
@@ -36,24 +136,26 @@ impl Write for Sink {
 /// An output under way.
 pub(crate) struct Output {
     packer: Packer,
-    /// Temporary path and final path.
-    paths: Option<(tempfile::TempPath, PathBuf)>,
+    /// Temporary path and target, unless it is written in place.
+    renamed: Option<(TempPath, Target)>,
 }
 
 impl Output {
     /// `-` is stdout.
     pub(crate) fn create(path: &Path) -> Result<Self> {
-        let (sink, paths) = if path == Path::new("-") {
+        let (sink, renamed) = if path == Path::new("-") {
             (Sink::Stdout(io::stdout()), None)
         } else {
-            let directory = match path.parent() {
-                Some(parent) if parent != Path::new("") => parent,
-                _ => Path::new("."),
-            };
-            let made = tempfile::Builder::new().prefix(".tracetee-").tempfile_in(directory);
-            let (file, made) =
-                made.with_context(|| format!("cannot write {}", path.display()))?.into_parts();
-            (Sink::File(file), Some((made, path.to_owned())))
+            let target = Target::at(path)?;
+            match target.directory().map(temporary).transpose() {
+                Ok(Some((file, made))) => (Sink::File(file), Some((made, target))),
+                // In place, too, if only the file, and not its directory, may be written.
+                Ok(None) => (in_place(path)?, None),
+                Err(_) if path.exists() => (in_place(path)?, None),
+                Err(error) => {
+                    return Err(error).with_context(|| format!("cannot write {}", path.display()));
+                }
+            }
         };
         let out = BufWriter::with_capacity(1 << 18, sink);
         let packer = match path.extension().and_then(|extension| extension.to_str()) {
@@ -63,7 +165,7 @@ impl Output {
             Some("zst") => Packer::Zstd(zstd::stream::write::Encoder::new(out, 3)?),
             _ => Packer::Plain(out),
         };
-        Ok(Self { packer, paths })
+        Ok(Self { packer, renamed })
     }
 
     /// All of it is written: it gets its name.
@@ -74,13 +176,24 @@ impl Output {
             Packer::Zstd(packer) => packer.finish()?,
         };
         let sink = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        let (Sink::File(file), Some((made, path))) = (sink, self.paths) else { return Ok(()) };
-        // A temporary file is its owner's alone; this one is as others are.
-        use std::os::unix::fs::PermissionsExt;
-        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
-        made.persist(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        drop(sink);
+        if let Some((made, target)) = self.renamed {
+            target.publish(made.to_owned())?;
+        }
         Ok(())
     }
+}
+
+fn in_place(path: &Path) -> Result<Sink> {
+    let file = open_in_place(path).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(Sink::File(file))
+}
+
+fn temporary(directory: &Path) -> io::Result<(File, TempPath)> {
+    let mode = Permissions::from_mode(NEW_FILE);
+    let made =
+        tempfile::Builder::new().prefix(".tracetee-").permissions(mode).tempfile_in(directory)?;
+    Ok(made.into_parts())
 }
 
 impl Write for Output {
@@ -100,3 +213,7 @@ impl Write for Output {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "output_tests.rs"]
+mod tests;

@@ -13,6 +13,7 @@ mod upload;
 
 use crate::EXIT_OWN_FAILURE;
 use crate::args::RunArgs;
+use crate::output::Target;
 use crate::terminal::say;
 use anyhow::{Context, Result};
 pub(crate) use report::{losses, why_empty};
@@ -82,7 +83,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
     let ended = child.wait_for_end();
     let written = at_limit.unwrap_or_else(write_trace);
     match (written, upload) {
-        (Ok(true), Some(upload)) => match upload.send(&output, &program.path) {
+        (Ok(Some(trace)), Some(upload)) => match upload.send(&trace, &program.path) {
             Ok(said) if !args.quiet => say(&said),
             Ok(_) => {}
             Err(error) => say(&format!("upload failed: {error:#}")),
@@ -109,18 +110,21 @@ pub(crate) fn find(name: &OsStr) -> Result<program::Program> {
     })
 }
 
-/// `true`: there is a trace.
+/// Writes the trace and reports on it. Returns the path that has its content; `None`: there are no records.
 fn trace_and_report(
     args: &RunArgs,
     session: &Session,
     options: &TextOptions,
     output: &Path,
     program: &program::Program,
-) -> Result<bool> {
-    let recovered = recover(session.directory(), options, output)?;
-    let empty = recovered.summary.recorded() == 0;
-    if !args.quiet || empty {
+) -> Result<Option<PathBuf>> {
+    let unfinished = session.unfinished(output)?;
+    let recovered = recover(session.directory(), options, &unfinished)?;
+    let is_empty = recovered.summary.recorded() == 0;
+    let trace =
+        if unfinished.exists() { Some(Target::at(output)?.publish(unfinished)?) } else { None };
+    if !args.quiet || is_empty {
         say(&report::report(&recovered, output, program));
     }
-    Ok(!empty)
+    Ok(trace.filter(|_| !is_empty))
 }

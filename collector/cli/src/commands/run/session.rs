@@ -4,6 +4,7 @@
 //! SIGTERM and SIGHUP that are sent to tracetee are passed on to the program.
 
 use crate::agent_library;
+use crate::output::Target;
 use crate::units;
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -93,17 +94,14 @@ impl Ended {
 }
 
 impl Session {
-    /// Makes the directory, beside the future trace, and checks that a trace can be written there.
+    /// Makes the directory, beside the future trace if that will be renamed, and checks that a trace can be written there.
     pub(crate) fn create(output: &Path, setup: &Setup) -> Result<Self> {
-        let parent = match output.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
+        let target = Target::at(output)?;
+        let parent = target.directory().map_or_else(std::env::temp_dir, Path::to_owned);
         let directory = tempfile::Builder::new()
             .prefix(".tracetee-")
-            .tempdir_in(parent)
+            .tempdir_in(&parent)
             .with_context(|| format!("cannot write the trace to {}", parent.display()))?;
-        anyhow::ensure!(!output.is_dir(), "{} is a directory", output.display());
         let config = setup.config(directory.path().canonicalize()?)?.to_json();
         let library = agent_library::install()?;
         Ok(Self { library, directory, config, setup: setup.clone() })
@@ -111,6 +109,13 @@ impl Session {
 
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// Returns a path in a directory of its own, for a trace of this name that is not whole yet.
+    pub(crate) fn unfinished(&self, output: &Path) -> Result<PathBuf> {
+        let directory = self.directory.path().join("written");
+        std::fs::create_dir_all(&directory)?;
+        Ok(directory.join(output.file_name().unwrap_or_default()))
     }
 
     /// Starts the program with the agent preloaded.
