@@ -107,7 +107,7 @@ impl Transport for Http {
             }
         };
         let mut answer = answer.map_err(|error| {
-            let why = format!("{}: {error}", host(&request.url));
+            let why = format!("{}: {}", host(&request.url), in_words(&error.to_string()));
             // Without a byte of its body no server has it: no such host, nobody there, an untrusted
             // certificate.
             if body.was_read { Failure::Broken(why) } else { Failure::Unreachable(why) }
@@ -123,6 +123,26 @@ impl Transport for Http {
             body.map_err(|error| Failure::Broken(format!("{}: {error}", host(&request.url))))?;
         Ok(Response { status, headers, body })
     }
+}
+
+/// Causes that rustls names by its own types, and words for them. The types stay: they are what one searches for.
+const TLS_CAUSES: [(&str, &str); 4] = [
+    (
+        "CaUsedAsEndEntity",
+        "the certificate is that of an authority; the server needs one of its own",
+    ),
+    (
+        "UnknownIssuer",
+        "the issuer of the certificate is not trusted; pass the issuer's in a CA file",
+    ),
+    ("UnsupportedCertVersion", "the certificate is not of X.509 version 3"),
+    ("InvalidContentType", "the server does not speak TLS"),
+];
+
+/// Puts words in place of the types of an error.
+fn in_words(error: &str) -> String {
+    let cause = TLS_CAUSES.iter().find(|(name, _)| error.contains(name));
+    cause.map_or_else(|| error.to_owned(), |(name, words)| format!("{words} ({name})"))
 }
 
 /// A body that can be stopped while it is read.

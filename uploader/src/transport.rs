@@ -5,6 +5,7 @@
 //! uses [`crate::http`]. Both send what [`crate::request`] makes: a PUT to the collector, or a presigned
 //! one to S3.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -83,6 +84,13 @@ pub enum Failure {
     Unreachable(String),
     /// The exchange broke later: the server may have the request or not.
     Broken(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Unreachable(why) | Self::Broken(why)) = self;
+        f.write_str(why)
+    }
 }
 
 /// Sends requests.

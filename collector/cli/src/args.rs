@@ -137,7 +137,10 @@ pub(crate) struct RunArgs {
     /// Upload the trace to the collector at URL; a failed upload is retried by the next run.
     #[arg(long, value_name = "URL")]
     pub(crate) upload: Option<String>,
-    /// File with the collector's token.
+    /// Version that the uploaded trace has in reports.
+    #[arg(long, value_name = "VERSION", requires = "upload", value_parser = version)]
+    pub(crate) app_version: Option<String>,
+    /// File with the collector's tokens; the first line APP TOKEN is used.
     #[arg(long, value_name = "FILE", requires = "upload")]
     pub(crate) token_file: Option<PathBuf>,
     /// CA certificates (PEM) to verify the collector with [default: Mozilla's].
@@ -150,7 +153,7 @@ pub(crate) struct RunArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// Program to run, and its arguments.
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, trailing_var_arg = true)]
     pub(crate) program: Vec<OsString>,
 }
 
@@ -250,9 +253,12 @@ pub(crate) struct SimulateArgs {
     /// Write the simulated ground truth to FILE as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) truth: Option<PathBuf>,
-    /// File with the collector's tokens; the first token is used.
+    /// File with the collector's tokens; the first line APP TOKEN is used.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
+    /// CA certificates (PEM) to verify the collector with [default: Mozilla's].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
 }
 
 /// Options of `demo`.
@@ -332,6 +338,17 @@ impl From<Precision> for tracetee_text::Precision {
             Precision::Us => Self::Us,
             Precision::Ns => Self::Ns,
         }
+    }
+}
+
+/// Longest version that a path of the store takes.
+const MAX_VERSION_BYTES: usize = 80;
+
+fn version(text: &str) -> Result<String, String> {
+    if (1..=MAX_VERSION_BYTES).contains(&text.len()) && !text.contains(char::is_control) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("must be a name of 1 to {MAX_VERSION_BYTES} bytes"))
     }
 }
 

@@ -87,6 +87,7 @@ fn of_program(args: &AtraceArgs, tags: Vec<String>) -> Result<ExitCode> {
         catapult: false,
         precision: Precision::Us,
         upload: None,
+        app_version: None,
         token_file: None,
         ca_file: None,
         cleartext: false,

@@ -15,13 +15,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use tracetee_protocol::remote_config;
 
-/// Captures each start and the five seconds before a janky frame, on all devices and over all networks: for a first
-/// look, not for a fleet.
+/// Captures each start, ten seconds once an hour (which rates and comparisons count), and the five seconds before a janky
+/// frame, on all devices and over all networks: for a first look, not for a fleet.
 const CONFIGURATION: &str = r#"{"schema": 1, "seq": 1,
  "budget": {"captures_per_hour": 6, "captures_per_day": 30, "bytes_per_day": 20000000},
  "upload": {"network": "any", "metered_bytes_per_day": 20000000, "poll_s": 60},
  "windows": [
    {"id": "start", "opens": "app_start", "max_s": 5},
+   {"id": "usage", "opens": {"schedule": {"every_s": 3600}}, "max_s": 10},
    {"id": "jank", "cool_down_s": 10,
     "opens": {"triggers": {"any": [{"jank": {"over_ms": 100}}], "before_s": 5, "after_s": 1}}}]}
 "#;

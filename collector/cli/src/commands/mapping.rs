@@ -53,7 +53,7 @@ pub(crate) fn upload(args: &MappingUploadArgs) -> Result<()> {
         };
         let answer = transport
             .send(&request)
-            .map_err(|failure| anyhow::anyhow!("cannot reach {}: {failure:?}", args.url))?;
+            .map_err(|failure| anyhow::anyhow!("cannot send to {failure}"))?;
         let said = String::from_utf8_lossy(&answer.body).trim().to_owned();
         match answer.status {
             200 | 201 => print(&format!("{}: {said}\n", path.display())),

@@ -5,6 +5,7 @@ use crate::terminal::print;
 use anyhow::{Context, Result, bail};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -56,6 +57,7 @@ pub(crate) fn simulate(args: &SimulateArgs) -> Result<()> {
         devices: args.devices,
         url,
         token: token.as_deref(),
+        ca_file: args.ca_file.as_deref(),
         next: AtomicU64::new(0),
         sent: Mutex::default(),
         stop: AtomicBool::new(false),
@@ -103,6 +105,7 @@ struct Fleet<'a> {
     devices: u64,
     url: &'a str,
     token: Option<&'a str>,
+    ca_file: Option<&'a Path>,
     next: AtomicU64,
     sent: Mutex<Sent>,
     stop: AtomicBool,
@@ -119,7 +122,7 @@ struct Sent {
 impl Fleet<'_> {
     /// One connection: device after device, until there is none left.
     fn send(&self) -> Result<()> {
-        let mut http = Http::new(None)?;
+        let mut http = Http::new(self.ca_file)?;
         loop {
             // ORDERING: Relaxed; a number that nobody else gets.
             let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -180,7 +183,7 @@ impl Fleet<'_> {
                     bail!("the collector answered {}: {said}", answer.status)
                 }
                 Err(failure) if attempt + 1 == TRIES => {
-                    bail!("cannot reach {}: {failure:?}", self.url)
+                    bail!("cannot send to {failure}")
                 }
                 Err(_) => sent.put_off += 1,
             }

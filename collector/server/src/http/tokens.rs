@@ -54,6 +54,10 @@ pub fn first(path: &Path, right: Right) -> Result<String> {
         .with_context(|| format!("cannot read the token file {}", path.display()))?;
     let mut entries = text.lines().filter_map(|line| entry(line).ok().flatten());
     let found = entries.find(|&(_, of, _)| of == right).map(|(.., token)| token.to_owned());
+    // Files for `run` had the token alone.
+    let mut words = text.split_whitespace();
+    let alone = words.next().filter(|_| right == Right::Send && words.next().is_none());
+    let found = found.or_else(|| alone.map(str::to_owned));
     found.with_context(|| {
         format!("{} has no token for this; add a line {}", path.display(), right.form())
     })

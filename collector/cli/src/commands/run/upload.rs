@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tracetee_protocol::{CaptureMeta, record};
+use tracetee_server::{Right, first_token};
 use tracetee_uploader::http::Http;
 use tracetee_uploader::policy::Rules;
 use tracetee_uploader::{Conditions, Endpoint, NetState, Now, Quota, Spool, Uploader};
@@ -33,6 +34,8 @@ pub(super) struct Upload {
     spool: Spool,
     endpoint: Endpoint,
     http: Http,
+    /// Version of all traces in the spool.
+    version: Option<String>,
 }
 
 impl Upload {
@@ -40,18 +43,15 @@ impl Upload {
     pub(super) fn new(args: &RunArgs) -> Result<Option<Self>> {
         let Some(url) = &args.upload else { return Ok(None) };
         let token = match &args.token_file {
-            Some(path) => Some(
-                std::fs::read_to_string(path)
-                    .with_context(|| format!("cannot read the token file {}", path.display()))?,
-            ),
+            Some(path) => Some(first_token(path, Right::Send)?),
             None => None,
         };
-        let token = token.as_deref().map(str::trim);
-        let endpoint = Endpoint::new(url, token, false, args.cleartext)
+        let endpoint = Endpoint::new(url, token.as_deref(), false, args.cleartext)
             .map_err(|error| anyhow::anyhow!("--upload: {error}"))?;
         let http = Http::new(args.ca_file.as_deref())?;
-        let spool = Spool::open(&spool_directory(endpoint.url())?)?;
-        Ok(Some(Self { spool, endpoint, http }))
+        let version = args.app_version.clone();
+        let spool = Spool::open(&spool_directory(endpoint.url(), version.as_deref())?)?;
+        Ok(Some(Self { spool, endpoint, http, version }))
     }
 
     /// Takes the trace in and sends it, and what waits from earlier runs. Gives what came of it, for
@@ -69,6 +69,7 @@ impl Upload {
         let device = CaptureMeta {
             os: Some(std::env::consts::OS.to_owned()),
             arch: Some(std::env::consts::ARCH.to_owned()),
+            version_name: self.version,
             agent: Some(env!("CARGO_PKG_VERSION").to_owned()),
             other: [("program".to_owned(), record::to_json(&program.to_owned()))].into(),
             ..CaptureMeta::default()
@@ -100,7 +101,7 @@ impl Upload {
         if status.waiting > 0 {
             let _ = writeln!(
                 text,
-                "{} traces wait in {}; the next run with this --upload sends them",
+                "{} traces wait in {}; the next run with these options sends them",
                 status.waiting,
                 root.display()
             );
@@ -132,14 +133,21 @@ fn copy(trace: &Path, to: &Path) -> Result<()> {
     }
 }
 
-/// `${XDG_STATE_HOME:-~/.local/state}/tracetee/spool-HOST…`, one for each address.
-fn spool_directory(url: &str) -> Result<PathBuf> {
+/// `${XDG_STATE_HOME:-~/.local/state}/tracetee/spool-HOST…`, one for each address and version: what waits there is sent as
+/// that version.
+fn spool_directory(url: &str, version: Option<&str>) -> Result<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
     let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state"));
     let state = state.filter(|path| path.is_absolute()).or_else(home);
     let state = state.context("no directory for waiting captures; set HOME or XDG_STATE_HOME")?;
     let safe = |char: char| if char.is_ascii_alphanumeric() || char == '.' { char } else { '-' };
-    let name: String = url.chars().map(safe).collect();
+    let mut name: String = url.chars().map(safe).collect();
+    if let Some(version) = version {
+        // Names that differ in what a file name does not take are told apart.
+        let digest = hmac_sha256::Hash::hash(version.as_bytes());
+        name.push_str("-version-");
+        name.extend(digest.iter().take(8).map(|byte| format!("{byte:02x}")));
+    }
     Ok(state.join("tracetee").join(format!("spool-{name}")))
 }
 
