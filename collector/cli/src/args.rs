@@ -38,8 +38,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Receive captures from devices and serve their remote configuration.
     ///
-    /// Serves PUT /v1/captures/ID, PUT /v1/losses/ID, PUT /v1/mappings/APP/VERSION, GET /v1/config, /healthz and
-    /// /metrics, and the report page at / of --page. Runs until Ctrl-C or SIGTERM, and finishes the requests in flight before
+    /// Serves PUT /v1/captures/ID, PUT /v1/losses/ID, PUT /v1/mappings/APP/VERSION, GET /v1/config, /healthz,
+    /// /readyz and /metrics, and the report page at / of --page. Runs until Ctrl-C or SIGTERM, and finishes the requests in flight before
     /// it exits. SIGHUP reads --token-file, --tls-cert and --tls-key again.
     Collect(CollectArgs),
     /// Report why frames of captures and Perfetto's traces are janky.
@@ -176,8 +176,13 @@ pub(crate) struct CollectArgs {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
     /// Remote configuration to serve, read again for each request; its signature is FILE.sig.
+    ///
+    /// A file that devices would refuse is not served: the last good one stays, and the log says why.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Public key of the configuration; what another key has signed is not served.
+    #[arg(long, value_name = "FILE", requires = "config")]
+    pub(crate) public_key: Option<PathBuf>,
     /// Loopback address for the report page [default: the --listen address, if it is loopback and there is no
     /// --token-file].
     #[arg(long, value_name = "ADDR")]

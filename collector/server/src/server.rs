@@ -5,6 +5,7 @@
 use crate::http::connections::{Connections, Limits};
 use crate::http::host::no_foreign_page;
 use crate::http::page::Page;
+use crate::http::remote_config::RemoteConfig;
 use crate::http::serve::{Serving, Tls};
 #[cfg(feature = "cloud")]
 use crate::http::tickets::Tickets;
@@ -44,6 +45,8 @@ pub struct Options<'a> {
     pub store: StoreLocation<'a>,
     /// File of the remote configuration to serve.
     pub config: Option<PathBuf>,
+    /// File of the public key that the configuration must be signed for.
+    pub public_key: Option<PathBuf>,
     /// Clients that may send; `None` admits all.
     pub tokens: Option<Tokens>,
     /// TLS for devices; `None` is plain HTTP.
@@ -69,6 +72,7 @@ impl<'a> Options<'a> {
         Self {
             store,
             config: None,
+            public_key: None,
             tokens: None,
             tls: None,
             page: None,
@@ -160,10 +164,8 @@ impl Server {
     /// # Errors
     /// When the address is taken, the store cannot be opened or is in use, or the configuration is unreadable.
     pub fn start(listen: SocketAddr, options: Options<'_>) -> Result<Self> {
-        if let Some(config) = &options.config {
-            std::fs::metadata(config)
-                .with_context(|| format!("cannot read the configuration {}", config.display()))?;
-        }
+        let key = options.public_key.as_deref();
+        let config = options.config.map(|path| RemoteConfig::open(&path, key)).transpose()?;
         let (listener, address) = listen_on(listen)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         // With tokens there may be a proxy in front, through which the whole world comes from this machine.
@@ -172,7 +174,7 @@ impl Server {
         let collector = Arc::new(Collector::new(
             storage,
             options.tokens,
-            options.config,
+            config,
             options.captures_per_s,
             #[cfg(feature = "cloud")]
             options.store.tickets()?,
@@ -300,7 +302,9 @@ fn maintain(
                 retention.bytes.is_some_and(|most| stored - at_last > most / SHARE_OF_RUNS);
             if is_much || retained.is_none_or(|at| at.elapsed() >= RETENTION_EVERY) {
                 (retained, at_last) = (Some(Instant::now()), stored);
-                match retention::apply(root, retention, SystemTime::now()) {
+                let applied = retention::apply(root, retention, SystemTime::now());
+                collector.store_size.note_retained();
+                match applied {
                     Ok(deleted) if deleted == Deleted::default() => {}
                     Ok(deleted) => {
                         let by_age = deleted.count(retention::AGE);
@@ -309,6 +313,10 @@ fn maintain(
                         collector.note_deleted(&deleted);
                     }
                     Err(error) => tracing::error!("retention failed: {error:#}"),
+                }
+                match retention::size(root) {
+                    Ok(bytes) => collector.store_size.note_measured(bytes),
+                    Err(error) => tracing::error!("cannot measure the store: {error:#}"),
                 }
             }
             if indexer.has_missed()

@@ -12,7 +12,7 @@ use tracetee_fleet::simulate::Plan;
 use tracetee_tests::tracetee;
 use tracetee_tests_fleet::meta_of;
 use tracetee_tests_upload::collector::{Collector, file, put_capture, run};
-use tracetee_tests_upload::s3::{environment, serve};
+use tracetee_tests_upload::s3::{environment, serve, serve_at};
 use tracetee_uploader::http::Http;
 use tracetee_uploader::{Body, Request, Response, Transport};
 
@@ -150,4 +150,62 @@ fn captures_go_to_s3_through_the_collector_or_past_it_and_become_tables() {
     );
     let quarantined = objects(&bucket.join("traces/quarantine"), ".json");
     assert!(quarantined.contains(&format!("{bad}.json")), "{quarantined:?}");
+}
+
+/// Waits until `/readyz` has this status, and returns its text.
+fn await_ready(collector: &Collector, status: u16) -> String {
+    loop {
+        let answer = collector.send("GET", "/readyz", &[], b"");
+        if answer.status == status {
+            return String::from_utf8(answer.body).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_store_that_is_away_is_said_and_what_was_acknowledged_is_there_when_it_comes_back() {
+    let run = || tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let bucket = directory.path().join("s3/fleet");
+    std::fs::create_dir_all(&bucket).unwrap();
+    let runtime = run();
+    let endpoint = serve(&runtime, bucket.parent().unwrap());
+    let collector = Collector::start_at("s3://fleet/traces", &environment(&endpoint));
+    let elsewhere = Collector::start_at("s3://nobodys/traces", &environment(&endpoint));
+    let said = await_ready(&elsewhere, 503);
+    assert!(said.contains("NoSuchBucket") || said.contains("does not exist"), "{said}");
+    assert_eq!(await_ready(&collector, 200), "ok\n");
+    let body = zstd::bulk::compress(b"# tracer: nop\n", 3).unwrap();
+    let path = |number: u64| format!("/v1/captures/019a1fd7-2955-7cfa-a44a-{number:012x}");
+    let put = |number: u64| collector.put(&path(number), &[], &body);
+    let mut acknowledged = Vec::new();
+    for number in 0..3 {
+        assert_eq!(put(number), 201);
+        acknowledged.push(number);
+    }
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    let since = std::time::Instant::now();
+    assert_eq!(put(3), 503);
+    println!("refused after {} ms", since.elapsed().as_millis());
+    // At once, and before its body is read.
+    assert_eq!(put(4), 503);
+    let said = await_ready(&collector, 503);
+    assert!(said.starts_with("cannot store captures: the object store "), "{said}");
+    // A restart would not help.
+    assert_eq!(collector.send("GET", "/healthz", &[], b"").status, 200);
+    let runtime = run();
+    let address = endpoint.trim_start_matches("http://");
+    assert_eq!(serve_at(&runtime, bucket.parent().unwrap(), address), endpoint);
+    assert_eq!(await_ready(&collector, 200), "ok\n");
+    while put(3) != 201 {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    acknowledged.push(3);
+    let stored = objects(&bucket, ".ftrace.zst");
+    assert_eq!(stored.len(), acknowledged.len(), "{stored:?}");
+    let log = collector.log();
+    for line in ["the object store does not take captures now", "not ready: ", "ready again"] {
+        assert!(log.contains(line), "{line}: {log}");
+    }
 }

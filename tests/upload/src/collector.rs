@@ -18,6 +18,9 @@ pub const TOKEN: &str = "0123456789abcdef0123";
 /// The id of a capture.
 pub const ID: &str = "019a1fd7-2955-7cfa-a44a-a7427d9591d5";
 
+/// The collector's log, in its directory.
+const LOG: &str = "collector.log";
+
 /// A running collector.
 pub struct Collector {
     /// The directory that it runs in; its store is in `store`.
@@ -38,28 +41,33 @@ impl Collector {
     /// Starts one in a directory.
     #[must_use]
     pub fn start_in(directory: TempDir, options: &[&str]) -> Self {
-        Self::start_with(directory, "store", options, &[])
+        Self::start_with(directory, "store", options, &[], None)
     }
 
     /// Starts one whose store is somewhere else, in this environment.
     #[must_use]
     pub fn start_at(store: &str, environment: &[(&str, &str)]) -> Self {
-        Self::start_with(TempDir::new().unwrap(), store, &[], environment)
+        Self::start_with(TempDir::new().unwrap(), store, &[], environment, None)
     }
 
-    fn start_with(
+    /// Starts one. Its log goes to a file in the directory, unless `log` is a pipe.
+    #[must_use]
+    pub fn start_with(
         directory: TempDir,
         store: &str,
         options: &[&str],
         environment: &[(&str, &str)],
+        log: Option<Stdio>,
     ) -> Self {
+        // A pipe that nobody reads would stop the collector once it is full.
+        let file = std::fs::File::create(directory.path().join(LOG)).unwrap();
         let mut process = Command::new(tracetee())
             .args(["collect", "--listen", "127.0.0.1:0", "--store", store])
             .args(options)
             .envs(environment.iter().copied())
             .current_dir(directory.path())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(log.unwrap_or_else(|| file.into()))
             .spawn()
             .unwrap();
         let mut line = String::new();
@@ -151,12 +159,22 @@ impl Collector {
         self.directory.path().join("store")
     }
 
+    /// Returns the log so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join(LOG)).unwrap()
+    }
+
+    /// Returns the answer of /metrics.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        String::from_utf8(self.send("GET", "/metrics", &[], b"").body).unwrap()
+    }
+
     /// Waits until all that came is in the tables.
     pub fn settle(&self) {
         for _ in 0..2000 {
-            let metrics = self.send("GET", "/metrics", &[], b"");
-            let text = String::from_utf8_lossy(&metrics.body).into_owned();
-            if text.lines().any(|line| line == "tracetee_analysis_waiting 0") {
+            if self.metrics().lines().any(|line| line == "tracetee_analysis_waiting 0") {
                 return;
             }
             std::thread::sleep(Duration::from_millis(20));

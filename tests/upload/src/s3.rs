@@ -11,10 +11,15 @@ pub const KEYS: [&str; 2] = ["AKIATRACETEE", "secret"];
 
 /// Starts the server over `root`, whose directories are its buckets; gives its address.
 pub fn serve(runtime: &tokio::runtime::Runtime, root: &Path) -> String {
+    serve_at(runtime, root, "127.0.0.1:0")
+}
+
+/// The same, at an address.
+pub fn serve_at(runtime: &tokio::runtime::Runtime, root: &Path, address: &str) -> String {
     let mut service = S3ServiceBuilder::new(s3s_fs::FileSystem::new(root).unwrap());
     service.set_auth(SimpleAuth::from_single(KEYS[0], KEYS[1]));
     let service = service.build();
-    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let listener = runtime.block_on(tokio::net::TcpListener::bind(address)).unwrap();
     let address = listener.local_addr().unwrap();
     runtime.spawn(async move {
         let server = Builder::new(TokioExecutor::new());

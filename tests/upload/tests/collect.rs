@@ -176,7 +176,7 @@ fn the_log_is_json_if_asked_for_and_text_otherwise() {
         // SAFETY: a process of ours.
         unsafe { libc::kill(pid, libc::SIGTERM) };
         assert!(collector.process.wait().unwrap().success());
-        let log = std::io::read_to_string(collector.process.stderr.take().unwrap()).unwrap();
+        let log = collector.log();
         assert_eq!(log.lines().count(), 2, "a warning that anyone may send, and the end: {log}");
         for line in log.lines() {
             let event: Result<Value, _> = serde_json::from_str(line);
@@ -213,17 +213,14 @@ fn a_hangup_reads_the_tokens_again_and_keeps_them_if_the_file_is_wrong() {
     let file = directory.path().join("tokens");
     let write = |text: &str| std::fs::write(&file, text).unwrap();
     write(&format!("com.example {TOKEN}\n"));
-    let mut collector = Collector::start_in(directory, &["--token-file", "tokens"]);
+    let collector = Collector::start_in(directory, &["--token-file", "tokens"]);
     let pid = i32::try_from(collector.process.id()).unwrap();
-    let log = BufReader::new(collector.process.stderr.take().unwrap());
-    let (said, lines) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        log.lines().map_while(Result::ok).try_for_each(|line| said.send(line))
-    });
     let hang_up_and_read = |text: &str| {
         // SAFETY: a process of ours.
         unsafe { libc::kill(pid, libc::SIGHUP) };
-        assert!(lines.iter().any(|line| line.contains(text)), "{text}");
+        while !collector.log().contains(text) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     };
     let status = |token: &str| {
         let bearer = format!("Bearer {token}");
@@ -256,7 +253,7 @@ fn a_log_that_nobody_reads_ends_no_analysis() {
     }
     let directory = collector.into_directory();
     std::fs::remove_file(directory.path().join("store/tables.sqlite")).unwrap();
-    let mut collector = Collector::start_in(directory, &[]);
+    let mut collector = Collector::start_with(directory, "store", &[], &[], Some(Stdio::piped()));
     drop(collector.process.stderr.take());
     collector.settle();
     assert_eq!(collector.put(&path(damaged), &[], &body), 201);
@@ -268,6 +265,11 @@ fn a_log_that_nobody_reads_ends_no_analysis() {
     }
     let health = collector.send("GET", "/healthz", &[], b"");
     assert_eq!((health.status, &*health.body), (200, &b"ok\n"[..]));
+}
+
+/// A port that nobody listens on.
+fn closed_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 #[test]
@@ -306,6 +308,26 @@ fn with_a_certificate_it_speaks_tls_and_nothing_else() {
     assert!(get(format!("https://localhost:{port}/healthz"), None).is_err(), "not Mozilla's");
     assert!(get(format!("http://localhost:{port}/healthz"), None).is_err());
 
+    // Commands that send know the authority by --ca-file, and say in words whom they do not trust.
+    let url = format!("https://localhost:{port}");
+    let simulate = ["simulate", "--devices", "1", "--frames", "2", "--url", &url];
+    assert!(
+        collector
+            .tracetee(&[&simulate[..], &["--ca-file", &roots]].concat())
+            .contains("captures of 1 devices")
+    );
+    let upload = |url: &str, more: &[&str]| {
+        let arguments =
+            ["store", "mapping", "upload", &chain, "--app", "a", "--version", "1", "--url", url];
+        let output = Command::new(tracetee()).args(arguments).args(more).output().unwrap();
+        assert!(!output.status.success());
+        stderr(&output)
+    };
+    let said = upload(&url, &[]);
+    assert!(said.contains("the issuer of the certificate is not trusted"), "{said}");
+    let said = upload(&format!("https://localhost:{}", closed_port()), &[]);
+    assert!(said.contains("refused") && !said.contains("Unreachable("), "{said}");
+
     let refused = |arguments: &[&str], why: &str| {
         let output = Command::new(tracetee()).arg("collect").args(arguments).output().unwrap();
         let said = stderr(&output);
@@ -324,10 +346,11 @@ fn a_run_is_uploaded_at_once_or_with_the_next() {
     libcutils(directory.path(), 34, &[]);
     let program = fixture(directory.path(), "script", &["-DATRACE_API=34", "-ldl"]);
     let token = directory.path().join("token");
-    std::fs::write(&token, TOKEN).unwrap();
+    std::fs::write(&token, format!("# the collector's\ncom.example {TOKEN}\n")).unwrap();
     let run = |url: &str, output: &Path, name: &str| {
         let output = Command::new(tracetee())
-            .args(["run", "--upload", url, "--token-file", token.to_str().unwrap(), "-o"])
+            .args(["run", "--upload", url, "--token-file", token.to_str().unwrap()])
+            .args(["--app-version", "2.1", "-o"])
             .arg(output)
             .arg("--")
             .arg(&program)
@@ -347,6 +370,8 @@ fn a_run_is_uploaded_at_once_or_with_the_next() {
     assert_eq!(trace::text(&files[0]), trace::text(&plain));
     let meta: Value = serde_json::from_slice(&std::fs::read(&files[1]).unwrap()).unwrap();
     assert_eq!((&meta["app"], &meta["window"]), (&json!("com.example"), &json!("script")));
+    assert_eq!(meta["version_name"], json!("2.1"));
+    assert!(files[0].to_string_lossy().contains("/ver=2.1/"), "{files:?}");
 
     // The collector does not answer; then it does.
     let address = collector.url.trim_start_matches("http://").to_owned();
@@ -378,10 +403,115 @@ fn a_run_is_uploaded_at_once_or_with_the_next() {
     assert!(said.contains("uploaded 1 traces of earlier runs"), "{said}");
     assert_eq!(collector.files("raw").len(), 6);
 
-    let refused = Command::new(tracetee())
-        .args(["run", "--upload", "http://collector.example", "--", "true"])
-        .output()
-        .unwrap();
-    assert_eq!(refused.status.code(), Some(125));
-    assert!(stderr(&refused).contains("unprotected"), "{}", stderr(&refused));
+    let refused = |arguments: &[&str], code: i32, why: &str| {
+        let refused = Command::new(tracetee()).arg("run").args(arguments).output().unwrap();
+        let said = stderr(&refused);
+        assert!(refused.status.code() == Some(code) && said.contains(why), "{said}");
+    };
+    refused(&["--upload", "http://collector.example", "--", "true"], 125, "unprotected");
+    // An option that there is none of is not taken for the program; those behind the program are its own.
+    refused(&["--ouput", "x", "true"], 2, "unexpected argument '--ouput'");
+    refused(&["-q", "-o", "x", "sh", "-c", "exit 7"], 7, "");
+}
+
+#[test]
+fn a_broken_configuration_leaves_the_last_good_one_and_a_line_in_the_log() {
+    let directory = TempDir::new().unwrap();
+    let write = |text: &str| std::fs::write(directory.path().join("remote.json"), text).unwrap();
+    write(r#"{"schema": 1, "seq": 1}"#);
+    let config = directory.path().join("remote.json");
+    let options = ["--config", config.to_str().unwrap(), "--log-format", "json"];
+    let collector = Collector::start(&options);
+    let served = || collector.send("GET", "/v1/config", &[], b"");
+    let good = served();
+    for text in ["{broken", r#"{"schema": 1, "seq": 2, "windows": [{"id": 3}]}"#] {
+        write(text);
+        for _ in 0..3 {
+            let answer = served();
+            assert_eq!((answer.status, &answer.body), (200, &good.body), "{text}");
+        }
+    }
+    let is_refused = || collector.metrics().lines().any(|line| line == "tracetee_config_refused 1");
+    assert!(is_refused(), "{}", collector.metrics());
+    write(r#"{"schema": 1, "seq": 2}"#);
+    assert_eq!(served().body, br#"{"schema": 1, "seq": 2}"#);
+    assert!(!is_refused());
+    let log = collector.log();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let is = |line: &Value, text: &str| line["message"].as_str().unwrap().contains(text);
+    let wrong = lines.iter().filter(|line| is(line, "the last good configuration is served: "));
+    assert_eq!(wrong.count(), 2, "one for each content: {log}");
+    assert!(lines.iter().any(|line| is(line, "the configuration has changed") && line["seq"] == 2));
+    // Nothing is started with a wrong one.
+    write("{broken");
+    let mut command = Command::new(tracetee());
+    command.args(["collect", "--listen", "127.0.0.1:0", "--store"]);
+    let output = output_of(&mut command, &directory.path().join("never"), &options);
+    assert!(output.contains("remote.json is invalid"), "{output}");
+}
+
+/// Runs a collector that must fail at its start, and returns what it says.
+fn output_of(command: &mut Command, store: &Path, options: &[&str]) -> String {
+    let output = command.arg(store).args(options).output().unwrap();
+    assert!(!output.status.success());
+    stderr(&output)
+}
+
+#[test]
+fn each_outcome_is_counted_and_has_a_line_in_the_log() {
+    let collector = Collector::with_token_and(&["--log-format", "json"]);
+    let good = zstd(b"# tracer: nop\n app-5 (5) [000] ...1 1.000000: tracing_mark_write: B|5|x\n");
+    let path = |number: u64| format!("/v1/captures/019a1fd7-2955-7cfa-a44a-{number:012x}");
+    for (number, changed, status) in [
+        (1, &[][..], 201),
+        (1, &[], 412),
+        (2, &[("Content-Digest", "")], 400),
+        (3, &[("Authorization", "")], 401),
+        (4, &[("Content-Encoding", "gzip")], 415),
+    ] {
+        assert_eq!(collector.put(&path(number), changed, &good), status);
+    }
+    assert_eq!(collector.put(&path(5), &[], b"no capture"), 422);
+    assert_eq!(collector.put("/v1/mappings/com.example/1", &[], b"x"), 403);
+    collector.settle();
+    let metrics = collector.metrics();
+    for line in [
+        "tracetee_analysed_total 1",
+        "tracetee_requests_total{route=\"captures\",status=\"201\"} 1",
+        "tracetee_requests_total{route=\"mappings\",status=\"403\"} 1",
+        "tracetee_request_seconds_count{route=\"captures\"} 6",
+        concat!("tracetee_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
+    ] {
+        assert!(metrics.lines().any(|each| each == line), "{line}: {metrics}");
+    }
+    let value = |name: &str| -> u64 {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{name}: {metrics}")).parse().unwrap()
+    };
+    assert!(value("tracetee_free_disk_bytes") > 0 && value("tracetee_tables_bytes") > 0);
+    assert!(
+        value("tracetee_retention_timestamp_seconds") >= value("tracetee_start_timestamp_seconds")
+    );
+    assert!(value("tracetee_store_bytes") >= good.len() as u64);
+    let log = collector.log();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (status, level, reason) in [
+        (201, "INFO", "stored"),
+        (412, "INFO", "already stored"),
+        (400, "WARN", "Content-Digest must contain"),
+        (401, "WARN", "missing or unknown bearer token"),
+        (403, "WARN", "this token may not upload mappings"),
+        (415, "WARN", "Content-Encoding must be zstd"),
+        (422, "WARN", "not a capture"),
+    ] {
+        let line = lines.iter().find(|line| line["status"] == status);
+        let line = line.unwrap_or_else(|| panic!("{status}: {log}"));
+        assert_eq!(line["level"], level, "{line}");
+        assert!(line["message"].as_str().unwrap().contains(reason), "{line}");
+        assert_eq!(line["client"], "127.0.0.1", "{line}");
+        let app = if status == 401 || status == 403 { &Value::Null } else { &json!("com.example") };
+        assert_eq!(&line["app"], app, "{line}");
+        assert!(!line.to_string().contains(TOKEN));
+    }
+    assert_eq!(collector.send("GET", "/readyz", &[], b"").body, b"ok\n");
 }

@@ -32,6 +32,7 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
     let options = Options {
         store: StoreLocation::parse(&args.store),
         config: args.config.clone(),
+        public_key: args.public_key.clone(),
         tokens,
         tls,
         page: args.page,

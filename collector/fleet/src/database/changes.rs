@@ -15,15 +15,15 @@ use std::collections::BTreeSet;
 
 impl Database {
     /// Does something in a transaction that writes, so that nobody else writes between its reads and its writes.
-    fn write(
+    fn write<T>(
         &mut self,
-        work: impl FnOnce(&Transaction<'_>, &mut Names) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        work: impl FnOnce(&Transaction<'_>, &mut Names) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let Self { connection, names, changed, .. } = self;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let written = work(&transaction, names)
-            .and_then(|()| digests::flush(&transaction, changed))
-            .and_then(|()| Ok(transaction.commit()?));
+            .and_then(|done| digests::flush(&transaction, changed).map(|()| done))
+            .and_then(|done| Ok(transaction.commit().map(|()| done)?));
         if written.is_err() {
             changed.clear();
             // The table does not have those that were added.
@@ -38,11 +38,11 @@ impl Database {
     /// # Errors
     /// [`Error::Sqlite`]: nothing of it was inserted.
     pub fn insert(&mut self, all: &[Rows]) -> Result<(), Error> {
-        self.insert_stored(all, &|_| true)
+        self.insert_stored(all, &|_| true).map(drop)
     }
 
     /// As [`Database::insert`], but skips what `is_stored` denies. It is asked within the transaction: who deletes a
-    /// file and then its rows leaves no rows.
+    /// file and then its rows leaves no rows. Returns the number of captures and loss reports that were inserted.
     ///
     /// # Errors
     /// [`Error::Sqlite`]: nothing of it was inserted.
@@ -50,22 +50,25 @@ impl Database {
         &mut self,
         all: &[Rows],
         is_stored: &dyn Fn(&Rows) -> bool,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         self.write(|transaction, names| {
-            let mut changes = Changes::default();
+            let (mut changes, mut count) = (Changes::default(), 0);
             for rows in all.iter().filter(|rows| is_stored(rows)) {
                 if rows.capture.is_some() {
                     let rows = names.limit(transaction, rows)?;
-                    insert_capture(transaction, &rows, &mut changes)?;
+                    count += u64::from(insert_capture(transaction, &rows, &mut changes)?);
                 }
+                let mut is_new = false;
                 for loss in &rows.losses {
                     let loss = names.limit_loss(transaction, loss)?;
                     if insert(transaction, &*loss)? {
                         changes.sums.add_loss(&loss, 1);
+                        is_new = true;
                     }
                 }
+                count += u64::from(is_new);
             }
-            apply(transaction, changes)
+            apply(transaction, changes).map(|()| count)
         })
     }
 
@@ -175,8 +178,8 @@ fn insert_capture(
     transaction: &Transaction<'_>,
     rows: &Rows,
     changes: &mut Changes,
-) -> Result<(), Error> {
-    let Some(capture) = &rows.capture else { return Ok(()) };
+) -> Result<bool, Error> {
+    let Some(capture) = &rows.capture else { return Ok(false) };
     if !insert(transaction, capture)? {
         let sql = format!(
             "SELECT {NUMBER} FROM captures WHERE capture_id = ? AND {ANALYZED_BY} < {ANALYSIS}"
@@ -184,7 +187,7 @@ fn insert_capture(
         let mut statement = transaction.prepare_cached(&sql)?;
         let outdated: Option<i64> =
             statement.query_row([capture.capture_id.as_str()], |row| row.get(0)).optional()?;
-        let Some(number) = outdated else { return Ok(()) };
+        let Some(number) = outdated else { return Ok(false) };
         delete_capture(transaction, number, changes)?;
         insert(transaction, capture)?;
     }
@@ -199,7 +202,7 @@ fn insert_capture(
     }
     changes.sums.merge(&sums, 1);
     changes.offer_examples(capture, &sums);
-    Ok(())
+    Ok(true)
 }
 
 /// Inserts a row of `captures` or `losses`, unless it is there. Returns true if it was inserted.

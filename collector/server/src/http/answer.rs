@@ -41,7 +41,7 @@ pub(super) async fn after_body(headers: &HeaderMap, body: &mut Body, answer: Ans
         ingest::drain(body, is_stranger).await;
     }
     match answer {
-        busy @ (StatusCode::TOO_MANY_REQUESTS, _) => {
+        busy @ (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE, _) => {
             ([(header::RETRY_AFTER, RETRY_AFTER_S)], busy).into_response()
         }
         answer => answer.into_response(),

@@ -68,6 +68,9 @@ async fn take_capture(
         add(&collector.counts.busy, 1);
         answer(StatusCode::TOO_MANY_REQUESTS, why)
     };
+    if let Some(why) = collector.storage.why_away() {
+        return Err(answer(StatusCode::SERVICE_UNAVAILABLE, why));
+    }
     if collector.storage.is_behind(&key.app) {
         return Err(busy("too many captures wait to be indexed; try again later"));
     }
@@ -109,6 +112,7 @@ async fn take_capture(
         Ok(Some(path)) => {
             add(&collector.counts.captures, 1);
             add(&collector.counts.capture_bytes, bytes);
+            add(&collector.store_size.bytes, bytes);
             let mut taken = collector.taken.lock().unwrap_or_else(PoisonError::into_inner);
             if taken.len() < MAX_TAKEN {
                 taken.push(StoredCapture { path, meta });

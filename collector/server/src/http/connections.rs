@@ -247,6 +247,14 @@ impl Connection {
         }
     }
 
+    /// Returns the app of the request's token, and the client's address, for a log line.
+    pub(crate) fn asks(&self) -> (Option<String>, String) {
+        let open = self.connections.open();
+        let one = open.by_number.get(&self.number);
+        let app = one.and_then(|one| one.app.clone());
+        (app, one.map_or(self.peer, |one| one.client).to_string())
+    }
+
     /// The request is refused: its place is for another, if one is needed before its body has been read.
     pub(crate) fn give_way(&self) {
         if let Some(one) = self.connections.open().by_number.get_mut(&self.number) {

@@ -1,19 +1,14 @@
-//! `GET /metrics` and `GET /healthz`: what the server counts, and whether it can store captures.
+//! `GET /metrics`: counts and gauges for Prometheus.
 
-use super::answer::{Answer, answer};
+use super::Collector;
 use super::connections::Connections;
-use super::{Collector, Shared};
+use super::remote_config::RemoteConfig;
+use super::requests::Requests;
 use crate::store::indexer::Indexer;
-use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use std::fmt::Write;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-
-/// Time for which the result of a disk check stays valid.
-const HEALTH: Duration = Duration::from_secs(2);
 
 /// Counts of what was asked and answered, since the start.
 #[derive(Debug, Default)]
@@ -41,38 +36,11 @@ pub(super) fn add(count: &AtomicU64, more: u64) {
     count.fetch_add(more, Ordering::Relaxed);
 }
 
-/// Answers whether captures can be stored and analyzed. A load balancer sends them elsewhere if not.
-pub(super) async fn health(State(collector): Shared) -> Answer {
-    // One at a time looks; the others have what it found.
-    let mut known = collector.health.lock().await;
-    let found = match &*known {
-        Some((at, found)) if at.elapsed() < HEALTH => found.clone(),
-        _ => {
-            let shared = Arc::clone(&collector);
-            let probe = tokio::task::spawn_blocking(move || shared.storage.probe());
-            let found = probe.await.unwrap_or_else(|fault| Err(std::io::Error::other(fault)));
-            let found = found.map_err(|error| error.to_string());
-            *known = Some((Instant::now(), found.clone()));
-            found
-        }
-    };
-    if collector.storage.indexer().is_some_and(Indexer::is_down) {
-        let why = "captures are stored and not analyzed: a thread of the analysis panicked, and starts again";
-        return answer(StatusCode::SERVICE_UNAVAILABLE, why);
-    }
-    if collector.storage.indexer().is_some_and(Indexer::is_damaged) {
-        let why = "captures are stored, but the tables are damaged: stop the collector and run `tracetee store rebuild`";
-        return answer(StatusCode::SERVICE_UNAVAILABLE, why);
-    }
-    match found {
-        Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
-        Err(why) => {
-            answer(StatusCode::SERVICE_UNAVAILABLE, &format!("cannot store captures: {why}"))
-        }
-    }
-}
-
-pub(super) fn metrics(collector: &Collector, connections: &Connections) -> Response {
+pub(super) fn metrics(
+    collector: &Collector,
+    connections: &Connections,
+    requests: &Requests,
+) -> Response {
     let counts = &collector.counts;
     let none = AtomicU64::new(0);
     let indexer = collector.storage.indexer();
@@ -152,14 +120,60 @@ pub(super) fn metrics(collector: &Collector, connections: &Connections) -> Respo
             "# HELP tracetee_{name} {help}\n# TYPE tracetee_{name} counter\ntracetee_{name} {value}\n"
         );
     }
-    let waiting = indexer.map_or(0, Indexer::waiting);
+    let mut gauge = |name: &str, help: &str, value: Option<u64>| {
+        let Some(value) = value else { return };
+        let _ = write!(
+            text,
+            "# HELP tracetee_{name} {help}\n# TYPE tracetee_{name} gauge\ntracetee_{name} {value}\n"
+        );
+    };
+    let (storage, store) = (&collector.storage, &collector.store_size);
+    let load = |value: &AtomicU64| Some(value.load(Ordering::Relaxed)).filter(|&value| value > 0);
+    gauge(
+        "analysis_waiting",
+        "Captures that wait to be indexed.",
+        Some(indexer.map_or(0, Indexer::waiting)),
+    );
+    gauge(
+        "reanalysis_pending",
+        "Versions whose captures are being indexed again.",
+        Some(storage.reanalysing()),
+    );
+    gauge(
+        "store_bytes",
+        "Bytes of captures, loss reports and quarantine, measured once an hour, with what came since.",
+        indexer
+            .and_then(|_| load(&store.measured_at_s))
+            .map(|_| store.bytes.load(Ordering::Relaxed)),
+    );
+    gauge(
+        "store_measured_timestamp_seconds",
+        "Time at which the store was measured.",
+        load(&store.measured_at_s),
+    );
+    gauge("tables_bytes", "Bytes of the tables.", storage.tables_bytes());
+    gauge("free_disk_bytes", "Bytes that the store's file system has left.", storage.free_bytes());
+    gauge(
+        "retention_timestamp_seconds",
+        "Time at which retention was applied.",
+        load(&store.retained_at_s),
+    );
+    gauge(
+        "config_refused",
+        "1 while the configuration's file is wrong, and an earlier content is served.",
+        collector.config.as_ref().map(|config| u64::from(RemoteConfig::is_refused(config))),
+    );
+    gauge(
+        "start_timestamp_seconds",
+        "Time at which the collector was started.",
+        Some(store.started_at_s),
+    );
     let _ = write!(
         text,
-        "# HELP tracetee_analysis_waiting Captures that wait to be indexed.\n\
-         # TYPE tracetee_analysis_waiting gauge\ntracetee_analysis_waiting {waiting}\n\
-         # HELP tracetee_reanalysis_pending Versions whose captures are being indexed again.\n\
-         # TYPE tracetee_reanalysis_pending gauge\ntracetee_reanalysis_pending {}\n",
-        collector.storage.reanalysing()
+        "# HELP tracetee_build_info Version of the collector.\n# TYPE tracetee_build_info gauge\n\
+         tracetee_build_info{{version=\"{}\"}} 1\n",
+        env!("CARGO_PKG_VERSION")
     );
+    requests.write(&mut text);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }

@@ -9,6 +9,7 @@ mod config;
 pub(crate) mod connections;
 mod etag;
 mod headers;
+mod health;
 pub(crate) mod host;
 pub(crate) mod ingest;
 mod losses;
@@ -16,7 +17,9 @@ mod mappings;
 mod metrics;
 pub(crate) mod page;
 mod rate;
+pub(crate) mod remote_config;
 mod report_page;
+mod requests;
 pub(crate) mod serve;
 mod ticket;
 #[cfg(feature = "cloud")]
@@ -31,14 +34,18 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post, put};
 use connections::{Connection, Connections};
 use headers::text;
+use health::LastCheck;
 use ingest::Incomings;
 use metrics::{Counts, add};
 use rate::Credits;
+use remote_config::RemoteConfig;
+use requests::Requests;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
 #[cfg(feature = "cloud")]
@@ -62,12 +69,45 @@ pub struct StoredCapture {
     pub meta: CaptureMeta,
 }
 
+/// Size of a local store and times of its maintenance, for `/metrics`. Times are Unix time in seconds, 0 before the first.
+#[derive(Debug)]
+pub(crate) struct StoreSize {
+    pub(crate) bytes: AtomicU64,
+    pub(crate) measured_at_s: AtomicU64,
+    pub(crate) retained_at_s: AtomicU64,
+    started_at_s: u64,
+}
+
+impl StoreSize {
+    fn new() -> Self {
+        let [bytes, measured_at_s, retained_at_s] = [const { AtomicU64::new(0) }; 3];
+        Self { bytes, measured_at_s, retained_at_s, started_at_s: now_s() }
+    }
+
+    /// Notes that retention was applied.
+    pub(crate) fn note_retained(&self) {
+        // ORDERING: Relaxed, here and below; numbers for people.
+        self.retained_at_s.store(now_s(), Ordering::Relaxed);
+    }
+
+    /// Notes the size that was measured.
+    pub(crate) fn note_measured(&self, bytes: u64) {
+        self.bytes.store(bytes, Ordering::Relaxed);
+        self.measured_at_s.store(now_s(), Ordering::Relaxed);
+    }
+}
+
+/// Unix time in seconds.
+fn now_s() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
 /// All that requests share.
 #[derive(Debug)]
 pub(crate) struct Collector {
     storage: Storage,
     tokens: Option<RwLock<Arc<Tokens>>>,
-    config: Option<PathBuf>,
+    config: Option<RemoteConfig>,
     #[cfg(feature = "cloud")]
     tickets: Option<Tickets>,
     checks: Arc<Semaphore>,
@@ -78,7 +118,8 @@ pub(crate) struct Collector {
     reports: Mutex<Credits>,
     /// `None`: no limit.
     uploads: Option<Mutex<Credits>>,
-    health: tokio::sync::Mutex<Option<(Instant, Result<(), String>)>>,
+    last_check: LastCheck,
+    pub(crate) store_size: StoreSize,
     counts: Counts,
     taken: Mutex<Vec<StoredCapture>>,
 }
@@ -87,7 +128,7 @@ impl Collector {
     pub(crate) fn new(
         storage: Storage,
         tokens: Option<Tokens>,
-        config: Option<PathBuf>,
+        config: Option<RemoteConfig>,
         captures_per_s: Option<u32>,
         #[cfg(feature = "cloud")] tickets: Option<Tickets>,
     ) -> Self {
@@ -104,7 +145,8 @@ impl Collector {
             incomings: Incomings::default(),
             reports: Mutex::new(Credits::of_reports()),
             uploads: captures_per_s.map(|per_s| Mutex::new(Credits::of_captures(per_s))),
-            health: tokio::sync::Mutex::default(),
+            last_check: LastCheck::default(),
+            store_size: StoreSize::new(),
             counts: Counts::default(),
             taken: Mutex::default(),
         }
@@ -194,15 +236,20 @@ fn id_of_now(app: &str) -> Uuid {
 type Shared = State<Arc<Collector>>;
 
 pub(crate) fn router(collector: Arc<Collector>, connections: Arc<Connections>) -> Router {
-    let metrics =
-        move |State(collector): Shared| async move { metrics::metrics(&collector, &connections) };
+    let requests = Arc::new(Requests::default());
+    let observed = Arc::clone(&requests);
+    let metrics = move |State(collector): Shared| async move {
+        metrics::metrics(&collector, &connections, &observed)
+    };
     Router::new()
         .route(&format!("{}{{id}}", http::CAPTURES), put(captures::capture))
         .route(&format!("{}{{id}}", http::LOSSES), put(losses::losses))
         .route(&format!("{}{{app}}/{{version}}", http::MAPPINGS), put(mappings::mapping))
         .route(http::TICKETS, post(ticket::ticket))
         .route(http::CONFIG, get(config::config))
-        .route("/healthz", get(metrics::health))
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
         .route("/metrics", get(metrics))
+        .layer(from_fn_with_state(requests, requests::observe))
         .with_state(collector)
 }

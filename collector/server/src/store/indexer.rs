@@ -200,6 +200,14 @@ impl Indexer {
         self.shared.queue.count(app) as u64 >= left
     }
 
+    /// Returns the bytes of the tables, with what is not in their main file yet.
+    pub(crate) fn tables_bytes(&self) -> u64 {
+        let bytes = |path: &Path| path.metadata().map_or(0, |metadata| metadata.len());
+        let mut log = self.tables.clone().into_os_string();
+        log.push("-wal");
+        bytes(&self.tables) + bytes(Path::new(&log))
+    }
+
     /// Returns the memory of contents that wait.
     pub(super) fn room(&self) -> &Arc<Room> {
         &self.shared.room
@@ -411,8 +419,10 @@ impl Writer {
             let is_stored = |rows: &Rows| is_stored(root, rows, is_any_forgotten);
             let mut written = self.database.insert_stored(&new, &is_stored);
             if !gone.is_empty() {
-                written = written.and(self.database.delete(&gone));
+                written = written.and_then(|count| self.database.delete(&gone).map(|_| count));
             }
+            // Of those that were there already, none counts: a search of the directory may find what waits.
+            let inserted = written.as_ref().map_or(0, |count| *count);
             if let Err(error) = written {
                 self.shared.damage.take(&error);
                 tracing::error!("cannot write the tables: {error}; run `tracetee store rebuild`");
@@ -425,7 +435,7 @@ impl Writer {
                 held.fail_chunks();
             }
             drop(tokens);
-            self.shared.analysed.fetch_add(new.len() as u64, Ordering::Relaxed);
+            self.shared.analysed.fetch_add(inserted, Ordering::Relaxed);
             self.shared.analysed_again.fetch_add(again.len() as u64, Ordering::Relaxed);
         }
     }

@@ -11,8 +11,10 @@ use super::forgetting;
 use super::id_index;
 use super::quarantined::Quarantined;
 use anyhow::{Context, Result, bail};
+use std::ffi::CString;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -80,6 +82,19 @@ impl LocalStore {
         self.check_lock()?;
         let incoming = self.incoming();
         fs::write(&incoming.path, vec![0; BYTES])
+    }
+
+    /// Returns the bytes that its file system has left for this process.
+    pub(crate) fn free_bytes(&self) -> Option<u64> {
+        let path = CString::new(self.root.as_os_str().as_bytes()).ok()?;
+        let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+        // SAFETY: the path ends with a zero byte, and the kernel writes to a struct of ours.
+        if unsafe { libc::statvfs(path.as_ptr(), found.as_mut_ptr()) } != 0 {
+            return None;
+        }
+        // SAFETY: the call has succeeded, so the struct is filled.
+        let found = unsafe { found.assume_init() };
+        Some(found.f_bavail.saturating_mul(found.f_frsize))
     }
 
     /// A store that was deleted, or moved and made anew by another one, keeps nothing.

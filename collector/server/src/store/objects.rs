@@ -6,7 +6,7 @@
 
 use super::local_store::sidecar_of;
 use super::quarantined::Quarantined;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use object_store::local::LocalFileSystem;
@@ -15,7 +15,9 @@ use object_store::{
     Attribute, Attributes, GetOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
 };
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::rows::{About, UNKNOWN};
 use tracetee_protocol::{CaptureMeta, http};
@@ -23,12 +25,22 @@ use tracetee_protocol::{CaptureMeta, http};
 /// Bytes of one object that is read into memory: what a collector takes.
 const MAX_OBJECT_BYTES: u64 = 256 << 20;
 
+/// Time limit of a write, beside the time that its bytes take on a slow line.
+const WRITE_TIME: Duration = Duration::from_secs(10);
+const SLOWEST_BYTES_PER_S: u64 = 1 << 20;
+/// Time limit of a check.
+const PROBE_TIME: Duration = Duration::from_secs(5);
+/// Time for which uploads are refused at once after a write has failed.
+const AWAY: Duration = Duration::from_secs(5);
+
 /// A store on an object store.
 #[derive(Debug, Clone)]
 pub(crate) struct Objects {
     store: Arc<dyn ObjectStore>,
     prefix: ObjectPath,
     is_local: bool,
+    /// Time of the last write, if it failed.
+    failed: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Objects {
@@ -58,7 +70,7 @@ impl Objects {
             .map(|(name, value)| (name.to_ascii_lowercase(), value));
         let (store, prefix) = object_store::parse_url_opts(&url, options)
             .with_context(|| format!("cannot open {address}"))?;
-        Ok(Self { store: Arc::from(store), prefix, is_local: false })
+        Ok(Self { store: Arc::from(store), prefix, is_local: false, failed: Arc::default() })
     }
 
     /// Returns the directory of an address that is none of an object store.
@@ -76,7 +88,7 @@ impl Objects {
             .with_context(|| format!("cannot open {path}"))?
             .with_fsync(true);
         let prefix = ObjectPath::default();
-        Ok(Self { store: Arc::new(store), prefix, is_local: true })
+        Ok(Self { store: Arc::new(store), prefix, is_local: true, failed: Arc::default() })
     }
 
     fn at(&self, path: &str) -> Result<ObjectPath> {
@@ -103,13 +115,40 @@ impl Objects {
             attributes.insert(Attribute::ContentType, http::FTRACE_TEXT.into());
             options.attributes = attributes;
         }
-        match self.store.put_opts(&self.at(path)?, bytes.into(), options).await {
-            Ok(_) => Ok(true),
-            Err(
+        let limit = WRITE_TIME + Duration::from_secs(bytes.len() as u64 / SLOWEST_BYTES_PER_S);
+        let at = self.at(path)?;
+        let written = timeout(limit, self.store.put_opts(&at, bytes.into(), options)).await;
+        let written = match written {
+            Ok(Ok(_)) => Ok(true),
+            Ok(Err(
                 object_store::Error::AlreadyExists { .. }
                 | object_store::Error::Precondition { .. },
-            ) => Ok(false),
-            Err(error) => Err(error).with_context(|| format!("cannot write {path}")),
+            )) => Ok(false),
+            Ok(Err(error)) => Err(error).with_context(|| format!("cannot write {path}")),
+            Err(_) => Err(anyhow!("cannot write {path}: no answer within {} s", limit.as_secs())),
+        };
+        let failed = written.is_err().then(Instant::now);
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
+        written
+    }
+
+    /// Returns why nothing can be written: the last write failed a moment ago. After that moment another one may try.
+    pub(crate) fn why_away(&self) -> Option<&'static str> {
+        let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_away = failed.is_some_and(|at| at.elapsed() < AWAY);
+        is_away.then_some("the object store does not take captures now; try again later")
+    }
+
+    /// Checks that the store answers: by a list of what is never there, which costs little. Rights to list are not needed.
+    pub(crate) async fn probe(&self) -> Result<()> {
+        let below = self.at("probe")?;
+        let mut listed = self.store.list(Some(&below));
+        let next = std::future::poll_fn(|context| listed.as_mut().poll_next(context));
+        match timeout(PROBE_TIME, next).await {
+            Ok(None | Some(Ok(_))) => Ok(()),
+            Ok(Some(Err(error))) if format!("{error:?}").contains("AccessDenied") => Ok(()),
+            Ok(Some(Err(error))) => Err(error).context("the object store refuses"),
+            Err(_) => bail!("the object store does not answer within {} s", PROBE_TIME.as_secs()),
         }
     }
 

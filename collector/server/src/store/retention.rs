@@ -142,6 +142,13 @@ pub(crate) fn apply(root: &Path, retention: Retention, now: SystemTime) -> Resul
     Ok(deleted)
 }
 
+/// Returns the bytes of all files that count for limits.
+pub(crate) fn size(root: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    each_file(root, &mut |kind, path| bytes += bytes_of(&kind, path))?;
+    Ok(bytes)
+}
+
 /// Returns the time at which a file came.
 fn arrived(path: &Path) -> Option<SystemTime> {
     path.metadata().and_then(|metadata| metadata.modified()).ok()

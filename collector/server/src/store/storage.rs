@@ -33,6 +33,12 @@ pub(crate) enum Storage {
     Objects { objects: Objects, incoming: TempDir, next: AtomicU64 },
 }
 
+/// An error of an object store with all its causes.
+#[cfg(feature = "parquet")]
+fn described(error: anyhow::Error) -> io::Error {
+    io::Error::other(format!("{error:#}"))
+}
+
 impl Storage {
     /// A name for what is on its way.
     pub(crate) fn incoming(&self) -> Incoming {
@@ -81,7 +87,7 @@ impl Storage {
                 let bytes = std::fs::read(&incoming.path)?;
                 let kept =
                     Handle::current().block_on(objects.put_new(&key.path(), bytes, Some(meta)));
-                let kept = kept.map_err(|error| io::Error::other(format!("{error:#}")))?;
+                let kept = kept.map_err(described)?;
                 Ok(kept.then(|| PathBuf::from(key.path())))
             }
         }
@@ -105,7 +111,7 @@ impl Storage {
                 let path = losses_path(id, today());
                 let kept =
                     Handle::current().block_on(objects.put_new(&path, json.into_bytes(), None));
-                kept.map_err(|error| io::Error::other(format!("{error:#}")))
+                kept.map_err(described)
             }
         }
     }
@@ -166,9 +172,33 @@ impl Storage {
     pub(crate) fn probe(&self) -> io::Result<()> {
         match self {
             Self::Local { store, .. } => store.probe(),
-            // Asking the store would cost a request each time.
             #[cfg(feature = "parquet")]
-            Self::Objects { .. } => Ok(()),
+            Self::Objects { objects, .. } => {
+                Handle::current().block_on(objects.probe()).map_err(described)
+            }
+        }
+    }
+
+    /// Returns why an object store takes nothing now: the last write, a moment ago, failed.
+    pub(crate) fn why_away(&self) -> Option<&'static str> {
+        match self {
+            Self::Local { .. } => None,
+            #[cfg(feature = "parquet")]
+            Self::Objects { objects, .. } => objects.why_away(),
+        }
+    }
+
+    /// Returns the bytes of the tables; `None` if there are none here.
+    pub(crate) fn tables_bytes(&self) -> Option<u64> {
+        self.indexer().map(Indexer::tables_bytes)
+    }
+
+    /// Returns the bytes that the store's file system has left; `None` for an object store.
+    pub(crate) fn free_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Local { store, .. } => store.free_bytes(),
+            #[cfg(feature = "parquet")]
+            Self::Objects { .. } => None,
         }
     }
 

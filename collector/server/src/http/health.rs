@@ -1,0 +1,73 @@
+//! `GET /healthz` and `GET /readyz`: whether this collector works, and whether captures can be stored now.
+//!
+//! A supervisor restarts what is not healthy; a load balancer sends captures elsewhere while a collector is not ready. They
+//! differ where restarting would not help: if an object store is away.
+
+use super::answer::{Answer, answer};
+use super::{Collector, Shared};
+use crate::store::indexer::Indexer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Time for which the result of a check stays valid: of a disk, and of an object store, where each check is a request.
+const DISK: Duration = Duration::from_secs(2);
+const OBJECT_STORE: Duration = Duration::from_secs(10);
+
+/// What the last check of the storage found.
+pub(super) type LastCheck = tokio::sync::Mutex<Option<(Instant, Result<(), String>)>>;
+
+/// Answers whether captures can be analyzed, and, if the store is a directory, stored.
+pub(super) async fn healthz(State(collector): Shared) -> Answer {
+    if collector.storage.indexer().is_none() {
+        return (StatusCode::OK, "ok\n".to_owned());
+    }
+    state(&collector).await
+}
+
+/// Answers whether captures can be stored and analyzed.
+pub(super) async fn readyz(State(collector): Shared) -> Answer {
+    state(&collector).await
+}
+
+async fn state(collector: &Arc<Collector>) -> Answer {
+    let found = storage(collector).await;
+    let indexer = collector.storage.indexer();
+    let is_down = indexer.is_some_and(Indexer::is_down);
+    let is_damaged = indexer.is_some_and(Indexer::is_damaged);
+    let unavailable = |why: &str| answer(StatusCode::SERVICE_UNAVAILABLE, why);
+    match found {
+        _ if is_down => unavailable(
+            "captures are stored and not analyzed: a thread of the analysis panicked, and starts again",
+        ),
+        _ if is_damaged => unavailable(
+            "captures are stored, but the tables are damaged: stop the collector and run `tracetee store rebuild`",
+        ),
+        Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
+        Err(why) => unavailable(&format!("cannot store captures: {why}")),
+    }
+}
+
+/// Checks the storage. One request at a time does; the others have what it found.
+async fn storage(collector: &Arc<Collector>) -> Result<(), String> {
+    let valid = if collector.storage.indexer().is_some() { DISK } else { OBJECT_STORE };
+    let mut known = collector.last_check.lock().await;
+    if let Some((at, found)) = &*known
+        && at.elapsed() < valid
+    {
+        return found.clone();
+    }
+    let shared = Arc::clone(collector);
+    let probe = tokio::task::spawn_blocking(move || shared.storage.probe());
+    let found = probe.await.unwrap_or_else(|fault| Err(std::io::Error::other(fault)));
+    let found = found.map_err(|error| error.to_string());
+    let was_fine = known.as_ref().is_none_or(|(_, found)| found.is_ok());
+    match &found {
+        Err(why) if was_fine => tracing::error!("not ready: cannot store captures: {why}"),
+        Ok(()) if !was_fine => tracing::info!("ready again: captures can be stored"),
+        _ => {}
+    }
+    *known = Some((Instant::now(), found.clone()));
+    found
+}

@@ -1,0 +1,234 @@
+//! Observes each request of a device: a log line for its outcome, and its count and time for `/metrics`.
+//!
+//! Captures, loss reports, mappings and tickets have a line each, also if they are refused, with the reason that the client
+//! got. Answers to requests for the configuration have one if they are not `304`. Of refusals, a few a second have a line, and
+//! the next line says how many had none: whoever has no token fills no disk.
+
+use super::connections::Connection;
+use axum::body::{Body, HttpBody, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tracetee_protocol::http;
+
+/// Upper bounds of the histogram, ms.
+const BOUNDS_MS: [u64; 9] = [1, 5, 25, 100, 500, 1_000, 5_000, 20_000, 60_000];
+/// Refusals of a second that have a log line.
+const REFUSALS_PER_S: u32 = 20;
+/// Bytes of an answer's reason in a log line; longer answers are no reasons.
+const MAX_REASON_BYTES: usize = 1_000;
+
+/// The routes by which requests are told apart, with the begin of their path.
+const ROUTES: [(&str, &str); 5] = [
+    ("captures", http::CAPTURES),
+    ("losses", http::LOSSES),
+    ("mappings", http::MAPPINGS),
+    ("tickets", http::TICKETS),
+    ("config", http::CONFIG),
+];
+
+/// All requests since the start.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    by_route: Mutex<BTreeMap<&'static str, Times>>,
+    refusals: Mutex<Refusals>,
+}
+
+/// Counts by status, and the histogram of times.
+#[derive(Debug, Default)]
+struct Times {
+    by_status: BTreeMap<u16, u64>,
+    /// Requests that took at most the bound, and no less than the one before; the last ones took longer than all.
+    buckets: [u64; BOUNDS_MS.len() + 1],
+    sum: Duration,
+}
+
+/// Log lines of refusals in the present second.
+#[derive(Debug, Default)]
+struct Refusals {
+    since: Option<Instant>,
+    lines: u32,
+    without_line: u64,
+}
+
+impl Refusals {
+    /// `None`: this refusal has no line. Otherwise the number of those before it that had none.
+    fn admit(&mut self, now: Instant) -> Option<u64> {
+        if self.since.is_none_or(|since| now.duration_since(since) >= Duration::from_secs(1)) {
+            (self.since, self.lines) = (Some(now), 0);
+        }
+        if self.lines == REFUSALS_PER_S {
+            self.without_line += 1;
+            return None;
+        }
+        self.lines += 1;
+        Some(std::mem::take(&mut self.without_line))
+    }
+}
+
+fn route_of(path: &str) -> Option<&'static str> {
+    ROUTES.iter().find(|(_, begin)| path.starts_with(begin)).map(|(route, _)| *route)
+}
+
+/// Layer around all routes.
+pub(super) async fn observe(
+    State(requests): State<Arc<Requests>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let Some(route) = route_of(request.uri().path()) else { return next.run(request).await };
+    let path = request.uri().path().to_owned();
+    let connection = request.extensions().get::<Arc<Connection>>().cloned();
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    let bytes = length.and_then(|value| value.to_str().ok()?.parse::<u64>().ok()).unwrap_or(0);
+    let started = Instant::now();
+    let (response, reason) = with_reason(next.run(request).await).await;
+    let (status, took) = (response.status(), started.elapsed());
+    requests.count(route, status, took);
+    let left_out = if status.is_client_error() || status.is_server_error() {
+        let mut refusals = requests.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        refusals.admit(Instant::now())
+    } else {
+        (status != StatusCode::NOT_MODIFIED).then_some(0)
+    };
+    let Some(left_out) = left_out else { return response };
+    let (app, client) = connection.map(|connection| connection.asks()).unwrap_or_default();
+    let (status, ms) = (status.as_u16(), u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+    let line = Line { path: &path, status, app: app.as_deref(), client, bytes, ms, left_out };
+    line.log(reason.as_deref().unwrap_or("answered"));
+    response
+}
+
+/// Reads the reason from a short answer.
+async fn with_reason(response: Response) -> (Response, Option<String>) {
+    let is_reason = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|value| value.to_str().is_ok_and(|value| value.starts_with("text/plain")));
+    let most = MAX_REASON_BYTES as u64;
+    if !is_reason || response.body().size_hint().upper().is_none_or(|bytes| bytes > most) {
+        return (response, None);
+    }
+    let (parts, body) = response.into_parts();
+    let bytes = to_bytes(body, MAX_REASON_BYTES).await.unwrap_or_default();
+    let reason = String::from_utf8_lossy(&bytes).trim().to_owned();
+    (Response::from_parts(parts, Body::from(bytes)), Some(reason))
+}
+
+/// A log line.
+struct Line<'a> {
+    path: &'a str,
+    status: u16,
+    app: Option<&'a str>,
+    client: String,
+    bytes: u64,
+    ms: u64,
+    /// Refusals before this one that had no line.
+    left_out: u64,
+}
+
+impl Line<'_> {
+    fn log(&self, reason: &str) {
+        let Self { path, status, app, client, bytes, ms, left_out } = self;
+        let left_out = (*left_out > 0).then_some(left_out);
+        match status {
+            500.. => tracing::error!(status, path, app, client, bytes, ms, left_out, "{reason}"),
+            400.. if *status != StatusCode::PRECONDITION_FAILED.as_u16() => {
+                tracing::warn!(status, path, app, client, bytes, ms, left_out, "{reason}");
+            }
+            _ => tracing::info!(status, path, app, client, bytes, ms, left_out, "{reason}"),
+        }
+    }
+}
+
+impl Requests {
+    fn count(&self, route: &'static str, status: StatusCode, took: Duration) {
+        let mut by_route = self.by_route.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = by_route.entry(route).or_default();
+        *times.by_status.entry(status.as_u16()).or_default() += 1;
+        let bound = BOUNDS_MS.iter().position(|&ms| took <= Duration::from_millis(ms));
+        if let Some(bucket) = times.buckets.get_mut(bound.unwrap_or(BOUNDS_MS.len())) {
+            *bucket += 1;
+        }
+        times.sum += took;
+    }
+
+    /// Writes the series for Prometheus.
+    pub(super) fn write(&self, text: &mut String) {
+        let by_route = self.by_route.lock().unwrap_or_else(PoisonError::into_inner);
+        text.push_str(
+            "# HELP tracetee_requests_total Requests of devices, by route and status.\n\
+             # TYPE tracetee_requests_total counter\n",
+        );
+        for (route, times) in &*by_route {
+            for (status, count) in &times.by_status {
+                let labels = format!("route=\"{route}\",status=\"{status}\"");
+                let _ = writeln!(text, "tracetee_requests_total{{{labels}}} {count}");
+            }
+        }
+        text.push_str(
+            "# HELP tracetee_request_seconds Time from a request's head to its answer.\n\
+             # TYPE tracetee_request_seconds histogram\n",
+        );
+        for (route, times) in &*by_route {
+            let mut count = 0;
+            let bounds =
+                BOUNDS_MS.iter().map(|&ms| Duration::from_millis(ms).as_secs_f64().to_string());
+            for (bound, bucket) in bounds.chain(["+Inf".to_owned()]).zip(times.buckets) {
+                count += bucket;
+                let labels = format!("route=\"{route}\",le=\"{bound}\"");
+                let _ = writeln!(text, "tracetee_request_seconds_bucket{{{labels}}} {count}");
+            }
+            let sum = times.sum.as_secs_f64();
+            let _ = write!(
+                text,
+                "tracetee_request_seconds_sum{{route=\"{route}\"}} {sum}\n\
+                 tracetee_request_seconds_count{{route=\"{route}\"}} {count}\n"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_add_up_and_are_cumulative() {
+        let requests = Requests::default();
+        for ms in [0, 3, 3, 700, 100_000] {
+            requests.count("captures", StatusCode::CREATED, Duration::from_millis(ms));
+        }
+        requests.count("captures", StatusCode::UNAUTHORIZED, Duration::ZERO);
+        let mut text = String::new();
+        requests.write(&mut text);
+        for line in [
+            "tracetee_requests_total{route=\"captures\",status=\"201\"} 5",
+            "tracetee_requests_total{route=\"captures\",status=\"401\"} 1",
+            "tracetee_request_seconds_bucket{route=\"captures\",le=\"0.001\"} 2",
+            "tracetee_request_seconds_bucket{route=\"captures\",le=\"0.005\"} 4",
+            "tracetee_request_seconds_bucket{route=\"captures\",le=\"0.5\"} 4",
+            "tracetee_request_seconds_bucket{route=\"captures\",le=\"1\"} 5",
+            "tracetee_request_seconds_bucket{route=\"captures\",le=\"60\"} 5",
+            "tracetee_request_seconds_bucket{route=\"captures\",le=\"+Inf\"} 6",
+            "tracetee_request_seconds_sum{route=\"captures\"} 100.706",
+            "tracetee_request_seconds_count{route=\"captures\"} 6",
+        ] {
+            assert!(text.lines().any(|each| each == line), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn refusals_have_a_few_lines_a_second_and_the_next_one_counts_the_others() {
+        let (mut refusals, start) = (Refusals::default(), Instant::now());
+        let lines = (0..100).filter(|_| refusals.admit(start) == Some(0)).count();
+        assert_eq!(lines, 20);
+        assert_eq!(refusals.admit(start + Duration::from_millis(1100)), Some(80));
+        assert_eq!(refusals.admit(start + Duration::from_millis(1100)), Some(0));
+    }
+}
