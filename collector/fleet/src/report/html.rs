@@ -15,6 +15,8 @@ const PAGE: &str = include_str!("../../web/report.html");
 const STYLE: &str = include_str!("../../web/report.css");
 const SCRIPT: &str = include_str!("../../web/report.js");
 const CHARTS: &str = include_str!("../../web/chart.umd.min.js");
+/// Licence of Chart.js, which asks to be in each copy: so it is in each page.
+const CHARTS_LICENCE: &str = include_str!("../../web/chart.LICENSE.md");
 
 /// Link target of captures.
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +100,8 @@ pub fn policy() -> String {
 }
 
 fn charts() -> String {
-    CHARTS.replace("//# sourceMappingURL=chart.umd.min.js.map", "")
+    let script = CHARTS.replace("//# sourceMappingURL=chart.umd.min.js.map", "");
+    format!("/*!\n{CHARTS_LICENCE}*/\n{script}")
 }
 
 fn page(data: &Value) -> String {
@@ -108,4 +111,21 @@ fn page(data: &Value) -> String {
         .replace("/*CHARTS*/", &charts())
         .replace("/*SCRIPT*/", SCRIPT)
         .replace("/*DATA*/", &data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_the_licence_of_the_charts_in_it() {
+        let page = page(&json!({}));
+        for text in ["Permission is hereby granted", "Chart.js Contributors", "Jukka Kurkela"] {
+            assert!(page.contains(text), "{text}");
+        }
+        assert!(
+            !CHARTS_LICENCE.contains("*/") && !CHARTS_LICENCE.contains('<'),
+            "it ends no comment"
+        );
+    }
 }
