@@ -3,6 +3,7 @@
 import datetime
 import email.utils
 import hashlib
+import pathlib
 import re
 import subprocess
 import tempfile
@@ -19,6 +20,15 @@ DESCRIPTION = """tracing of Android apps from inside, and its collector
 OVERRIDES = """# SQLite and the DEFLATE code are linked in, so that one file runs on every distribution.
 tracetee: embedded-library *
 """
+
+
+SERVICE = pathlib.Path(__file__).resolve().parent / "service"
+# Files of the collector as a service. An administrator's changes of those in /etc stay.
+INSTALLED = {
+    "usr/lib/systemd/system/tracetee.service": "tracetee.service",
+    "etc/tracetee/collector.env": "collector.env",
+}
+SCRIPTS = ["postinst", "prerm", "postrm"]
 
 
 def oldest_glibc(program):
@@ -55,6 +65,7 @@ def package(files, program, version, architecture, maintainer, copyright_text, e
         f"{documents}/changelog.gz": File(compressed(changelog.encode())),
         f"{documents}/copyright": File(copyright_text.encode()),
         "usr/share/lintian/overrides/tracetee": File(OVERRIDES.encode()),
+        **{path: File((SERVICE / name).read_bytes()) for path, name in INSTALLED.items()},
     }
     control = "\n".join([
         "Package: tracetee",
@@ -62,16 +73,23 @@ def package(files, program, version, architecture, maintainer, copyright_text, e
         f"Architecture: {architecture}",
         f"Maintainer: {maintainer}",
         f"Installed-Size: {sum(len(file.content) for file in files.values()) // 1024}",
-        f"Depends: libc6 (>= {oldest_glibc(program)})",
+        f"Depends: adduser, libc6 (>= {oldest_glibc(program)})",
         "Section: devel",
         "Priority: optional",
         f"Description: {DESCRIPTION}",
         "",
     ])
+    conffiles = [path for path in sorted(files) if path.startswith("etc/")]
     sums = "".join(
-        f"{hashlib.md5(file.content).hexdigest()}  {path}\n" for path, file in sorted(files.items())
+        f"{hashlib.md5(file.content).hexdigest()}  {path}\n"
+        for path, file in sorted(files.items()) if path not in conffiles
     )
-    described = tar({"control": File(control.encode()), "md5sums": File(sums.encode())}, epoch, "./")
+    described = tar({
+        "control": File(control.encode()),
+        "md5sums": File(sums.encode()),
+        "conffiles": File("".join(f"/{path}\n" for path in conffiles).encode()),
+        **{name: File((SERVICE / name).read_bytes(), is_program=True) for name in SCRIPTS},
+    }, epoch, "./")
     return ar([
         ("debian-binary", b"2.0\n"),
         ("control.tar.gz", compressed(described)),

@@ -6,6 +6,8 @@ Takes what was built; compiles nothing. The same inputs give the same bytes. Cal
 
 import argparse
 import pathlib
+import posixpath
+import re
 import subprocess
 import tempfile
 import tomllib
@@ -17,6 +19,8 @@ from tree import File, compressed, tar
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Names of a processor: in our files, Debian's, OCI's.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+# The queries over rows, for DuckDB and Spark.
+QUERIES = "tests/fleet/sql"
 COMPLETIONS = {
     "bash": "usr/share/bash-completion/completions/tracetee",
     "zsh": "usr/share/zsh/vendor-completions/_tracetee",
@@ -36,11 +40,49 @@ def described(runnable):
     return files
 
 
+def packed_paths():
+    """Returns the files of the repository that go with each program, with their paths there: pages, what they link to, and
+    the queries for engines."""
+    patterns = [
+        "README.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "collector/*.md", "collector/convert/timeline.png",
+        "agent/include/tracetee.h", "agent/schema/remote-config.schema.json",
+    ]
+    paths = {path: path for pattern in patterns for path in matches(pattern)}
+    return paths | {path: path.replace(QUERIES, "sql", 1) for path in matches(f"{QUERIES}/*")}
+
+
+def matches(pattern):
+    return [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob(pattern))]
+
+
+def relinked(page, text, paths):
+    """Returns a page whose links lead to files that are packed; of other links the text stays."""
+    def link(match):
+        mark, label, target = match.groups()
+        path, hash_sign, anchor = target.partition("#")
+        if not path or re.match(r"[a-z]+:", path):
+            return match.group()
+        source = posixpath.normpath(posixpath.join(posixpath.dirname(page), path))
+        packed = "sql" if source == QUERIES else paths.get(source)
+        if packed is None:
+            return "" if mark else label
+        relative = posixpath.relpath(packed, posixpath.dirname(paths[page]) or ".")
+        return f"{mark}[{label.replace(QUERIES, 'sql')}]({relative}{hash_sign}{anchor})"
+    return re.sub(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)", link, text)
+
+
 def documents(licences):
     """Returns the documents that go with each program."""
-    names = ["README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE-APACHE", "LICENSE-MIT"]
-    files = {name: (ROOT / name).read_bytes() for name in names}
+    paths = packed_paths()
+    files = {packed: (ROOT / path).read_bytes() for path, packed in paths.items()}
+    for path, packed in paths.items():
+        if path.endswith(".md"):
+            files[packed] = relinked(path, files[packed].decode(), paths).encode()
     return {**files, "THIRD-PARTY.txt": licences.read_bytes()}
+
+
+def project_licences():
+    return {name: (ROOT / name).read_bytes() for name in ["LICENSE-APACHE", "LICENSE-MIT"]}
 
 
 def copyright_text():
@@ -84,7 +126,7 @@ def main():
         program = pathlib.Path(path).read_bytes()
         plain = {"bin/tracetee": File(program, is_program=True)}
         plain.update({path.removeprefix("usr/"): File(content) for path, content in pages.items()})
-        plain.update({path: File(content) for path, content in beside.items()})
+        plain.update({path: File(content) for path, content in {**beside, **project_licences()}.items()})
         name = f"tracetee-{version}-{architecture}-linux"
         write(f"{name}.tar.gz", compressed(tar(plain, epoch, f"{name}/")))
 
@@ -92,8 +134,11 @@ def main():
         for path, content in pages.items():
             is_page = "/man/" in path
             installed[path + (".gz" if is_page else "")] = File(compressed(content) if is_page else content)
-        for path in ["README.md", "CHANGELOG.md", "SECURITY.md", "THIRD-PARTY.txt"]:
-            installed[f"usr/share/doc/tracetee/{path}.gz"] = File(compressed(beside[path]))
+        for path, content in beside.items():
+            # Pages link to each other by their names; only what no page links to is compressed.
+            is_alone = path == "THIRD-PARTY.txt"
+            name = f"usr/share/doc/tracetee/{path}" + (".gz" if is_alone else "")
+            installed[name] = File(compressed(content) if is_alone else content)
         write(f"tracetee_{version}_{debian_name}.deb", debian.package(
             installed, program, version, debian_name, arguments.maintainer, copyright_text(), epoch
         ))
