@@ -152,6 +152,53 @@ fn captures_go_to_s3_through_the_collector_or_past_it_and_become_tables() {
     assert!(quarantined.contains(&format!("{bad}.json")), "{quarantined:?}");
 }
 
+/// Returns the block of commands of SCALE.md that makes tables of a bucket.
+fn commands_of_workers() -> String {
+    let page = std::fs::read_to_string(tracetee_tests::root().join("collector/SCALE.md")).unwrap();
+    let mut blocks = page.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap());
+    blocks.find(|block| block.contains("split ")).unwrap().to_owned()
+}
+
+#[test]
+fn the_commands_of_the_page_on_scale_work_as_they_stand_there() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let bucket = directory.path().join("s3/bucket");
+    std::fs::create_dir_all(&bucket).unwrap();
+    let endpoint = serve(&runtime, bucket.parent().unwrap());
+    let environment = environment(&endpoint);
+    let collector = Collector::start_at("s3://bucket/traces", &environment);
+    let body = zstd::bulk::compress(
+        b"# tracer: nop\n app-5 (5) [000] ...1 1.000000: tracing_mark_write: B|5|x\n",
+        3,
+    );
+    for number in 0..20 {
+        let path = format!("/v1/captures/019a1fd7-2955-7cfa-a44a-{number:012x}");
+        assert_eq!(collector.put(&path, &[], body.as_ref().unwrap()), 201);
+    }
+    let raw = objects(&bucket, ".ftrace.zst");
+    let day = raw[0].split("/dt=").nth(1).unwrap().split('/').next().unwrap();
+    let script = commands_of_workers().replace("2026-11-20", day);
+    let work = directory.path().join("work");
+    std::fs::create_dir(&work).unwrap();
+    let shell = |script: &str| {
+        let path = std::env::var("PATH").unwrap();
+        let path = format!("{}:{path}", tracetee().parent().unwrap().display());
+        let mut command = Command::new("bash");
+        command.args(["-euo", "pipefail", "-c", script]).current_dir(&work);
+        run(command.env("PATH", path).envs(environment))
+    };
+    // That of the first machine, then those of the other seven.
+    let mut said = shell(&script);
+    said += &shell(
+        "for keys in keys.a[b-h]; do tracetee store tables --store s3://bucket/traces --keys $keys; done",
+    );
+    let converted = said.lines().filter_map(|line| line.split(' ').next()?.parse::<u64>().ok());
+    assert_eq!(converted.sum::<u64>(), 20, "{said}");
+    let parts = objects(&bucket, ".parquet");
+    assert_eq!(parts.iter().filter(|part| part.contains("/captures/app=")).count(), 8, "{parts:?}");
+}
+
 /// Waits until `/readyz` has this status, and returns its text.
 fn await_ready(collector: &Collector, status: u16) -> String {
     loop {
