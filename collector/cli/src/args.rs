@@ -1,11 +1,13 @@
 //! The command line: commands and options, parsed by clap. Knows nothing of what the commands do.
 
+mod config;
 #[cfg(test)]
 mod help_tests;
 mod report;
 mod store;
 mod traces;
 
+pub(crate) use config::{CheckArgs, ConfigCommand, SignArgs};
 pub(crate) use report::{ReportArgs, ReportFormat};
 #[cfg(feature = "parquet")]
 pub(crate) use store::TablesArgs;
@@ -93,6 +95,9 @@ pub(crate) enum Command {
     ///
     /// Writes the files to a directory, and prints the lines for the app and the command for the server.
     Init(InitArgs),
+    /// Check and sign remote configurations.
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Print the completions of a shell.
     ///
     /// Packages install them. By hand, for bash: tracetee completions bash >

@@ -15,6 +15,7 @@ mod store;
 
 pub use http::StoredCapture;
 pub use http::connections::Limits;
+pub use http::remote_config::check_signature;
 pub use http::tls::read as read_tls;
 pub use http::tokens::{Right, Tokens, first as first_token};
 pub use server::{Options, Server, StoreLocation};

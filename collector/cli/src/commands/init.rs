@@ -2,11 +2,10 @@
 //! pair, and a signed configuration. Prints the lines for the app and the command for the server. The server's files have a
 //! directory of their own: the key that signs does not go to the server.
 
+use super::config::private_pem;
 use crate::args::InitArgs;
 use crate::terminal::print;
 use anyhow::{Context, Result, bail};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use ed25519_compact::{KeyPair, Seed};
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
@@ -26,9 +25,6 @@ const CONFIGURATION: &str = r#"{"schema": 1, "seq": 1,
    {"id": "jank", "cool_down_s": 10,
     "opens": {"triggers": {"any": [{"jank": {"over_ms": 100}}], "before_s": 5, "after_s": 1}}}]}
 "#;
-
-/// DER of an Ed25519 private key, up to its 32 bytes (RFC 8410).
-const PRIVATE_KEY: [u8; 16] = *b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
 
 /// The directory that goes to the server.
 const SERVER: &str = "server";
@@ -104,12 +100,6 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Returns a private key as openssl reads it.
-fn private_pem(seed: &[u8; 32]) -> String {
-    let key = STANDARD.encode([&PRIVATE_KEY[..], seed].concat());
-    format!("-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n")
-}
-
 /// Creates a file that does not exist yet.
 fn create(path: &Path, content: &[u8], mode: u32) -> Result<()> {
     OpenOptions::new()
@@ -166,7 +156,7 @@ build's manifest.
         "
 After a change of {REMOTE}, raise its \"seq\" and sign it:
 
-    openssl pkeyutl -sign -rawin -inkey {out}/{KEY} -in {out}/{REMOTE} -out {out}/{SIGNATURE}
+    tracetee config sign {out}/{REMOTE} --key {out}/{KEY}
 
 Copy {out}/{SERVER} to the server. Keep {KEY} where only you can read it, and not there: whoever has it decides what your apps
 record.

@@ -2,6 +2,7 @@
 
 mod atrace;
 mod collect;
+mod config;
 mod convert;
 mod demo;
 mod dmtracedump;
@@ -55,6 +56,7 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
         Command::Demo(args) => demo::demo(&args),
         Command::Hooks(args) => hooks::hooks(&args),
         Command::Init(args) => init::init(&args),
+        Command::Config(command) => config::config(&command),
         Command::Completions { shell } => manual::completions(shell),
         Command::Manual { output } => manual::manual(&output),
         Command::Library { output } => agent_library::write_to(&output).map(|[library, header]| {

@@ -17,6 +17,15 @@ use tracetee_protocol::remote_config;
 const SIGNATURE_BYTES: usize = 64;
 const KEY_BYTES: usize = 32;
 
+/// Checks the signature of a configuration, by a key if there is one. Returns false if it has none.
+///
+/// # Errors
+/// When a file is unreadable, or devices would refuse the configuration.
+pub fn check_signature(path: &Path, key: Option<&Path>) -> Result<bool> {
+    let config = RemoteConfig::open(path, key)?;
+    Ok(config.current().is_some_and(|served| served.signature.is_some()))
+}
+
 /// A configuration that devices accept.
 #[derive(Debug)]
 pub(crate) struct Served {
