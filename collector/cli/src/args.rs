@@ -8,7 +8,7 @@ mod store;
 mod traces;
 
 pub(crate) use config::{CheckArgs, ConfigCommand, SignArgs};
-pub(crate) use report::{ReportArgs, ReportFormat};
+pub(crate) use report::{FailOn, ReportArgs, ReportFormat};
 #[cfg(feature = "parquet")]
 pub(crate) use store::TablesArgs;
 pub(crate) use store::{

@@ -31,6 +31,9 @@ pub(crate) struct ReportArgs {
     /// Compare emulators and debuggable builds, too.
     #[arg(long, requires = "compare")]
     pub(crate) test_devices: bool,
+    /// Exit with status 1 if the comparison finds this.
+    #[arg(long, value_enum, value_name = "VERDICT", requires = "compare")]
+    pub(crate) fail_on: Option<FailOn>,
     /// Analyze this process [default: the app that draws most frames].
     #[arg(long, value_name = "PID", requires = "captures", conflicts_with = "process")]
     pub(crate) pid: Option<u32>,
@@ -53,6 +56,13 @@ impl ReportArgs {
     }
 }
 
+/// Verdict that makes a report fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    /// The second version is worse, in jank as a whole or in a cause.
+    Worse,
+}
+
 /// Format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
@@ -60,6 +70,8 @@ pub(crate) enum ReportFormat {
     Text,
     /// JSON for programs.
     Json,
+    /// Markdown, for a comment on a pull request.
+    Markdown,
     /// One HTML file for a browser.
     Html,
     /// Stacks for flame graphs: `a;b;c MICROSECONDS`.

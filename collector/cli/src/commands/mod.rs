@@ -35,7 +35,7 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
         Command::Collect(args) => collect::collect(&args),
         Command::Report(mut args) => {
             let _stdin = with_stdin(&mut args.captures)?;
-            report::report(&args)
+            return report::report(&args);
         }
         Command::Convert(mut args) => {
             let _stdin = with_stdin(&mut args.inputs)?;

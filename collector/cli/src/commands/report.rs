@@ -1,11 +1,12 @@
 //! `tracetee report`: of a collector's store, of one trace, of several.
 
-use crate::args::{ReportArgs, ReportFormat};
+use crate::args::{FailOn, ReportArgs, ReportFormat};
 use crate::input::{mapping, mapping_of, unpacked};
 use crate::terminal::{print, say};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline};
 use tracetee_fleet::database::Database;
@@ -15,7 +16,7 @@ use tracetee_fleet::report::single::SingleReport;
 use tracetee_fleet::report::timeline;
 use tracetee_fleet::rows::{About, from_capture};
 use tracetee_jank::{Options, Which};
-use tracetee_server::tables_of;
+use tracetee_server::{StoreLocation, tables_of};
 use tracetee_trace::{Mapping, is_system_process};
 
 /// The trace travels in its report, and so does its timeline, if it is no larger: a page of some 40 MB opens on a phone.
@@ -23,13 +24,16 @@ const MAX_EMBEDDED_BYTES: usize = 16 << 20;
 /// Causes of an app whose best example has its timeline in a fleet's page.
 const CAUSES_WITH_TIMELINE: usize = 10;
 
-/// Writes a report.
-pub(crate) fn report(args: &ReportArgs) -> Result<()> {
+/// Exit status of a report that has what `--fail-on` names.
+const EXIT_WORSE: u8 = 1;
+
+/// Writes a report. Returns the exit status.
+pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode> {
     let (dumps, captures) = dumps(&args.captures)?;
-    let text = match &*captures {
+    let (text, is_worse) = match &*captures {
         [] if args.captures.is_empty() => of_store(args)?,
         [] => bail!("the files contain names of processes, but no trace"),
-        [one] => of_one(args, one, &dumps)?,
+        [one] => (of_one(args, one, &dumps)?, false),
         _ => of_several(args, &args.captures)?,
     };
     match &args.output {
@@ -39,7 +43,8 @@ pub(crate) fn report(args: &ReportArgs) -> Result<()> {
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
     }
-    Ok(())
+    let fails = args.fail_on == Some(FailOn::Worse) && is_worse;
+    Ok(if fails { ExitCode::from(EXIT_WORSE) } else { ExitCode::SUCCESS })
 }
 
 /// Time of each app's report: one is made in milliseconds, unless a device has sent rows to make it slow.
@@ -60,9 +65,17 @@ fn ask(args: &ReportArgs) -> Ask {
     }
 }
 
-fn of_store(args: &ReportArgs) -> Result<String> {
+/// The report of a store, and whether its comparison has found something worse.
+fn of_store(args: &ReportArgs) -> Result<(String, bool)> {
     let default = PathBuf::from("tracetee-store");
     let store = args.store.as_ref().unwrap_or(&default);
+    if matches!(StoreLocation::parse(&store.to_string_lossy()), StoreLocation::Objects(_)) {
+        bail!(
+            "--store {}: reports are made of a directory; for an object store run `tracetee store tables`, and ask its \
+             Parquet by DuckDB (collector/SCALE.md)",
+            store.display()
+        );
+    }
     let tables = tables_of(store);
     let report = Database::read(&tables)
         .and_then(|database| FleetReport::from_database(&database, &ask(args)));
@@ -85,13 +98,15 @@ fn written(
     report: &FleetReport,
     captures: Captures<'_>,
     root: &Path,
-) -> Result<String> {
-    Ok(match args.format {
+) -> Result<(String, bool)> {
+    let text = match args.format {
         ReportFormat::Text => report.to_text(),
+        ReportFormat::Markdown => report.to_markdown(),
         ReportFormat::Json => serde_json::to_string_pretty(report)? + "\n",
         ReportFormat::Html => html::fleet(report, captures, &timelines(args, report, root)?),
         ReportFormat::Folded => report.to_folded(),
-    })
+    };
+    Ok((text, report.is_worse()))
 }
 
 /// Makes the timelines that a fleet's page carries: of the best example of each app's first causes, up to
@@ -175,6 +190,10 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> 
     let report = SingleReport::from_capture(&capture);
     Ok(match args.format {
         ReportFormat::Text => report.to_text(),
+        // Its columns are those of a terminal. No name ends the fence.
+        ReportFormat::Markdown => {
+            format!("~~~~~~text\n{}~~~~~~\n", report.to_text().replace("~~~~~~", "~"))
+        }
         ReportFormat::Json => serde_json::to_string_pretty(&report)? + "\n",
         ReportFormat::Folded => report.to_folded(),
         ReportFormat::Html => {
@@ -199,7 +218,7 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> 
     })
 }
 
-fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<String> {
+fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<(String, bool)> {
     let given = mapping(args.mapping.as_deref())?;
     let mut database = Database::open(Path::new(":memory:"))?;
     let mut read = 0;

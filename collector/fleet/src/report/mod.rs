@@ -1,9 +1,10 @@
 //! Reports: of a fleet ([`fleet`], [`comparison`]) and of one capture ([`single`]), each as a structure that is JSON by
-//! itself, as text for a terminal, as one HTML file ([`html`]), and as folded stacks; and what the timeline's page of a trace says of its frames ([`timeline`]).
+//! itself, as text for a terminal, of a fleet as Markdown, as one HTML file ([`html`]), and as folded stacks; and what the timeline's page of a trace says of its frames ([`timeline`]).
 
 pub mod comparison;
 mod comparison_text;
 pub mod fleet;
+mod fleet_markdown;
 mod fleet_text;
 pub mod html;
 pub mod quantile_errors;

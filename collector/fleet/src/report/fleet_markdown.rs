@@ -1,0 +1,221 @@
+//! A fleet's report as Markdown, for a comment on a pull request: the comparison first, then versions and causes.
+//!
+//! Names come from devices. They stand in code spans, so that none is markup, a link or somebody's name.
+
+use super::comparison::{Comparison, Verdict};
+use super::fleet::{AppReport, FleetReport};
+use super::{grouped, ms, percent};
+use std::fmt::Write;
+
+/// Limit of causes, and of differences that are no change for the worse.
+const SHOWN: usize = 10;
+/// Characters of a name.
+const MAX_NAME_CHARS: usize = 200;
+
+impl FleetReport {
+    /// Writes the report as Markdown (GitHub's, with tables).
+    #[must_use]
+    pub fn to_markdown(&self) -> String {
+        let mut text = String::new();
+        if self.apps.is_empty() {
+            text.push_str("No captures yet.\n");
+        }
+        for app in &self.apps {
+            let screen = self.screen.as_deref().map(|screen| format!(", screen {}", name(screen)));
+            let _ = writeln!(text, "## {}{}\n", name(&app.app), screen.unwrap_or_default());
+            push_app(&mut text, app);
+        }
+        text.push_str("Rates count only captures that were taken by schedule; causes count all.\n");
+        text
+    }
+
+    /// True if a comparison of this report found something to be worse.
+    #[must_use]
+    pub fn is_worse(&self) -> bool {
+        let comparisons = self.apps.iter().filter_map(|app| app.comparison.as_ref());
+        comparisons.flat_map(|of| &of.rows).any(|row| row.verdict == Verdict::Worse)
+    }
+}
+
+fn push_app(text: &mut String, app: &AppReport) {
+    if let Some(why) = &app.unfinished {
+        let _ = writeln!(text, "No report: {}.\n", name(why));
+        return;
+    }
+    if let Some(comparison) = &app.comparison {
+        push_comparison(text, comparison);
+    }
+    let rows = app.versions.iter().map(|version| {
+        let of = version.smoothness.as_ref();
+        let share = |part: Option<u64>| {
+            part.zip(of).map_or("-".to_owned(), |(part, of)| percent(part, of.frames))
+        };
+        vec![
+            name(&version.ver),
+            grouped(version.devices),
+            grouped(version.counted),
+            of.map_or("-".to_owned(), |of| grouped(of.frames)),
+            share(of.map(|of| of.slow)),
+            share(of.map(|of| of.janky)),
+            of.map_or("-".to_owned(), |of| format!("{:.1}", of.jank_ms_in_1000)),
+            version.startup.as_ref().map_or("-".to_owned(), |start| ms(start.p50_ns)),
+            grouped(version.anrs),
+        ]
+    });
+    let header = [
+        "version",
+        "devices",
+        "counted captures",
+        "frames",
+        "slow",
+        "janky",
+        "jank, ms in 1000 frames",
+        "start p50",
+        "ANRs",
+    ];
+    push_table(text, &header, 1, rows);
+    text.push_str("Causes of late frames, by devices x overrun:\n\n");
+    let rows = app.causes.iter().take(SHOWN).map(|cause| {
+        vec![
+            cause.cause.clone(),
+            name(&cause.key),
+            grouped(cause.devices),
+            grouped(cause.frames),
+            ms(cause.overrun_ns),
+            ms(cause.p90_ns),
+        ]
+    });
+    push_table(text, &["cause", "name", "devices", "frames", "overrun", "p90"], 2, rows);
+}
+
+fn push_comparison(text: &mut String, comparison: &Comparison) {
+    let of = |verdict| comparison.rows.iter().filter(|row| row.verdict == verdict).count();
+    let (worse, better) = (of(Verdict::Worse), of(Verdict::Better));
+    let unsure = of(Verdict::TooFew) + of(Verdict::NotCompared);
+    let (from, to) = (name(&comparison.from), name(&comparison.to));
+    let said = match (worse, better) {
+        (0, 0) if unsure > 0 => {
+            "has too few devices that can be compared for a verdict on all".to_owned()
+        }
+        (0, 0) => "shows no difference".to_owned(),
+        (0, better) => format!("is better in {better}"),
+        (worse, 0) => format!("is **worse in {worse}**"),
+        (worse, better) => format!("is **worse in {worse}** and better in {better}"),
+    };
+    let count = comparison.rows.len();
+    let _ = writeln!(text, "{to} {said} of {count} comparisons with {from}.\n");
+    let mut left = SHOWN;
+    let rows = comparison.rows.iter().filter(|row| {
+        let is_shown = row.verdict == Verdict::Worse || row.cause.is_none() || left > 0;
+        left = left.saturating_sub(usize::from(is_shown));
+        is_shown
+    });
+    let rows = rows.map(|row| {
+        let [was, is] = row.ms_in_1000;
+        let verdict = match row.verdict {
+            Verdict::Worse => "**worse**",
+            Verdict::Better => "better",
+            Verdict::Same => "same",
+            Verdict::TooFew => "too few devices",
+            Verdict::NotCompared => "not compared",
+        };
+        vec![
+            row.cause.clone().unwrap_or_else(|| "all jank".to_owned()),
+            if row.cause.is_some() { name(&row.key) } else { String::new() },
+            format!("{was:.1}"),
+            format!("{is:.1}"),
+            if row.p < 0.0001 { "< 0.0001".to_owned() } else { format!("{:.4}", row.p) },
+            verdict.to_owned(),
+        ]
+    });
+    let (was, is) = (format!("{from}, ms in 1000 frames"), to);
+    push_table(text, &["cause", "name", &was, &is, "p", "verdict"], 2, rows);
+}
+
+/// Writes a table; the first columns are text, the others are numbers.
+fn push_table(
+    text: &mut String,
+    header: &[&str],
+    texts: usize,
+    rows: impl Iterator<Item = Vec<String>>,
+) {
+    let _ = writeln!(text, "| {} |", header.join(" | "));
+    let rules = (0..header.len()).map(|column| if column < texts { "---" } else { "---:" });
+    let _ = writeln!(text, "|{}|", rules.collect::<Vec<_>>().join("|"));
+    for row in rows {
+        let _ = writeln!(text, "| {} |", row.join(" | "));
+    }
+    text.push('\n');
+}
+
+/// Writes a name as a code span that may stand in a table.
+fn name(text: &str) -> String {
+    let mut safe: String = text
+        .chars()
+        .take(MAX_NAME_CHARS)
+        .map(|char| match char {
+            '`' => '\'',
+            char if char.is_control() => ' ',
+            char => char,
+        })
+        .collect();
+    if text.chars().nth(MAX_NAME_CHARS).is_some() {
+        safe.push('…');
+    }
+    if safe.trim().is_empty() { String::new() } else { format!("`{}`", safe.replace('|', "\\|")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::comparison::Difference;
+    use super::super::fleet::CauseOf;
+    use super::*;
+
+    fn report(verdicts: &[Verdict]) -> FleetReport {
+        let rows = verdicts.iter().enumerate().map(|(place, &verdict)| Difference {
+            cause: (place > 0).then(|| "inflate".to_owned()),
+            key: format!("key {place}"),
+            verdict,
+            ..Difference::default()
+        });
+        let comparison = Comparison {
+            from: "2.0".to_owned(),
+            to: "2.1".to_owned(),
+            rows: rows.collect(),
+            ..Comparison::default()
+        };
+        let cause = CauseOf {
+            cause: "section".to_owned(),
+            key: "a|`b`\n<c> @d".to_owned(),
+            ..CauseOf::default()
+        };
+        let app = AppReport {
+            app: "com.example".to_owned(),
+            comparison: Some(comparison),
+            causes: vec![cause],
+            ..AppReport::default()
+        };
+        FleetReport { apps: vec![app], ..FleetReport::default() }
+    }
+
+    #[test]
+    fn a_change_for_the_worse_is_said_first_and_names_are_no_markup() {
+        let many = [&[Verdict::Same; 30][..], &[Verdict::Worse]].concat();
+        let worse = report(&many);
+        assert!(worse.is_worse());
+        let text = worse.to_markdown();
+        assert!(text.contains("`2.1` is **worse in 1** of 31 comparisons with `2.0`."), "{text}");
+        assert!(
+            text.contains("| inflate | `key 30` | 0.0 | 0.0 | < 0.0001 | **worse** |"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("`key 20`"),
+            "only the first that are no change for the worse: {text}"
+        );
+        assert!(text.contains("| section | `a\\|'b' <c> @d` | 0 |"), "{text}");
+        for verdicts in [&[Verdict::Same, Verdict::Better][..], &[Verdict::TooFew], &[]] {
+            assert!(!report(verdicts).is_worse(), "{verdicts:?}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! A comparison as a script uses it: the exit status, and Markdown for a pull request.
+
+use serde_json::{Value, json};
+use std::process::Command;
+use tracetee_tests::{stderr, tracetee};
+use tracetee_tests_upload::collector::{Collector, file};
+
+#[test]
+fn a_comparison_fails_a_script_if_the_later_version_is_worse() {
+    let collector = Collector::start(&[]);
+    // The plan has a cause that comes with 2.1, and none that goes with it. Only devices of known models are compared.
+    let plan = collector.tracetee(&["simulate", "--print-plan"]);
+    let mut plan: Value = serde_json::from_str(&plan).unwrap();
+    plan["classes"] = json!([{
+        "name": "phones", "share": 1, "models": ["A", "B"], "apis": [34],
+        "slowness_percent": 100, "causes_percent": 100, "update_hours": 0,
+    }]);
+    let plan = file(collector.directory.path(), "plan.json", &plan.to_string());
+    let url = &*collector.url;
+    let fleet = ["--devices", "400", "--frames", "60", "--plan", plan.to_str().unwrap()];
+    collector.tracetee(&[&["simulate", "--url", url][..], &fleet].concat());
+    collector.settle();
+    let report = |arguments: &[&str]| {
+        let mut command = Command::new(tracetee());
+        command.args(["report", "--store", "store"]).args(arguments);
+        let output = command.current_dir(collector.directory.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code().unwrap(), said + &stderr(&output))
+    };
+    let markdown = ["--format", "markdown", "--fail-on", "worse", "--compare"];
+    let (status, text) = report(&[&markdown[..], &["2.0", "2.1"]].concat());
+    assert_eq!(status, 1, "{text}");
+    assert!(text.starts_with("## `com.example.shop`\n\n`2.1` is **worse in "), "{text}");
+    assert!(text.contains("| **worse** |"), "{text}");
+    // The report is the same without the option, and the status is not.
+    let without = ["--format", "markdown", "--compare", "2.0", "2.1"];
+    assert_eq!(report(&without), (0, text));
+    let (status, text) = report(&[&markdown[..], &["2.1", "2.0"]].concat());
+    assert_eq!(status, 0, "{text}");
+    let (status, text) = report(&["--fail-on", "worse"]);
+    assert!(status == 2 && text.contains("--compare"), "{text}");
+    let (status, text) = report(&["--compare", "2.0", "9.9", "--fail-on", "worse"]);
+    assert!(status == 125 && text.contains("no app has both versions"), "{text}");
+    let output =
+        Command::new(tracetee()).args(["report", "--store", "s3://bucket/traces"]).output();
+    let text = stderr(&output.unwrap());
+    assert!(text.contains("tracetee store tables") && !text.contains("rebuild"), "{text}");
+}
