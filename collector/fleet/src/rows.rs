@@ -218,6 +218,10 @@ fn frame_slice_row(part: &Part, frame: Option<&Frame>) -> FrameSliceRow {
         blocked_ns: part.states.uninterruptible_ns + part.states.io_ns,
         slices: part.count,
         owner: owner.unwrap_or_default(),
+        saved: part.gain.removed,
+        saved_halved: part.gain.halved,
+        saved_moved: part.gain.moved,
+        saved_most: part.gain.most,
     }
 }
 

@@ -8,9 +8,9 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tracetee_jank::{
-    BudgetSource, Cause, Contention, Evidence, FrameBudget, Interactions, Judged, Level, LongKind,
-    LongSlice, Outcome, Pipeline, Process, StartKind, StartSource, Startup, Startups, StateTimes,
-    ThreadRole, Totals,
+    BudgetSource, Cause, Contention, Evidence, FrameBudget, Gain, Interactions, Judged, Level,
+    LongKind, LongSlice, Outcome, Pipeline, Process, StartKind, StartSource, Startup, Startups,
+    StateTimes, ThreadRole, Totals,
 };
 
 type Expected = Vec<(&'static str, Vec<Json>)>;
@@ -138,6 +138,7 @@ fn analysis(n: u64, frames: Vec<Frame>, slow_sessions: [bool; 2]) -> Analysis {
                 blocked_method: "b".to_owned(),
                 waiters: None,
             }),
+            gain: Gain { removed: n > 1, halved: n == 2, moved: n == 3, most: n < 3 },
         }],
         stacks: vec![Stack {
             screen: Some("stack screen".into()),
@@ -233,7 +234,8 @@ fn fixture() -> (Vec<Rows>, Expected) {
             "counted": u8::from(n == 1), "frame": 0, "thread": "render", "cause": "lock",
             "cause_key": "lock key", "name": "name", "self_ns": 31 + n, "carried_ns": 29 + n, "overrun_ns": 33 + n,
             "running_ns": 34 + n, "runnable_ns": 35 + n, "asleep_ns": 36 + n, "blocked_ns": 37 + n, "slices": 32 + n,
-            "owner": "owner",
+            "owner": "owner", "saved": u8::from(n > 1), "saved_halved": u8::from(n == 2),
+            "saved_moved": u8::from(n == 3), "saved_most": u8::from(n < 3),
         });
         with(with(shared(n), own), frame)
     };

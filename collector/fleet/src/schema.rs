@@ -14,7 +14,7 @@ pub const VERSION: i64 = 3;
 
 /// The version of the analysis: raised by one when it finds something else in the same capture. The collector
 /// analyzes captures again whose rows an older version made.
-pub const ANALYSIS: i64 = 3;
+pub const ANALYSIS: i64 = 4;
 
 tables! {
     /// One row per capture.
@@ -150,7 +150,7 @@ tables! {
         outcome: Text,
     }
 
-    /// One row per late frame, thread, cause and slice name: where the time of the frame went.
+    /// One row per late frame, thread, cause and slice name: where the time of the frame went. Without time: a cause of the late frame before that delayed this one.
     FRAME_SLICES = "frame_slices": FrameSliceRow {
         shared { app, dt, ver, capture_id, part, device, counted }
         /// Number of the frame in its capture.
@@ -187,6 +187,14 @@ tables! {
         slices: u64,
         /// Thread that held the lock, or empty.
         owner: Text,
+        /// 1 if the frame would be in time without the cause; this and the next three are the same in all rows of a frame and cause.
+        saved: bool,
+        /// 1 if the frame would be in time if the cause took half the time.
+        saved_halved: bool,
+        /// 1 if the frame would be in time if the cause were moved off its first thread.
+        saved_moved: bool,
+        /// 1 if `saved`, on the one cause of the frame that gains most.
+        saved_most: bool,
     }
 
     /// One row per capture, screen and stack: the time of late frames by stack.

@@ -3,7 +3,7 @@
 //! There are as many tests as causes, so p-values are adjusted by Holm's method: the probability of any false alarm in a
 //! comparison is below [`LEVEL`]. [`crate::compare::estimate`] makes the differences and their moments.
 
-use statrs::distribution::{ContinuousCDF, Gamma, Normal};
+use statrs::distribution::{ContinuousCDF, Gamma, Normal, StudentsT};
 
 /// Probability of a false alarm in a whole comparison: half of what a user is promised, 1 %, because errors are estimates.
 pub const LEVEL: f64 = 0.005;
@@ -16,6 +16,65 @@ pub const LEAST_CHANGE: f64 = 0.02;
 
 /// Skewness below which a distribution counts as normal.
 const LEAST_SKEWNESS: f64 = 1e-3;
+
+/// Sums over clusters (devices), of a part and of the whole of which it is a part.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Clusters {
+    /// Number of clusters.
+    pub clusters: u64,
+    /// Sum of the parts.
+    pub part: f64,
+    /// Sum of the wholes.
+    pub whole: f64,
+    /// Sum of the squares of the parts.
+    pub part_squares: f64,
+    /// Sum of the squares of the wholes.
+    pub whole_squares: f64,
+    /// Sum of the products of part and whole.
+    pub products: f64,
+}
+
+impl Clusters {
+    /// Returns the share of the part; 0 of nothing.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        if self.whole > 0.0 { self.part / self.whole } else { 0.0 }
+    }
+
+    /// Returns the number of independent observations that would have the share's variance.
+    fn observations(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss, reason = "no fleet has 2^53 devices")]
+        let clusters = self.clusters as f64;
+        let share = self.share();
+        let squares =
+            self.part_squares - 2.0 * share * self.products + share * share * self.whole_squares;
+        let variance = squares * clusters / (clusters - 1.0) / (self.whole * self.whole);
+        let observations = share * (1.0 - share) / variance;
+        if observations.is_finite() && observations > 0.0 {
+            observations.clamp(1.0, self.whole)
+        } else {
+            clusters.min(self.whole)
+        }
+    }
+}
+
+/// Returns the interval (95 %) of a share, from clusters that were chosen at random: Wilson's, with as many observations as the
+/// variance between clusters is worth. From 0 to 1 if there are too few clusters.
+#[must_use]
+pub fn share_interval(of: &Clusters) -> (f64, f64) {
+    #[allow(clippy::cast_precision_loss, reason = "no fleet has 2^53 devices")]
+    let degrees_of_freedom = of.clusters.saturating_sub(1) as f64;
+    let Ok(distribution) = StudentsT::new(0.0, 1.0, degrees_of_freedom) else { return (0.0, 1.0) };
+    if of.whole <= 0.0 {
+        return (0.0, 1.0);
+    }
+    let (share, count) = (of.share(), of.observations());
+    let squared = distribution.inverse_cdf(0.975).powi(2);
+    let middle = (share + squared / (2.0 * count)) / (1.0 + squared / count);
+    let spread = share * (1.0 - share) / count + squared / (4.0 * count * count);
+    let half = (squared * spread).sqrt() / (1.0 + squared / count);
+    ((middle - half).max(0.0), (middle + half).min(1.0))
+}
 
 /// Returns the probability of a difference as large as this, or larger, if there is none (two-sided). The distribution of the
 /// difference is Pearson's third, with this variance and third moment around 0.
@@ -60,6 +119,33 @@ pub fn adjust(p_values: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_interval_of_a_share_is_that_of_devices_not_of_frames() {
+        // 30 of 100 devices of one frame: Wilson's interval of 99 observations.
+        let single = Clusters {
+            clusters: 100,
+            part: 30.0,
+            whole: 100.0,
+            part_squares: 30.0,
+            whole_squares: 100.0,
+            products: 30.0,
+        };
+        let (low, high) = share_interval(&single);
+        assert!((low - 0.2177).abs() < 1e-3 && (high - 0.3978).abs() < 1e-3, "{low} {high}");
+        // 3 of 10 devices, each with ten frames: as many as 9 observations.
+        let ten = Clusters {
+            clusters: 10,
+            part_squares: 300.0,
+            whole_squares: 1000.0,
+            products: 300.0,
+            ..single
+        };
+        let (low, high) = share_interval(&ten);
+        assert!(low < 0.1 && high > 0.63, "{low} {high}");
+        assert_eq!(share_interval(&Clusters { clusters: 1, ..ten }), (0.0, 1.0));
+        assert_eq!(share_interval(&Clusters::default()), (0.0, 1.0));
+    }
 
     fn is_near(found: f64, expected: f64) {
         assert!((found - expected).abs() < 1e-6 + expected * 1e-4, "{found} is not {expected}");

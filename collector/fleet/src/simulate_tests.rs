@@ -286,3 +286,6 @@ fn what_is_deleted_is_in_no_table() {
         );
     }
 }
+
+#[path = "simulate/gain_tests.rs"]
+mod gain_tests;

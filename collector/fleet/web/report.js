@@ -226,7 +226,8 @@
     page.append(make("h2", {}, "Causes of the late frames"),
       report.causes.length ? table([
         ["cause", (row) => row.cause, true], ["what", (row) => row.key, true],
-        ["frames", (row) => count(row.frames)], ["overrun", (row) => ms(row.overrun_ns)], ["time", (row) => ms(row.self_ns)],
+        ["frames", (row) => count(row.frames)], ["in time without it", (row) => count(row.saved)], ["with half of it", (row) => count(row.saved_halved)],
+        ["off the first thread", (row) => count(row.saved_moved)], ["overrun", (row) => ms(row.overrun_ns)], ["time", (row) => ms(row.self_ns)],
         ...carriedColumn(report.causes), ...statesColumn(report.causes),
       ], report.causes.slice(0, 20)) : make("p", {}, "No late frames."));
     if (report.worst.length) {
@@ -350,6 +351,18 @@
         options: { indexAxis: "y", plugins: { legend: { display: false } }, scales: { x: { title: { display: true, text: "devices × seconds" } } } },
       }), table([...causeColumns([]), ["best example", examples, true]], report.causes.slice(0, 20)));
     } else page.append(make("p", {}, "No late frames."));
+
+    const { fixes } = report;
+    if (fixes.rows.length) {
+      page.append(make("h2", {}, "Gain of a fix"),
+        make("p", { class: "faint" }, `Late frames that would be in time without the cause. One fix alone saves ${share(fixes.saved_by_any, fixes.late)} of the ${count(fixes.late)} late frames that rates count; “once”: each frame at the fix that gains most. ±: 95 %, over devices. ${share(fixes.late_stateless, fixes.late)} of the late frames have no scheduler states: their waits are taken to last as long as they did.`),
+        table([
+          ["screen", (fix) => (fix.screen === null ? "(all)" : fix.screen || "(unknown)"), true], ["cause", (fix) => fix.cause, true], ["what", (fix) => fix.key, true],
+          ["frames", (fix) => count(fix.saved)], ["removed", (fix) => `${fix.percent.toFixed(1)} % ± ${((fix.percent_from_to[1] - fix.percent_from_to[0]) / 2).toFixed(1)}`],
+          ["halved", (fix) => share(fix.saved_halved, fix.late)], ["off the first thread", (fix) => share(fix.saved_moved, fix.late)], ["once", (fix) => share(fix.saved_most, fix.late)],
+          ["devices", (fix) => `${count(fix.devices)} of ${count(fix.all_devices)}`],
+        ], fixes.rows));
+    }
 
     for (const { kind, limit, days } of report.limits_exceeded) {
       page.append(make("p", { class: "faint" }, `On ${count(days)} day${days === 1 ? "" : "s"} there were more than ${count(limit)} ${kind}: those that came later count as (other).`));

@@ -11,9 +11,10 @@ use crate::name_index::NameIndex;
 use crate::parts::{OfFrame, Part, Parts};
 use crate::pieces::{Piece, pieces};
 use crate::process::Error;
+use crate::replay::{Late, Replay, Step};
 use crate::slowness::Slowness;
 use crate::stacks::{Kin, Lineage, Stack, Stacks};
-use crate::states::{Span, ThreadState};
+use crate::states::{Span, ThreadState, Waker};
 use crate::thread_role::ThreadRole;
 use crate::waits::{Wait, Waits};
 use crate::watch::Watch;
@@ -29,6 +30,8 @@ pub(crate) struct Attributed {
 
 /// Name of time without an open slice.
 const NO_SECTION: &str = "(no section)";
+/// States of a thread that is busy that are looked at, for what woke it.
+const MAX_BUSY_STATES: usize = 16;
 /// Name of the time of a window after the budget of looks is used up.
 const OVERLAPPING: &str = "(too many frames overlap)";
 
@@ -42,6 +45,7 @@ pub(crate) fn attribute(
     frames: &mut [Frame],
     windows: &[Vec<Window>],
     (names, waits, slowness): (&NameIndex<'_>, &Waits<'_>, &Slowness<'_>),
+    mut replay: Replay<'_>,
     looks: &mut u64,
     watch: &Watch,
 ) -> Result<Attributed, Error> {
@@ -59,13 +63,16 @@ pub(crate) fn attribute(
         }
         watch.check()?;
         let mut of_frame = OfFrame::new(place, names, waits);
+        let mut path: Vec<Step> = Vec::new();
         for window in windows {
+            let first = windows.first().map(|first| first.role);
             let (role, ns) = (window.role, window.to_ns - window.from_ns);
             let tid = match window.thread {
                 Ok(tid) => tid,
                 Err(name) => {
                     let carried_ns = claims.claim(None, window.from_ns, window.to_ns);
-                    of_frame.add_without_thread(role, name, ns, carried_ns);
+                    let cause = of_frame.add_without_thread(role, name, ns, carried_ns);
+                    path.push(Step::of_window(window, replay.number(cause)));
                     let node = stacks.node(role, name);
                     stacks.add(frame.screen.as_ref(), node, ns - carried_ns);
                     continue;
@@ -74,16 +81,19 @@ pub(crate) fn attribute(
             let thread = trace.threads.get(&tid).unwrap_or(&empty);
             let Some(found) = pieces(thread, window.from_ns, window.to_ns, looks) else {
                 let carried_ns = claims.claim(Some(tid), window.from_ns, window.to_ns);
-                of_frame.add_without_thread(role, OVERLAPPING, ns, carried_ns);
+                let cause = of_frame.add_without_thread(role, OVERLAPPING, ns, carried_ns);
+                path.push(Step::of_window(window, replay.number(cause)));
                 let node = stacks.node(role, OVERLAPPING);
                 stacks.add(frame.screen.as_ref(), node, ns - carried_ns);
                 continue;
             };
             let mut of_waits = InOrder::default();
-            let mut add = |key: (At, Option<u32>, Wait), part: &Piece| {
+            let mut walked: Vec<(Key, Span)> = Vec::with_capacity(found.len());
+            let mut add = |key: Key, part: &Piece| {
                 let (_, tid) = key.0;
                 let carried_ns = claims.claim(Some(tid), part.span.from_ns, part.span.to_ns);
                 of_waits.sum(key).add(part.span.state, part.ns(), carried_ns);
+                walked.push((key, part.span));
             };
             for piece in &found {
                 let at = (role, tid);
@@ -124,10 +134,21 @@ pub(crate) fn attribute(
                 let node = kin.map_or_else(|| stacks.node(at.0, NO_SECTION), |kin| kin.node);
                 stacks.add(frame.screen.as_ref(), node, times.own.total_ns());
             }
+            let mut numbers: HashMap<Key, (u32, bool), Seeded> = HashMap::default();
             for (&(at, slice, wait), times) in of_waits.sums() {
                 let kin = judged.kin(at, slice, &mut lineages, &mut stacks)?;
                 let thread = trace.threads.get(&at.1).unwrap_or(&empty);
-                of_frame.add(at.0, thread, kin.as_ref(), wait, *times);
+                let cause = of_frame.add(at.0, thread, kin.as_ref(), wait, *times);
+                let is_for_draw = at.0 == ThreadRole::Render || cause.0 == Cause::RenderWait;
+                numbers.insert((at, slice, wait), (replay.number(cause), is_for_draw));
+            }
+            for (key, span) in walked {
+                let Some(&(cause, is_for_draw)) = numbers.get(&key) else { continue };
+                let (from_ns, to_ns) = (span.from_ns, span.to_ns);
+                let is_given = judged.is_given(tid, &span, frame.start_ns, looks);
+                let is_first = key.0 == (role, tid) && Some(role) == first;
+                let is_for_draw = is_for_draw && Some(role) == first;
+                path.push(Step { from_ns, to_ns, cause, is_first, is_given, is_for_draw });
             }
         }
         frame.cause = match before.take() {
@@ -136,13 +157,16 @@ pub(crate) fn attribute(
             _ => of_frame.main_cause(),
         };
         before.clone_from(&frame.cause);
-        parts.take(of_frame, frame.jank_ns);
+        let gains = replay.frame(Late::new(place, frame, windows, &path));
+        parts.take(of_frame, frame.jank_ns, gains);
     }
     Ok(Attributed { parts: parts.all, stacks: stacks.into_rows() })
 }
 
 /// A thread, and its part in the frame.
 type At = (ThreadRole, u32);
+/// A thread, its innermost slice, and the wait.
+type Key = (At, Option<u32>, Wait);
 /// Runs by processor: begin, end, thread.
 type Holders = HashMap<u16, Vec<(u64, u64, u32)>, Seeded>;
 type Lineages<'a> = HashMap<At, Lineage<'a>, Seeded>;
@@ -206,6 +230,31 @@ impl<'a> Judge<'a> {
             wait => wait,
         };
         Ok((wait, cause))
+    }
+
+    /// True if a wait of a thread ends at a given time, whenever the thread begins to wait: another thread ends it that was busy
+    /// already, and that this one has not woken since a time.
+    fn is_given(&self, tid: u32, span: &Span, since_ns: u64, looks: &mut u64) -> bool {
+        let Waker::Thread(other) = span.waker else { return false };
+        let Some(other) = self.trace.threads.get(&other) else { return false };
+        if !span.state.is_waiting() {
+            return false;
+        }
+        let next = other.states.partition_point(|state| state.at_ns <= span.from_ns);
+        let before = other.states.iter().take(next).rev().take(MAX_BUSY_STATES);
+        let mut is_busy = false;
+        for state in before {
+            if *looks == 0 {
+                return false;
+            }
+            *looks -= 1;
+            match state.kind {
+                b'r' | b'R' if state.waker == tid && state.at_ns >= since_ns => return false,
+                b'r' | b'R' => is_busy = true,
+                _ => break,
+            }
+        }
+        is_busy
     }
 
     /// Returns the thread that had the processor for most of the time in which this one waited for it.

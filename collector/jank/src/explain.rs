@@ -196,7 +196,7 @@ fn states(trace: &Trace, windows: &[Window], looks: &mut u64) -> (Vec<ThreadTime
 
 fn causes<'p>(parts: impl Iterator<Item = &'p Part>) -> Vec<WeightedCause> {
     let mut sums: BTreeMap<(Cause, &Arc<str>), WeightedCause> = BTreeMap::new();
-    for part in parts {
+    for part in parts.filter(|part| part.self_ns + part.carried_ns > 0) {
         let sum = sums
             .entry((part.cause, &part.key))
             .or_insert_with(|| WeightedCause::none(part.cause, &part.key));

@@ -35,6 +35,7 @@ mod pipeline;
 mod pipelines;
 mod process;
 mod processors;
+mod replay;
 mod screens;
 mod slowness;
 mod stacks;
@@ -63,6 +64,7 @@ pub use pipeline::Pipeline;
 pub use pipelines::{Composition, PipelineTotals};
 pub use process::{Error, Process, Which};
 pub use processors::{CoreClass, ProcessorUse};
+pub use replay::Gain;
 pub use stacks::Stack;
 pub use startup::{Phase, PhaseCause, PhaseKind, StartKind, Startup, Startups};
 pub use states::{StateTimes, ThreadState, state_times};
@@ -167,6 +169,7 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
         &mut frames,
         &windows,
         (&names, &waits, &slowness),
+        replay::Replay::new(&frame_slices.found, &periods),
         looks,
         watch,
     )?;

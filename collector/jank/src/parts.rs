@@ -4,6 +4,7 @@ use crate::carried::Times;
 use crate::cause::Cause;
 use crate::contention::Contention;
 use crate::name_index::NameIndex;
+use crate::replay::{Gain, Gains};
 use crate::stacks::{Kin, OTHER};
 use crate::states::{StateTimes, ThreadState};
 use crate::thread_role::ThreadRole;
@@ -13,7 +14,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tracetee_trace::Thread;
 
-/// A part of a late frame's time: all slices of one name, thread and cause.
+/// A part of a late frame's time: all slices of one name, thread and cause. A part without time is a cause of the late
+/// frame before that delayed this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// Index of the frame in [`crate::Analysis::frames`].
@@ -38,6 +40,8 @@ pub struct Part {
     pub count: u64,
     /// Owner of the monitor, of the longest wait.
     pub contention: Option<Contention>,
+    /// Changes of the cause after which the frame would be in time; the same in all parts of the frame with that cause and key.
+    pub gain: Gain,
 }
 
 /// Limits of parts of a frame, and of all frames of a trace; a frame of a real app has some dozens.
@@ -71,24 +75,26 @@ impl<'a> OfFrame<'a> {
         Self { frame, names, waits, parts: BTreeMap::new() }
     }
 
-    /// Adds time without a thread: the graphics processor's, the compositor's, or of which nothing is known.
+    /// Adds time without a thread: the graphics processor's, the compositor's, or of which nothing is known. Returns its cause.
     pub(crate) fn add_without_thread(
         &mut self,
         role: ThreadRole,
         name: &str,
         ns: u64,
         carried_ns: u64,
-    ) {
+    ) -> (Cause, Arc<str>) {
         let cause = match role {
             ThreadRole::Gpu if name == COMPOSITOR => Cause::System,
             ThreadRole::Gpu => Cause::Gpu,
             _ => Cause::Unexplained,
         };
-        let key = (role, cause, name.into(), name.into());
+        let name: Arc<str> = name.into();
+        let key = (role, cause, Arc::clone(&name), Arc::clone(&name));
         self.parts.entry(key).or_default().times.add(ThreadState::Unknown, ns, carried_ns);
+        (cause, name)
     }
 
-    /// Adds the time of a slice, or of no slice.
+    /// Adds the time of a slice, or of no slice. Returns its cause.
     pub(crate) fn add(
         &mut self,
         role: ThreadRole,
@@ -96,7 +102,7 @@ impl<'a> OfFrame<'a> {
         kin: Option<&Kin>,
         wait: Wait,
         times: Times,
-    ) {
+    ) -> (Cause, Arc<str>) {
         let slice = |place: u32| thread.slices.get(place as usize);
         let inner = kin.and_then(|kin| slice(kin.shown));
         let name = inner.map_or_else(
@@ -115,13 +121,14 @@ impl<'a> OfFrame<'a> {
             None => (Cause::Unexplained, Arc::clone(&name), None),
         };
         let (cause, key) = self.waits.cause(wait, own, own_key);
-        let sum = self.parts.entry((role, cause, key, name)).or_default();
+        let sum = self.parts.entry((role, cause, Arc::clone(&key), name)).or_default();
         sum.times.add_all(&times);
         sum.count += u64::from(inner.is_some());
         let ns = times.in_frame_ns();
         if ns >= sum.longest_ns {
             (sum.longest_ns, sum.contention) = (ns, contention.cloned());
         }
+        (cause, key)
     }
 
     /// Returns the time that parts of earlier frames have.
@@ -183,18 +190,25 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Takes the parts of a frame with this overrun.
-    pub(crate) fn take(&mut self, mut of_frame: OfFrame<'_>, overrun_ns: u64) {
+    /// Takes the parts of a frame with this overrun, and what its causes' changes gain.
+    pub(crate) fn take(&mut self, mut of_frame: OfFrame<'_>, overrun_ns: u64, mut gains: Gains) {
         of_frame.fold(MAX_PARTS_OF_FRAME.min(MAX_PARTS.saturating_sub(self.all.len())));
         let frame = of_frame.frame;
         let total_ns = of_frame.parts.values().map(|sum| sum.times.in_frame_ns()).sum();
         // Shares of the sums so far: rounding loses nothing.
         let share = |ns: u64| scaled(ns, overrun_ns, total_ns);
         let mut before_ns = 0;
+        let first = of_frame.parts.keys().next().map(|(thread, ..)| *thread);
+        let mut found = Gains::new();
         for ((thread, cause, key, name), sum) in of_frame.parts {
             let ns = sum.times.in_frame_ns();
             let overrun_ns = share(before_ns + ns) - share(before_ns);
             before_ns += ns;
+            let named = (cause, Arc::clone(&key));
+            if let Some(gain) = gains.remove(&named) {
+                found.insert(named.clone(), gain);
+            }
+            let gain = found.get(&named).copied().unwrap_or_default();
             self.all.push(Part {
                 frame,
                 thread,
@@ -207,6 +221,30 @@ impl Parts {
                 states: sum.times.own,
                 count: sum.count,
                 contention: sum.contention,
+                gain,
+            });
+        }
+        // Causes that took time in the late frame before, until this one was due.
+        for ((cause, key), gain) in gains {
+            let Some(thread) = first.filter(|_| gain.is_any() && self.all.len() < MAX_PARTS) else {
+                continue;
+            };
+            let name = Arc::clone(&key);
+            let (states, contention) = (StateTimes::default(), None);
+            let (self_ns, carried_ns, overrun_ns, count) = (0, 0, 0, 0);
+            self.all.push(Part {
+                frame,
+                thread,
+                cause,
+                key,
+                name,
+                self_ns,
+                carried_ns,
+                overrun_ns,
+                states,
+                count,
+                contention,
+                gain,
             });
         }
     }

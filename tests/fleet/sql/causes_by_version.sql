@@ -34,6 +34,7 @@ placed AS (
     ROW_NUMBER() OVER (PARTITION BY app, ver, cause, cause_key ORDER BY in_frame_ns, capture_id, frame) AS place,
     COUNT(*) OVER (PARTITION BY app, ver, cause, cause_key) AS total
   FROM of_frames
+  WHERE in_frame_ns > 0
 )
 SELECT
   app,

@@ -126,6 +126,11 @@ fn merged(
         if is_same {
             sum.captures += next.captures;
             sum.captures_once += next.captures_once;
+            sum.late += next.late;
+            sum.late_halved += next.late_halved;
+            sum.late_moved += next.late_moved;
+            sum.late_most += next.late_most;
+            sum.late_stateless += next.late_stateless;
         }
         is_same
     });

@@ -1,6 +1,7 @@
 //! The report of a fleet: smoothness of versions and screens, causes of jank, and what a version made worse.
 
 use super::comparison::{self, Comparison};
+use super::fixes::Fixes;
 use super::quantile_errors::QuantileErrors;
 use crate::compare::Rules;
 use crate::database::{Database, Exceeded, Row};
@@ -65,6 +66,8 @@ pub struct AppReport {
     pub causes_by_version: Vec<CauseOf>,
     /// Causes by screen, the first ten of each.
     pub causes_by_screen: Vec<CauseOf>,
+    /// Gains of fixes: late frames that would be in time without a cause.
+    pub fixes: Fixes,
     /// Comparison of two versions, if requested.
     pub comparison: Option<Comparison>,
     /// Stacks of late frames.
@@ -346,6 +349,7 @@ fn report_of(database: &Database, ask: &Ask, app: &str) -> Result<Option<AppRepo
         app.days.push(smoothness(row, "dt", &Percentiles::new()));
     })?;
     each(queries::CAUSES, &mut |app, row| {
+        app.fixes.take(row, None);
         if app.causes.len() < MAX_CAUSES {
             app.causes.push(cause(row));
         }
@@ -372,6 +376,7 @@ fn report_of(database: &Database, ask: &Ask, app: &str) -> Result<Option<AppRepo
     let mut counts = HashMap::new();
     each(queries::CAUSES_BY_SCREEN, &mut |app, row| {
         let screen = row.text("screen");
+        app.fixes.take(row, Some(screen.clone()));
         if is_among_first(&mut counts, &screen) {
             app.causes_by_screen.push(CauseOf { screen: Some(screen), ..cause(row) });
         }
@@ -397,6 +402,7 @@ fn report_of(database: &Database, ask: &Ask, app: &str) -> Result<Option<AppRepo
     if !is_known {
         return Ok(None);
     }
+    report.fixes.rank();
     report.limits_exceeded = database.exceeded_limits(app)?;
     if let Some((from, to)) = &ask.compare {
         let has = |ver: &str| report.versions.iter().any(|version| version.ver == ver);

@@ -1,6 +1,7 @@
 //! A fleet's report for a terminal.
 
 use super::comparison_text::push_comparison;
+use super::fixes::Fixes;
 use super::fleet::{AppReport, CauseOf, FleetReport, Smoothness};
 use super::quantile_errors::QuantileErrors;
 use super::table::{broken, lay_out};
@@ -220,6 +221,7 @@ impl AppReport {
                 cause.screen.as_deref()
             });
         }
+        push_fixes(text, &self.fixes);
         for Exceeded { kind, limit, days } in &self.limits_exceeded {
             let limit = grouped(*limit);
             let _ = writeln!(
@@ -344,4 +346,42 @@ fn causes(causes: &[CauseOf], shown: usize) -> String {
     ];
     let width = if has_examples { header.len() } else { header.len() - 1 };
     lay_out(header.get(..width).unwrap_or_default(), &[0, 1, 10], &rows)
+}
+
+/// Writes the gains of fixes.
+fn push_fixes(text: &mut String, fixes: &Fixes) {
+    if fixes.rows.is_empty() {
+        return;
+    }
+    text.push_str("\nGain of a fix: late frames that would be in time without the cause\n");
+    let rows: Vec<_> = fixes
+        .rows
+        .iter()
+        .map(|fix| {
+            let [low, high] = fix.percent_from_to;
+            vec![
+                fix.screen.as_ref().map_or("(all)".to_owned(), |screen| named(Some(screen))),
+                fix.cause.clone(),
+                fix.key.clone(),
+                grouped(fix.saved),
+                format!("{:.1} % ± {:.1}", fix.percent, (high - low) / 2.0),
+                percent(fix.saved_halved, fix.late),
+                percent(fix.saved_moved, fix.late),
+                percent(fix.saved_most, fix.late),
+                format!("{} of {}", grouped(fix.devices), grouped(fix.all_devices)),
+            ]
+        })
+        .collect();
+    let header =
+        ["screen", "cause", "what", "frames", "removed", "halved", "moved", "once", "devices"];
+    text.push_str(&lay_out(&header, &[0, 1, 2], &rows));
+    let _ = writeln!(
+        text,
+        "  One fix alone saves {} of the {} late frames that rates count; \"once\": each frame at the fix that gains most.\n  \
+         \"moved\": off the frame's first thread. ±: 95 %, over devices. {} of the late frames have no scheduler states:\n  \
+         their waits are taken to last as long as they did.",
+        percent(fixes.saved_by_any, fixes.late),
+        grouped(fixes.late),
+        percent(fixes.late_stateless, fixes.late),
+    );
 }

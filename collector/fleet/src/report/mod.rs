@@ -3,6 +3,7 @@
 
 pub mod comparison;
 mod comparison_text;
+pub mod fixes;
 pub mod fleet;
 mod fleet_markdown;
 mod fleet_text;

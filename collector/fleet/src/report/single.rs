@@ -196,7 +196,7 @@ fn worst(analysis: &Analysis, first_ns: u64) -> Vec<Worst> {
         let mut parts: Vec<PartRow> = analysis
             .parts
             .iter()
-            .filter(|part| part.frame == place)
+            .filter(|part| part.frame == place && part.self_ns + part.carried_ns > 0)
             .map(|part| PartRow {
                 thread: part.thread,
                 cause: part.cause,
@@ -238,14 +238,31 @@ fn causes(analysis: &Analysis) -> Vec<CauseRow> {
         let (row, last) = sums.entry((cause, key)).or_insert_with(|| {
             let (key, states) = (key.to_owned(), StateTimes::default());
             let (frames, self_ns, carried_ns, overrun_ns) = (0, 0, 0, 0);
-            (CauseRow { cause, key, frames, self_ns, carried_ns, overrun_ns, states }, usize::MAX)
+            let (saved, saved_halved, saved_moved) = (0, 0, 0);
+            let row = CauseRow {
+                cause,
+                key,
+                frames,
+                self_ns,
+                carried_ns,
+                overrun_ns,
+                states,
+                saved,
+                saved_halved,
+                saved_moved,
+            };
+            (row, usize::MAX)
         });
         row.self_ns += part.self_ns;
         row.carried_ns += part.carried_ns;
         row.overrun_ns += part.overrun_ns;
         row.states.add_all(&part.states);
         if *last != part.frame {
-            (row.frames, *last) = (row.frames + 1, part.frame);
+            *last = part.frame;
+            row.frames += u64::from(part.self_ns + part.carried_ns > 0);
+            row.saved += u64::from(part.gain.removed);
+            row.saved_halved += u64::from(part.gain.halved);
+            row.saved_moved += u64::from(part.gain.moved);
         }
     }
     let mut causes: Vec<CauseRow> = sums.into_values().map(|(row, _)| row).collect();

@@ -112,6 +112,12 @@ pub struct CauseRow {
     pub overrun_ns: u64,
     /// Scheduler states during `self_ns`.
     pub states: StateTimes,
+    /// Late frames that would be in time without the cause.
+    pub saved: u64,
+    /// Late frames that would be in time if the cause took half the time.
+    pub saved_halved: u64,
+    /// Late frames that would be in time if the cause were moved off their first thread.
+    pub saved_moved: u64,
 }
 
 /// Waits for one lock.

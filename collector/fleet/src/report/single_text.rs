@@ -34,12 +34,13 @@ impl SingleReport {
             text.push_str(
                 "\nCauses of the late frames, by their share of the time past the deadlines\n",
             );
-            text.push_str("  frames    overrun       time    carried  cause\n");
+            text.push_str("  frames saved    overrun       time    carried  cause\n");
             for cause in self.causes.iter().take(SHOWN) {
                 let _ = writeln!(
                     text,
-                    "{:>8} {:>10} {:>10} {:>10}  {}: {}{}",
+                    "{:>8} {:>5} {:>10} {:>10} {:>10}  {}: {}{}",
                     grouped(cause.frames),
+                    grouped(cause.saved),
                     ms(cause.overrun_ns),
                     ms(cause.self_ns),
                     if cause.carried_ns > 0 { ms(cause.carried_ns) } else { "-".to_owned() },
@@ -48,7 +49,9 @@ impl SingleReport {
                     super::single_late::in_brackets(&cause.states),
                 );
             }
-            text.push_str("\nWorst frames\n");
+            text.push_str(
+                "  saved: frames that would be in time without the cause\n\nWorst frames\n",
+            );
             for worst in &self.worst {
                 push_worst(&mut text, worst);
                 let place = worst.explanation.and_then(|place| self.explanations.get(place));

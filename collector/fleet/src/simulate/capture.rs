@@ -16,6 +16,10 @@ const SLOW_US: std::ops::Range<u64> = 15_000..28_000;
 /// Frames in time after a late one of a loop, so that the median of its frames is one period.
 const CALM_FRAMES: u64 = 2;
 
+/// Time between two frames of a busy main thread; a frame that begins later after its vsync was delayed.
+const GAP_US: u64 = 20;
+const LATE_NS: u64 = 500_000;
+
 /// A frame that the capture has.
 #[derive(Debug, Clone, Copy)]
 struct Shown {
@@ -49,7 +53,16 @@ pub(super) fn capture(
     let of_a_screen = plan.frames.div_ceil(plan.screens.len() as u64);
     let slowness = class.map_or(100, |class| class.slowness_percent);
     let text = Text::new(about, slowness);
-    let mut recording = Recording { text, rng, class, slowness, before: None, calm: 0 };
+    let mut recording = Recording {
+        text,
+        rng,
+        class,
+        slowness,
+        before: None,
+        phase_ns: 0,
+        pending_ns: None,
+        calm: 0,
+    };
     for frame in 0..plan.frames {
         let screen = usize::try_from(frame / of_a_screen).ok().and_then(|at| plan.screens.get(at));
         let Some(screen) = screen else { break };
@@ -71,7 +84,7 @@ pub(super) fn capture(
             let of_pipeline = of_version.pipelines.entry(pipeline.name().to_owned()).or_default();
             of_pipeline.count(&shown.truth());
         }
-        if let (Some(Planted { cause, us }), true) = (planted, shown.jank_ns > 0) {
+        for Planted { cause, us } in planted.into_iter().filter(|_| shown.jank_ns > 0) {
             let name = format!("{}: {}", cause.cause, cause.key);
             let of_cause = truth.causes.entry(name.clone()).or_default();
             of_cause.devices.insert(device);
@@ -104,42 +117,54 @@ struct Recording<'a> {
     slowness: u64,
     /// Begin of the frame of views before, if it began when it was due.
     before: Option<u64>,
+    /// Begin of the last frame that began when it was due, ns.
+    phase_ns: u64,
+    /// When the next frame is due, if the one before delays it, ns.
+    pending_ns: Option<u64>,
     /// Frames of a loop that must be in time.
     calm: u64,
 }
 
 impl Recording<'_> {
-    /// Chooses the cause of the next frame, if it has one.
+    /// Chooses the causes of the next frame.
     fn choose<'a>(
         &mut self,
         plan: &'a Plan,
         screen: &str,
         version: &str,
         at: u64,
-    ) -> Option<Planted<'a>> {
-        let cause = plan.causes.iter().find(|cause| {
-            let is_here = Plan::has_on(cause, screen)
-                && (cause.versions.is_empty() || cause.versions.iter().any(|of| of == version));
-            let rate = || {
-                let percent = self.class.map_or(100, |class| class.causes_percent);
-                let changed = plan.change(version, cause, screen, self.class).rate_percent;
-                cause.in_10000 * percent * changed / 10_000
-            };
-            is_here && self.rng.u64(0..10_000) < rate()
-        });
+    ) -> Vec<Planted<'a>> {
+        let is_here = |cause: &&PlannedCause| {
+            Plan::has_on(cause, screen)
+                && (cause.versions.is_empty() || cause.versions.iter().any(|of| of == version))
+        };
+        let rate = |cause: &PlannedCause| {
+            let percent = self.class.map_or(100, |class| class.causes_percent);
+            let changed = plan.change(version, cause, screen, self.class).rate_percent;
+            cause.in_10000 * percent * changed / 10_000
+        };
+        let of_views = !plan.pipelines.contains_key(screen);
+        let most = if of_views { plan.causes_in_frame.max(1) } else { 1 };
+        let here = plan.causes.iter().filter(is_here);
+        let causes: Vec<_> =
+            here.filter(|cause| self.rng.u64(0..10_000) < rate(cause)).take(most).collect();
         // A message before the frame delays it only if the frame before has asked for the vsync.
-        let cause = cause.filter(|cause| {
+        let can_be = |cause: &&&PlannedCause| {
             cause.plant != Plant::Before
                 || self.before.is_some_and(|before| at - before <= VSYNC_US + 1)
-        })?;
-        let changed = plan.change(version, cause, screen, self.class).time_percent;
-        let us = cause.ms * 500 + self.rng.u64(0..=cause.ms * 1000);
-        Some(Planted { cause, us: us * self.slowness * changed / 10_000 })
+        };
+        let causes: Vec<_> = causes.iter().filter(can_be).collect();
+        let planted = |&cause: &&'a PlannedCause| {
+            let changed = plan.change(version, cause, screen, self.class).time_percent;
+            let us = cause.ms * 500 + self.rng.u64(0..=cause.ms * 1000);
+            Planted { cause, us: us * self.slowness * changed / 10_000 }
+        };
+        causes.into_iter().map(planted).collect()
     }
 
     /// Time that a frame without a cause takes in addition to others, µs.
-    fn slow_us(&mut self, plan: &Plan, planted: Option<Planted<'_>>) -> u64 {
-        let is_slow = planted.is_none() && self.rng.u64(0..10_000) < plan.slow_in_10000;
+    fn slow_us(&mut self, plan: &Plan, planted: &[Planted<'_>]) -> u64 {
+        let is_slow = planted.is_empty() && self.rng.u64(0..10_000) < plan.slow_in_10000;
         if is_slow { self.rng.u64(SLOW_US) * self.slowness / 100 } else { 0 }
     }
 
@@ -149,26 +174,48 @@ impl Recording<'_> {
         plan: &Plan,
         at: u64,
         vsync: u64,
-        planted: Option<Planted<'a>>,
-    ) -> (Option<Planted<'a>>, Shown) {
-        let slow_us = self.slow_us(plan, planted);
-        let slice = planted.map(|of| (&*of.cause.slice, of.cause.plant, of.us));
-        let Drawn { begin, end } = self.text.frame(self.rng, at, vsync, slice, slow_us);
+        planted: Vec<Planted<'a>>,
+    ) -> (Vec<Planted<'a>>, Shown) {
+        let slow_us = self.slow_us(plan, &planted);
+        let slices: Vec<_> =
+            planted.iter().map(|of| (&*of.cause.slice, of.cause.plant, of.us)).collect();
+        let Drawn { begin, ui_end, end } = self.text.frame(self.rng, at, vsync, &slices, slow_us);
         // Delayed frames were due a period after the frame before.
-        let due_ns = match self.before.filter(|_| begin != at) {
-            Some(before) => before * 1000 + PERIOD_NS,
-            None => at * 1000,
+        let due_ns = match (self.pending_ns.take(), self.before.filter(|_| begin != at)) {
+            (Some(due_ns), _) => due_ns,
+            (None, Some(before)) => before * 1000 + PERIOD_NS,
+            (None, None) => at * 1000,
         };
-        self.before = (begin == at).then_some(at);
+        let is_delayed = due_ns < begin * 1000;
+        self.before = (!is_delayed).then_some(at);
+        if !is_delayed {
+            self.phase_ns = due_ns;
+        }
+        let next_us = if plan.queued {
+            self.next_us(due_ns, begin, ui_end)
+        } else {
+            at + vsyncs(end - at) * VSYNC_US
+        };
         let dur_ns = end * 1000 - due_ns;
         let shown = Shown {
             due_ns,
             dur_ns,
             jank_ns: dur_ns.saturating_sub(PERIOD_NS),
             is_janky: dur_ns > 2 * PERIOD_NS,
-            next_us: at + vsyncs(end - at) * VSYNC_US,
+            next_us,
         };
         (planted, shown)
+    }
+
+    /// Returns when the next frame begins: at the vsync for which this one has asked, or, if the main thread is busy then, at
+    /// the end of its part.
+    fn next_us(&mut self, due_ns: u64, begin: u64, ui_end: u64) -> u64 {
+        let asked_ns = (begin * 1000).max(due_ns + PERIOD_NS / 2);
+        let vsyncs = (asked_ns - self.phase_ns) / PERIOD_NS + 1;
+        let next_ns = self.phase_ns + vsyncs * PERIOD_NS;
+        let free = ui_end + GAP_US;
+        self.pending_ns = (free * 1000 > next_ns + LATE_NS).then_some(next_ns);
+        free.max(next_ns.div_ceil(1000))
     }
 
     /// Writes a frame of Flutter: each of its threads may take a period.
@@ -176,11 +223,11 @@ impl Recording<'_> {
         &mut self,
         plan: &Plan,
         at: u64,
-        planted: Option<Planted<'a>>,
-    ) -> (Option<Planted<'a>>, Shown) {
+        planted: Vec<Planted<'a>>,
+    ) -> (Vec<Planted<'a>>, Shown) {
         self.before = None;
-        let slow_us = self.slow_us(plan, planted);
-        let slice = planted.map(|of| (&*of.cause.slice, of.us));
+        let slow_us = self.slow_us(plan, &planted);
+        let slice = planted.first().map(|of| (&*of.cause.slice, of.us));
         let drawn = self.text.flutter(self.rng, at, slice, slow_us);
         let [ui_ns, raster_ns, dur_ns] =
             [drawn.ui_us, drawn.raster_us, drawn.end - at].map(|us| us * 1000);
@@ -200,16 +247,16 @@ impl Recording<'_> {
         &mut self,
         plan: &Plan,
         at: u64,
-        planted: Option<Planted<'a>>,
+        planted: Vec<Planted<'a>>,
         is_first: bool,
-    ) -> (Option<Planted<'a>>, Shown) {
+    ) -> (Vec<Planted<'a>>, Shown) {
         self.before = None;
         let is_calm = is_first || self.calm > 0;
         self.calm = self.calm.saturating_sub(1);
-        let planted = planted.filter(|_| !is_calm);
-        let slow_us = self.slow_us(plan, planted);
+        let planted = if is_calm { Vec::new() } else { planted };
+        let slow_us = self.slow_us(plan, &planted);
         let slow_us = if is_calm { 0 } else { slow_us };
-        let slice = planted.map(|of| (&*of.cause.slice, of.us));
+        let slice = planted.first().map(|of| (&*of.cause.slice, of.us));
         let drawn = self.text.swap(self.rng, at, slice, slow_us);
         let is_late = drawn.end - at > VSYNC_US;
         if is_late {

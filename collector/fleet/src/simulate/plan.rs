@@ -32,6 +32,12 @@ pub struct Plan {
     /// The way from a version to the next; without it, each device has one version, by the versions' shares.
     #[serde(default)]
     pub rollout: Option<PlannedRollout>,
+    /// Number of causes that a frame of views may have at once, in the order of `causes`; 0 and 1: one.
+    #[serde(default)]
+    pub causes_in_frame: usize,
+    /// True if a late frame of views delays the next one, which was due meanwhile.
+    #[serde(default)]
+    pub queued: bool,
     /// Number of frames of a capture.
     pub frames: u64,
     /// Frames in ten thousand that have no cause and take between one and two periods: slow, but not janky.
@@ -178,6 +184,8 @@ impl Default for Plan {
             changes: Vec::new(),
             classes: Vec::new(),
             rollout: None,
+            causes_in_frame: 1,
+            queued: false,
             frames: 120,
             slow_in_10000: 400,
             triggered_percent: 10,

@@ -16,6 +16,8 @@ const LEAD_US: u64 = 200;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Drawn {
     pub(super) begin: u64,
+    /// End of the main thread's part.
+    pub(super) ui_end: u64,
     pub(super) end: u64,
 }
 
@@ -66,15 +68,15 @@ impl Text {
         rng: &mut Rng,
         from: u64,
         vsync: u64,
-        planted: Option<(&str, Plant, u64)>,
+        planted: &[(&str, Plant, u64)],
         slow_us: u64,
     ) -> Drawn {
         let mut at = from;
         self.has_states |=
-            planted.is_some_and(|(_, plant, _)| !matches!(plant, Plant::Work | Plant::Before));
-        let is_before = planted.is_some_and(|(_, plant, _)| plant == Plant::Before);
-        self.runs(if is_before { from - LEAD_US } else { from });
-        if let Some((slice, Plant::Before, us)) = planted {
+            planted.iter().any(|(_, plant, _)| !matches!(plant, Plant::Work | Plant::Before));
+        let before = planted.iter().find(|(_, plant, _)| *plant == Plant::Before);
+        self.runs(if before.is_some() { from - LEAD_US } else { from });
+        if let Some((slice, _, us)) = before {
             self.main(from - LEAD_US, &format!("B|4000|{slice}"));
             at += us;
             self.main(at, "E|4000");
@@ -88,7 +90,7 @@ impl Text {
         }
         self.main(at, "B|4000|traversal");
         at += slow_us;
-        if let Some((slice, plant, us)) = planted.filter(|(_, plant, _)| *plant != Plant::Before) {
+        for &(slice, plant, us) in planted.iter().filter(|(_, plant, _)| *plant != Plant::Before) {
             self.main(at, &format!("B|4000|{slice}"));
             self.wait(plant, at, at + us);
             at += us;
@@ -103,13 +105,14 @@ impl Text {
         self.main(at, "E|4000");
         self.main(at, "E|4000");
         self.stops(at, "S");
+        let ui_end = at;
         self.render(at, "B|4000|flush commands");
         // On each device as long: a main thread that is busy until less than that before a vsync would delay the next frame.
         at += 500 + rng.u64(0..600);
         self.render(at, "E|4000");
         at += 50;
         self.render(at, "E|4000");
-        Drawn { begin, end: at }
+        Drawn { begin, ui_end, end: at }
     }
 
     /// Writes what the scheduler did with the main thread, which ran before and runs after.

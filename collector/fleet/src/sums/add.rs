@@ -1,10 +1,11 @@
 //! Adds a capture, or a row of a loss report, to the sums.
 
 use super::bucket::TIMES;
+use super::device::{self, is_rated};
 use super::schema::{
     CauseRollup, DeviceRollup, LossRollup, StackRollup, StartupRollup, capture_rollup, frame_rollup,
 };
-use super::{MOST, Sums, device, whole};
+use super::{MOST, Sums, whole};
 use crate::rows::Rows;
 use crate::schema::{CaptureRow, FrameSliceRow, LossRow};
 use crate::table::symbols::{Symbol, Symbols};
@@ -30,6 +31,11 @@ pub(super) struct CauseOfFrame {
     carried_ns: u64,
     overrun_ns: u64,
     frame_ns: u64,
+    /// True if rates count the frame in a capture that they count.
+    is_rated: bool,
+    /// True if the frame would be in time: without the cause, with half of it, with the cause elsewhere; and if this cause gains
+    /// most.
+    saved: [bool; 4],
 }
 
 impl CauseOfFrame {
@@ -40,6 +46,11 @@ impl CauseOfFrame {
     /// True if the cause took a tenth of the frame or more.
     pub(super) const fn is_big(&self) -> bool {
         self.in_frame_ns().saturating_mul(10) >= self.frame_ns
+    }
+
+    /// Returns for each change of the cause whether it saves the frame, if rates count it.
+    pub(super) fn saved(&self) -> [i64; 4] {
+        self.saved.map(|is_saved| (is_saved && self.is_rated).into())
     }
 
     const fn in_frame_ns(&self) -> u64 {
@@ -71,7 +82,7 @@ impl Sums {
             self.add(&row, 1);
         }
         let causes = causes_of_frames(&mut self.symbols, &rows.frame_slices);
-        for of in &causes {
+        for of in causes.iter().filter(|of| of.in_frame_ns() > 0) {
             let row = CauseRollup {
                 app,
                 dt,
@@ -142,6 +153,8 @@ fn causes_of_frames(symbols: &mut Symbols, slices: &[FrameSliceRow]) -> Vec<Caus
             carried_ns: slice.carried_ns,
             overrun_ns: slice.overrun_ns,
             frame_ns: slice.frame_ns,
+            is_rated: is_rated(&slice.pipeline),
+            saved: [slice.saved, slice.saved_halved, slice.saved_moved, slice.saved_most],
         })
         .collect();
     causes.sort_unstable_by_key(CauseOfFrame::of);
@@ -152,6 +165,8 @@ fn causes_of_frames(symbols: &mut Symbols, slices: &[FrameSliceRow]) -> Vec<Caus
             sum.carried_ns += next.carried_ns;
             sum.overrun_ns += next.overrun_ns;
             sum.frame_ns = sum.frame_ns.max(next.frame_ns);
+            // Of names beyond the limits, any.
+            sum.saved.iter_mut().zip(next.saved).for_each(|(saved, next)| *saved |= next);
         }
         is_same
     });

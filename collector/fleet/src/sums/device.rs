@@ -5,14 +5,14 @@ use super::add::{CauseOfFrame, Named};
 use super::schema::{DeviceRollup, DeviceTraits, DeviceValues, hz};
 use super::{Sums, whole};
 use crate::rows::Rows;
-use crate::schema::FrameRow;
+use crate::schema::{FrameRow, FrameSliceRow};
 use crate::table::symbols::{Symbol, Symbols};
 use foldhash::fast::RandomState;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-/// True if rates count the frame of a capture that they count.
-fn is_rated(frame: &FrameRow) -> bool {
-    frame.pipeline != "vsync_callback"
+/// True if rates count the frames of a pipeline, in a capture that they count.
+pub(super) fn is_rated(pipeline: &str) -> bool {
+    pipeline != "vsync_callback"
 }
 
 pub(super) fn add(sums: &mut Sums, capture: Named<'_>, rows: &Rows, causes: &[CauseOfFrame]) {
@@ -34,23 +34,30 @@ pub(super) fn add(sums: &mut Sums, capture: Named<'_>, rows: &Rows, causes: &[Ca
     let is_counted = capture.row.counted;
     let value =
         DeviceValues { app: capture.app, ver, device: capture.device, ..DeviceValues::default() };
-    for (group, (frames, ns)) in frames_of(&mut sums.symbols, &rows.frames, is_counted) {
+    for (group, of_group) in frames_of(&mut sums.symbols, rows, is_counted) {
+        let FrameSums { frames, ns, late, late_stateless } = of_group;
         let Once { screen, other: [pipeline, _], is_first } = group;
         let captures_once = is_first.into();
-        sums.add(&DeviceRollup { day: dt, ver, screen, pipeline, captures_once, ..of_frames }, 1);
+        let of = DeviceRollup { day: dt, ver, screen, pipeline, captures_once, ..of_frames };
+        sums.add(&DeviceRollup { late, late_stateless, ..of }, 1);
         sums.add(&DeviceValues { screen, frames, ns, ..value }, 1);
     }
     add_traits(sums, capture, &rows.frames);
     let of_cause = row(sums, "cause");
-    let mut times: HashMap<_, i64, RandomState> = HashMap::default();
+    let mut times: HashMap<_, (i64, [i64; 4]), RandomState> = HashMap::default();
     for of in causes {
-        let big_ns = if of.is_big() && is_counted { whole(of.self_ns) } else { 0 };
-        *times.entry((of.screen, [of.cause, of.key])).or_default() += big_ns;
+        let (ns, saved) = times.entry((of.screen, [of.cause, of.key])).or_default();
+        if is_counted {
+            *ns += if of.is_big() { whole(of.self_ns) } else { 0 };
+            saved.iter_mut().zip(of.saved()).for_each(|(saved, one)| *saved += one);
+        }
     }
-    for (group, ns) in counted_once(&sums.symbols, times, |other| other) {
+    for (group, (ns, saved)) in counted_once(&sums.symbols, times, |other| other) {
         let Once { screen, other: [cause, cause_key], is_first } = group;
         let captures_once = is_first.into();
-        sums.add(&DeviceRollup { ver, screen, cause, cause_key, captures_once, ..of_cause }, 1);
+        let [late, late_halved, late_moved, late_most] = saved;
+        let of = DeviceRollup { ver, screen, cause, cause_key, captures_once, ..of_cause };
+        sums.add(&DeviceRollup { late, late_halved, late_moved, late_most, ..of }, 1);
         sums.add(&DeviceValues { screen, cause, cause_key, ns, ..value }, 1);
     }
     let of_stack = row(sums, "stack");
@@ -69,7 +76,7 @@ pub(super) fn add(sums: &mut Sums, capture: Named<'_>, rows: &Rows, causes: &[Ca
 /// Adds the traits of a capture's device, if rates count frames of the capture.
 fn add_traits(sums: &mut Sums, capture: Named<'_>, frames: &[FrameRow]) {
     let row = capture.row;
-    let is_counted = |frame: &&FrameRow| row.counted && is_rated(frame);
+    let is_counted = |frame: &&FrameRow| row.counted && is_rated(&frame.pipeline);
     let mut times: Vec<u64> = frames.iter().filter(is_counted).map(|frame| frame.dur_ns).collect();
     let count = times.len();
     let Some(last) = count.div_ceil(10).checked_sub(1) else { return };
@@ -125,18 +132,39 @@ fn counted_once<T>(
     sorted.into_iter().map(once).collect()
 }
 
-/// Frames that rates count, and their time past the deadlines, by screen and pipeline.
-fn frames_of(
-    symbols: &mut Symbols,
-    frames: &[FrameRow],
-    is_counted: bool,
-) -> Vec<(Once, (i64, i64))> {
-    let mut screens: Groups<(i64, i64)> = HashMap::default();
-    for frame in frames.iter().filter(|frame| is_counted && is_rated(frame)) {
+/// Sums over the frames of a group that rates count.
+#[derive(Default)]
+struct FrameSums {
+    frames: i64,
+    /// Time past the deadlines.
+    ns: i64,
+    late: i64,
+    late_stateless: i64,
+}
+
+/// Frames that rates count, by screen and pipeline.
+fn frames_of(symbols: &mut Symbols, rows: &Rows, is_counted: bool) -> Vec<(Once, FrameSums)> {
+    let with_states = with_states(&rows.frame_slices);
+    let mut screens: Groups<FrameSums> = HashMap::default();
+    for frame in rows.frames.iter().filter(|frame| is_counted && is_rated(&frame.pipeline)) {
         let [screen, pipeline] = [&frame.screen, &frame.pipeline].map(|text| symbols.of(text));
-        let (count, ns) = screens.entry((screen, [pipeline, Symbol::EMPTY])).or_default();
-        *count += 1;
-        *ns += whole(frame.jank_ns);
+        let sums = screens.entry((screen, [pipeline, Symbol::EMPTY])).or_default();
+        sums.frames += 1;
+        sums.ns += whole(frame.jank_ns);
+        sums.late += i64::from(frame.slow);
+        sums.late_stateless += i64::from(frame.slow && !with_states.contains(&frame.frame));
     }
     counted_once(symbols, screens, |_| [Symbol::EMPTY; 2])
+}
+
+/// Returns the late frames of at least nine tenths of whose time the scheduler states are known.
+fn with_states(slices: &[FrameSliceRow]) -> HashSet<u64, RandomState> {
+    let mut times: HashMap<u64, (u64, u64), RandomState> = HashMap::default();
+    for slice in slices {
+        let (known_ns, self_ns) = times.entry(slice.frame).or_default();
+        *known_ns += slice.running_ns + slice.runnable_ns + slice.asleep_ns + slice.blocked_ns;
+        *self_ns += slice.self_ns;
+    }
+    let is_known = |&(_, (known_ns, self_ns)): &(u64, (u64, u64))| known_ns * 10 >= self_ns * 9;
+    times.into_iter().filter(is_known).map(|(frame, _)| frame).collect()
 }

@@ -13,7 +13,7 @@ use crate::table::{
 
 /// The version of `tables.sqlite`: raised by one when its layout changes, or a column. A file of another version is
 /// refused; `tracetee store rebuild` makes it from the captures.
-pub const FILE_VERSION: i64 = 9;
+pub const FILE_VERSION: i64 = 10;
 
 rollups! {
     /// The tables of sums of captures and loss reports.
@@ -228,6 +228,16 @@ rollups! {
             captures,
             /// Captures, each counted on one of its screens only.
             captures_once,
+            /// Late frames that rates count; of a cause, those that would be in time without it.
+            late,
+            /// Late frames that would be in time if the cause took half the time.
+            late_halved,
+            /// Late frames that would be in time if the cause were moved off their first thread.
+            late_moved,
+            /// Late frames that would be in time without the cause, each at the cause that gains most.
+            late_most,
+            /// Late frames without scheduler states, of the kind `frames`.
+            late_stateless,
         }
     }
 
@@ -345,6 +355,22 @@ rollups! {
             devices,
             /// Captures; of the kind `loss`, rows of loss reports.
             captures,
+            /// Late frames that rates count; of a cause, those that would be in time without it.
+            late,
+            /// Late frames that would be in time if the cause took half the time.
+            late_halved,
+            /// Late frames that would be in time if the cause were moved off their first thread.
+            late_moved,
+            /// Late frames that would be in time without the cause, each at the cause that gains most.
+            late_most,
+            /// Late frames without scheduler states, of the kind `frames`.
+            late_stateless,
+            /// Devices with `late`.
+            late_devices,
+            /// Sum of the squares of the devices' `late`.
+            late_squares,
+            /// Sum of the products of the devices' `late` of a cause and of their frames.
+            late_products,
         }
     }
 }
