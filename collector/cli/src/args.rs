@@ -1,6 +1,7 @@
 //! The command line: commands and options, parsed by clap. Knows nothing of what the commands do.
 
 mod config;
+mod guard;
 #[cfg(test)]
 mod help_tests;
 mod report;
@@ -8,6 +9,7 @@ mod store;
 mod traces;
 
 pub(crate) use config::{CheckArgs, ConfigCommand, SignArgs};
+pub(crate) use guard::{AnswerFormat, BisectArgs, GuardArgs};
 pub(crate) use report::{FailOn, ReportArgs, ReportFormat};
 #[cfg(feature = "parquet")]
 pub(crate) use store::TablesArgs;
@@ -50,6 +52,17 @@ pub(crate) enum Command {
     /// systrace, plain or compressed with gzip, zstd or zlib. Of the apps in a trace, the one that draws most is
     /// reported, and the others are named; --app or --pid chooses another.
     Report(ReportArgs),
+    /// Say whether a rollout may go on.
+    ///
+    /// Compares devices under two versions, and may be run as often as wanted: a rollout without a regression raises an alarm
+    /// with a probability of at most 1 %. Exits with 0 for go, 1 for stop (a cause takes more time under the later version), 2 for
+    /// not yet (and says how many devices are missing), and 125 after an error. The state is in the store.
+    Guard(GuardArgs),
+    /// Find the version with which a cause became worse.
+    ///
+    /// Compares each version with the earlier ones on devices that sent both. Prints the changes of all causes and screens,
+    /// the surest first.
+    Bisect(BisectArgs),
     /// Capture with the options of atrace and systrace.py.
     ///
     /// Runs PROGRAM if one is given. Otherwise captures in running processes that have called tracetee_install: those

@@ -23,6 +23,8 @@ use tracetee_jank::Stopped;
 mod answer;
 mod changes;
 mod digests;
+mod examples;
+mod fleet;
 mod name_limits;
 mod observations;
 mod rollups;

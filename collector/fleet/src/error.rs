@@ -18,6 +18,13 @@ pub enum Error {
         /// The version of its layout.
         found: i64,
     },
+    /// Another version wrote the guards' state.
+    Guard {
+        /// The file.
+        path: PathBuf,
+        /// The version of its layout.
+        found: i64,
+    },
     /// Rows of this table cannot be read: they are damaged, or have values of other types than its columns.
     Damaged(&'static str),
     /// A table whose digest differs, or a structure of the file, is not as it was written.
@@ -63,6 +70,12 @@ impl fmt::Display for Error {
                  rebuild --store {}` to make them from the captures",
                 path.display(),
                 path.parent().unwrap_or(path).display(),
+            ),
+            Self::Guard { path, found } => write!(
+                f,
+                "{} was written by another tracetee: its layout is {found}, which this program does not know; use that program, \
+                 or move the file away to guard all rollouts from their beginning",
+                path.display(),
             ),
             Self::Damaged(table) => write!(
                 f,

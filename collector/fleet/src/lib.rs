@@ -3,14 +3,17 @@
 //! The journey of a capture: [`capture`] analyzes it and makes [`rows`] of the five tables of [`schema`]. [`parquet`] writes
 //! them to files for any engine. A collector adds them up instead: [`sums`] defines the sums, [`database`] keeps them (SQLite).
 //! [`report`] makes reports of the answers to [`queries`] over the sums. [`compare`] compares two versions on devices that are alike,
-//! and [`significance`] tests whether they differ by more than chance.
+//! and [`significance`] tests whether they differ by more than chance. [`guard`] watches the rollout of a version, and [`bisect`]
+//! finds the version of a change.
 
 #![deny(unsafe_code)]
 
+pub mod bisect;
 pub mod capture;
 pub mod compare;
 pub mod database;
 mod error;
+pub mod guard;
 pub mod object_keys;
 #[cfg(feature = "parquet")]
 pub mod parquet;

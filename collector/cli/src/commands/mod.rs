@@ -7,6 +7,7 @@ mod convert;
 mod demo;
 mod dmtracedump;
 mod doctor;
+mod guard;
 mod hooks;
 mod init;
 mod manual;
@@ -16,6 +17,7 @@ mod run;
 mod simulate;
 mod store;
 
+use crate::EXIT_OWN_FAILURE;
 use crate::agent_library;
 use crate::args::{Cli, Command, MappingCommand, StoreCommand};
 use crate::input::with_stdin;
@@ -28,10 +30,22 @@ use std::process::ExitCode;
 /// Parses the command line and runs its command.
 pub(crate) fn run_command_line() -> Result<ExitCode> {
     let arguments = with_store(std::env::args_os().collect());
-    let done = match Cli::parse_from(arguments).command {
+    // The status of clap's errors, 2, would be the guard's "not yet".
+    let is_guard = arguments.get(1).is_some_and(|command| command == "guard");
+    let cli = match Cli::try_parse_from(arguments) {
+        Err(error) if is_guard && error.use_stderr() => {
+            error.print()?;
+            return Ok(ExitCode::from(EXIT_OWN_FAILURE));
+        }
+        Err(error) => error.exit(),
+        Ok(cli) => cli,
+    };
+    let done = match cli.command {
         Command::Run(args) => return run::run(&args),
         Command::Atrace(args) => return atrace::atrace(&args),
         Command::Doctor(args) => return doctor::doctor(&args),
+        Command::Guard(args) => return guard::guard(&args),
+        Command::Bisect(args) => guard::bisect(&args),
         Command::Collect(args) => collect::collect(&args),
         Command::Report(mut args) => {
             let _stdin = with_stdin(&mut args.captures)?;

@@ -10,6 +10,7 @@ pub mod bounds;
 pub mod classes;
 pub mod collected;
 pub mod estimate;
+mod guarded;
 pub mod observations;
 
 #[cfg(test)]

@@ -41,12 +41,22 @@ impl Database {
         screen: &str,
         rules: &Rules,
     ) -> Result<Observations, Error> {
+        Ok(self.collected(app, versions, screen)?.arrange(rules))
+    }
+
+    /// Reads the devices of two versions of an app, on one screen or all (empty).
+    pub(super) fn collected(
+        &self,
+        app: &str,
+        versions: [&str; 2],
+        screen: &str,
+    ) -> Result<Collected, Error> {
         self.run(&queries::choose_devices(app, screen))?;
         let mut collected = Collected::default();
         for (side, ver) in [Side::From, Side::To].into_iter().zip(versions) {
             self.collect(&mut collected, side, ver)?;
         }
-        Ok(collected.arrange(rules))
+        Ok(collected)
     }
 
     fn collect(&self, collected: &mut Collected, side: Side, ver: &str) -> Result<(), Error> {

@@ -83,6 +83,10 @@ pub fn forget(root: &Path, device: &str) -> Result<Forgotten> {
     let quarantined = count(|kind| *kind == Kind::Quarantined);
     let captures = delete(root, &mut database, &files)?;
     database.delete_losses_of(device)?;
+    tracetee_fleet::guard::state::forget(&tracetee_fleet::guard::state::path(root), device)
+        .context(
+            "deleted the captures, but not the device's digest in the guards' state; run it again",
+        )?;
     database.forget_deleted().context(
         "deleted the captures, but could not compact the tables; run `tracetee store rebuild`",
     )?;

@@ -1,0 +1,32 @@
+//! Reads the example captures of a rise.
+
+use super::Database;
+use crate::error::Error;
+use crate::guard::findings::Rise;
+use rusqlite::params;
+
+impl Database {
+    /// Returns ids and raw keys of the captures of a version in which a cause took most time, the most first.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn examples(
+        &self,
+        app: &str,
+        version: &str,
+        rise: &Rise,
+        most: usize,
+    ) -> Result<Vec<(String, String)>, Error> {
+        let sql = "SELECT capture_id, raw_key FROM cause_examples \
+                   WHERE app = ?1 AND ver = ?2 AND by_screen = ?3 AND (NOT ?3 OR screen = ?4) \
+                   AND (?5 = '' OR (cause = ?5 AND cause_key = ?6)) \
+                   GROUP BY capture_id ORDER BY MAX(self_ns) DESC, capture_id LIMIT ?7";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let (screen, cause, key) = (rise.screen.as_deref(), &*rise.cause, &*rise.key);
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let of =
+            params![app, version, screen.is_some(), screen.unwrap_or_default(), cause, key, most];
+        let rows = statement.query_map(of, |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
