@@ -287,10 +287,13 @@ fn with_few_descriptors_who_says_nothing_gives_way() {
     let collector = Collector::start(&["--connections-per-client", "2"]);
     let mut busy: Vec<TcpStream> = (0..2).map(|_| connect(&collector)).collect();
     for (number, socket) in busy.iter_mut().enumerate() {
-        socket.write_all(head(&id(number), 1000, "").as_bytes()).unwrap();
+        let head = head(&id(number), 1000, "Expect: 100-continue\r\n");
+        socket.write_all(head.as_bytes()).unwrap();
+        // Until its head has been read, it may be hung up on for the last to connect.
+        let mut answer = [0; 12];
+        socket.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 100");
     }
-    // Until both heads have been read, one of them may be hung up on: the last to connect is not.
-    std::thread::sleep(Duration::from_millis(500));
     assert!(is_closed(&mut connect(&collector), Duration::from_secs(20)));
     assert!(!is_closed(&mut busy[0], Duration::from_millis(100)));
 }
@@ -434,8 +437,8 @@ fn poison_is_analysed_as_quickly_as_its_size_and_what_cannot_be_is_set_aside() {
     });
     std::fs::write(place.as_ref().unwrap(), "spoilt").unwrap();
     assert!(terminate(&mut collector));
-    collector.tracetee(&["rebuild", "--store", "store"]);
-    collector.tracetee(&["rebuild", "--store", "store"]);
+    collector.tracetee(&["store", "rebuild", "--store", "store"]);
+    collector.tracetee(&["store", "rebuild", "--store", "store"]);
     assert!(!place.unwrap().exists());
     let about = collector.store().join(format!("quarantine/{}.json", id(9)));
     assert!(std::fs::read_to_string(about).unwrap().contains("\"reason\""));
@@ -445,7 +448,7 @@ fn poison_is_analysed_as_quickly_as_its_size_and_what_cannot_be_is_set_aside() {
 fn a_flood_of_reports_starves_no_upload_and_ends_with_sigterm() {
     let mut collector = Collector::start(&[]);
     let url = collector.url.clone();
-    collector.tracetee(&["simulate", "--to", &url, "--devices", "300", "--frames", "60"]);
+    collector.tracetee(&["simulate", "--url", &url, "--devices", "300", "--frames", "60"]);
     collector.settle();
     // Each asks for another report, so that none is remembered.
     let mut asked: Vec<TcpStream> = (0..560).map(|_| connect(&collector)).collect();
@@ -506,8 +509,11 @@ fn a_store_that_is_gone_keeps_nothing_and_says_so() {
     assert_eq!(collector.store().metadata().unwrap().permissions().mode() & 0o777, 0o700);
     std::fs::rename(collector.store(), collector.directory.path().join("elsewhere")).unwrap();
     std::fs::create_dir_all(collector.store().join("incoming")).unwrap();
-    std::thread::sleep(Duration::from_secs(3));
-    assert_eq!(collector.send("GET", "/healthz", &[], b"").status, 503);
+    // An answer is given again for two seconds.
+    let until = Instant::now() + Duration::from_secs(60);
+    while collector.send("GET", "/healthz", &[], b"").status != 503 {
+        assert!(Instant::now() < until, "a store that is gone is called healthy");
+    }
     assert_eq!(put_capture(&collector.url, &id(1), &meta, &body()), Some(503));
 }
 
