@@ -72,26 +72,6 @@ const NOT_IN_TEXT: [Content; 11] = [
     Packages,
 ];
 
-/// Everything but slices.
-const ALL_BUT_SLICES: [Content; 16] = [
-    AsyncSlices,
-    Instants,
-    Counters,
-    Flows,
-    Categories,
-    Arguments,
-    OtherArguments,
-    ThreadStates,
-    EarlierNames,
-    ProcessNames,
-    Header,
-    KernelEvents,
-    Frames,
-    Samples,
-    Units,
-    Packages,
-];
-
 /// Everything but wall time of slices.
 const ALL_BUT_WALL_TIME: [Content; 17] = [
     AsyncSlices,
@@ -113,24 +93,29 @@ const ALL_BUT_WALL_TIME: [Content; 17] = [
     Packages,
 ];
 
+/// Everything but slices.
+const ALL_BUT_SLICES: [Content; 16] = without(&[CpuTimes]);
 /// Everything but the stacks of slices and samples, with their wall time.
-const ALL_BUT_STACKS: [Content; 15] = [
-    AsyncSlices,
-    Instants,
-    Counters,
-    Flows,
-    Categories,
-    Arguments,
-    OtherArguments,
-    ThreadStates,
-    CpuTimes,
-    EarlierNames,
-    Header,
-    KernelEvents,
-    Frames,
-    Units,
-    Packages,
-];
+const ALL_BUT_STACKS: [Content; 15] = without(&[ProcessNames, Samples]);
+
+/// Returns [`ALL_BUT_WALL_TIME`] without these; their number is that of the types.
+const fn without<const N: usize>(kept: &[Content]) -> [Content; N] {
+    let (mut rest, mut from, mut to) = ([Header; N], 0, 0);
+    while from < ALL_BUT_WALL_TIME.len() {
+        let (mut place, mut is_kept) = (0, false);
+        while place < kept.len() {
+            is_kept |= kept[place] as u8 == ALL_BUT_WALL_TIME[from] as u8;
+            place += 1;
+        }
+        if !is_kept {
+            rest[to] = ALL_BUT_WALL_TIME[from];
+            to += 1;
+        }
+        from += 1;
+    }
+    assert!(to == N);
+    rest
+}
 
 formats! {
     /// Ftrace text, for Perfetto, catapult and systrace.

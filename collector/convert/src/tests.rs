@@ -5,6 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::io::Cursor;
+use tracetee_trace::text::Outline;
 use tracetee_trace::{NameId, json, read, read_any};
 
 /// A record that a thread writes.
@@ -417,7 +418,8 @@ fn text_is_passed_on_as_it_is_with_what_is_known_filled_in() {
         main-7 [003] 1.000004: 0: B|5|old\n\
         nonsense\n# tracetee: {\"a\":1}\n";
     let mut out = Vec::new();
-    let outline = text_passthrough(|| Ok(text.as_bytes()), &[], &mut out).unwrap();
+    let outline = Outline::read(text.as_bytes()).unwrap();
+    text_passthrough(text.as_bytes(), &outline, &mut out).unwrap();
     assert_eq!(outline.losses.bad_lines, 1);
     let expected = tracetee_protocol::notes::HEADER.to_owned()
         + "            main-7       (    5) [001] d..2 1.000001: sched_switch: prev_comm=x\n\

@@ -1,39 +1,30 @@
 //! From text to text: every line, in the one form that all viewers accept, with processes filled in from elsewhere in the
-//! file. Reads the file twice; memory grows with its threads alone.
+//! file, which the caller has outlined. Keeps no line.
 
 use std::io::{self, BufRead, Write};
 use tracetee_protocol::notes::HEADER;
 use tracetee_trace::Error;
 use tracetee_trace::text::{LineReader, Outline, Part};
 
-/// Writes the text that `open` returns (twice); facts about its threads from other texts are filled in too.
+/// Writes a text; facts about its threads come from `outline`.
 ///
 /// # Errors
 /// [`Error`] names the problem of the text, or of `out`.
-pub fn text_passthrough<R: BufRead>(
-    open: impl Fn() -> Result<R, Error>,
-    known: &[Outline],
+pub fn text_passthrough(
+    text: impl BufRead,
+    outline: &Outline,
     out: &mut (impl Write + ?Sized),
-) -> Result<Outline, Error> {
-    let mut outline = Outline::read(open()?)?;
-    known.iter().for_each(|known| outline.add(known));
+) -> Result<(), Error> {
     out.write_all(HEADER.as_bytes()).map_err(Error::Io)?;
-    let mut failed = None;
-    let mut reader = LineReader::new(open()?);
+    let mut reader = LineReader::new(text);
     while let Some(part) = reader.next_part()? {
-        let written = match part {
+        match part {
             Part::About(line) => line_of(out, line),
-            Part::Event(line) => event(out, &outline, &line),
-        };
-        if let Err(error) = written {
-            failed = Some(error);
-            break;
+            Part::Event(line) => event(out, outline, &line),
         }
+        .map_err(Error::Io)?;
     }
-    match failed {
-        Some(error) => Err(Error::Io(error)),
-        None => Ok(outline),
-    }
+    Ok(())
 }
 
 fn line_of(out: &mut (impl Write + ?Sized), line: &[u8]) -> io::Result<()> {

@@ -25,8 +25,8 @@ pub struct ThreadOutline {
 pub struct Outline {
     /// Threads by id.
     pub threads: HashMap<u32, ThreadOutline>,
-    /// Names of processes by id.
-    pub processes: HashMap<u32, Box<[u8]>>,
+    /// True if processes are named, even of threads without events.
+    pub has_processes: bool,
     /// Number of events.
     pub events: u64,
     /// Number of header lines of a capture.
@@ -36,8 +36,8 @@ pub struct Outline {
 }
 
 impl Names for Outline {
-    fn process(&mut self, pid: u32, name: &[u8]) {
-        self.processes.insert(pid, name.into());
+    fn process(&mut self, _pid: u32, _name: &[u8]) {
+        self.has_processes = true;
     }
 
     fn thread(&mut self, tid: u32, pid: u32, name: &[u8]) {
@@ -116,7 +116,7 @@ impl Outline {
             }
         }
         outline.losses = reader.losses;
-        if !has_lines && outline.processes.is_empty() {
+        if !has_lines && !outline.has_processes {
             let first = outline.losses.shown.first();
             return Err(Error::NoTrace(first.map_or_else(
                 || "no line of it is a trace line".to_owned(),

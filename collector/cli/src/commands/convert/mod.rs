@@ -52,9 +52,9 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<()> {
     };
     let dropped = match &passthrough {
         Some(passthrough) => text(args, to, &mut out, |out| {
-            let losses = passthrough.write(out)?;
+            passthrough.write(out)?;
             if !args.quiet {
-                say_losses(passthrough.text, &losses);
+                say_losses(passthrough.text, &passthrough.outline.losses);
             }
             Ok(Dropped::default())
         })?,
