@@ -140,79 +140,34 @@ pub trait Cell {
         Self: Sized;
 }
 
-impl Cell for Text {
-    const KIND: Kind = Kind::Text;
+/// Makes types the cells of a kind: how a value is made of one, and the other way round.
+macro_rules! cells {
+    ($($type:ty = $kind:ident: $to:expr, $from:expr;)+) => {$(
+        impl Cell for $type {
+            const KIND: Kind = Kind::$kind;
 
-    fn value(&self) -> Value {
-        Value::Text(self.clone())
-    }
+            fn value(&self) -> Value {
+                let to: fn(&Self) -> _ = $to;
+                Value::$kind(to(self))
+            }
 
-    fn of(value: Value) -> Option<Self> {
-        match value {
-            Value::Text(text) => Some(text),
-            _ => None,
+            fn of(value: Value) -> Option<Self> {
+                let from: fn(_) -> Option<Self> = $from;
+                match value {
+                    Value::$kind(value) => from(value),
+                    _ => None,
+                }
+            }
         }
-    }
+    )+};
 }
 
-impl Cell for u64 {
-    const KIND: Kind = Kind::Int;
-
-    fn value(&self) -> Value {
-        Value::Int(i64::try_from(*self).unwrap_or(i64::MAX))
-    }
-
-    fn of(value: Value) -> Option<Self> {
-        match value {
-            Value::Int(value) => u64::try_from(value).ok(),
-            _ => None,
-        }
-    }
-}
-
-impl Cell for i64 {
-    const KIND: Kind = Kind::Int;
-
-    fn value(&self) -> Value {
-        Value::Int(*self)
-    }
-
-    fn of(value: Value) -> Option<Self> {
-        match value {
-            Value::Int(value) => Some(value),
-            _ => None,
-        }
-    }
-}
-
-impl Cell for bool {
-    const KIND: Kind = Kind::Int;
-
-    fn value(&self) -> Value {
-        Value::Int((*self).into())
-    }
-
-    fn of(value: Value) -> Option<Self> {
-        match value {
-            Value::Int(value) => Some(value != 0),
-            _ => None,
-        }
-    }
-}
-
-impl Cell for f64 {
-    const KIND: Kind = Kind::Real;
-
-    fn value(&self) -> Value {
-        Value::Real(*self)
-    }
-
-    fn of(value: Value) -> Option<Self> {
-        match value {
-            Value::Real(value) => Some(value),
-            _ => None,
-        }
-    }
+cells! {
+    Text = Text: Self::clone, Some;
+    u64 = Int: |cell| i64::try_from(*cell).unwrap_or(i64::MAX), |value| u64::try_from(value).ok();
+    i64 = Int: |cell| *cell, Some;
+    bool = Int: |cell| i64::from(*cell), |value| Some(value != 0);
+    f64 = Real: |cell| *cell, Some;
 }
 
 impl<T: Cell> Cell for Option<T> {

@@ -22,9 +22,9 @@ pub(super) async fn config(State(collector): Shared, request: Parts) -> Response
         return answer(StatusCode::SERVICE_UNAVAILABLE, later).into_response();
     };
     let etag = served.etag.clone();
-    add(&collector.counts.configs, 1);
+    add(&collector.counts.config_requests, 1);
     if text(&request.headers, http::IF_NONE_MATCH).is_some_and(|list| etag::names(list, &etag)) {
-        add(&collector.counts.configs_unchanged, 1);
+        add(&collector.counts.config_unchanged, 1);
         return (StatusCode::NOT_MODIFIED, [(header::ETAG, etag)]).into_response();
     }
     let headers = [(header::ETAG, etag), (header::CONTENT_TYPE, http::JSON.to_owned())];

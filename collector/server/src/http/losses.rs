@@ -66,7 +66,7 @@ async fn take_losses(
     let kept = tokio::task::spawn_blocking(move || shared.storage.keep_losses(id, &report));
     match kept.await.unwrap_or_else(|fault| Err(std::io::Error::other(fault))) {
         Ok(true) => {
-            add(&collector.counts.losses, 1);
+            add(&collector.counts.loss_reports, 1);
             Ok(answer(StatusCode::CREATED, "stored"))
         }
         Ok(false) => Ok(answer(StatusCode::PRECONDITION_FAILED, STORED)),

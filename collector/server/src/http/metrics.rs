@@ -10,25 +10,40 @@ use axum::response::{IntoResponse, Response};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts of what was asked and answered, since the start.
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    pub(super) captures: AtomicU64,
-    pub(super) capture_bytes: AtomicU64,
-    pub(super) duplicates: AtomicU64,
-    pub(super) refused: AtomicU64,
-    pub(super) quarantined: AtomicU64,
-    pub(super) losses: AtomicU64,
-    pub(super) mappings: AtomicU64,
-    pub(super) tickets: AtomicU64,
-    pub(super) configs: AtomicU64,
-    pub(super) configs_unchanged: AtomicU64,
-    pub(super) unauthorised: AtomicU64,
-    pub(super) busy: AtomicU64,
-    pub(super) loss_reports_put_off: AtomicU64,
-    pub(super) over_quota: AtomicU64,
-    pub(super) deleted_by_age: AtomicU64,
-    pub(super) deleted_by_size: AtomicU64,
+/// Declares the counts, and what `/metrics` says of each, `tracetee_NAME_total`.
+macro_rules! counts {
+    ($($count:ident = $help:literal,)+) => {
+        /// Counts of what was asked and answered, since the start.
+        #[derive(Debug, Default)]
+        pub(super) struct Counts {
+            $(pub(super) $count: AtomicU64,)+
+        }
+
+        impl Counts {
+            fn all(&self) -> Vec<(&'static str, &'static str, &AtomicU64)> {
+                vec![$((stringify!($count), $help, &self.$count)),+]
+            }
+        }
+    };
+}
+
+counts! {
+    captures = "Captures stored.",
+    capture_bytes = "Compressed bytes of the captures stored.",
+    duplicates = "Uploads of captures that were already stored.",
+    refused = "Requests refused as invalid.",
+    quarantined = "Uploads moved to quarantine because they were not captures.",
+    loss_reports = "Loss reports stored.",
+    mappings = "Mappings stored, new or changed.",
+    tickets = "Upload tickets (presigned URLs) issued.",
+    config_requests = "Requests for the remote configuration.",
+    config_unchanged = "Configuration requests answered with 304 Not Modified.",
+    unauthorised = "Requests without a known token, or without the right.",
+    busy = "Uploads refused with 429 because the collector was busy.",
+    over_quota = "Uploads refused with 429 because the app sent more than its quota.",
+    deleted_by_age = "Captures that retention deleted because of their age.",
+    deleted_by_size = "Captures that retention deleted because of the store's size.",
+    loss_reports_put_off = "Loss reports refused with 429 because there were too many.",
 }
 
 /// ORDERING: Relaxed, wherever it is used; counts.
@@ -41,83 +56,35 @@ pub(super) fn metrics(
     connections: &Connections,
     requests: &Requests,
 ) -> Response {
-    let counts = &collector.counts;
     let none = AtomicU64::new(0);
     let indexer = collector.storage.indexer();
     let [analysed, analysed_again, failed] = indexer.map_or([&none; 3], Indexer::counts);
     let mut text = String::new();
-    for (name, help, count) in [
-        ("captures_total", "Captures stored.", &counts.captures),
-        ("capture_bytes_total", "Compressed bytes of the captures stored.", &counts.capture_bytes),
-        ("duplicates_total", "Uploads of captures that were already stored.", &counts.duplicates),
-        ("refused_total", "Requests refused as invalid.", &counts.refused),
+    let others = [
         (
-            "quarantined_total",
-            "Uploads moved to quarantine because they were not captures.",
-            &counts.quarantined,
-        ),
-        ("loss_reports_total", "Loss reports stored.", &counts.losses),
-        ("mappings_total", "Mappings stored, new or changed.", &counts.mappings),
-        ("tickets_total", "Upload tickets (presigned URLs) issued.", &counts.tickets),
-        ("config_requests_total", "Requests for the remote configuration.", &counts.configs),
-        (
-            "config_unchanged_total",
-            "Configuration requests answered with 304 Not Modified.",
-            &counts.configs_unchanged,
-        ),
-        (
-            "unauthorised_total",
-            "Requests without a known token, or without the right.",
-            &counts.unauthorised,
-        ),
-        ("busy_total", "Uploads refused with 429 because the collector was busy.", &counts.busy),
-        (
-            "over_quota_total",
-            "Uploads refused with 429 because the app sent more than its quota.",
-            &counts.over_quota,
-        ),
-        (
-            "deleted_by_age_total",
-            "Captures that retention deleted because of their age.",
-            &counts.deleted_by_age,
-        ),
-        (
-            "deleted_by_size_total",
-            "Captures that retention deleted because of the store's size.",
-            &counts.deleted_by_size,
-        ),
-        (
-            "loss_reports_put_off_total",
-            "Loss reports refused with 429 because there were too many.",
-            &counts.loss_reports_put_off,
-        ),
-        (
-            "connections_hung_up_total",
+            "connections_hung_up",
             "Idle connections closed to admit another one.",
             &connections.hung_up,
         ),
         (
-            "connections_turned_away_total",
+            "connections_turned_away",
             "Connections refused because of a connection limit.",
             &connections.turned_away,
         ),
-        ("analysed_total", "Captures and loss reports indexed.", analysed),
+        ("analysed", "Captures and loss reports indexed.", analysed),
+        ("analysed_again", "Captures indexed again because a mapping had come.", analysed_again),
         (
-            "analysed_again_total",
-            "Captures indexed again because a mapping had come.",
-            analysed_again,
-        ),
-        (
-            "analysis_restarts_total",
+            "analysis_restarts",
             "Threads of the analysis that were started again after a panic.",
             indexer.map_or(&none, Indexer::restarts),
         ),
-        ("analysis_failures_total", "Captures and loss reports that could not be indexed.", failed),
-    ] {
+        ("analysis_failures", "Captures and loss reports that could not be indexed.", failed),
+    ];
+    for (name, help, count) in collector.counts.all().into_iter().chain(others) {
         let value = count.load(Ordering::Relaxed);
         let _ = write!(
             text,
-            "# HELP tracetee_{name} {help}\n# TYPE tracetee_{name} counter\ntracetee_{name} {value}\n"
+            "# HELP tracetee_{name}_total {help}\n# TYPE tracetee_{name}_total counter\ntracetee_{name}_total {value}\n"
         );
     }
     let mut gauge = |name: &str, help: &str, value: Option<u64>| {
