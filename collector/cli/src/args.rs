@@ -11,10 +11,8 @@ mod traces;
 pub(crate) use config::{CheckArgs, ConfigCommand, SignArgs};
 pub(crate) use guard::{AnswerFormat, BisectArgs, GuardArgs};
 pub(crate) use report::{FailOn, ReportArgs, ReportFormat};
-#[cfg(feature = "parquet")]
-pub(crate) use store::TablesArgs;
 pub(crate) use store::{
-    ForgetArgs, InitArgs, MappingCommand, MappingUploadArgs, RebuildArgs, StoreCommand,
+    ForgetArgs, InitArgs, MappingCommand, MappingUploadArgs, RebuildArgs, StoreCommand, TablesArgs,
 };
 pub(crate) use traces::{AtraceArgs, ConvertArgs, DmtracedumpArgs};
 
@@ -101,7 +99,7 @@ pub(crate) enum Command {
     /// or link it and call the functions of tracetee.h.
     Library {
         /// Directory to write to.
-        #[arg(short, long, alias = "out", value_name = "DIR", default_value = ".")]
+        #[arg(short, long, value_name = "DIR", default_value = ".")]
         output: PathBuf,
     },
     /// Prepare a collector: token, key pair, signed example configuration.
@@ -123,7 +121,7 @@ pub(crate) enum Command {
     /// Write the manual's pages, for man(1), to a directory.
     Manual {
         /// Directory to write to.
-        #[arg(short, long, alias = "out", value_name = "DIR", default_value = ".")]
+        #[arg(short, long, value_name = "DIR", default_value = ".")]
         output: PathBuf,
     },
 }
@@ -253,7 +251,7 @@ fn connections(text: &str) -> Result<usize, String> {
 #[derive(Debug, Args)]
 pub(crate) struct SimulateArgs {
     /// URL of the collector.
-    #[arg(long, alias = "to", value_name = "URL")]
+    #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Number of devices.
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -288,7 +286,7 @@ pub(crate) struct SimulateArgs {
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// Directory to write the traces and reports to.
-    #[arg(short, long, alias = "out", value_name = "DIR", default_value = "demo-out")]
+    #[arg(short, long, value_name = "DIR", default_value = "demo-out")]
     pub(crate) output: PathBuf,
 }
 

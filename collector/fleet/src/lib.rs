@@ -15,7 +15,6 @@ pub mod database;
 mod error;
 pub mod guard;
 pub mod object_keys;
-#[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod queries;
 pub mod report;

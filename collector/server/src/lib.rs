@@ -18,10 +18,10 @@ pub use http::connections::Limits;
 pub use http::remote_config::check_signature;
 pub use http::tls::read as read_tls;
 pub use http::tokens::{Right, Tokens, first as first_token};
-pub use server::{Options, Server, StoreLocation};
+pub use server::{Options, Server};
 pub use store::forget::{Forgotten, forget};
+pub use store::location::StoreLocation;
 pub use store::mappings::mapping_of_stored;
-#[cfg(feature = "parquet")]
 pub use store::parquet_tables::{TableCounts, list_keys, make_tables};
 pub use store::rebuild::{Rebuilt, rebuild};
 pub use store::retention::Retention;

@@ -12,11 +12,9 @@ use crate::http::tickets::Tickets;
 use crate::http::tokens::Tokens;
 use crate::http::{self, Collector, StoredCapture};
 use crate::store::indexer::Indexer;
-use crate::store::local_store::LocalStore;
-use crate::store::reanalysis::Reanalysis;
+use crate::store::location::StoreLocation;
 use crate::store::retention::{self, Deleted, Retention};
 use crate::store::storage::Storage;
-use crate::store::tables_of;
 use anyhow::{Context, Result, bail};
 use axum::middleware::from_fn;
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
@@ -83,62 +81,11 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Location of a store.
-#[derive(Debug, Clone, Copy)]
-pub enum StoreLocation<'a> {
-    /// A directory.
-    Directory(&'a Path),
-    /// URL of an object store.
-    Objects(&'a str),
-}
-
-impl<'a> StoreLocation<'a> {
-    /// Parses a directory, a `file://` URL or the URL of an object store.
-    #[must_use]
-    pub fn parse(text: &'a str) -> Self {
-        match text.strip_prefix("file://") {
-            Some(path) => Self::Directory(Path::new(path)),
-            None if text.contains("://") => Self::Objects(text),
-            None => Self::Directory(Path::new(text)),
-        }
-    }
-
-    const fn directory(self) -> Option<&'a Path> {
-        match self {
-            Self::Directory(path) => Some(path),
-            Self::Objects(_) => None,
-        }
-    }
-
-    fn open(self) -> Result<Storage> {
-        match self {
-            Self::Directory(path) => {
-                let store = LocalStore::open(path)?;
-                let indexer = Indexer::start(path, &tables_of(path))?;
-                let reanalysis = Reanalysis::start(path, indexer.mappings(), indexer.redo())?;
-                Ok(Storage::Local { store: Box::new(store), indexer, reanalysis })
-            }
-            #[cfg(feature = "parquet")]
-            Self::Objects(address) => Ok(Storage::Objects {
-                objects: crate::store::objects::Objects::open(address)?,
-                incoming: tempfile::tempdir().context("cannot create a temporary directory")?,
-                next: std::sync::atomic::AtomicU64::new(0),
-            }),
-            #[cfg(not(feature = "parquet"))]
-            Self::Objects(address) => {
-                bail!(
-                    "{address}: this build has no object stores; use a release, or build with `--features cloud`"
-                )
-            }
-        }
-    }
-
-    #[cfg(feature = "cloud")]
-    fn tickets(self) -> Result<Option<Tickets>> {
-        match self {
-            Self::Directory(_) => Ok(None),
-            Self::Objects(address) => Tickets::of(address),
-        }
+#[cfg(feature = "cloud")]
+fn tickets(store: StoreLocation<'_>) -> Result<Option<Tickets>> {
+    match store {
+        StoreLocation::Directory(_) => Ok(None),
+        StoreLocation::Objects(address) => Tickets::of(address),
     }
 }
 
@@ -170,14 +117,14 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         // With tokens there may be a proxy in front, through which the whole world comes from this machine.
         let is_open = options.tokens.is_none();
-        let storage = options.store.open()?;
+        let storage = Storage::open(options.store)?;
         let collector = Arc::new(Collector::new(
             storage,
             options.tokens,
             config,
             options.captures_per_s,
             #[cfg(feature = "cloud")]
-            options.store.tickets()?,
+            tickets(options.store)?,
         ));
         let mappings = collector.storage().indexer().map(Indexer::mappings);
         let page = match options.store.directory().zip(mappings) {

@@ -39,7 +39,7 @@ fn same(a: &Value, b: &Value) -> bool {
 fn the_same_sql_gives_the_same_rows_on_duckdb_and_spark_and_those_of_the_report() {
     let collector = Collector::start(&[]);
     let url = collector.url.clone();
-    let _ = collector.tracetee(&["simulate", "--to", &url, "--devices", "150", "--frames", "60"]);
+    let _ = collector.tracetee(&["simulate", "--url", &url, "--devices", "150", "--frames", "60"]);
     let report = r#"{"app":"com.example.shop","install_id":"d1","lost":[{"id":"x","label":"jank","reason":"age"}]}"#;
     let id = "019a1fd7-2955-7cfa-a44a-a7427d9591d5";
     assert_eq!(
@@ -54,14 +54,14 @@ fn the_same_sql_gives_the_same_rows_on_duckdb_and_spark_and_those_of_the_report(
         let keys = file(directory, "keys", keys);
         let mut command = Command::new(tracetee());
         command
-            .args(["tables", "--store", store, "--out", out, "--batch", "40", "--keys"])
+            .args(["store", "tables", "--store", store, "--output", out, "--batch", "40", "--keys"])
             .arg(keys);
         run(command.envs(environment.iter().copied()))
     };
 
     // In a directory, by converters whose keys overlap, one of which is run again.
     let store = store.to_str().unwrap();
-    let listed = collector.tracetee(&["tables", "--store", store, "--list"]);
+    let listed = collector.tracetee(&["store", "tables", "--store", store, "--list"]);
     let keys: Vec<&str> = listed.lines().collect();
     assert!(keys.len() > 150);
     let tables = collector.directory.path().join("parquet");

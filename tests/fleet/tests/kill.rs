@@ -83,7 +83,7 @@ fn what_is_acknowledged_is_there_once_whenever_the_collector_is_killed() {
     let before = contents(&store);
     assert_eq!(before[0].1.len(), there.len());
     let _directory = collector.into_directory();
-    run(Command::new(tracetee()).args(["rebuild", "--store"]).arg(&store));
+    run(Command::new(tracetee()).args(["store", "rebuild", "--store"]).arg(&store));
     for (before, after) in before.iter().zip(contents(&store)) {
         assert_eq!(*before, after);
     }

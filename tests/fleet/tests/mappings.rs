@@ -91,7 +91,7 @@ fn a_mapping_that_comes_late_names_what_came_before_and_after_in_every_view() {
     let r8 = file(directory, "mapping.txt", R8);
     let ids = file(directory, "ids.txt", IDS);
     let upload = |path: &Path| {
-        let to = ["mapping", "upload", path.to_str().unwrap(), "--to", &collector.url];
+        let to = ["store", "mapping", "upload", path.to_str().unwrap(), "--url", &collector.url];
         collector.tracetee(&[&to[..], &["--app", "com.example", "--version", VERSION]].concat())
     };
     assert!(upload(&r8).contains("stored; captures of this version are being analysed again"));
@@ -160,13 +160,14 @@ fn a_mapping_that_comes_late_names_what_came_before_and_after_in_every_view() {
 
     // Tables in Parquet have the same names, and so has a rebuild.
     let tables = collector.directory.path().join("parquet");
-    let keys = collector.tracetee(&["tables", "--store", "store", "--list"]);
+    let keys = collector.tracetee(&["store", "tables", "--store", "store", "--list"]);
     let keys = file(directory, "keys", &keys);
-    let made = ["tables", "--store", "store", "--keys", keys.to_str().unwrap(), "--out"];
+    let made =
+        ["store", "tables", "--store", "store", "--keys", keys.to_str().unwrap(), "--output"];
     collector.tracetee(&[&made[..], &[tables.to_str().unwrap()]].concat());
     let before = names(&collector.store());
     let _directory = collector.into_directory();
-    run(Command::new(tracetee()).args(["rebuild", "--store"]).arg(&store));
+    run(Command::new(tracetee()).args(["store", "rebuild", "--store"]).arg(&store));
     assert_eq!(names(&store), before);
     let found = Command::new("grep").args(["-rlF", "com.example.Wall.bind"]).arg(&tables).output();
     assert!(!found.unwrap().stdout.is_empty(), "the tables in Parquet have the old names");
@@ -288,6 +289,6 @@ fn who_is_killed_while_captures_are_analysed_again_continues() {
     let store = collector.store();
     let before = contents(&store);
     let _directory = collector.into_directory();
-    run(Command::new(tracetee()).args(["rebuild", "--store"]).arg(&store));
+    run(Command::new(tracetee()).args(["store", "rebuild", "--store"]).arg(&store));
     assert!(contents(&store) == before, "a rebuild makes other sums");
 }

@@ -126,7 +126,7 @@ fn captures_go_to_s3_through_the_collector_or_past_it_and_become_tables() {
 
     let convert = |arguments: &[&str]| {
         let mut command = Command::new(tracetee());
-        command.args(["tables", "--store", "s3://fleet/traces"]).args(arguments);
+        command.args(["store", "tables", "--store", "s3://fleet/traces"]).args(arguments);
         command.envs(environment);
         command
     };

@@ -101,7 +101,7 @@ fn a_fleet_s_page_shows_what_is_so() {
     let url = collector.url.clone();
     collector.tracetee(&[
         "simulate",
-        "--to",
+        "--url",
         &url,
         "--devices",
         "120",
@@ -219,7 +219,7 @@ fn a_fleet_s_page_shows_what_is_so() {
             .text("device")
     };
     let before = collector.files("raw").len();
-    let said = collector.tracetee(&["forget", "--store", "store", &device]);
+    let said = collector.tracetee(&["store", "forget", "--store", "store", &device]);
     assert!(said.starts_with(&format!("forgot {device}: ")), "{said}");
     let after = collector.files("raw");
     assert!(after.len() < before && before - after.len() <= 4, "{before} {}", after.len());

@@ -35,7 +35,7 @@ fn sqlite3_reads_all_tables_and_answers_the_documented_queries() {
     let Some(program) = tool(on_path(&["sqlite3"]), "sqlite3") else { return };
     let collector = Collector::start(&[]);
     let url = collector.url.clone();
-    collector.tracetee(&["simulate", "--to", &url, "--devices", "12", "--frames", "30"]);
+    collector.tracetee(&["simulate", "--url", &url, "--devices", "12", "--frames", "30"]);
     collector.settle();
     // The collector still has the file open.
     let store = collector.store();
@@ -66,7 +66,7 @@ fn sqlite3_reads_all_tables_and_answers_the_documented_queries() {
 fn a_store_of_another_version_is_refused_and_rebuilt_from_its_captures() {
     let collector = Collector::start(&[]);
     let url = collector.url.clone();
-    collector.tracetee(&["simulate", "--to", &url, "--devices", "12", "--frames", "30"]);
+    collector.tracetee(&["simulate", "--url", &url, "--devices", "12", "--frames", "30"]);
     collector.settle();
     let directory = collector.into_directory();
     let store = directory.path().join("store");

@@ -13,7 +13,7 @@ pub(crate) struct InitArgs {
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8440")]
     pub(crate) url: String,
     /// Directory to write to; no file in it is overwritten.
-    #[arg(short, long, alias = "out", value_name = "DIR", default_value = "tracetee-server")]
+    #[arg(short, long, value_name = "DIR", default_value = "tracetee-server")]
     pub(crate) output: PathBuf,
 }
 
@@ -31,7 +31,6 @@ pub(crate) enum StoreCommand {
     /// Reads the objects with the given keys and writes the parts that do not exist yet, so that any number of
     /// processes can run at once, and again after a failure: `tracetee store tables --store S --list | tracetee store
     /// tables --store S --keys -`.
-    #[cfg(feature = "parquet")]
     Tables(TablesArgs),
     /// Manage the mappings that restore a release's names.
     #[command(subcommand)]
@@ -57,7 +56,6 @@ pub(crate) struct ForgetArgs {
 }
 
 /// Options of `store tables`.
-#[cfg(feature = "parquet")]
 #[derive(Debug, Args)]
 pub(crate) struct TablesArgs {
     /// Store to read: a directory, s3://BUCKET/PREFIX, gs://… or az://….
@@ -67,7 +65,7 @@ pub(crate) struct TablesArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     pub(crate) keys: Option<PathBuf>,
     /// Store to write the tables to [default: --store].
-    #[arg(short, long, alias = "out", value_name = "STORE")]
+    #[arg(short, long, value_name = "STORE")]
     pub(crate) output: Option<String>,
     /// Number of captures in one part.
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100_000))]
@@ -96,7 +94,7 @@ pub(crate) struct MappingUploadArgs {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// URL of the collector.
-    #[arg(long, alias = "to", value_name = "URL")]
+    #[arg(long, value_name = "URL")]
     pub(crate) url: String,
     /// Package name of the app.
     #[arg(long, value_name = "PACKAGE")]

@@ -1,17 +1,11 @@
 //! `tracetee store rebuild`, `forget` and `tables`.
 
-use crate::args::{ForgetArgs, RebuildArgs};
+use crate::args::{ForgetArgs, RebuildArgs, TablesArgs};
 use crate::terminal::{print, say};
-use anyhow::Result;
-use tracetee_server::{Forgotten, make_private, tables_of};
-#[cfg(feature = "parquet")]
-use {
-    crate::args::TablesArgs,
-    anyhow::{Context, bail},
-    std::collections::BTreeSet,
-    std::io::{BufRead, BufReader, Read},
-    tracetee_server::{list_keys, make_tables},
-};
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read};
+use tracetee_server::{Forgotten, list_keys, make_private, make_tables, tables_of};
 
 /// Rebuilds the tables.
 pub(crate) fn rebuild(args: &RebuildArgs) -> Result<()> {
@@ -44,7 +38,6 @@ pub(crate) fn forget(args: &ForgetArgs) -> Result<()> {
 }
 
 /// Makes Parquet tables, or lists keys.
-#[cfg(feature = "parquet")]
 pub(crate) fn tables(args: &TablesArgs) -> Result<()> {
     if args.list {
         for key in list_keys(&args.store, args.day.as_deref())? {

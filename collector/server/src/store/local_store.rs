@@ -252,13 +252,16 @@ pub(crate) fn readmit(root: &Path) -> io::Result<u64> {
 
 /// Takes the store for oneself.
 pub(crate) fn lock(root: &Path) -> Result<File> {
-    let path = root.join("lock");
-    let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    let busy = format!("the store {} is in use by a collector; stop it first", root.display());
+    lock_file(&root.join("lock"), busy)
+}
+
+/// Locks a file until the result is dropped. `busy`: the error if another one has it.
+pub(super) fn lock_file(path: &Path, busy: String) -> Result<File> {
+    let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            bail!("the store {} is in use by a collector; stop it first", root.display())
-        }
+        Err(TryLockError::WouldBlock) => bail!(busy),
         Err(TryLockError::Error(error)) => {
             Err(error).with_context(|| format!("cannot lock {}", path.display()))
         }

@@ -9,6 +9,8 @@
 pub(crate) mod analyst;
 pub(crate) mod arrived;
 mod attempts;
+#[cfg(feature = "cloud")]
+pub(crate) mod cloud;
 mod damage;
 mod fair_queue;
 mod files;
@@ -17,10 +19,9 @@ mod forgetting;
 mod id_index;
 pub(crate) mod indexer;
 pub(crate) mod local_store;
+pub(crate) mod location;
 pub(crate) mod mappings;
-#[cfg(feature = "parquet")]
 pub(crate) mod objects;
-#[cfg(feature = "parquet")]
 pub(crate) mod parquet_tables;
 mod quarantined;
 pub(crate) mod reanalysis;

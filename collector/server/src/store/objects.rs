@@ -1,212 +1,161 @@
-//! A store on an object store: S3, GCS, Azure, or a directory seen as one.
+//! The objects of a store as a converter sees them: the files of a directory, or those of S3, GCS or Azure
+//! (`cloud.rs`).
 //!
 //! Everything is written where there is nothing yet and never changed, so any number of collectors and
-//! converters may work on one. What is known of a capture besides its text goes with it as metadata
-//! (`tracetee`, base64 of JSON); in a directory, which a collector writes by itself, it lies beside it.
+//! converters may work on one. What is known of a capture besides its text lies beside it in a directory, and is the
+//! object's metadata elsewhere. Calls block.
 
-use super::local_store::sidecar_of;
+#[cfg(feature = "cloud")]
+use super::cloud::Cloud;
+use super::local_store::{make_parent, sidecar_of, walk};
+use super::location::StoreLocation;
 use super::quarantined::Quarantined;
-use anyhow::{Context, Result, anyhow, bail};
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use object_store::local::LocalFileSystem;
-use object_store::path::Path as ObjectPath;
-use object_store::{
-    Attribute, Attributes, GetOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
-};
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
-use tokio::time::timeout;
-use tracetee_fleet::object_keys::RawKey;
-use tracetee_fleet::rows::{About, UNKNOWN};
-use tracetee_protocol::{CaptureMeta, http};
+use anyhow::{Context, Result, bail};
+use std::fs::{self, File, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+use tracetee_protocol::CaptureMeta;
 
 /// Bytes of one object that is read into memory: what a collector takes.
-const MAX_OBJECT_BYTES: u64 = 256 << 20;
+pub(super) const MAX_OBJECT_BYTES: u64 = 256 << 20;
 
-/// Time limit of a write, beside the time that its bytes take on a slow line.
-const WRITE_TIME: Duration = Duration::from_secs(10);
-const SLOWEST_BYTES_PER_S: u64 = 1 << 20;
-/// Time limit of a check.
-const PROBE_TIME: Duration = Duration::from_secs(5);
-/// Time for which uploads are refused at once after a write has failed.
-const AWAY: Duration = Duration::from_secs(5);
-
-/// A store on an object store.
+/// The objects of a store.
 #[derive(Debug, Clone)]
-pub(crate) struct Objects {
-    store: Arc<dyn ObjectStore>,
-    prefix: ObjectPath,
-    is_local: bool,
-    /// Time of the last write, if it failed.
-    failed: Arc<Mutex<Option<Instant>>>,
+pub(crate) enum Objects {
+    /// Files below a directory.
+    Directory(PathBuf),
+    /// Objects of a cloud's store.
+    #[cfg(feature = "cloud")]
+    Cloud(Cloud),
+}
+
+/// Returns the error for a build without object stores.
+#[cfg(not(feature = "cloud"))]
+pub(super) fn unavailable(address: &str) -> anyhow::Error {
+    anyhow::anyhow!(
+        "{address}: this build has no object stores; use a release, or build with `--features cloud`"
+    )
 }
 
 impl Objects {
     /// Opens `s3://bucket/prefix`, `gs://…`, `az://…` (who one is: from the environment, as the providers'
     /// own tools have it), or a directory.
     pub(crate) fn open(address: &str) -> Result<Self> {
-        let Some((scheme, rest)) = address.split_once("://") else {
-            return Self::open_directory(address);
-        };
-        if scheme == "file" {
-            return Self::open_directory(rest);
+        match StoreLocation::parse(address) {
+            StoreLocation::Directory(path) => {
+                fs::create_dir_all(path)
+                    .with_context(|| format!("cannot create {}", path.display()))?;
+                Ok(Self::Directory(path.to_owned()))
+            }
+            #[cfg(feature = "cloud")]
+            StoreLocation::Objects(address) => Cloud::open(address).map(Self::Cloud),
+            #[cfg(not(feature = "cloud"))]
+            StoreLocation::Objects(address) => Err(unavailable(address)),
         }
-        if !cfg!(feature = "cloud") {
-            anyhow::bail!(
-                "{scheme}://: this build has no object stores; use a release, or build with `--features cloud`"
-            );
-        }
-        // object_store has no TLS of its own; an error says that there is a provider already.
-        #[cfg(feature = "cloud")]
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let url = address.parse().with_context(|| format!("{address} is not a URL"))?;
-        let of_cloud = |name: &str| {
-            ["AWS_", "GOOGLE_", "AZURE_"].iter().any(|prefix| name.starts_with(prefix))
-        };
-        let options = std::env::vars()
-            .filter(|(name, _)| of_cloud(name))
-            .map(|(name, value)| (name.to_ascii_lowercase(), value));
-        let (store, prefix) = object_store::parse_url_opts(&url, options)
-            .with_context(|| format!("cannot open {address}"))?;
-        Ok(Self { store: Arc::from(store), prefix, is_local: false, failed: Arc::default() })
-    }
-
-    /// Returns the directory of an address that is none of an object store.
-    pub(crate) fn directory(address: &str) -> Option<&Path> {
-        match address.split_once("://") {
-            Some(("file", path)) => Some(Path::new(path)),
-            Some(_) => None,
-            None => Some(Path::new(address)),
-        }
-    }
-
-    fn open_directory(path: &str) -> Result<Self> {
-        std::fs::create_dir_all(path).with_context(|| format!("cannot create {path}"))?;
-        let store = LocalFileSystem::new_with_prefix(path)
-            .with_context(|| format!("cannot open {path}"))?
-            .with_fsync(true);
-        let prefix = ObjectPath::default();
-        Ok(Self { store: Arc::new(store), prefix, is_local: true, failed: Arc::default() })
-    }
-
-    fn at(&self, path: &str) -> Result<ObjectPath> {
-        let path = if self.prefix.as_ref().is_empty() {
-            path.to_owned()
-        } else {
-            format!("{}/{path}", self.prefix)
-        };
-        ObjectPath::parse(&path).with_context(|| format!("{path} is no path of an object"))
     }
 
     /// Writes an object where there is none. `false`: there is one.
-    pub(crate) async fn put_new(
-        &self,
-        path: &str,
-        bytes: Vec<u8>,
-        meta: Option<&CaptureMeta>,
-    ) -> Result<bool> {
-        let mut options = PutOptions::from(PutMode::Create);
-        if let Some(meta) = meta {
-            let text = URL_SAFE_NO_PAD.encode(meta.to_json());
-            let mut attributes = Attributes::new();
-            attributes.insert(Attribute::Metadata(http::OBJECT_META.into()), text.into());
-            attributes.insert(Attribute::ContentType, http::FTRACE_TEXT.into());
-            options.attributes = attributes;
-        }
-        let limit = WRITE_TIME + Duration::from_secs(bytes.len() as u64 / SLOWEST_BYTES_PER_S);
-        let at = self.at(path)?;
-        let written = timeout(limit, self.store.put_opts(&at, bytes.into(), options)).await;
-        let written = match written {
-            Ok(Ok(_)) => Ok(true),
-            Ok(Err(
-                object_store::Error::AlreadyExists { .. }
-                | object_store::Error::Precondition { .. },
-            )) => Ok(false),
-            Ok(Err(error)) => Err(error).with_context(|| format!("cannot write {path}")),
-            Err(_) => Err(anyhow!("cannot write {path}: no answer within {} s", limit.as_secs())),
+    pub(crate) fn put_new(&self, path: &str, bytes: Vec<u8>) -> Result<bool> {
+        let written = match self {
+            Self::Directory(root) => {
+                file_at(root, path).and_then(|file| Ok(write_new(&file, &bytes)?))
+            }
+            #[cfg(feature = "cloud")]
+            Self::Cloud(cloud) => cloud.put_new(path, bytes, None),
         };
-        let failed = written.is_err().then(Instant::now);
-        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
-        written
-    }
-
-    /// Returns why nothing can be written: the last write failed a moment ago. After that moment another one may try.
-    pub(crate) fn why_away(&self) -> Option<&'static str> {
-        let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_away = failed.is_some_and(|at| at.elapsed() < AWAY);
-        is_away.then_some("the object store does not take captures now; try again later")
-    }
-
-    /// Checks that the store answers: by a list of what is never there, which costs little. Rights to list are not needed.
-    pub(crate) async fn probe(&self) -> Result<()> {
-        let below = self.at("probe")?;
-        let mut listed = self.store.list(Some(&below));
-        let next = std::future::poll_fn(|context| listed.as_mut().poll_next(context));
-        match timeout(PROBE_TIME, next).await {
-            Ok(None | Some(Ok(_))) => Ok(()),
-            Ok(Some(Err(error))) if format!("{error:?}").contains("AccessDenied") => Ok(()),
-            Ok(Some(Err(error))) => Err(error).context("the object store refuses"),
-            Err(_) => bail!("the object store does not answer within {} s", PROBE_TIME.as_secs()),
-        }
+        written.with_context(|| format!("cannot write {path}"))
     }
 
     /// Sets aside what was no capture, with the reason.
-    pub(crate) async fn quarantine(
-        &self,
-        id: &str,
-        reason: &str,
-        meta: &CaptureMeta,
-    ) -> Result<()> {
-        let about =
-            Quarantined { reason: reason.to_owned(), meta: meta.clone(), raw_key: None }.to_json();
-        self.put_new(&format!("quarantine/{id}.json"), about.into_bytes(), None).await?;
+    pub(crate) fn quarantine(&self, id: &str, reason: &str, meta: &CaptureMeta) -> Result<()> {
+        let about = Quarantined { reason: reason.to_owned(), meta: meta.clone(), raw_key: None };
+        self.put_new(&format!("quarantine/{id}.json"), about.to_json().into_bytes())?;
         Ok(())
     }
 
     /// An object's bytes, and what is known of it.
-    pub(crate) async fn get(&self, path: &str) -> Result<(Vec<u8>, CaptureMeta)> {
-        let at = self.at(path)?;
-        let found = self.store.get_opts(&at, GetOptions::default()).await;
-        let found = found.with_context(|| format!("cannot read {path}"))?;
-        if found.meta.size > MAX_OBJECT_BYTES {
-            anyhow::bail!("{path} has more than {MAX_OBJECT_BYTES} bytes");
-        }
-        let text = found.attributes.get(&Attribute::Metadata(http::OBJECT_META.into()));
-        let text = text.and_then(|text| URL_SAFE_NO_PAD.decode(text.as_bytes()).ok());
-        let mut json = text;
-        let bytes = found.bytes().await.with_context(|| format!("cannot read {path}"))?;
-        if self.is_local && json.is_none() {
-            let sidecar = sidecar_of(Path::new(path));
-            let sidecar = self.at(sidecar.to_str().unwrap_or_default())?;
-            if let Ok(found) = self.store.get(&sidecar).await {
-                json = found.bytes().await.ok().map(|bytes| bytes.to_vec());
+    pub(crate) fn get(&self, path: &str) -> Result<(Vec<u8>, CaptureMeta)> {
+        match self {
+            Self::Directory(root) => {
+                let file = file_at(root, path)?;
+                let found = file.metadata().and_then(|found| {
+                    (found.len() <= MAX_OBJECT_BYTES).then(|| fs::read(&file)).transpose()
+                });
+                let found = found.with_context(|| format!("cannot read {path}"))?;
+                let Some(bytes) = found else {
+                    bail!("{path} has more than {MAX_OBJECT_BYTES} bytes");
+                };
+                let meta = fs::read(sidecar_of(&file)).ok();
+                let meta = meta.and_then(|json| CaptureMeta::from_json(&json));
+                Ok((bytes, meta.unwrap_or_default()))
             }
+            #[cfg(feature = "cloud")]
+            Self::Cloud(cloud) => cloud.get(path),
         }
-        let meta = json.and_then(|json| CaptureMeta::from_json(&json)).unwrap_or_default();
-        Ok((bytes.to_vec(), meta))
     }
 
-    /// The paths below one, as the store lists them.
-    pub(crate) async fn list(&self, below: &str) -> Result<Vec<String>> {
-        let below = self.at(below)?;
-        let mut listed = self.store.list(Some(&below));
-        let skip = if self.prefix.as_ref().is_empty() { 0 } else { self.prefix.as_ref().len() + 1 };
-        let mut paths = Vec::new();
-        while let Some(next) =
-            std::future::poll_fn(|context| listed.as_mut().poll_next(context)).await
-        {
-            let path = next.context("cannot list the store")?.location.to_string();
-            paths.push(path.get(skip..).unwrap_or_default().to_owned());
+    /// The paths of the objects below one.
+    pub(crate) fn list(&self, below: &str) -> Result<Vec<String>> {
+        match self {
+            Self::Directory(root) => {
+                let mut paths = Vec::new();
+                let directory = root.join(below);
+                if directory.exists() {
+                    let walked = walk(&directory, &mut |file| {
+                        let path = file.strip_prefix(root).ok().and_then(Path::to_str);
+                        paths.extend(path.map(str::to_owned));
+                    });
+                    walked.with_context(|| format!("cannot list {}", directory.display()))?;
+                }
+                Ok(paths)
+            }
+            #[cfg(feature = "cloud")]
+            Self::Cloud(cloud) => cloud.list(below),
         }
-        Ok(paths)
     }
 }
 
-/// Returns a capture's properties besides its text.
-pub(crate) fn about(key: &RawKey, bytes: u64, meta: CaptureMeta) -> About {
-    let app = (key.app != UNKNOWN).then(|| key.app.clone());
-    let (capture_id, day, raw_key) = (key.id.clone(), key.day.clone(), key.path());
-    About { capture_id, app, day, meta, bytes, raw_key }
+/// Returns an object's file; an error for a path that leads elsewhere.
+fn file_at(root: &Path, path: &str) -> Result<PathBuf> {
+    if !Path::new(path).components().all(|part| matches!(part, Component::Normal(_))) {
+        bail!("{path} is no path of an object");
+    }
+    Ok(root.join(path))
+}
+
+/// Writes a file where there is none, complete or not at all. `false`: there is one.
+fn write_new(place: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let directory = make_parent(place)?;
+    let mut file = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(directory)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    match file.persist_noclobber(place) {
+        Ok(_) => File::open(directory)?.sync_all().map(|()| true),
+        Err(refused) if refused.error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(refused) => Err(refused.error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_of_a_directory_are_written_once_and_stay_within_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let objects = Objects::open(directory.path().to_str().unwrap()).unwrap();
+        assert!(objects.put_new("raw/v1/a", b"1".to_vec()).unwrap());
+        assert!(!objects.put_new("raw/v1/a", b"2".to_vec()).unwrap());
+        assert_eq!(objects.get("raw/v1/a").unwrap().0, b"1");
+        assert_eq!(objects.list("raw/v1").unwrap(), ["raw/v1/a"], "nothing is left beside it");
+        assert!(objects.list("losses/v1").unwrap().is_empty());
+        for path in ["../a", "/a", "raw/../../a"] {
+            let refused = objects.put_new(path, Vec::new()).unwrap_err();
+            assert!(format!("{refused:#}").contains("is no path of an object"), "{refused:#}");
+            assert!(objects.get(path).is_err());
+        }
+    }
 }

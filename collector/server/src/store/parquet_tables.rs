@@ -5,8 +5,10 @@
 
 use super::analyst::limits;
 use super::arrived::MAX_TEXT_BYTES;
+use super::local_store::about_with;
+use super::location::StoreLocation;
 use super::mappings::Mappings;
-use super::objects::{Objects, about};
+use super::objects::Objects;
 use super::validate::check_capture;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
@@ -14,7 +16,6 @@ use std::io::Cursor;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
-use tokio::runtime::Runtime;
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::rows::{Rows, from_loss_report};
 use tracetee_fleet::{capture, parquet};
@@ -25,10 +26,9 @@ use tracetee_protocol::LossReport;
 /// # Errors
 /// When the store cannot be opened or listed.
 pub fn list_keys(store: &str, day: Option<&str>) -> Result<Vec<String>> {
-    let runtime = runtime()?;
     let store = Objects::open(store)?;
-    let mut keys = runtime.block_on(store.list("raw/v1"))?;
-    keys.extend(runtime.block_on(store.list("losses/v1"))?);
+    let mut keys = store.list("raw/v1")?;
+    keys.extend(store.list("losses/v1")?);
     keys.sort();
     let day = day.map(|day| format!("dt={day}/"));
     keys.retain(|key| {
@@ -50,27 +50,22 @@ pub fn make_tables(
     batch: usize,
     failed: &mut dyn FnMut(&str, &anyhow::Error),
 ) -> Result<TableCounts> {
-    let runtime = runtime()?;
-    let mappings = Objects::directory(store).map(Mappings::new);
+    let mappings = StoreLocation::parse(store).directory().map(Mappings::new);
     let store = Objects::open(store)?;
     let to = match out {
         Some(out) => Objects::open(out)?,
         None => store.clone(),
     };
     for part in parquet::empty()? {
-        runtime.block_on(to.put_new(&part.path, part.bytes, None))?;
+        to.put_new(&part.path, part.bytes)?;
     }
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     let mut counts = TableCounts::default();
     for some in keys.chunks(batch) {
         let from = From { store: &store, mappings: mappings.as_ref() };
-        convert(&runtime, &from, &to, some, &mut counts, failed)?;
+        convert(&from, &to, some, &mut counts, failed)?;
     }
     Ok(counts)
-}
-
-fn runtime() -> Result<Runtime> {
-    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
 }
 
 /// Result of [`make_tables`].
@@ -97,7 +92,6 @@ struct From<'a> {
 
 /// Makes the parts of some objects.
 fn convert(
-    runtime: &Runtime,
     from: &From<'_>,
     to: &Objects,
     keys: &[&str],
@@ -110,11 +104,11 @@ fn convert(
     let mut all = Vec::new();
     std::thread::scope(|scope| {
         for _ in 0..count {
-            let (next, send, handle) = (Arc::clone(&next), send.clone(), runtime.handle().clone());
+            let (next, send) = (Arc::clone(&next), send.clone());
             scope.spawn(move || {
                 // ORDERING: Relaxed; a number that nobody else gets.
                 while let Some(&key) = keys.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let rows = rows_of(&handle, from, key);
+                    let rows = rows_of(from, key);
                     if send.send((key, rows)).is_err() {
                         return;
                     }
@@ -140,7 +134,7 @@ fn convert(
         }
     });
     for part in parquet::parts(&all)? {
-        if runtime.block_on(to.put_new(&part.path, part.bytes, None))? {
+        if to.put_new(&part.path, part.bytes)? {
             counts.written += 1;
         } else {
             counts.existing += 1;
@@ -156,16 +150,16 @@ fn report_of(path: &str) -> Option<(&str, &str)> {
     Some((day, file.strip_suffix(".json")?))
 }
 
-fn rows_of(runtime: &tokio::runtime::Handle, from: &From<'_>, path: &str) -> Result<Rows> {
+fn rows_of(from: &From<'_>, path: &str) -> Result<Rows> {
     let From { store, mappings } = from;
     if let Some((day, id)) = report_of(path) {
-        let (bytes, _) = runtime.block_on(store.get(path))?;
+        let (bytes, _) = store.get(path)?;
         let report = LossReport::from_json(&bytes).context("not a loss report")?;
         return Ok(from_loss_report(id, day, None, &report));
     }
     let key = RawKey::parse(path).context("not the key of a capture or a loss report")?;
-    let (bytes, meta) = runtime.block_on(store.get(path))?;
-    let about = about(&key, bytes.len() as u64, meta);
+    let (bytes, meta) = store.get(path)?;
+    let about = about_with(&key, meta, bytes.len() as u64);
     let mapping = mappings.and_then(|mappings| mappings.of(&key).0);
     // Captures that arrived by a ticket are not validated yet.
     let checked = check_capture(Cursor::new(&bytes), bytes.len() as u64, MAX_TEXT_BYTES)
@@ -176,7 +170,7 @@ fn rows_of(runtime: &tokio::runtime::Handle, from: &From<'_>, path: &str) -> Res
             Ok(capture::rows(content, &about, mapping.as_deref(), &limits)?)
         });
     if let Err(error) = &checked {
-        runtime.block_on(store.quarantine(&key.id, &format!("{error:#}"), &about.meta))?;
+        store.quarantine(&key.id, &format!("{error:#}"), &about.meta)?;
     }
     checked
 }

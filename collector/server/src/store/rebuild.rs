@@ -3,8 +3,8 @@
 use super::indexer::Indexer;
 use super::local_store::{self, readmit};
 use super::{mappings, tables_of};
-use anyhow::{Context, Result, bail};
-use std::fs::{self, File, TryLockError};
+use anyhow::{Context, Result};
+use std::fs::{self, File};
 use std::path::Path;
 use tracetee_fleet::Error;
 use tracetee_fleet::database::Database;
@@ -54,15 +54,7 @@ pub fn rebuild(root: &Path) -> Result<Rebuilt> {
 /// # Errors
 /// When another one is at work.
 pub(super) fn lock_against(root: &Path) -> Result<File> {
-    let path = root.join("rebuild.lock");
-    let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            bail!("{} is being rebuilt, or a device forgotten; try again later", root.display())
-        }
-        Err(TryLockError::Error(error)) => {
-            Err(error).with_context(|| format!("cannot lock {}", path.display()))
-        }
-    }
+    let who = root.display();
+    let busy = format!("{who} is being rebuilt, or a device forgotten; try again later");
+    local_store::lock_file(&root.join("rebuild.lock"), busy)
 }

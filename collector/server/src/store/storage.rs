@@ -5,23 +5,26 @@ use super::analyst::Work;
 use super::arrived::Arrived;
 use super::indexer::Indexer;
 use super::local_store::{Incoming, LocalStore};
-#[cfg(feature = "parquet")]
-use super::local_store::{losses_path, today};
+use super::location::StoreLocation;
 use super::mappings::{Put, Refused, Version};
-#[cfg(feature = "parquet")]
-use super::objects::Objects;
+#[cfg(not(feature = "cloud"))]
+use super::objects::unavailable;
 use super::reanalysis::Reanalysis;
+use super::tables_of;
 use std::io;
 use std::path::{Path, PathBuf};
-#[cfg(feature = "parquet")]
-use std::sync::atomic::{AtomicU64, Ordering};
-#[cfg(feature = "parquet")]
-use tempfile::TempDir;
-#[cfg(feature = "parquet")]
-use tokio::runtime::Handle;
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_protocol::{CaptureMeta, LossReport};
 use uuid::Uuid;
+#[cfg(feature = "cloud")]
+use {
+    super::cloud::Cloud,
+    super::local_store::{losses_path, today},
+    super::objects::Objects,
+    anyhow::Context,
+    std::sync::atomic::{AtomicU64, Ordering},
+    tempfile::TempDir,
+};
 
 /// The storage of uploads.
 #[derive(Debug)]
@@ -29,22 +32,42 @@ pub(crate) enum Storage {
     /// A directory.
     Local { store: Box<LocalStore>, indexer: Indexer, reanalysis: Reanalysis },
     /// An object store. `incoming` is this machine's, for what is not checked yet.
-    #[cfg(feature = "parquet")]
-    Objects { objects: Objects, incoming: TempDir, next: AtomicU64 },
+    #[cfg(feature = "cloud")]
+    Objects { objects: Cloud, incoming: TempDir, next: AtomicU64 },
 }
 
 /// An error of an object store with all its causes.
-#[cfg(feature = "parquet")]
+#[cfg(feature = "cloud")]
 fn described(error: anyhow::Error) -> io::Error {
     io::Error::other(format!("{error:#}"))
 }
 
 impl Storage {
+    /// Opens a store, and begins to analyse what is not in its tables yet.
+    pub(crate) fn open(location: StoreLocation<'_>) -> anyhow::Result<Self> {
+        match location {
+            StoreLocation::Directory(path) => {
+                let store = LocalStore::open(path)?;
+                let indexer = Indexer::start(path, &tables_of(path))?;
+                let reanalysis = Reanalysis::start(path, indexer.mappings(), indexer.redo())?;
+                Ok(Self::Local { store: Box::new(store), indexer, reanalysis })
+            }
+            #[cfg(feature = "cloud")]
+            StoreLocation::Objects(address) => Ok(Self::Objects {
+                objects: Cloud::open(address)?,
+                incoming: tempfile::tempdir().context("cannot create a temporary directory")?,
+                next: AtomicU64::new(0),
+            }),
+            #[cfg(not(feature = "cloud"))]
+            StoreLocation::Objects(address) => Err(unavailable(address)),
+        }
+    }
+
     /// A name for what is on its way.
     pub(crate) fn incoming(&self) -> Incoming {
         match self {
             Self::Local { store, .. } => store.incoming(),
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "cloud")]
             Self::Objects { incoming, next, .. } => {
                 // ORDERING: Relaxed; a number that nobody else has.
                 let number = next.fetch_add(1, Ordering::Relaxed);
@@ -58,7 +81,7 @@ impl Storage {
     pub(crate) fn has(&self, key: &RawKey) -> bool {
         match self {
             Self::Local { store, .. } => store.has(key),
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "cloud")]
             Self::Objects { .. } => false,
         }
     }
@@ -82,11 +105,10 @@ impl Storage {
                 }
                 Ok(kept)
             }
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "cloud")]
             Self::Objects { objects, .. } => {
                 let bytes = std::fs::read(&incoming.path)?;
-                let kept =
-                    Handle::current().block_on(objects.put_new(&key.path(), bytes, Some(meta)));
+                let kept = objects.put_new(&key.path(), bytes, Some(meta));
                 let kept = kept.map_err(described)?;
                 Ok(kept.then(|| PathBuf::from(key.path())))
             }
@@ -106,11 +128,9 @@ impl Storage {
                 kept.into_iter().for_each(|path| indexer.take(app, Work::Losses(path)));
                 Ok(is_new)
             }
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "cloud")]
             Self::Objects { objects, .. } => {
-                let path = losses_path(id, today());
-                let kept =
-                    Handle::current().block_on(objects.put_new(&path, json.into_bytes(), None));
+                let kept = objects.put_new(&losses_path(id, today()), json.into_bytes(), None);
                 kept.map_err(described)
             }
         }
@@ -126,11 +146,10 @@ impl Storage {
     ) {
         match self {
             Self::Local { store, .. } => store.quarantine(id, incoming, reason, meta),
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "cloud")]
             Self::Objects { objects, .. } => {
                 // The body is of no use, and may be a bomb.
-                let _ =
-                    Handle::current().block_on(objects.quarantine(&id.to_string(), reason, meta));
+                let _ = Objects::Cloud(objects.clone()).quarantine(&id.to_string(), reason, meta);
             }
         }
     }
@@ -149,7 +168,7 @@ impl Storage {
                 }
                 Some(put)
             }
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "cloud")]
             Self::Objects { .. } => None,
         }
     }
@@ -163,7 +182,7 @@ impl Storage {
     pub(crate) fn reanalysing(&self) -> u64 {
         match self {
             Self::Local { reanalysis, .. } => reanalysis.pending(),
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "cloud")]
             Self::Objects { .. } => 0,
         }
     }
@@ -172,9 +191,9 @@ impl Storage {
     pub(crate) fn probe(&self) -> io::Result<()> {
         match self {
             Self::Local { store, .. } => store.probe(),
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "cloud")]
             Self::Objects { objects, .. } => {
-                Handle::current().block_on(objects.probe()).map_err(described)
+                objects.probe().map_err(described)
             }
         }
     }
@@ -183,7 +202,7 @@ impl Storage {
     pub(crate) fn why_away(&self) -> Option<&'static str> {
         match self {
             Self::Local { .. } => None,
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "cloud")]
             Self::Objects { objects, .. } => objects.why_away(),
         }
     }
@@ -197,7 +216,7 @@ impl Storage {
     pub(crate) fn free_bytes(&self) -> Option<u64> {
         match self {
             Self::Local { store, .. } => store.free_bytes(),
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "cloud")]
             Self::Objects { .. } => None,
         }
     }
@@ -211,7 +230,7 @@ impl Storage {
     pub(crate) const fn indexer(&self) -> Option<&Indexer> {
         match self {
             Self::Local { indexer, .. } => Some(indexer),
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "cloud")]
             Self::Objects { .. } => None,
         }
     }
@@ -224,7 +243,7 @@ impl Storage {
                 reanalysis.end();
                 indexer.stop();
             }
-            #[cfg(feature = "parquet")]
+            #[cfg(feature = "cloud")]
             Self::Objects { .. } => {}
         }
     }

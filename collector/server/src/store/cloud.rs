@@ -1,0 +1,161 @@
+//! The objects of S3, GCS or Azure. What is known of a capture is an object's metadata (`tracetee`, base64 of JSON).
+//!
+//! Callers block: threads of the collector that may, and the converter's. One runtime serves them all.
+
+use super::objects::MAX_OBJECT_BYTES;
+use anyhow::{Context, Result, anyhow, bail};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use object_store::path::Path as ObjectPath;
+use object_store::{Attribute, Attributes, GetOptions, ObjectStore, PutMode, PutOptions};
+use std::io;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
+use tracetee_protocol::{CaptureMeta, http};
+
+/// Time limit of a write, beside the time that its bytes take on a slow line.
+const WRITE_TIME: Duration = Duration::from_secs(10);
+const SLOWEST_BYTES_PER_S: u64 = 1 << 20;
+/// Time limit of a check.
+const PROBE_TIME: Duration = Duration::from_secs(5);
+/// Time for which uploads are refused at once after a write has failed.
+const AWAY: Duration = Duration::from_secs(5);
+
+static RUNTIME: LazyLock<io::Result<Runtime>> =
+    LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().enable_all().build());
+
+fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    match &*RUNTIME {
+        Ok(runtime) => runtime.block_on(work),
+        Err(error) => bail!("cannot start threads for the object store: {error}"),
+    }
+}
+
+/// A store of a cloud.
+#[derive(Debug, Clone)]
+pub(crate) struct Cloud {
+    store: Arc<dyn ObjectStore>,
+    prefix: ObjectPath,
+    /// Time of the last write, if it failed.
+    failed: Arc<Mutex<Option<Instant>>>,
+}
+
+impl Cloud {
+    pub(super) fn open(address: &str) -> Result<Self> {
+        // object_store has no TLS of its own; an error says that there is a provider already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let url = address.parse().with_context(|| format!("{address} is not a URL"))?;
+        let of_cloud = |name: &str| {
+            ["AWS_", "GOOGLE_", "AZURE_"].iter().any(|prefix| name.starts_with(prefix))
+        };
+        let options = std::env::vars()
+            .filter(|(name, _)| of_cloud(name))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value));
+        let (store, prefix) = object_store::parse_url_opts(&url, options)
+            .with_context(|| format!("cannot open {address}"))?;
+        Ok(Self { store: Arc::from(store), prefix, failed: Arc::default() })
+    }
+
+    fn at(&self, path: &str) -> Result<ObjectPath> {
+        let path = if self.prefix.as_ref().is_empty() {
+            path.to_owned()
+        } else {
+            format!("{}/{path}", self.prefix)
+        };
+        ObjectPath::parse(&path).with_context(|| format!("{path} is no path of an object"))
+    }
+
+    /// Writes an object where there is none. `false`: there is one.
+    pub(super) fn put_new(
+        &self,
+        path: &str,
+        bytes: Vec<u8>,
+        meta: Option<&CaptureMeta>,
+    ) -> Result<bool> {
+        let mut options = PutOptions::from(PutMode::Create);
+        if let Some(meta) = meta {
+            let text = URL_SAFE_NO_PAD.encode(meta.to_json());
+            let mut attributes = Attributes::new();
+            attributes.insert(Attribute::Metadata(http::OBJECT_META.into()), text.into());
+            attributes.insert(Attribute::ContentType, http::FTRACE_TEXT.into());
+            options.attributes = attributes;
+        }
+        let limit = WRITE_TIME + Duration::from_secs(bytes.len() as u64 / SLOWEST_BYTES_PER_S);
+        let at = self.at(path)?;
+        let written = block_on(async {
+            match timeout(limit, self.store.put_opts(&at, bytes.into(), options)).await {
+                Ok(Ok(_)) => Ok(true),
+                Ok(Err(
+                    object_store::Error::AlreadyExists { .. }
+                    | object_store::Error::Precondition { .. },
+                )) => Ok(false),
+                Ok(Err(error)) => Err(error.into()),
+                Err(_) => Err(anyhow!("no answer within {} s", limit.as_secs())),
+            }
+        });
+        let failed = written.is_err().then(Instant::now);
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
+        written
+    }
+
+    /// Returns why nothing can be written: the last write failed a moment ago. After that moment another one may try.
+    pub(super) fn why_away(&self) -> Option<&'static str> {
+        let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_away = failed.is_some_and(|at| at.elapsed() < AWAY);
+        is_away.then_some("the object store does not take captures now; try again later")
+    }
+
+    /// Checks that the store answers: by a list of what is never there, which costs little. Rights to list are not needed.
+    pub(super) fn probe(&self) -> Result<()> {
+        let below = self.at("probe")?;
+        block_on(async {
+            let mut listed = self.store.list(Some(&below));
+            let next = std::future::poll_fn(|context| listed.as_mut().poll_next(context));
+            match timeout(PROBE_TIME, next).await {
+                Ok(None | Some(Ok(_))) => Ok(()),
+                Ok(Some(Err(error))) if format!("{error:?}").contains("AccessDenied") => Ok(()),
+                Ok(Some(Err(error))) => Err(error).context("the object store refuses"),
+                Err(_) => {
+                    bail!("the object store does not answer within {} s", PROBE_TIME.as_secs())
+                }
+            }
+        })
+    }
+
+    /// An object's bytes, and what is known of it.
+    pub(super) fn get(&self, path: &str) -> Result<(Vec<u8>, CaptureMeta)> {
+        let at = self.at(path)?;
+        block_on(async {
+            let in_path = || format!("cannot read {path}");
+            let found = self.store.get_opts(&at, GetOptions::default()).await;
+            let found = found.with_context(in_path)?;
+            if found.meta.size > MAX_OBJECT_BYTES {
+                bail!("{path} has more than {MAX_OBJECT_BYTES} bytes");
+            }
+            let text = found.attributes.get(&Attribute::Metadata(http::OBJECT_META.into()));
+            let json = text.and_then(|text| URL_SAFE_NO_PAD.decode(text.as_bytes()).ok());
+            let bytes = found.bytes().await.with_context(in_path)?;
+            let meta = json.and_then(|json| CaptureMeta::from_json(&json)).unwrap_or_default();
+            Ok((bytes.to_vec(), meta))
+        })
+    }
+
+    /// The paths below one, as the store lists them.
+    pub(super) fn list(&self, below: &str) -> Result<Vec<String>> {
+        let below = self.at(below)?;
+        let skip = if self.prefix.as_ref().is_empty() { 0 } else { self.prefix.as_ref().len() + 1 };
+        block_on(async {
+            let mut listed = self.store.list(Some(&below));
+            let mut paths = Vec::new();
+            while let Some(next) =
+                std::future::poll_fn(|context| listed.as_mut().poll_next(context)).await
+            {
+                let path = next.context("cannot list the store")?.location.to_string();
+                paths.push(path.get(skip..).unwrap_or_default().to_owned());
+            }
+            Ok(paths)
+        })
+    }
+}
