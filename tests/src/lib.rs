@@ -45,11 +45,14 @@ pub fn cache(name: &str) -> PathBuf {
     directory
 }
 
-/// The program `tracetee`, built for release.
+/// The program `tracetee`, built for release: `TRACETEE_PROGRAM`, or what cargo makes of this tree.
 #[must_use]
 pub fn tracetee() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
+        if let Some(program) = std::env::var_os("TRACETEE_PROGRAM") {
+            return PathBuf::from(program);
+        }
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(root()).args([
             "build",
