@@ -269,7 +269,7 @@ mod tests {
         // The losses of each app.
         assert_eq!(paths.len(), 2);
         assert!(
-            paths[0].starts_with("tables/v2/losses/app=com.a!2Fx/dt=2026-11-21/part-"),
+            paths[0].starts_with("tables/v3/losses/app=com.a!2Fx/dt=2026-11-21/part-"),
             "{paths:?}"
         );
         // In whatever order, and once more: the same part.

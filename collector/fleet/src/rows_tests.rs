@@ -340,7 +340,7 @@ fn every_value_is_in_its_own_column_of_parquet() {
     let (rows, expected) = fixture();
     let parts = crate::parquet::parts(&rows).unwrap();
     for (table, expected) in expected {
-        let prefix = format!("tables/v2/{table}/");
+        let prefix = format!("tables/v3/{table}/");
         let part = parts.iter().find(|part| part.path.starts_with(&prefix)).unwrap();
         let reader = SerializedFileReader::new(bytes::Bytes::from(part.bytes.clone())).unwrap();
         let json = |(name, field): (&String, &Field)| {

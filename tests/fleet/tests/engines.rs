@@ -73,7 +73,7 @@ fn the_same_sql_gives_the_same_rows_on_duckdb_and_spark_and_those_of_the_report(
         first.contains("parts written, 0 already there") && again.contains(": 0 parts written"),
         "{again}"
     );
-    let Some(duckdb) = answers("duckdb", &format!("{out}/tables/v2"), "", &[]) else { return };
+    let Some(duckdb) = answers("duckdb", &format!("{out}/tables/v3"), "", &[]) else { return };
     compare(&duckdb, &database);
 
     // On S3.
@@ -85,10 +85,10 @@ fn the_same_sql_gives_the_same_rows_on_duckdb_and_spark_and_those_of_the_report(
     let first = convert(store, "s3://fleet/warehouse", &listed, &environment);
     let again = convert(store, "s3://fleet/warehouse", &listed, &environment);
     assert!(!first.contains(" 0 parts") && again.contains(": 0 parts written"), "{first}{again}");
-    let below = buckets.join("fleet/warehouse/tables/v2");
+    let below = buckets.join("fleet/warehouse/tables/v3");
     let files = parquet_files(&below);
     assert!(files.len() > 50, "{files:?}");
-    let tables = "s3a://fleet/warehouse/tables/v2";
+    let tables = "s3a://fleet/warehouse/tables/v3";
     let Some(spark) = answers("spark", tables, &files.join("\n"), &environment) else { return };
     for (name, answer) in duckdb.as_object().unwrap() {
         let values = |answer: &Value| {

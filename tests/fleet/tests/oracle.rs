@@ -113,7 +113,7 @@ fn reports_of_sums_are_those_that_duckdb_makes_of_rows() {
     there.retain(|key, _| !deleted.contains(key));
     let left: Vec<Rows> = there.into_values().chain(losses()).collect();
     write(&left, directory.path());
-    let tables = directory.path().join("tables/v2");
+    let tables = directory.path().join("tables/v3");
     let Some(answers) = answers("duckdb", tables.to_str().unwrap(), "", &[]) else { return };
     compare(&answers, &database);
 }

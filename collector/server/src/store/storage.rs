@@ -192,9 +192,7 @@ impl Storage {
         match self {
             Self::Local { store, .. } => store.probe(),
             #[cfg(feature = "cloud")]
-            Self::Objects { objects, .. } => {
-                objects.probe().map_err(described)
-            }
+            Self::Objects { objects, .. } => objects.probe().map_err(described),
         }
     }
 
