@@ -6,12 +6,12 @@
 //! before its `doFrame` only if the vsync was pending: the app had asked for it, and the main thread was busy from then
 //! until `doFrame`. Otherwise the vsync would have run `doFrame` at once. Frames are visited once, by time.
 
+use crate::frame::StartSource;
 use crate::frame_budget::vsyncs_of_app;
 use crate::idle::{is_idle, is_loop};
 use crate::periods::Periods;
 use crate::states::{ThreadState, spans};
 use crate::timeline::Timeline;
-use serde::Serialize;
 use tracetee_trace::{NO_PARENT, Slice, Thread, Trace};
 
 /// A main thread without a section for longer is idle, if its scheduler states are not known: handling a message without
@@ -21,34 +21,6 @@ const BUSY_GAP_NS: u64 = 500_000;
 const MAX_PERIODS: u64 = 60;
 /// Section in which the app asks for a vsync (Android 12 and later).
 const REQUEST: &str = "Choreographer#scheduleVsyncLocked";
-
-/// Origin of a frame's expected start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum StartSource {
-    /// FrameTimeline's expectation for the vsync id.
-    Timeline,
-    /// An edge of the counter `VSYNC-app`.
-    Vsync,
-    /// The distance of the frames before.
-    Cadence,
-    /// The begin of the frame's first section: nothing shows that the frame was due earlier.
-    #[default]
-    Begin,
-}
-
-impl StartSource {
-    /// The name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Timeline => "timeline",
-            Self::Vsync => "vsync",
-            Self::Cadence => "cadence",
-            Self::Begin => "begin",
-        }
-    }
-}
 
 /// Expectations of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

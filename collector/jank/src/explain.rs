@@ -2,15 +2,13 @@
 
 use crate::cause::Cause;
 use crate::critical_path::{Paths, Step};
-use crate::deadline::StartSource;
-use crate::frame::{Evidence, Frame, Outcome};
+use crate::frame::{Evidence, Frame, Outcome, StartSource, TimelineVerdict};
 use crate::parts::Part;
 use crate::pieces::pieces;
 use crate::process::Error;
 use crate::processors::{ProcessorUse, Processors};
 use crate::states::{StateTimes, ThreadState};
 use crate::thread_role::ThreadRole;
-use crate::timeline::TimelineVerdict;
 use crate::watch::Watch;
 use crate::window::Window;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! The time for which the graphics processor works on a frame, as the app sees it: libgui has a thread that waits for each
 //! frame's fence. Without it, what a complete frame waits for is the compositor's.
 
-use crate::frames::Found;
+use crate::found::Found;
 use crate::process::Process;
 use tracetee_trace::{Slice, Trace};
 

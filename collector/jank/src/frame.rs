@@ -1,9 +1,7 @@
 //! A frame of the analysis: its times, which display period it missed, and on what evidence.
 
 use crate::cause::Cause;
-use crate::deadline::StartSource;
 use crate::pipeline::Pipeline;
-use crate::timeline::TimelineVerdict;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -96,6 +94,45 @@ pub struct Frame {
     pub jank_ns: u64,
     /// Cause that took most of a late frame, and its key.
     pub cause: Option<(Cause, Arc<str>)>,
+}
+
+/// Origin of a frame's expected start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StartSource {
+    /// FrameTimeline's expectation for the vsync id.
+    Timeline,
+    /// An edge of the counter `VSYNC-app`.
+    Vsync,
+    /// The distance of the frames before.
+    Cadence,
+    /// The begin of the frame's first section: nothing shows that the frame was due earlier.
+    #[default]
+    Begin,
+}
+
+impl StartSource {
+    /// The name in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Timeline => "timeline",
+            Self::Vsync => "vsync",
+            Self::Cadence => "cadence",
+            Self::Begin => "begin",
+        }
+    }
+}
+
+/// FrameTimeline's verdict about a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TimelineVerdict {
+    /// Time at which the frame's last buffer was complete, ns of the trace's clock.
+    pub end_ns: u64,
+    /// Bits of Perfetto's `JankType`: 1 none, 2 SurfaceFlinger's scheduling, 64 the app missed its deadline …
+    pub jank: i32,
+    /// `PresentType`: 1 on time, 2 late, 3 early, 4 dropped; the worst of the frame's surfaces.
+    pub present: u8,
 }
 
 /// Events that show whether a frame was late, the most exact first.

@@ -3,19 +3,19 @@
 //! Since Android 12 both carry the vsync's id; before, a `DrawFrame` belongs to the `doFrame` in or
 //! behind which it began, up to the next one.
 
-use crate::deadline::{self, Expected, StartSource};
+use crate::deadline::{self, Expected};
 use crate::fences;
-use crate::frame::{Evidence, Frame, Level, Outcome};
+use crate::found::Found;
+use crate::frame::{Evidence, Frame, Level, Outcome, StartSource};
 use crate::judge::{Cadences, Judged, Judgement, Verdict};
 use crate::latches::Latches;
 use crate::periods::Periods;
 use crate::pipeline::Pipeline;
 use crate::process::{DO_FRAME, Process, draw_id, frame_id};
 use crate::screens::Screens;
-use crate::thread_role::ThreadRole;
 use crate::timeline::Timeline;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use tracetee_trace::{NameSet, Seeded, Slice, Trace};
+use tracetee_trace::{NameSet, Seeded, Trace};
 
 /// Assumed time of a missing render thread (Perfetto's rule).
 pub(crate) const ASSUMED_RENDER_NS: u64 = 5_000_000;
@@ -31,63 +31,6 @@ pub(crate) struct FrameSlices {
     pub(crate) found: Vec<Found>,
     timeline: Timeline,
     pub(crate) has_render_thread: bool,
-}
-
-#[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) pipeline: Pipeline,
-    /// The vsync's id, or the number that the pipeline gives its frames.
-    pub(crate) vsync_id: Option<i64>,
-    /// True for a turn of a loop that the display holds back.
-    pub(crate) is_loop: bool,
-    /// The thread of `ui`, and its role.
-    pub(crate) ui_tid: u32,
-    pub(crate) role: ThreadRole,
-    /// Begin of another thread's work that led to `ui`, if it is part of the frame.
-    pub(crate) called_ns: Option<u64>,
-    /// First slice of the frame; of a loop, the time from the last frame's end to this one's.
-    pub(crate) ui: Slice,
-    pub(crate) draws: Vec<(u32, Slice)>,
-    /// Time until which the graphics processor worked, if a thread of the app waited for it to complete.
-    pub(crate) gpu_ns: Option<u64>,
-}
-
-impl Found {
-    /// A frame of the thread with this id, without draws.
-    pub(crate) const fn new(
-        pipeline: Pipeline,
-        ui_tid: u32,
-        vsync_id: Option<i64>,
-        ui: Slice,
-    ) -> Self {
-        let (role, _) = pipeline.roles();
-        let (is_loop, called_ns, gpu_ns) = (false, None, None);
-        Self { pipeline, vsync_id, is_loop, ui_tid, role, called_ns, ui, draws: Vec::new(), gpu_ns }
-    }
-
-    /// The time at which it began.
-    pub(crate) fn start_ns(&self) -> u64 {
-        self.called_ns.unwrap_or(self.ui.start_ns)
-    }
-
-    /// The threads that made it.
-    pub(crate) fn tids(&self) -> impl Iterator<Item = u32> {
-        std::iter::once(self.ui_tid).chain(self.draws.iter().map(|&(tid, _)| tid))
-    }
-
-    /// The end of all threads' work.
-    pub(crate) fn end_ns(&self) -> u64 {
-        self.last_draw().map_or(0, |(_, slice)| slice.end_ns).max(self.ui.end_ns)
-    }
-
-    pub(crate) fn ui_end_ns(&self) -> u64 {
-        self.ui.end_ns
-    }
-
-    /// The draw that ended last, if behind the main thread's part.
-    pub(crate) fn last_draw(&self) -> Option<(u32, Slice)> {
-        self.draws.iter().copied().max_by_key(|(_, slice)| slice.end_ns)
-    }
 }
 
 impl FrameSlices {

@@ -5,8 +5,8 @@
 //! game has chosen (30 frames a second on a display of 60 Hz: two). It is late when it misses a vsync of that cadence.
 //! Flutter's two threads work at the same time, each with a period for its part.
 
+use crate::found::Found;
 use crate::frame::{Evidence, Outcome};
-use crate::frames::Found;
 use crate::pipeline::Pipeline;
 use std::collections::HashMap;
 use tracetee_trace::Seeded;

@@ -6,9 +6,9 @@
 //! make no vsync missed; a frame after a pause is due by its own begin.
 
 use crate::buffers::{Buffer, Layer, layers};
+use crate::found::Found;
 use crate::frame::{Evidence, Outcome};
 use crate::frame_budget::edges;
-use crate::frames::Found;
 use crate::judge::Judgement;
 use crate::periods::Periods;
 use crate::pipeline::Pipeline;

@@ -7,8 +7,8 @@
 //! bounded. `attribute` calls this for late frames in the order of time.
 
 use crate::cause::Cause;
+use crate::found::Found;
 use crate::frame::{Evidence, Frame, Outcome};
-use crate::frames::Found;
 use crate::judge::{Cadences, Judged, Verdict};
 use crate::periods::Periods;
 use crate::pipeline::{Pipeline, of_swap};

@@ -3,8 +3,8 @@
 //! The trace alone says what is usual: frames of the same process that were in time. Without some of them, or without the
 //! processors' clocks, nothing is called slow.
 
+use crate::found::Found;
 use crate::frame::Frame;
-use crate::frames::Found;
 use crate::pieces::Piece;
 use crate::processors::{Processors, Usual};
 use crate::states::{ThreadState, spans};

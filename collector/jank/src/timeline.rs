@@ -1,8 +1,7 @@
 //! FrameTimeline's frames of a process, by vsync id: when each was expected, and how it came to the display.
 
-use crate::frame::{Evidence, Outcome};
+use crate::frame::{Evidence, Outcome, TimelineVerdict};
 use crate::judge::Judgement;
-use serde::Serialize;
 use std::collections::HashMap;
 use tracetee_trace::{Seeded, Trace, UNFINISHED};
 
@@ -16,17 +15,6 @@ const DROPPED: i32 = 1024;
 /// `PresentType`.
 const PRESENTED_LATE: u8 = 2;
 const PRESENTED_NEVER: u8 = 4;
-
-/// FrameTimeline's verdict about a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct TimelineVerdict {
-    /// Time at which the frame's last buffer was complete, ns of the trace's clock.
-    pub end_ns: u64,
-    /// Bits of Perfetto's `JankType`: 1 none, 2 SurfaceFlinger's scheduling, 64 the app missed its deadline …
-    pub jank: i32,
-    /// `PresentType`: 1 on time, 2 late, 3 early, 4 dropped; the worst of the frame's surfaces.
-    pub present: u8,
-}
 
 impl TimelineVerdict {
     /// Returns who made the frame late. Jitter of a prediction and a change of the display's mode make none late.

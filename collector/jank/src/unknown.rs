@@ -1,7 +1,6 @@
 //! Questions that the report of a trace leaves open, because the trace lacks the events for them.
 
-use crate::deadline::StartSource;
-use crate::frame::Frame;
+use crate::frame::{Frame, StartSource};
 use serde::Serialize;
 use tracetee_trace::Trace;
 

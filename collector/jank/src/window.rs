@@ -1,7 +1,7 @@
 //! The windows of a frame: which thread the frame waited for, from its begin to its end.
 
+use crate::found::Found;
 use crate::frame::{Evidence, Frame, Outcome};
-use crate::frames::Found;
 use crate::thread_role::ThreadRole;
 
 /// Name of the time that is assumed for a missing render thread.

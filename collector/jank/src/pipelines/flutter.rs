@@ -5,7 +5,7 @@
 //! through the swaps of buffers ([`unmarked`]).
 
 use super::{swaps, unmarked};
-use crate::frames::Found;
+use crate::found::Found;
 use crate::pipeline::{FLUTTER_BEGIN, FLUTTER_DRAW, Pipeline};
 use crate::process::{DO_FRAME, frame_id};
 use crate::thread_role::ThreadRole;

@@ -16,7 +16,7 @@ mod wakes;
 pub use summary::{Composition, PipelineTotals};
 pub(crate) use summary::{by_pipeline, composition};
 
-use crate::frames::Found;
+use crate::found::Found;
 use crate::pipeline::Pipeline;
 use crate::process::Process;
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //!
 //! A turn is a stretch of work: outermost slices with less than a millisecond between them.
 
-use crate::frames::Found;
+use crate::found::Found;
 use crate::pipeline::Pipeline;
 use std::collections::BTreeMap;
 use tracetee_trace::{NO_PARENT, Thread, Trace};

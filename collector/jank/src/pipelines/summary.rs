@@ -1,7 +1,7 @@
 //! Sums by pipeline, and what Jetpack Compose did in the frames of the views.
 
+use crate::found::Found;
 use crate::frame::Frame;
-use crate::frames::Found;
 use crate::pipeline::Pipeline;
 use crate::process::Process;
 use crate::totals::Totals;

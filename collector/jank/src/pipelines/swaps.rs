@@ -2,7 +2,7 @@
 //! If the thread itself waits for a vsync between them, as views did before `Choreographer`, it begins with that vsync.
 
 use super::wakes::wakes;
-use crate::frames::Found;
+use crate::found::Found;
 use crate::pipeline::of_swap;
 use tracetee_trace::{NO_PARENT, Slice, Thread, Trace};
 

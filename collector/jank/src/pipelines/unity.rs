@@ -1,6 +1,6 @@
 //! Unity's frames: one turn of `PlayerLoop`, and the swap that presents it, often on another thread.
 
-use crate::frames::Found;
+use crate::found::Found;
 use crate::pipeline::{Pipeline, UNITY_LOOP, of_swap};
 use std::collections::BTreeMap;
 use tracetee_trace::{Slice, Thread, Trace};

@@ -3,7 +3,7 @@
 
 use super::flutter::{Role, engine_thread};
 use super::wakes::{Wake, wakes};
-use crate::frames::Found;
+use crate::found::Found;
 use crate::pipeline::Pipeline;
 use crate::states::ran_at;
 use crate::thread_role::ThreadRole;

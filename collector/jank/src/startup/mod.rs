@@ -10,7 +10,8 @@ mod phases;
 pub use phases::{Phase, PhaseCause, PhaseKind};
 
 use crate::Options;
-use crate::frames::{ASSUMED_RENDER_NS, Found, FrameSlices};
+use crate::found::Found;
+use crate::frames::{ASSUMED_RENDER_NS, FrameSlices};
 use crate::name_index::NameIndex;
 use crate::pipeline::Pipeline;
 use crate::process::{Error, Process};

@@ -8,7 +8,7 @@ use super::launches::Launch;
 use super::{Ends, Startup};
 use crate::Options;
 use crate::cause::Cause;
-use crate::frames::Found;
+use crate::found::Found;
 use crate::name_index::NameIndex;
 use crate::pieces::{Piece, pieces};
 use crate::process::{Error, Process};
