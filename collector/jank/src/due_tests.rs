@@ -113,3 +113,17 @@ fn a_frame_of_flutter_may_take_each_thread_a_period() {
     assert_eq!(late(5_000, 10_002), (true, false, 2));
     assert_eq!(late(10_000, 10_001), (true, true, 1));
 }
+
+#[test]
+fn a_turn_of_javascript_is_late_after_one_period_and_janky_after_two() {
+    let late = |us: u64| {
+        let slices = [
+            crate::tests::slice(crate::tests::MAIN, "B Choreographer#doFrame", 1_000, 2_000),
+            crate::tests::slice(("mqt_js", 104), "B callFunction", 20_000, 20_000 + us),
+        ];
+        let frame = crate::tests::analyzed("{\"refresh_hz\":100}", &slices).frames.remove(1);
+        (frame.slow, frame.janky)
+    };
+    let found = [10_000, 10_001, 20_000, 20_001].map(late);
+    assert_eq!(found, [(false, false), (true, false), (true, false), (true, true)]);
+}

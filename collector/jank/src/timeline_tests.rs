@@ -180,3 +180,23 @@ fn of_two_threads_with_a_vsync_s_callback_that_which_draws_has_the_record() {
     let found: Vec<_> = frames.iter().map(|one| (one.ui_start_ns / 1_000, one.evidence)).collect();
     assert_eq!(found, [(20_000, Evidence::Markers), (20_500, Evidence::Timeline)]);
 }
+
+#[test]
+fn no_render_thread_is_assumed_for_a_frame_with_a_record() {
+    let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+    text.slice(MAIN, 20_000, 25_000, "Choreographer#doFrame 7");
+    let mut trace = text.trace();
+    trace.frames.push(TimelineFrame {
+        start_ns: 20_000_000,
+        end_ns: 40_000_000,
+        pid: 100,
+        layer: NameId::NONE,
+        token: 7,
+        display_token: 107,
+        is_display: false,
+        actual: Some(ActualFrame { jank: 64, present: 2, ..ActualFrame::default() }),
+    });
+    let found = analyze(&trace, &Options::default()).unwrap();
+    let parts: Vec<_> = found.parts.iter().map(|part| (&*part.name, part.self_ns)).collect();
+    assert_eq!(parts, [("Choreographer#doFrame", 5_000_000), ("(graphics processor)", 15_000_000)]);
+}
