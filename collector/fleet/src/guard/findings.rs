@@ -226,17 +226,21 @@ fn alarms(guard: &Guard) -> BTreeMap<Series, Rise> {
 fn moved<'a>(alarms: &'a BTreeMap<Series, Rise>, differences: &'a Differences) -> Vec<&'a Series> {
     let mut taken: Vec<&Series> = Vec::new();
     let mut moved = Vec::new();
-    for (series, rise) in alarms {
-        if series.cause.is_empty() || alarms.contains_key(&series.total()) {
+    for series in alarms.keys() {
+        let of = differences.by_series.get(series);
+        let Some(of) = of.filter(|_| !series.cause.is_empty()) else { continue };
+        if alarms.contains_key(&series.total()) {
             continue;
         }
+        // Over the same devices as the fall, whichever of them raised the alarm.
+        let [rise, _] = differences.mean_and_error(series, of);
         let fall = differences
             .siblings(series)
             .filter(|(sibling, _)| !alarms.contains_key(sibling) && !taken.contains(sibling))
             .filter_map(|(sibling, of)| {
                 let [mean, error] = differences.mean_and_error(sibling, of);
                 let is_fall = mean < -LEAST_ERRORS * error;
-                let ratio = -mean / rise.rise;
+                let ratio = -mean / rise;
                 let is_as_much = (1.0 / FACTOR..=FACTOR).contains(&ratio);
                 (is_fall && is_as_much).then_some((sibling, ratio.ln().abs()))
             })

@@ -185,7 +185,9 @@ impl Guard {
             let Some(evidence) = self.evidence.get_mut(&hypothesis) else { continue };
             if evidence.rejection.is_none() {
                 let (day, sum) = (day.clone(), evidence.sum);
-                evidence.rejection = Some(Rejection { day, devices, sum, ..Rejection::default() });
+                let squares = evidence.wealth.difference_squares;
+                let rejection = Rejection { day, devices, sum, squares, ..Rejection::default() };
+                evidence.rejection = Some(rejection);
                 self.changed.evidence.insert(hypothesis);
             }
         }

@@ -34,6 +34,8 @@ pub const EARLY: u64 = 500;
 pub const LATER_DAYS: u64 = 2;
 /// Share of the rise that these must show.
 pub const LEAST_LATER: f64 = 0.5;
+/// Standard errors by which their rise must be above 0: that of a late rejection is small, and half of it could be noise.
+pub const LATER_ERRORS: f64 = 3.0;
 
 #[allow(clippy::cast_precision_loss, reason = "no fleet has 2^53 devices")]
 pub(crate) fn real(count: u64) -> f64 {
@@ -88,6 +90,8 @@ pub struct Rejection {
     pub devices: u64,
     /// Sum of their differences, clipped.
     pub sum: f64,
+    /// Sum of the squares of these.
+    pub squares: f64,
     /// Number of later days with devices.
     pub later_days: u64,
     /// The last of them.
@@ -209,7 +213,9 @@ impl Guard {
         }
         let later = real(self.devices(hypothesis).saturating_sub(rejection.devices).max(1));
         let rise = rejection.sum / real(rejection.devices.max(1));
-        let is_there = (evidence.sum - rejection.sum) / later >= LEAST_LATER * rise;
+        let sum = evidence.sum - rejection.sum;
+        let squares = evidence.wealth.difference_squares - rejection.squares;
+        let is_there = sum / later >= LEAST_LATER * rise && sum >= LATER_ERRORS * squares.sqrt();
         Some(if is_there { Rejected::Alarm } else { Rejected::Over })
     }
 

@@ -50,7 +50,7 @@ CREATE TABLE evidence ( -- Evidence against: the later version has not more of t
   bets INTEGER NOT NULL, sum REAL NOT NULL, squares REAL NOT NULL, -- Observations between 0 and 1.
   differences INTEGER NOT NULL, difference_squares REAL NOT NULL, -- Differences other than 0, clipped.
   devices INTEGER NOT NULL, rise REAL NOT NULL, earlier REAL NOT NULL, -- Sums over devices, ms in 1000 frames.
-  rejected_day TEXT, rejected_devices INTEGER, rejected_rise REAL, -- When it was rejected; NULL if it was not.
+  rejected_day TEXT, rejected_devices INTEGER, rejected_rise REAL, rejected_squares REAL, -- When it was rejected; NULL if it was not.
   later_days INTEGER, last_day TEXT, -- Days with devices since.
   UNIQUE (guard, is_paired, class, series)
 );
@@ -156,7 +156,7 @@ fn load(transaction: &Transaction<'_>, of: Rollout<'_>) -> Result<(Option<i64>, 
         });
     }
     let sql = "SELECT is_paired, class, series, log_wealth, bets, sum, squares, differences, difference_squares, \
-               devices, rise, earlier, rejected_day, rejected_devices, rejected_rise, later_days, last_day \
+               devices, rise, earlier, rejected_day, rejected_devices, rejected_rise, rejected_squares, later_days, last_day \
                FROM evidence WHERE guard = ?";
     let mut statement = transaction.prepare(sql)?;
     let mut rows = statement.query([number])?;
@@ -190,8 +190,9 @@ fn evidence(row: &Row<'_>) -> Result<Evidence, Error> {
             day: day.into(),
             devices: count(row, 13)?,
             sum: row.get(14)?,
-            later_days: count(row, 15)?,
-            last_day: text(row, 16)?,
+            squares: row.get(15)?,
+            later_days: count(row, 16)?,
+            last_day: text(row, 17)?,
         }),
     };
     let wealth = Wealth {
@@ -244,7 +245,8 @@ fn save(
     let sql =
         "DELETE FROM evidence WHERE guard = ? AND is_paired = ? AND class IS ? AND series = ?";
     let mut deletion = transaction.prepare(sql)?;
-    let sql = "INSERT INTO evidence VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let sql =
+        "INSERT INTO evidence VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let mut insertion = transaction.prepare(sql)?;
     for hypothesis in &guard.changed.evidence {
         let Some(evidence) = guard.evidence.get(hypothesis) else { continue };
@@ -270,6 +272,7 @@ fn save(
             rejection.map(|of| of.day.as_str()),
             rejection.map(|of| integer(of.devices)),
             rejection.map(|of| of.sum),
+            rejection.map(|of| of.squares),
             rejection.map(|of| integer(of.later_days)),
             rejection.map(|of| of.last_day.as_str()),
         ])?;
