@@ -140,10 +140,15 @@ fn frames(made: &[Made]) -> Vec<Frame> {
     let usual = (1..=12).map(|n| (n * 10_000, Some((3_000, 8_300))));
     let all: Vec<Made> = usual.chain(made.iter().copied()).collect();
     let mut counts: Vec<(u64, bool)> = Vec::new();
+    let mut begun = 0;
     for &(at, queued) in &all {
-        text.slice(MAIN, at, at + 2_000, "Choreographer#doFrame");
+        // Of the same begin: another draw of the same frame.
+        if at != begun {
+            text.slice(MAIN, at, at + 2_000, "Choreographer#doFrame");
+        }
+        begun = at;
         if let Some((queue, taken)) = queued {
-            text.slice(RENDER, at + 1_000, at + queue + 500, "DrawFrame");
+            text.slice(RENDER, at + queue - 2_000, at + queue + 500, "DrawFrame");
             text.slice(RENDER, at + queue, at + queue + 400, "queueBuffer");
             counts.extend([(at + queue + 200, true), (at + taken, false)]);
         }
@@ -221,4 +226,21 @@ fn sums_by_evidence_count_frames_outcomes_and_missed_vsyncs() {
     assert_eq!((by_buffers.frames, by_buffers.dropped, all.len()), (14, 3, 1));
     let outcomes: Vec<_> = by_buffers.outcomes.iter().map(|(&outcome, &n)| (outcome, n)).collect();
     assert_eq!(outcomes, [(InTime, 12), (App, 1), (System, 1)]);
+}
+
+#[test]
+fn a_buffer_that_is_queued_when_it_is_due_is_late_by_the_system() {
+    assert_eq!(judged(&[(140_000, Some((7_800, 18_300)))]), [(System, 1, 10_300)]);
+    assert_eq!(judged(&[(140_000, Some((7_801, 18_300)))]), [(App, 1, 1)]);
+}
+
+#[test]
+fn the_buffer_that_missed_most_counts_for_its_frame_and_of_equals_the_first() {
+    let made = |buffers: [(u64, u64); 2]| judged(&buffers.map(|one| (140_000, Some(one))));
+    // The second is due at 158,000, a period after the first.
+    assert_eq!(made([(3_000, 8_300), (18_500, 28_300)]), [(App, 1, 700)]);
+    // The second comes a period after the first, which was late by two.
+    assert_eq!(made([(18_500, 28_300), (29_000, 38_300)]), [(App, 2, 10_700)]);
+    // Each comes after the vsync at which it was due, 148,000 and 168,000.
+    assert_eq!(made([(9_000, 18_300), (29_500, 38_300)]), [(App, 1, 1_200)]);
 }

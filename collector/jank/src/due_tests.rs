@@ -3,7 +3,7 @@
 
 use crate::late_tests::{HZ_100, analyzed, due, frame};
 use crate::sched_text::{FLUTTER_RASTER, FLUTTER_UI, MAIN, PEER, Text};
-use crate::{BudgetSource, StartSource};
+use crate::{BudgetSource, Evidence, Outcome, StartSource};
 use StartSource::{Begin, Cadence, Vsync};
 
 /// When the frame that begins then was due, after one at 20,000 and these sections.
@@ -126,4 +126,45 @@ fn a_turn_of_javascript_is_late_after_one_period_and_janky_after_two() {
     };
     let found = [10_000, 10_001, 20_000, 20_001].map(late);
     assert_eq!(found, [(false, false), (true, false), (true, false), (true, true)]);
+}
+
+#[test]
+fn a_frame_that_is_complete_at_its_deadline_is_in_time_and_a_later_one_is_the_app_s() {
+    let judged = |us: u64| {
+        let mut text = Text::new(HZ_100);
+        frame(&mut text, 20_000, 20_000 + us);
+        let frame = analyzed(&text).frames.remove(0);
+        assert_eq!(frame.evidence, Evidence::Markers);
+        (frame.outcome, frame.slow)
+    };
+    use Outcome::{App, InTime};
+    let found = [9_999, 10_000, 10_001].map(judged);
+    assert_eq!(found, [(InTime, false), (InTime, false), (App, true)]);
+}
+
+#[test]
+fn the_thread_with_most_frames_tells_the_rate() {
+    // Two loops: frames and their distance.
+    let budget = |loops: [(u64, u64); 2]| {
+        let mut text = Text::new("{\"pid\":100}");
+        for (tid, (frames, us)) in (200..).zip(loops) {
+            (0..frames).for_each(|n| text.slice(tid, n * us, n * us + 1_000, "eglSwapBuffers"));
+        }
+        analyzed(&text).frame_budget.ns
+    };
+    let (many, few) = ((30, 11_111), (20, 33_333));
+    assert_eq!((budget([many, few]), budget([few, many])), (11_111_111, 11_111_111));
+    // Of equals that with the lower id.
+    assert_eq!(budget([few, (20, 11_111)]), 33_333_333);
+}
+
+#[test]
+fn a_request_from_the_begin_of_a_frame_on_is_for_the_next_one() {
+    let due = |asked_us: u64| {
+        let asked = (asked_us, asked_us + 10, "Choreographer#scheduleVsyncLocked");
+        due_after(&[asked, (25_000, 60_000, "handler")], 60_100)
+    };
+    assert_eq!(due(20_000), (30_000, Cadence));
+    // It was for the frame that began then.
+    assert_eq!(due(19_980), (60_100, Begin));
 }

@@ -182,14 +182,15 @@ impl FrameSlices {
         let end_ns = self.own_end_ns(found);
         let in_time = Judgement::in_time(Evidence::Markers, end_ns, deadline_ns);
         let overrun_ns = end_ns.saturating_sub(deadline_ns);
+        let late = overrun_ns > 0;
         // Its buffers wait for those of earlier frames, which the display shows in the meantime.
-        if overrun_ns > 0 && overrun_ns <= waited_ns.min(period_ns) {
+        if late && overrun_ns <= waited_ns.min(period_ns) {
             return Judgement { outcome: Outcome::Stuffing, ..in_time };
         }
         let (dur_ns, allowed_ns) = (end_ns - start_ns, deadline_ns - start_ns);
         let missed = (dur_ns + period_ns).saturating_sub(allowed_ns) / period_ns;
-        let outcome = if overrun_ns > 0 { Outcome::App } else { Outcome::InTime };
-        Judgement { outcome, late: overrun_ns > 0, missed, ..in_time }
+        let outcome = if late { Outcome::App } else { Outcome::InTime };
+        Judgement { outcome, late, missed, ..in_time }
     }
 
     fn judged(

@@ -196,23 +196,24 @@ impl Latches {
                     None => vsync_ns,
                 };
                 let missed = display.periods(due_ns, until_ns);
+                let late = missed > 0;
+                let is_app = late && buffer.queued_ns > due_ns;
                 let outcome = if follower.is_some() {
                     Outcome::Dropped
-                } else if missed > 0 && buffer.queued_ns > due_ns {
+                } else if is_app {
                     Outcome::App
-                } else if missed > 0 {
+                } else if late {
                     Outcome::System
                 } else if display.periods(wanted_ns_of, vsync_ns) > 0 {
                     Outcome::Stuffing
                 } else {
                     Outcome::InTime
                 };
-                let deadline_ns = if missed > 0 { due_ns } else { wanted_ns_of };
+                let deadline_ns = if late { due_ns } else { wanted_ns_of };
                 // The app's work ends when it queues the buffer, which waits from then on.
-                let is_app = missed > 0 && buffer.queued_ns > due_ns;
                 let end_ns = if is_app { buffer.queued_ns } else { latched_ns };
                 let of_frame = Judgement::in_time(Evidence::Buffers, end_ns, deadline_ns);
-                self.add(place, Judgement { outcome, late: missed > 0, missed, ..of_frame });
+                self.add(place, Judgement { outcome, late, missed, ..of_frame });
             }
             shown_ns = Some(vsync_ns);
         }

@@ -112,7 +112,7 @@ fn of_replies_those_within_the_call_count_and_of_one_thread_only() {
         let analysis = analyze(&text.trace(), &Options::default()).unwrap();
         analysis.explanations[0].path.iter().any(|step| step.tid == Some(PEER))
     };
-    assert!(through(&[(PEER, 13_000, 37_000)]));
+    assert!(through(&[(PEER, 13_000, 37_000)]) && through(&[(PEER, 12_000, 38_000)]));
     assert!(through(&[(PEER, 12_000, 20_000), (PEER, 21_000, 38_000)]));
     // Begun before the call, ended after it, of another thread too.
     assert!(!through(&[(PEER, 11_999, 20_000)]) && !through(&[(PEER, 20_000, 38_001)]));

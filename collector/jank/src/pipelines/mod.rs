@@ -77,3 +77,5 @@ mod edge_tests;
 mod tests;
 #[cfg(test)]
 mod unmarked_tests;
+#[cfg(test)]
+mod wake_tests;

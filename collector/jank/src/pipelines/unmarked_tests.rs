@@ -105,3 +105,15 @@ fn a_frame_of_flutter_that_waits_for_the_raster_thread_begins_with_its_own_vsync
         [(20_000_000, 18_000_000, 2_080_000, true), (30_000_000, 10_000_000, 3_000_000, false)]
     );
 }
+
+#[test]
+fn the_first_swap_of_a_trace_begins_with_itself_whatever_is_known_of_its_threads() {
+    let mut text = Text::new(HZ_100);
+    // Both sleep until the first vsync.
+    text.switch(5_000, 0, FLUTTER_UI, "S", 0);
+    text.switch(5_000, 1, FLUTTER_RASTER, "S", 0);
+    [10_000, 20_000, 30_000].into_iter().for_each(|at| flutter_frame(&mut text, at, 2_000));
+    let begins: Vec<_> =
+        analyzed(&text).frames.iter().map(|frame| frame.start_ns / 1_000).collect();
+    assert_eq!(begins, [13_000, 20_000, 30_000]);
+}

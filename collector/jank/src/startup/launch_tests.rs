@@ -313,3 +313,19 @@ fn of_content_providers_200_are_told_apart() {
         [(ContentProviders, 0, 200), (BindApplication, 1, 300)]
     );
 }
+
+#[test]
+fn a_report_at_the_very_begin_of_the_next_start_is_that_one_s() {
+    let found = startups(&[
+        slice(MAIN, "B bindApplication", 100_000, 200_000),
+        slice(MAIN, "B activityStart", 210_000, 250_000),
+        slice(MAIN, FRAME, 260_000, 270_000),
+        slice(RENDER, DRAW, 265_000, 280_000),
+        slice(MAIN, "B bindApplication", 3_000_000, 3_100_000),
+        slice(MAIN, "B reportFullyDrawn()", 3_000_000, 3_001_000),
+        slice(MAIN, "B activityStart", 3_110_000, 3_150_000),
+        slice(MAIN, FRAME, 3_160_000, 3_170_000),
+        slice(RENDER, DRAW, 3_165_000, 3_180_000),
+    ]);
+    assert_eq!(rows(&found), [(Cold, 100, Some(180), None), (Cold, 3_000, Some(180), Some(180))]);
+}
