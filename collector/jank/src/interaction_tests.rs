@@ -2,6 +2,7 @@
 
 use crate::tests::{Line, MAIN, RENDER, slice, trace};
 use crate::{Interaction, Options, analyze};
+use tracetee_trace::Trace;
 
 /// Interactions of a trace with frames 10 to 13, at 20, 40, 60 and 80 ms.
 fn interactions(more: &[Line<'_>]) -> Vec<Interaction> {
@@ -14,8 +15,11 @@ fn interactions(more: &[Line<'_>]) -> Vec<Interaction> {
     ]
     .concat();
     lines.extend_from_slice(more);
-    let trace = trace("{\"refresh_hz\":100,\"pid\":100}", &lines);
-    analyze(&trace, &Options::default()).unwrap().interactions.rows
+    analyze(&trace_of(&lines), &Options::default()).unwrap().interactions.rows
+}
+
+fn trace_of(lines: &[Line<'_>]) -> Trace {
+    trace("{\"refresh_hz\":100,\"pid\":100}", lines)
 }
 
 /// An interaction from 10 to 90 ms, with these events and counters.
@@ -80,4 +84,19 @@ fn an_interaction_without_an_end_is_cancelled_if_it_took_four_milliseconds_at_mo
     };
     assert_eq!((cancelled(14_000, &[]), cancelled(14_001, &[])), (true, false));
     assert!(!cancelled(14_000, &[(MAIN, 13_000, "N J<A>|FT#end#0")]));
+}
+
+#[test]
+fn a_thousand_interactions_are_reported_and_the_others_counted() {
+    let names: Vec<_> =
+        (0..1_003).map(|n| [format!("S J<A>|{n}"), format!("F J<A>|{n}")]).collect();
+    let found = |count: usize| {
+        let spans = (0..).zip(&names[..count]);
+        let lines: Vec<Line<'_>> = spans
+            .flat_map(|(at, [begin, end])| [(MAIN, at * 10, &**begin), (MAIN, at * 10 + 5, &**end)])
+            .collect();
+        let all = analyze(&trace_of(&lines), &Options::default()).unwrap().interactions;
+        (all.rows.len(), all.left_out)
+    };
+    assert_eq!((found(1_000), found(1_003)), ((1_000, 0), (1_000, 3)));
 }

@@ -1,8 +1,12 @@
 //! Limits of what a report names: parts of a frame, causes of an explanation, stacks of a trace. The rest is added up
 //! under one name, so that sums stay whole.
 
+use crate::name_index::NameIndex;
+use crate::parts::{OfFrame, Parts};
+use crate::replay::{Gain, Gains};
 use crate::sched_text::{MAIN, RENDER, Text};
 use crate::stacks::Stacks;
+use crate::waits::Waits;
 use crate::{Analysis, Cause, Options, ThreadRole, analyze};
 use std::sync::Arc;
 
@@ -204,4 +208,48 @@ fn eight_threads_of_a_pipeline_are_named() {
         analyze(&text.trace(), &Options::default()).unwrap().pipelines[0].threads.len()
     };
     assert_eq!((threads(8), threads(9)), (8, 8));
+}
+
+/// Parts that a frame of this many adds to those of a trace, of which so many are there; true if some are added up.
+fn added(before: usize, own: usize, gains: Gains) -> (usize, bool) {
+    let mut text = Text::new(HZ_100);
+    text.mark(MAIN, 1, "I|100|x");
+    let trace = text.trace();
+    let (names, waits) = (NameIndex::new(&trace.names, None), Waits::find(&trace, &[]));
+    let frame = |count: usize| {
+        let mut parts = OfFrame::new(0, &names, &waits);
+        for n in 0..count {
+            parts.add_without_thread(ThreadRole::Gpu, &format!("f{n}"), 10, 0);
+        }
+        parts
+    };
+    let mut parts = Parts::default();
+    parts.take(frame(1), 0, Gains::new());
+    parts.all = vec![parts.all.remove(0); before];
+    parts.take(frame(own), 0, gains);
+    let new = &parts.all[before..];
+    (new.len(), new.iter().any(|part| &*part.name == "(other)"))
+}
+
+#[test]
+fn a_frame_beyond_100000_parts_of_a_trace_has_one_of_all() {
+    let found = [99_997, 99_998, 99_999, 100_000].map(|before| added(before, 3, Gains::new()));
+    assert_eq!(found, [(3, false), (3, true), (2, true), (1, true)]);
+    // A cause of the frame before that delayed this one is a part while there is room.
+    let gain = Gain { removed: true, ..Gain::default() };
+    let gains = || Gains::from([((Cause::Section, Arc::from("Feed.load")), gain)]);
+    assert_eq!((added(99_998, 1, gains()).0, added(99_999, 1, gains()).0), (2, 1));
+}
+
+#[test]
+fn stacks_of_each_role_begin_with_its_name() {
+    let mut stacks = Stacks::default();
+    for role in ThreadRole::ALL {
+        let node = stacks.node(role, "x");
+        stacks.add(None, node, 1);
+    }
+    let texts: Vec<_> = stacks.into_rows().into_iter().map(|row| row.stack).collect();
+    let expected = ["RenderThread", "game", "gpu", "js", "main", "present", "raster", "ui"]
+        .map(|name| format!("{name};x"));
+    assert_eq!(texts, expected);
 }

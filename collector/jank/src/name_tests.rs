@@ -140,3 +140,11 @@ fn screens_are_those_that_the_app_says_else_its_activities() {
         [some("Feed"), some("Feed"), some("Detail")]
     );
 }
+
+#[test]
+fn a_name_counts_up_to_1024_bytes_in_whole_characters() {
+    let bytes = |name: String| crate::name_index::cut(&name).len();
+    assert_eq!([1_023, 1_024, 1_025].map(|n| bytes("a".repeat(n))), [1_023, 1_024, 1_024]);
+    assert_eq!(bytes(format!("{}é", "a".repeat(1_022))), 1_024);
+    assert_eq!(bytes(format!("{}é", "a".repeat(1_023))), 1_023);
+}

@@ -173,3 +173,23 @@ fn framework_steps_on_little_cores_or_at_low_clocks_are_slow_by_frames_in_time()
     // Nine frames in time say too little.
     assert_eq!(first(slowed(0, 1_400_000, 1_400_000, 9, "traversal")), no);
 }
+
+#[test]
+fn every_second_of_more_than_300_frames_in_time_shows_what_is_usual() {
+    let late = |in_time: u64| {
+        let mut text = Text::new(HZ_100);
+        for (cpu, khz) in [(0, 700), (7, 2_400)] {
+            text.event(0, 0, "d..2", 1_000, &format!("cpu_frequency: state={khz} cpu_id={cpu}"));
+        }
+        let mut run = |at: u64, us: u64, cpu: u32| {
+            text.switch(at - 100, cpu, 0, "R", MAIN);
+            frame(&mut text, at, at + us);
+            text.switch(at + us + 100, cpu, MAIN, "S", 0);
+        };
+        // Every second one on a little core, and the late one.
+        (0..in_time).for_each(|n| run((n + 1) * 20_000, 4_000, if n % 2 == 0 { 7 } else { 0 }));
+        run((in_time + 1) * 20_000, 30_000, 0);
+        analyzed(&text).explanations.remove(0).causes.remove(0).cause
+    };
+    assert_eq!((late(300), late(301)), (Cause::Unexplained, Cause::Core));
+}

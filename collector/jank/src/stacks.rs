@@ -129,7 +129,8 @@ pub(crate) struct Stacks {
 }
 
 /// The first number of a node; lower numbers stand for the threads.
-const FIRST_NODE: u32 = 8;
+#[allow(clippy::cast_possible_truncation, reason = "a few roles")]
+const FIRST_NODE: u32 = ThreadRole::ALL.len() as u32;
 
 impl Stacks {
     const fn root(role: ThreadRole) -> u32 {
