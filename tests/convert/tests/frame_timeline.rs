@@ -1,0 +1,100 @@
+//! FrameTimeline's frames by type of jank: `tracetee report` counts those of each process' surfaces as trace_processor's
+//! table `actual_frame_timeline_slice` has them, in a trace that this test writes and in those beside the checkout.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
+use tracetee_tests::root;
+use tracetee_tests_convert::{Engine, Message, Random, told, trace};
+
+const COMPOSITOR: u64 = 50;
+const APPS: [u64; 2] = [100, 200];
+/// The types of jank that the installed trace_processor names: bits 0 (none) to 10 (dropped).
+const TYPES: u64 = 11;
+/// Fields of a `FrameTimelineEvent`.
+const ACTUAL_DISPLAY: u64 = 2;
+const EXPECTED_SURFACE: u64 = 3;
+const ACTUAL_SURFACE: u64 = 4;
+const END: u64 = 5;
+
+/// Frames of two apps and of the display with types of jank, alone and several at once; some never end.
+fn janks() -> Vec<u8> {
+    let random = &mut Random(32);
+    let mut packets = Vec::new();
+    for cookie in 1..=900 {
+        let from = cookie * 4_000_000;
+        let jank = match random.below(4) {
+            0 => 1,
+            1 | 2 => 1 << random.below(TYPES),
+            _ => random.below(1 << TYPES),
+        };
+        // Three surfaces, or the display's frame among them, to a vsync.
+        let (token, present) = (1_000 + cookie / 3, 1 + random.below(4));
+        let kind = *random.of(&[ACTUAL_DISPLAY, EXPECTED_SURFACE, ACTUAL_SURFACE, ACTUAL_SURFACE]);
+        let start = Message::new().int(1, cookie).int(2, token);
+        let start = match kind {
+            ACTUAL_DISPLAY => start.int(3, COMPOSITOR).int(4, present).int(7, jank),
+            _ => start.int(3, token + 7).int(4, *random.of(&APPS)).bytes(5, "TX - a.b/C#1"),
+        };
+        let start = if kind == ACTUAL_SURFACE { start.int(6, present).int(9, jank) } else { start };
+        let end = Message::new().int(1, cookie);
+        let ends = random.below(40) > 0;
+        for (at, field, event) in [(from, kind, start), (from + 3_000_000, END, end)] {
+            if field != END || ends {
+                let event = Message::new().of(field, &event);
+                packets.push(Message::new().int(8, at).int(10, 2).of(76, &event));
+            }
+        }
+    }
+    trace(&packets)
+}
+
+/// Compares the counts of each process of these files. Returns the types of jank that they have.
+#[track_caller]
+fn assert_equal_counts(engine: &Engine, directory: &Path, files: &[&str]) -> BTreeSet<String> {
+    let query = "select p.pid, s.jank_type, count(*) from actual_frame_timeline_slice s \
+                 join process p using (upid) where s.surface_frame_token is not null \
+                 group by 1, 2 order by 1, 2";
+    let mut types = BTreeSet::new();
+    for (file, mut tables) in files.iter().zip(engine.rows(directory, files, &[query])) {
+        let theirs: Vec<Value> =
+            tables.remove(0).iter().map(|row| serde_json::from_str(row).unwrap()).collect();
+        assert!(!theirs.is_empty(), "{file} has no FrameTimeline");
+        let pids: BTreeSet<u64> = theirs.iter().map(|row| row[0].as_u64().unwrap()).collect();
+        let mut ours = Vec::new();
+        for pid in pids {
+            let arguments = ["report", file, "--pid", &pid.to_string(), "--format", "json"];
+            let report: Value = serde_json::from_str(&told(directory, &arguments).0).unwrap();
+            let counts = report["timeline"].as_object().unwrap().iter();
+            ours.extend(counts.map(|(jank, count)| json!([pid, jank, count])));
+        }
+        assert_eq!(ours, theirs, "{file}");
+        types.extend(theirs.iter().map(|row| row[1].as_str().unwrap().to_owned()));
+    }
+    types
+}
+
+#[test]
+fn frames_by_type_of_jank_are_those_of_trace_processor() {
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("janks.pftrace"), janks()).unwrap();
+    let types = assert_equal_counts(&engine, directory.path(), &["janks.pftrace"]);
+    let alone = types.iter().filter(|jank| !jank.contains(',')).count();
+    assert!(alone >= 11 && types.len() > 50, "{types:?}");
+}
+
+#[test]
+fn trials_have_the_types_of_jank_of_trace_processor() {
+    let Some(engine) = Engine::new() else { return };
+    let trials = root().join("../shared/trials/jank");
+    if !trials.is_dir() {
+        println!("skipped: {} is missing", trials.display());
+        return;
+    }
+    let types = assert_equal_counts(&engine, &trials, &["ft_sf.pftrace", "ft_dropped.pftrace"]);
+    let expected = ["Dropped Frame", "None", "SurfaceFlinger CPU Deadline Missed"];
+    assert_eq!(types, expected.map(str::to_owned).into());
+}
