@@ -179,7 +179,9 @@ impl FrameSlices {
         waited_ns: u64,
     ) -> Judgement {
         let Expected { start_ns, deadline_ns, .. } = expected;
-        let end_ns = self.own_end_ns(found);
+        // The graphics processor's work counts if it alone makes the frame late.
+        let gpu_ns = found.gpu_ns.filter(|&gpu_ns| gpu_ns > deadline_ns);
+        let end_ns = self.own_end_ns(found).max(gpu_ns.unwrap_or(0));
         let in_time = Judgement::in_time(Evidence::Markers, end_ns, deadline_ns);
         let overrun_ns = end_ns.saturating_sub(deadline_ns);
         let late = overrun_ns > 0;

@@ -213,6 +213,29 @@ fn a_frame_that_waits_for_the_graphics_processor_names_it() {
 }
 
 #[test]
+fn a_late_graphics_processor_makes_a_frame_late_by_markers_too() {
+    let gpu_until = |us: u64| {
+        let mut text = Text::new(HZ_100);
+        text.slice(MAIN, 10_000, 13_000, "Choreographer#doFrame");
+        text.slice(RENDER, 13_000, 16_000, "DrawFrame");
+        text.slice(WORKER, 15_900, us, "waiting for GPU completion 7");
+        analyzed(&text)
+    };
+    let late = gpu_until(56_000);
+    let frame = &late.frames[0];
+    assert_eq!(
+        (frame.evidence, frame.outcome, frame.slow),
+        (Evidence::Markers, Outcome::App, true)
+    );
+    assert_eq!((frame.dur_ns, frame.jank_ns, frame.dropped), (46_000_000, 36_000_000, 4));
+    let gpu = (ThreadRole::Gpu, Cause::Gpu, "(graphics processor)".to_owned(), 40_000);
+    assert!(parts(&late, 0).contains(&gpu), "{:?}", parts(&late, 0));
+    let in_time = gpu_until(19_999);
+    let frame = &in_time.frames[0];
+    assert_eq!((frame.slow, frame.dur_ns, frame.jank_ns), (false, 6_000_000, 0));
+}
+
+#[test]
 fn a_dropped_frame_of_an_app_that_was_late_ends_when_it_is_queued() {
     let mut frames = [IN_TIME; 14];
     // Queued after its vsync; the next one is in time and is shown in its place.
