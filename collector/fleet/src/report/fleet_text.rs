@@ -29,7 +29,7 @@ impl FleetReport {
             text.push('\n');
         }
         text.push_str(
-            "Measured by the app's own markers, and by the system's events where captures have them. Rates count only\n\
+            "Measured by the app's own markers, and by the system's events where captures have them. Rates count only \
              captures that were taken by schedule (cohort \"time\"); causes count all captures.\n",
         );
         let QuantileErrors { frames_percent, times_percent } = self.quantile_errors;
@@ -39,7 +39,7 @@ impl FleetReport {
             let _ = writeln!(
                 text,
                 "Counts and sums are exact. p50, p90 and p99 of frames are within {frames:.1} %, those of causes \
-                 and start-ups\nwithin {times:.1} %.",
+                 and start-ups within {times:.1} %.",
             );
         }
         broken(&text)

@@ -19,8 +19,11 @@ impl SingleReport {
             let of = self.judged.iter().filter(|(evidence, _)| evidence.shows_display() == shown);
             of.map(|(_, judged)| judged.dropped).sum::<u64>()
         };
-        let periods = format!("{} whole periods over one", grouped(sum(false)));
-        let missed = format!("{} vsyncs missed", grouped(sum(true)));
+        let counted = |count: u64, one: &str, many: &str| {
+            format!("{} {}", grouped(count), if count == 1 { one } else { many })
+        };
+        let periods = counted(sum(false), "whole period over one", "whole periods over one");
+        let missed = counted(sum(true), "vsync missed", "vsyncs missed");
         match (self.shows_display(), sum(false)) {
             (false, _) => periods,
             (true, 0) => missed,

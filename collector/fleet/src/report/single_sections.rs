@@ -171,7 +171,10 @@ impl SingleReport {
         }
         let others = self.other_processes.iter().take(SHOWN);
         let others: Vec<_> = others
-            .map(|other| format!("{} (pid {}, {} frames)", other.name, other.pid, other.frames))
+            .map(|other| {
+                let name = if other.name.is_empty() { "unnamed" } else { &other.name };
+                format!("{name} (pid {}, {} frames)", other.pid, other.frames)
+            })
             .collect();
         let more = match self.other_processes.len().saturating_sub(SHOWN) {
             0 => String::new(),

@@ -88,9 +88,11 @@ impl SingleReport {
     fn push_frames(&self, text: &mut String) {
         let totals = &self.totals;
         if totals.frames == 0 {
-            text.push_str(
-                "No frames: neither Choreographer#doFrame on the main thread nor those of another pipeline.\n",
-            );
+            text.push_str(if self.timeline.is_empty() {
+                "No frames: neither Choreographer#doFrame on the main thread nor those of another pipeline.\n"
+            } else {
+                "FrameTimeline alone shows the app's frames; for their causes, record the atrace categories gfx and view.\n"
+            });
             self.push_pipelines(text);
             self.push_timeline(text);
             return;
@@ -254,5 +256,42 @@ fn push_worst(text: &mut String, worst: &Worst) {
             super::single_late::in_brackets(&part.states),
             carried.unwrap_or_default(),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::Capture;
+    use tracetee_jank::{Options, Which, analyze};
+    use tracetee_trace::{ActualFrame, NameId, TimelineFrame, read_any};
+
+    #[test]
+    fn frames_that_only_frame_timeline_has_are_not_denied_and_say_what_to_record() {
+        let text = "  main-100 (  100) [000] ...1 1.000000: tracing_mark_write: B|100|compose\n\
+                    \x20 main-100 (  100) [000] ...1 1.020000: tracing_mark_write: E|100\n";
+        let made = |pids: &[u32]| {
+            let mut trace = read_any(std::io::Cursor::new(text.as_bytes().to_vec())).unwrap();
+            let frames = pids.iter().map(|&pid| TimelineFrame {
+                start_ns: 1_000_000_000,
+                end_ns: 1_020_000_000,
+                pid,
+                layer: NameId::NONE,
+                token: 1,
+                display_token: 2,
+                is_display: false,
+                actual: Some(ActualFrame { jank: 64, ..ActualFrame::default() }),
+            });
+            trace.frames.extend(frames);
+            let options = Options { process: Which::Pid(100), ..Options::default() };
+            let analysis = analyze(&trace, &options).unwrap();
+            SingleReport::from_capture(&Capture { trace, analysis }).to_text()
+        };
+        let with = made(&[100, 200]);
+        assert!(with.contains("FrameTimeline alone shows the app's frames"), "{with}");
+        assert!(!with.contains("No frames"), "{with}");
+        assert!(with.contains("1  App Deadline Missed"), "{with}");
+        assert!(with.contains("unnamed (pid 200, 1 frames)"), "{with}");
+        assert!(made(&[]).contains("No frames"));
     }
 }
