@@ -172,9 +172,13 @@ impl Markers {
         {
             counts.entry(frame.pid).or_default().timeline += 1;
         }
-        // A trace with nothing but `doFrame` does not show who draws.
-        let has_drawn = counts.values().any(|of| of.drawn() > 0);
-        let frames = |of: &Counts| if has_drawn { of.drawn() } else { of.callbacks };
+        // A trace in which no app has more than `doFrame`s does not show which of them draws.
+        let names = trace.process_names();
+        let has_drawn =
+            |(&pid, of): (&u32, &Counts)| of.drawn() > 0 && !is_system_process(names.of(pid));
+        let has_drawn = counts.iter().any(has_drawn);
+        let frames =
+            |of: &Counts| if has_drawn { of.drawn() } else { of.callbacks.max(of.drawn()) };
         counts.iter().map(|(&pid, of)| (pid, frames(of))).collect()
     }
 
