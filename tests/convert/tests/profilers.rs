@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 use tracetee_convert::{Format, write};
 use tracetee_tests::tools::{chromium, rendered};
 use tracetee_tests_convert::{Message, firefox_profiler, speedscope, trace as packets};
@@ -76,15 +77,26 @@ struct Profiler<'a> {
 }
 
 impl<'a> Profiler<'a> {
+    /// Starts the daemon, and waits until it has loaded the profile: a client that asks earlier may delete the session.
     fn load(script: &'a Path, sessions: &'a Path, profile: &Path) -> Self {
-        let daemon = Self::command(script, sessions)
+        let mut daemon = Self::command(script, sessions)
             .arg("--daemon")
             .arg(profile)
             .args(["--session", "test"])
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        Self { script, sessions, daemon }
+        let log = sessions.join("test.log");
+        let until = Instant::now() + Duration::from_secs(120);
+        loop {
+            let said = std::fs::read_to_string(&log).unwrap_or_default();
+            if said.contains("Profile loaded successfully") {
+                return Self { script, sessions, daemon };
+            }
+            let ended = daemon.try_wait().unwrap();
+            assert!(ended.is_none() && Instant::now() < until, "no profile: {ended:?}: {said}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     fn command(script: &Path, sessions: &Path) -> Command {
@@ -94,25 +106,18 @@ impl<'a> Profiler<'a> {
         command
     }
 
-    /// Asks the daemon, again until it has loaded the profile; panics if it has ended.
-    fn ask(&mut self, arguments: &[&str]) -> Value {
-        loop {
-            let output = Self::command(self.script, self.sessions)
-                .args(arguments)
-                .args(["--json", "--session", "test"])
-                .output()
-                .unwrap();
-            if output.status.success() {
-                return serde_json::from_slice(&output.stdout).unwrap();
-            }
-            let ended = self.daemon.try_wait().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(ended.is_none(), "the daemon has ended: {ended:?}: {said}");
-        }
+    fn ask(&self, arguments: &[&str]) -> Value {
+        let output = Self::command(self.script, self.sessions)
+            .args(arguments)
+            .args(["--json", "--session", "test"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
     }
 
     /// Functions of each thread, with their own and their whole weight.
-    fn functions(&mut self) -> BTreeMap<String, BTreeMap<String, (i64, i64)>> {
+    fn functions(&self) -> BTreeMap<String, BTreeMap<String, (i64, i64)>> {
         let threads = self.ask(&["thread", "list"]);
         let threads = threads["threads"].as_array().unwrap().clone();
         let mut all = BTreeMap::new();
