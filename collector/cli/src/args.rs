@@ -99,7 +99,7 @@ pub(crate) enum Command {
     /// or link it and call the functions of tracetee.h.
     Library {
         /// Directory to write to.
-        #[arg(short, long, value_name = "DIR", default_value = ".")]
+        #[arg(short, long, alias = "out", value_name = "DIR", default_value = ".")]
         output: PathBuf,
     },
     /// Prepare a collector: token, key pair, signed example configuration.
@@ -121,7 +121,7 @@ pub(crate) enum Command {
     /// Write the manual's pages, for man(1), to a directory.
     Manual {
         /// Directory to write to.
-        #[arg(short, long, value_name = "DIR", default_value = ".")]
+        #[arg(short, long, alias = "out", value_name = "DIR", default_value = ".")]
         output: PathBuf,
     },
 }
@@ -251,7 +251,7 @@ fn connections(text: &str) -> Result<usize, String> {
 #[derive(Debug, Args)]
 pub(crate) struct SimulateArgs {
     /// URL of the collector.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, alias = "to", value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Number of devices.
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -286,7 +286,7 @@ pub(crate) struct SimulateArgs {
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
     /// Directory to write the traces and reports to.
-    #[arg(short, long, value_name = "DIR", default_value = "demo-out")]
+    #[arg(short, long, alias = "out", value_name = "DIR", default_value = "demo-out")]
     pub(crate) output: PathBuf,
 }
 

@@ -13,7 +13,7 @@ pub(crate) struct InitArgs {
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8440")]
     pub(crate) url: String,
     /// Directory to write to; no file in it is overwritten.
-    #[arg(short, long, value_name = "DIR", default_value = "tracetee-server")]
+    #[arg(short, long, alias = "out", value_name = "DIR", default_value = "tracetee-server")]
     pub(crate) output: PathBuf,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct TablesArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "list")]
     pub(crate) keys: Option<PathBuf>,
     /// Store to write the tables to [default: --store].
-    #[arg(short, long, value_name = "STORE")]
+    #[arg(short, long, alias = "out", value_name = "STORE")]
     pub(crate) output: Option<String>,
     /// Number of captures in one part.
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100_000))]
@@ -94,7 +94,7 @@ pub(crate) struct MappingUploadArgs {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// URL of the collector.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, alias = "to", value_name = "URL")]
     pub(crate) url: String,
     /// Package name of the app.
     #[arg(long, value_name = "PACKAGE")]

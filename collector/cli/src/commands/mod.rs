@@ -24,11 +24,12 @@ use crate::input::with_stdin;
 use crate::terminal::print;
 use anyhow::Result;
 use clap::Parser;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Parses the command line and runs its command.
 pub(crate) fn run_command_line() -> Result<ExitCode> {
-    let arguments: Vec<_> = std::env::args_os().collect();
+    let arguments = with_store(std::env::args_os().collect());
     // The status of clap's errors, 2, would be the guard's "not yet".
     let is_guard = arguments.get(1).is_some_and(|command| command == "guard");
     let cli = match Cli::try_parse_from(arguments) {
@@ -76,4 +77,34 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
         }),
     };
     done.map(|()| ExitCode::SUCCESS)
+}
+
+/// Puts `store` before the commands that had no such prefix: `tracetee rebuild` means `tracetee store rebuild`.
+fn with_store(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let old = ["rebuild", "forget", "tables", "mapping"];
+    if arguments.get(1).is_some_and(|command| old.iter().any(|old| command == old)) {
+        arguments.insert(1, "store".into());
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn commands_of_the_store_are_taken_without_its_name() {
+        let with = |line: &str| {
+            let arguments = line.split(' ').map(OsString::from).collect();
+            with_store(arguments).join(" ".as_ref())
+        };
+        assert_eq!(with("tracetee rebuild --store S"), "tracetee store rebuild --store S");
+        assert_eq!(with("tracetee mapping upload"), "tracetee store mapping upload");
+        assert_eq!(with("tracetee store forget D"), "tracetee store forget D");
+        assert_eq!(with("tracetee run rebuild"), "tracetee run rebuild");
+        for old in ["rebuild", "forget", "tables", "mapping"] {
+            assert!(Cli::command().find_subcommand(old).is_none(), "{old} is listed");
+        }
+    }
 }
