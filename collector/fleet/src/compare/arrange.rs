@@ -177,7 +177,7 @@ impl Arranged {
         }
     }
 
-    /// What a device has in common with those that it is compared with.
+    /// Returns the stratum of a device: the traits that it shares with those it is compared with.
     fn likeness(&self, sent: &Sent) -> Option<Likeness> {
         let traits = &sent.traits;
         Some(Likeness {

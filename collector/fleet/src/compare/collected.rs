@@ -1,6 +1,6 @@
 //! The sums of devices that are compared, as they come: device by device, each under one version.
 //!
-//! Who reads them (the tables, a simulation) calls [`Collected::device`], then [`Collected::frames`] and
+//! A reader of them (the tables, a simulation) calls [`Collected::device`], then [`Collected::frames`] and
 //! [`Collected::cause`] for that device; [`Collected::arrange`] makes [`super::Observations`] of them.
 
 use crate::table::Text;

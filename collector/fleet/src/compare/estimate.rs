@@ -154,7 +154,7 @@ pub fn strata(observations: &Observations, strata: &[StratumValues<'_>]) -> Opti
     }
     let most = limit(strata.iter().flat_map(|stratum| &stratum.values).flatten().copied());
     let mut shown = Shown { devices: observations.stratified, ..Shown::default() };
-    // What a device adds to the roots of the moments.
+    // Contribution of a device to the roots of the moments.
     let mut added = vec![[0.0; 2]; observations.devices.len()];
     let mut has_value = vec![false; observations.devices.len()];
     for StratumValues { stratum, values } in strata {

@@ -43,7 +43,7 @@ pub struct Likeness {
 /// Key of a stratum.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StratumKey {
-    /// What the devices have in common.
+    /// Traits that the devices share.
     pub likeness: Likeness,
     /// Place of the screen in [`Observations::screens`].
     pub screen: usize,
@@ -107,7 +107,7 @@ pub struct NotCompared {
 /// Devices of a kind, of each version.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Portion {
-    /// What the devices have in common; `None` if the model is unknown, or the earlier version does not have it.
+    /// Traits that the devices share; `None` if the model is unknown, or the earlier version does not have it.
     pub likeness: Option<Likeness>,
     /// Devices of each version.
     pub devices: [u64; 2],

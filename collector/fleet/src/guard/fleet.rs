@@ -15,7 +15,7 @@ pub struct Seen {
     pub day: Text,
     /// Class of the device's model; `None` if it is unknown.
     pub class: Option<i32>,
-    /// What the device has in common with those that it is compared with, as a text; empty if that is unknown.
+    /// Traits that the device shares with those it is compared with, as a text; empty if that is unknown.
     pub likeness: Text,
     /// Screens, as places in [`Fleet::screens`], sorted; their frames.
     pub frames: Vec<(u32, u64)>,

@@ -61,7 +61,7 @@ impl Series {
     }
 }
 
-/// Who is compared with whom.
+/// Kinds of comparison: a device with itself, or with another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     /// A device with itself.
@@ -73,7 +73,7 @@ pub enum Part {
 /// A hypothesis: "the later version has not more of this".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hypothesis {
-    /// Who is compared.
+    /// Kind of comparison.
     pub part: Part,
     /// Class of the devices; `None` for all.
     pub class: Option<i32>,
@@ -153,7 +153,7 @@ pub struct Guard {
     pub(crate) used: HashSet<(Use, Digest), RandomState>,
     /// Devices of the later version that were left out so far, as [`Use::Early`].
     pub(crate) early: u64,
-    /// What the state in the store does not have yet.
+    /// Changes that the state in the store does not have yet.
     pub(crate) changed: Changed,
 }
 

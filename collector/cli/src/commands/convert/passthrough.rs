@@ -11,7 +11,7 @@ use tracetee_trace::{Error, Kind};
 /// A text that can be passed on as it is: the only one of the inputs that has events.
 pub(super) struct Passthrough<'a> {
     pub(super) text: &'a Path,
-    /// Its threads, with names from the other inputs, PROCESS DUMPs.
+    /// Threads of the input, with names from the PROCESS DUMPs of the other inputs.
     pub(super) outline: Outline,
 }
 
