@@ -144,7 +144,7 @@ formats! {
         name: "html",
         endings: [".html"],
         reader: Some(Kind::Text),
-        lacks: [CpuTimes, Frames, Samples, Packages],
+        lacks: [Frames, Samples, Packages],
         writer: |trace, mut out, dropped| {
             page::write(trace, &page::About::default(), &mut out, dropped)
         },
@@ -154,8 +154,8 @@ formats! {
         name: "perfetto",
         endings: [".perfetto-trace", ".pftrace", ".perfetto"],
         reader: Some(Kind::Perfetto),
-        lacks: [CpuTimes, EarlierNames, Header],
-        writer: |trace, mut out, _| perfetto::write(trace, &mut out),
+        lacks: [EarlierNames, Header],
+        writer: |trace, mut out, dropped| perfetto::write(trace, &mut out, dropped),
     }
     /// Chrome's JSON, for speedscope too.
     Chrome {
@@ -175,8 +175,8 @@ formats! {
         endings: [".dart.json"],
         reader: Some(Kind::Json),
         lacks: [
-            ThreadStates, EarlierNames, CpuTimes, Header, KernelEvents, Frames, Samples, Units,
-            ThreadCounters, Packages
+            ThreadStates, EarlierNames, Header, KernelEvents, Frames, Samples, Units, ThreadCounters,
+            Packages
         ],
         writer: |trace, mut out, dropped| {
             json::write(trace, json::Dialect::Dart, &mut out, dropped)

@@ -2,6 +2,7 @@
 
 use crate::lossiness::Dropped;
 use std::io::{self, Write};
+use std::ops::Range;
 use tracetee_trace::{Async, Event, FlowKind, NameId, Timeline, Trace};
 
 /// The dialect of the format.
@@ -30,6 +31,7 @@ pub(crate) fn write(
         trace,
         dialect,
         is_first: true,
+        counted: 0..0,
         out,
     };
     writer.head()?;
@@ -118,6 +120,8 @@ struct Writer<'a, W> {
     names: Vec<Box<str>>,
     dialect: Dialect,
     is_first: bool,
+    /// Counter values that the last counter's event has.
+    counted: Range<usize>,
     out: &'a mut W,
 }
 
@@ -237,8 +241,14 @@ impl<W: Write> Writer<'_, W> {
     }
 
     fn ts(&mut self, at_ns: u64) -> io::Result<()> {
-        write!(self.out, ",\"ts\":{}", at_ns / 1000)?;
-        match at_ns % 1000 {
+        self.us("ts", Some(at_ns))
+    }
+
+    /// Writes a time in microseconds.
+    fn us(&mut self, key: &str, ns: Option<u64>) -> io::Result<()> {
+        let Some(ns) = ns else { return Ok(()) };
+        write!(self.out, ",\"{key}\":{}", ns / 1000)?;
+        match ns % 1000 {
             0 => Ok(()),
             ns => write!(self.out, ".{ns:03}"),
         }
@@ -268,29 +278,22 @@ impl<W: Write> Writer<'_, W> {
         }
     }
 
-    fn cpu(&mut self, cpu_ns: Option<u64>) -> io::Result<()> {
-        match cpu_ns.filter(|_| self.dialect == Dialect::Chrome) {
-            Some(ns) => write!(self.out, ",\"tts\":{}.{:03}", ns / 1000, ns % 1000),
-            None => Ok(()),
-        }
-    }
-
     fn trace_event(&mut self, at_ns: u64, event: Event) -> io::Result<Option<()>> {
         let trace = self.trace;
         match event {
             Event::Begin(key, place) | Event::End(key, place) => {
                 let Some(thread) = trace.threads.get(&key) else { return Ok(None) };
                 let Some(slice) = thread.slices.get(place as usize) else { return Ok(None) };
-                let cpu = thread.cpu_ns.get(place as usize).copied().filter(|cpu| *cpu != (0, 0));
+                let (begin_ns, end_ns) = thread.cpu_of(place);
                 if matches!(event, Event::Begin(..)) {
                     self.head_of("B", key, None, at_ns)?;
                     self.named(slice.name, slice.category)?;
-                    self.cpu(cpu.map(|(begin_ns, _)| begin_ns))?;
+                    self.us("tts", begin_ns)?;
                     self.args(thread.args.get(&place).copied())?;
                 } else {
                     self.head_of("E", key, None, at_ns)?;
                     self.named(slice.name, slice.category)?;
-                    self.cpu(cpu.map(|(_, end_ns)| end_ns))?;
+                    self.us("tts", end_ns)?;
                 }
             }
             Event::StayOpen(..) => return Ok(None),
@@ -324,14 +327,8 @@ impl<W: Write> Writer<'_, W> {
                 self.scope(one.track)?;
                 self.args(Some(one.args))?;
             }
-            Event::Counter(place) => {
-                let Some(one) = trace.counters.get(place) else { return Ok(None) };
-                self.head_of_process("C", one.thread, one.pid, at_ns)?;
-                self.named(one.name, NameId::NONE)?;
-                // JSON has neither NaN nor infinities; Perfetto reads both from text.
-                let quote = if one.value.is_finite() { "" } else { "\"" };
-                write!(self.out, ",\"args\":{{\"value\":{quote}{}{quote}}}", one.value)?;
-            }
+            Event::Counter(place) if self.counted.contains(&place) => return Ok(None),
+            Event::Counter(place) => return self.counter(at_ns, place),
             Event::Flow(place) => {
                 let Some(one) = trace.flows.get(place) else { return Ok(None) };
                 let ph = match one.kind {
@@ -347,6 +344,40 @@ impl<W: Write> Writer<'_, W> {
                 }
             }
         }
+        Ok(Some(()))
+    }
+
+    /// Writes a counter's values of one time: a value for each series.
+    fn counter(&mut self, at_ns: u64, place: usize) -> io::Result<Option<()>> {
+        let trace = self.trace;
+        let values = trace.counters.get(place..).unwrap_or_default();
+        let Some(first) = values.first() else { return Ok(None) };
+        let series = |name| match trace.series.get(&name) {
+            Some(&(counter, key)) => (counter, trace.names.text(key)),
+            None => (name, "value"),
+        };
+        let (counter, _) = series(first.name);
+        self.head_of_process("C", first.thread, first.pid, at_ns)?;
+        self.named(counter, NameId::NONE)?;
+        self.out.write_all(b",\"args\":{")?;
+        self.counted = place..place;
+        let mut before = None;
+        for one in values {
+            let (its_counter, key) = series(one.name);
+            let is_of_event = (its_counter, one.thread, one.pid, one.at_ns)
+                == (counter, first.thread, first.pid, at_ns);
+            // Keys are sorted: one that comes again is another event's.
+            if !is_of_event || before.is_some_and(|before| key <= before) {
+                break;
+            }
+            let comma = if before.is_some() { "," } else { "" };
+            // JSON has neither NaN nor infinities; Perfetto reads both from text. Dart's values are text, all of them.
+            let is_number = self.dialect == Dialect::Chrome && one.value.is_finite();
+            let quote = if is_number { "" } else { "\"" };
+            write!(self.out, "{comma}{}:{quote}{}{quote}", quoted(key), one.value)?;
+            (before, self.counted.end) = (Some(key), self.counted.end + 1);
+        }
+        self.out.write_all(b"}")?;
         Ok(Some(()))
     }
 

@@ -378,14 +378,49 @@ fn members_that_only_json_has_survive_json() {
          1 threads without a name, named thread-N"
     );
     let (_, dropped) = written(&before, Format::Dart);
-    assert_eq!(
-        dropped.to_string(),
-        "2 CPU times, 1 thread names written with the thread's id behind them"
-    );
+    assert_eq!(dropped.to_string(), "1 thread names written with the thread's id behind them");
+    for format in [Format::Dart, Format::Perfetto] {
+        let (text, _) = written(&before, format);
+        let after = read_any(Cursor::new(text)).unwrap();
+        assert_eq!(after.threads[&2].cpu_ns, before.threads[&2].cpu_ns, "{format:?}");
+    }
     let (_, dropped) = written(&before, Format::TraceviewV2);
     assert_eq!(dropped.count("CPU times"), 2);
     // 10.5 µs are no whole microseconds.
     assert_eq!(dropped.count("times rounded to microseconds"), 1);
+}
+
+#[test]
+fn series_of_a_counter_are_one_event_of_json_again() {
+    let text = r#"[{"ph":"C","name":"cache","pid":1,"tid":2,"ts":1,"args":{"layers":"1","MB":"0.336491","note":"x"}},
+        {"ph":"C","name":"cache","pid":1,"tid":2,"ts":1,"args":{"layers":2}},
+        {"ph":"C","name":"heap","pid":1,"tid":2,"ts":1,"args":{"value":1,"x":-1e-7}}]"#;
+    let before = json::read(text.as_bytes()).unwrap();
+    let merged = tracetee_trace::merge(&[(&before, 0)]);
+    assert_eq!(told(&merged), told(&before));
+    for (trace, format, quote) in [
+        (&before, Format::Chrome, ""),
+        (&merged, Format::Chrome, ""),
+        (&before, Format::Dart, "\""),
+    ] {
+        let (file, _) = written(trace, format);
+        let file = String::from_utf8(file).unwrap().replace(",\"cat\":\"Embedder\"", "");
+        let events: Vec<&str> = file.lines().filter(|line| line.contains("\"C\"")).collect();
+        let event = |name: &str, args: &str| {
+            let args = args.replace('\'', quote);
+            format!(r#"{{"ph":"C","pid":1,"tid":2,"ts":1,"name":"{name}","args":{{{args}}}}}"#)
+        };
+        let expected = [
+            event("cache", r#""MB":'0.336491',"layers":'1'"#),
+            event("cache", r#""layers":'2'"#),
+            event("heap", r#""value":'1',"x":'-0.0000001'"#),
+        ];
+        assert_eq!(
+            events,
+            [&*(expected[0].clone() + ","), &*(expected[1].clone() + ","), &*expected[2]]
+        );
+        assert_eq!(told(&json::read(file.as_bytes()).unwrap()), told(&before), "{format:?}");
+    }
 }
 
 #[test]

@@ -150,6 +150,10 @@ impl Map {
             builder.span(one.at_ns);
             builder.counter(one);
         }
+        let series = &trace.series;
+        let series = series.iter().map(|(&name, &(counter, key))| [name, counter, key]);
+        let series = series.map(|names| names.map(|name| self.name(name)));
+        builder.trace.series.extend(series.map(|[name, counter, key]| (name, (counter, key))));
         for mut one in trace.flows.iter().copied() {
             one.thread = self.key(builder, one.thread);
             (one.name, one.category) = (self.name(one.name), self.name(one.category));

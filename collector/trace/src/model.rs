@@ -59,6 +59,9 @@ pub struct Trace {
     pub samples: Vec<Sample>,
     /// Callstacks of the samples.
     pub stacks: Stacks,
+    /// Counters with several series: name of the counter and key of the series, by the name that has both, as
+    /// [`Counter::name`] does.
+    pub series: BTreeMap<NameId, (NameId, NameId)>,
     /// Units of counters, by process and name.
     pub units: BTreeMap<(u32, NameId), NameId>,
     /// Installed packages.
@@ -126,7 +129,7 @@ pub struct Thread {
     /// Slices by begin: parents before children.
     pub slices: Vec<Slice>,
     /// Processor time of the thread at each slice's begin and end, ns: empty, or one pair for each slice, with
-    /// zeros if unknown.
+    /// zeros if unknown ([`Thread::cpu_of`]).
     pub cpu_ns: Vec<(u64, u64)>,
     /// Arguments of slices as JSON, by the slice's index.
     pub args: BTreeMap<u32, NameId>,
@@ -141,6 +144,16 @@ impl Thread {
     #[must_use]
     pub fn name<'a>(&self, names: &'a Names) -> &'a str {
         self.names.last().map_or("", |&(_, name)| names.text(name))
+    }
+
+    /// Returns the processor time at a slice's begin and end, ns, where it is known.
+    #[must_use]
+    pub fn cpu_of(&self, place: u32) -> (Option<u64>, Option<u64>) {
+        match self.cpu_ns.get(place as usize) {
+            None | Some((0, 0)) => (None, None),
+            Some(&(begin_ns, 0)) => (Some(begin_ns), None),
+            Some(&(begin_ns, end_ns)) => (Some(begin_ns), Some(end_ns)),
+        }
     }
 
     /// Returns the index in `blocked` of the reason of a sleep, the state at `place`: the kernel reports it after the
@@ -207,7 +220,7 @@ pub struct Counter {
     pub thread: u32,
     /// Process id.
     pub pid: u32,
-    /// Name.
+    /// Name; of one of several series (see [`Trace::series`]) with its key behind it, as in Perfetto.
     pub name: NameId,
     /// Time.
     pub at_ns: u64,
@@ -224,9 +237,10 @@ impl Counter {
         clippy::cast_possible_truncation,
         reason = "the loss is what is counted"
     )]
-    pub(crate) fn from_int(value: i64, losses: &mut Losses) -> f64 {
+    pub(crate) fn from_int(value: impl Into<i128>, losses: &mut Losses) -> f64 {
+        let value = value.into();
         let real = value as f64;
-        losses.rounded += u64::from(real as i128 != i128::from(value));
+        losses.rounded += u64::from(real as i128 != value);
         real
     }
 }

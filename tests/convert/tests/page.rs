@@ -311,7 +311,7 @@ fn traces_of_real_phones_are_shown_as_they_are_read() {
 /// instant with arguments.
 const CHROME: &str = r#"{"traceEvents":[
     {"ph":"M","name":"thread_name","pid":1,"tid":3,"args":{"name":"worker"}},
-    {"ph":"X","name":"send","cat":"net","pid":1,"tid":2,"ts":1000,"dur":500,"args":{"size":[1,2],"url":"x/</script>"}},
+    {"ph":"X","name":"send","cat":"net","pid":1,"tid":2,"ts":1000,"dur":500,"tts":40,"tdur":30,"args":{"size":[1,2],"url":"x/</script>"}},
     {"ph":"s","name":"call","cat":"net","id":5,"pid":1,"tid":2,"ts":1100},
     {"ph":"X","name":"receive","cat":"ipc","pid":1,"tid":3,"ts":2000,"dur":100},
     {"ph":"f","bp":"e","name":"call","cat":"net","id":5,"pid":1,"tid":3,"ts":2050},
@@ -360,6 +360,7 @@ fn a_page_shows_arguments_flows_and_categories_of_a_chrome_and_of_a_perfetto_tra
         let send = told("send");
         for part in [
             "Category: net",
+            "Thread time: 30 µs",
             r#"Arguments: { "size": [ 1, 2 ], "url": "x/</script>" }"#,
             "Flows to",
             "worker 3",

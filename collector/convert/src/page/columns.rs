@@ -46,6 +46,8 @@ struct ThreadColumns<'a> {
     category: Vec<NameId>,
     /// Arguments as JSON, by the slice's index.
     args: &'a BTreeMap<u32, NameId>,
+    /// Processor time; empty if no slice has one.
+    cpu: Vec<Option<u64>>,
     instants: PointColumns,
     states: StateColumns,
 }
@@ -174,6 +176,7 @@ fn thread_columns<'a>(
         parent: slices.iter().map(|slice| parent(slice.parent)).collect(),
         category: categories.iter().map(|slice| slice.category).collect(),
         args: &thread.args,
+        cpu: (0..slices.len().min(thread.cpu_ns.len())).map(|place| cpu(thread, place)).collect(),
         instants,
         states: StateColumns {
             at: thread.states.iter().map(|state| of_states.next(state.at_ns)).collect(),
@@ -181,6 +184,12 @@ fn thread_columns<'a>(
             waker: thread.states.iter().map(|state| waker(state.waker)).collect(),
         },
     }
+}
+
+/// Returns the processor time that a slice took, ns, if it is known.
+fn cpu(thread: &Thread, place: usize) -> Option<u64> {
+    let (begin_ns, end_ns) = thread.cpu_of(u32::try_from(place).ok()?);
+    end_ns?.checked_sub(begin_ns?)
 }
 
 /// Returns the state's place in the program's list: running, runnable, asleep, uninterruptible, io.

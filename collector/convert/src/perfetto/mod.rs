@@ -7,6 +7,7 @@ mod messages;
 mod system;
 mod track_ids;
 
+use crate::lossiness::Dropped;
 use births::Births;
 use flows::{Flows, flow_id};
 use messages::{
@@ -32,7 +33,16 @@ const BOOTTIME: u32 = 6;
 /// The id of the sequence of packets that are written. A trace that ours is joined with has others, from 1 on.
 pub const PERFETTO_SEQUENCE: u32 = 0x7472_6365;
 
-pub(crate) fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn write(trace: &Trace, out: &mut impl Write, dropped: &mut Dropped) -> io::Result<()> {
+    let (mut rounded, mut halves) = (0, 0);
+    for thread in trace.threads.values() {
+        for (slice, &(begin_ns, end_ns)) in thread.slices.iter().zip(&thread.cpu_ns) {
+            rounded += u64::from(begin_ns % 1000 != 0 || end_ns % 1000 != 0);
+            halves += u64::from(begin_ns != 0 && end_ns == 0 && slice.ended);
+        }
+    }
+    dropped.add("CPU times, rounded to microseconds", rounded);
+    dropped.add("CPU times of begins whose ends have none", halves);
     let mut writer = Writer::for_trace(trace, out);
     writer.head()?;
     // First, because of two packets of one time Perfetto takes the first of the file first: a thread is born before it
@@ -273,10 +283,11 @@ impl<'a, W: Write> Writer<'a, W> {
             }
             Event::End(key, place) => {
                 let thread = trace.threads.get(&key);
-                let slice = thread.and_then(|thread| thread.slices.get(place as usize));
-                slice.map(|_| TrackEvent {
+                let thread = thread.filter(|thread| thread.slices.len() > place as usize);
+                thread.map(|thread| TrackEvent {
                     r#type: Some(SLICE_END),
                     track_uuid: Some(thread_track(key)),
+                    thread_time_absolute_us: us(thread.cpu_of(place).1),
                     ..TrackEvent::default()
                 })
             }
@@ -349,12 +360,16 @@ impl<'a, W: Write> Writer<'a, W> {
 
     fn begin(&mut self, key: u32, place: u32, thread: &Thread, slice: Slice) -> TrackEvent {
         let (flow_ids, terminating_flow_ids) = self.flows.take(key, place);
+        // Of an end without a time Perfetto makes a wrong duration.
+        let (begin_ns, end_ns) = thread.cpu_of(place);
+        let begin_ns = begin_ns.filter(|_| end_ns.is_some() || !slice.ended);
         TrackEvent {
             r#type: Some(SLICE_BEGIN),
             track_uuid: Some(thread_track(key)),
             name_iid: self.name(slice.name),
             category_iids: self.category(slice.category),
             debug_annotations: self.args(thread.args.get(&place).copied().unwrap_or_default()),
+            thread_time_absolute_us: us(begin_ns),
             flow_ids,
             terminating_flow_ids,
             ..TrackEvent::default()
@@ -380,6 +395,11 @@ fn whole(value: f64) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     #[allow(clippy::cast_possible_truncation, reason = "in range, and without a fraction")]
     (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64)
+}
+
+/// Processor time as Perfetto has it: microseconds.
+fn us(ns: Option<u64>) -> Option<i64> {
+    Some((ns? / 1000).cast_signed())
 }
 
 fn pid_of(key: u32, thread: &Thread) -> u32 {

@@ -78,7 +78,7 @@ function threadFrom(one) {
     // By depth: the places, which are in the order of time.
     const levels = [];
     depth.forEach((level, place) => { levels[level] ??= []; levels[level].push(place); });
-    const slices = { name, start, end, parent, depth, own, levels, category: one.category, args: one.args };
+    const slices = { name, start, end, parent, depth, own, levels, category: one.category, args: one.args, cpu: one.cpu };
     return {
         key: one.key, tid: one.tid, pid: one.pid ?? NONE, name: one.label, slices,
         instants: points(one.instants), leaving: new Map(), reaching: new Map(),

@@ -42,10 +42,11 @@ function profile(of, from, to, root) {
 }
 const add = (map, key, took) => { const one = map.get(key) || { wall: 0, calls: 0 }; one.wall += took; one.calls++; map.set(key, one); };
 
-/** Category and arguments, as lines of text; none if it has none. */
-function details({ category, args }) {
+/** Category, processor time and arguments, as lines of text; none if it has none. */
+function details({ category, cpu, args }) {
     const made = [];
     if (category) made.push(`Category: ${names[category]}`);
+    if (cpu !== undefined && cpu !== null) made.push(`Thread time: ${time(cpu / 1e3)}`);
     if (args) made.push(`Arguments: ${indented(names[args])}`);
     return made;
 }
@@ -74,7 +75,7 @@ function tell() {
         const stack = [];
         for (let up = slices.parent[place]; up !== NONE && stack.length < 100; up = slices.parent[up]) stack.push(names[slices.name[up]]);
         panel.append(element("p", `Wall ${time(to - from)}, self ${time(slices.own[place])}, from ${time(from)}, on ${thread.name} ${thread.tid}${stack.length ? `; in ${stack.join(" ‹ ")}` : ""}`));
-        const of = details({ category: slices.category[place], args: slices.args[place] });
+        const of = details({ category: slices.category[place], cpu: slices.cpu[place], args: slices.args[place] });
         panel.append(...of.map((text) => { const made = element("pre", text); made.className = "details"; return made; }));
         panel.append(...flows("Flows from", thread.reaching.get(place)), ...flows("Flows to", thread.leaving.get(place)));
         panel.append(table([thread], from, to, "In it", place));

@@ -190,7 +190,7 @@ impl Builder {
         }
         if let Some(cpu) = all.get_mut(place as usize) {
             cpu.0 = begin.unwrap_or(cpu.0);
-            cpu.1 = end.unwrap_or(cpu.1.max(cpu.0));
+            cpu.1 = end.unwrap_or(cpu.1);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One event of the trace event format.
 
-use crate::model::{FlowKind, MAX_NS};
-use crate::names::{NameId, Names};
+use crate::model::{Counter, FlowKind, Losses, MAX_NS, Trace};
+use crate::names::NameId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -27,10 +27,20 @@ pub(crate) struct Event {
     pub(crate) cpu_ns: Option<u64>,
     /// Points of flows at a slice, by `bind_id`: the flow's id, and the kind of the point.
     pub(crate) bound: Option<(u64, FlowKind)>,
-    /// Values of a counter, by name; `None` if it is no number.
-    pub(crate) values: Vec<(NameId, Option<f64>)>,
+    /// Values of a counter; `None` if it is no number.
+    pub(crate) values: Vec<(Series, Option<f64>)>,
     /// True for an instant of all processes.
     pub(crate) is_global: bool,
+}
+
+/// A series of a counter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Series {
+    /// Name of the counter, with the key behind it.
+    pub(crate) name: NameId,
+    pub(crate) counter: NameId,
+    /// The key; of a counter's only value it is none.
+    pub(crate) key: NameId,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +120,8 @@ struct Id2<'a> {
 }
 
 /// Reads one.
-pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static str> {
+pub(crate) fn parse(text: &[u8], trace: &mut Trace) -> Result<Event, &'static str> {
+    let Trace { names, losses, .. } = trace;
     let text: Text<'_> = serde_json::from_slice(text).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => "a field of an event has the wrong type",
         _ => "an event is not JSON",
@@ -177,12 +188,16 @@ pub(crate) fn parse(text: &[u8], names: &mut Names) -> Result<Event, &'static st
             Some(id) => Cow::from(format!("{name_text} id: {}", id.get().trim_matches('"'))),
             None => Cow::from(name_text),
         };
+        let counter = names.id(name_text.as_bytes());
         for (key, value) in args {
-            let name = match &*key {
-                "value" | "" => names.id(name_text.as_bytes()),
-                key => names.id(format!("{name_text}.{key}").as_bytes()),
+            let series = match &*key {
+                "value" | "" => Series { name: counter, counter, key: NameId::NONE },
+                key => {
+                    let name = names.id(format!("{name_text} {key}").as_bytes());
+                    Series { name, counter, key: names.id(key.as_bytes()) }
+                }
             };
-            values.push((name, real(value)));
+            values.push((series, real(value, losses)));
         }
         if values.iter().all(|(_, value)| value.is_none()) {
             return Err("the value of a counter is not a number");
@@ -268,10 +283,14 @@ fn ns(text: &RawValue) -> Option<u64> {
 /// Digits of a time that are read, leading zeros too.
 const MAX_DIGITS: i32 = 400;
 
-/// The value of a counter: a number, or a text that is one.
-fn real(text: &RawValue) -> Option<f64> {
+/// The value of a counter: a number, or a text that is one (Dart writes all of them so; Perfetto takes hex, too).
+fn real(text: &RawValue, losses: &mut Losses) -> Option<f64> {
     let text = text.get().trim_matches('"').trim();
-    text.parse().ok()
+    let hex = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    match hex.map(i128::from).or_else(|| text.parse().ok()) {
+        Some(whole) => Some(Counter::from_int(whole, losses)),
+        None => text.parse().ok(),
+    }
 }
 
 /// A process or a thread: a number, or a text that stands for one.

@@ -86,7 +86,7 @@ impl OpenSlice {
 impl Take for Reader {
     fn event(&mut self, text: &[u8]) {
         self.builder.trace.losses.lines += 1;
-        let parsed = event::parse(text, &mut self.builder.trace.names);
+        let parsed = event::parse(text, &mut self.builder.trace);
         let number = self.builder.trace.losses.lines;
         match parsed {
             Ok(event) => match event.kind {
@@ -254,11 +254,14 @@ impl Reader {
                 );
             }
             Kind::Counter => {
-                for &(name, value) in &event.values {
+                for &(event::Series { name, counter, key: series }, value) in &event.values {
                     let Some(value) = value else {
                         builder.not_read(NO_NUMBER, 1);
                         continue;
                     };
+                    if series != NameId::NONE {
+                        builder.trace.series.insert(name, (counter, series));
+                    }
                     builder.counter(Counter {
                         thread: key,
                         pid,

@@ -62,7 +62,7 @@ fn every_kind_of_event_is_read() {
     assert_eq!(trace.instants[0].track, Some(trace.instants[0].name));
     let counters: Vec<_> =
         trace.counters.iter().map(|one| (trace.names.text(one.name), one.value)).collect();
-    assert_eq!(counters, [("heap.free", 2.5), ("heap.used", 7.0), ("fps", 60.0)]);
+    assert_eq!(counters, [("heap free", 2.5), ("heap used", 7.0), ("fps", 60.0)]);
     let flows: Vec<_> = trace.flows.iter().map(|flow| (flow.kind, flow.id, flow.thread)).collect();
     assert_eq!(flows, [(FlowKind::Start, 5, 2), (FlowKind::Step, 5, 2), (FlowKind::End, 5, 3)]);
     assert_eq!(trace.kernel_events, [("ph:M".to_owned(), 1), ("ph:v".to_owned(), 1)].into());
@@ -131,9 +131,33 @@ fn counters_of_flutter_are_read_and_what_is_no_number_is_counted() {
         trace.counters.iter().map(|one| (trace.names.text(one.name), one.value)).collect();
     assert_eq!(
         counters,
-        [("RasterCache id: 7f.LayerCount", 1.0), ("RasterCache id: 7f.LayerMBytes", 0.336_491)]
+        [("RasterCache id: 7f LayerCount", 1.0), ("RasterCache id: 7f LayerMBytes", 0.336_491)]
     );
     assert_eq!(trace.losses.unread, [(NO_NUMBER.to_owned(), 1)].into());
+}
+
+#[test]
+fn values_of_counters_are_text_hex_or_integers_that_are_rounded_and_counted() {
+    let trace = parsed(
+        r#"[{"name":"c","ph":"C","pid":7,"ts":1,"args":{"a":"0x10","b":9007199254740993,"c":"18446744073709551615",
+        "d":"-1e3","e":"12abc","f":true,"g":"0xg"}}]"#,
+    );
+    let values: Vec<f64> = trace.counters.iter().map(|one| one.value).collect();
+    assert_eq!(values, [16.0, 9_007_199_254_740_992.0, 18_446_744_073_709_551_616.0, -1000.0]);
+    assert_eq!(
+        (trace.losses.rounded, &trace.losses.unread),
+        (2, &[(NO_NUMBER.to_owned(), 3)].into())
+    );
+}
+
+#[test]
+fn a_processor_time_that_an_end_lacks_stays_unknown() {
+    let trace = parsed(
+        r#"[{"ph":"X","name":"a","tid":2,"ts":1,"dur":1,"tts":4},{"ph":"X","name":"b","tid":2,"ts":3,"dur":1,"tts":5,"tdur":2},
+        {"ph":"X","name":"c","tid":2,"ts":5,"dur":1}]"#,
+    );
+    let times: Vec<_> = (0..3).map(|place| trace.threads[&2].cpu_of(place)).collect();
+    assert_eq!(times, [(Some(4000), None), (Some(5000), Some(7000)), (None, None)]);
 }
 
 #[test]

@@ -126,7 +126,7 @@ macro_rules! perfetto_messages {
                 track_uuid = 11: (uint64, optional) Option<u64>,
                 extra_counter_values = 12,
                 timestamp_absolute_us = 16,
-                thread_time_absolute_us = 17,
+                thread_time_absolute_us = 17: (int64, optional) Option<i64>,
                 categories = 22,
                 name = 23,
                 counter_value = 30: (int64, optional) Option<i64>,
