@@ -124,9 +124,11 @@ impl Database {
             );
             return Err(Error::Missing(what));
         }
-        // Not read-only: the log's index may have to be written.
-        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-            .or_else(|_| Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY))?;
+        // Not read-only: the log's index may have to be written. No mutex: a `Connection` is never used by two threads.
+        let open =
+            |flags| Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
+        let connection = open(OpenFlags::SQLITE_OPEN_READ_WRITE)
+            .or_else(|_| open(OpenFlags::SQLITE_OPEN_READ_ONLY))?;
         connection.busy_timeout(PATIENCE)?;
         connection.pragma_update(None, "cache_size", -65_536)?;
         connection.pragma_update(None, "temp_store", "file")?;

@@ -10,7 +10,7 @@
 use super::{Database, tables};
 use crate::error::Error;
 use crate::schema::{CAPTURES, LOSSES};
-use crate::sums::schema::{DEVICE_ROLLUPS, FLEET_ROLLUPS, ROLLUPS};
+use crate::sums::schema::{DEVICE_ROLLUPS, DEVICE_TRAITS, DEVICE_VALUES, FLEET_ROLLUPS, ROLLUPS};
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{Null, Type, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Transaction};
@@ -267,15 +267,19 @@ impl Database {
         self.check(CHANGES, None)
     }
 
-    /// Checks what the report of an app reads: its sums. The caller has a snapshot.
+    /// Checks what the report of an app reads: its sums, and with `compares` the values of each device. The caller has a
+    /// snapshot.
     ///
     /// # Errors
     /// [`Error::Checksum`]: rows are not as they were written.
-    pub(crate) fn check_sums(&self, app: &str) -> Result<(), Error> {
-        let names = ROLLUPS.iter().chain(FLEET_ROLLUPS).map(|rollup| rollup.table.name);
-        // No report reads those of devices; it reads the sums over them.
-        let read = names.filter(|&name| name != DEVICE_ROLLUPS.table.name).chain(["names"]);
-        read.into_iter().try_for_each(|name| self.check(name, Some(app)))
+    pub(crate) fn check_sums(&self, app: &str, compares: bool) -> Result<(), Error> {
+        let rollups = ROLLUPS.iter().chain(FLEET_ROLLUPS).map(|rollup| rollup.table.name);
+        // No report reads `device_rollups`; it reads the sums over them.
+        let of_devices = [DEVICE_TRAITS.table.name, DEVICE_VALUES.table.name];
+        let read = rollups.filter(|name| {
+            *name != DEVICE_ROLLUPS.table.name && (compares || !of_devices.contains(name))
+        });
+        read.chain(["names"]).try_for_each(|name| self.check(name, Some(app)))
     }
 
     /// Checks the whole file: its structures and indexes, and all rows. It reads all of it; others may write meanwhile.
@@ -337,6 +341,28 @@ mod tests {
         }
         println!("of {FLIPS}: {found} reports refused, {all} found by the check of the whole file");
         assert!(found > FLIPS / 10 && all > FLIPS / 4, "{found} {all}");
+    }
+
+    #[test]
+    fn values_of_devices_are_checked_for_those_who_read_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tables.sqlite");
+        let mut database = Database::open(&path).unwrap();
+        database.insert(&pool()).unwrap();
+        let other = Connection::open(&path).unwrap();
+        let (app, ver): (String, String) = other
+            .query_row("SELECT app, ver FROM device_values LIMIT 1", [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .unwrap();
+        other.execute("UPDATE device_values SET ns = ns + 1 WHERE app = ?", [&app]).unwrap();
+        let ask = Ask { app: Some(app.clone()), ..Ask::default() };
+        FleetReport::from_database(&database, &ask).unwrap();
+        let ask = Ask { compare: Some((ver.clone(), ver)), ..ask };
+        let error = FleetReport::from_database(&database, &ask).unwrap_err().to_string();
+        assert!(error.contains("device_values"), "{error}");
+        let error = database.history(&app, None, None).unwrap_err().to_string();
+        assert!(error.contains("device_values"), "{error}");
     }
 
     #[test]

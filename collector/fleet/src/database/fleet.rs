@@ -40,13 +40,15 @@ impl Database {
     /// Reads the values of an app's devices under all versions; of one cause (its key, or its name) and screen, or of all.
     ///
     /// # Errors
-    /// [`Error::Sqlite`]; [`Error::Missing`] if there is no such app or cause.
+    /// [`Error::Sqlite`]; [`Error::Checksum`] if rows are damaged; [`Error::Missing`] if there is no such app or cause.
     pub fn history(
         &self,
         app: &str,
         cause: Option<&str>,
         screen: Option<&str>,
     ) -> Result<History, Error> {
+        let _snapshot = self.snapshot()?;
+        self.check_sums(app, true)?;
         let sql = "SELECT ver FROM capture_rollups WHERE app = ? GROUP BY ver ORDER BY MAX(version_code), ver";
         let mut statement = self.connection.prepare(sql)?;
         let versions: Vec<String> =

@@ -295,7 +295,7 @@ impl FleetReport {
 
 /// Makes the report of an app; `None`: it has no captures.
 fn report_of(database: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, Error> {
-    database.check_sums(app)?;
+    database.check_sums(app, ask.compare.is_some())?;
     let screen = ask.screen.as_deref().unwrap_or_default();
     database.run(&queries::choose(app, screen))?;
     let mut report = AppReport { app: app.to_owned(), ..AppReport::default() };
