@@ -28,6 +28,7 @@ mod fleet;
 mod name_limits;
 mod observations;
 mod rollups;
+mod selection;
 mod tables;
 
 pub use answer::{Answer, Row};
@@ -77,6 +78,16 @@ impl SharedEnd {
         end.is_unwanted.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
             || end.until.is_some_and(|until| Instant::now() >= until)
     }
+
+    /// Ends work between queries as SQLite ends a query.
+    fn check(&self) -> Result<(), Error> {
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_INTERRUPT);
+        if self.is_reached() {
+            Err(rusqlite::Error::SqliteFailure(code, None).into())
+        } else {
+            Ok(())
+        }
+    }
 }
 
 impl Database {
@@ -95,7 +106,7 @@ impl Database {
         // Deleted rows are overwritten, so that no free page contains a forgotten device.
         connection.pragma_update(None, "secure_delete", true)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        let mut database = Self::of(connection)?;
+        let mut database = Self::of(connection, SharedEnd::default())?;
         match database.version()? {
             0 => {
                 let immediate = TransactionBehavior::Immediate;
@@ -133,15 +144,14 @@ impl Database {
         connection.pragma_update(None, "cache_size", -65_536)?;
         connection.pragma_update(None, "temp_store", "file")?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        let database = Self::of(connection)?;
+        let database = Self::of(connection, SharedEnd::default())?;
         match database.version()? {
             FILE_VERSION => Ok(database),
             found => Err(Error::Version { path: path.to_owned(), found }),
         }
     }
 
-    fn of(mut connection: Connection) -> Result<Self, Error> {
-        let end = SharedEnd::default();
+    fn of(mut connection: Connection, end: SharedEnd) -> Result<Self, Error> {
         let shared = end.clone();
         connection.progress_handler(STEPS_OF_A_LOOK, Some(move || shared.is_reached()))?;
         let (names, changed) = (name_limits::Names::default(), digests::Changed::default());

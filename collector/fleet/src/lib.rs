@@ -20,6 +20,7 @@ pub mod queries;
 pub mod report;
 pub mod rows;
 pub mod schema;
+pub mod selection;
 pub mod significance;
 pub mod simulate;
 pub mod sums;

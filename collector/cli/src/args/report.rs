@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use tracetee_fleet::selection::Since;
 use tracetee_jank::Which;
 
 /// Options of `report`.
@@ -25,6 +26,12 @@ pub(crate) struct ReportArgs {
     /// Include only frames of this screen.
     #[arg(long, value_name = "SCREEN")]
     pub(crate) screen: Option<String>,
+    /// Include only captures made since a day, time or span (2026-11-21, 36h, 7d).
+    #[arg(long, value_name = "TIME", conflicts_with = "captures", value_parser = Since::parse)]
+    pub(crate) since: Option<Since>,
+    /// Include only captures of this version.
+    #[arg(long, value_name = "VERSION", conflicts_with_all = ["captures", "compare"])]
+    pub(crate) version: Option<String>,
     /// Compare two versions: what the second made worse or better.
     #[arg(long, num_args = 2, value_names = ["VERSION", "VERSION"])]
     pub(crate) compare: Option<Vec<String>>,

@@ -58,6 +58,8 @@ fn ask(args: &ReportArgs) -> Ask {
     Ask {
         app: args.app.clone(),
         screen: args.screen.clone(),
+        since: args.since.clone(),
+        version: args.version.clone(),
         compare,
         with_test_devices: args.test_devices,
         time_limit: Some(TIME_LIMIT),

@@ -10,7 +10,7 @@ use crate::rows::{Rows, Value};
 use crate::schema::{ANALYSIS, CAPTURES, CaptureRow, LOSSES, LossRow};
 use crate::sums::Sums;
 use crate::table::TableRow;
-use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params_from_iter};
 use std::collections::BTreeSet;
 
 impl Database {
@@ -228,7 +228,7 @@ fn delete_capture(
 
 /// Reads a capture and what it has added to the sums.
 pub(super) fn contribution(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     number: i64,
 ) -> Result<Option<(CaptureRow, Sums)>, Error> {
     let reading = tables::reading(&CAPTURES, NUMBER);
@@ -244,7 +244,7 @@ pub(super) fn contribution(
 
 /// Reads all rows that a statement gives for these values.
 pub(super) fn read<R: TableRow>(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     sql: &str,
     of: &[Value],
 ) -> Result<Vec<R>, Error> {

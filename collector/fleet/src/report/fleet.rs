@@ -7,6 +7,7 @@ use crate::compare::Rules;
 use crate::database::{Database, Exceeded, Row};
 use crate::error::Error;
 use crate::queries;
+use crate::selection::Since;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,6 +27,10 @@ pub struct Ask {
     pub app: Option<String>,
     /// Only this screen.
     pub screen: Option<String>,
+    /// Only captures since this time.
+    pub since: Option<Since>,
+    /// Only captures of this version.
+    pub version: Option<String>,
     /// Two versions to compare: the earlier, the later.
     pub compare: Option<(String, String)>,
     /// Compares emulators and debuggable builds, too.
@@ -41,6 +46,10 @@ pub struct Ask {
 pub struct FleetReport {
     /// Only this screen.
     pub screen: Option<String>,
+    /// Only captures since this time, UTC.
+    pub since: Option<String>,
+    /// Only captures of this version.
+    pub version: Option<String>,
     /// Largest errors of quantiles.
     pub quantile_errors: QuantileErrors,
     /// Reports by app.
@@ -246,8 +255,22 @@ pub struct Loss {
 impl FleetReport {
     /// Returns a report without apps.
     #[must_use]
-    pub fn new(screen: Option<String>) -> Self {
-        Self { screen, quantile_errors: QuantileErrors::of_rollups(), apps: Vec::new() }
+    pub fn new(ask: &Ask) -> Self {
+        Self {
+            screen: ask.screen.clone(),
+            since: ask.since.as_ref().map(|since| since.text.clone()),
+            version: ask.version.clone(),
+            quantile_errors: QuantileErrors::of_rollups(),
+            apps: Vec::new(),
+        }
+    }
+
+    /// Returns the filters for a heading, each name as `write` has it: ", screen Feed, version 2.1, since 2026-11-21T00:00:00Z".
+    pub(super) fn filters(&self, write: impl Fn(&str) -> String) -> String {
+        let filters =
+            [("screen", &self.screen), ("version", &self.version), ("since", &self.since)];
+        let set = filters.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        set.map(|(name, value)| format!(", {name} {}", write(value))).collect()
     }
 
     /// Makes the report from the tables, app by app.
@@ -257,7 +280,7 @@ impl FleetReport {
     pub fn from_database(database: &Database, ask: &Ask) -> Result<Self, Error> {
         let _snapshot = database.snapshot()?;
         database.check_apps()?;
-        let mut report = Self::new(ask.screen.clone());
+        let mut report = Self::new(ask);
         let apps = match ask.app.as_ref().filter(|app| !app.is_empty()) {
             Some(app) => vec![app.clone()],
             None => database.changes()?.into_keys().collect(),
@@ -276,10 +299,7 @@ impl FleetReport {
                 Err(error) => return Err(error),
             }
         }
-        if let Some(app) = ask.app.as_ref().filter(|app| !app.is_empty() && report.apps.is_empty())
-        {
-            return Err(Error::Missing(format!("the store has no captures of the app {app}")));
-        }
+        report.check_found(ask)?;
         let is_compared = report.apps.iter().any(|app| app.comparison.is_some());
         if let Some((from, to)) = ask.compare.as_ref().filter(|_| !is_compared) {
             let versions = report.apps.iter().flat_map(|app| &app.versions);
@@ -293,9 +313,31 @@ impl FleetReport {
     }
 }
 
+impl FleetReport {
+    /// Checks that an app or a version that was asked for has captures.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if it has none.
+    pub fn check_found(&self, ask: &Ask) -> Result<(), Error> {
+        let app = ask.app.as_ref().filter(|app| !app.is_empty());
+        if !self.apps.is_empty() || (app.is_none() && ask.version.is_none()) {
+            return Ok(());
+        }
+        let of = app.map_or_else(String::new, |app| format!(" of the app {app}"));
+        let filters = Self { screen: None, ..Self::new(ask) }.filters(str::to_owned);
+        Err(Error::Missing(format!("the store has no captures{of}{filters}")))
+    }
+}
+
 /// Makes the report of an app; `None`: it has no captures.
-fn report_of(database: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, Error> {
-    database.check_sums(app, ask.compare.is_some())?;
+fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, Error> {
+    all.check_sums(app, ask.compare.is_some())?;
+    let (since, ver) = (ask.since.as_ref(), ask.version.as_deref());
+    let selected = match (since, ver) {
+        (None, None) => None,
+        _ => Some(all.selected(app, since, ver)?),
+    };
+    let database = selected.as_ref().unwrap_or(all);
     let screen = ask.screen.as_deref().unwrap_or_default();
     database.run(&queries::choose(app, screen))?;
     let mut report = AppReport { app: app.to_owned(), ..AppReport::default() };
@@ -403,7 +445,7 @@ fn report_of(database: &Database, ask: &Ask, app: &str) -> Result<Option<AppRepo
         return Ok(None);
     }
     report.fixes.rank();
-    report.limits_exceeded = database.exceeded_limits(app)?;
+    report.limits_exceeded = all.exceeded_limits(app)?;
     if let Some((from, to)) = &ask.compare {
         let has = |ver: &str| report.versions.iter().any(|version| version.ver == ver);
         if has(from) && has(to) {

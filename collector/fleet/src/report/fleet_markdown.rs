@@ -21,8 +21,7 @@ impl FleetReport {
             text.push_str("No captures yet.\n");
         }
         for app in &self.apps {
-            let screen = self.screen.as_deref().map(|screen| format!(", screen {}", name(screen)));
-            let _ = writeln!(text, "## {}{}\n", name(&app.app), screen.unwrap_or_default());
+            let _ = writeln!(text, "## {}{}\n", name(&app.app), self.filters(name));
             push_app(&mut text, app);
         }
         text.push_str("Rates count only captures that were taken by schedule; causes count all.\n");

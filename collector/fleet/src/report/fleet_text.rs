@@ -23,8 +23,7 @@ impl FleetReport {
             text.push_str("No captures yet.\n");
         }
         for app in &self.apps {
-            let of = self.screen.as_ref().map(|screen| format!(", screen {screen}"));
-            let _ = writeln!(text, "{}{}", app.app, of.unwrap_or_default());
+            let _ = writeln!(text, "{}{}", app.app, self.filters(str::to_owned));
             app.push(&mut text);
             text.push('\n');
         }

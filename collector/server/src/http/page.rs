@@ -114,16 +114,28 @@ fn refused(error: &Error) -> Response {
     }
 }
 
+fn wrong_query(why: &str) -> Response {
+    (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response()
+}
+
 async fn fleet(State(page): Shared, Query(query): Query<ReportQuery>) -> Response {
+    let ask = match query.ask() {
+        Ok(ask) => ask,
+        Err(why) => return wrong_query(&why),
+    };
     let made = page.maker.make(move |maker, is_unwanted| {
-        Ok(html::live_fleet(&maker.report(query, is_unwanted)?, LIVE_S))
+        Ok(html::live_fleet(&maker.report(ask, is_unwanted)?, LIVE_S))
     });
     made.await.map_or_else(|error| refused(&error), as_html)
 }
 
 async fn fleet_json(State(page): Shared, Query(query): Query<ReportQuery>) -> Response {
+    let ask = match query.ask() {
+        Ok(ask) => ask,
+        Err(why) => return wrong_query(&why),
+    };
     let made = page.maker.make(move |maker, is_unwanted| {
-        Ok(serde_json::to_string(&maker.report(query, is_unwanted)?).unwrap_or_default())
+        Ok(serde_json::to_string(&maker.report(ask, is_unwanted)?).unwrap_or_default())
     });
     match made.await {
         Ok(json) => {

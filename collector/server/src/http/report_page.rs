@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use tracetee_fleet::Error;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{AppReport, Ask, FleetReport};
+use tracetee_fleet::selection::Since;
 
 /// Requests that are worked on at once, and that may wait.
 const AT_ONCE: usize = 2;
@@ -23,14 +24,51 @@ const MAX_REMEMBERED: usize = 200;
 /// Time of each app's report: hundred times that of a large app's. Others wait for it.
 const TIME_LIMIT: Duration = Duration::from_secs(3);
 
-/// Query of a page.
+/// Query of a page: the options of `tracetee report`. Empty texts are none.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Query {
     app: Option<String>,
     screen: Option<String>,
+    since: Option<String>,
+    version: Option<String>,
+    /// `A..B`.
+    compare: Option<String>,
     from: Option<String>,
     to: Option<String>,
+}
+
+impl Query {
+    /// Returns what the query asks for, or the reason why it is wrong.
+    pub(super) fn ask(self) -> Result<Ask, String> {
+        let some = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let since = some(self.since).map(|text| Since::parse(&text));
+        let compare = match some(self.compare) {
+            None => some(self.from).zip(some(self.to)),
+            Some(versions) => match versions.split_once("..") {
+                Some((from, to)) if !from.is_empty() && !to.is_empty() => {
+                    Some((from.to_owned(), to.to_owned()))
+                }
+                _ => return Err("compare: not two versions (compare=2.0..2.1)".to_owned()),
+            },
+        };
+        let version = some(self.version);
+        if version.is_some() && compare.is_some() {
+            return Err(
+                "version and compare: a comparison needs two versions; leave one out".to_owned()
+            );
+        }
+        Ok(Ask {
+            app: some(self.app),
+            screen: some(self.screen),
+            since: since.transpose().map_err(|error| format!("since: {error}"))?,
+            version,
+            compare,
+            with_test_devices: false,
+            time_limit: Some(TIME_LIMIT),
+            is_unwanted: None,
+        })
+    }
 }
 
 /// Makes reports, and whatever else takes time.
@@ -42,11 +80,12 @@ pub(super) struct Maker {
     turns: Arc<Semaphore>,
     /// Flags that stop the work in progress.
     running: Mutex<Vec<Weak<AtomicBool>>>,
-    /// The number of an app's changes, and its report then, by app and screen.
-    remembered: Mutex<HashMap<AppAndScreen, (i64, AppReport)>>,
+    /// The number of an app's changes, and its report then, by app and filters.
+    remembered: Mutex<HashMap<AppAndFilters, (i64, AppReport)>>,
 }
 
-type AppAndScreen = (String, Option<String>);
+/// App, screen, time and version.
+type AppAndFilters = (String, Option<String>, Option<Since>, Option<String>);
 
 /// The wait for an answer: sets the flag when it is dropped, as the server does when the client is gone.
 struct Wait(Arc<AtomicBool>);
@@ -111,21 +150,13 @@ impl Maker {
         Database::read(&self.tables)
     }
 
-    /// Makes the report of a query, of the tables as they are now.
+    /// Makes a report of the tables as they are now.
     pub(super) fn report(
         &self,
-        query: Query,
+        ask: Ask,
         is_unwanted: &Arc<AtomicBool>,
     ) -> Result<FleetReport, Error> {
-        let some = |text: Option<String>| text.filter(|text| !text.is_empty());
-        let ask = Ask {
-            app: some(query.app),
-            screen: some(query.screen),
-            compare: some(query.from).zip(some(query.to)),
-            with_test_devices: false,
-            time_limit: Some(TIME_LIMIT),
-            is_unwanted: Some(Arc::clone(is_unwanted)),
-        };
+        let ask = Ask { is_unwanted: Some(Arc::clone(is_unwanted)), ..ask };
         let database = self.database()?;
         let changes = database.changes()?;
         let apps: Vec<String> = match &ask.app {
@@ -134,10 +165,10 @@ impl Maker {
             Some(app) => vec![app.clone()],
             None => changes.keys().cloned().collect(),
         };
-        let mut report = FleetReport::new(ask.screen.clone());
+        let mut report = FleetReport::new(&ask);
         for app in apps {
             let number = changes.get(&app).copied();
-            let key = (app.clone(), ask.screen.clone());
+            let key = (app.clone(), ask.screen.clone(), ask.since.clone(), ask.version.clone());
             let known = locked(&self.remembered).get(&key).cloned();
             if let Some((_, known)) = known.filter(|(of, _)| Some(*of) == number) {
                 report.apps.push(known);
@@ -146,7 +177,7 @@ impl Maker {
             let made =
                 FleetReport::from_database(&database, &Ask { app: Some(app), ..ask.clone() });
             let made = match made {
-                // All captures of an app were deleted.
+                // All captures of an app were deleted, or none has the version.
                 Err(Error::Missing(_)) if ask.app.is_none() => continue,
                 made => made?.apps,
             };
@@ -157,6 +188,7 @@ impl Maker {
             remembered.extend(number.zip(made.first().cloned()).map(|made| (key, made)));
             report.apps.extend(made);
         }
+        report.check_found(&ask)?;
         Ok(report)
     }
 }
@@ -193,8 +225,8 @@ mod tests {
         writer.insert(&rows("b", 2)).unwrap();
         let maker = Maker::new(directory.path());
         let report = |app: Option<&str>| {
-            let query = Query { app: app.map(str::to_owned), ..Query::default() };
-            maker.report(query, &Arc::default())
+            let ask = Ask { app: app.map(str::to_owned), ..Ask::default() };
+            maker.report(ask, &Arc::default())
         };
         let captures = |report: &FleetReport, app: &str| {
             let of_app = report.apps.iter().find(|of_app| of_app.app == app);
@@ -220,6 +252,27 @@ mod tests {
         writer.delete(&keys).unwrap();
         assert!(report(None).unwrap().apps.is_empty());
         assert!(matches!(report(Some("a")), Err(Error::Missing(_))));
+    }
+
+    #[test]
+    fn a_query_has_the_filters_of_the_command_and_a_wrong_one_is_said() {
+        let query = |json: serde_json::Value| serde_json::from_value::<Query>(json).unwrap().ask();
+        let ask =
+            query(serde_json::json!({"compare": "2.0..2.1", "since": "2026-09-21", "app": ""}))
+                .unwrap();
+        assert_eq!(ask.compare, Some(("2.0".to_owned(), "2.1".to_owned())));
+        assert_eq!((ask.app, ask.since), (None, Since::parse("2026-09-21").ok()));
+        let ask = query(serde_json::json!({"version": "2.1", "from": "2.0"})).unwrap();
+        assert_eq!((ask.version.as_deref(), ask.compare), (Some("2.1"), None));
+        for (json, why) in [
+            (serde_json::json!({"compare": "2.0"}), "compare: not two versions"),
+            (serde_json::json!({"compare": "..2.0"}), "compare: not two versions"),
+            (serde_json::json!({"since": "soon"}), "since: not a day"),
+            (serde_json::json!({"version": "2.1", "compare": "2.0..2.1"}), "version and compare:"),
+        ] {
+            let error = query(json).unwrap_err();
+            assert!(error.starts_with(why), "{error}");
+        }
     }
 
     #[test]
