@@ -12,7 +12,8 @@ pub(crate) use config::{CheckArgs, ConfigCommand, SignArgs};
 pub(crate) use guard::{AnswerFormat, BisectArgs, GuardArgs};
 pub(crate) use report::{FailOn, ReportArgs, ReportFormat};
 pub(crate) use store::{
-    ForgetArgs, InitArgs, MappingCommand, MappingUploadArgs, RebuildArgs, StoreCommand, TablesArgs,
+    BackupArgs, ForgetArgs, InitArgs, MappingCommand, MappingUploadArgs, RebuildArgs, StoreCommand,
+    TablesArgs,
 };
 pub(crate) use traces::{AtraceArgs, ConvertArgs, DmtracedumpArgs};
 

@@ -331,6 +331,17 @@ impl Database {
     }
 }
 
+/// Copies a SQLite file, as it is in one transaction, to a file that does not exist. Others may read and write meanwhile.
+///
+/// # Errors
+/// [`Error::Sqlite`].
+pub fn copy_database(from: &Path, to: &Path) -> Result<(), Error> {
+    let connection = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.busy_timeout(PATIENCE)?;
+    connection.execute("VACUUM INTO ?", [to.to_string_lossy()])?;
+    Ok(())
+}
+
 fn value(of: ValueRef<'_>) -> Value {
     match of {
         ValueRef::Null | ValueRef::Blob(_) => Value::Null,

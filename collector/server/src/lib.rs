@@ -19,6 +19,7 @@ pub use http::remote_config::check_signature;
 pub use http::tls::read as read_tls;
 pub use http::tokens::{Right, Tokens, first as first_token};
 pub use server::{Options, Server};
+pub use store::backup::{BackedUp, backup};
 pub use store::forget::{Forgotten, forget};
 pub use store::location::StoreLocation;
 pub use store::mappings::mapping_of_stored;

@@ -24,6 +24,11 @@ pub(crate) enum StoreCommand {
     ///
     /// The collector must not be running. Replaces tables of an older version, too.
     Rebuild(RebuildArgs),
+    /// Copy a store while a collector works on it.
+    ///
+    /// A collector can be started on the copy. Another backup to the same directory copies only what came since, and deletes what the
+    /// store has no longer.
+    Backup(BackupArgs),
     /// Delete everything that a device has sent to a store.
     Forget(ForgetArgs),
     /// Convert the captures of a store to Parquet tables.
@@ -43,6 +48,17 @@ pub(crate) struct RebuildArgs {
     /// Directory of the collector's store.
     #[arg(long, value_name = "DIR", default_value = "tracetee-store")]
     pub(crate) store: PathBuf,
+}
+
+/// Options of `store backup`.
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// Directory of the collector's store.
+    #[arg(long, value_name = "DIR", default_value = "tracetee-store")]
+    pub(crate) store: PathBuf,
+    /// Directory to copy to: new, empty, or an earlier backup.
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
 }
 
 /// Options of `store forget`.

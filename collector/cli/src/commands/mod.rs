@@ -60,6 +60,7 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
             dmtracedump::dmtracedump(&args)
         }
         Command::Store(StoreCommand::Rebuild(args)) => store::rebuild(&args),
+        Command::Store(StoreCommand::Backup(args)) => store::backup(&args),
         Command::Store(StoreCommand::Forget(args)) => store::forget(&args),
         Command::Store(StoreCommand::Mapping(MappingCommand::Upload(args))) => {
             mapping::upload(&args)
@@ -79,9 +80,9 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
     done.map(|()| ExitCode::SUCCESS)
 }
 
-/// Puts `store` before the commands that had no such prefix: `tracetee rebuild` means `tracetee store rebuild`.
+/// Puts `store` before its commands: `tracetee rebuild` means `tracetee store rebuild`, as it was once.
 fn with_store(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    let old = ["rebuild", "forget", "tables", "mapping"];
+    let old = ["rebuild", "backup", "forget", "tables", "mapping"];
     if arguments.get(1).is_some_and(|command| old.iter().any(|old| command == old)) {
         arguments.insert(1, "store".into());
     }

@@ -1,11 +1,11 @@
-//! `tracetee store rebuild`, `forget` and `tables`.
+//! `tracetee store rebuild`, `backup`, `forget` and `tables`.
 
-use crate::args::{ForgetArgs, RebuildArgs, TablesArgs};
+use crate::args::{BackupArgs, ForgetArgs, RebuildArgs, TablesArgs};
 use crate::terminal::{print, say};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
-use tracetee_server::{Forgotten, list_keys, make_private, make_tables, tables_of};
+use tracetee_server::{BackedUp, Forgotten, list_keys, make_private, make_tables, tables_of};
 
 /// Rebuilds the tables.
 pub(crate) fn rebuild(args: &RebuildArgs) -> Result<()> {
@@ -16,6 +16,19 @@ pub(crate) fn rebuild(args: &RebuildArgs) -> Result<()> {
     }
     let tables = tables_of(&args.store);
     print(&format!("{} captures and loss reports are in {}\n", rebuilt.indexed, tables.display()));
+    Ok(())
+}
+
+/// Copies a store.
+pub(crate) fn backup(args: &BackupArgs) -> Result<()> {
+    make_private();
+    let BackedUp { copied, bytes, kept, deleted, .. } =
+        tracetee_server::backup(&args.store, &args.output)?;
+    print(&format!(
+        "copied {copied} files ({}) and the tables to {}; {kept} files were there already, {deleted} deleted\n",
+        crate::units::bytes(bytes),
+        args.output.display()
+    ));
     Ok(())
 }
 

@@ -3,12 +3,13 @@
 //! [`storage`] is the one place that receives from HTTP: a [`local_store`], which keeps each capture once, or
 //! [`objects`] on an object store. [`indexer`] makes rows of what a local store receives, beside what serves ([`analyst`]), and
 //! `attempts` knows which analyses were interrupted; [`retention`] deletes by age and by size, [`forget`] by
-//! device (`forgetting` tells a running collector); [`rebuild`] makes the tables anew. [`mappings`] keeps the names of obfuscated versions, and [`reanalysis`]
+//! device (`forgetting` tells a running collector); [`rebuild`] makes the tables anew, [`backup`] copies a store. [`mappings`] keeps the names of obfuscated versions, and [`reanalysis`]
 //! makes new rows of captures that came before their mapping. [`parquet_tables`] makes tables of an object store.
 
 pub(crate) mod analyst;
 pub(crate) mod arrived;
 mod attempts;
+pub(crate) mod backup;
 #[cfg(feature = "cloud")]
 pub(crate) mod cloud;
 mod damage;

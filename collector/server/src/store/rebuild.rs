@@ -55,6 +55,6 @@ pub fn rebuild(root: &Path) -> Result<Rebuilt> {
 /// When another one is at work.
 pub(super) fn lock_against(root: &Path) -> Result<File> {
     let who = root.display();
-    let busy = format!("{who} is being rebuilt, or a device forgotten; try again later");
+    let busy = format!("{who} is being rebuilt or copied, or a device forgotten; try again later");
     local_store::lock_file(&root.join("rebuild.lock"), busy)
 }
