@@ -442,6 +442,91 @@ void tracetee_counter(const char *name, int64_t value);
 /* Marks a moment on the calling thread. */
 void tracetee_instant(const char *name);
 
+/* ---- Records with details ---- */
+
+/* tracetee_arg: value.string, cut at 500 bytes. */
+#define TRACETEE_STRING 0
+/* tracetee_arg: value.integer. */
+#define TRACETEE_INTEGER 1
+/* tracetee_arg: value.real. */
+#define TRACETEE_REAL 2
+/* tracetee_arg: value.boolean. */
+#define TRACETEE_BOOLEAN 3
+
+/* An argument of a record. */
+typedef struct tracetee_arg {
+    const char *key; /* cut at 100 bytes */
+    int type;        /* TRACETEE_STRING … */
+    union {
+        const char *string;
+        int64_t integer;
+        double real;
+        bool boolean;
+    } value;
+} tracetee_arg;
+
+/* tracetee_flow: the flow begins at the record. */
+#define TRACETEE_FLOW_BEGIN 0
+/* tracetee_flow: the flow passes through the record. */
+#define TRACETEE_FLOW_STEP 1
+/* tracetee_flow: the flow ends at the record. */
+#define TRACETEE_FLOW_END 2
+
+/* A point of a flow, an arrow that viewers draw from record to record. */
+typedef struct tracetee_flow {
+    int point;   /* TRACETEE_FLOW_BEGIN … */
+    uint64_t id; /* any number, unique in the process */
+} tracetee_flow;
+
+/*
+ * Details of a record. Set what is not needed to 0. All details of a record take at most 1000 bytes; those
+ * beyond are counted in the trace ("left_out"). Nothing of it is kept after the call.
+ */
+typedef struct tracetee_details {
+    const char *category; /* cut at 100 bytes; NULL for none */
+    const tracetee_arg *args;
+    size_t arg_count;
+    const tracetee_flow *flows;
+    size_t flow_count;
+    bool thread_time; /* add the thread's processor time (a system call); of a section, to begin and end */
+} tracetee_details;
+
+/*
+ * The functions above, with details; details may be NULL. A system trace that is on gets the record without
+ * its details. Details of an end are added to those of its begin.
+ */
+void tracetee_begin_section_with(const char *name, const tracetee_details *details);
+void tracetee_end_section_with(const tracetee_details *details);
+void tracetee_begin_async_with(const char *name, int32_t cookie, const tracetee_details *details);
+void tracetee_end_async_with(const char *name, int32_t cookie, const tracetee_details *details);
+void tracetee_begin_track_with(const char *track, const char *name, int32_t cookie,
+                               const tracetee_details *details);
+void tracetee_end_track_with(const char *track, int32_t cookie, const tracetee_details *details);
+void tracetee_instant_with(const char *name, const tracetee_details *details);
+
+/* Marks a moment on the track of this name, which no thread has. */
+void tracetee_track_instant(const char *track, const char *name, const tracetee_details *details);
+
+/*
+ * Records a section of the calling thread that is over. Times in the wrong order are swapped and counted; a later
+ * end than now is now. The trace has it as a section if it nests in those of the thread, otherwise as an
+ * asynchronous slice. A system trace does not get it.
+ *
+ * begin_ns, end_ns: by tracetee_now_ns.
+ */
+void tracetee_complete(const char *name, uint64_t begin_ns, uint64_t end_ns,
+                       const tracetee_details *details);
+
+/* Returns the time of CLOCK_BOOTTIME, ns. */
+uint64_t tracetee_now_ns(void);
+
+/*
+ * Sets a counter to a value with a fraction. Several series of one counter are the counters "NAME.SERIES".
+ *
+ * series: NULL for the counter itself.
+ */
+void tracetee_counter_real(const char *name, const char *series, double value);
+
 /* ---- Diagnosis ---- */
 
 /*

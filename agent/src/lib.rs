@@ -8,8 +8,8 @@
 //!
 //! `capture` starts and stops that: it finds libcutils' variables, hooks `write` everywhere, and
 //! forces its `tags` on. Above it, `controller` opens and closes captures by remote
-//! configuration and by what happens in the app. `section` is your own instrumentation, `task` that
-//! of futures. `recover` reads what a killed process left behind.
+//! configuration and by what happens in the app. `section` is your own instrumentation, `event` that with details, `task`
+//! that of futures. `recover` reads what a killed process left behind.
 //!
 //! The ways in: this Rust API (`api`), and in [`ffi`] the C API (`include/tracetee.h`), JNI and
 //! `LD_PRELOAD` with a configuration file. Modules import downward only: `ffi`, `api`, `fork`,
@@ -27,6 +27,7 @@ mod config;
 mod controller;
 mod cost;
 mod error;
+mod event;
 #[doc(hidden)]
 pub mod ffi;
 mod fork;
@@ -46,6 +47,7 @@ pub use controller::{
     offer_config, open_window, set_consent, set_network, trigger, uninstall, upload,
 };
 pub use error::Error;
+pub use event::{ArgValue, Event, EventSection, Flow, counters, now_ns};
 pub use section::{
     Section, begin_async, begin_section, begin_track, counter, end_async, end_section, end_track,
     instant, is_recording,

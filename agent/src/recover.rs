@@ -74,7 +74,7 @@ fn recover_one(file: &Abandoned, to: &Path, options: &TextOptions) -> Option<(Pa
         Outcome::Trace(path, summary) => {
             let records = summary.recorded();
             tell(format!("{}: {records} records of {shown}", path.display()));
-            return Some((path, summary));
+            return Some((path, *summary));
         }
         Outcome::Empty => {}
         Outcome::SetAside(path, reason) => {

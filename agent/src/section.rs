@@ -10,11 +10,12 @@ use tracetee_os::guard;
 use tracetee_recorder::layout::Loss;
 use tracetee_recorder::packed::Packed;
 use tracetee_recorder::record::Kind;
+use tracetee_recorder::rich::Rich;
 use tracetee_recorder::{session, thread};
 use tracetee_tee::{packed, tag_words};
 
 /// Bytes of a name that are kept, as libcutils does.
-const MAX_NAME_BYTES: usize = 1000;
+pub(crate) const MAX_NAME_BYTES: usize = 1000;
 
 /// Hooks are in place, the tags are forced, and Java's copy of them is refreshed.
 static IS_READY: AtomicBool = AtomicBool::new(false);
@@ -197,12 +198,31 @@ fn pass_on(head: u64, number: Option<i64>, names: &[u8]) {
     let _ = guard::run(|| write_text(head, number, names));
 }
 
+/// Writes a record with details to the kernel without them, for the system trace that is on. A complete event is not written: its
+/// time is over.
+pub(crate) fn pass_on_rich(words: &[u64], bytes: &[u8]) {
+    if tag_words::passes_on() {
+        let _ = guard::run(|| {
+            let words = words.iter().flat_map(|word| word.to_le_bytes());
+            let stored: Vec<u8> = words.chain(bytes.iter().copied()).collect();
+            if let Some(Rich::Marker(packed, _)) = Rich::parse(&stored) {
+                write_packed(&packed);
+            }
+        });
+    }
+}
+
 fn write_text(head: u64, number: Option<i64>, names: &[u8]) {
-    let Some(fd) = tag_words::marker_fd() else { return };
     let mut bytes = head.to_le_bytes().to_vec();
     bytes.extend_from_slice(number.map(i64::to_le_bytes).as_ref().map_or(&[], |word| word));
     bytes.extend_from_slice(names);
-    let Some(packed) = Packed::parse(&bytes) else { return };
+    if let Some(packed) = Packed::parse(&bytes) {
+        write_packed(&packed);
+    }
+}
+
+fn write_packed(packed: &Packed<'_>) {
+    let Some(fd) = tag_words::marker_fd() else { return };
     let text = packed.to_text(std::process::id());
     let errno = tracetee_recorder::errno::Saved::now();
     // SAFETY: `text.len()` bytes; past the hook, which would record them a second time.

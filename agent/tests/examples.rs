@@ -7,14 +7,17 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const EXPECTED: [&str; 12] = [
+const EXPECTED: [&str; 15] = [
     "B|work",
+    r##"#@ {"args":{"last":1000},"cat":"math"}"##,
     "B|sum",
     "E",
     "C|sum|500500",
+    r##"#@ {"args":{"last":2000},"cat":"math"}"##,
     "B|sum",
     "E",
     "C|sum|2001000",
+    r##"#@ {"args":{"last":3000},"cat":"math"}"##,
     "B|sum",
     "E",
     "C|sum|4501500",
@@ -27,15 +30,19 @@ fn built() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_owned()
 }
 
-/// Runs an example; what it has written, without process ids.
+/// Runs an example; its records without process ids, and their details.
 fn run(program: &mut Command, directory: &Path) -> Vec<String> {
     let path = directory.join("trace.ftrace");
     let output = program.arg(&path).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = std::fs::read_to_string(path).unwrap();
-    let payloads = text.lines().filter_map(|line| line.split_once(": tracing_mark_write: "));
-    let records =
-        payloads.map(|(_, payload)| payload).filter(|payload| !payload.starts_with("trace_event"));
+    let payload =
+        |line| str::split_once(line, ": tracing_mark_write: ").map(|(_, payload)| payload);
+    let details = |line: &&str| line.starts_with("#@ ");
+    let records = text
+        .lines()
+        .filter_map(|line| payload(line).or(Some(line).filter(details)))
+        .filter(|payload: &&str| !payload.starts_with("trace_event"));
     let without_pid = |payload: &str| {
         let mut fields: Vec<_> = payload.split('|').collect();
         fields.drain(1..fields.len().min(2));

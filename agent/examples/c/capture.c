@@ -16,7 +16,9 @@ static int failed(const char *what) {
 }
 
 static unsigned long sum_to(unsigned long last) {
-    tracetee_begin_section("sum");
+    const tracetee_arg args[] = {{"last", TRACETEE_INTEGER, {.integer = (int64_t)last}}};
+    const tracetee_details details = {.category = "math", .args = args, .arg_count = 1};
+    tracetee_begin_section_with("sum", &details);
     unsigned long sum = 0;
     for (unsigned long number = 1; number <= last; number++) sum += number;
     tracetee_end_section();

@@ -10,11 +10,12 @@
 #![allow(clippy::disallowed_methods, reason = "a program for Linux has arguments")]
 
 use std::path::PathBuf;
-use tracetee::{Config, Mode, RecorderConfig, Section};
+use tracetee::{Config, Event, Mode, RecorderConfig};
 
 fn sum_to(last: u64) -> u64 {
     // The section ends with the scope.
-    let _section = Section::begin("sum");
+    let args = [("last", last.cast_signed().into())];
+    let _section = Event::new("sum").category("math").args(&args).section();
     (1..=last).sum()
 }
 

@@ -20,6 +20,9 @@ pub const COMMENT: &str = "# tracetee: ";
 /// Name of all screens beyond the limit of distinct names.
 pub const OTHER: &str = "(other)";
 
+/// Start of a comment with the details of the record on the next line, a JSON object.
+pub const DETAILS: &str = "#@ ";
+
 /// Note in a trace whose process was killed before it stopped the capture: the name of an instant, and
 /// the start of a comment.
 pub const RECOVERED: &str = "recovered";

@@ -27,6 +27,10 @@ record! {
         pub too_short: u64 = 0,
         /// Records of other threads than the main one, left out by `main_thread_only`.
         pub other_threads: u64 = 0,
+        /// Complete events whose begin was given after their end: swapped.
+        pub reversed: u64 = 0; omit(is_zero),
+        /// Complete events that do not nest in their thread's sections, written as asynchronous ones.
+        pub not_nested: u64 = 0; omit(is_zero),
         /// Records whose names the redaction has changed.
         pub redacted: u64 = 0,
         /// Records that the redaction has left out.

@@ -22,7 +22,9 @@ pub use tracetee_protocol::recording::Mode;
 /// First bytes of a pool.
 pub(crate) const MAGIC: [u8; 8] = *b"TTPOOL\0\x01";
 /// Changes whenever this file's structures do.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
+/// The oldest version that is read: it lacks [`Form::Rich`] and is the same otherwise.
+pub(crate) const OLDEST_VERSION: u32 = 3;
 /// Offset of the metadata.
 pub(crate) const META_OFFSET: usize = 4096;
 /// Offset of the thread entries.
@@ -189,6 +191,8 @@ pub enum Form {
     Note = 1,
     /// Fields that the fast path left unformatted, see [`crate::packed::Packed`].
     Packed = 2,
+    /// Fields as [`Form::Packed`] has them, with details, see [`crate::rich::Rich`].
+    Rich = 3,
 }
 
 /// A record's first word.
@@ -203,6 +207,7 @@ pub(crate) const fn split_word(word: u64) -> (u64, Option<Form>, usize) {
         0 => Some(Form::Text),
         1 => Some(Form::Note),
         2 => Some(Form::Packed),
+        3 => Some(Form::Rich),
         _ => None,
     };
     #[allow(clippy::cast_possible_truncation, reason = "13 bits")]

@@ -53,7 +53,11 @@ pub mod reader;
 #[cfg(not(loom))]
 pub mod record;
 #[cfg(not(loom))]
+pub mod rich;
+#[cfg(not(loom))]
 pub mod snapshot;
+#[cfg(not(loom))]
+pub mod stored;
 #[cfg(not(loom))]
 pub mod tail;
 #[cfg(not(loom))]

@@ -84,13 +84,13 @@ impl Core {
         Self { blocks: Blocks::new(heap, mode), lanes }
     }
 
-    fn record(&self, thread: usize, tick: u64, bytes: &[u8]) -> Result<(), Loss> {
+    fn record(&self, thread: usize, tick: u64, given: &Given) -> Result<(), Loss> {
         let kick = |owner: u32| {
             // Nobody is inside: all threads are played by one.
             self.lanes[owner as usize].session.store(0, Ordering::Relaxed);
             true
         };
-        self.record_with(&self.lanes[thread], thread, tick, bytes, kick)
+        self.record_with(&self.lanes[thread], thread, tick, given, kick)
     }
 
     fn record_with(
@@ -98,10 +98,11 @@ impl Core {
         lane: &Lane,
         thread: usize,
         tick: u64,
-        bytes: &[u8],
+        Given { form, head, bytes }: &Given,
         kick: impl FnMut(u32) -> bool,
     ) -> Result<(), Loss> {
-        let words = record_words(bytes.len());
+        let len = head.len() * 8 + bytes.len();
+        let words = record_words(len);
         if !lane.takes(1, words, tick) {
             let need = SEGMENT_WORDS + words;
             lane.end(&self.blocks, 1, !lane.has_room(need));
@@ -120,9 +121,9 @@ impl Core {
             };
             lane.begin(&self.blocks, lease, 1, segment, 1000);
         }
-        let word = record_word(lane.delta(tick), Form::Text, bytes.len());
+        let word = record_word(lane.delta(tick), *form, len);
         // SAFETY: the lane takes that many words.
-        unsafe { lane.append(word, &[], bytes.as_ptr(), bytes.len()) };
+        unsafe { lane.append(word, head, bytes.as_ptr(), bytes.len()) };
         Ok(())
     }
 
@@ -139,7 +140,7 @@ impl Core {
         }
     }
 
-    /// All records: tick, thread, bytes; in the order of their ticks.
+    /// All records: tick, thread, form and bytes; in the order of their ticks.
     fn read(&self) -> Vec<(u64, usize, Vec<u8>)> {
         let mut records = Vec::new();
         for index in 0..self.blocks.memory.count() {
@@ -158,7 +159,8 @@ impl Core {
                     continue;
                 }
                 let owner = segment.unwrap();
-                records.push((owner.tick + delta, owner.entry as usize - 1, bytes));
+                let stored = [&[form.unwrap() as u8], &*bytes].concat();
+                records.push((owner.tick + delta, owner.entry as usize - 1, stored));
             }
         }
         records.sort();
@@ -166,11 +168,27 @@ impl Core {
     }
 }
 
+/// A record as a thread gives it: words, as rich and packed records have them, and bytes.
+#[derive(Debug, Clone)]
+struct Given {
+    form: Form,
+    head: Vec<u64>,
+    bytes: Vec<u8>,
+}
+
+impl Given {
+    /// Form and bytes, as a reader finds them.
+    fn stored(&self) -> Vec<u8> {
+        let words = self.head.iter().flat_map(|word| word.to_le_bytes());
+        std::iter::once(self.form as u8).chain(words).chain(self.bytes.iter().copied()).collect()
+    }
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Record {
         thread: usize,
-        bytes: Vec<u8>,
+        given: Given,
     },
     End {
         thread: usize,
@@ -190,9 +208,16 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let bytes = prop::collection::vec(any::<u8>(), 0..60);
+    let bytes = || prop::collection::vec(any::<u8>(), 0..60);
+    let words = |counts| prop::collection::vec(any::<u64>(), counts);
+    let given = prop_oneof![
+        bytes().prop_map(|bytes| Given { form: Form::Text, head: Vec::new(), bytes }),
+        (words(1..3), bytes()).prop_map(|(head, bytes)| Given { form: Form::Packed, head, bytes }),
+        // Head, numbers, processor time.
+        (words(1..6), bytes()).prop_map(|(head, bytes)| Given { form: Form::Rich, head, bytes }),
+    ];
     prop_oneof![
-        20 => (0..THREADS, bytes).prop_map(|(thread, bytes)| Step::Record { thread, bytes }),
+        20 => (0..THREADS, given).prop_map(|(thread, given)| Step::Record { thread, given }),
         2 => (0..THREADS).prop_map(|thread| Step::End { thread }),
         1 => (0..THREADS).prop_map(|thread| Step::Kick { thread }),
         2 => (0..THREADS, 0usize..9, any::<bool>(), any::<bool>()).prop_map(
@@ -203,15 +228,15 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Records given, with the time and whether they were taken.
-type Given = Mutex<VecDeque<(u64, usize, Vec<u8>)>>;
+type Queue = Mutex<VecDeque<(u64, usize, Vec<u8>)>>;
 
-fn play(core: &Core, steps: &[Step]) -> (Given, [u64; THREADS]) {
-    let (queue, mut dropped, mut tick) = (Given::default(), [0; THREADS], 0);
+fn play(core: &Core, steps: &[Step]) -> (Queue, [u64; THREADS]) {
+    let (queue, mut dropped, mut tick) = (Queue::default(), [0; THREADS], 0);
     for step in steps {
         tick += 1;
         match step {
-            Step::Record { thread, bytes } => match core.record(*thread, tick, bytes) {
-                Ok(()) => queue.lock().unwrap().push_back((tick, *thread, bytes.clone())),
+            Step::Record { thread, given } => match core.record(*thread, tick, given) {
+                Ok(()) => queue.lock().unwrap().push_back((tick, *thread, given.stored())),
                 Err(_) => dropped[*thread] += 1,
             },
             Step::End { thread } => core.lanes[*thread].end(&core.blocks, 1, false),
@@ -253,8 +278,10 @@ impl Shared {
             self.gate.barrier(|| {});
             !Gate::is_inside(&self.inside[owner as usize], 1)
         };
-        let bytes = [number.to_le_bytes(), (number ^ u64::MAX).to_le_bytes()].concat();
-        let done = self.core.record_with(lane, thread, number, &bytes, kick).is_ok();
+        // A word of the head and bytes: each record is of two parts that check each other.
+        let (head, bytes) = (vec![number], (number ^ u64::MAX).to_le_bytes().to_vec());
+        let given = Given { form: Form::Rich, head, bytes };
+        let done = self.core.record_with(lane, thread, number, &given, kick).is_ok();
         Gate::leave(&self.inside[thread], 0);
         done
     }
@@ -268,7 +295,7 @@ fn threads_that_come_and_go_and_a_reader_see_no_torn_record_and_lose_none_uncoun
     gate.open(1, true);
     let shared = Shared { core, gate, inside: std::array::from_fn(|_| Inside::new()) };
     let is_whole = |bytes: &[u8]| {
-        let (number, check) = bytes.split_first_chunk::<8>().unwrap();
+        let (number, check) = bytes[1..].split_first_chunk::<8>().unwrap();
         u64::from_le_bytes(*number) ^ u64::MAX == u64::from_le_bytes(check.try_into().unwrap())
     };
     std::thread::scope(|scope| {

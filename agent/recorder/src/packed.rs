@@ -1,7 +1,6 @@
 //! Records that the fast path stores without formatting them, and the text that they stand for.
 
-use crate::layout::Form;
-use crate::record::{Kind, MAX_MESSAGE_BYTES, Record};
+use crate::record::{Kind, MAX_MESSAGE_BYTES};
 
 /// A record as the fast path stores it: its fields, not formatted yet.
 ///
@@ -9,10 +8,10 @@ use crate::record::{Kind, MAX_MESSAGE_BYTES, Record};
 /// with a cookie or value have it in the second word; then the track and the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packed<'a> {
-    kind: Kind,
-    track: &'a [u8],
-    name: &'a [u8],
-    number: i64,
+    pub(crate) kind: Kind,
+    pub(crate) track: &'a [u8],
+    pub(crate) name: &'a [u8],
+    pub(crate) number: i64,
 }
 
 impl<'a> Packed<'a> {
@@ -57,23 +56,5 @@ impl<'a> Packed<'a> {
         text.extend_from_slice(&names);
         text.extend_from_slice(tail.as_bytes());
         text
-    }
-}
-
-/// Parses a record from the pool. `pid` is that of its process, because a packed record has none;
-/// `scratch` receives a packed record's text. `None` for notes, and for bytes that are no record.
-pub fn parse_stored<'a>(
-    form: Form,
-    bytes: &'a [u8],
-    pid: u32,
-    scratch: &'a mut Vec<u8>,
-) -> Option<Record<'a>> {
-    match form {
-        Form::Text => Record::parse(bytes),
-        Form::Packed => {
-            *scratch = Packed::parse(bytes)?.to_text(pid);
-            Record::parse(scratch)
-        }
-        Form::Note => None,
     }
 }

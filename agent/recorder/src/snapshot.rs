@@ -12,8 +12,9 @@ use crate::layout::{
 };
 use crate::progress::PoolPlace;
 use crate::reader::{PoolReader, ThreadFacts};
+use crate::rich::COMPLETE;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 /// One segment of a block: records of one thread, one behind the other.
@@ -53,6 +54,8 @@ pub struct Snapshot<'a> {
     pub damaged: u64,
     /// Records left out by incarnation, because newer ones of their thread are overwritten already.
     pub outlived: BTreeMap<u32, u64>,
+    /// Incarnations of threads that have complete events.
+    pub completes: BTreeSet<u32>,
 }
 
 impl<'a> Snapshot<'a> {
@@ -106,6 +109,7 @@ impl<'a> Snapshot<'a> {
             map: TimeMap::default(),
             damaged: 0,
             outlived: BTreeMap::new(),
+            completes: BTreeSet::new(),
         };
         let mut anchors = known.to_vec();
         let mut all = Vec::new();
@@ -149,13 +153,12 @@ impl<'a> Snapshot<'a> {
                     anchors.push(Anchor { tick, boot_ns });
                 }
             }
-            if open.is_none() {
-                break;
+            let Some(run) = &mut open else { break };
+            if form == Form::Rich && bytes.first() == Some(&COMPLETE) {
+                self.completes.insert(run.segment.incarnation);
             }
             at = next;
-            if let Some(run) = &mut open {
-                run.end = at;
-            }
+            run.end = at;
         }
         runs.extend(open);
         self.damaged += u64::from(at < words.len());

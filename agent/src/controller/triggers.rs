@@ -8,8 +8,10 @@ use super::policy::Policy;
 use super::trigger_pattern::{Pattern, is_of, nanos};
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::remote_config::{Opens, ThreadChoice};
-use tracetee_recorder::packed::parse_stored;
+use tracetee_recorder::layout::Form;
 use tracetee_recorder::record::Record;
+use tracetee_recorder::rich::Rich;
+use tracetee_recorder::stored::parse_stored;
 use tracetee_recorder::tail::{Sight, Who};
 use tracetee_text::redact::Redactor;
 
@@ -158,6 +160,15 @@ impl Triggers {
             self.threads.retain(|thread| thread.who != who);
             return;
         };
+        if form == Form::Rich
+            && let Some(Rich::Complete(event)) = Rich::parse(bytes)
+        {
+            // A section that is over already.
+            let (begin_ns, end_ns) = (event.begin_ns, event.end_ns.min(time_ns));
+            self.begin(who, begin_ns.min(end_ns), event.name);
+            self.end(who, begin_ns.max(end_ns).min(time_ns));
+            return;
+        }
         let mut scratch = Vec::new();
         // The process does not matter here.
         match parse_stored(form, bytes, 0, &mut scratch) {

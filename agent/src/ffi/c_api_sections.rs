@@ -1,4 +1,5 @@
-//! The C API's part for the app's own records: sections, asynchronous slices, counters, moments.
+//! The C API's part for the app's own records: sections, asynchronous slices, counters, moments; `c_api_events` has those with
+//! details.
 //!
 //! Documented for its users in `include/tracetee.h`. Each function does nothing while nothing is recorded.
 
@@ -109,7 +110,7 @@ pub unsafe extern "C" fn tracetee_instant(name: *const c_char) {
 
 /// # Safety
 /// `name` is null or a NUL-terminated string that outlives the result.
-unsafe fn name_bytes<'a>(name: *const c_char) -> &'a [u8] {
+pub(super) unsafe fn name_bytes<'a>(name: *const c_char) -> &'a [u8] {
     if name.is_null() {
         return &[];
     }

@@ -1,4 +1,4 @@
-//! Records with unformatted fields: those of the fast path and of the agent's own API.
+//! Records with unformatted fields: those of the fast path and of the agent's own API, with and without details.
 
 use tracetee_recorder::layout::Form;
 use tracetee_recorder::thread::ThreadState;
@@ -24,4 +24,10 @@ pub(crate) fn record_here(
     let words = [head, number.unwrap_or(0).cast_unsigned()];
     let words = if number.is_some() { &words[..] } else { &words[..1] };
     writer::record_as(state, Form::Packed, words, names)
+}
+
+/// Records a rich record of these words and bytes, at most 4096 bytes together. Returns `false` when recording is off.
+#[inline(never)]
+pub fn record_rich(state: &ThreadState, words: &[u64], bytes: &[u8]) -> bool {
+    writer::record_as(state, Form::Rich, words, bytes)
 }

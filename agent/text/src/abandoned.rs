@@ -28,7 +28,7 @@ pub struct Abandoned {
 #[derive(Debug)]
 pub enum Outcome {
     /// A trace; the file is gone.
-    Trace(PathBuf, Summary),
+    Trace(PathBuf, Box<Summary>),
     /// Removed: it held no record.
     Empty,
     /// Unreadable; it has this name now.
@@ -76,7 +76,9 @@ impl Abandoned {
         match write_recovered(&self.path, to, options, streaming_to) {
             Ok(done) => {
                 self.delete();
-                done.map_or(Outcome::Empty, |(path, summary)| Outcome::Trace(path, summary))
+                done.map_or(Outcome::Empty, |(path, summary)| {
+                    Outcome::Trace(path, Box::new(summary))
+                })
             }
             Err(Error::Recorder(tracetee_recorder::Error::Pool { reason, .. })) => {
                 let aside = self.path.with_added_extension(DAMAGED_EXTENSION);

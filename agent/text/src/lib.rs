@@ -1,10 +1,10 @@
 //! From pools to ftrace text: merge by time, filter, redact, balance, format, compress.
 //!
 //! Runs on the thread that dumps, never on one that records. [`write_trace`] is the whole journey:
-//! [`merge`] gives the records of all threads in order, and [`trace`] takes them. `min_duration`
+//! [`merge`] gives the records of all threads in order, sections with given times among them (`complete`), and [`trace`] takes them. `min_duration`
 //! leaves out sections that are too short, [`time_window`] all that is outside a span. `writer`
 //! redacts ([`redact`]), keeps each thread's sections balanced (`balance`) and writes lines
-//! (`line`) with the names that `threads` knows and `sanitize` made safe; [`sink`] puts them into the
+//! (`line`, before it the record's details in a `comment`) with the names that `threads` knows and `sanitize` made safe; [`sink`] puts them into the
 //! file, in zstd frames. The [`Summary`] counts what was written and what was not.
 //!
 //! [`trace::Trace`] is for a trace that is written in parts, as the streaming thread does;
@@ -13,6 +13,8 @@
 
 pub mod abandoned;
 mod balance;
+mod comment;
+mod complete;
 mod error;
 mod line;
 pub mod merge;

@@ -104,7 +104,7 @@ fn push_integer(out: &mut Vec<u8>, value: i64) {
 }
 
 /// Appends `value` in decimal, with zeros in front up to `width`.
-fn push_number(out: &mut Vec<u8>, mut value: u64, width: usize) {
+pub(crate) fn push_number(out: &mut Vec<u8>, mut value: u64, width: usize) {
     let mut digits = [b'0'; 20];
     let mut len = 0;
     for digit in digits.iter_mut().rev() {

@@ -1,7 +1,8 @@
 //! Puts the records of all threads of all pools into one order, by time.
 //!
 //! Each thread's records are in order already, so this is a k-way merge over a heap of streams.
-//! On equal times the order of streams decides and a stream's own order is kept. Memory: a few
+//! Halves of complete events are two more streams, the first and the last. On equal times the order of streams decides
+//! and a stream's own order is kept. Memory: a few
 //! words a stream, whatever the number of records.
 
 use crate::threads::Threads;
@@ -37,11 +38,28 @@ pub(crate) struct Place {
     pub(crate) next: usize,
 }
 
+/// A record that is half of a complete event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) time_ns: u64,
+    pub(crate) thread: usize,
+    /// Of the form [`Form::Rich`].
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The halves of complete events, each list by time. At one time, `ends` come before the records of threads, `begins` after them.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    pub(crate) ends: Vec<Part>,
+    /// With the ends of events that take no time.
+    pub(crate) begins: Vec<Part>,
+}
+
 /// Item of the merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event<'a> {
-    /// A record of `threads[thread]`.
-    Record { time_ns: u64, thread: usize, form: Form, bytes: &'a [u8], place: Place },
+    /// A record of `threads[thread]`; half of a complete event has no place.
+    Record { time_ns: u64, thread: usize, form: Form, bytes: &'a [u8], place: Option<Place> },
     /// A thread's segment goes on here, or begins.
     Segment { time_ns: u64, thread: usize, segment: Segment },
     /// A thread ended.
@@ -89,14 +107,16 @@ impl<'s> Stream<'s> {
 pub(crate) struct Merge<'s, 'a> {
     sources: &'s [Source<'a>],
     streams: Vec<Stream<'s>>,
+    /// Ends and begins of complete events.
+    parts: [&'s [Part]; 2],
     ends: Vec<u64>,
-    /// (time, stream); an end of process `p` stands as stream `streams.len() + p`.
+    /// (time, number): 0 for the first of `parts`, then the streams, the second of `parts`, and the ends of processes.
     heap: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
 impl<'s, 'a> Merge<'s, 'a> {
-    /// Starts a merge over `sources`; makes their threads known to `threads`.
-    pub(crate) fn new(sources: &'s [Source<'a>], threads: &mut Threads) -> Self {
+    /// Starts a merge over `sources` and `parts`; makes their threads known to `threads`.
+    pub(crate) fn new(sources: &'s [Source<'a>], parts: &'s Parts, threads: &mut Threads) -> Self {
         let mut streams: Vec<Stream<'s>> = Vec::new();
         let mut ends = Vec::new();
         for (process, source) in sources.iter().enumerate() {
@@ -111,15 +131,19 @@ impl<'s, 'a> Merge<'s, 'a> {
         for (index, stream) in streams.iter_mut().enumerate() {
             let snapshot = sources.get(stream.source).map(|source| &source.snapshot);
             let first = snapshot.and_then(|snapshot| stream.peek(snapshot));
-            heap.extend(first.map(|(time_ns, ..)| Reverse((time_ns, index))));
+            heap.extend(first.map(|(time_ns, ..)| Reverse((time_ns, 1 + index))));
         }
-        let count = streams.len();
-        let mut merge = Self { sources, streams, ends: Vec::new(), heap };
+        let last = 1 + streams.len();
+        let parts = [&parts.ends[..], &parts.begins[..]];
+        for (number, parts) in [0, last].into_iter().zip(parts) {
+            heap.extend(parts.first().map(|part| Reverse((part.time_ns, number))));
+        }
+        let mut merge = Self { sources, streams, parts, ends: Vec::new(), heap };
         // A pool without a stop (killed, or running) ends with its last record: that is known when
         // it has gone by. Until then its end waits behind everything.
         for (process, end) in ends.into_iter().enumerate() {
             merge.ends.push(end.unwrap_or(0));
-            merge.heap.push(Reverse((end.unwrap_or(u64::MAX), count + process)));
+            merge.heap.push(Reverse((end.unwrap_or(u64::MAX), 1 + last + process)));
         }
         merge
     }
@@ -127,12 +151,26 @@ impl<'s, 'a> Merge<'s, 'a> {
     /// The next event, if it is not later than `limit_ns`.
     pub(crate) fn next_until(&mut self, limit_ns: u64) -> Option<Event<'s>> {
         let mut top = self.heap.peek_mut()?;
-        let Reverse((time_ns, index)) = *top;
+        let Reverse((time_ns, number)) = *top;
         if time_ns > limit_ns {
             return None;
         }
-        let Some(stream) = self.streams.get_mut(index) else {
-            let process = index - self.streams.len();
+        let last = 1 + self.streams.len();
+        if number == 0 || number == last {
+            let parts = &mut self.parts[usize::from(number != 0)];
+            let (part, rest) = parts.split_first()?;
+            *parts = rest;
+            match rest.first() {
+                Some(next) => *top = Reverse((next.time_ns, number)),
+                None => {
+                    PeekMut::pop(top);
+                }
+            }
+            let &Part { time_ns, thread, ref bytes } = part;
+            return Some(Event::Record { time_ns, thread, form: Form::Rich, bytes, place: None });
+        }
+        let Some(stream) = self.streams.get_mut(number - 1) else {
+            let process = number - last - 1;
             PeekMut::pop(top);
             let time_ns = self.ends.get(process).copied().unwrap_or(0);
             return Some(Event::End { time_ns, process });
@@ -153,7 +191,7 @@ impl<'s, 'a> Merge<'s, 'a> {
         // The stream's next record takes its place in the heap; often it stays on top. Its time
         // does not go back, whatever a damaged file says.
         match stream.peek(snapshot) {
-            Some((next_ns, ..)) => *top = Reverse((next_ns.max(time_ns), index)),
+            Some((next_ns, ..)) => *top = Reverse((next_ns.max(time_ns), number)),
             None => {
                 PeekMut::pop(top);
             }
@@ -161,7 +199,7 @@ impl<'s, 'a> Merge<'s, 'a> {
         Some(if form == Form::Note && bytes.first() == Some(&NOTE_THREAD_END) {
             Event::ThreadEnd { time_ns, thread, place }
         } else {
-            Event::Record { time_ns, thread, form, bytes, place }
+            Event::Record { time_ns, thread, form, bytes, place: Some(place) }
         })
     }
 }

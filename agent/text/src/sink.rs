@@ -88,8 +88,8 @@ impl Sink {
 
     /// Writes the buffer out when another line may not fit.
     pub fn line_done(&mut self) -> Result<(), Error> {
-        // A line is at most a record and its prefix long, far below this reserve.
-        if self.buffer.len() > TEXT_BYTES - 16 * 1024 { self.flush() } else { Ok(()) }
+        // A comment, a record and its prefix are at most 20 KB long, below this reserve.
+        if self.buffer.len() > TEXT_BYTES - 32 * 1024 { self.flush() } else { Ok(()) }
     }
 
     /// Writes out all that is there. Gives the bytes of the file.

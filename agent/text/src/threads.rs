@@ -92,7 +92,7 @@ pub(crate) fn name_of(comm: &[u8; NAME_BYTES], tid: i32) -> String {
 }
 
 /// All threads of all pools.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Threads {
     threads: Vec<Thread>,
     /// Process and incarnation of each thread, in order, with the thread's index.

@@ -2,6 +2,7 @@
 //!
 //! It outlives the snapshots that events come from, so that a trace can be streamed in parts.
 
+use crate::complete::{self, Bounds};
 use crate::merge::{Event, Merge, Place, Source};
 use crate::min_duration::{MinDuration, Role, longest_ns, min_ns};
 use crate::positions::Positions;
@@ -14,10 +15,11 @@ use crate::{Error, TextOptions};
 use std::path::Path;
 use tracetee_protocol::{CaptureMeta, Summary, notes};
 use tracetee_recorder::layout::{Form, NAME_BYTES};
-use tracetee_recorder::packed::parse_stored;
 use tracetee_recorder::progress::PoolPlace;
 use tracetee_recorder::reader::PoolReader;
 use tracetee_recorder::record::{Kind, Record};
+use tracetee_recorder::rich::{COMPLETE, Details, Rich};
+use tracetee_recorder::stored::{details_of, parse_stored};
 
 /// A step of a thread, with its own memory, so that its snapshot can be freed.
 #[derive(Debug)]
@@ -27,6 +29,8 @@ enum Step {
     Segment([u8; NAME_BYTES], bool),
     ThreadEnd(Option<PoolPlace>),
     CaptureEnd,
+    /// A complete event, whose halves came before.
+    Complete(Option<PoolPlace>),
 }
 
 /// The trace.
@@ -40,6 +44,8 @@ pub struct Trace {
     comments: Vec<String>,
     tally: Tally,
     positions: Positions,
+    /// Number of complete events that became asynchronous slices.
+    asyncs: i64,
 }
 
 impl Trace {
@@ -70,6 +76,7 @@ impl Trace {
             comments: Vec::new(),
             tally: Tally::default(),
             positions: Positions::default(),
+            asyncs: 0,
         })
     }
 
@@ -148,10 +155,26 @@ impl Trace {
     /// [`Error::Io`] when the trace cannot be written.
     pub fn take(&mut self, sources: &[Source<'_>], limit_ns: u64) -> Result<(), Error> {
         self.write_header(sources)?;
-        let mut merge = Merge::new(sources, &mut self.threads);
+        let bounds = Bounds {
+            limit_ns,
+            last_ns: self.tally.last_ns,
+            span: self.window.as_ref().map(|window| window.span),
+        };
+        let summary = &mut self.tally.summary;
+        let parts = complete::plan(sources, &self.threads, bounds, &mut self.asyncs, summary);
+        let mut merge = Merge::new(sources, &parts, &mut self.threads);
         while let Some(event) = merge.next_until(limit_ns) {
             // A later part's times may come out some ns before the last of the earlier part.
             let mut time_ns = event.time_ns().max(self.tally.last_ns);
+            if let Event::Record { thread, form: Form::Rich, bytes, place, .. } = event
+                && bytes.first() == Some(&COMPLETE)
+            {
+                let is_whole = matches!(Rich::parse(bytes), Some(Rich::Complete(_)));
+                self.tally.summary.malformed += u64::from(!is_whole);
+                let place = self.place_of(sources, thread, place);
+                self.pass(time_ns, thread, Step::Complete(place))?;
+                continue;
+            }
             let mut phase = Phase::Inside;
             if let Some(window) = &mut self.window {
                 if let Event::Record { thread, bytes, .. } = event {
@@ -194,7 +217,7 @@ impl Trace {
                     self.pass(time_ns, thread, Step::Segment(segment.name, is_gap))?;
                 }
                 Event::ThreadEnd { thread, place, .. } => {
-                    let place = self.place_of(sources, thread, place);
+                    let place = self.place_of(sources, thread, Some(place));
                     self.ends_open([thread]);
                     self.pass(time_ns, thread, Step::ThreadEnd(place))?;
                 }
@@ -257,7 +280,7 @@ impl Trace {
             return Ok(());
         }
         let Some(min_duration) = &mut self.min_duration else {
-            return self.write(time_ns, thread, &record, place);
+            return self.write(time_ns, thread, &record, details_of(form, bytes), place);
         };
         let role = match record.kind() {
             Kind::Begin => Role::Begin,
@@ -303,7 +326,9 @@ impl Trace {
                     self.threads.all().get(thread).map_or(0, |thread| thread.pid.unsigned_abs());
                 let mut scratch = Vec::new();
                 match parse_stored(form, &bytes, pid, &mut scratch) {
-                    Some(record) => self.write(time_ns, thread, &record, place),
+                    Some(record) => {
+                        self.write(time_ns, thread, &record, details_of(form, &bytes), place)
+                    }
                     None => Ok(()),
                 }
             }
@@ -321,6 +346,10 @@ impl Trace {
                 self.close(thread, time_ns, "at the end of the thread")
             }
             Step::CaptureEnd => self.close(thread, time_ns, "at the end of the capture"),
+            Step::Complete(place) => {
+                self.positions.note_written(place);
+                Ok(())
+            }
         }
     }
 
@@ -329,10 +358,11 @@ impl Trace {
         time_ns: u64,
         thread: usize,
         record: &Record<'_>,
+        details: Details<'_>,
         place: Option<PoolPlace>,
     ) -> Result<(), Error> {
         self.positions.note_written(place);
-        self.writer.record(time_ns, thread, self.threads.all().get(thread), record)
+        self.writer.record(time_ns, thread, self.threads.all().get(thread), record, details)
     }
 
     fn close(&mut self, thread: usize, time_ns: u64, when: &str) -> Result<(), Error> {
@@ -343,10 +373,10 @@ impl Trace {
         &mut self,
         sources: &[Source<'_>],
         thread: usize,
-        place: Place,
+        place: Option<Place>,
     ) -> Option<PoolPlace> {
         let process = self.threads.all().get(thread).map_or(0, |thread| thread.process);
-        self.positions.take(sources.get(process), place)
+        self.positions.take(sources.get(process), place?)
     }
 
     /// Writes out what is formatted, so far. Gives the bytes that the file holds then.

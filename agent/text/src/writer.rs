@@ -3,6 +3,7 @@
 //! Used by [`crate::trace`], which decides what comes here and in which order.
 
 use crate::balance::{Balance, Fate};
+use crate::comment;
 use crate::line;
 use crate::redact::Redactor;
 use crate::sink::Sink;
@@ -10,6 +11,7 @@ use crate::threads::Thread;
 use crate::{Error, Precision, TextOptions, rules};
 use tracetee_protocol::notes;
 use tracetee_recorder::record::Record;
+use tracetee_recorder::rich::Details;
 
 /// The writer.
 pub(crate) struct Writer {
@@ -81,13 +83,14 @@ impl Writer {
         sink.header_done()
     }
 
-    /// Writes a record of thread number `index`.
+    /// Writes a record of thread number `index`, and its details in a comment before it.
     pub(crate) fn record(
         &mut self,
         time_ns: u64,
         index: usize,
         thread: Option<&Thread>,
         record: &Record<'_>,
+        details: Details<'_>,
     ) -> Result<(), Error> {
         if self.catapult_only && !record.kind().is_known_to_catapult() {
             self.left_out += 1;
@@ -100,11 +103,18 @@ impl Writer {
             },
             None => [None, None],
         };
+        let has_other_name = names.iter().any(Option::is_some);
         let [track, name] = names.each_ref().map(|name| name.as_deref().map(str::as_bytes));
         let record = &record.with_names(track, name);
         let Fate::Write(pid) = self.balance.apply(index, record) else { return Ok(()) };
         self.lines += 1;
         let Some(sink) = &mut self.sink else { return Ok(()) };
+        if !details.is_empty() {
+            let is_changed = comment::push_comment(sink.buffer(), details, &mut self.redactor);
+            if let Some(redactor) = &mut self.redactor {
+                redactor.changed += u64::from(is_changed && !has_other_name);
+            }
+        }
         let prefix = thread.map_or(&[][..], Thread::prefix);
         line::push_line(sink.buffer(), prefix, time_ns, self.precision, |out| {
             line::push_record(out, record, pid);
@@ -165,7 +175,8 @@ mod tests {
         let mut writer =
             Writer::new(Some(Sink::create(&path).unwrap()), &TextOptions::default()).unwrap();
         for _ in 0..SECTIONS {
-            writer.record(1, 0, None, &Record::Begin { pid: 7, name: b"n" }).unwrap();
+            let begin = Record::Begin { pid: 7, name: b"n" };
+            writer.record(1, 0, None, &begin, Details::default()).unwrap();
         }
         writer.close(2, 0, None, "at the end").unwrap();
         writer.sink.unwrap().finish().unwrap();

@@ -27,6 +27,7 @@
 
 mod decimal;
 mod error;
+mod float;
 mod number;
 mod parse;
 mod value;
@@ -37,6 +38,7 @@ mod tests;
 
 pub use decimal::Decimal;
 pub use error::{Error, Position};
+pub use float::f64_text;
 pub use parse::{Limits, Tree};
 pub use value::{Items, Kind, Members, Value};
 pub(crate) use write::push_u64;

@@ -1,0 +1,277 @@
+//! The C API's part for records with details: arguments, flows, given times, fractions.
+//!
+//! Documented for its users in `include/tracetee.h`. Each function does nothing while nothing is recorded.
+
+use super::c_api_sections::name_bytes;
+use crate::event::{self, Shape};
+use crate::section;
+use std::ffi::{c_char, c_int};
+use tracetee_recorder::record::Kind;
+use tracetee_recorder::rich::{Encoder, FlowPoint, Value};
+
+/// Number of arguments, and of flows, that are looked at: more do not fit.
+const MAX_ITEMS: usize = 250;
+
+/// `tracetee_arg`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(missing_debug_implementations, reason = "its value's type is in another field")]
+pub struct CArg {
+    key: *const c_char,
+    kind: c_int,
+    value: CValue,
+}
+
+/// Value of a `tracetee_arg`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+union CValue {
+    string: *const c_char,
+    integer: i64,
+    real: f64,
+    /// A byte, whatever the caller has put there.
+    boolean: u8,
+}
+
+/// `tracetee_flow`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CFlow {
+    point: c_int,
+    id: u64,
+}
+
+/// `tracetee_details`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CDetails {
+    category: *const c_char,
+    args: *const CArg,
+    arg_count: usize,
+    flows: *const CFlow,
+    flow_count: usize,
+    thread_time: bool,
+}
+
+/// Begins a section with details. See `tracetee.h`.
+///
+/// # Safety
+/// `name` is null or a NUL-terminated string, `details` null or as `tracetee.h` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_begin_section_with(
+    name: *const c_char,
+    details: *const CDetails,
+) {
+    // SAFETY: as the caller promises.
+    unsafe { record(Shape::of(Kind::Begin), std::ptr::null(), name, details) };
+}
+
+/// Ends a section with details. See `tracetee.h`.
+///
+/// # Safety
+/// `details` is null or as `tracetee.h` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_end_section_with(details: *const CDetails) {
+    // SAFETY: as the caller promises.
+    unsafe { record(Shape::of(Kind::End), std::ptr::null(), std::ptr::null(), details) };
+}
+
+/// Begins an asynchronous slice with details. See `tracetee.h`.
+///
+/// # Safety
+/// As [`tracetee_begin_section_with`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_begin_async_with(
+    name: *const c_char,
+    cookie: i32,
+    details: *const CDetails,
+) {
+    let shape = Shape::with(Kind::AsyncBegin, cookie.into());
+    // SAFETY: as the caller promises.
+    unsafe { record(shape, std::ptr::null(), name, details) };
+}
+
+/// Ends an asynchronous slice with details. See `tracetee.h`.
+///
+/// # Safety
+/// As [`tracetee_begin_section_with`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_end_async_with(
+    name: *const c_char,
+    cookie: i32,
+    details: *const CDetails,
+) {
+    let shape = Shape::with(Kind::AsyncEnd, cookie.into());
+    // SAFETY: as the caller promises.
+    unsafe { record(shape, std::ptr::null(), name, details) };
+}
+
+/// Begins an asynchronous slice on a track, with details. See `tracetee.h`.
+///
+/// # Safety
+/// As [`tracetee_begin_section_with`]; so is `track`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_begin_track_with(
+    track: *const c_char,
+    name: *const c_char,
+    cookie: i32,
+    details: *const CDetails,
+) {
+    // SAFETY: as the caller promises.
+    unsafe { record(Shape::with(Kind::TrackBegin, cookie.into()), track, name, details) };
+}
+
+/// Ends a slice of a track, with details. See `tracetee.h`.
+///
+/// # Safety
+/// As [`tracetee_begin_track_with`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_end_track_with(
+    track: *const c_char,
+    cookie: i32,
+    details: *const CDetails,
+) {
+    let shape = Shape::with(Kind::TrackEnd, cookie.into());
+    // SAFETY: as the caller promises.
+    unsafe { record(shape, track, std::ptr::null(), details) };
+}
+
+/// Marks a moment, with details. See `tracetee.h`.
+///
+/// # Safety
+/// As [`tracetee_begin_section_with`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_instant_with(name: *const c_char, details: *const CDetails) {
+    // SAFETY: as the caller promises.
+    unsafe { record(Shape::of(Kind::Instant), std::ptr::null(), name, details) };
+}
+
+/// Marks a moment on a track. See `tracetee.h`.
+///
+/// # Safety
+/// As [`tracetee_begin_track_with`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_track_instant(
+    track: *const c_char,
+    name: *const c_char,
+    details: *const CDetails,
+) {
+    // SAFETY: as the caller promises.
+    unsafe { record(Shape::of(Kind::TrackInstant), track, name, details) };
+}
+
+/// Records a section that is over. See `tracetee.h`.
+///
+/// # Safety
+/// As [`tracetee_begin_section_with`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_complete(
+    name: *const c_char,
+    begin_ns: u64,
+    end_ns: u64,
+    details: *const CDetails,
+) {
+    // SAFETY: as the caller promises.
+    unsafe { record(Shape::complete(begin_ns, end_ns), std::ptr::null(), name, details) };
+}
+
+/// Sets a counter to a value with a fraction. See `tracetee.h`.
+///
+/// # Safety
+/// `name` and `series` are null or NUL-terminated strings.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_counter_real(
+    name: *const c_char,
+    series: *const c_char,
+    value: f64,
+) {
+    if section::is_recording() {
+        // SAFETY: as the caller promises.
+        let (name, series) = (unsafe { name_bytes(name) }, unsafe { name_bytes(series) });
+        event::record_series(name, series, value);
+    }
+}
+
+/// Returns the time of complete events. See `tracetee.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tracetee_now_ns() -> u64 {
+    event::now_ns()
+}
+
+/// # Safety
+/// As [`tracetee_begin_track_with`].
+#[inline]
+unsafe fn record(
+    shape: Shape,
+    track: *const c_char,
+    name: *const c_char,
+    details: *const CDetails,
+) {
+    if section::is_recording() {
+        // SAFETY: as the caller promises.
+        unsafe { put(shape, track, name, details) };
+    }
+}
+
+/// # Safety
+/// As [`record`].
+#[cold]
+unsafe fn put(shape: Shape, track: *const c_char, name: *const c_char, details: *const CDetails) {
+    let mut encoder = Encoder::default();
+    // SAFETY: as the caller promises.
+    let details = unsafe { details.as_ref() };
+    if let Some(details) = details {
+        // SAFETY: as the caller promises.
+        encoder.category(unsafe { name_bytes(details.category) });
+        // SAFETY: as the caller promises.
+        let flows = unsafe { items(details.flows, details.flow_count, &mut encoder) };
+        for flow in flows {
+            let point = u8::try_from(flow.point).ok().and_then(FlowPoint::from_number);
+            if let Some(point) = point {
+                encoder.flow(point, flow.id);
+            } else {
+                encoder.leave_out(1);
+            }
+        }
+        // SAFETY: as the caller promises.
+        for arg in unsafe { items(details.args, details.arg_count, &mut encoder) } {
+            let value = match arg.kind {
+                0 => {
+                    // SAFETY: its kind says that it is a string.
+                    let text = unsafe { arg.value.string };
+                    // SAFETY: as the caller promises.
+                    Value::Text(unsafe { name_bytes(text) })
+                }
+                // SAFETY: its kind says that it is an integer.
+                1 => Value::Int(unsafe { arg.value.integer }),
+                // SAFETY: its kind says that it is a number.
+                2 => Value::Real(unsafe { arg.value.real }),
+                // SAFETY: its kind says that it is a boolean, one byte.
+                3 => Value::Bool(unsafe { arg.value.boolean } != 0),
+                _ => {
+                    encoder.leave_out(1);
+                    continue;
+                }
+            };
+            // SAFETY: as the caller promises.
+            encoder.argument(unsafe { name_bytes(arg.key) }, value);
+        }
+    }
+    // SAFETY: as the caller promises.
+    let (track, name) = (unsafe { name_bytes(track) }, unsafe { name_bytes(name) });
+    let thread_time = details.is_some_and(|details| details.thread_time);
+    event::record(shape, &mut encoder, thread_time, track, name);
+}
+
+/// The items of an array, and counts those that are too many.
+///
+/// # Safety
+/// `first` is null, or points to `count` items that outlive the result.
+unsafe fn items<'a, T>(first: *const T, count: usize, encoder: &mut Encoder) -> &'a [T] {
+    if first.is_null() {
+        return &[];
+    }
+    encoder.leave_out(count.saturating_sub(MAX_ITEMS));
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(first, count.min(MAX_ITEMS)) }
+}

@@ -1,0 +1,283 @@
+//! Complete events: sections whose begin and end the program gives, recorded when they are over.
+//!
+//! Before a merge, [`plan`] finds them and makes two records of each, which the merge puts where their times are. One that nests in
+//! its thread's sections becomes a section; one that does not, or that begins before the part of a streamed
+//! trace which is written already, becomes an asynchronous slice with a cookie of its own. Without complete events nothing of
+//! this is done.
+
+use crate::merge::{Event, Merge, Part, Parts, Source};
+use crate::threads::Threads;
+use crate::time_window::Span;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use tracetee_protocol::Summary;
+use tracetee_recorder::layout::Form;
+use tracetee_recorder::record::Kind;
+use tracetee_recorder::rich::{Complete, Rich, at_item, stored};
+
+/// First cookie of asynchronous slices that complete events become; a program's own have 32 bits.
+const FIRST_COOKIE: i64 = 1 << 40;
+
+/// What concerns the nesting of sections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Begin,
+    End,
+    /// Open sections are closed here.
+    Break,
+}
+
+/// A complete event of a thread.
+struct Given<'s> {
+    begin_ns: u64,
+    end_ns: u64,
+    event: Complete<'s>,
+}
+
+/// The complete events of a thread, and what they have to nest in.
+#[derive(Default)]
+struct Thread<'s> {
+    marks: Vec<(u64, Mark)>,
+    given: Vec<Given<'s>>,
+}
+
+/// Limits of a plan.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Later records are not looked at.
+    pub(crate) limit_ns: u64,
+    /// Earlier times are written already.
+    pub(crate) last_ns: u64,
+    /// The span of the trace.
+    pub(crate) span: Option<Span>,
+}
+
+/// Plans the complete events of these sources. `count` is the number of asynchronous slices so far; `summary` counts.
+pub(crate) fn plan(
+    sources: &[Source<'_>],
+    threads: &Threads,
+    bounds: Bounds,
+    count: &mut i64,
+    summary: &mut Summary,
+) -> Parts {
+    let mut parts = Parts::default();
+    if sources.iter().all(|source| source.snapshot.completes.is_empty()) {
+        return parts;
+    }
+    // The same order as in the merge that follows.
+    let (mut threads, none) = (threads.clone(), Parts::default());
+    let found = look(sources, &mut threads, &none, bounds.limit_ns, summary);
+    for (thread, mut found) in found {
+        let before = |given: &Given<'_>| (given.begin_ns, Reverse(given.end_ns));
+        found.given.sort_by_key(before);
+        let (late, given): (Vec<_>, Vec<_>) =
+            found.given.into_iter().partition(|given| given.begin_ns < bounds.last_ns);
+        let spans: Vec<_> = given.iter().map(|given| (given.begin_ns, given.end_ns)).collect();
+        let nests = nested(&found.marks, &spans);
+        let late = late.into_iter().map(|given| (given, false));
+        let mut ends = Vec::new();
+        for (given, nests) in late.chain(given.into_iter().zip(nests)) {
+            let Given { mut begin_ns, mut end_ns, event } = given;
+            let (mut details, mut cookie) = (event.details.raw().to_vec(), 0);
+            if !nests {
+                *count += 1;
+                summary.not_nested += 1;
+                cookie = FIRST_COOKIE + *count;
+                if begin_ns < bounds.last_ns {
+                    details.extend(at_item(begin_ns));
+                }
+                if let Some(Span { from_ns, to_ns }) = bounds.span
+                    && begin_ns <= to_ns
+                    && end_ns >= from_ns
+                {
+                    (begin_ns, end_ns) = (begin_ns.max(from_ns), end_ns.min(to_ns));
+                }
+            }
+            let kinds = [[Kind::AsyncBegin, Kind::AsyncEnd], [Kind::Begin, Kind::End]];
+            let [begin, end] = kinds[usize::from(nests)];
+            let part = |time_ns, kind, details: &[u8]| {
+                let bytes = stored(kind, cookie, details, event.name);
+                Part { time_ns, thread, bytes }
+            };
+            parts.begins.push(part(begin_ns, begin, &details));
+            let end = part(end_ns, end, &[]);
+            if begin_ns == end_ns {
+                parts.begins.push(end);
+            } else {
+                ends.push(end);
+            }
+        }
+        // Of those that end together, the inner one began later.
+        ends.reverse();
+        parts.ends.extend(ends);
+    }
+    parts.begins.sort_by_key(|part| part.time_ns);
+    parts.ends.sort_by_key(|part| part.time_ns);
+    parts
+}
+
+/// Finds the complete events by thread, and the marks of their threads.
+fn look<'s>(
+    sources: &'s [Source<'_>],
+    threads: &mut Threads,
+    none: &'s Parts,
+    limit_ns: u64,
+    summary: &mut Summary,
+) -> BTreeMap<usize, Thread<'s>> {
+    let mut found: BTreeMap<usize, Thread<'s>> = BTreeMap::new();
+    let mut merge = Merge::new(sources, none, threads);
+    for (index, thread) in threads.all().iter().enumerate() {
+        let source = sources.get(thread.process);
+        if source.is_some_and(|source| source.snapshot.completes.contains(&thread.incarnation)) {
+            found.insert(index, Thread::default());
+        }
+    }
+    while let Some(event) = merge.next_until(limit_ns) {
+        let (thread, mark) = match event {
+            Event::Record { thread, form: Form::Rich, bytes, time_ns, .. }
+                if let Some(Rich::Complete(event)) = Rich::parse(bytes) =>
+            {
+                if let Some(found) = found.get_mut(&thread) {
+                    summary.reversed += u64::from(event.begin_ns > event.end_ns);
+                    let (begin_ns, end_ns) = (event.begin_ns, event.end_ns);
+                    // Nothing is recorded before it is over.
+                    let (begin_ns, end_ns) =
+                        (begin_ns.min(end_ns), begin_ns.max(end_ns).min(time_ns));
+                    found.given.push(Given { begin_ns: begin_ns.min(end_ns), end_ns, event });
+                }
+                continue;
+            }
+            Event::Record { thread, bytes, .. } => match bytes.first() {
+                Some(b'B') => (thread, Mark::Begin),
+                Some(b'E') => (thread, Mark::End),
+                _ => continue,
+            },
+            Event::Segment { thread, segment, .. } => {
+                let is_gap = threads.get_mut(thread).is_some_and(|known| known.enter(&segment));
+                if !is_gap {
+                    continue;
+                }
+                (thread, Mark::Break)
+            }
+            Event::ThreadEnd { thread, .. } => (thread, Mark::Break),
+            Event::End { .. } => continue,
+        };
+        if let Some(found) = found.get_mut(&thread) {
+            found.marks.push((event.time_ns(), mark));
+        }
+    }
+    found
+}
+
+/// Which of these events, by begin and the longer one first, nest in a thread's sections and in each other.
+fn nested(marks: &[(u64, Mark)], given: &[(u64, u64)]) -> Vec<bool> {
+    let mut nests = vec![true; given.len()];
+    // What is open: a section of the thread, or an event.
+    let mut stack: Vec<Option<usize>> = Vec::new();
+    let mut ends: BTreeSet<(u64, Reverse<usize>)> = BTreeSet::new();
+    let (mut marks, mut begins) = (marks.iter(), given.iter().enumerate().peekable());
+    let mut mark = marks.next();
+    loop {
+        let begin_ns = begins.peek().map_or(u64::MAX, |(_, (begin_ns, _))| *begin_ns);
+        let mark_ns = mark.map_or(u64::MAX, |&(time_ns, _)| time_ns);
+        let end = ends.first().copied().filter(|&(end_ns, _)| end_ns <= begin_ns.min(mark_ns));
+        if let Some((end_ns, Reverse(index))) = end {
+            ends.remove(&(end_ns, Reverse(index)));
+            if stack.last() == Some(&Some(index)) {
+                stack.pop();
+            } else if let Some(at) = stack.iter().rposition(|&open| open == Some(index)) {
+                stack.remove(at);
+                nests[index] = false;
+            }
+        } else if let Some(&(_, now)) = mark.filter(|_| mark_ns <= begin_ns) {
+            mark = marks.next();
+            match now {
+                Mark::Begin => stack.push(None),
+                Mark::End | Mark::Break => {
+                    while let Some(open) = stack.pop() {
+                        match open {
+                            Some(index) => nests[index] = false,
+                            None if now == Mark::End => break,
+                            None => {}
+                        }
+                    }
+                }
+            }
+        } else if let Some((index, &(_, end_ns))) = begins.next() {
+            stack.push(Some(index));
+            ends.insert((end_ns, Reverse(index)));
+        } else {
+            return nests;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// What is nested is put among the marks, and a stack of names says whether each end finds its own begin.
+        #[test]
+        fn what_nests_changes_no_section_and_the_rest_would(
+            marks in prop::collection::vec((0u64..4, 0u8..9), 0..30),
+            given in prop::collection::vec((0u64..50, 0u64..20), 0..6),
+        ) {
+            let mut now = 0;
+            let marks: Vec<(u64, Mark)> = marks.iter().map(|&(pause, mark)| {
+                now += pause;
+                (now, match mark { 0..4 => Mark::Begin, 4..8 => Mark::End, _ => Mark::Break })
+            }).collect();
+            let mut given: Vec<_> =
+                given.iter().map(|&(begin, took)| (begin, begin + took)).collect();
+            given.sort_by_key(|&(begin, end)| (begin, Reverse(end)));
+            let nests = nested(&marks, &given);
+            let alone = |marks: &[(u64, Mark)], which: &[usize]| {
+                // (time, rank, number, mark): 0 ends, 1 the thread's, 2 begins and ends of no time.
+                let mut all: Vec<(u64, u8, i64, Mark, Option<usize>)> = Vec::new();
+                for (place, &(time, mark)) in marks.iter().enumerate() {
+                    all.push((time, 1, i64::try_from(place).unwrap(), mark, None));
+                }
+                for &index in which {
+                    let (begin, end) = given[index];
+                    let place = i64::try_from(index).unwrap() * 2;
+                    all.push((begin, 2, place, Mark::Begin, Some(index)));
+                    let (rank, place) = if begin == end { (2, place + 1) } else { (0, -place) };
+                    all.push((end, rank, place, Mark::End, Some(index)));
+                }
+                all.sort_by_key(|&(time, rank, place, ..)| (time, rank, place));
+                let (mut stack, mut pairs, mut is_right) = (Vec::new(), Vec::new(), true);
+                for (_, _, place, mark, of) in all {
+                    match mark {
+                        Mark::Begin => stack.push((place, of)),
+                        Mark::End => {
+                            let begun = stack.pop();
+                            if of.is_some() || begun.is_some_and(|(_, of)| of.is_some()) {
+                                is_right &= begun.is_some_and(|(_, begun)| begun == of);
+                            } else {
+                                pairs.push((begun.map(|(place, _)| place), place));
+                            }
+                        }
+                        Mark::Break => {
+                            is_right &= stack.iter().all(|(_, of)| of.is_none());
+                            stack.clear();
+                        }
+                    }
+                }
+                (pairs, is_right)
+            };
+            let those = |wanted: bool| {
+                (0..given.len()).filter(|&index| nests[index] == wanted).collect::<Vec<_>>()
+            };
+            let without = alone(&marks, &[]).0;
+            let (pairs, is_right) = alone(&marks, &those(true));
+            prop_assert!(is_right, "{nests:?}");
+            prop_assert_eq!(pairs, without);
+            // One alone that nests is never refused.
+            if let [_] = given[..] {
+                prop_assert_eq!(alone(&marks, &[0]).1, nests[0]);
+            }
+        }
+    }
+}
