@@ -2,6 +2,7 @@
 // library and against the no-op one, and runs each with the classes of the other.
 
 import dev.tracetee.CaptureOptions
+import dev.tracetee.Event
 import dev.tracetee.HealthReport
 import dev.tracetee.HttpSender
 import dev.tracetee.Markers
@@ -59,6 +60,18 @@ fun main(arguments: Array<String>) {
     Markers.endTrack("t", "x", 1)
     Markers.counter("x", 1)
     Markers.instant("x")
+    val event = Event.get().category("c").arg("k", "v").arg("n", 1L).arg("r", 0.5).arg("b", true)
+    event.flowBegin(1).flowStep(1).flowEnd(1).threadTime().beginSection("x")
+    Event.get().endSection()
+    Event.get().beginAsync("x", 1)
+    Event.get().endAsync("x", 1)
+    Event.get().beginTrack("t", "x", 1)
+    Event.get().endTrack("t", 1)
+    Event.get().instant("x")
+    Event.get().instant("t", "x")
+    Event.get().complete("x", 1, 2)
+    Event.get().counter("x", 0.5)
+    Event.get().counter("x", "s", 0.5)
     val thrown = runCatching { trace("section") { throw IOException("x") } }.exceptionOrNull()
     check(thrown is IOException && NotSentException(thrown).cause === thrown)
     check(SenderResponse(200, emptyMap(), byteArrayOf(1)).body.size == 1)

@@ -60,6 +60,7 @@ fun main(arguments: Array<String>) {
     check(!Tracetee.startCapture(CaptureOptions.Builder().setBlockKb(12).build()) && "recorder.block_kb" in Tracetee.lastError!!)
     check(!Tracetee.stopCapture() && !Tracetee.dump(File("/nowhere/x")) && !Tracetee.trigger("x"))
     everyOption(File(out, "options-$api"))
+    events(File(out, "events-$api.ftrace"))
     whileCapturesBeginAndEnd()
     byConfiguration(File(out, "installed-$api"), cachedBefore)
     FromJava.config().run { check(collectorUrl == "https://traces.example.com" && device["soc"] == "x" && !scheduleUploads) }

@@ -63,6 +63,20 @@ impl Env {
         Some(bytes)
     }
 
+    /// Copies bytes of an array from `offset` on; `false` if it does not have them all.
+    pub(super) fn copy_bytes(self, array: jbyteArray, offset: jint, to: &mut [u8]) -> bool {
+        if array.is_null() {
+            return false;
+        }
+        let len = size(to.len());
+        let has = table!(self, GetArrayLength, array);
+        if offset < 0 || offset.checked_add(len).is_none_or(|end| end > has) {
+            return false;
+        }
+        table!(self, GetByteArrayRegion, array, offset, len, to.as_mut_ptr().cast());
+        true
+    }
+
     /// Makes an array of bytes; null where there is no memory for it.
     pub(super) fn new_bytes(self, bytes: &[u8]) -> jbyteArray {
         let array = table!(self, NewByteArray, size(bytes.len()));

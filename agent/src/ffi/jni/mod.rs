@@ -10,7 +10,7 @@ use crate::android::pinned;
 use crate::android::quirks::JAVA_CACHES_TAGS;
 use crate::controller::{self, Install, process_signals};
 use crate::tags;
-use crate::{Error, api, config, health_report, section};
+use crate::{Error, api, config, event, health_report, section};
 use env::{Env, Thrown};
 use jni_sys::{
     JNI_VERSION_1_6, JNINativeMethod, JavaVM, jboolean, jbyteArray, jclass, jdouble, jint, jlong,
@@ -99,6 +99,8 @@ fn register(env: Env) -> bool {
         c"endTrack" c"(Ljava/lang/String;I)V" end_track,
         c"counter" c"(Ljava/lang/String;J)V" counter,
         c"instant" c"(Ljava/lang/String;)V" instant,
+        c"record" c"([BII)V" record_event,
+        c"nowNs" c"()J" now_ns,
         c"upload" c"(Ljava/lang/String;Ldev/tracetee/NativeSender;)Ljava/lang/String;" upload,
     ];
     let class = env.class(c"dev/tracetee/Native");
@@ -275,6 +277,39 @@ extern "system" fn counter(env: Env, _: jclass, name: jstring, value: jlong) {
 
 extern "system" fn instant(env: Env, _: jclass, name: jstring) {
     mark(env, Kind::Instant, name, None);
+}
+
+/// Records what `Event.kt` has laid out. Allocates nothing, so it needs no guard.
+extern "system" fn record_event(
+    env: Env,
+    _: jclass,
+    bytes: jbyteArray,
+    offset: jint,
+    length: jint,
+) {
+    if !section::is_recording() {
+        return;
+    }
+    let take = |room: &mut [u8]| {
+        if env.copy_bytes(bytes, offset, room) {
+            event::record_laid_out(room);
+        }
+    };
+    // Most are small, and room is zeros first.
+    match usize::try_from(length) {
+        Ok(length @ ..=SMALL_BYTES) => take(&mut [0; SMALL_BYTES][..length]),
+        Ok(length @ ..=event::MAX_LAID_OUT_BYTES) => {
+            take(&mut [0; event::MAX_LAID_OUT_BYTES][..length]);
+        }
+        _ => {}
+    }
+}
+
+/// Size of records that need little room.
+const SMALL_BYTES: usize = 256;
+
+extern "system" fn now_ns(_: Env, _: jclass) -> jlong {
+    event::now_ns().cast_signed()
 }
 
 fn mark(env: Env, kind: Kind, name: jstring, number: Option<i64>) {

@@ -66,6 +66,12 @@ internal object Native {
     @JvmStatic external fun counter(name: String, value: Long)
     @JvmStatic external fun instant(name: String)
 
+    /** Records [length] bytes that [Event] has laid out in [bytes] from [offset] on. */
+    @JvmStatic external fun record(bytes: ByteArray, offset: Int, length: Int)
+
+    /** Returns the time of CLOCK_BOOTTIME, ns. */
+    @JvmStatic external fun nowNs(): Long
+
     /** Uploads through [sender]. Returns a report as JSON, or `{"error": message}`. */
     @JvmStatic external fun upload(netJson: String?, sender: NativeSender): String
 }
