@@ -19,7 +19,7 @@ pub fn text_passthrough(
     let mut reader = LineReader::new(text);
     while let Some(part) = reader.next_part()? {
         match part {
-            Part::About(line) => line_of(out, line),
+            Part::About(line) | Part::Details(line) => line_of(out, line),
             Part::Event(line) => event(out, outline, &line),
         }
         .map_err(Error::Io)?;

@@ -1,5 +1,6 @@
 //! Async slices: a key pairs their ends with their begins.
 
+use super::slices::with_more;
 use super::{Builder, Live};
 use crate::model::{Async, UNFINISHED};
 use crate::names::NameId;
@@ -35,23 +36,36 @@ impl Builder {
         }
     }
 
-    /// Ends the last async slice that began with this key, preferably one with this name.
-    pub(crate) fn end_async(&mut self, key: AsyncKey, live: Live, at_ns: u64, name: NameId) {
+    /// Ends the last async slice that began with this key, preferably one with this name. Returns its index.
+    pub(crate) fn end_async(
+        &mut self,
+        key: AsyncKey,
+        live: Live,
+        at_ns: u64,
+        name: NameId,
+    ) -> Option<usize> {
         let thread = self.key(live);
         let asyncs = &mut self.trace.asyncs;
-        let begun = self.open_asyncs.get_mut(&key).and_then(|open| {
+        let place = self.open_asyncs.get_mut(&key).and_then(|open| {
             let named = open.iter().rposition(|&place| {
                 name == NameId::NONE || asyncs.get(place).is_some_and(|begun| begun.name == name)
             });
-            let place = match named {
+            match named {
                 Some(named) => Some(open.remove(named)),
                 None => open.pop(),
-            };
-            asyncs.get_mut(place?)
+            }
         });
-        match begun {
+        match place.and_then(|place| asyncs.get_mut(place)) {
             Some(begun) => (begun.end_ns, begun.threads[1]) = (at_ns, thread),
             None => self.trace.losses.unmatched_async_ends += 1,
+        }
+        place
+    }
+
+    /// Adds the arguments of an async slice's end to those of its begin.
+    pub(crate) fn more_async_args(&mut self, place: usize, args: NameId) {
+        if let Some(slice) = self.trace.asyncs.get_mut(place).filter(|_| args != NameId::NONE) {
+            slice.args = with_more(&mut self.trace.names, slice.args, args);
         }
     }
 }

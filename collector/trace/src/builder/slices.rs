@@ -2,7 +2,7 @@
 
 use super::{Builder, Live};
 use crate::model::{NO_PARENT, Slice, UNFINISHED};
-use crate::names::NameId;
+use crate::names::{NameId, Names};
 
 /// Records that the kernel overwrote before they were read, as traces of Perfetto name them, too.
 const LOST: &str = "kernel events overwritten";
@@ -30,8 +30,14 @@ impl Builder {
 
     /// Begins a slice that stands for a frame of a main thread. Frames do not nest: where records are lost, an earlier one
     /// that is open lost its end, and ends at the thread's last event, with the slices in it.
-    pub(crate) fn begin_frame(&mut self, live: Live, at_ns: u64, name: NameId) {
-        let Some(running) = self.running.get(live.0) else { return };
+    pub(crate) fn begin_frame(
+        &mut self,
+        live: Live,
+        at_ns: u64,
+        name: NameId,
+        category: NameId,
+    ) -> Option<u32> {
+        let running = self.running.get(live.0)?;
         let (frame, before_ns) = (running.frame, running.before_ns);
         let has_losses = !self.trace.losses.lost.is_empty();
         while let Some(frame) = frame.filter(|_| has_losses)
@@ -39,10 +45,9 @@ impl Builder {
         {
             self.leave_open(live, before_ns);
         }
-        let place = self.begin(live, at_ns, name, NameId::NONE);
-        if let Some(running) = self.running.get_mut(live.0) {
-            running.frame = place;
-        }
+        let place = self.begin(live, at_ns, name, category);
+        self.running.get_mut(live.0)?.frame = place;
+        place
     }
 
     /// Notes the processor on which a thread wrote its last line.
@@ -163,19 +168,7 @@ impl Builder {
             return;
         }
         let before = running.thread.args.get(&place).copied().unwrap_or_default();
-        let names = &mut self.trace.names;
-        let object = |id| serde_json::from_str::<serde_json::Value>(names.text(id)).ok();
-        let args = match (object(before), object(args)) {
-            (
-                Some(serde_json::Value::Object(mut before)),
-                Some(serde_json::Value::Object(more)),
-            ) => {
-                before.extend(more);
-                names.id(serde_json::Value::Object(before).to_string().as_bytes())
-            }
-            _ => args,
-        };
-        running.thread.args.insert(place, args);
+        running.thread.args.insert(place, with_more(&mut self.trace.names, before, args));
     }
 
     /// Sets the CPU time at a slice's begin and end.
@@ -192,6 +185,18 @@ impl Builder {
             cpu.0 = begin.unwrap_or(cpu.0);
             cpu.1 = end.unwrap_or(cpu.1);
         }
+    }
+}
+
+/// Adds arguments to others; both are JSON objects.
+pub(super) fn with_more(names: &mut Names, before: NameId, more: NameId) -> NameId {
+    let object = |id| serde_json::from_str::<serde_json::Value>(names.text(id)).ok();
+    match (object(before), object(more)) {
+        (Some(serde_json::Value::Object(mut before)), Some(serde_json::Value::Object(more))) => {
+            before.extend(more);
+            names.id(serde_json::Value::Object(before).to_string().as_bytes())
+        }
+        _ => more,
     }
 }
 

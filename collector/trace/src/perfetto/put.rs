@@ -265,7 +265,7 @@ impl Put {
             Mark::Begin { pid, name } => {
                 builder.guess_pid(live, pid);
                 if is_frame(builder.trace.names.text(name).as_bytes()) {
-                    builder.begin_frame(live, at_ns, name);
+                    builder.begin_frame(live, at_ns, name, NameId::NONE);
                 } else {
                     builder.begin(live, at_ns, name, category);
                 }
@@ -323,7 +323,9 @@ fn legacy_async(builder: &mut Builder, live: Live, at_ns: u64, one: Async, phase
         |by_name| AsyncKey { pid, track: None, of: if by_name { name } else { category }, cookie };
     match phase {
         Phase::Begin { by_name } => builder.begin_async(key(by_name), one),
-        Phase::End { by_name } => builder.end_async(key(by_name), live, at_ns, name),
+        Phase::End { by_name } => {
+            builder.end_async(key(by_name), live, at_ns, name);
+        }
         Phase::Instant => {
             let (thread, track) = (one.threads[0], Some(name));
             builder.instant(Instant { thread, pid, track, name, category, args, at_ns });

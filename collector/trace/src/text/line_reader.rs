@@ -76,7 +76,7 @@ impl Outline {
         while let Some(part) = reader.next_of(&mut outline)? {
             has_lines = true;
             let Part::Event(line) = part else {
-                outline.abouts += 1;
+                outline.abouts += u64::from(matches!(part, Part::About(_)));
                 continue;
             };
             outline.events += 1;
@@ -132,6 +132,8 @@ impl Outline {
 pub enum Part<'a> {
     /// The agent's metadata of a capture.
     About(&'a [u8]),
+    /// Details of the event that follows.
+    Details(&'a [u8]),
     /// An event.
     Event(Line<'a>),
 }
@@ -189,6 +191,9 @@ impl<R: BufRead> LineReader<R> {
         }
         Ok(Some(match self.line() {
             Some(event) => Part::Event(event),
+            None if self.buffer.starts_with(notes::DETAILS.as_bytes()) => {
+                Part::Details(self.buffer.trim_ascii_end())
+            }
             None => Part::About(self.buffer.trim_ascii_end()),
         }))
     }
@@ -211,7 +216,8 @@ impl<R: BufRead> LineReader<R> {
             let end = self.buffer.trim_ascii_end().len();
             let line = self.buffer.get(..end).unwrap_or_default();
             if line.starts_with(b"#") {
-                if line.starts_with(notes::COMMENT.as_bytes()) {
+                let is_ours = [notes::COMMENT, notes::DETAILS];
+                if is_ours.iter().any(|start| line.starts_with(start.as_bytes())) {
                     return Ok(true);
                 }
                 continue;

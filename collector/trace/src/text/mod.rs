@@ -1,8 +1,9 @@
 //! Ftrace text. One pass; what is kept grows with what the trace holds, not with its text.
 //!
-//! `line` splits a line, [`marker`] reads what atrace or an app wrote, [`sched`] what the scheduler did,
+//! `line` splits a line, [`marker`] reads what atrace or an app wrote, `details` the agent's comment before it, [`sched`] what the scheduler did,
 //! [`sections`] follows what is around the text.
 
+mod details;
 mod line;
 mod line_reader;
 pub(crate) mod marker;
@@ -16,12 +17,15 @@ use crate::kernel::{KernelEvent, KernelKind};
 use crate::model::{Async, Counter, Instant, Scope, Trace, UNFINISHED};
 use crate::names::NameId;
 use crate::wall_clock::WallClock;
+use details::Details;
 use marker::Marker;
 use prefixes::Prefixes;
 use sections::{Names, Sections};
 use std::io::{BufRead, ErrorKind, Read};
 use tracetee_protocol::{CaptureMeta, notes};
 
+/// Details that no record follows.
+const LOOSE: &str = "details of records without a record";
 /// Limit of a line in bytes: the kernel's buffer takes a page.
 pub(crate) const MAX_LINE_BYTES: u64 = 1 << 20;
 
@@ -145,6 +149,8 @@ struct Reader {
     in_text: bool,
     sections: Sections,
     prefixes: Prefixes,
+    /// Details of the record on the next line.
+    details: Option<Box<Details>>,
     /// True if events stay that only writers need.
     keeps_events: bool,
 }
@@ -168,6 +174,11 @@ impl Reader {
                 && let Some(about) = CaptureMeta::from_json(about)
             {
                 self.builder.trace.about.merge(about);
+            }
+            match details::parse(line, &mut self.builder) {
+                Some(Ok(details)) => self.put_details(Some(details)),
+                Some(Err(why)) => self.bad(why, line),
+                None => {}
             }
             self.in_text = true;
             return;
@@ -200,6 +211,12 @@ impl Reader {
         }
     }
 
+    /// Takes the details of the next record. Those before them, which no record followed, are counted.
+    fn put_details(&mut self, details: Option<Box<Details>>) {
+        let before = std::mem::replace(&mut self.details, details);
+        self.builder.not_read(LOOSE, before.is_some().into());
+    }
+
     fn bad(&mut self, why: &'static str, line: &[u8]) {
         let number = self.builder.trace.losses.lines;
         self.builder.trace.losses.bad(number, why, line);
@@ -207,6 +224,7 @@ impl Reader {
 
     fn event(&mut self, live: Live, at_ns: u64, line: &Line<'_>) {
         if !line.is_marker() {
+            self.put_details(None);
             self.builder.other(line.event);
             self.keep(live, line);
             sched::take(&mut self.builder, at_ns, line);
@@ -218,7 +236,10 @@ impl Reader {
                 self.keep(live, line);
             }
             Ok(marker) => self.marker(live, at_ns, &marker),
-            Err(why) => self.bad(why, line.payload),
+            Err(why) => {
+                self.put_details(None);
+                self.bad(why, line.payload);
+            }
         }
     }
 
@@ -247,27 +268,42 @@ impl Reader {
     }
 
     fn marker(&mut self, live: Live, at_ns: u64, marker: &Marker<'_>) {
+        let details = self.details.take();
         let builder = &mut self.builder;
         let thread = builder.key(live);
-        let (category, args) = (NameId::NONE, NameId::NONE);
+        let (category, args) = details.as_ref().map_or_else(Default::default, |details| {
+            details.flow(builder, live, at_ns);
+            (details.category, details.args)
+        });
+        let cpu_ns = details.as_ref().and_then(|details| details.cpu_ns);
+        let given_ns = details.as_ref().and_then(|details| details.at_ns);
         match *marker {
             Marker::Begin { pid, name } => {
                 let id = builder.trace.names.id(name);
                 builder.guess_pid(live, pid);
-                if marker::is_frame(name) {
-                    builder.begin_frame(live, at_ns, id);
+                let place = if marker::is_frame(name) {
+                    builder.begin_frame(live, at_ns, id, category)
                 } else {
-                    builder.begin(live, at_ns, id, category);
+                    builder.begin(live, at_ns, id, category)
+                };
+                if let Some(place) = place.filter(|_| details.is_some()) {
+                    builder.args(live, place, args);
+                    builder.cpu(live, place, cpu_ns, None);
                 }
             }
             Marker::End => {
-                builder.end(live, at_ns);
+                if let Some(place) = builder.end(live, at_ns).filter(|_| details.is_some()) {
+                    builder.more_args(live, place, args);
+                    builder.cpu(live, place, None, cpu_ns);
+                }
             }
             Marker::AsyncBegin { pid, track, name, cookie } => {
                 let name = builder.trace.names.id(name);
                 let track = track.map(|track| builder.trace.names.id(track));
                 let of = if track.is_none() { name } else { NameId::NONE };
-                let (threads, start_ns, end_ns) = ([thread; 2], at_ns, UNFINISHED);
+                let (threads, end_ns) = ([thread; 2], UNFINISHED);
+                let start_ns = given_ns.map_or(at_ns, |ns| ns.min(at_ns));
+                builder.span(start_ns);
                 builder.begin_marked_async(
                     AsyncKey { pid, track, of, cookie },
                     Async { threads, pid, track, name, category, args, cookie, start_ns, end_ns },
@@ -277,7 +313,10 @@ impl Reader {
                 let name = builder.trace.names.id(name);
                 let track = track.map(|track| builder.trace.names.id(track));
                 let of = if track.is_none() { name } else { NameId::NONE };
-                builder.end_async(AsyncKey { pid, track, of, cookie }, live, at_ns, NameId::NONE);
+                let key = AsyncKey { pid, track, of, cookie };
+                if let Some(place) = builder.end_async(key, live, at_ns, NameId::NONE) {
+                    builder.more_async_args(place, args);
+                }
             }
             Marker::Instant { pid, track, name } => {
                 let track = track.map(|track| builder.trace.names.id(track));
@@ -286,7 +325,8 @@ impl Reader {
             }
             Marker::Counter { pid, name, value } => {
                 let name = builder.trace.names.id(name);
-                let value = value.real(&mut builder.trace.losses);
+                let exact = details.as_ref().and_then(|details| details.value);
+                let value = exact.unwrap_or_else(|| value.real(&mut builder.trace.losses));
                 builder.counter(Counter { thread, pid, name, at_ns, value, scope: Scope::Process });
             }
             Marker::RealTime(ms) => builder.trace.realtime = Some(WallClock::from_ms(at_ns, ms)),
