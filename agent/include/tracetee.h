@@ -93,6 +93,9 @@ const char *tracetee_version(void);
  *   "output"       mode endless: path of the streamed trace; "%p" stands for the process id
  *   "fast_path"    take records in atrace_begin_body and its siblings, before they are formatted
  *                  (false)
+ *   "frame_counters"
+ *                  record how long the main thread and render threads ran and waited for a processor
+ *                  in each frame, and their page faults and switches (false)
  *   "duration_ms"  stop the capture after this time, ms; at most a day
  *   "text"         object:
  *       "catapult_only"     leave out records of types I, N, G and H (false)

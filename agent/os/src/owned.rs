@@ -35,6 +35,11 @@ impl<T: AsRawFd> Owned<T> {
         self.is_open().then_some(&*self.value)
     }
 
+    /// Returns the file or socket, for a caller that can tell by its content whether the program has closed it.
+    pub fn unchecked(&self) -> &T {
+        &self.value
+    }
+
     /// False once the program has closed it.
     pub fn is_open(&self) -> bool {
         self.identity.is_some() && identity(self.value.as_raw_fd()) == self.identity

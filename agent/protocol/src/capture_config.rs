@@ -63,6 +63,9 @@ record! {
         /// Takes records where they are made (`atrace_begin_body` …), before they are formatted, and
         /// also where they are written.
         pub fast_path: bool = false,
+        /// Records, at the begin and the end of each frame on the main thread and on render threads, how long the thread
+        /// ran and waited for a processor, its page faults and switches.
+        pub frame_counters: bool = false,
     }
 
     /// The recorder's memory.

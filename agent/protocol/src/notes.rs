@@ -17,6 +17,16 @@ pub const PREFIX: &str = "tracetee: ";
 /// Start of a comment of the agent. A JSON object that follows is capture metadata.
 pub const COMMENT: &str = "# tracetee: ";
 
+/// Start of the names of counters that the agent reads at the begin and the end of frames on the main thread, and on
+/// the render thread. One of [`FRAME_COUNTERS`] follows.
+pub const FRAME_MAIN: &str = "tracetee: main ";
+/// The same on the render thread.
+pub const FRAME_RENDER: &str = "tracetee: render ";
+/// The counters of [`FRAME_MAIN`] and [`FRAME_RENDER`]: changes since they were read before. The first is written each
+/// time, the others where they differ from the value before.
+pub const FRAME_COUNTERS: [&str; 6] =
+    ["running ns", "runnable ns", "page faults", "major page faults", "waits", "preemptions"];
+
 /// Name of all screens beyond the limit of distinct names.
 pub const OTHER: &str = "(other)";
 

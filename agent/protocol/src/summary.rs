@@ -44,6 +44,8 @@ record! {
         pub counter_clock: bool = false,
         /// A process ended without stopping its capture; the trace has what it left.
         pub recovered: bool = false,
+        /// Readings of threads' counters at the begin and the end of frames (`frame_counters`).
+        pub frame_counters: u64 = 0; omit(is_zero),
         /// Processes.
         pub processes: u64 = 0,
         /// Threads that recorded or lost records.

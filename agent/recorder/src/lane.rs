@@ -31,6 +31,9 @@ pub(crate) struct Lane {
     counter: Cell<bool>,
     /// Number of blocks since the thread's name was read; [`OLD_NAME`] after a later anchor.
     name_age: Cell<u8>,
+    /// Number of the lane's entry among the threads whose counters are read, 0 for none. Such a lane's `max_delta` is 0,
+    /// so that it takes no record by itself.
+    watch: Cell<u8>,
     /// The session that the block was leased in; 0 for none. Set after `lease`, which it vouches for.
     leased_in: Cell<u32>,
     base_boot_ns: Cell<u64>,
@@ -66,6 +69,7 @@ impl Lane {
             max_delta: Cell::new(0),
             counter: Cell::new(false),
             name_age: Cell::new(0),
+            watch: Cell::new(0),
             records: Cell::new(0),
             sequence: Cell::new(0),
             lease: Cell::new(Lease { index: 0, word: 0, used: 0 }),
@@ -78,6 +82,7 @@ impl Lane {
         // ORDERING: Relaxed; the lane is its new thread's alone.
         self.session.store(0, Ordering::Relaxed);
         self.sequence.set(0);
+        self.watch.set(0);
         if !is_whole {
             self.records.set(UNKNOWN);
         }
@@ -214,6 +219,24 @@ impl Lane {
     pub(crate) fn set_anchor(&self, anchor: Anchor, max_delta: u64) {
         self.base_tick.set(anchor.tick);
         self.base_boot_ns.set(anchor.boot_ns);
+        self.max_delta.set(max_delta);
+    }
+
+    /// The number of the lane's watch, 0 for none.
+    pub(crate) const fn watch(&self) -> u8 {
+        self.watch.get()
+    }
+
+    pub(crate) fn set_watch(&self, number: u8) {
+        self.watch.set(number);
+    }
+
+    /// The largest delta before the clock has to be looked at again.
+    pub(crate) const fn max_delta(&self) -> u64 {
+        self.max_delta.get()
+    }
+
+    pub(crate) fn set_max_delta(&self, max_delta: u64) {
         self.max_delta.set(max_delta);
     }
 

@@ -226,6 +226,8 @@ pub(crate) const NOTE_SEGMENT: u8 = 1;
 pub(crate) const NOTE_ANCHOR: u8 = 2;
 /// The thread ended.
 pub const NOTE_THREAD_END: u8 = 3;
+/// Counters of the thread ([`crate::counters::Counters`]) at the record that follows.
+pub const NOTE_COUNTERS: u8 = 40;
 
 /// Owner of the records that follow, and the clock's anchor for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

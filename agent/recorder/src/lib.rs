@@ -33,6 +33,8 @@ pub mod clock;
 #[cfg(not(loom))]
 pub mod clock_map;
 #[cfg(not(loom))]
+pub mod counters;
+#[cfg(not(loom))]
 pub mod errno;
 #[cfg(not(loom))]
 mod error;

@@ -8,7 +8,7 @@ use crate::block_lease::{LEASED, Memory, state_of};
 use crate::clock::Anchor;
 use crate::clock_map::TimeMap;
 use crate::layout::{
-    Form, Mode, NOTE_SEGMENT, Segment, anchor_from_bytes, record_words, split_word,
+    Form, Mode, NOTE_COUNTERS, NOTE_SEGMENT, Segment, anchor_from_bytes, record_words, split_word,
 };
 use crate::progress::PoolPlace;
 use crate::reader::{PoolReader, ThreadFacts};
@@ -221,12 +221,12 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// The record at `cursor`: its boot time, form and bytes. Moves over notes that are no record.
+    /// The record at `cursor`: its boot time, form and bytes. Moves over segments and anchors.
     pub fn peek(&self, cursor: &mut Cursor) -> Option<(u64, Form, &[u8])> {
         let words = &*self.blocks.get(cursor.block)?.words;
         while cursor.at < cursor.end {
             let (delta, form, bytes, next) = record_at(words, cursor.at)?;
-            if form == Form::Note && bytes.len() > 8 {
+            if form == Form::Note && bytes.len() > 8 && bytes.first() != Some(&NOTE_COUNTERS) {
                 if let Some((tick, _)) = anchor_from_bytes(bytes) {
                     cursor.base = tick;
                 }

@@ -89,6 +89,7 @@ impl Capture {
     pub(super) fn start_early(config: Config) -> Result<Self, Error> {
         let mut capture = Self::prepare(config, Owner::Controller)?;
         capture.is_early = true;
+        session::count_frames(capture.config.frame_counters);
         session::open_at_once(&raw const *capture.pool, u64::MAX, &HOST);
         capture.make_ready();
         Ok(capture)
@@ -102,6 +103,7 @@ impl Capture {
         lend: Lend<'_>,
     ) -> Result<(), Error> {
         self.config = config;
+        session::count_frames(self.config.frame_counters);
         session::stop_fencing();
         let (mut kept, mut joined) = (kept, Err(NOT_STARTED));
         lend(&mut || {
@@ -128,6 +130,7 @@ impl Capture {
         }
         if self.hooks.is_some() {
             self.config = config.clone();
+            session::count_frames(self.config.frame_counters);
         } else {
             self.join_hooks(config.clone(), None, lend)?;
         }
@@ -196,6 +199,7 @@ impl Capture {
     fn open(&mut self) -> Result<(), Error> {
         self.choose_clock();
         if self.config.recorder.mode != Mode::Systrace {
+            session::count_frames(self.config.frame_counters);
             session::open(&raw const *self.pool, deadline_ns(&self.config), &HOST);
         }
         self.force_tags()

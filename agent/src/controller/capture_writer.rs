@@ -134,6 +134,7 @@ impl CaptureWriter {
             text,
             output: self.streaming.as_ref().map(|recording| recording.path().to_owned()),
             fast_path: any(|window| window.recorder.fast_path),
+            frame_counters: any(|window| window.frame_counters),
         })
     }
 

@@ -48,6 +48,7 @@ record! {
         pub(super) tags: Vec<String> = Vec::new(),
         pass_on: PassOnSetting = PassOnSetting::Auto,
         fast_path: bool = false,
+        frame_counters: bool = false,
         mode: Mode = Mode::Startup,
         capacity_kb: u64 = 4096,
         /// The time of the probation, 0 for none.
@@ -64,6 +65,7 @@ impl AtStart {
             tags: config.tags.clone(),
             pass_on: config.pass_on,
             fast_path: config.fast_path,
+            frame_counters: config.frame_counters,
             mode: recorder.mode,
             capacity_kb: recorder.capacity_kb,
             within_s,
@@ -76,6 +78,7 @@ impl AtStart {
             tags: self.tags.clone(),
             pass_on: self.pass_on,
             fast_path: self.fast_path,
+            frame_counters: self.frame_counters,
             recorder: RecorderConfig { mode, capacity_kb, ..RecorderConfig::default() },
             ..Config::default()
         }

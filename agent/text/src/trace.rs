@@ -14,6 +14,7 @@ use crate::writer::Writer;
 use crate::{Error, TextOptions};
 use std::path::Path;
 use tracetee_protocol::{CaptureMeta, Summary, notes};
+use tracetee_recorder::counters::Counters;
 use tracetee_recorder::layout::{Form, NAME_BYTES};
 use tracetee_recorder::progress::PoolPlace;
 use tracetee_recorder::reader::PoolReader;
@@ -267,6 +268,13 @@ impl Trace {
     ) -> Result<(), Error> {
         let Some(known) = self.threads.all().get(thread) else { return Ok(()) };
         let class = known.class();
+        if form == Form::Note && Counters::from_bytes(bytes).is_some() {
+            if self.options.main_thread_only && class != Class::Main {
+                self.positions.note_written(place);
+                return Ok(());
+            }
+            return self.pass(time_ns, thread, Step::Record(form, bytes.to_vec(), place));
+        }
         let mut scratch = Vec::new();
         let Some(record) = parse_stored(form, bytes, known.pid.unsigned_abs(), &mut scratch) else {
             self.tally.summary.malformed += 1;
@@ -321,6 +329,12 @@ impl Trace {
 
     fn perform(&mut self, time_ns: u64, thread: usize, step: Step) -> Result<(), Error> {
         match step {
+            Step::Record(Form::Note, bytes, place) => {
+                self.positions.note_written(place);
+                let Some(counters) = Counters::from_bytes(&bytes) else { return Ok(()) };
+                self.tally.summary.frame_counters += 1;
+                self.writer.counters(time_ns, thread, self.threads.all().get(thread), &counters)
+            }
             Step::Record(form, bytes, place) => {
                 let pid =
                     self.threads.all().get(thread).map_or(0, |thread| thread.pid.unsigned_abs());

@@ -7,9 +7,10 @@ use crate::comment;
 use crate::line;
 use crate::redact::Redactor;
 use crate::sink::Sink;
-use crate::threads::Thread;
+use crate::threads::{Class, Thread};
 use crate::{Error, Precision, TextOptions, rules};
-use tracetee_protocol::notes;
+use tracetee_protocol::notes::{self, FRAME_COUNTERS, FRAME_MAIN, FRAME_RENDER};
+use tracetee_recorder::counters::Counters;
 use tracetee_recorder::record::Record;
 use tracetee_recorder::rich::Details;
 
@@ -26,6 +27,8 @@ pub(crate) struct Writer {
     catapult_only: bool,
     precision: Precision,
     has_header: bool,
+    /// The last value of each counter of frames, by thread.
+    frame_counters: Vec<[Option<u64>; FRAME_COUNTERS.len()]>,
 }
 
 impl Writer {
@@ -39,6 +42,7 @@ impl Writer {
             catapult_only: options.catapult_only,
             precision: options.precision,
             has_header: false,
+            frame_counters: Vec::new(),
         })
     }
 
@@ -120,6 +124,51 @@ impl Writer {
             line::push_record(out, record, pid);
         });
         sink.line_done()
+    }
+
+    /// Writes a thread's counters, as far as they differ from the last ones: their names are the agent's own, so no rule
+    /// of redaction is asked. The time on a processor is always there.
+    pub(crate) fn counters(
+        &mut self,
+        time_ns: u64,
+        index: usize,
+        thread: Option<&Thread>,
+        counters: &Counters,
+    ) -> Result<(), Error> {
+        let (Some(sink), Some(thread)) = (&mut self.sink, thread) else { return Ok(()) };
+        if self.frame_counters.len() <= index {
+            self.frame_counters.resize(index + 1, Default::default());
+        }
+        let last = self.frame_counters.get_mut(index).map(|last| last.iter_mut());
+        let values = [
+            Some(counters.running_ns),
+            counters.runnable_ns,
+            Some(counters.minor_faults.into()),
+            Some(counters.major_faults.into()),
+            Some(counters.waits.into()),
+            Some(counters.preemptions.into()),
+        ];
+        let role = if thread.class() == Class::Main { FRAME_MAIN } else { FRAME_RENDER };
+        for ((what, value), last) in
+            FRAME_COUNTERS.iter().zip(values).zip(last.into_iter().flatten())
+        {
+            if value.is_none() || *what != FRAME_COUNTERS[0] && value == *last {
+                continue;
+            }
+            *last = value;
+            let name = format!("{role}{what}");
+            let record = Record::Counter {
+                pid: thread.pid.unsigned_abs(),
+                name: name.as_bytes(),
+                value: i64::try_from(value.unwrap_or(0)).unwrap_or(i64::MAX),
+                group: None,
+            };
+            line::push_line(sink.buffer(), thread.prefix(), time_ns, self.precision, |out| {
+                line::push_record(out, &record, 0);
+            });
+            sink.line_done()?;
+        }
+        Ok(())
     }
 
     /// Writes the ends that a thread did not, and an instant that says so.

@@ -6,6 +6,7 @@
 
 use crate::carried::{Claims, Times};
 use crate::cause::Cause;
+use crate::counted::Counted;
 use crate::frame::Frame;
 use crate::name_index::NameIndex;
 use crate::parts::{OfFrame, Part, Parts};
@@ -44,7 +45,7 @@ pub(crate) fn attribute(
     trace: &Trace,
     frames: &mut [Frame],
     windows: &[Vec<Window>],
-    (names, waits, slowness): (&NameIndex<'_>, &Waits<'_>, &Slowness<'_>),
+    (names, waits, slowness, counted): (&NameIndex<'_>, &Waits<'_>, &Slowness<'_>, &Counted),
     mut replay: Replay<'_>,
     looks: &mut u64,
     watch: &Watch,
@@ -87,6 +88,17 @@ pub(crate) fn attribute(
                 stacks.add(frame.screen.as_ref(), node, ns - carried_ns);
                 continue;
             };
+            let mut stopped = None;
+            let found = counted.divide(tid, found, |piece| {
+                let cause = judged.cause((role, tid), piece.slice, &mut lineages, &mut stacks);
+                cause.unwrap_or_else(|error| {
+                    stopped = Some(error);
+                    None
+                })
+            });
+            if let Some(error) = stopped {
+                return Err(error);
+            }
             let mut of_waits = InOrder::default();
             let mut walked: Vec<(Key, Span)> = Vec::with_capacity(found.len());
             let mut add = |key: Key, part: &Piece| {
@@ -95,8 +107,12 @@ pub(crate) fn attribute(
                 of_waits.sum(key).add(part.span.state, part.ns(), carried_ns);
                 walked.push((key, part.span));
             };
-            for piece in &found {
+            for (piece, counted) in &found {
                 let at = (role, tid);
+                if let Some(wait) = *counted {
+                    add((at, piece.slice, wait), piece);
+                    continue;
+                }
                 let (wait, cause) = judged.of(at, piece, &mut lineages, &mut stacks, looks)?;
                 let Some(followed) = waits.followed(tid, piece, wait, cause) else {
                     add((at, piece.slice, wait), piece);
@@ -197,6 +213,21 @@ impl<'a> Judge<'a> {
         lineage.kin(slice, self.names, stacks, self.watch)
     }
 
+    /// Returns the cause of a slice of a thread, its own or that of its nearest ancestor with one.
+    fn cause(
+        &self,
+        at: At,
+        slice: Option<u32>,
+        lineages: &mut Lineages<'a>,
+        stacks: &mut Stacks,
+    ) -> Result<Option<Cause>, Error> {
+        let kin = self.kin(at, slice, lineages, stacks)?;
+        let thread = self.trace.threads.get(&at.1);
+        let of = kin.zip(thread).and_then(|(kin, of)| of.slices.get(kin.cause_slice as usize));
+        let cause = of.and_then(|slice| self.names.named(slice.name).cause.clone());
+        Ok(cause.map(|(cause, _)| cause))
+    }
+
     /// Returns what a piece of a thread's time is, and the cause of its slice.
     fn of(
         &self,
@@ -210,11 +241,8 @@ impl<'a> Judge<'a> {
         if piece.span.state == ThreadState::Unknown {
             return Ok((Wait::No, None));
         }
-        let kin = self.kin(at, piece.slice, lineages, stacks)?;
+        let cause = self.cause(at, piece.slice, lineages, stacks)?;
         let thread = self.trace.threads.get(&tid);
-        let of = kin.zip(thread).and_then(|(kin, of)| of.slices.get(kin.cause_slice as usize));
-        let cause = of.and_then(|slice| self.names.named(slice.name).cause.clone());
-        let cause = cause.map(|(cause, _)| cause);
         let wait = match self.waits.wait(tid, piece, cause) {
             // Work of the app is its own cause, on whichever processor.
             Wait::No

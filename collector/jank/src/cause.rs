@@ -52,6 +52,8 @@ pub enum Cause {
     Runnable,
     /// Waiting inside the kernel, not for a disk: memory, drivers.
     Kernel,
+    /// Page faults that waited for a disk or for memory that was swapped out.
+    Swap,
     /// Composition by Jetpack Compose.
     Compose,
     /// A section of the app or of a library.
@@ -100,6 +102,7 @@ impl Cause {
             Self::Preempted => "preempted",
             Self::Runnable => "runnable",
             Self::Kernel => "kernel",
+            Self::Swap => "swap",
             Self::Compose => "compose",
             Self::Section => "section",
             Self::Unexplained => "unexplained",

@@ -1,6 +1,7 @@
 //! The explanation of a late frame: when it was due, what it waited for, and on which threads its time went.
 
 use crate::cause::Cause;
+use crate::counted::Counted;
 use crate::critical_path::{Paths, Step};
 use crate::frame::{Evidence, Frame, Outcome, StartSource, TimelineVerdict};
 use crate::parts::Part;
@@ -128,7 +129,7 @@ pub(crate) fn explain(
     frames: &[Frame],
     windows: &[Vec<Window>],
     parts: &[Part],
-    (paths, processors): (&Paths<'_>, &Processors),
+    (paths, processors, counted): (&Paths<'_>, &Processors, &Counted),
     looks: &mut u64,
     watch: &Watch,
 ) -> Result<Vec<FrameExplanation>, Error> {
@@ -146,7 +147,7 @@ pub(crate) fn explain(
         };
         let first = parts.partition_point(|part| part.frame < place);
         let of_frame = parts.iter().skip(first).take_while(|part| part.frame == place);
-        let (states, runs) = states(trace, windows, looks);
+        let (states, runs) = states(trace, windows, counted, looks);
         explained.push(FrameExplanation {
             frame: place,
             start_ns: frame.start_ns,
@@ -170,11 +171,21 @@ pub(crate) fn explain(
 /// Role of a thread, processor, begin and end of its run.
 type Run = (ThreadRole, u16, u64, u64);
 
-fn states(trace: &Trace, windows: &[Window], looks: &mut u64) -> (Vec<ThreadTimes>, Vec<Run>) {
+fn states(
+    trace: &Trace,
+    windows: &[Window],
+    counted: &Counted,
+    looks: &mut u64,
+) -> (Vec<ThreadTimes>, Vec<Run>) {
     let mut times: BTreeMap<ThreadRole, StateTimes> = BTreeMap::new();
     let mut runs = Vec::new();
     for window in windows {
         let of = times.entry(window.role).or_default();
+        let counts = |tid| counted.states(tid, window.from_ns, window.to_ns);
+        if let Some(counts) = window.thread.ok().and_then(counts) {
+            of.add_all(&counts);
+            continue;
+        }
         let thread = window.thread.ok().and_then(|tid| trace.threads.get(&tid));
         let found = thread.and_then(|thread| pieces(thread, window.from_ns, window.to_ns, looks));
         let Some(found) = found else {

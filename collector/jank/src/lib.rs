@@ -14,6 +14,7 @@ mod buffers;
 mod carried;
 mod cause;
 mod contention;
+mod counted;
 mod critical_path;
 mod deadline;
 mod explain;
@@ -159,6 +160,7 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let found = frames.iter().zip(&frame_slices.found);
     let windows: Vec<_> = found.map(|(frame, found)| window::of_late(frame, found)).collect();
     let waits = waits::Waits::find(trace, &process.render_tids);
+    let counted = counted::Counted::find(trace);
     let watch = &options.watch;
     let processors = processors::Processors::find(trace);
     let slowness =
@@ -167,7 +169,7 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
         trace,
         &mut frames,
         &windows,
-        (&names, &waits, &slowness),
+        (&names, &waits, &slowness, &counted),
         replay::Replay::new(&frame_slices.found, &periods),
         looks,
         watch,
@@ -176,7 +178,15 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let explanations = if options.without_details {
         Vec::new()
     } else {
-        explain::explain(trace, &frames, &windows, &parts, (&paths, &processors), looks, watch)?
+        explain::explain(
+            trace,
+            &frames,
+            &windows,
+            &parts,
+            (&paths, &processors, &counted),
+            looks,
+            watch,
+        )?
     };
     let totals = Totals::from_frames(frames.iter().filter(|frame| frame.pipeline.is_rated()));
     let timeline = timeline_janks(trace, process.pid);
@@ -185,7 +195,7 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let interactions = interactions::interactions(trace, &process, &frames);
     let long_slices = long_slices::long_slices(trace, &process, &names);
     let startups = startup::startups(trace, &process, &frame_slices, &names, &waits, options)?;
-    let unknown = Unknown::find(trace, &frames);
+    let unknown = Unknown::find(trace, &frames, &counted);
     Ok(Analysis {
         process,
         frame_budget,

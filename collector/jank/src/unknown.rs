@@ -1,5 +1,6 @@
 //! Questions that the report of a trace leaves open, because the trace lacks the events for them.
 
+use crate::counted::Counted;
 use crate::frame::{Frame, StartSource};
 use serde::Serialize;
 use tracetee_trace::Trace;
@@ -8,7 +9,7 @@ use tracetee_trace::Trace;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unknown {
-    /// No `sched_switch`: whether a thread ran, waited for a processor or slept.
+    /// Neither `sched_switch` nor the agent's counters at frames: whether a thread ran, waited for a processor or slept.
     ThreadStates,
     /// No `sched_waking` or `sched_wakeup`: who ended a sleep.
     Wakers,
@@ -40,14 +41,14 @@ impl Unknown {
     }
 
     /// Finds what a trace with these frames leaves open.
-    pub(crate) fn find(trace: &Trace, frames: &[Frame]) -> Vec<Self> {
+    pub(crate) fn find(trace: &Trace, frames: &[Frame], counted: &Counted) -> Vec<Self> {
         let has = |event: &str| trace.kernel_events.contains_key(event);
         let names = || trace.counters.iter().map(|counter| trace.names.text(counter.name));
         let of_timeline = frames.iter().any(|frame| frame.start_source == StartSource::Timeline);
         let has_switch = has("sched_switch");
         let mut unknown = Vec::new();
         let mut add = |is_unknown: bool, what: Self| unknown.extend(is_unknown.then_some(what));
-        add(!has_switch, Self::ThreadStates);
+        add(!has_switch && counted.is_empty(), Self::ThreadStates);
         // Without thread states there is no sleep to explain.
         add(has_switch && !has("sched_waking") && !has("sched_wakeup"), Self::Wakers);
         add(has_switch && !has("sched_blocked_reason"), Self::DiskWaits);

@@ -30,6 +30,8 @@ pub(crate) enum Wait {
     LowClock,
     /// A disk; the kernel function that waited.
     Disk(NameId),
+    /// Page faults that waited for a disk or for swap.
+    Swap,
     /// Something in the kernel; the kernel function that waited.
     Kernel(NameId),
     /// A timer or another interrupt.
@@ -151,6 +153,7 @@ impl<'a> Waits<'a> {
             Wait::LittleCore => (Cause::Core, LITTLE_CORE.into()),
             Wait::LowClock => (Cause::Clock, LOW_CLOCK.into()),
             Wait::Disk(_) => (Cause::Io, own_key),
+            Wait::Swap => (Cause::Swap, own_key),
             Wait::Kernel(id) => (Cause::Kernel, function(id)),
             Wait::Timer => (Cause::Sleep, own_key),
             Wait::Unknown if own_key.starts_with('(') => (Cause::Wait, UNKNOWN_WAKER.into()),

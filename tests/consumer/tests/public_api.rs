@@ -49,6 +49,7 @@ fn config() -> Config {
         text,
         output: None,
         fast_path: false,
+        frame_counters: false,
     }
 }
 

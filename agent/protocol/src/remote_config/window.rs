@@ -33,6 +33,8 @@ record! {
         pub min_slice_us: MinSlice = MinSlice::default(),
         /// Leaves out all threads but the first.
         pub main_thread_only: bool = false,
+        /// Records how long the threads that draw ran and waited for a processor in each frame, and their page faults.
+        pub frame_counters: bool = false,
         /// When not all captures can be kept, those of a lower priority are deleted first.
         pub priority: u32 = 0,
     }

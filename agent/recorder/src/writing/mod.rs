@@ -4,6 +4,7 @@
 //! The parts know each other: a session that closes looks at all threads, and a thread that records
 //! looks at the session.
 
+mod frame_counters;
 mod key_slot;
 mod keys;
 pub mod session;

@@ -11,6 +11,7 @@ use crate::gate::Gate;
 use crate::layout::Loss;
 use crate::pool::Pool;
 use crate::thread;
+use crate::writing::frame_counters;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -129,6 +130,14 @@ pub fn open_at_once(pool: *const Pool, deadline_ns: u64, host: &'static Host) {
     let session = LAST_SESSION.fetch_add(1, Ordering::Relaxed) + 1;
     HOST.get_or_init(|| host);
     gate().open(session, true);
+}
+
+/// Chooses whether threads that draw frames record their counters at each frame's begin and end, from now on.
+pub fn count_frames(is_on: bool) {
+    if frame_counters::set_on(is_on) {
+        // Who holds a block looks with its next one.
+        thread::renamed(false);
+    }
 }
 
 /// Spares threads the fence with each record, where the kernel offers a means. As [`register`], it may wait some 10 ms.

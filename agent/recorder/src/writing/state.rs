@@ -13,6 +13,20 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering}
 /// The owner of a state that is changing hands.
 pub(super) const CLAIMED: u32 = u32::MAX;
 
+/// True if the kernel has no thread with that id in this process.
+pub(super) fn is_gone(tid: i32) -> bool {
+    if tid <= 0 {
+        return false;
+    }
+    let saved = crate::errno::Saved::now();
+    let pid = std::process::id();
+    // SAFETY: signal 0 is none; the call asks whether the thread is there.
+    let status = unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, 0) };
+    let is_gone = status == -1 && crate::errno::get() == libc::ESRCH;
+    saved.restore();
+    is_gone
+}
+
 /// One thread's state. All that a record touches comes first, in two cache lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -82,17 +96,7 @@ impl ThreadState {
 
     /// True if the kernel no longer has the thread. False too if a later thread has its id.
     pub(crate) fn is_gone(&self) -> bool {
-        let tid = self.tid();
-        if tid <= 0 {
-            return false;
-        }
-        let saved = crate::errno::Saved::now();
-        let pid = std::process::id();
-        // SAFETY: signal 0 is none; the call asks whether the thread is there.
-        let status = unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, 0) };
-        let is_gone = status == -1 && crate::errno::get() == libc::ESRCH;
-        saved.restore();
-        is_gone
+        is_gone(self.tid())
     }
 
     /// The thread's entry in the pool of `session`; 0 when it has none there.

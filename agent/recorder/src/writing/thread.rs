@@ -8,7 +8,7 @@
 //! ends by the system call itself). Such states are taken over by new threads, and freed when a
 //! session opens: the kernel says that their thread is gone.
 
-use super::{key_slot, keys};
+use super::{frame_counters, key_slot, keys};
 use crate::gate::{Gate, LEVELS, Mark};
 use crate::layout::{Loss, NAME_BYTES};
 use crate::pool::Pool;
@@ -376,6 +376,7 @@ pub(crate) fn forget_all_after_fork() {
         state.reset();
         state.owner.store(0, Ordering::Relaxed);
     }
+    frame_counters::forget();
     FREE.store(used, Ordering::Relaxed);
     if KEY.load(Ordering::Relaxed) != 0 {
         // SAFETY: a valid key; null makes the thread attach anew.

@@ -3,7 +3,9 @@
 //! Runs on the app's threads inside `write`. No allocation, no lock, no panic, no libc call that
 //! we hook; when there is no room the record is counted and the app goes on.
 
+use super::frame_counters::{self, Edge, Offered};
 use crate::clock::{self, Anchor};
+use crate::counters::COUNTERS_WORDS;
 use crate::gate::{Gate, LEVELS, Mark};
 use crate::lane::Lane;
 use crate::layout::{
@@ -110,7 +112,7 @@ fn put(state: &ThreadState, level: usize, session: u32, form: Form, head: &[u64]
     let len = head.len() * 8 + bytes.len();
     let mut tick = now(lane);
     if !lane.takes(session, record_words(len), tick) {
-        match prepare(state, lane, level, session, record_words(len)) {
+        match prepare(state, lane, level, session, &Offered { form, head, bytes }) {
             Some(later) => tick = later,
             None => return,
         }
@@ -128,8 +130,8 @@ fn now(lane: &Lane) -> u64 {
 /// Time after which a thread reads an anchor again. It limits the error of a suspend in between.
 const ANCHOR_NS: u64 = 250_000_000;
 
-/// Makes the lane take a record of `words` words: a later anchor, or another block. Gives the
-/// tick to record it with; `None` when there is no room, which is counted, or the time is over.
+/// Makes the lane take a record: a later anchor, or another block; of a thread that is watched, with its counters before
+/// it. Gives the tick to record it with; `None` when there is no room, which is counted, or the time is over.
 #[cold]
 #[inline(never)]
 fn prepare(
@@ -137,11 +139,50 @@ fn prepare(
     lane: &Lane,
     level: usize,
     session: u32,
-    words: usize,
+    record: &Offered<'_>,
 ) -> Option<u64> {
     if state.is_excluded() {
         return None;
     }
+    let words = record_words(record.head.len() * 8 + record.bytes.len());
+    let watched = frame_counters::watch_of(lane).map(|watch| {
+        watch.enter(session);
+        (watch, watch.edge(record))
+    });
+    let Some((watch, edge)) = watched else {
+        let tick = make_room(state, lane, level, session, words)?;
+        if let Some(watch) = frame_counters::watch_of(lane) {
+            // With nothing to compare it with, this reading is the base of the next one.
+            let _ = watch.edge(record).and_then(|_| watch.read());
+        }
+        return Some(tick);
+    };
+    let words = words + edge.map_or(0, |_| COUNTERS_WORDS);
+    let mut tick = now(lane);
+    if !lane.holds(session, words) || lane.delta(tick) > watch.limit() {
+        tick = make_room(state, lane, level, session, words)?;
+    }
+    if let Some(edge) = edge {
+        let counters = watch.read();
+        if edge == Edge::Begin {
+            // The reading is not part of the frame.
+            tick = now(lane);
+        }
+        if let Some(counters) = counters {
+            lane.append_note(&counters.to_words(lane.delta(tick)));
+        }
+    }
+    Some(tick)
+}
+
+/// Makes the lane take `words` words. Gives the tick of the anchor; `None` as [`prepare`].
+fn make_room(
+    state: &ThreadState,
+    lane: &Lane,
+    level: usize,
+    session: u32,
+    words: usize,
+) -> Option<u64> {
     let pool = session::pool_of(session)?;
     session::place_losses(pool);
     let (anchor, by_counter) = anchor(lane, session);
@@ -154,6 +195,7 @@ fn prepare(
         let max_delta = max_delta(anchor, by_counter, pool)?;
         lane.append_note(&anchor_words(anchor.tick, anchor.boot_ns));
         lane.set_anchor(anchor, max_delta);
+        keep_watch(lane);
         lane.name_is_old();
         return Some(anchor.tick);
     }
@@ -193,20 +235,35 @@ fn prepare(
     };
     lane.begin(&pool.blocks, lease, session, segment, max_delta);
     lane.name_ages(known_name.is_some());
+    if level == 0 {
+        frame_counters::choose(state, lane, session, &name);
+        keep_watch(lane);
+    }
     Some(anchor.tick)
+}
+
+/// Has each record of a watched lane come to [`prepare`]. Its clock has moved on from the anchor, see [`anchor`].
+fn keep_watch(lane: &Lane) {
+    if let Some(watch) = frame_counters::watch_of(lane) {
+        watch.set_limit(lane.max_delta());
+        lane.set_max_delta(0);
+    }
 }
 
 /// Reads an anchor for what the lane records next, and returns true with one of the counter. Leaves the counter if it
 /// disagrees with boot time since the lane's last anchor.
 fn anchor(lane: &Lane, session: u32) -> (Anchor, bool) {
+    // With one tick less, the delta of a later record is never 0: see `keep_watch`.
+    let back = u64::from(frame_counters::is_on());
     if clock::uses_counter() {
         let anchor = clock::anchor(true);
         if lane.last_anchor(session).is_none_or(|earlier| clock::agree(earlier, anchor)) {
-            return (anchor, true);
+            return (Anchor { tick: anchor.tick.wrapping_sub(back), ..anchor }, true);
         }
         clock::leave_counter();
     }
-    (clock::anchor(false), false)
+    let Anchor { tick, boot_ns } = clock::anchor(false);
+    (Anchor { tick: tick.wrapping_sub(back), boot_ns: boot_ns.wrapping_sub(back) }, false)
 }
 
 /// Ticks from `anchor` until the clock has to be looked at again; `None` when the capture's time is
@@ -237,6 +294,7 @@ pub(crate) fn thread_ends(state: &ThreadState) {
             && state.entry_in(session) != 0
         {
             pool.blocks.memory.name_entry(state.entry_in(session), &thread::current_name());
+            frame_counters::end(lane);
             let tick = now(lane);
             // A note that does not fit is left out: the thread's sections are then closed later.
             if lane.takes(session, 2, tick) {

@@ -51,8 +51,8 @@ const REMOTE_CONFIG: &str = r#"{
   "schema": 1,
   "seq": 1,
   "windows": [
-    {"id": "start-up", "opens": "app_start", "max_s": 3, "recorder": {"capacity_kb": 16384}},
-    {"id": "jank", "cool_down_s": 3, "recorder": {"capacity_kb": 4096},
+    {"id": "start-up", "opens": "app_start", "max_s": 3, "frame_counters": true, "recorder": {"capacity_kb": 16384}},
+    {"id": "jank", "cool_down_s": 3, "frame_counters": true, "recorder": {"capacity_kb": 4096},
      "opens": {"triggers": {"any": [{"jank": {"over_ms": 40}}], "before_s": 1, "after_s": 0.5}}}
   ]
 }

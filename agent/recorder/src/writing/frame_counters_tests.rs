@@ -1,0 +1,119 @@
+//! Tests of the watched threads' counters: which records are a frame's, and that a reading is the kernel's.
+
+use super::*;
+
+fn now_ns() -> u64 {
+    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap()
+}
+
+fn text(bytes: &'static str) -> Offered<'static> {
+    Offered { form: Form::Text, head: &[], bytes: bytes.as_bytes() }
+}
+
+fn edges(records: &[Offered<'_>]) -> Vec<Option<Edge>> {
+    let watch = Watch::new();
+    records.iter().map(|record| watch.edge(record)).collect()
+}
+
+#[test]
+fn a_frame_is_its_outermost_section_whatever_lies_in_it() {
+    let (begin, end) = (Some(Edge::Begin), Some(Edge::End));
+    let frame = [
+        ("E|7", None),
+        ("B|7|message", None),
+        ("E|7", None),
+        ("B|7|Choreographer#doFrame 5", begin),
+        ("B|7|traversal", None),
+        ("I|7|Choreographer#doFrame 5", None),
+        ("B|7|Choreographer#doFrame 5 - resynced to 6", None),
+        ("E", None),
+        ("C|7|count|1", None),
+        ("E|7", None),
+        ("E|7", end),
+        ("E|7", None),
+        ("B|7|DrawFrames 5", begin),
+        ("E|7\n", end),
+    ];
+    let records: Vec<_> = frame.iter().map(|&(bytes, _)| text(bytes)).collect();
+    let expected: Vec<_> = frame.iter().map(|&(_, edge)| edge).collect();
+    assert_eq!(edges(&records), expected);
+}
+
+#[test]
+fn a_packed_record_and_a_broken_one_are_looked_at_too() {
+    let packed = |kind: Kind, bytes| Offered {
+        form: Form::Packed,
+        head: if kind == Kind::Begin { &[Kind::Begin as u64] } else { &[Kind::End as u64] },
+        bytes,
+    };
+    let records = [
+        Offered { form: Form::Packed, head: &[], bytes: b"DrawFrame" },
+        Offered { form: Form::Note, head: &[], bytes: b"B|7|DrawFrame" },
+        text(""),
+        text("B"),
+        text("B|7"),
+        packed(Kind::Begin, b"DrawFrame"),
+        packed(Kind::End, b""),
+    ];
+    let edges = edges(&records);
+    assert_eq!(edges[..5], [None; 5]);
+    assert_eq!(edges[5..], [Some(Edge::Begin), Some(Edge::End)]);
+}
+
+#[test]
+fn a_new_session_begins_outside_of_frames_and_without_a_reading() {
+    let watch = Watch::new();
+    watch.enter(1);
+    watch.edge(&text("B|7|DrawFrame"));
+    assert!(watch.read().is_none() && watch.read().is_some());
+    watch.enter(1);
+    assert_eq!(watch.edge(&text("E|7")), Some(Edge::End));
+    watch.edge(&text("B|7|DrawFrame"));
+    watch.enter(2);
+    assert_eq!(watch.edge(&text("E|7")), None);
+    assert!(watch.read().is_none());
+}
+
+#[test]
+fn a_reading_is_the_kernels() {
+    let tid = tracetee_os::thread_id();
+    let schedstat = Descriptor::open(tid);
+    // Without CONFIG_SCHED_INFO there is none.
+    let has_schedstat = std::path::Path::new(&format!("/proc/self/task/{tid}/schedstat")).exists();
+    assert_eq!(schedstat.is_some(), has_schedstat);
+    let first = Reading::now(schedstat.as_ref(), None).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    let pages = vec![1u8; 1 << 20];
+    let mut sum = 0u64;
+    for round in 0..2_000_000u64 {
+        sum = std::hint::black_box(sum.wrapping_add(round));
+    }
+    let second = Reading::now(schedstat.as_ref(), Some(first)).unwrap();
+    let counters = second.since(&first).unwrap();
+    assert!(counters.waits >= 1 && counters.running_ns > 100_000, "{counters:?} {sum}");
+    assert!(counters.minor_faults >= 1, "{counters:?} {}", pages.len());
+    assert_eq!(counters.runnable_ns.is_some(), has_schedstat);
+    let text = std::fs::read_to_string(format!("/proc/self/task/{tid}/schedstat"));
+    if let Some((read, text)) = second.runnable_ns.zip(text.ok()) {
+        let now: u64 = text.split(' ').nth(1).unwrap().parse().unwrap();
+        assert!(read <= now, "{read} {now}");
+    }
+}
+
+#[test]
+fn a_descriptor_that_the_program_has_closed_is_not_read() {
+    let tid = tracetee_os::thread_id();
+    let Some(schedstat) = Descriptor::open(tid) else { return };
+    assert!(runnable_ns(&schedstat, now_ns()).is_some());
+    let fd = schedstat.get().unwrap().as_raw_fd();
+    let file = tempfile::tempfile().unwrap();
+    // SAFETY: two open descriptors; the first is closed by it.
+    unsafe { libc::dup2(file.as_raw_fd(), fd) };
+    assert_eq!(runnable_ns(&schedstat, now_ns()), None);
+    // Another thread's account.
+    std::io::Write::write_all(&mut &file, b"99000000000000 5 1\n").unwrap();
+    assert_eq!(runnable_ns(&schedstat, now_ns()), None);
+    drop(schedstat);
+    // SAFETY: the copy made above, which the drop has left.
+    assert_eq!(unsafe { libc::close(fd) }, 0);
+}
