@@ -1,6 +1,7 @@
 //! Late frames with the agent's counters, as the agent writes them: what each reading makes of the frame's time.
 
-use crate::sched_text::{MAIN, RENDER, Text};
+use crate::counted::Counted;
+use crate::sched_text::MAIN;
 use crate::{Analysis, Cause, FrameExplanation, Options, ThreadRole, Unknown, analyze};
 use std::collections::BTreeMap;
 use tracetee_trace::read;
@@ -17,6 +18,11 @@ fn frame(
     before: &[(&str, u64)],
     inside: &[(&str, u64)],
 ) -> Analysis {
+    let text = text(inflate_ms, binder_ms, before, inside);
+    analyze(&read(text.into_bytes().as_slice()).unwrap(), &Options::default()).unwrap()
+}
+
+fn text(inflate_ms: u64, binder_ms: u64, before: &[(&str, u64)], inside: &[(&str, u64)]) -> String {
     let mut text = String::from("# tracer: nop\n");
     let line = |us: u64, payload: &str| {
         format!(
@@ -48,7 +54,7 @@ fn frame(
     text.push_str(&line(1_076_567, "E|100"));
     counters(&mut text, 1_076_667, inside);
     text.push_str(&line(1_076_667, "E|100"));
-    analyze(&read(text.as_bytes()).unwrap(), &Options::default()).unwrap()
+    text
 }
 
 /// The causes of the late frame's time in ms, less the 5 ms that are assumed for a render thread.
@@ -144,7 +150,7 @@ fn without_counters_or_with_wrong_ones_nothing_is_known() {
         vec![(RUNNABLE, 30 * MS)],
         vec![(RUNNING, u64::MAX), (RUNNABLE, u64::MAX)],
         // More than the frame's time: its begin was cut off.
-        vec![(RUNNING, 100 * MS), (RUNNABLE, 30 * MS)],
+        vec![(RUNNING, 30 * MS), (RUNNABLE, 100 * MS)],
     ] {
         let analysis = frame(40, 0, &[], &inside);
         let found = causes(&analysis);
@@ -154,9 +160,12 @@ fn without_counters_or_with_wrong_ones_nothing_is_known() {
 
 #[test]
 fn where_the_scheduler_tells_the_counters_are_not_asked() {
-    let mut text = Text::new("{}");
-    text.slice(MAIN, 1_000_000, 1_060_000, "Choreographer#doFrame 1");
-    text.slice(RENDER, 1_060_000, 1_061_000, "DrawFrame 1");
-    let with_states = text.trace();
-    assert!(crate::counted::Counted::find(&with_states).is_empty());
+    let counters = [(RUNNING, 30 * MS), (RUNNABLE, 20 * MS), (MAJOR, 0)];
+    let text = text(40, 0, &[], &counters);
+    let of_scheduler = "          idle-0       (    0) [000] d..2 1.000500: sched_switch: prev_comm=idle prev_pid=0 \
+        prev_prio=120 prev_state=R ==> next_comm=com.app next_pid=100 next_prio=120\n";
+    let is_empty =
+        |text: String| Counted::find(&read(text.into_bytes().as_slice()).unwrap()).is_empty();
+    assert!(!is_empty(text.clone()));
+    assert!(is_empty(text + of_scheduler));
 }

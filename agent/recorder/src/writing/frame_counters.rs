@@ -211,12 +211,14 @@ fn begin_or_end<'a>(record: &Offered<'a>) -> Option<Option<&'a [u8]>> {
     let Offered { form, head, bytes } = *record;
     let letter = match form {
         Form::Text => *bytes.first()?,
-        Form::Packed => u8::try_from(head.first()? & 0xff).ok()?,
+        Form::Packed | Form::Rich => u8::try_from(head.first()? & 0xff).ok()?,
         Form::Note => return None,
     };
     match Kind::from_letter(letter)? {
         Kind::End => Some(None),
         Kind::Begin if form == Form::Packed => Some(Some(bytes)),
+        // Those of the app: the platform's frames have no details.
+        Kind::Begin if form == Form::Rich => Some(Some(&[])),
         Kind::Begin => {
             let rest = bytes.get(2..)?;
             let bar = memchr::memchr(b'|', rest)?;

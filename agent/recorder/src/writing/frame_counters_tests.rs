@@ -46,6 +46,7 @@ fn a_packed_record_and_a_broken_one_are_looked_at_too() {
         head: if kind == Kind::Begin { &[Kind::Begin as u64] } else { &[Kind::End as u64] },
         bytes,
     };
+    let rich = |kind| Offered { form: Form::Rich, ..packed(kind, b"DrawFrame") };
     let records = [
         Offered { form: Form::Packed, head: &[], bytes: b"DrawFrame" },
         Offered { form: Form::Note, head: &[], bytes: b"B|7|DrawFrame" },
@@ -53,11 +54,13 @@ fn a_packed_record_and_a_broken_one_are_looked_at_too() {
         text("B"),
         text("B|7"),
         packed(Kind::Begin, b"DrawFrame"),
+        rich(Kind::Begin),
+        rich(Kind::End),
         packed(Kind::End, b""),
     ];
     let edges = edges(&records);
     assert_eq!(edges[..5], [None; 5]);
-    assert_eq!(edges[5..], [Some(Edge::Begin), Some(Edge::End)]);
+    assert_eq!(edges[5..], [Some(Edge::Begin), None, None, Some(Edge::End)]);
 }
 
 #[test]
