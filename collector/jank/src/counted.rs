@@ -8,6 +8,7 @@
 
 use crate::cause::Cause;
 use crate::pieces::Piece;
+use crate::process::Process;
 use crate::states::{Span, StateTimes, ThreadState};
 use crate::waits::Wait;
 use std::collections::HashMap;
@@ -35,18 +36,28 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    pub(crate) fn find(trace: &Trace) -> Self {
-        let mut kinds: HashMap<NameId, Option<usize>, Seeded> = HashMap::default();
+    pub(crate) fn find(trace: &Trace, process: &Process) -> Self {
+        let mut kinds: HashMap<NameId, Option<(bool, usize)>, Seeded> = HashMap::default();
         let kind = |name| {
             let text = trace.names.text(name);
-            let what = text.strip_prefix(FRAME_MAIN).or_else(|| text.strip_prefix(FRAME_RENDER))?;
-            FRAME_COUNTERS.iter().position(|&one| one == what)
+            let main = text.strip_prefix(FRAME_MAIN);
+            let what = main.or_else(|| text.strip_prefix(FRAME_RENDER))?;
+            let kind = FRAME_COUNTERS.iter().position(|&one| one == what)?;
+            Some((main.is_some(), kind))
         };
         let mut readings: Vec<(u32, u64, usize, u64)> = Vec::new();
-        for counter in &trace.counters {
-            let Some(kind) = *kinds.entry(counter.name).or_insert_with(|| kind(counter.name))
+        for counter in trace.counters.iter().filter(|counter| counter.pid == process.pid) {
+            let Some((is_main, kind)) =
+                *kinds.entry(counter.name).or_insert_with(|| kind(counter.name))
             else {
                 continue;
+            };
+            // In Perfetto's protobuf a counter is the process's.
+            let tid = match (is_main, &*process.render_tids) {
+                (true, _) => process.pid,
+                (false, _) if counter.thread != process.pid => counter.thread,
+                (false, &[only]) => only,
+                (false, _) => continue,
             };
             // Values below 0 and beyond are a text that the agent has not written.
             let value =
@@ -56,7 +67,7 @@ impl Counted {
                 clippy::cast_sign_loss,
                 reason = "in the range just clamped to"
             )]
-            readings.push((counter.thread, counter.at_ns, kind, value as u64));
+            readings.push((tid, counter.at_ns, kind, value as u64));
         }
         readings.sort_by_key(|&(thread, at_ns, ..)| (thread, at_ns));
         let mut threads: HashMap<u32, Vec<Between>, Seeded> = HashMap::default();

@@ -1,8 +1,9 @@
 //! Late frames with the agent's counters, as the agent writes them: what each reading makes of the frame's time.
 
 use crate::counted::Counted;
-use crate::sched_text::MAIN;
-use crate::{Analysis, Cause, FrameExplanation, Options, ThreadRole, Unknown, analyze};
+use crate::process::Process;
+use crate::sched_text::{MAIN, RENDER};
+use crate::{Analysis, Cause, FrameExplanation, Options, ThreadRole, Unknown, Which, analyze};
 use std::collections::BTreeMap;
 use tracetee_trace::read;
 
@@ -164,8 +165,34 @@ fn where_the_scheduler_tells_the_counters_are_not_asked() {
     let text = text(40, 0, &[], &counters);
     let of_scheduler = "          idle-0       (    0) [000] d..2 1.000500: sched_switch: prev_comm=idle prev_pid=0 \
         prev_prio=120 prev_state=R ==> next_comm=com.app next_pid=100 next_prio=120\n";
-    let is_empty =
-        |text: String| Counted::find(&read(text.into_bytes().as_slice()).unwrap()).is_empty();
+    let is_empty = |text: String| counted(text).is_empty();
     assert!(!is_empty(text.clone()));
     assert!(is_empty(text + of_scheduler));
+}
+
+fn counted(text: String) -> Counted {
+    let trace = read(text.into_bytes().as_slice()).unwrap();
+    Counted::find(&trace, &Process::find(&trace, Which::App).unwrap())
+}
+
+#[test]
+fn the_counters_of_the_one_render_thread_may_stand_on_any_thread_of_the_process() {
+    for (about, writer) in [("its own", RENDER), ("the process's", MAIN)] {
+        let mut all = text(40, 0, &[], &[]);
+        let mut line = |tid: u32, us: u64, payload: &str| {
+            let name = if tid == MAIN { "com.app" } else { "RenderThread" };
+            all.push_str(&format!(
+                "{name:>16}-{tid}    (  {MAIN}) [000] ...1 1.{us:06}: tracing_mark_write: {payload}\n"
+            ));
+        };
+        line(RENDER, 80_000, "B|100|DrawFrame 2");
+        line(writer, 90_000, "C|100|tracetee: render running ns|4000000");
+        line(writer, 90_000, "C|100|tracetee: render runnable ns|5000000");
+        line(RENDER, 90_000, "E|100");
+        let counted = counted(all);
+        let times = counted.states(RENDER, 1_080_000_000, 1_090_000_000).unwrap();
+        let ns = [times.running_ns, times.runnable_ns, times.asleep_ns];
+        assert_eq!(ns, [4 * MS, 5 * MS, MS], "{about}");
+        assert!(counted.states(MAIN, 1_080_000_000, 1_090_000_000).is_none(), "{about}");
+    }
 }

@@ -160,7 +160,7 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let found = frames.iter().zip(&frame_slices.found);
     let windows: Vec<_> = found.map(|(frame, found)| window::of_late(frame, found)).collect();
     let waits = waits::Waits::find(trace, &process.render_tids);
-    let counted = counted::Counted::find(trace);
+    let counted = counted::Counted::find(trace, &process);
     let watch = &options.watch;
     let processors = processors::Processors::find(trace);
     let slowness =
