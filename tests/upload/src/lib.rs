@@ -5,6 +5,7 @@ pub mod account;
 pub mod chaos;
 pub mod collector;
 pub mod s3;
+pub mod servers;
 
 use std::path::Path;
 use tracetee_uploader::Now;

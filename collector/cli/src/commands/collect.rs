@@ -1,5 +1,6 @@
 //! `tracetee collect`: the server that devices send to, until Ctrl-C or SIGTERM. SIGHUP reads tokens and certificate again.
 
+use super::{alerts, guard::look};
 use crate::args::{CollectArgs, LogFormat};
 use crate::terminal::print;
 use anyhow::{Result, anyhow, bail};
@@ -48,7 +49,10 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
             &args.trusted_proxy,
         ),
     };
+    let guard =
+        args.guard.as_deref().map(|file| alerts::prepare(file, &args.store, look)).transpose()?;
     let server = Server::start(args.listen, options)?;
+    guard.map(alerts::Alerts::start).transpose()?;
     let (address, store) = (server.address, &args.store);
     print(&format!("listening on {scheme}://{address}, storing captures in {store}\n"));
     match server.page {

@@ -10,8 +10,9 @@ use tracetee_fleet::bisect::Change;
 use tracetee_fleet::capture::{Capture, read_file};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::guard::examples::{CAPTURES, add_examples};
+use tracetee_fleet::guard::fleet::Segment;
 use tracetee_fleet::guard::state::{self, Rollout};
-use tracetee_fleet::guard::verdict::{Verdict, answer};
+use tracetee_fleet::guard::verdict::{Answer, Verdict, answer};
 use tracetee_jank::Options;
 use tracetee_server::{make_private, tables_of};
 
@@ -23,17 +24,7 @@ const NOT_YET: u8 = 2;
 pub(crate) fn guard(args: &GuardArgs) -> Result<ExitCode> {
     make_private();
     let GuardArgs { app, from, to, segment, rise, store, format } = args;
-    let database = Database::read(&tables_of(store))?;
-    let segment_text = segment.to_text();
-    let rollout = Rollout { app, from, to, segment: &segment_text };
-    let read = || database.fleet(app, [from, to], segment);
-    let (guard, fleet) = state::look(&state::path(store), rollout, read)?;
-    let mut answer = answer(&guard, &fleet, *rise);
-    for finding in &mut answer.findings {
-        let kept = |version| database.examples(app, version, &finding.root, CAPTURES);
-        let kept = [kept(from)?, kept(to)?];
-        add_examples(finding, &kept, &|raw_key| open(&store.join(raw_key)));
-    }
+    let answer = look(store, [app, from, to], segment, *rise)?;
     print(&match format {
         AnswerFormat::Text => answer.to_text(),
         AnswerFormat::Json => serde_json::to_string_pretty(&answer)? + "\n",
@@ -43,6 +34,27 @@ pub(crate) fn guard(args: &GuardArgs) -> Result<ExitCode> {
         Verdict::Stop => ExitCode::from(STOP),
         Verdict::NotYet => ExitCode::from(NOT_YET),
     })
+}
+
+/// Takes the devices of an app's rollout, from a version to another, that have come since the last look, and answers.
+pub(super) fn look(
+    store: &Path,
+    [app, from, to]: [&str; 3],
+    segment: &Segment,
+    rise: f64,
+) -> Result<Answer> {
+    let database = Database::read(&tables_of(store))?;
+    let segment_text = segment.to_text();
+    let rollout = Rollout { app, from, to, segment: &segment_text };
+    let read = || database.fleet(app, [from, to], segment);
+    let (guard, fleet) = state::look(&state::path(store), rollout, read)?;
+    let mut answer = answer(&guard, &fleet, rise);
+    for finding in &mut answer.findings {
+        let kept = |version| database.examples(app, version, &finding.root, CAPTURES);
+        let kept = [kept(from)?, kept(to)?];
+        add_examples(finding, &kept, &|raw_key| open(&store.join(raw_key)));
+    }
+    Ok(answer)
 }
 
 /// Reads an example capture. Retention may have deleted it.

@@ -1,5 +1,6 @@
 //! One module for each command; [`run_command_line`] parses the command line and calls the one that it names.
 
+mod alerts;
 mod atrace;
 mod collect;
 mod config;

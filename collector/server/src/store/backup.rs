@@ -63,6 +63,10 @@ pub fn backup(root: &Path, to: &Path) -> Result<BackedUp> {
     let tables = tables_of(to);
     copy_tables(&tables_of(root), &tables)?;
     copy_tables(&state::path(root), &state::path(to))?;
+    let alerts = root.join("alerts.json");
+    if alerts.exists() {
+        copy(&alerts, &to.join("alerts.json")).context("cannot copy alerts.json")?;
+    }
     copy_directories(root, to, &AFTER_TABLES, &mut done)?;
     if tables.exists() {
         delete_rows(to, &mut Database::open(&tables)?)?;
