@@ -183,7 +183,9 @@ pub(crate) struct CollectArgs {
     /// Store for the captures: a directory, s3://BUCKET/PREFIX, gs://… or az://….
     #[arg(long, value_name = "STORE", default_value = "tracetee-store")]
     pub(crate) store: String,
-    /// File with the apps that may send: one line APP TOKEN for each, and APP TOKEN mappings for who may upload mappings.
+    /// File with tokens: lines APP TOKEN for who sends, and APP TOKEN mappings, read or admin.
+    ///
+    /// TOKEN may be sha256: and the token's digest. APP user:NAME read is a user that a proxy names; * is all apps, or any user.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Certificate chain for TLS (PEM).
@@ -200,10 +202,17 @@ pub(crate) struct CollectArgs {
     /// Public key of the configuration; what another key has signed is not served.
     #[arg(long, value_name = "FILE", requires = "config")]
     pub(crate) public_key: Option<PathBuf>,
-    /// Loopback address for the report page [default: the --listen address, if it is loopback and there is no
-    /// --token-file].
+    /// Address for the report page [default: the --listen address, if people can log in there].
+    ///
+    /// People log in with a token that may read. Without such a token, the page is for a browser on this machine only, at a loopback
+    /// address.
     #[arg(long, value_name = "ADDR")]
     pub(crate) page: Option<SocketAddr>,
+    /// Header in which a --trusted-proxy names the user, such as X-Forwarded-User.
+    ///
+    /// The proxy must set or remove the header in each request: a client's own would be believed.
+    #[arg(long, value_name = "NAME", requires_all = ["trusted_proxy", "token_file"])]
+    pub(crate) page_user_header: Option<String>,
     /// Delete captures that arrived more than DAYS ago.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=36_500))]
     pub(crate) keep_days: Option<u64>,

@@ -4,6 +4,7 @@
 
 use crate::http::connections::{Connections, Limits};
 use crate::http::host::no_foreign_page;
+use crate::http::login::Login;
 use crate::http::page::Page;
 use crate::http::remote_config::RemoteConfig;
 use crate::http::serve::{Serving, Tls};
@@ -16,6 +17,7 @@ use crate::store::location::StoreLocation;
 use crate::store::retention::{self, Deleted, Retention};
 use crate::store::storage::Storage;
 use anyhow::{Context, Result, bail};
+use axum::http::HeaderName;
 use axum::middleware::from_fn;
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use std::net::{SocketAddr, TcpListener};
@@ -49,9 +51,11 @@ pub struct Options<'a> {
     pub tokens: Option<Tokens>,
     /// TLS for devices; `None` is plain HTTP.
     pub tls: Option<TlsAcceptor>,
-    /// Address of the report page; `None` serves it where devices send to, if that is a loopback address without
-    /// tokens.
+    /// Address of the report page; `None` serves it where devices send to, if people can log in there, or it is a loopback
+    /// address without tokens.
     pub page: Option<SocketAddr>,
+    /// Header in which a trusted proxy names the user who reads.
+    pub user_header: Option<String>,
     /// Retention of captures.
     pub retention: Retention,
     /// Captures a second that one app may send in the long run; `None` is no limit.
@@ -74,6 +78,7 @@ impl<'a> Options<'a> {
             tokens: None,
             tls: None,
             page: None,
+            user_header: None,
             retention,
             captures_per_s: None,
             limits,
@@ -117,6 +122,18 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         // With tokens there may be a proxy in front, through which the whole world comes from this machine.
         let is_open = options.tokens.is_none();
+        let has_readers = options.tokens.as_ref().is_some_and(Tokens::has_readers);
+        if let Some(page) = options.page.filter(|page| !page.ip().is_loopback() && !has_readers) {
+            bail!(
+                "--page {page}: anyone on the network could read there; add a line APP TOKEN read to --token-file, or pass a loopback \
+                 address"
+            );
+        }
+        let user_header = options.user_header.as_deref().map(|name| {
+            HeaderName::try_from(name)
+                .with_context(|| format!("--page-user-header {name:?}: not the name of a header"))
+        });
+        let user_header = user_header.transpose()?;
         let storage = Storage::open(options.store)?;
         let collector = Arc::new(Collector::new(
             storage,
@@ -154,18 +171,27 @@ impl Server {
         if is_open && listen.ip().is_loopback() {
             router = router.layer(from_fn(no_foreign_page));
         }
+        let tls = options.tls.map(|tls| Arc::new(RwLock::new(tls)));
+        let login = |is_tls, at: SocketAddr| {
+            Login::new(Arc::clone(&collector), user_header.clone(), is_tls, at.ip().is_loopback())
+        };
         let mut page_at = None;
         if let (Some(at), Some(page)) = (options.page, &page) {
             let (listener, at) = listen_on(at)?;
             page_at = Some(at);
             // Devices do not take people's places.
-            let people = Connections::new(Limits { all: 64, of_client: 64, proxies: Vec::new() });
-            serve(listener, Arc::clone(page).router(), None, &people)?;
-        } else if let Some(page) = page.as_ref().filter(|_| listen.ip().is_loopback() && is_open) {
+            let proxies = connections.proxies().to_vec();
+            let people = Connections::new(Limits { all: 64, of_client: 64, proxies });
+            // A browser on this machine would not know the certificate's name, and a proxy needs none.
+            let tls = tls.clone().filter(|_| !at.ip().is_loopback());
+            let router = Arc::clone(page).router(login(tls.is_some(), at));
+            serve(listener, router, tls, &people)?;
+        } else if let Some(page) =
+            page.as_ref().filter(|_| has_readers || (listen.ip().is_loopback() && is_open))
+        {
             page_at = Some(address);
-            router = router.merge(Arc::clone(page).router());
+            router = router.merge(Arc::clone(page).router(login(tls.is_some(), address)));
         }
-        let tls = options.tls.map(|tls| Arc::new(RwLock::new(tls)));
         serve(listener, router, tls.clone(), &connections)?;
         drop(alive);
         let root = options.store.directory().map(Path::to_owned);

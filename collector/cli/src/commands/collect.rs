@@ -20,12 +20,6 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
             args.listen
         );
     }
-    if let Some(page) = args.page.filter(|page| !page.ip().is_loopback()) {
-        bail!(
-            "--page {page}: the report page has no login; pass a loopback address, and put a proxy with a login \
-             in front of it"
-        );
-    }
     make_private();
     let scheme = if tls.is_some() { "https" } else { "http" };
     // Before the address is printed: a script may send the signal then.
@@ -37,6 +31,7 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
         tokens,
         tls,
         page: args.page,
+        user_header: args.page_user_header.clone(),
         retention: Retention {
             days: args.keep_days,
             bytes: args.keep_gb.map(|gb| gb.saturating_mul(1 << 30)),
@@ -57,7 +52,10 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
     print(&format!("listening on {scheme}://{address}, storing captures in {store}\n"));
     match server.page {
         Some(page) if page == address => print(&format!("report page: {scheme}://{page}/\n")),
-        Some(page) => print(&format!("report page: http://{page}/\n")),
+        Some(page) => {
+            let scheme = if page.ip().is_loopback() { "http" } else { scheme };
+            print(&format!("report page: {scheme}://{page}/\n"));
+        }
         None => {}
     }
     if args.token_file.is_none() {

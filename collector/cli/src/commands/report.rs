@@ -57,6 +57,7 @@ fn ask(args: &ReportArgs) -> Ask {
     };
     Ask {
         app: args.app.clone(),
+        only: None,
         screen: args.screen.clone(),
         since: args.since.clone(),
         version: args.version.clone(),

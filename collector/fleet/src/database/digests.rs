@@ -282,6 +282,17 @@ impl Database {
         read.chain(["names"]).try_for_each(|name| self.check(name, Some(app)))
     }
 
+    /// Checks what a report of some captures of an app reads: captures, loss reports, names. What captures have added to the sums has
+    /// checksums of its own. The caller has a snapshot.
+    ///
+    /// # Errors
+    /// [`Error::Checksum`]: rows are not as they were written.
+    pub(crate) fn check_captures(&self, app: &str) -> Result<(), Error> {
+        [CAPTURES.name, LOSSES.name, "names"]
+            .iter()
+            .try_for_each(|name| self.check(name, Some(app)))
+    }
+
     /// Checks the whole file: its structures and indexes, and all rows. It reads all of it; others may write meanwhile.
     ///
     /// # Errors

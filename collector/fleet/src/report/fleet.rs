@@ -25,6 +25,8 @@ const MAX_STACKS: usize = 1000;
 pub struct Ask {
     /// App to restrict the report to.
     pub app: Option<String>,
+    /// Apps that may be reported; `None` for all.
+    pub only: Option<Vec<String>>,
     /// Only this screen.
     pub screen: Option<String>,
     /// Only captures since this time.
@@ -39,6 +41,14 @@ pub struct Ask {
     pub time_limit: Option<Duration>,
     /// Set when nobody wants the report any longer.
     pub is_unwanted: Option<Arc<AtomicBool>>,
+}
+
+impl Ask {
+    /// True if an app may be reported.
+    #[must_use]
+    pub fn sees(&self, app: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.iter().any(|of| of == app))
+    }
 }
 
 /// The report.
@@ -285,7 +295,7 @@ impl FleetReport {
             Some(app) => vec![app.clone()],
             None => database.changes()?.into_keys().collect(),
         };
-        for app in apps {
+        for app in apps.into_iter().filter(|app| ask.sees(app)) {
             match database
                 .within(ask.time_limit, ask.is_unwanted.as_ref(), || report_of(database, ask, &app))
             {
@@ -331,11 +341,13 @@ impl FleetReport {
 
 /// Makes the report of an app; `None`: it has no captures.
 fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, Error> {
-    all.check_sums(app, ask.compare.is_some())?;
     let (since, ver) = (ask.since.as_ref(), ask.version.as_deref());
-    let selected = match (since, ver) {
-        (None, None) => None,
-        _ => Some(all.selected(app, since, ver)?),
+    let selected = if since.is_none() && ver.is_none() {
+        all.check_sums(app, ask.compare.is_some())?;
+        None
+    } else {
+        all.check_captures(app)?;
+        Some(all.selected(app, since, ver)?)
     };
     let database = selected.as_ref().unwrap_or(all);
     let screen = ask.screen.as_deref().unwrap_or_default();

@@ -122,6 +122,11 @@ impl Connections {
         Arc::new(Self { limits, open: Mutex::default(), hung_up, turned_away })
     }
 
+    /// Returns the addresses of the proxies.
+    pub(crate) fn proxies(&self) -> &[IpAddr] {
+        &self.limits.proxies
+    }
+
     /// Admits a connection of this peer. `None`: every place is taken by a request that keeps it.
     pub(crate) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Connection> {
         let client = network_of(peer);
@@ -245,6 +250,11 @@ impl Connection {
         if let Some(one) = self.connections.open().by_number.get_mut(&self.number) {
             one.app = Some(app.to_owned());
         }
+    }
+
+    /// True if the peer is a proxy.
+    pub(crate) fn is_through_proxy(&self) -> bool {
+        self.connections.limits.is_proxy(self.peer)
     }
 
     /// Returns the app of the request's token, and the client's address, for a log line.

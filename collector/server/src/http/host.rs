@@ -4,7 +4,7 @@
 //! under a name of its own that it points at 127.0.0.1: such a request has that name in `Host`.
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::net::IpAddr;
@@ -45,6 +45,33 @@ pub(crate) async fn no_foreign_page(request: Request, next: Next) -> Response {
     (StatusCode::FORBIDDEN, why).into_response()
 }
 
+/// Answer to who is not on this machine, where nobody can log in.
+pub(super) const ELSEWHERE: &str = "this page answers only a browser on the same machine; for others, add a line APP TOKEN read to --token-file\n";
+
+/// Headers that proxies add.
+const OF_PROXIES: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
+
+/// True if a browser on this machine asks, as far as can be detected. A proxy that passes a request on
+/// with a Host of its own (nginx's plain `proxy_pass`) is known by its HTTP/1.0, by closing each
+/// connection, and by the page that the browser comes from.
+pub(super) fn is_asked_here(version: Version, headers: &HeaderMap) -> bool {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let is_proxied = OF_PROXIES.iter().any(|name| headers.contains_key(*name))
+        || version < Version::HTTP_11
+        || text("connection").is_some_and(|of| of.eq_ignore_ascii_case("close"));
+    let comes_from = |name: &str| match headers.get(name) {
+        None => true,
+        Some(_) => {
+            let host = text(name).and_then(|of| of.split_once("://")?.1.split('/').next());
+            host.is_some_and(is_this_machine)
+        }
+    };
+    !is_proxied
+        && is_this_machine(text("host").unwrap_or_default())
+        && comes_from("origin")
+        && comes_from("referer")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,5 +90,27 @@ mod tests {
         assert!(!asked(&[(header::HOST, "evil.example:8440")]));
         assert!(!asked(&[(header::HOST, "localhost"), (header::ORIGIN, "null")]));
         assert!(!asked(&[]));
+    }
+
+    #[test]
+    fn a_browser_here_is_answered_and_a_proxy_is_not() {
+        let asked = |version, list: &[(&'static str, &str)]| {
+            let headers = list.iter().map(|(name, value)| {
+                (header::HeaderName::from_static(name), value.parse().unwrap())
+            });
+            is_asked_here(version, &headers.collect())
+        };
+        let http = Version::HTTP_11;
+        let host = ("host", "127.0.0.1:8440");
+        assert!(asked(http, &[host]));
+        assert!(asked(http, &[("host", "[::1]:8440"), ("connection", "keep-alive")]));
+        assert!(asked(http, &[("host", "localhost"), ("referer", "http://localhost:8440/?a=b")]));
+        assert!(!asked(http, &[("host", "evil.example")]));
+        assert!(!asked(http, &[host, ("x-forwarded-for", "10.0.0.1")]));
+        // nginx's plain proxy_pass: Host is its upstream's.
+        assert!(!asked(Version::HTTP_10, &[host, ("connection", "close")]));
+        assert!(!asked(http, &[host, ("connection", "close")]));
+        assert!(!asked(http, &[host, ("referer", "https://reports.example/")]));
+        assert!(!asked(http, &[host, ("origin", "null")]));
     }
 }

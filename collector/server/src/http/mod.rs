@@ -12,6 +12,7 @@ mod headers;
 mod health;
 pub(crate) mod host;
 pub(crate) mod ingest;
+pub(crate) mod login;
 mod losses;
 mod mappings;
 mod metrics;
@@ -188,6 +189,12 @@ impl Collector {
         }
     }
 
+    /// Returns the tokens; `None` where apps are not told apart.
+    pub(crate) fn tokens(&self) -> Option<Arc<Tokens>> {
+        let tokens = self.tokens.as_ref()?;
+        Some(Arc::clone(&tokens.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+
     /// Replaces the tokens, for the next request on.
     pub(crate) fn set_tokens(&self, tokens: Tokens) {
         if let Some(known) = &self.tokens {
@@ -204,11 +211,11 @@ impl Collector {
     ///
     /// A request that is refused gives its connection's place away.
     fn authorised(&self, request: &Parts, right: Right) -> Result<Option<String>, Answer> {
-        let Some(tokens) = &self.tokens else { return Ok(None) };
-        let tokens = Arc::clone(&tokens.read().unwrap_or_else(PoisonError::into_inner));
+        let Some(tokens) = self.tokens() else { return Ok(None) };
         let connection = request.extensions.get::<Arc<Connection>>();
         let (status, why) = match tokens.find(text(&request.headers, http::AUTHORIZATION)) {
-            Some((app, given)) if given == right => {
+            Some(("*", given)) if given.has(right) => return Ok(None),
+            Some((app, given)) if given.has(right) => {
                 connection.into_iter().for_each(|connection| connection.set_app(app));
                 return Ok(Some(app.to_owned()));
             }
@@ -216,6 +223,7 @@ impl Collector {
             Some((_, Right::Mappings)) => {
                 (StatusCode::FORBIDDEN, "this token may only upload mappings")
             }
+            Some(_) => (StatusCode::FORBIDDEN, "this token may not send"),
             None => (StatusCode::UNAUTHORIZED, "missing or unknown bearer token"),
         };
         add(&self.counts.unauthorised, 1);

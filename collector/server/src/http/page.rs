@@ -1,24 +1,26 @@
 //! The page for people: the fleet's report, live, and each capture's.
 //!
-//! It has no login, so it answers on this machine only, only to who asks for this machine by name (a page
+//! People log in where the token file names some who may read ([`login`]); they see their apps. Otherwise it answers on this machine
+//! only, only to who asks for this machine by name (a page
 //! elsewhere in the browser cannot read it by pointing a name of its own at 127.0.0.1), and not through a
-//! proxy, as far as one can be told from a browser: who has put a login in front takes those headers off.
+//! proxy, as far as one can be told from a browser.
 //! [`Maker`] makes the reports, beside what devices send.
 
 mod named;
 
-use super::host::is_this_machine;
+use super::login::{self, Login};
 use super::report_page::{Maker, Query as ReportQuery};
+use super::tokens::Viewer;
 use crate::store::analyst::limits;
 use crate::store::local_store::{about, sidecar_of};
 use crate::store::mappings::Mappings;
-use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, Query, Request, State};
-use axum::http::{HeaderMap, StatusCode, Version, header};
-use axum::middleware::{Next, from_fn};
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
+use axum::{Extension, Router};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use tracetee_fleet::Error;
@@ -54,47 +56,25 @@ impl Page {
         self.maker.stop();
     }
 
-    pub(crate) fn router(self: Arc<Self>) -> Router {
+    pub(crate) fn router(self: Arc<Self>, login: Arc<Login>) -> Router {
+        let logins = Router::new()
+            .route("/login", get(login::show).post(login::log_in))
+            .route("/logout", post(login::log_out))
+            .layer(DefaultBodyLimit::max(MAX_FORM_BYTES))
+            .with_state(Arc::clone(&login));
         Router::new()
             .route("/", get(fleet))
             .route("/report.json", get(fleet_json))
             .route("/captures/{id}", get(capture))
             .route("/captures/{id}/timeline", get(timeline))
-            .layer(from_fn(this_machine))
+            .layer(from_fn_with_state(login, login::admit))
             .with_state(self)
+            .merge(logins)
     }
 }
 
-/// Headers that proxies add.
-const OF_PROXIES: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
-
-/// True if a browser on this machine asks, as far as can be detected. A proxy that passes a request on
-/// with a Host of its own (nginx's plain `proxy_pass`) is known by its HTTP/1.0, by closing each
-/// connection, and by the page that the browser comes from.
-fn is_asked_here(version: Version, headers: &HeaderMap) -> bool {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let is_proxied = OF_PROXIES.iter().any(|name| headers.contains_key(*name))
-        || version < Version::HTTP_11
-        || text("connection").is_some_and(|of| of.eq_ignore_ascii_case("close"));
-    let comes_from = |name: &str| match headers.get(name) {
-        None => true,
-        Some(_) => {
-            let host = text(name).and_then(|of| of.split_once("://")?.1.split('/').next());
-            host.is_some_and(is_this_machine)
-        }
-    };
-    !is_proxied
-        && is_this_machine(text("host").unwrap_or_default())
-        && comes_from("origin")
-        && comes_from("referer")
-}
-
-async fn this_machine(request: Request, next: Next) -> Response {
-    if is_asked_here(request.version(), request.headers()) {
-        return next.run(request).await;
-    }
-    (StatusCode::FORBIDDEN, "this page answers only a browser on the same machine; put a proxy with a login in front of --page\n").into_response()
-}
+/// Bytes of the login's form.
+const MAX_FORM_BYTES: usize = 8 * 1024;
 
 fn refused(error: &Error) -> Response {
     let text = format!("{error}\n");
@@ -118,8 +98,12 @@ fn wrong_query(why: &str) -> Response {
     (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response()
 }
 
-async fn fleet(State(page): Shared, Query(query): Query<ReportQuery>) -> Response {
-    let ask = match query.ask() {
+async fn fleet(
+    State(page): Shared,
+    Extension(viewer): Extension<Viewer>,
+    Query(query): Query<ReportQuery>,
+) -> Response {
+    let ask = match query.ask(&viewer) {
         Ok(ask) => ask,
         Err(why) => return wrong_query(&why),
     };
@@ -129,8 +113,12 @@ async fn fleet(State(page): Shared, Query(query): Query<ReportQuery>) -> Respons
     made.await.map_or_else(|error| refused(&error), as_html)
 }
 
-async fn fleet_json(State(page): Shared, Query(query): Query<ReportQuery>) -> Response {
-    let ask = match query.ask() {
+async fn fleet_json(
+    State(page): Shared,
+    Extension(viewer): Extension<Viewer>,
+    Query(query): Query<ReportQuery>,
+) -> Response {
+    let ask = match query.ask(&viewer) {
         Ok(ask) => ask,
         Err(why) => return wrong_query(&why),
     };
@@ -161,25 +149,33 @@ enum Answer {
 }
 
 /// `captures/ID`: its report; `captures/ID.ftrace.zst`: itself, with the names that its version's mapping restores.
-async fn capture(State(page): Shared, Path(name): Path<String>) -> Response {
+async fn capture(
+    State(page): Shared,
+    Extension(viewer): Extension<Viewer>,
+    Path(name): Path<String>,
+) -> Response {
     match name.strip_suffix(".ftrace.zst") {
-        Some(id) => view(&page, id.to_owned(), View::Itself).await,
-        None => view(&page, name, View::Report).await,
+        Some(id) => view(&page, viewer, id.to_owned(), View::Itself).await,
+        None => view(&page, viewer, name, View::Report).await,
     }
 }
 
 /// `captures/ID/timeline`: its timeline.
-async fn timeline(State(page): Shared, Path(id): Path<String>) -> Response {
-    view(&page, id, View::Timeline).await
+async fn timeline(
+    State(page): Shared,
+    Extension(viewer): Extension<Viewer>,
+    Path(id): Path<String>,
+) -> Response {
+    view(&page, viewer, id, View::Timeline).await
 }
 
-async fn view(page: &Page, id: String, view: View) -> Response {
+async fn view(page: &Page, viewer: Viewer, id: String, view: View) -> Response {
     let none = || Error::Missing("there is no such capture".to_owned());
     let (root, mappings) = (page.root.clone(), Arc::clone(&page.mappings));
     let made = page.maker.make(move |maker, is_unwanted| {
         let id = Uuid::try_parse(&id).map_err(|_| none())?;
         let key = maker.database()?.raw_key(&id.to_string())?.ok_or_else(none)?;
-        let key = RawKey::parse(&key).ok_or_else(none)?;
+        let key = RawKey::parse(&key).filter(|key| viewer.sees(&key.app)).ok_or_else(none)?;
         let place = root.join(key.path());
         let io = |error| Error::Io(place.clone(), error);
         let watch = limits(is_unwanted).watch;
@@ -244,31 +240,4 @@ fn as_html(text: impl Into<Body>) -> Response {
         (header::CONTENT_SECURITY_POLICY, &**POLICY),
     ];
     (headers, text.into()).into_response()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_browser_here_is_answered_and_a_proxy_is_not() {
-        let asked = |version, list: &[(&'static str, &str)]| {
-            let headers = list.iter().map(|(name, value)| {
-                (header::HeaderName::from_static(name), value.parse().unwrap())
-            });
-            is_asked_here(version, &headers.collect())
-        };
-        let http = Version::HTTP_11;
-        let host = ("host", "127.0.0.1:8440");
-        assert!(asked(http, &[host]));
-        assert!(asked(http, &[("host", "[::1]:8440"), ("connection", "keep-alive")]));
-        assert!(asked(http, &[("host", "localhost"), ("referer", "http://localhost:8440/?a=b")]));
-        assert!(!asked(http, &[("host", "evil.example")]));
-        assert!(!asked(http, &[host, ("x-forwarded-for", "10.0.0.1")]));
-        // nginx's plain proxy_pass: Host is its upstream's.
-        assert!(!asked(Version::HTTP_10, &[host, ("connection", "close")]));
-        assert!(!asked(http, &[host, ("connection", "close")]));
-        assert!(!asked(http, &[host, ("referer", "https://reports.example/")]));
-        assert!(!asked(http, &[host, ("origin", "null")]));
-    }
 }

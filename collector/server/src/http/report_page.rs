@@ -3,6 +3,7 @@
 //!
 //! The report of an app is remembered until rows of the app change. Work that nobody waits for any longer is given up.
 
+use super::tokens::Viewer;
 use crate::store::tables_of;
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -39,8 +40,8 @@ pub(super) struct Query {
 }
 
 impl Query {
-    /// Returns what the query asks for, or the reason why it is wrong.
-    pub(super) fn ask(self) -> Result<Ask, String> {
+    /// Returns what the query asks for, of the apps that a viewer sees; or the reason why it is wrong.
+    pub(super) fn ask(self, viewer: &Viewer) -> Result<Ask, String> {
         let some = |text: Option<String>| text.filter(|text| !text.is_empty());
         let since = some(self.since).map(|text| Since::parse(&text));
         let compare = match some(self.compare) {
@@ -59,6 +60,7 @@ impl Query {
             );
         }
         Ok(Ask {
+            only: viewer.only(),
             app: some(self.app),
             screen: some(self.screen),
             since: since.transpose().map_err(|error| format!("since: {error}"))?,
@@ -165,6 +167,7 @@ impl Maker {
             Some(app) => vec![app.clone()],
             None => changes.keys().cloned().collect(),
         };
+        let apps: Vec<String> = apps.into_iter().filter(|app| ask.sees(app)).collect();
         let mut report = FleetReport::new(&ask);
         for app in apps {
             let number = changes.get(&app).copied();
@@ -256,7 +259,9 @@ mod tests {
 
     #[test]
     fn a_query_has_the_filters_of_the_command_and_a_wrong_one_is_said() {
-        let query = |json: serde_json::Value| serde_json::from_value::<Query>(json).unwrap().ask();
+        let query = |json: serde_json::Value| {
+            serde_json::from_value::<Query>(json).unwrap().ask(&Viewer::of_all())
+        };
         let ask =
             query(serde_json::json!({"compare": "2.0..2.1", "since": "2026-09-21", "app": ""}))
                 .unwrap();

@@ -1,4 +1,4 @@
-//! App of a request, by its bearer token.
+//! App of a request, by its bearer token; and the people who may read reports, by token or by the name that a proxy gives.
 
 use anyhow::{Context, Result, bail};
 use hmac_sha256::Hash;
@@ -12,10 +12,24 @@ pub enum Right {
     Send,
     /// To upload mappings: that of whoever releases the app.
     Mappings,
+    /// To read reports and captures.
+    Read,
+    /// To read, and to upload mappings.
+    Admin,
 }
 
-/// The word behind a token of [`Right::Mappings`].
-const MAPPINGS: &str = "mappings";
+/// The words behind a token.
+const RIGHTS: [(&str, Right); 4] = [
+    ("upload", Right::Send),
+    ("mappings", Right::Mappings),
+    ("read", Right::Read),
+    ("admin", Right::Admin),
+];
+/// All apps, of a token that reads.
+const ALL: &str = "*";
+/// Begin of a token's SHA-256 in place of the token, and of a user's name.
+const DIGEST: &str = "sha256:";
+const USER: &str = "user:";
 
 impl Right {
     /// The form of a line.
@@ -23,7 +37,37 @@ impl Right {
         match self {
             Self::Send => "APP TOKEN",
             Self::Mappings => "APP TOKEN mappings",
+            Self::Read => "APP TOKEN read",
+            Self::Admin => "APP TOKEN admin",
         }
+    }
+
+    /// True if this right has the other one.
+    pub(super) fn has(self, other: Self) -> bool {
+        self == other || self == Self::Admin && matches!(other, Self::Mappings | Self::Read)
+    }
+}
+
+/// Somebody who may read the reports of some apps.
+#[derive(Debug, Clone)]
+pub(crate) struct Viewer {
+    apps: Vec<String>,
+}
+
+impl Viewer {
+    /// Sees all apps.
+    pub(crate) fn of_all() -> Self {
+        Self { apps: vec![ALL.to_owned()] }
+    }
+
+    /// Returns the apps; `None` for all.
+    pub(crate) fn only(&self) -> Option<Vec<String>> {
+        (!self.apps.iter().any(|app| app == ALL)).then(|| self.apps.clone())
+    }
+
+    /// True if an app may be seen.
+    pub(crate) fn sees(&self, app: &str) -> bool {
+        self.apps.iter().any(|of| of == ALL || of == app)
     }
 }
 
@@ -32,6 +76,8 @@ impl Right {
 pub struct Tokens {
     /// App, right, and SHA-256 of the token.
     known: Vec<(String, Right, [u8; 32])>,
+    /// Apps that users may read, whose names a proxy gives.
+    users: Vec<(String, String)>,
 }
 
 /// A line of a token file: app, right, token. `Err`: it has another form.
@@ -40,7 +86,10 @@ fn entry(line: &str) -> Result<Option<(&str, Right, &str)>, ()> {
     match words[..] {
         [] => Ok(None),
         [app, token] => Ok(Some((app, Right::Send, token))),
-        [app, token, MAPPINGS] => Ok(Some((app, Right::Mappings, token))),
+        [app, token, word] => {
+            let right = RIGHTS.iter().find(|(of, _)| *of == word).map(|(_, right)| *right);
+            right.map(|right| Some((app, right, token))).ok_or(())
+        }
         _ => Err(()),
     }
 }
@@ -53,7 +102,10 @@ pub fn first(path: &Path, right: Right) -> Result<String> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the token file {}", path.display()))?;
     let mut entries = text.lines().filter_map(|line| entry(line).ok().flatten());
-    let found = entries.find(|&(_, of, _)| of == right).map(|(.., token)| token.to_owned());
+    let is_fit = |&(_, of, token): &(&str, Right, &str)| {
+        of.has(right) && ![DIGEST, USER].iter().any(|begin| token.starts_with(begin))
+    };
+    let found = entries.find(is_fit).map(|(.., token)| token.to_owned());
     // Files for `run` had the token alone.
     let mut words = text.split_whitespace();
     let alone = words.next().filter(|_| right == Right::Send && words.next().is_none());
@@ -64,8 +116,8 @@ pub fn first(path: &Path, right: Right) -> Result<String> {
 }
 
 impl Tokens {
-    /// Reads a file with a line `APP TOKEN` for each, or `APP TOKEN mappings`; an app may have several. `#` begins a
-    /// comment.
+    /// Reads a file with a line `APP TOKEN RIGHT` for each; an app may have several. `#` begins a comment. Without a right, the
+    /// token sends. TOKEN may be `sha256:` and its digest in hexadecimal digits, or `user:NAME` for who reads.
     ///
     /// # Errors
     /// When the file is unreadable, a line is malformed, a token is short, or there is none.
@@ -76,17 +128,35 @@ impl Tokens {
     }
 
     fn parse(text: &str) -> Result<Self> {
-        let mut known = Vec::new();
+        let (mut known, mut users) = (Vec::new(), Vec::new());
         for (number, line) in text.lines().enumerate() {
             let number = number + 1;
             let Ok(entry) = entry(line) else {
-                bail!("line {number}: expected APP TOKEN, or APP TOKEN mappings");
+                bail!(
+                    "line {number}: expected APP TOKEN, or APP TOKEN upload, mappings, read or admin"
+                );
             };
             let Some((app, right, token)) = entry else { continue };
-            if token.len() < 16 {
+            let is_reader = right.has(Right::Read);
+            if app == ALL && !is_reader {
+                bail!("line {number}: only read and admin may be of all apps (*)");
+            }
+            if let Some(user) = token.strip_prefix(USER) {
+                if user.is_empty() || !is_reader {
+                    bail!("line {number}: expected APP user:NAME read, or admin");
+                }
+                users.push((app.to_owned(), user.to_owned()));
+                continue;
+            }
+            if !token.starts_with(DIGEST) && token.len() < 16 {
                 bail!("line {number}: the token has fewer than 16 characters and could be guessed");
             }
-            let digest = Hash::hash(token.as_bytes());
+            let digest = match token.strip_prefix(DIGEST) {
+                None => Hash::hash(token.as_bytes()),
+                Some(digits) => from_hex(digits).with_context(|| {
+                    format!("line {number}: not a SHA-256 in 64 hexadecimal digits (printf %s TOKEN | sha256sum)")
+                })?,
+            };
             if known.iter().any(|(_, of, known)| *of != right && *known == digest) {
                 bail!(
                     "line {number}: an earlier line gives this token another right; use two tokens"
@@ -97,7 +167,28 @@ impl Tokens {
         if !known.iter().any(|(_, right, _)| *right == Right::Send) {
             bail!("contains no token, so no app could send; add a line APP TOKEN");
         }
-        Ok(Self { known })
+        Ok(Self { known, users })
+    }
+
+    /// True if somebody may read.
+    pub(crate) fn has_readers(&self) -> bool {
+        !self.users.is_empty() || self.known.iter().any(|(_, right, _)| right.has(Right::Read))
+    }
+
+    /// Returns the apps that the token with this digest may read; `None` if there are none. All digests are compared.
+    pub(crate) fn viewer_of_token(&self, digest: &[u8; 32]) -> Option<Viewer> {
+        let readers = self.known.iter().filter(|(_, right, _)| right.has(Right::Read));
+        let apps =
+            readers.filter(|(.., known)| is_equal(known, digest)).map(|(app, ..)| app.clone());
+        let apps: Vec<String> = apps.collect();
+        (!apps.is_empty()).then_some(Viewer { apps })
+    }
+
+    /// Returns the apps that a user may read; `None` if there are none. `user:*` is any user.
+    pub(crate) fn viewer_of_user(&self, user: &str) -> Option<Viewer> {
+        let lines = self.users.iter().filter(|(_, name)| name == user || name == ALL);
+        let apps: Vec<String> = lines.map(|(app, _)| app.clone()).collect();
+        (!apps.is_empty()).then_some(Viewer { apps })
     }
 
     /// The app that an `Authorization` header is of, and its right. Digests are compared, all of them: how long it
@@ -107,8 +198,7 @@ impl Tokens {
         let digest = Hash::hash(token.trim().as_bytes());
         let mut found = None;
         for (app, right, known) in &self.known {
-            let differs = known.iter().zip(&digest).fold(0, |sum, (a, b)| sum | (a ^ b));
-            if differs == 0 {
+            if is_equal(known, &digest) {
                 found = Some((app.as_str(), *right));
             }
         }
@@ -116,9 +206,51 @@ impl Tokens {
     }
 }
 
+/// Compares digests in a time that says nothing of them.
+fn is_equal(known: &[u8; 32], digest: &[u8; 32]) -> bool {
+    known.iter().zip(digest).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
+}
+
+fn from_hex(digits: &str) -> Option<[u8; 32]> {
+    if digits.len() != 64 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (place, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(digits.get(place * 2..place * 2 + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn readers_see_their_apps_and_tokens_may_be_stored_as_digests() {
+        // The digest is that of no token here.
+        let text = "com.a 0123456789abcdef\n\
+                    com.a sha256:d2d6c2ad23b0e1ddd3bb37ed31e1b3cfa0c7a3c2b0b5a0b0cde4a2e1f35bbd07 read\n\
+                    com.b token-of-a-reader read\n* token-of-an-admin admin\ncom.a user:ann read\n";
+        let tokens = Tokens::parse(text).unwrap();
+        assert!(tokens.has_readers());
+        let viewer = |token: &str| tokens.viewer_of_token(&Hash::hash(token.as_bytes()));
+        assert_eq!(viewer("token-of-a-reader").unwrap().only(), Some(vec!["com.b".to_owned()]));
+        let admin = viewer("token-of-an-admin").unwrap();
+        assert!(admin.only().is_none() && admin.sees("com.a") && admin.sees("com.z"));
+        assert!(viewer("0123456789abcdef").is_none(), "a device reads nothing");
+        let ann = tokens.viewer_of_user("ann").unwrap();
+        assert!(ann.sees("com.a") && !ann.sees("com.b"));
+        assert!(tokens.viewer_of_user("eve").is_none());
+        let any = Tokens::parse("com.a 0123456789abcdef\ncom.b user:* read\n").unwrap();
+        assert!(any.viewer_of_user("eve").unwrap().sees("com.b"));
+        assert!(!Tokens::parse("com.a 0123456789abcdef upload\n").unwrap().has_readers());
+        let digest: String =
+            Hash::hash(b"token-of-a-device").iter().map(|byte| format!("{byte:02x}")).collect();
+        let hashed = Tokens::parse(&format!("com.a sha256:{digest}\n")).unwrap();
+        assert_eq!(hashed.find(Some("Bearer token-of-a-device")), Some(("com.a", Right::Send)));
+        assert_eq!(hashed.find(Some(&format!("Bearer sha256:{digest}"))), None);
+    }
 
     #[test]
     fn a_token_is_of_one_app_and_others_of_none() {
@@ -133,11 +265,19 @@ mod tests {
             assert_eq!(tokens.find(wrong), None, "{wrong:?}");
         }
         let error = |text: &str| Tokens::parse(text).unwrap_err().to_string();
-        let form = "line 1: expected APP TOKEN, or APP TOKEN mappings";
+        let form = "line 1: expected APP TOKEN, or APP TOKEN upload, mappings, read or admin";
         assert_eq!(error("com.a\n"), form);
         assert_eq!(error("com.a 0123456789abcdef everything\n"), form);
         let both = "com.a 0123456789abcdef\ncom.a 0123456789abcdef mappings\n";
         assert!(error(both).starts_with("line 2: an earlier line gives this token another right"));
+        for (line, why) in [
+            ("* 0123456789abcdef", "only read and admin may be of all apps"),
+            ("com.a sha256:12 read", "not a SHA-256"),
+            ("com.a user:eve", "expected APP user:NAME read"),
+            ("com.a user: read", "expected APP user:NAME read"),
+        ] {
+            assert!(error(line).starts_with(&format!("line 1: {why}")), "{line}: {}", error(line));
+        }
         assert!(error("\ncom.a short\n").starts_with("line 2: the token has fewer"));
         for none in ["# none\n", "com.a 0123456789abcdef mappings\n"] {
             assert!(error(none).contains("no app could send"));
