@@ -38,6 +38,12 @@ pub fn chromium() -> Option<PathBuf> {
     tool(on_path(&["chromium", "chromium-browser", "google-chrome"]), "chromium")
 }
 
+/// The browser Firefox.
+#[must_use]
+pub fn firefox() -> Option<PathBuf> {
+    tool(on_path(&["firefox", "firefox-esr"]), "firefox")
+}
+
 /// The elements of a page, after its script has run, in a window of a phone's size. Files may look at files.
 #[must_use]
 pub fn rendered(chromium: &Path, address: &str) -> String {

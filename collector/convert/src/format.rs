@@ -8,9 +8,9 @@ use std::io::{self, Write};
 use tracetee_trace::{EventText, Kind, Trace};
 
 use Content::{
-    Arguments, AsyncSlices, Categories, Counters, CpuTimes, EarlierNames, Flows, Frames, Header,
-    Instants, KernelEvents, OtherArguments, Packages, ProcessNames, Samples, ThreadCounters,
-    ThreadStates, Units,
+    Arguments, AsyncSlices, Buffers, Categories, Counters, CpuTimes, EarlierNames, Flows, Frames,
+    Header, Instants, KernelEvents, OtherArguments, Packages, ProcessNames, Samples,
+    ThreadCounters, ThreadStates, Units,
 };
 
 /// A row of the table.
@@ -58,7 +58,7 @@ macro_rules! formats {
 }
 
 /// Content that ftrace text cannot represent. (Thread states are in the kernel's events.)
-const NOT_IN_TEXT: [Content; 11] = [
+const NOT_IN_TEXT: [Content; 12] = [
     Categories,
     Arguments,
     OtherArguments,
@@ -66,6 +66,7 @@ const NOT_IN_TEXT: [Content; 11] = [
     CpuTimes,
     ProcessNames,
     Frames,
+    Buffers,
     Samples,
     Units,
     ThreadCounters,
@@ -73,7 +74,7 @@ const NOT_IN_TEXT: [Content; 11] = [
 ];
 
 /// Everything but wall time of slices.
-const ALL_BUT_WALL_TIME: [Content; 17] = [
+const ALL_BUT_WALL_TIME: [Content; 18] = [
     AsyncSlices,
     Instants,
     Counters,
@@ -88,15 +89,16 @@ const ALL_BUT_WALL_TIME: [Content; 17] = [
     Header,
     KernelEvents,
     Frames,
+    Buffers,
     Samples,
     Units,
     Packages,
 ];
 
 /// Everything but slices.
-const ALL_BUT_SLICES: [Content; 16] = without(&[CpuTimes]);
+const ALL_BUT_SLICES: [Content; 17] = without(&[CpuTimes]);
 /// Everything but the stacks of slices and samples, with their wall time.
-const ALL_BUT_STACKS: [Content; 15] = without(&[ProcessNames, Samples]);
+const ALL_BUT_STACKS: [Content; 16] = without(&[ProcessNames, Samples]);
 
 /// Returns [`ALL_BUT_WALL_TIME`] without these; their number is that of the types.
 const fn without<const N: usize>(kept: &[Content]) -> [Content; N] {
@@ -144,7 +146,7 @@ formats! {
         name: "html",
         endings: [".html"],
         reader: Some(Kind::Text),
-        lacks: [Frames, Samples, Packages],
+        lacks: [Buffers, Samples, Packages],
         writer: |trace, mut out, dropped| {
             page::write(trace, &page::About::default(), &mut out, dropped)
         },
@@ -163,7 +165,7 @@ formats! {
         endings: [".json"],
         reader: Some(Kind::Json),
         lacks: [
-            ThreadStates, EarlierNames, KernelEvents, Frames, Samples, Units, ThreadCounters, Packages
+            ThreadStates, EarlierNames, KernelEvents, Frames, Buffers, Samples, Units, ThreadCounters, Packages
         ],
         writer: |trace, mut out, dropped| {
             json::write(trace, json::Dialect::Chrome, &mut out, dropped)
@@ -175,7 +177,7 @@ formats! {
         endings: [".dart.json"],
         reader: Some(Kind::Json),
         lacks: [
-            ThreadStates, EarlierNames, Header, KernelEvents, Frames, Samples, Units, ThreadCounters,
+            ThreadStates, EarlierNames, Header, KernelEvents, Frames, Buffers, Samples, Units, ThreadCounters,
             Packages
         ],
         writer: |trace, mut out, dropped| {

@@ -35,8 +35,10 @@ pub enum Content {
     ProcessNames,
     /// The capture's header.
     Header,
-    /// Frames as SurfaceFlinger sees them, and events of graphics buffers.
+    /// Frames as SurfaceFlinger sees them.
     Frames,
+    /// Events of graphics buffers.
+    Buffers,
     /// Samples of callstacks.
     Samples,
     /// Units of counters.
@@ -49,7 +51,7 @@ pub enum Content {
 
 impl Content {
     /// The kinds of content that are events.
-    pub const EVENTS: [Self; 8] = [
+    pub const EVENTS: [Self; 9] = [
         Self::Slices,
         Self::AsyncSlices,
         Self::Instants,
@@ -57,6 +59,7 @@ impl Content {
         Self::Flows,
         Self::KernelEvents,
         Self::Frames,
+        Self::Buffers,
         Self::Samples,
     ];
 
@@ -78,7 +81,8 @@ impl Content {
             Self::EarlierNames => "earlier thread names",
             Self::ProcessNames => "process names",
             Self::Header => "capture headers",
-            Self::Frames => "display frames and buffer events",
+            Self::Frames => "display frames",
+            Self::Buffers => "buffer events",
             Self::Samples => "stack samples",
             Self::Units => "counter units",
             Self::ThreadCounters => "threads of counters",
@@ -122,7 +126,8 @@ impl Content {
                 named.filter(|&process| header != Some(process)).count() as u64
             }
             Self::Header => u64::from(!trace.about.is_empty()),
-            Self::Frames => (trace.frames.len() + trace.buffers.len()) as u64,
+            Self::Frames => trace.frames.len() as u64,
+            Self::Buffers => trace.buffers.len() as u64,
             Self::Samples => trace.samples.len() as u64,
             Self::Units => trace.units.len() as u64,
             Self::ThreadCounters => {

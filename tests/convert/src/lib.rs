@@ -6,7 +6,7 @@ pub mod model_rows;
 mod packets;
 pub mod rows;
 
-pub use browser::{driven, driven_at};
+pub use browser::{driven, driven_at, run_tasks};
 pub use engine::{Engine, Read, Rows};
 pub use packets::{Message, everything, everything_of, trace};
 

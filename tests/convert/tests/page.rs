@@ -95,7 +95,7 @@ fn frames_counters_async_tracks_and_the_profile_are_there_and_nothing_from_elsew
         // The colour at the place of the first janky frame (the fourth, 60 ms).
         tracetee.draw();
         const at = Math.round(tracetee.xOf(80_000));
-        const pixel = [...view.getImageData(at, 24 + marks.y + 8, 1, 1).data];
+        const pixel = [...view.getImageData(at, tracetee.yOf(marks) + 8, 1, 1).data];
         return { at, pixel, rows, profile, relatives, status: page.getElementById('status').textContent };",
     );
     let rows = seen["rows"].to_string();
@@ -119,12 +119,14 @@ fn frames_counters_async_tracks_and_the_profile_are_there_and_nothing_from_elsew
     assert!(relatives.contains("Parents") && relatives.contains("Children"), "{relatives}");
 
     let page = std::fs::read_to_string(path.join("frames.html")).unwrap();
-    for reference in ["src=", "href=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("] {
+    for reference in
+        ["src=", "href=", "@import", "url(h", "url(\"", "fetch(", "XMLHttpRequest", "import("]
+    {
         assert!(!page.contains(reference), "{reference}");
     }
-    // The one address is where the button goes.
+    // One address is where the button goes, the other names SVG.
     let addresses: Vec<_> = page.match_indices("://").collect();
-    assert_eq!(addresses.len(), 1, "{addresses:?}");
+    assert_eq!(addresses.len(), 2, "{addresses:?}");
     // Perfetto and catapult find the text where systrace has it.
     assert!(
         page.contains(
@@ -349,7 +351,7 @@ fn a_page_shows_arguments_flows_and_categories_of_a_chrome_and_of_a_perfetto_tra
             const tip = (kind, at, down) => {
                 const row = tracetee.rows().find((row) => row.kind === kind);
                 const box = page.getElementById('canvas').getBoundingClientRect();
-                const [x, y] = [box.left + tracetee.xOf(at), box.top + 24 + row.y - tracetee.view.top + down];
+                const [x, y] = [box.left + tracetee.xOf(at), box.top + tracetee.yOf(row) + down];
                 page.getElementById('canvas').dispatchEvent(new window.PointerEvent('pointermove', { clientX: x, clientY: y, bubbles: true, pointerType: 'mouse' }));
                 return page.getElementById('tip').textContent.replace(/\\s+/g, ' ');
             };

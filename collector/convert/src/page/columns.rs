@@ -1,4 +1,7 @@
-//! The trace as the page's program reads it: JSON, a column for each field of all slices of a thread, as gzip in base64.
+//! The trace as the page's program reads it: lines of JSON, as gzip in base64. The first line is the head, then comes one
+//! for each thread, the app's first, with a column for each field of all its slices; the last has what belongs to no
+//! thread. So a browser shows the first threads before it has unpacked the others.
+//!
 //! Times are ns; those of a column are each since the one before it, the first since the trace's begin.
 
 use crate::arrows::arrows;
@@ -11,24 +14,61 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, BufWriter, Write};
 use tracetee_trace::{
     Async, Counter, NO_PARENT, NO_WAKER, NameId, Scope, Slice, Thread, Trace, UNFINISHED,
+    is_system_process,
 };
 
 /// Bytes of a line: readers of the page's text read lines.
 const LINE_BYTES: usize = 4096;
 
-/// All columns but those of threads.
+/// The first line.
 #[derive(Serialize)]
-struct Columns<'a> {
+struct Head<'a> {
     /// Time of the trace's begin: seconds and ns, because JavaScript's numbers do not hold the ns since boot.
     begin: [u64; 2],
     /// Duration of the trace.
     took: u64,
+    /// Number of threads that follow.
+    threads: usize,
     names: Vec<&'a str>,
-    processes: Vec<(u32, &'a str)>,
+    /// Process id, name, and whether it is one of Android's own.
+    processes: Vec<(u32, &'a str, bool)>,
+    losses: [u64; 3],
+    /// Records and events that recorders have lost, by kind.
+    lost: BTreeMap<&'a str, u64>,
+}
+
+/// The last line.
+#[derive(Serialize)]
+struct Rest {
     counters: Vec<CounterColumns>,
     tracks: Vec<TrackColumns>,
     flows: Vec<[u32; 4]>,
-    losses: [u64; 3],
+    clocks: Vec<ClockColumns>,
+    shown: Vec<ShownColumns>,
+}
+
+/// Clock of a processor.
+#[derive(Serialize)]
+struct ClockColumns {
+    cpu: u16,
+    max: u32,
+    at: Vec<i64>,
+    khz: Vec<u32>,
+}
+
+/// FrameTimeline's frames of a layer.
+#[derive(Serialize)]
+struct ShownColumns {
+    pid: u32,
+    layer: NameId,
+    /// False: when they are expected; true: when they were drawn.
+    actual: bool,
+    at: Vec<i64>,
+    /// -1 for one without an end.
+    took: Vec<i64>,
+    token: Vec<i64>,
+    /// Type of jank; empty for expected frames.
+    jank: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -44,6 +84,8 @@ struct ThreadColumns<'a> {
     parent: Vec<i64>,
     /// Empty if no slice has one.
     category: Vec<NameId>,
+    /// Indices of slices whose end the trace does not have.
+    open: Vec<usize>,
     /// Arguments as JSON, by the slice's index.
     args: &'a BTreeMap<u32, NameId>,
     /// Processor time; empty if no slice has one.
@@ -67,6 +109,8 @@ struct StateColumns {
     state: Vec<u8>,
     /// Thread that ended the wait before it: 0 is an interrupt, -1 nobody known.
     waker: Vec<i64>,
+    /// Processor on which it began.
+    cpu: Vec<u16>,
 }
 
 #[derive(Serialize)]
@@ -102,16 +146,22 @@ impl Clock {
     }
 }
 
-pub(super) fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
+/// Writes the columns; the threads of process `app` come first.
+pub(super) fn write(trace: &Trace, app: Option<u32>, out: &mut impl Write) -> io::Result<()> {
     let lines = Lines { out, left: LINE_BYTES };
     let packed = GzEncoder::new(EncoderWriter::new(lines, &STANDARD), Compression::default());
     let mut packed = BufWriter::with_capacity(1 << 16, packed);
-    json(trace, &mut packed)?;
+    json(trace, app, &mut packed)?;
     let packed = packed.into_inner().map_err(io::IntoInnerError::into_error)?;
     packed.finish()?.finish()?.out.write_all(b"\n")
 }
 
-fn json(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
+fn line(value: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    out.write_all(b"\n")
+}
+
+fn json(trace: &Trace, app: Option<u32>, out: &mut impl Write) -> io::Result<()> {
     let (begin_ns, end_ns) = trace.span_ns.unwrap_or_default();
     let mut instants: HashMap<u32, (Clock, PointColumns)> = HashMap::new();
     for one in &trace.instants {
@@ -119,37 +169,81 @@ fn json(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
         let (clock, points) = instants.entry(one.thread).or_insert_with(new);
         points.push(clock.next(one.at_ns), one.name, one.category, one.args);
     }
-    out.write_all(b"{\"threads\":[")?;
-    let mut is_first = true;
-    for (&key, thread) in &trace.threads {
-        let instants = instants.remove(&key).map(|(_, points)| points);
-        if thread.slices.is_empty() && thread.states.is_empty() && instants.is_none() {
-            continue;
-        }
-        if !std::mem::replace(&mut is_first, false) {
-            out.write_all(b",")?;
-        }
-        let columns = thread_columns(trace, key, thread, instants.unwrap_or_default());
-        serde_json::to_writer(&mut *out, &columns)?;
-    }
-    out.write_all(b"],\"rest\":")?;
+    let has_content = |&(key, thread): &(&u32, &Thread)| {
+        !thread.slices.is_empty() || !thread.states.is_empty() || instants.contains_key(key)
+    };
+    let mut threads: Vec<_> = trace.threads.iter().filter(has_content).collect();
+    threads.sort_by_key(|(_, thread)| app.is_none() || thread.pid != app);
     let losses = &trace.losses;
-    let columns = Columns {
+    let mut lost: BTreeMap<&str, u64> =
+        losses.lost.iter().map(|(what, &count)| (&**what, count)).collect();
+    if let Some(records @ 1..) = trace.about.dropped {
+        lost.insert("records that the agent dropped", records);
+    }
+    let head = Head {
         begin: [begin_ns / 1_000_000_000, begin_ns % 1_000_000_000],
         took: end_ns.saturating_sub(begin_ns),
+        threads: threads.len(),
         names: trace.names.iter().map(|(_, name)| name).collect(),
         processes: processes(trace),
-        counters: counters(trace, begin_ns),
-        tracks: tracks(trace, begin_ns),
-        flows: arrows(trace).into_iter().map(|(from, to)| [from.0, from.1, to.0, to.1]).collect(),
         losses: [
             losses.unclosed,
             losses.unmatched_ends + losses.unmatched_async_ends,
             losses.bad_lines,
         ],
+        lost,
     };
-    serde_json::to_writer(&mut *out, &columns)?;
-    out.write_all(b"}")
+    line(&head, out)?;
+    for (&key, thread) in threads {
+        let instants = instants.remove(&key).map(|(_, points)| points);
+        line(&thread_columns(trace, key, thread, instants.unwrap_or_default()), out)?;
+    }
+    let rest = Rest {
+        counters: counters(trace, begin_ns),
+        tracks: tracks(trace, begin_ns),
+        flows: arrows(trace).into_iter().map(|(from, to)| [from.0, from.1, to.0, to.1]).collect(),
+        clocks: clocks(trace, begin_ns),
+        shown: shown(trace, begin_ns),
+    };
+    line(&rest, out)
+}
+
+/// Clocks of processors, by processor.
+fn clocks(trace: &Trace, begin_ns: u64) -> Vec<ClockColumns> {
+    let mut made: BTreeMap<u16, (Clock, ClockColumns)> = BTreeMap::new();
+    for clock in &trace.scheduling.clocks {
+        let (times, columns) = made.entry(clock.cpu).or_insert_with(|| {
+            let max = trace.scheduling.max_khz.get(&clock.cpu).copied().unwrap_or(0);
+            let (cpu, at, khz) = (clock.cpu, Vec::new(), Vec::new());
+            (Clock(begin_ns), ClockColumns { cpu, max, at, khz })
+        });
+        columns.at.push(times.next(clock.at_ns));
+        columns.khz.push(clock.khz);
+    }
+    made.into_values().map(|(_, columns)| columns).collect()
+}
+
+/// FrameTimeline's frames, by process and layer; the expected ones before the actual ones.
+fn shown(trace: &Trace, begin_ns: u64) -> Vec<ShownColumns> {
+    let mut made: BTreeMap<(u32, NameId, bool), (Clock, ShownColumns)> = BTreeMap::new();
+    let mut frames: Vec<_> = trace.frames.iter().collect();
+    frames.sort_by_key(|frame| frame.start_ns);
+    for frame in frames {
+        // An expected frame is one of the process: it has no layer.
+        let layer = if frame.actual.is_some() { frame.layer } else { NameId::NONE };
+        let key = (frame.pid, layer, frame.actual.is_some());
+        let (clock, columns) = made.entry(key).or_insert_with(|| {
+            let (pid, actual) = (frame.pid, frame.actual.is_some());
+            let (at, took, token, jank) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+            (Clock(begin_ns), ShownColumns { pid, layer, actual, at, took, token, jank })
+        });
+        columns.at.push(clock.next(frame.start_ns));
+        let took = frame.end_ns.saturating_sub(frame.start_ns).cast_signed();
+        columns.took.push(if frame.end_ns == UNFINISHED { -1 } else { took });
+        columns.token.push(frame.token);
+        columns.jank.extend(frame.actual.map(|actual| actual.jank_text()));
+    }
+    made.into_values().map(|(_, columns)| columns).collect()
 }
 
 fn thread_columns<'a>(
@@ -175,6 +269,7 @@ fn thread_columns<'a>(
         took: slices.iter().map(Slice::duration_ns).collect(),
         parent: slices.iter().map(|slice| parent(slice.parent)).collect(),
         category: categories.iter().map(|slice| slice.category).collect(),
+        open: (0..).zip(slices).filter(|(_, slice)| !slice.ended).map(|(place, _)| place).collect(),
         args: &thread.args,
         cpu: (0..slices.len().min(thread.cpu_ns.len())).map(|place| cpu(thread, place)).collect(),
         instants,
@@ -182,6 +277,7 @@ fn thread_columns<'a>(
             at: thread.states.iter().map(|state| of_states.next(state.at_ns)).collect(),
             state: (0..thread.states.len()).map(|place| state(thread, place)).collect(),
             waker: thread.states.iter().map(|state| waker(state.waker)).collect(),
+            cpu: thread.states.iter().map(|state| state.cpu).collect(),
         },
     }
 }
@@ -206,11 +302,12 @@ fn state(thread: &Thread, place: usize) -> u8 {
     }
 }
 
-fn processes(trace: &Trace) -> Vec<(u32, &str)> {
+fn processes(trace: &Trace) -> Vec<(u32, &str, bool)> {
     let names = trace.process_names();
     let mut pids: BTreeSet<u32> = trace.processes.keys().copied().collect();
     pids.extend(trace.threads.values().filter_map(|thread| thread.pid));
-    pids.into_iter().map(|pid| (pid, names.of(pid))).collect()
+    let row = |pid| (pid, names.of(pid), is_system_process(names.of(pid)));
+    pids.into_iter().map(row).collect()
 }
 
 /// Counters in the order of their first values.
@@ -296,13 +393,17 @@ mod tests {
 
     fn columns(trace: &Trace) -> Value {
         let mut out = Vec::new();
-        write(trace, &mut out).unwrap();
+        write(trace, None, &mut out).unwrap();
         let lines = std::str::from_utf8(&out).unwrap().lines();
         assert!(lines.clone().all(|line| line.len() <= LINE_BYTES));
         let packed = STANDARD.decode(lines.collect::<String>()).unwrap();
         let mut text = String::new();
         flate2::read::GzDecoder::new(&*packed).read_to_string(&mut text).unwrap();
-        serde_json::from_str(&text).unwrap()
+        let lines: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let [head, threads @ .., rest] = &*lines else { panic!("{text}") };
+        assert_eq!(head["threads"], threads.len());
+        json!({ "head": head, "threads": threads, "rest": rest })
     }
 
     #[test]
@@ -319,10 +420,10 @@ mod tests {
         )
         .unwrap();
         let columns = columns(&trace);
-        let rest = &columns["rest"];
+        let (head, rest) = (&columns["head"], &columns["rest"]);
         let name =
-            |id: &Value| rest["names"][usize::try_from(id.as_u64().unwrap()).unwrap()].clone();
-        assert_eq!((&rest["begin"], &rest["took"]), (&json!([5000, 0]), &json!(9000)));
+            |id: &Value| head["names"][usize::try_from(id.as_u64().unwrap()).unwrap()].clone();
+        assert_eq!((&head["begin"], &head["took"]), (&json!([5000, 0]), &json!(9000)));
         let first = &columns["threads"][0];
         assert_eq!(first["start"], json!([0, 2000]));
         assert_eq!((&first["took"], &first["parent"]), (&json!([9000, 3000]), &json!([-1, 0])));
@@ -368,5 +469,6 @@ mod tests {
         assert_eq!(states["state"], json!([4, 1, 0, 3, 1, 0, 2]));
         assert_eq!(states["at"], json!([1000, 2000, 2000, 1000, 1000, 1000, 1000]));
         assert_eq!(states["waker"], json!([-1, 7, -1, -1, 7, -1, -1]));
+        assert_eq!(states["cpu"], json!([0, 0, 0, 0, 0, 0, 0]));
     }
 }

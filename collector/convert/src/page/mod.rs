@@ -19,10 +19,17 @@ pub const PAGE_SCRIPT: &str = concat!(
     include_str!("../../web/timeline/columns.js"),
     include_str!("../../web/timeline/rows.js"),
     include_str!("../../web/timeline/draw.js"),
+    include_str!("../../web/timeline/tracks.js"),
     include_str!("../../web/timeline/frames.js"),
     include_str!("../../web/timeline/move.js"),
+    include_str!("../../web/timeline/keys.js"),
     include_str!("../../web/timeline/select.js"),
+    include_str!("../../web/timeline/search.js"),
+    include_str!("../../web/timeline/link.js"),
+    include_str!("../../web/timeline/stats.js"),
     include_str!("../../web/timeline/panel.js"),
+    include_str!("../../web/timeline/compare.js"),
+    include_str!("../../web/timeline/save.js"),
     include_str!("../../web/timeline/start.js"),
     "})();\n"
 );
@@ -78,7 +85,7 @@ pub(crate) fn write(
         data(about)
     )?;
     out.write_all(b"<script id=\"tracetee-columns\" type=\"text/plain\">\n")?;
-    columns::write(trace, out)?;
+    columns::write(trace, about.pid, out)?;
     out.write_all(b"</script>\n")?;
     section(out, |out| process_dump(trace, out))?;
     section(out, |mut out| text::write(trace, Fractions::Kept, &mut out, dropped))?;

@@ -1,30 +1,36 @@
-// Draws what is in view on the canvas.
+// Draws what is in view on the canvas: rows, their titles, the ruler, the overview.
 
 const view = { from: 0, to: 1, top: 0 };
-let selected = null;   // {thread, place}
+/** What is selected: a slice, async slice, state, instant, counter value or displayed frame; see `selections`. */
+let selected = null;
 let frame = null;      // one of `frames`
 let range = null;      // {from, to}
-let matches = null;    // {set, list: [[at, thread, place]], place}
 const canvas = $("canvas");
-const context = canvas.getContext("2d");
+const screen = canvas.getContext("2d");
+/** Where it is drawn: the screen, or a picture that is saved. */
+let context = screen;
 let width = 0, height = 0, colours = null, isQueued = false;
 const hues = [];
 const colourOf = (name) => {
     let colour = hues[name];
-    if (!colour) {
-        let hash = 2166136261;
-        // Numbers in a name (doFrame 12) do not change its colour.
-        for (const char of names[name].replace(/\d+/g, "")) hash = Math.imul(hash ^ char.codePointAt(0), 16777619);
-        colour = hues[name] = `hsl(${(hash >>> 0) % 360} 45% ${colours.dark ? 38 : 72}%)`;
-    }
+    if (!colour) colour = hues[name] = hueOf(names[name]);
     return colour;
 };
+/** Numbers in a name (doFrame 12) do not change its colour. */
+function hueOf(text) {
+    let hash = 2166136261;
+    for (const char of text.replace(/\d+/g, "")) hash = Math.imul(hash ^ char.codePointAt(0), 16777619);
+    return `hsl(${(hash >>> 0) % 360} 45% ${colours.dark ? 30 : 76}%)`;
+}
 
 function queue() {
     if (!isQueued) { isQueued = true; requestAnimationFrame(() => { isQueued = false; draw(); }); }
 }
 const xOf = (at) => LEFT + (at - view.from) / (view.to - view.from) * (width - LEFT);
 const atOf = (x) => view.from + (x - LEFT) / (width - LEFT) * (view.to - view.from);
+/** Time of a pixel. */
+const pixelTime = () => (view.to - view.from) / (width - LEFT);
+const yOf = (row) => RULER + row.y - view.top;
 
 function time(us) {
     const abs = Math.abs(us);
@@ -32,81 +38,109 @@ function time(us) {
     if (abs >= 1e3) return `${(us / 1e3).toFixed(abs >= 1e5 ? 1 : 3)} ms`;
     return `${us.toFixed(abs < 10 && us % 1 ? 3 : 0)} µs`;
 }
+/** A counter's value: up to six digits, with the fraction that it has. */
+const number = (value) => (Math.abs(value) >= 1e6 || Number.isInteger(value) ? Math.round(value * 1e3) / 1e3 : +value.toPrecision(6)).toLocaleString("en-US", { maximumFractionDigits: 6 });
+
+function readColours() {
+    const style = getComputedStyle(document.documentElement);
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches && !document.documentElement.dataset.prints;
+    if (!colours || colours.dark !== dark) hues.length = 0;
+    colours = { dark };
+    for (const name of ["bg", "fg", "dim", "line", "row", "accent"]) colours[name] = style.getPropertyValue(`--${name}`);
+}
+
+function measure() {
+    width = $("view").clientWidth; height = $("view").clientHeight;
+    LEFT = Math.min(190, Math.round(width * 0.28));
+}
 
 function draw() {
     const ratio = devicePixelRatio || 1;
-    width = $("view").clientWidth; height = $("view").clientHeight;
-    LEFT = Math.min(190, Math.round(width * 0.28));
+    measure();
     if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
         canvas.width = Math.round(width * ratio); canvas.height = Math.round(height * ratio);
     }
-    const style = getComputedStyle(document.documentElement);
-    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-    if (!colours || colours.dark !== dark) hues.length = 0;
-    colours = { dark, bg: style.getPropertyValue("--bg"), fg: style.getPropertyValue("--fg"), dim: style.getPropertyValue("--dim"), line: style.getPropertyValue("--line"), row: style.getPropertyValue("--row"), accent: style.getPropertyValue("--accent") };
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    screen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    paint();
+}
+
+function paint() {
+    readColours();
     context.fillStyle = colours.bg;
     context.fillRect(0, 0, width, height);
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "middle";
     view.top = Math.max(0, Math.min(view.top, total - height + RULER + 40));
     for (const row of rows) {
-        const y = RULER + row.y - view.top;
+        const y = yOf(row);
         if (y > height || y + row.height < RULER) continue;
-        context.save();
-        context.beginPath(); context.rect(LEFT, RULER, width - LEFT, height - RULER); context.clip();
-        drawRow(row, y);
-        context.restore();
+        inside(LEFT, RULER, width - LEFT, height - RULER, () => drawRow(row, y));
         drawTitle(row, y);
     }
+    inside(LEFT, RULER, width - LEFT, height - RULER, () => { drawNotes(); drawArrows(); });
     drawRuler();
+    drawOverview();
     if (frame) drawFrameLines();
     if (range) {
         const from = Math.max(LEFT, xOf(range.from)), to = xOf(range.to);
         context.fillStyle = "#4a90d933";
-        context.fillRect(from, RULER, to - from, height);
+        if (to > LEFT) context.fillRect(from, RULER, to - from, height);
     }
+}
+
+function inside(x, y, wide, tall, act) {
+    context.save();
+    context.beginPath(); context.rect(x, y, wide, tall); context.clip();
+    act();
+    context.restore();
 }
 
 const isHead = (row) => row.kind === "process" || row.kind === "minor";
 
 function drawTitle(row, y) {
-    context.save();
-    context.beginPath(); context.rect(0, RULER, isHead(row) ? width : LEFT - 6, height); context.clip();
-    context.fillStyle = row.kind === "process" ? colours.fg : row.kind === "minor" ? colours.accent : colours.dim;
-    context.font = row.kind === "process" ? "600 12px system-ui, sans-serif" : "11px system-ui, sans-serif";
-    const mark = row.kind === "minor" && row.key === "processes" ? "" : row.kind !== "process" ? "    " : folded.has(row.pid) ? "▸ " : "▾ ";
-    context.fillText(mark + row.title, 6, y + Math.min(row.height, ROW) / 2 + 1);
-    context.restore();
+    inside(0, RULER, isHead(row) ? width : LEFT - 6, height, () => {
+        if (row === cursor && isCursorShown()) { context.fillStyle = colours.row; context.fillRect(0, y, LEFT - 2, row.height); context.fillStyle = colours.accent; context.fillRect(0, y, 3, row.height); }
+        context.fillStyle = row.kind === "process" ? colours.fg : row.kind === "minor" ? colours.accent : colours.dim;
+        context.font = row.kind === "process" ? "600 12px system-ui, sans-serif" : "11px system-ui, sans-serif";
+        const mark = row.kind === "process" ? (folded.has(row.key) ? "▸ " : "▾ ") : row.isPinned ? " ★ " : row.key === "processes" ? "" : "    ";
+        context.fillText(mark + row.title, 6, y + Math.min(row.height, ROW) / 2 + 1);
+    });
 }
 
 function drawRow(row, y) {
     switch (row.kind) {
     case "process": context.fillStyle = colours.row; context.fillRect(LEFT, y, width, row.height); break;
-    case "frames": drawFrames(y); break;
-    case "async": for (const [i, lane] of row.track.lanes.entries()) drawBoxes(lane.length, (j) => lane[j].start, (j) => lane[j].end, y + i * ROW, (j) => colourOf(lane[j].name), (j) => names[lane[j].name], (j) => isMatch(lane[j].name)); break;
-    case "thread": drawThread(row.thread, y); break;
+    case "frames": drawFrames(row, y); break;
+    case "async": row.track.lanes.forEach((lane, i) => { drawAsyncs(row.track, lane, y + i * ROW); }); break;
+    case "shown": row.layer.lanes.forEach((lane, i) => { drawShown(row.layer, lane, y + i * ROW); }); break;
+    case "thread": drawThread(row, y); break;
+    case "cpu": drawProcessor(row.ran, y); break;
     case "counter": drawCounter(row.counter, y, row.height); break;
     }
 }
-const isMatch = (name) => matches?.set.has(name);
 
-/** Boxes in the order of time. Those of less than a pixel are one: the first, then the next one to be seen. */
-function drawBoxes(count, start, end, y, colour, text, marked) {
-    const pixel = (view.to - view.from) / (width - LEFT);
+/**
+ * Boxes in the order of time. Those of less than a pixel are one: the first, then the next one to be seen. `mark` gives
+ * the colour of a bar in a box that stands out, and `hatched` says that its end is not in the trace.
+ */
+function drawBoxes(count, start, end, y, colour, text, { fill, mark, hatched } = {}) {
+    const pixel = pixelTime();
     let i = first(count, end, view.from);
     while (i < count && start(i) < view.to) {
         const from = start(i), to = end(i);
         const left = Math.max(LEFT - 2, xOf(from)), right = Math.min(width + 2, xOf(to));
-        const isMarked = marked?.(i);
-        context.fillStyle = isMarked ? "#e040fb" : colour(i);
-        context.fillRect(left, y, Math.max(right - left - (right - left > 3 ? 0.5 : 0), 1), ROW - 1);
+        const wide = Math.max(right - left - (right - left > 3 ? 0.5 : 0), 1);
+        const filled = fill?.(i);
+        context.fillStyle = filled || colour(i);
+        context.fillRect(left, y, wide, ROW - 1);
+        if (hatched?.(i)) hatch(left, y, wide, ROW - 1, colours.fg);
+        const bar = mark?.(i);
+        if (bar) { context.fillStyle = bar; context.fillRect(left, y + ROW - 5, wide, 4); }
         if (right - left > 28) {
-            context.save();
-            context.beginPath(); context.rect(left, y, right - left - 2, ROW); context.clip();
-            context.fillStyle = colours.dark ? "#fff" : "#000";
-            context.fillText(text(i), Math.max(left, LEFT) + 3, y + ROW / 2);
-            context.restore();
+            inside(left, y, right - left - 2, ROW, () => {
+                context.fillStyle = filled || colours.dark ? "#fff" : "#000";
+                context.fillText(text(i), Math.max(left, LEFT) + 3, y + ROW / 2);
+            });
         }
         if (to - from >= pixel) { i++; continue; }
         const next = from + pixel;
@@ -114,92 +148,65 @@ function drawBoxes(count, start, end, y, colour, text, marked) {
     }
 }
 
-/** The first place at which `of` is over `at`. */
-function first(count, of, at, low = 0) {
+/** The first place at which `value` is over `at`. */
+function first(count, value, at, low = 0) {
     let high = count;
     while (low < high) {
         const middle = (low + high) >>> 1;
-        if (of(middle) > at) high = middle; else low = middle + 1;
+        if (value(middle) > at) high = middle; else low = middle + 1;
     }
     return low;
 }
 
-function drawThread(thread, y) {
-    drawStates(states.get(thread.key), y);
-    drawPath(thread.tid, y);
-    const { slices } = thread;
-    const depths = Math.min(slices.levels.length, MAX_LEVELS);
-    for (let depth = 0; depth < depths; depth++) {
-        const top = y + STRIP + depth * ROW;
-        if (top > height || top + ROW < RULER) continue;
-        const level = slices.levels[depth];
-        drawBoxes(level.length, (i) => slices.start[level[i]], (i) => slices.end[level[i]], top, (i) => colourOf(slices.name[level[i]]), (i) => names[slices.name[level[i]]], (i) => isMatch(slices.name[level[i]]));
-    }
-    context.fillStyle = colours.fg;
-    let x = -1;
-    for (let i = first(thread.instants.length, (i) => thread.instants[i].start, view.from - 1); i < thread.instants.length; i++) {
-        const at = xOf(thread.instants[i].start);
-        if (at > width) break;
-        if (at - x < 1) continue;
-        x = at;
-        context.beginPath(); context.moveTo(at - 4, y); context.lineTo(at + 4, y); context.lineTo(at, y + 7); context.fill();
-    }
-    if (selected && selected.thread === thread && slices.depth[selected.place] < depths) {
-        const { place } = selected;
-        const left = xOf(slices.start[place]), right = xOf(slices.end[place]);
-        context.strokeStyle = colours.fg; context.lineWidth = 2;
-        context.strokeRect(left, y + STRIP + slices.depth[place] * ROW, Math.max(right - left, 2), ROW - 1);
-    }
+/** Slanted lines: something is missing here. */
+function hatch(x, y, wide, tall, colour) {
+    const from = Math.max(x, LEFT - tall), to = Math.min(x + wide, width);
+    if (to - from < 2) return;
+    inside(x, y, wide, tall, () => {
+        context.strokeStyle = colour; context.lineWidth = 1; context.globalAlpha = 0.45;
+        context.beginPath();
+        for (let at = from - tall; at < to; at += 6) { context.moveTo(at, y + tall); context.lineTo(at + tall, y); }
+        context.stroke();
+        context.globalAlpha = 1;
+    });
 }
 
-const STATE_COLOURS = ["#43a047", "#1e88e5", "#9e9e9e66", "#e65100", "#ad1457", "transparent"];
-
-/** The strip of a thread's states. States of less than a pixel are one: the first, then the next one to be seen. */
-function drawStates(list, y) {
-    if (!list) return;
-    const count = list.at.length;
-    const pixel = (view.to - view.from) / (width - LEFT);
-    let i = Math.max(0, first(count, (i) => list.at[i], view.from) - 1);
-    while (i < count && list.at[i] < view.to) {
-        const from = list.at[i], to = i + 1 < count ? list.at[i + 1] : last;
-        context.fillStyle = STATE_COLOURS[list.state[i]];
-        context.fillRect(xOf(from), y, Math.max(xOf(to) - xOf(from), 1), 3);
-        i = to - from >= pixel ? i + 1 : Math.max(i + 1, first(count, (i) => list.at[i], from + pixel, i) - 1);
-    }
-}
-
-function drawCounter(counter, y, tall) {
-    const { at, value, low, high } = counter;
-    const scale = (v) => y + tall - 4 - (high > low ? (v - low) / (high - low) : 0.5) * (tall - 10);
-    context.fillStyle = "#5c6bc088"; context.beginPath();
-    let i = Math.max(0, first(at.length, (i) => at[i], view.from) - 1);
-    context.moveTo(xOf(at[i]), y + tall - 2);
-    let shown = -1;
-    for (; i < at.length; i++) {
-        const x = xOf(at[i]);
-        if (x > width) break;
-        if (x - shown < 0.5 && i + 1 < at.length) continue;
-        shown = x;
-        const next = i + 1 < at.length ? xOf(at[i + 1]) : width;
-        context.lineTo(x, scale(value[i])); context.lineTo(Math.min(next, width), scale(value[i]));
-    }
-    context.lineTo(Math.min(width, xOf(last)), y + tall - 2); context.fill();
-    context.fillStyle = colours.dim;
-    context.fillText(`${low} … ${high}`, LEFT + 4, y + 8);
+/** Steps of a ruler: so wide that the labels do not meet. */
+function rulerStep(span, wide) {
+    const most = Math.max(1, Math.floor(wide / 82));
+    let step = 10 ** Math.floor(Math.log10(span / most));
+    for (const factor of [2, 2.5, 2]) if (span / step > most) step *= factor;
+    return step;
 }
 
 function drawRuler() {
     context.fillStyle = colours.bg; context.fillRect(0, 0, width, RULER);
     context.strokeStyle = colours.line; context.lineWidth = 1;
-    const span = view.to - view.from;
-    let step = 10 ** Math.floor(Math.log10(span / 5));
-    for (const factor of [2, 2.5, 2]) if (span / step > 10) step *= factor;
+    const span = view.to - view.from, step = rulerStep(span, width - LEFT), y = (OVERVIEW + RULER) / 2;
     context.fillStyle = colours.dim;
-    for (let at = Math.ceil(view.from / step) * step; at < view.to; at += step) {
-        const x = xOf(at);
-        context.beginPath(); context.moveTo(x, RULER - 6); context.lineTo(x, height); context.globalAlpha = 0.5; context.stroke(); context.globalAlpha = 1;
-        context.fillText(time(at), x + 3, RULER / 2);
-    }
-    context.fillText(time(span), 6, RULER / 2);
+    inside(LEFT, 0, width - LEFT, height, () => {
+        for (let at = Math.ceil(view.from / step) * step; at < view.to; at += step) {
+            const x = xOf(at);
+            context.beginPath(); context.moveTo(x, RULER - 6); context.lineTo(x, height); context.globalAlpha = 0.5; context.stroke(); context.globalAlpha = 1;
+            context.fillText(time(at), x + 3, y);
+        }
+    });
+    inside(0, 0, LEFT - 4, RULER, () => context.fillText(time(span), 6, y));
     context.beginPath(); context.moveTo(LEFT - 0.5, 0); context.lineTo(LEFT - 0.5, height); context.stroke();
+}
+
+/** The whole trace, coloured by its latest frames; the part in view has a border. */
+function drawOverview() {
+    const wide = width - LEFT, xAt = (at) => LEFT + at / Math.max(trace.last, 1) * wide;
+    context.fillStyle = colours.row; context.fillRect(LEFT, 0, wide, OVERVIEW - 2);
+    for (const isLate of [false, true]) for (const one of frames) {
+        if (one.slow !== isLate) continue;
+        context.fillStyle = frameColour(one);
+        context.fillRect(xAt(one.start), 2, Math.max(xAt(frameEnd(one)) - xAt(one.start), isLate ? 2 : 0.5), OVERVIEW - 6);
+    }
+    context.fillStyle = colours.dim;
+    inside(0, 0, LEFT - 4, OVERVIEW, () => context.fillText("overview", 6, OVERVIEW / 2));
+    context.strokeStyle = colours.accent; context.lineWidth = 2;
+    const from = Math.max(LEFT + 1, xAt(view.from)), to = Math.min(width - 1, xAt(view.to));
+    context.strokeRect(from, 1, Math.max(to - from, 3), OVERVIEW - 4);
 }

@@ -1,25 +1,38 @@
-// The frames of the app: their row, the lines of the selected one, and what is told of it.
+// The frames of the app: their rows, the lines of the selected one, and its panel.
 
 /** Green: in time; yellow: late; then jank, by how many vsyncs it missed. */
 const FRAME_COLOURS = { inTime: "#66bb6a", late: "#fdd835", levels: ["#fb8c00", "#fb8c00", "#f4511e", "#e53935", "#b71c1c"] };
 const DEADLINE = "#d50000";
-const frameColour = (of) => of.janky ? FRAME_COLOURS.levels[of.level] : of.slow ? FRAME_COLOURS.late : FRAME_COLOURS.inTime;
-const frameEnd = (of) => of.start + of.dur;
+const frameColour = (one) => one.janky ? FRAME_COLOURS.levels[one.level] : one.slow ? FRAME_COLOURS.late : FRAME_COLOURS.inTime;
+const frameEnd = (one) => one.start + one.dur;
+
+/** Frames in µs since the trace's begin, and apart by pipeline: Flutter's and the views' overlap. */
+function readFrames() {
+    const byPipeline = new Map();
+    for (const one of frames) {
+        one.start = sinceBegin(one.start_s, one.start_ns);
+        one.dur = one.dur_ns / 1e3;
+        one.deadline = one.deadline_ns / 1e3;
+        const list = listOf(byPipeline, one.pipeline, () => []);
+        // The latest end so far: frames overlap.
+        one.reach = Math.max(list.at(-1)?.reach ?? 0, frameEnd(one));
+        list.push(one);
+    }
+    pipelines = [...byPipeline].map(([pipeline, list]) => ({ pipeline, list }));
+}
+const sinceBegin = (seconds, ns) => (seconds - trace.originSeconds) * 1e6 + ns / 1e3 - trace.origin;
 
 /** Frames overlap if one begins at its vsync while the one before it is still at work: the later one is drawn over it. */
-function drawFrames(y) {
-    drawBoxes(frames.length, (i) => frames[i].start, (i) => frameEnd(frames[i]), y, (i) => frameColour(frames[i]), (i) => time(frames[i].dur), null);
+function drawFrames({ list }, y) {
+    drawBoxes(list.length, (i) => list[i].start, (i) => frameEnd(list[i]), y, (i) => frameColour(list[i]), (i) => time(list[i].dur), { fill: null });
     // The deadline of each late frame, where there is room for it.
     context.fillStyle = DEADLINE;
-    const pixel = (view.to - view.from) / (width - LEFT);
-    for (let i = first(frames.length, (i) => frames[i].reach, view.from); i < frames.length && frames[i].start < view.to; i++) {
-        const { start, dur, deadline, slow } = frames[i];
+    const pixel = pixelTime();
+    for (let i = first(list.length, (i) => list[i].reach, view.from); i < list.length && list[i].start < view.to; i++) {
+        const { start, dur, deadline, slow } = list[i];
         if (slow && dur > 6 * pixel) context.fillRect(xOf(start + deadline) - 0.5, y - 1, 1.5, ROW + 1);
     }
-    if (frame) {
-        context.strokeStyle = colours.fg; context.lineWidth = 2;
-        context.strokeRect(xOf(frame.start), y, Math.max(xOf(frameEnd(frame)) - xOf(frame.start), 2), ROW - 1);
-    }
+    if (frame && list.includes(frame)) outline(frame.start, frameEnd(frame), y, ROW - 1);
 }
 
 /** Begin, end and deadline of the selected frame, over all rows. */
@@ -38,69 +51,30 @@ function drawFrameLines() {
     line(frame.start + frame.deadline, DEADLINE, [5, 3], "deadline");
 }
 
-/** Under a thread's states: the part of the selected frame's critical path that is on that thread. */
-function drawPath(tid, y) {
-    if (!frame?.why) return;
-    context.fillStyle = colours.accent;
-    for (const step of frame.why.path) {
-        if (step.tid !== tid) continue;
-        const from = xOf(frame.start + step.from_ns / 1e3), to = xOf(frame.start + step.to_ns / 1e3);
-        if (to >= LEFT && from <= width) context.fillRect(from, y + 3, Math.max(to - from, 1), 2);
-    }
-}
-
 // ---- selecting ----
 
-function selectFrame(of, isShown) {
-    frame = of; selected = null; range = null;
+function selectFrame(one, isShown) {
+    frame = one; selected = null; range = null;
     if (isShown) {
-        const row = rows.find((row) => row.kind === "frames");
+        const row = rows.find((row) => row.kind === "frames" && row.pipeline === one.pipeline);
         if (row) view.top = Math.max(0, row.y - HEAD);
-        show(of.start - of.dur, frameEnd(of) + of.dur);
+        show(one.start - one.dur, frameEnd(one) + one.dur);
     }
-    try { history.replaceState(null, "", `#t=${secondsOf(of)}`); } catch (error) { /* Pages without an address have no link. */ }
-    tell(); queue();
+    changed();
 }
-const secondsOf = (of) => `${of.start_s}.${String(of.start_ns).padStart(9, "0")}`;
 
-/** The late frame before or behind the selected one. */
+/** The late frame before or after the selected one. */
 function stepFrame(by) {
-    const late = frames.filter((of) => of.slow);
-    if (!late.length) return;
+    const late = frames.filter((one) => one.slow);
+    if (!late.length) { announce("No late frame."); return; }
     const at = frame ? frame.start : (view.from + view.to) / 2;
-    const place = by > 0 ? late.findIndex((of) => of.start > at) : late.findLastIndex((of) => of.start < at);
+    const place = by > 0 ? late.findIndex((one) => one.start > at) : late.findLastIndex((one) => one.start < at);
     selectFrame(late[place < 0 ? (by > 0 ? 0 : late.length - 1) : place], true);
 }
 
-/**
- * `#t=SECONDS` selects the frame at a time of the trace's clock, or shows that time; `#cause=CAUSE|KEY` selects the frame
- * that lost most by a cause.
- */
-function followLink() {
-    const wanted = new URLSearchParams(location.hash.slice(1));
-    const cause = wanted.get("cause");
-    if (cause !== null) {
-        const lost = (of) => (of.why?.causes || []).reduce((sum, one) => sum + (`${one.cause}|${one.key}` === cause ? one.self_ns : 0), 0);
-        const worst = frames.reduce((most, of) => lost(of) > (most ? lost(most) : 0) ? of : most, null);
-        if (worst) selectFrame(worst, true);
-        return;
-    }
-    const found = /^(\d{1,12})(?:\.(\d{1,9}))?$/.exec(wanted.get("t") || "");
-    if (!found) return;
-    const at = (+found[1] - originSeconds) * 1e6 + +(found[2] || "").padEnd(9, "0") / 1e3 - origin;
-    const of = frames.find((of) => Math.abs(of.start - at) < 0.5) || frames.findLast((of) => of.start <= at && at < frameEnd(of));
-    if (of) selectFrame(of, true); else show(at - 10_000, at + 10_000);
-}
-
-// ---- telling ----
+// ---- the panel ----
 
 const START_SOURCES = { timeline: "where FrameTimeline expects it", vsync: "at an edge of VSYNC-app", cadence: "at the cadence of the frames before", begin: "where its first section begins" };
-const cells = (...texts) => texts.map((text) => element("td", null, text instanceof Node ? text : String(text)));
-const headed = (titles, rows) => wordy(
-    element("table", null, element("thead", null, element("tr", null, ...titles.map((title) => element("th", title)))), element("tbody", null, ...rows)));
-/** A table of words: its columns begin at the left, and it scrolls by itself where it is too wide. */
-const wordy = (made) => { const around = element("div", null, made); around.className = "wordy"; return around; };
-const link = (text, act) => { const button = element("button", text); button.addEventListener("click", act); return button; };
 
 /** A bar of states, and the same in words; nothing if no state is known. */
 function statesBar(times, whole) {
@@ -127,12 +101,22 @@ function missed({ why, dropped, slow }) {
     return `${dropped} vsync${dropped === 1 ? "" : "s"} missed${why.outcome === "app" ? "" : ` (${why.outcome})`}`;
 }
 
+/** Thread, state and section of a step, in words: joined steps are of several threads. */
+function stepWords({ tid, thread, state, cpu, what, joined }) {
+    const isJoined = joined > 1;
+    return {
+        thread: thread && tid !== null ? thread : isJoined ? "several threads" : "no thread in the trace",
+        state: (state === "unknown" ? "" : state) + (cpu === null ? "" : `, processor ${cpu}`),
+        what: isJoined ? `${joined} short steps` : what,
+    };
+}
+
 /** The panel of the selected frame. */
 function tellFrame() {
     const { why, start, dur, deadline } = frame;
     const end = start + dur;
     const over = dur - deadline;
-    const made = [element("h2", `Frame at ${time(start)}: ${time(dur)}${over > 0 ? `, ${time(over)} past its deadline` : ", in time"}`)];
+    const made = [element("h2", `Frame at ${time(start)}: ${time(dur)}${over > 0 ? `, ${time(over)} past its deadline` : ", in time"}`), actions()];
     const about = [frame.pipeline, `deadline ${time(deadline)} after its begin`, missed(frame)];
     if (why) {
         const source = START_SOURCES[why.start_source] || why.start_source;
@@ -141,7 +125,7 @@ function tellFrame() {
     }
     made.push(element("p", about.filter((text) => text).join("; ")));
     if (!why) {
-        if (frame.slow) made.push(element("p", "Not explained: only the frames with the largest overruns are."));
+        if (frame.slow) made.push(element("p", "Not explained: only the 300 frames with the largest overruns are."));
         return made;
     }
     const share = (ns) => `${(100 * ns / 1e3 / dur).toFixed(1)} %`;
@@ -149,8 +133,8 @@ function tellFrame() {
     const carried = (text) => (why.causes.some((one) => one.carried_ns) ? [text] : []);
     made.push(element("h2", "Causes"), headed(["Cause", "Of", "Time", ...carried("Carried over"), "Share", "Past the deadline", "States"], why.causes.map((one) =>
         element("tr", null, ...cells(one.cause, one.key, time((one.self_ns + one.carried_ns) / 1e3), ...carried(time(one.carried_ns / 1e3)), share(one.self_ns + one.carried_ns), time(one.overrun_ns / 1e3), statesBar(one.states, one.self_ns / 1e3))))));
-    if (why.states.some((of) => of.unknown_ns < Math.round(dur * 1e3)))
-        made.push(element("h2", "Thread states"), headed(["Thread", "States"], why.states.map((of) => element("tr", null, ...cells(of.thread, statesBar(of, dur))))));
+    if (why.states.some((one) => one.unknown_ns < Math.round(dur * 1e3)))
+        made.push(element("h2", "Thread states"), headed(["Thread", "States"], why.states.map((one) => element("tr", null, ...cells(one.thread, statesBar(one, dur))))));
     made.push(element("h2", "Critical path"), headed(["From", "Took", "Thread", "State", "In", "Woken by"], why.path.map((step) => {
         const from = start + step.from_ns / 1e3, to = start + step.to_ns / 1e3;
         const at = link(`+${time(step.from_ns / 1e3)}`, () => {
@@ -160,27 +144,38 @@ function tellFrame() {
             const more = Math.max((to - from) * 0.2, 1);
             show(from - more, to + more);
         });
-        const thread = element("span", step.thread);
+        const words = stepWords(step), thread = element("span", words.thread);
         thread.style.paddingInlineStart = `${Math.min(step.depth, 8) * 10}px`;
-        return element("tr", null, ...cells(at, time(to - from), thread, step.state + (step.cpu === null ? "" : `, processor ${step.cpu}`), step.what, step.woken_by || ""));
+        return element("tr", null, ...cells(at, time(to - from), thread, words.state, words.what, step.woken_by || ""));
     })));
     if (why.processors.length) made.push(element("p", `Processors: ${why.processors.map(processor).join("; ")}`));
     return made;
 }
 
-const processor = (of) => {
-    const clock = of.mean_khz ? ` at ${(of.mean_khz / 1e3).toFixed(0)} MHz${of.max_khz ? ` of ${(of.max_khz / 1e3).toFixed(0)}` : ""}` : "";
-    return `${of.thread} ran ${time(of.running_ns / 1e3)} on ${of.core ? `a ${of.core} core, ` : ""}number ${of.cpu}${clock}`;
+const processor = (one) => {
+    const clock = one.mean_khz ? ` at ${(one.mean_khz / 1e3).toFixed(0)} MHz${one.max_khz ? ` of ${(one.max_khz / 1e3).toFixed(0)}` : ""}` : "";
+    return `${one.thread} ran ${time(one.running_ns / 1e3)} on ${one.core ? `a ${one.core} core, ` : ""}number ${one.cpu}${clock}`;
 };
 
 /** The late frames with the largest overruns; each selects its frame. */
 function lateFrames() {
-    const late = frames.filter((of) => of.slow).sort((a, b) => b.dur - b.deadline - (a.dur - a.deadline)).slice(0, 20);
+    const late = frames.filter((one) => one.slow).sort((a, b) => b.dur - b.deadline - (a.dur - a.deadline));
     if (!late.length) return [];
-    return [element("h2", "Late frames"), headed(["At", "Took", "Past the deadline", "Most of it"], late.map((of) => {
-        const most = of.why?.causes[0];
-        return element("tr", null, ...cells(link(time(of.start), () => selectFrame(of, true)), time(of.dur), time(of.dur - of.deadline), most ? `${most.cause}: ${most.key}` : ""));
+    return [element("h2", "Late frames"), headed(["At", "Took", "Past the deadline", "Most of it"], late.map((one) => {
+        const most = one.why?.causes[0];
+        return element("tr", null, ...cells(link(time(one.start), () => selectFrame(one, true)), time(one.dur), time(one.dur - one.deadline), most ? `${most.cause}: ${most.key}` : ""));
     }))];
+}
+
+/** The first sentence of the page: how many frames were late, and the worst cause. */
+function answer() {
+    const late = frames.filter((one) => one.slow);
+    if (!frames.length) return data.pid === null || data.pid === undefined ? "No process in this trace draws frames." : "The app has no frames in this trace.";
+    if (!late.length) return `All ${frames.length} frames were in time.`;
+    const sums = new Map();
+    for (const one of late) for (const { cause, key, overrun_ns } of one.why?.causes || []) sums.set(`${cause}: ${key}`, (sums.get(`${cause}: ${key}`) || 0) + overrun_ns / 1e3);
+    const [worst] = [...sums].sort((a, b) => b[1] - a[1]);
+    return `${late.length} of ${frames.length} frames were late${worst ? `, most because of ${worst[0]} (${time(worst[1])} past the deadlines)` : ""}.`;
 }
 
 /** Explains the colours; below the canvas. */
@@ -189,6 +184,10 @@ function legend() {
     const made = [];
     if (frames.length) made.push(swatch(FRAME_COLOURS.inTime, "in time"), swatch(FRAME_COLOURS.late, "late"), swatch(FRAME_COLOURS.levels[0], "jank"), swatch(FRAME_COLOURS.levels[4], "frozen"), swatch(DEADLINE, "deadline"));
     if (states.size) for (const [state, name] of STATES.slice(0, UNKNOWN).entries()) made.push(swatch(STATE_COLOURS[state], name));
-    if (frames.some((of) => of.why)) made.push(swatch("var(--accent)", "critical path of the selected frame"));
+    if (shown.length) made.push(swatch(SHOWN_COLOURS.expected, "expected"), swatch(SHOWN_COLOURS.none, "actual, in time"), swatch(SHOWN_COLOURS.jank, "actual, janky"));
+    if (frames.some((one) => one.why)) made.push(swatch("var(--accent)", "critical path of the selected frame"));
+    if (calls) made.push(swatch(SAME, `calls of ${names[calls.name]}`), swatch(PARENT, "their parents"), swatch(CHILD, "their children"));
+    if (matches) made.push(swatch(MATCH, "found"));
+    if (notes().length) made.push(swatch("repeating-linear-gradient(135deg,#c62828 0 2px,transparent 2px 4px)", "a note of the agent: something is missing"));
     $("legend").replaceChildren(...made);
 }

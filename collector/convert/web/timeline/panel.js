@@ -1,4 +1,4 @@
-// Tells what is selected: its profile, callers and callees.
+// The panel: what is selected, its profile, callers and callees; tables that begin with ten rows.
 
 const element = (tag, text, ...children) => {
     const made = document.createElement(tag);
@@ -6,12 +6,44 @@ const element = (tag, text, ...children) => {
     made.append(...children);
     return made;
 };
+const cells = (...texts) => texts.map((text) => element("td", null, text instanceof Node ? text : String(text)));
+/** Rows of a table that are shown unasked. */
+const FEW = 10;
+const MAX_ROWS = 300;
+
+/** A table of words: its columns begin at the left, it scrolls by itself where it is too wide, and has ten rows until it is asked for more. */
+function headed(titles, rows) {
+    const body = element("tbody", null, ...rows.slice(0, FEW));
+    const head = element("tr", null, ...titles.map((title) => { const cell = element("th", title); cell.scope = "col"; return cell; }));
+    const around = element("div", null, element("table", null, element("thead", null, head), body));
+    around.className = "wordy";
+    around.tabIndex = 0;
+    around.setAttribute("role", "region");
+    around.setAttribute("aria-label", `Table: ${titles.join(", ")}`);
+    more(around, body, rows);
+    return around;
+}
+function more(around, body, rows) {
+    if (rows.length <= FEW) return;
+    const all = rows.slice(0, MAX_ROWS);
+    const button = link(rows.length > MAX_ROWS ? `Show the first ${MAX_ROWS} of ${rows.length}` : `Show all ${rows.length}`, () => { body.replaceChildren(...all); button.remove(); });
+    button.className = "more";
+    around.append(button);
+}
+const link = (text, act) => { const button = element("button", text); button.type = "button"; button.addEventListener("click", act); return button; };
+
+/** What can be done with a selection. */
+function actions() {
+    const made = element("p", null, link("Zoom to it (F)", toSelection), " ", link("Statistics of its time (R)", rangeOfSelection), " ", link("Compare (C)", markToCompare));
+    made.className = "actions";
+    return made;
+}
 
 /** By name, of the slices that are (in part) in a time, or of one and those in it: wall, self, calls and recursive calls. */
-function profile(of, from, to, root) {
+function profile(all, from, to, root) {
     const found = new Map();
     let wall = 0;
-    for (const { slices } of of) {
+    for (const { slices } of all) {
         const recursive = new Map();
         const stack = [];
         for (let i = root ?? 0; i < slices.name.length; i++) {
@@ -53,6 +85,7 @@ function details({ category, cpu, args }) {
 function indented(json) {
     try { return JSON.stringify(JSON.parse(json), null, 1); } catch { return json; }
 }
+const detailElements = (one) => details(one).map((text) => { const made = element("pre", text); made.className = "details"; return made; });
 
 /** The slices at the other ends of flows; each selects its slice. */
 function flows(title, list = []) {
@@ -67,30 +100,54 @@ let order = "wall";
 function tell() {
     const panel = $("panel");
     panel.replaceChildren();
-    if (selected) {
-        const { thread, place } = selected;
-        const { slices } = thread;
-        const [from, to] = [slices.start[place], slices.end[place]];
-        panel.append(element("h2", names[slices.name[place]]));
-        const stack = [];
-        for (let up = slices.parent[place]; up !== NONE && stack.length < 100; up = slices.parent[up]) stack.push(names[slices.name[up]]);
-        panel.append(element("p", `Wall ${time(to - from)}, self ${time(slices.own[place])}, from ${time(from)}, on ${thread.name} ${thread.tid}${stack.length ? `; in ${stack.join(" ‹ ")}` : ""}`));
-        const of = details({ category: slices.category[place], cpu: slices.cpu[place], args: slices.args[place] });
-        panel.append(...of.map((text) => { const made = element("pre", text); made.className = "details"; return made; }));
-        panel.append(...flows("Flows from", thread.reaching.get(place)), ...flows("Flows to", thread.leaving.get(place)));
-        panel.append(table([thread], from, to, "In it", place));
-        return;
-    }
+    if (comparison) { panel.append(...tellCompared()); return; }
+    if (selected) { panel.append(...tellSelected()); return; }
     if (frame) {
-        const of = [...threads.values()].filter((thread) => data.pid === null || data.pid === undefined || thread.pid === data.pid);
-        panel.append(...tellFrame(), table(of, frame.start, frameEnd(frame), "The app's slices in it"));
+        const app = [...threads.values()].filter((thread) => data.pid === null || data.pid === undefined || isApp(thread.pid));
+        panel.append(...tellFrame(), table(app, frame.start, frameEnd(frame), "The app's slices in it"));
         return;
     }
     const [from, to] = range ? [range.from, range.to] : [0, Infinity];
-    const shown = range ? `Selected: ${time(to - from)}` : "The whole trace";
     panel.append(status());
-    if (!range) panel.append(...lateFrames());
-    panel.append(table([...threads.values()], from, to, shown));
+    if (!range) panel.append(...tellFound(), ...lateFrames());
+    else panel.append(element("h2", `Selected: ${time(to - from)}, from ${time(from)}`), actions(), ...rangeStatistics(from, to));
+    panel.append(table([...threads.values()], from, to, range ? "Slices in it" : "The whole trace"));
+}
+
+function tellSelected() {
+    const { kind, thread, place } = selected, { from, to } = timesOf(selected);
+    const title = element("h2", nameOfSelection(selected));
+    if (kind === "slice") return [title, ...tellSlice(thread, place, from, to)];
+    const about = [`${time(to - from)}, from ${time(from)}`];
+    if (kind === "async") about.push(`on track ${selected.track.name} of ${nameOf(selected.track.pid)} ${selected.track.pid}`);
+    if (kind === "mark") about.push(`on ${thread.name} ${thread.tid}`);
+    if (kind === "value") about.push(`value ${selections.value.tip(selected)}`, ...(place > 0 ? [`before it ${selected.counter.value[place - 1]}`] : []));
+    if (kind === "shown" && selected.layer.actual) about.push(`jank: ${selected.layer.jank[place]}`, `token ${selected.layer.token[place]}`);
+    if (kind === "state") about.push(stateText(thread, place).replace("\n", ", "));
+    const made = [title, actions(), element("p", about.join("; ")), ...(selected.one ? detailElements(selected.one) : [])];
+    const wake = kind === "state" ? wakeOf(thread, place) : null;
+    if (wake) made.push(element("p", null, "Woken by ", link(`${wake.by.name} ${wake.by.tid}`, () => {
+        const list = states.get(wake.by.key);
+        goToAny({ kind: "state", thread: wake.by, place: list ? Math.max(0, first(list.at.length, (i) => list.at[i], wake.at) - 1) : 0 });
+    }), ` at ${time(wake.at)}`));
+    return made;
+}
+
+function tellSlice(thread, place, from, to) {
+    findCalls();
+    const { slices } = thread, stack = [];
+    for (let up = slices.parent[place]; up !== NONE && stack.length < 100; up = slices.parent[up]) stack.push(names[slices.name[up]]);
+    const call = element("p", `Call ${placeOfCall() + 1} of ${calls.list.length} `, link("Previous call ([)", () => stepCall(-1)), " ", link("Next call (])", () => stepCall(1)));
+    call.className = "actions";
+    return [
+        actions(),
+        element("p", `Wall ${time(to - from)}, self ${time(slices.own[place])}, from ${time(from)}, on ${thread.name} ${thread.tid}${stack.length ? `; in ${stack.join(" ‹ ")}` : ""}${slices.open.has(place) ? "; its end is not in the trace" : ""}`),
+        call,
+        ...detailElements({ category: slices.category[place], cpu: slices.cpu[place], args: slices.args[place] }),
+        ...flows("Flows from", thread.reaching.get(place)), ...flows("Flows to", thread.leaving.get(place)),
+        ...statesTable([thread], from, to),
+        table([thread], from, to, "In it", place),
+    ];
 }
 
 function status() {
@@ -98,54 +155,61 @@ function status() {
     for (const thread of threads.values()) slices += thread.slices.name.length;
     const janky = frames.filter((frame) => frame.janky).length;
     const busy = [...threads.values()].filter((thread) => thread.slices.name.length || thread.instants.length);
-    const parts = [`${slices} slices on ${busy.length} threads, ${time(last)}`];
+    const parts = [`${slices} slices on ${busy.length} threads, ${time(trace.last)}`];
     if (frames.length) parts.push(`${frames.length} frames, ${janky} janky`);
-    if (unclosed) parts.push(`${unclosed} slices did not end`);
-    if (unmatched) parts.push(`${unmatched} ends without a begin`);
-    if (badLines) parts.push(`${badLines} lines could not be read`);
+    if (trace.unclosed) parts.push(`${trace.unclosed} slices did not end`);
+    if (trace.unmatched) parts.push(`${trace.unmatched} ends without a begin`);
+    if (trace.badLines) parts.push(`${trace.badLines} lines could not be read`);
+    for (const [what, count] of Object.entries(trace.lost)) parts.push(`lost: ${count} ${what}`);
     const text = element("p", parts.join("; "));
     text.id = "status";
-    return text;
+    const made = element("div", null, element("p", answer()), text);
+    made.firstChild.id = "answer";
+    return made;
 }
 
-const MAX_ROWS = 300;
-function table(of, from, to, title, root) {
-    const { found, wall } = profile(of, from, to, root);
-    const list = [...found.values()].sort((a, b) => b[order] - a[order]);
+function table(all, from, to, title, root) {
+    const { found, wall } = profile(all, from, to, root);
+    const list = [...found.values()].sort((a, b) => (order === "name" ? names[a.name].localeCompare(names[b.name]) : b[order] - a[order]));
     const head = element("tr", null);
     for (const [key, label] of [["name", "Slice"], ["wall", "Wall"], ["own", "Self"], ["calls", "Calls + recursive"], ["most", "Longest"]]) {
-        const button = element("button", label);
-        button.addEventListener("click", () => { order = key === "name" ? "wall" : key; tell(); });
-        head.append(element("th", null, button));
+        const cell = element("th", null, link(label, () => { order = key; tell(); }));
+        cell.scope = "col";
+        if (key === order) cell.setAttribute("aria-sort", key === "name" ? "ascending" : "descending");
+        head.append(cell);
     }
-    const body = element("tbody", null);
-    for (const entry of list.slice(0, MAX_ROWS)) {
-        const name = element("button", names[entry.name]);
-        name.addEventListener("click", () => relatives(entry, found));
+    const rows = list.slice(0, MAX_ROWS).map((entry) => {
+        const name = link(names[entry.name], () => relatives(entry, found));
         const share = wall ? ` ${(100 * entry.wall / wall).toFixed(1)} %` : "";
-        body.append(element("tr", null, element("td", null, name), element("td", time(entry.wall) + share), element("td", time(entry.own)), element("td", `${entry.calls}+${entry.again}`), element("td", time(entry.most))));
-    }
-    const made = element("div", null, element("h2", `${title}: ${found.size} names`), element("table", null, element("thead", null, head), body));
+        return element("tr", null, ...cells(name, time(entry.wall) + share, time(entry.own), `${entry.calls}+${entry.again}`, time(entry.most)));
+    });
+    const body = element("tbody", null, ...rows.slice(0, FEW));
+    const made = element("div", null, element("div", null), element("h2", `${title}: ${found.size} names`));
+    if (!found.size) made.append(element("p", "No slices in this time."));
+    else made.append(element("table", null, element("thead", null, head), body));
+    more(made, body, rows);
     if (list.length > MAX_ROWS) made.append(element("p", `The first ${MAX_ROWS} of ${list.length}.`));
     made.id = "profile";
-    made.prepend(element("div", null));
     made.firstChild.id = "relatives";
     return made;
 }
 
-/** Who called it and whom it called. */
+/** Who called it and whom it called: how many of the calls of each were these. */
 function relatives(entry, found) {
-    const list = (title, map) => {
-        const body = element("tbody", null);
-        for (const [name, { wall, calls }] of [...map].sort((a, b) => b[1].wall - a[1].wall).slice(0, 50)) {
-            const cell = element("button", name === NONE ? "(thread)" : names[name]);
-            if (name !== NONE) cell.addEventListener("click", () => relatives(found.get(name), found));
-            body.append(element("tr", null, element("td", null, cell), element("td", time(wall)), element("td", `${entry.wall ? (100 * wall / entry.wall).toFixed(1) : 0} %`), element("td", String(calls))));
-        }
-        return element("div", null, element("h2", title), element("table", null, body));
+    const list = (title, map, colour) => {
+        const rows = [...map].sort((a, b) => b[1].wall - a[1].wall).slice(0, 50).map(([name, { wall, calls }]) => {
+            const one = found.get(name), cell = name === NONE ? "(thread)" : link(names[name], () => relatives(one, found));
+            // A parent's calls lead to this one; this one's calls lead to a child.
+            const all = title === "Parents" ? entry.calls + entry.again : one.calls + one.again;
+            return element("tr", null, ...cells(cell, time(wall), `${entry.wall ? (100 * wall / entry.wall).toFixed(1) : 0} %`, `${calls}/${all}`));
+        });
+        const head = element("h2", title);
+        head.style.color = `var(${colour})`;
+        return element("div", null, head, headed([title, "Wall", "Share", "Calls/total"], rows));
     };
     $("relatives").replaceChildren(
         element("h2", `${names[entry.name]}: inclusive ${time(entry.wall)}, exclusive ${time(entry.own)}, calls ${entry.calls}+${entry.again}`),
-        element("div", null, list("Parents", entry.parents), list("Children", entry.children)));
+        element("div", null, list("Parents", entry.parents, "--parent"), list("Children", entry.children, "--child")));
     $("relatives").lastChild.className = "parts";
+    markName(entry.name);
 }

@@ -1,14 +1,23 @@
-// Lays the rows out: processes, frames, async tracks, threads, counters.
+// Lays the rows out: what is pinned, processes (the app first), their frames, async tracks, threads, counters; processors.
 
-const ROW = 18, HEAD = 20, GAP = 4, STRIP = 5, RULER = 24, COUNTER = 40, MAX_LEVELS = 200;
+const ROW = 18, HEAD = 20, GAP = 4, STRIP = 12, OVERVIEW = 16, RULER = OVERVIEW + 24, COUNTER = 44, MAX_LEVELS = 200;
 /** Threads and processes whose slices take less than this share of the trace are one row, until it is clicked. */
 const MINOR = 0.001;
+/** Rows of layers and of lanes, at most. */
+const MAX_LANES = 32;
 let LEFT = 190;
-let rows = [];
-const folded = new Set();
-const unfolded = new Set();
+let rows = [], total = 0;
+/** False while the trace is being read: rows are shown as they come. */
+let isComplete = false;
+const folded = new Set(), unfolded = new Set();
+/** Ids of rows that are shown first, in this order. */
+const pins = new Set();
+const ORDERS = { app: "App first, then most slices", busy: "Busiest first", name: "By name" };
+let rowOrder = "app";
 const data = JSON.parse(($("tracetee-data") || { textContent: "{}" }).textContent);
-const frames = (data.frames || []);
+const frames = data.frames || [];
+/** Frames by pipeline, each with the places in `frames`: those of two pipelines overlap. */
+let pipelines = [];
 
 /** Time of a thread's outermost slices. */
 function busy(thread) {
@@ -17,82 +26,159 @@ function busy(thread) {
     return sum;
 }
 
-function layOut() {
+const isApp = (pid) => pid === data.pid;
+const isSystem = (pid) => Boolean(processes.get(pid)?.isSystem);
+
+/** What each process has, in the order of the rows. */
+function byProcess() {
     const byPid = new Map();
-    const of = (pid) => listOf(byPid, pid, () => ({ pid, threads: [], counters: [], asyncs: [], slices: 0, busy: 0 }));
+    const entry = (pid) => listOf(byPid, pid, () => ({ pid, threads: [], counters: [], asyncs: [], shown: [], slices: 0, busy: 0 }));
     for (const thread of threads.values()) {
         const count = thread.slices.name.length + thread.instants.length;
-        if (!count) continue;
-        const process = of(thread.pid);
+        if (!count && !(isApp(thread.pid) && states.has(thread.key))) continue;
+        const process = entry(thread.pid);
         process.threads.push(thread);
         process.slices += count;
         process.busy += thread.busy ??= busy(thread);
     }
-    for (const counter of counters) of(counter.pid).counters.push(counter);
-    for (const track of asyncs) of(track.pid).asyncs.push(track);
+    for (const counter of counters) entry(counter.pid).counters.push(counter);
+    for (const track of asyncs) entry(track.pid).asyncs.push(track);
+    for (const layer of shown) entry(layer.pid).shown.push(layer);
+    if (data.pid !== null && data.pid !== undefined && frames.length) entry(data.pid);
     const list = [...byPid.values()];
-    // The app first, then who did most.
-    list.sort((a, b) => (b.pid === data.pid) - (a.pid === data.pid) || b.slices - a.slices);
-    rows = [];
-    let y = 0;
-    const push = (row) => { row.y = y; y += row.height; rows.push(row); };
-    const least = last * MINOR;
-    // One minor row is shown as it is: a row in its place would save nothing.
-    const minors = (all, isMinor, key) => {
-        const minor = unfolded.has(key) ? [] : all.filter(isMinor);
-        return minor.length > 1 ? new Set(minor) : new Set();
+    const ranks = {
+        // Android's own processes come after apps: surfaceflinger has most slices in most traces of a phone.
+        app: (a, b) => isSystem(a.pid) - isSystem(b.pid) || b.slices - a.slices,
+        busy: (a, b) => b.busy - a.busy,
+        name: (a, b) => nameOf(a.pid).localeCompare(nameOf(b.pid)) || a.pid - b.pid,
     };
-    const share = `${100 * MINOR} % of the time`;
-    const minorProcesses = minors(list, (process) => process.pid !== data.pid && process.busy < least && !process.counters.length && !process.asyncs.length, "processes");
-    for (const process of list) {
-        if (minorProcesses.has(process)) continue;
-        const main = threads.get(process.pid);
-        const name = processes.get(process.pid)?.name || main?.name || "";
-        const title = process.pid === NONE ? "(process unknown)" : `${name} ${process.pid}`;
-        push({ kind: "process", height: HEAD, pid: process.pid, title });
-        if (folded.has(process.pid)) continue;
-        if (process.pid === data.pid && frames.length)
-            push({ kind: "frames", height: ROW + GAP, title: "Frames" });
-        process.threads.sort((a, b) => (b.tid === process.pid) - (a.tid === process.pid) || b.slices.name.length - a.slices.name.length);
-        for (const track of process.asyncs) {
-            push({ kind: "async", height: track.lanes.length * ROW + GAP, title: track.name, track });
-        }
-        const key = `threads ${process.pid}`;
-        const minorThreads = minors(process.threads, (thread) => thread.tid !== process.pid && thread.busy < least && !thread.instants.length, key);
-        for (const thread of process.threads) {
-            if (minorThreads.has(thread)) continue;
-            const levels = Math.min(Math.max(thread.slices.levels.length, 1), MAX_LEVELS);
-            push({ kind: "thread", height: levels * ROW + GAP + STRIP, title: `${thread.name} ${thread.tid}`, thread });
-        }
-        if (minorThreads.size) push({ kind: "minor", height: ROW, key, title: `▸ ${minorThreads.size} threads below ${share}` });
-        for (const counter of process.counters) push({ kind: "counter", height: COUNTER, title: counter.name, counter });
-    }
-    if (minorProcesses.size) push({ kind: "minor", height: HEAD, key: "processes", title: `▸ ${minorProcesses.size} processes below ${share}` });
-    total = y;
+    return list.sort((a, b) => isApp(b.pid) - isApp(a.pid) || ranks[rowOrder](a, b));
 }
-let total = 0;
+const nameOf = (pid) => processes.get(pid)?.name || threads.get(pid)?.name || "";
+
+const THREAD_RANKS = {
+    app: (a, b) => b.slices.name.length - a.slices.name.length,
+    busy: (a, b) => b.busy - a.busy,
+    name: (a, b) => a.name.localeCompare(b.name) || a.tid - b.tid,
+};
+
+/** One minor row is shown as it is: a row in its place would save nothing. */
+function minors(all, isMinor, key) {
+    const minor = unfolded.has(key) ? [] : all.filter(isMinor);
+    return minor.length > 1 ? new Set(minor) : new Set();
+}
+const MINOR_SHARE = `${100 * MINOR} % of the time`;
+
+function processRows(process, push) {
+    const { pid } = process;
+    push({ kind: "process", height: HEAD, key: String(pid), id: `g${pid}`, pid, title: pid === NONE ? "(process unknown)" : `${nameOf(pid)} ${pid}` });
+    if (folded.has(String(pid))) return;
+    if (isApp(pid)) for (const { pipeline, list } of pipelines)
+        push({ kind: "frames", id: `f${pipeline}`, height: ROW + GAP, title: pipelines.length > 1 ? `Frames (${pipeline})` : "Frames", list, pipeline });
+    for (const layer of process.shown.slice(0, MAX_LANES)) {
+        const title = layer.actual ? `Actual: ${layer.layer || "frames"}` : "Expected frames";
+        push({ kind: "shown", id: `d${shown.indexOf(layer)}`, height: layer.lanes.length * ROW + GAP, title, layer });
+    }
+    for (const track of process.asyncs)
+        push({ kind: "async", id: `a${asyncs.indexOf(track)}`, height: track.lanes.length * ROW + GAP, title: track.name, track });
+    process.threads.sort((a, b) => (b.tid === pid) - (a.tid === pid) || THREAD_RANKS[rowOrder](a, b));
+    const key = `threads ${pid}`, least = trace.last * MINOR;
+    const minor = minors(process.threads, (thread) => thread.tid !== pid && thread.busy < least && !thread.instants.length, key);
+    for (const thread of process.threads) {
+        if (minor.has(thread)) continue;
+        const levels = Math.min(Math.max(thread.slices.levels.length, 1), MAX_LEVELS);
+        const strip = stripOf(thread);
+        push({ kind: "thread", id: `t${thread.key}`, strip, height: levels * ROW + GAP + strip, title: `${thread.name} ${thread.tid}`, thread });
+    }
+    if (minor.size) push({ kind: "minor", id: `m${key}`, height: ROW, key, title: `▸ ${minor.size} threads below ${MINOR_SHARE}` });
+    for (const counter of process.counters) push({ kind: "counter", id: `c${counters.indexOf(counter)}`, height: COUNTER, title: counter.name, counter });
+}
+/** Height of a thread's states and instants above its slices: nothing where it has neither. */
+const stripOf = (thread) => (states.has(thread.key) || thread.instants.length ? STRIP : 0);
+
+/** A row for what each processor ran, and one for its clock. */
+function processorRows(push) {
+    if (!processors().size && !clocks.size) return;
+    push({ kind: "process", id: "gcpus", height: HEAD, key: "cpus", title: "Processors" });
+    if (folded.has("cpus")) return;
+    const all = [...new Set([...processors().keys(), ...clocks.keys()])].sort((a, b) => a - b);
+    for (const cpu of all) {
+        const ran = processors().get(cpu);
+        if (ran) push({ kind: "cpu", id: `p${cpu}`, height: ROW + GAP, title: `Processor ${cpu}`, ran });
+        if (clocks.has(cpu)) push({ kind: "counter", id: `k${cpu}`, height: ROW + 8, title: `Clock of ${cpu} (MHz)`, counter: clocks.get(cpu) });
+    }
+}
+
+function layOut() {
+    const list = byProcess(), least = trace.last * MINOR;
+    const minor = minors(list, (process) => !isApp(process.pid) && process.busy < least && !process.counters.length && !process.asyncs.length && !process.shown.length, "processes");
+    const made = [];
+    const push = (row) => made.push(row);
+    let hasProcessors = false;
+    for (const process of list) {
+        // After the app, before the others.
+        if (!hasProcessors && !isApp(process.pid)) { hasProcessors = true; processorRows(push); }
+        if (!minor.has(process)) processRows(process, push);
+    }
+    if (!hasProcessors) processorRows(push);
+    if (minor.size) push({ kind: "minor", id: "mprocesses", height: HEAD, key: "processes", title: `▸ ${minor.size} processes below ${MINOR_SHARE}` });
+    rows = pinned(made);
+    total = 0;
+    for (const row of rows) { row.y = total; total += row.height; }
+}
+
+/** Moves pinned rows to the top, below a head of their own. */
+function pinned(made) {
+    const byId = new Map(made.map((row) => [row.id, row]));
+    const first = [...pins].map((id) => byId.get(id)).filter(Boolean);
+    if (!first.length) return made;
+    for (const row of first) { row.isPinned = true; row.title = `${row.title}${row.thread ? ` of ${nameOf(row.thread.pid)}` : ""}`; }
+    return [{ kind: "process", id: "gpins", height: HEAD, key: "pins", title: "Pinned" }, ...first, ...made.filter((row) => !row.isPinned)];
+}
+
+function togglePin(row) {
+    if (!row || row.kind === "process" || row.kind === "minor") return;
+    if (!pins.delete(row.id)) pins.add(row.id);
+    layOut(); remember(true); queue();
+}
 
 /** Brings a thread's row into view, from folded ones too; gives the row. */
 function reveal(thread) {
     const find = () => rows.find((row) => row.thread === thread);
     if (!find()) {
-        folded.delete(thread.pid);
+        folded.delete(String(thread.pid));
         unfolded.add("processes").add(`threads ${thread.pid}`);
         layOut();
     }
     return find();
 }
 
-/** Async slices of a track overlap: each goes into the first lane that is free. */
-function lanes(track) {
-    track.all.sort((a, b) => a.start - b.start);
-    const ends = [];
-    track.lanes = [];
-    for (const one of track.all) {
-        let lane = ends.findIndex((end) => end <= one.start);
-        if (lane < 0 && ends.length < 32) { lane = ends.length; ends.push(0); track.lanes.push([]); }
-        if (lane < 0) lane = 31;
-        ends[lane] = one.end;
-        track.lanes[lane].push(one);
+/** Slices that overlap: each goes into the first lane that is free. */
+function lanes(all, start, end) {
+    const ends = [], made = [];
+    for (let i = 0; i < all.length; i++) {
+        let lane = ends.findIndex((until) => until <= start(all[i]));
+        if (lane < 0 && ends.length < MAX_LANES) { lane = ends.length; ends.push(0); made.push([]); }
+        if (lane < 0) lane = MAX_LANES - 1;
+        ends[lane] = end(all[i]);
+        made[lane].push(all[i]);
     }
+    return made;
+}
+
+/** By processor: what ran on it, in the order of time. Made once. */
+function processors() {
+    if (!isComplete) return new Map();
+    if (processors.made) return processors.made;
+    const made = new Map();
+    for (const [key, { at, state, cpu }] of states) {
+        const thread = threads.get(key);
+        for (let i = 0; i < at.length; i++) {
+            if (state[i] !== RUNNING || !thread) continue;
+            listOf(made, cpu[i], () => []).push({ start: at[i], end: i + 1 < at.length ? at[i + 1] : trace.last, thread, place: i });
+        }
+    }
+    for (const list of made.values()) list.sort((a, b) => a.start - b.start);
+    processors.made = made;
+    return made;
 }

@@ -1,111 +1,199 @@
-// What is under the pointer, what is selected, and what is searched for.
+// What is under the pointer, and what is selected.
 
 /** What is at a point of the canvas. */
 function under(x, y) {
     const at = atOf(x), down = y - RULER + view.top;
     const row = y < RULER ? null : rows.find((row) => down >= row.y && down < row.y + row.height);
     if (!row || x < LEFT) return { row };
-    const near = (view.to - view.from) / (width - LEFT) * 2;
+    const near = pixelTime() * 2;
     const hit = (count, start, end) => {
         const i = first(count, end, at - near);
         return i < count && start(i) <= at + near ? i : NONE;
     };
-    if (row.kind === "thread") {
-        const { slices } = row.thread;
-        if (down - row.y < STRIP) {
-            const { instants } = row.thread;
-            const mark = first(instants.length, (i) => instants[i].start, at - near);
-            if (mark < instants.length && instants[mark].start <= at + near) return { row, mark: instants[mark] };
-            const list = states.get(row.thread.key);
+    const found = (kind, what) => ({ row, found: { kind, ...what } });
+    const lane = Math.floor((down - row.y) / ROW);
+    switch (row.kind) {
+    case "thread": {
+        const { thread, strip } = row, { slices } = thread;
+        if (down - row.y < strip) {
+            const { instants } = thread;
+            // A triangle is 4 pixels wide at each side.
+            const mark = first(instants.length, (i) => instants[i].start, at - 2 * near);
+            if (mark < instants.length && instants[mark].start <= at + 2 * near) return found("mark", { thread, one: instants[mark] });
+            const list = states.get(thread.key);
             const i = list ? first(list.at.length, (i) => list.at[i], at) - 1 : NONE;
-            return i < 0 ? { row } : { row, state: { list, place: i } };
+            return i < 0 ? { row } : found("state", { thread, place: i });
         }
-        const level = slices.levels[Math.floor((down - row.y - STRIP) / ROW)];
-        if (!level) return { row };
-        const i = hit(level.length, (i) => slices.start[level[i]], (i) => slices.end[level[i]]);
-        return i === NONE ? { row } : { row, thread: row.thread, place: level[i] };
+        const level = slices.levels[Math.floor((down - row.y - strip) / ROW)];
+        const i = level ? hit(level.length, (i) => slices.start[level[i]], (i) => slices.end[level[i]]) : NONE;
+        return i === NONE ? { row } : found("slice", { thread, place: level[i] });
     }
-    if (row.kind === "frames") { const i = hit(frames.length, (i) => frames[i].start, (i) => frames[i].reach); return { row, frame: frames[i] }; }
-    if (row.kind === "async") {
-        const lane = row.track.lanes[Math.floor((down - row.y) / ROW)];
-        const i = lane ? hit(lane.length, (i) => lane[i].start, (i) => lane[i].end) : NONE;
-        return { row, async: i === NONE ? null : lane[i] };
+    case "frames": { const i = hit(row.list.length, (i) => row.list[i].start, (i) => row.list[i].reach); return i === NONE ? { row } : found("frame", { frame: row.list[i] }); }
+    case "async": {
+        const list = row.track.lanes[lane];
+        const i = list ? hit(list.length, (i) => list[i].start, (i) => list[i].end) : NONE;
+        return i === NONE ? { row } : found("async", { track: row.track, one: list[i] });
     }
-    if (row.kind === "counter") { const i = first(row.counter.at.length, (i) => row.counter.at[i], at) - 1; return { row, value: row.counter.value[i] }; }
-    return { row };
+    case "shown": {
+        const { layer } = row, list = layer.lanes[lane];
+        const i = list ? hit(list.length, (i) => layer.start[list[i]], (i) => layer.end[list[i]]) : NONE;
+        return i === NONE ? { row } : found("shown", { layer, place: list[i] });
+    }
+    case "counter": { const { counter } = row, i = first(counter.at.length, (i) => counter.at[i], at) - 1; return i < 0 ? { row } : found("value", { counter, place: i }); }
+    case "cpu": { const i = hit(row.ran.length, (i) => row.ran[i].start, (i) => row.ran[i].end); return i === NONE ? { row } : found("state", { thread: row.ran[i].thread, place: row.ran[i].place }); }
+    default: return { row };
+    }
+}
+
+/** Texts and times of each kind of selection. */
+const selections = {
+    slice: {
+        times: ({ thread: { slices }, place }) => ({ from: slices.start[place], to: slices.end[place] }),
+        name: ({ thread: { slices }, place }) => names[slices.name[place]],
+        tip: ({ thread: { slices }, place }) => `${time(slices.end[place] - slices.start[place])}, self ${time(slices.own[place])}${slices.open.has(place) ? "; its end is not in the trace" : ""}`,
+    },
+    async: {
+        times: ({ one }) => ({ from: one.start, to: one.end }), name: ({ one }) => names[one.name],
+        tip: ({ one }) => [time(one.end - one.start) + (one.open ? "; its end is not in the trace" : ""), ...details(one)].join("\n"),
+    },
+    mark: { times: ({ one }) => ({ from: one.start, to: one.start }), name: ({ one }) => names[one.name], tip: ({ one }) => details(one).join("\n") },
+    state: {
+        times: ({ thread, place }) => stateTimes(thread, place),
+        name: ({ thread, place }) => `${thread.name} ${thread.tid}: ${STATES[states.get(thread.key).state[place]]}`,
+        tip: ({ thread, place }) => stateText(thread, place),
+    },
+    value: {
+        times: ({ counter: { at }, place }) => ({ from: at[place], to: place + 1 < at.length ? at[place + 1] : trace.last }),
+        name: ({ counter }) => counter.name, tip: ({ counter, place }) => String(counter.value[place]),
+    },
+    shown: {
+        times: ({ layer, place }) => ({ from: layer.start[place], to: layer.end[place] }),
+        name: ({ layer, place }) => `${layer.actual ? "Actual" : "Expected"} frame ${layer.token[place]}${layer.layer ? ` of ${layer.layer}` : ""}`,
+        tip: ({ layer, place }) => time(layer.end[place] - layer.start[place]) + (layer.actual ? `, jank: ${layer.jank[place]}` : ""),
+    },
+    frame: {
+        times: ({ frame }) => ({ from: frame.start, to: frameEnd(frame) }), name: ({ frame }) => `Frame: ${time(frame.dur)}`,
+        tip: ({ frame: one }) => `${one.slow ? `${time(one.dur - one.deadline)} past its deadline` : "in time"}${one.janky ? `, jank, ${one.dropped} dropped` : ""}${one.why?.causes[0] ? `\n${one.why.causes[0].cause}: ${one.why.causes[0].key}` : ""}`,
+    },
+};
+const timesOf = (found) => selections[found.kind].times(found);
+const nameOfSelection = (found) => selections[found.kind].name(found);
+
+function stateTimes(thread, place) {
+    const { at } = states.get(thread.key);
+    return { from: at[place], to: place + 1 < at.length ? at[place + 1] : trace.last };
+}
+
+/** Who ended the wait before or during a state, and when; null if it is not known. */
+function wakeOf(thread, place) {
+    const { at, waker, state } = states.get(thread.key);
+    // A wait ends where the thread is runnable: that state has the waker.
+    const runnable = state[place] === RUNNING && place > 0 && state[place - 1] === RUNNABLE ? place - 1 : state[place] > RUNNABLE ? place + 1 : place;
+    const by = threads.get(waker[runnable]);
+    return by && waker[runnable] > 0 ? { by, at: at[runnable] } : null;
+}
+
+function stateText(thread, place) {
+    const list = states.get(thread.key), { from, to } = stateTimes(thread, place);
+    const waker = list.waker[place];
+    const by = waker === NONE ? "" : waker === 0 ? "\nwoken by an interrupt" : `\nwoken by ${threads.get(waker)?.name || "thread"} ${waker}`;
+    return `${STATES[list.state[place]]}${list.state[place] === RUNNING ? ` on processor ${list.cpu[place]}` : ""}: ${time(to - from)}${by}`;
 }
 
 function hover(event, x, y) {
     const tip = $("tip");
     if (event.target !== canvas && event.target !== main) { tip.hidden = true; return; }
-    const found = under(x, y);
-    let text = "";
-    if (found.thread) { const { slices } = found.thread; const i = found.place; text = `${names[slices.name[i]]}\n${time(slices.end[i] - slices.start[i])}, self ${time(slices.own[i])}`; }
-    else if (found.frame) { const of = found.frame; text = `Frame: ${time(of.dur)}${of.slow ? `, ${time(of.dur - of.deadline)} past its deadline` : ""}${of.janky ? `, jank, ${of.dropped} dropped` : ""}${of.why?.causes[0] ? `\n${of.why.causes[0].cause}: ${of.why.causes[0].key}` : ""}`; }
-    else if (found.async) text = [names[found.async.name], time(found.async.end - found.async.start), ...details(found.async)].join("\n");
-    else if (found.mark) text = [names[found.mark.name], ...details(found.mark)].join("\n");
-    else if (found.value !== undefined) text = `${found.row.counter.name}: ${found.value}`;
-    else if (found.state) text = stateText(found.state);
-    tip.hidden = !text;
-    tip.textContent = text;
+    const { found } = under(x, y);
+    tip.hidden = !found;
+    if (!found) return;
+    tip.textContent = `${nameOfSelection(found)}\n${selections[found.kind].tip(found)}`;
     tip.style.whiteSpace = "pre-wrap";
     tip.style.left = `${Math.min(x + 12, Math.max(0, width - tip.offsetWidth - 4))}px`;
     tip.style.top = `${Math.min(y + 16, Math.max(0, height - tip.offsetHeight - 4))}px`;
 }
 
-function stateText({ list, place }) {
-    const to = place + 1 < list.at.length ? list.at[place + 1] : last;
-    const waker = list.waker[place];
-    const by = waker === NONE ? "" : waker === 0 ? "\nwoken by an interrupt" : `\nwoken by ${threads.get(waker)?.name || "thread"} ${waker}`;
-    return `${STATES[list.state[place]]}: ${time(to - list.at[place])}${by}`;
-}
-
 function click(x, y) {
-    const found = under(x, y);
-    if (found.row?.kind === "process") {
-        const { pid } = found.row;
-        if (folded.has(pid)) folded.delete(pid); else folded.add(pid);
-        layOut();
-    } else if (found.thread) { select(found.thread, found.place); return; }
-    else if (found.row?.kind === "minor") { unfolded.add(found.row.key); layOut(); }
-    else if (found.frame) { selectFrame(found.frame, false); return; }
-    else { selected = null; range = null; frame = null; tell(); }
-    queue();
+    const { row, found } = under(x, y);
+    if (row) cursor = row;
+    if (row && isHead(row)) { clickHead(row); return; }
+    // The star at a row's title.
+    if (row && x < 20) { togglePin(row); return; }
+    if (found) { selectAny(found); return; }
+    if (y >= RULER) { selected = range = frame = null; changed(); }
 }
-function select(thread, place) { selected = { thread, place }; range = null; frame = null; tell(); queue(); }
+function clickHead(row) {
+    if (row.kind === "minor") unfolded.add(row.key);
+    else if (!folded.delete(row.key)) folded.add(row.key);
+    layOut(); remember(true); queue();
+}
 
-// ---- searching ----
+function selectAny(found) {
+    if (found.kind === "frame") { selectFrame(found.frame, false); return; }
+    selected = found; range = frame = null;
+    changed();
+}
 
-$("search").addEventListener("input", (event) => search(event.target.value));
-function search(text) {
-    const wanted = text.trim().toLowerCase();
-    if (!wanted) { matches = null; $("found").textContent = ""; queue(); return; }
-    const set = new Set();
-    names.forEach((name, id) => { if (name.toLowerCase().includes(wanted)) set.add(id); });
-    const list = [];
+/** Slices of a name, which are marked: the places of all, and those of their parents. */
+let calls = null;
+function findCalls() {
+    const name = selected?.kind === "slice" ? selected.thread.slices.name[selected.place] : null;
+    if (name === null) calls = null; else if (calls?.name !== name) calls = callsOf(name);
+}
+function markName(name) { calls = callsOf(name); legend(); queue(); }
+function callsOf(name) {
+    const list = [], parentsOf = new Map();
     for (const thread of threads.values()) {
-        const { slices } = thread;
-        for (let i = 0; i < slices.name.length; i++) if (set.has(slices.name[i]) || set.has(slices.args[i])) list.push([slices.start[i], thread, i]);
+        const { slices } = thread, parents = new Set();
+        for (let i = 0; i < slices.name.length; i++) {
+            if (slices.name[i] !== name) continue;
+            list.push([slices.start[i], thread, i]);
+            if (slices.parent[i] !== NONE) parents.add(slices.parent[i]);
+        }
+        parentsOf.set(slices, parents);
     }
-    list.sort((a, b) => a[0] - b[0]);
-    matches = { set, list, place: NONE };
-    $("found").textContent = `${list.length} found`;
-    queue();
+    return { name, list: list.sort((a, b) => a[0] - b[0]), parents: parentsOf };
 }
-function step(by) {
-    if (!matches?.list.length) return;
-    const count = matches.list.length;
-    matches.place = (matches.place + by + count) % count;
-    const [, thread, found] = matches.list[matches.place];
-    $("found").textContent = `${matches.place + 1} of ${count}`;
-    goTo(thread, found);
+const placeOfCall = () => calls.list.findIndex(([, thread, place]) => thread === selected.thread && place === selected.place);
+function stepCall(by) {
+    if (!calls) { announce("No slice is selected."); return; }
+    const [, thread, place] = calls.list[(placeOfCall() + by + calls.list.length) % calls.list.length];
+    goTo(thread, place);
 }
+
+/** After the selection has changed: the panel, the address, the canvas. */
+function changed() {
+    findCalls();
+    tell(); legend(); remember(true); queue();
+    const found = selected || (frame && { kind: "frame", frame });
+    announce(found ? `${nameOfSelection(found)}, ${selections[found.kind].tip(found)}` : range ? `${time(range.to - range.from)} selected` : "Nothing is selected.");
+}
+
+function rowOfSelection() {
+    if (frame) return rows.find((row) => row.list?.includes(frame));
+    if (!selected) return null;
+    const { thread, track, counter, layer } = selected;
+    return rows.find((row) => (thread && row.thread === thread) || (track && row.track === track) || (counter && row.counter === counter) || (layer && row.layer === layer));
+}
+
 /** Selects a slice, and brings it into view. */
 function goTo(thread, found) {
     const row = reveal(thread);
     if (row) view.top = row.y + Math.min(thread.slices.depth[found], MAX_LEVELS) * ROW - height / 3;
-    const at = thread.slices.start[found], took = thread.slices.end[found] - at;
+    center(thread.slices.start[found], thread.slices.end[found]);
+    selectAny({ kind: "slice", thread, place: found });
+}
+/** Brings anything into view and selects it. */
+function goToAny(found) {
+    if (found.kind === "slice") { goTo(found.thread, found.place); return; }
+    if (found.thread) reveal(found.thread);
+    selectAny(found);
+    const row = rowOfSelection();
+    if (row) view.top = row.y - height / 3;
+    const { from, to } = timesOf(found);
+    center(from, to);
+}
+function center(at, to) {
+    const took = to - at;
     const span = Math.max(Math.min(view.to - view.from, Math.max(took * 20, 100)), took * 1.5);
-    select(thread, found);
     show(at + took / 2 - span / 2, at + took / 2 + span / 2);
 }

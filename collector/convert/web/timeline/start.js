@@ -18,26 +18,36 @@ $("perfetto").addEventListener("click", () => {
     setTimeout(() => clearInterval(ping), 60000);
 });
 
+/** Milliseconds of reading between two pictures. */
+const PICTURE_MS = 100;
+
 async function begin() {
-    await readColumns();
-    for (const track of asyncs) lanes(track);
-    // Frames are told in ns of the trace's clock.
-    let reach = 0;
-    for (const of of frames) {
-        of.start = (of.start_s - originSeconds) * 1e6 + of.start_ns / 1e3 - origin;
-        of.dur = of.dur_ns / 1e3;
-        of.deadline = of.deadline_ns / 1e3;
-        of.reach = reach = Math.max(reach, frameEnd(of));
+    let drawn = 0;
+    await readColumns(trace, $("tracetee-columns").textContent, async (number, threadsInAll, isLast) => {
+        if (!number) { readFrames(); view.from = 0; view.to = Math.max(trace.last, 1); }
+        if (isLast || performance.now() - drawn < PICTURE_MS) return;
+        layOut(); draw();
+        $("status").textContent = `Reading the trace: ${number} of ${threadsInAll} threads…`;
+        if (number) document.documentElement.dataset.rows = "yes";
+        drawn = performance.now();
+        // The browser shows it, and answers.
+        await new Promise((resolve) => { setTimeout(resolve); });
+    });
+    for (const track of asyncs) {
+        track.all.sort((a, b) => a.start - b.start);
+        track.lanes = lanes(track.all, (one) => one.start, (one) => one.end);
     }
+    for (const layer of shown) layer.lanes = lanes([...layer.start.keys()], (i) => layer.start[i], (i) => layer.end[i]);
+    isComplete = true;
     layOut();
-    legend();
     draw();
-    whole();
-    tell();
     followLink();
-    addEventListener("hashchange", followLink);
+    addEventListener("popstate", followLink);
     document.documentElement.dataset.ready = "yes";
 }
 begin().catch((error) => { $("status").textContent = `This browser cannot read the trace in this page: ${error}`; });
 // For who drives the page from its console.
-window.tracetee = { view, names, threads, search, step, whole, draw, xOf, states, frames, followLink, rows: () => rows, selected: () => selected, frame: () => frame };
+window.tracetee = {
+    view, names, threads, search, step, whole, draw, xOf, yOf, states, frames, counters, pins, followLink, rows: () => rows, selected: () => selected, frame: () => frame, range: () => range,
+    calls: () => calls, comparison: () => comparison, svg, selectionData, compareWith,
+};

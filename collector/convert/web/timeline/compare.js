@@ -1,0 +1,175 @@
+// Compares two times, of this trace or of another page's: side by side on one scale, and a table of differences.
+
+/** What is compared with the next selection; both once they are. */
+let marked = null, comparison = null;
+const MAX_THREADS = 6;
+
+/** One side: a time of a trace, of the threads of a process. */
+const sideOf = (of, pid, { from, to }, label) => ({ of, pid, from, to, label });
+
+function selectedSide() {
+    const found = selectedTimes();
+    if (!found) return null;
+    const label = frame ? `frame at ${time(frame.start)} (${time(frame.dur)})` : range ? `${time(found.to - found.from)} from ${time(found.from)}` : `${nameOfSelection(selected)} at ${time(found.from)}`;
+    return sideOf(trace, selected?.thread ? selected.thread.pid : data.pid, found, label);
+}
+
+/** Marks what is selected; with something marked, compares both. */
+function markToCompare() {
+    const side = selectedSide();
+    if (!side) { announce("Select a frame, a slice or a time first."); return; }
+    if (!marked || (marked.from === side.from && marked.to === side.to && marked.of === side.of)) {
+        marked = side;
+        announce(`Marked: ${side.label}. Select another and press C.`);
+        $("marked").hidden = false;
+        $("marked").textContent = `To compare: ${side.label}. Select another, then press C.`;
+        return;
+    }
+    compareSides(marked, side);
+}
+function compareSides(a, b) {
+    comparison = { sides: [a, b], align: "" };
+    marked = null;
+    $("marked").hidden = true;
+    tell();
+    announce(`Compared: ${a.label} with ${b.label}`);
+}
+function closeCompare() {
+    comparison = marked = null;
+    $("marked").hidden = true;
+}
+
+const threadsOf = ({ of, pid, from, to }) => {
+    const all = [...of.threads.values()].filter((thread) => pid === null || pid === undefined || thread.pid === pid);
+    const inIt = all.filter(({ slices }) => { const i = first(slices.levels[0]?.length || 0, (i) => slices.end[slices.levels[0][i]], from); return slices.levels[0]?.[i] !== undefined && slices.start[slices.levels[0][i]] < to; });
+    return inIt.sort((a, b) => (b.tid === pid) - (a.tid === pid) || b.slices.name.length - a.slices.name.length);
+};
+
+/** By name: self time and calls of both sides. */
+function differences([a, b]) {
+    const byName = new Map();
+    [a, b].forEach((side, i) => {
+        for (const entry of profile(threadsOf(side), side.from, side.to).found.values()) {
+            const row = listOf(byName, side.of.names[entry.name].replace(/\d+/g, "#"), () => ({ own: [0, 0], calls: [0, 0] }));
+            row.own[i] += entry.own; row.calls[i] += entry.calls + entry.again;
+        }
+    });
+    return [...byName].sort(([, x], [, y]) => Math.abs(y.own[1] - y.own[0]) - Math.abs(x.own[1] - x.own[0]));
+}
+const signed = (us) => (us > 0 ? "+" : us < 0 ? "−" : "") + time(Math.abs(us));
+
+function tellCompared() {
+    const { sides } = comparison;
+    const rows = differences(sides), took = sides.map((side) => side.to - side.from);
+    const align = element("select", null, new Option("their begins", ""), ...rows.filter(([, row]) => row.calls[0] && row.calls[1]).slice(0, 100).map(([name]) => new Option(`the first “${name}”`, name)));
+    align.value = comparison.align;
+    align.addEventListener("change", () => { comparison.align = align.value; tell(); });
+    const states = sides.map((side) => {
+        const sums = {};
+        for (const thread of threadsOf(side)) for (const [state, ns] of Object.entries(statesIn(thread, side.from, side.to, side.of) || {})) sums[state] = (sums[state] || 0) + ns / 1e3;
+        return sums;
+    });
+    const stateRows = STATES.map((name) => [name, ...states.map((sums) => sums[`${name}_ns`] || 0)]).filter(([, a, b]) => a || b)
+        .map(([name, a, b]) => [name, time(a), time(b), signed(b - a)]);
+    const label = element("label", "Aligned at ", align);
+    const actions = element("p", null, link("Close the comparison (Esc)", () => { closeCompare(); changed(); }), " ", label);
+    actions.className = "actions";
+    const made = [
+        element("h2", `${sides[0].label} beside ${sides[1].label}: ${signed(took[1] - took[0])}`), actions, drawing(comparison),
+        element("h2", "Self time by name"), headed(["Slice", "First", "Second", "Difference", "Calls"], rows.map(([name, { own, calls }]) => element("tr", null, ...cells(name, time(own[0]), time(own[1]), signed(own[1] - own[0]), `${calls[0]} / ${calls[1]}`)))),
+    ];
+    if (stateRows.length) made.push(element("h2", "Thread states"), headed(["State", "First", "Second", "Difference"], stateRows.map((row) => element("tr", null, ...cells(...row)))));
+    return made;
+}
+
+/** Both sides on one scale of time. */
+function drawing({ sides, align }) {
+    const anchors = sides.map((side) => anchor(side, align));
+    const before = Math.max(...sides.map((side, i) => anchors[i] - side.from)), after = Math.max(...sides.map((side, i) => side.to - anchors[i]));
+    const picture = element("canvas", null), ratio = devicePixelRatio || 1;
+    picture.setAttribute("role", "img");
+    picture.setAttribute("aria-label", "Both on one scale; the table of differences has the same in numbers");
+    const lists = sides.map((side) => threadsOf(side).slice(0, MAX_THREADS));
+    const tallOf = (thread) => Math.min(thread.slices.levels.length, 8) * ROW + STRIP + GAP;
+    const wide = Math.max(300, $("panel").clientWidth - 24), tall = lists.flat().reduce((sum, thread) => sum + tallOf(thread), 2 * HEAD + 24);
+    picture.width = wide * ratio; picture.height = tall * ratio;
+    picture.style.cssText = `position:static;width:${wide}px;height:${tall}px`;
+    // The rows are drawn by what draws them on the screen, with another view.
+    const kept = [context, width, height, LEFT, { ...view }, selected, frame, calls, matches];
+    context = picture.getContext("2d");
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    [width, height, selected, frame, calls, matches] = [wide, tall, null, null, null, null];
+    context.font = "11px system-ui, sans-serif"; context.textBaseline = "middle";
+    context.fillStyle = colours.bg; context.fillRect(0, 0, wide, tall);
+    let y = 4;
+    sides.forEach((side, i) => {
+        [view.from, view.to] = [anchors[i] - before, anchors[i] + after];
+        context.fillStyle = colours.fg; context.fillText(side.label, 4, y + HEAD / 2);
+        y += HEAD;
+        for (const thread of lists[i]) { drawSide(side, thread, y); y += tallOf(thread); }
+    });
+    context.fillStyle = colours.dim;
+    const step = rulerStep(before + after, wide - LEFT);
+    for (let at = Math.ceil(-before / step) * step; at < after; at += step) context.fillText(time(at), LEFT + (at + before) / (before + after) * (wide - LEFT), tall - 10);
+    let shown;
+    [context, width, height, LEFT, shown, selected, frame, calls, matches] = kept;
+    Object.assign(view, shown);
+    return picture;
+}
+const anchor = (side, name) => {
+    let at = Infinity;
+    if (name) for (const { slices } of threadsOf(side)) for (let i = 0; i < slices.name.length; i++)
+        if (slices.start[i] >= side.from && slices.start[i] < Math.min(side.to, at) && side.of.names[slices.name[i]].replace(/\d+/g, "#") === name) at = slices.start[i];
+    return at === Infinity ? side.from : at;
+};
+
+function drawSide(side, thread, y) {
+    inside(0, 0, LEFT - 4, height, () => { context.fillStyle = colours.dim; context.fillText(`${thread.name} ${thread.tid}`, 10, y + STRIP); });
+    inside(Math.max(LEFT, xOf(side.from)), 0, xOf(side.to) - Math.max(LEFT, xOf(side.from)), height, () => {
+        drawStates(side.of.states.get(thread.key), y);
+        thread.slices.levels.slice(0, 8).forEach((level, depth) => {
+            const { slices } = thread, text = (i) => side.of.names[slices.name[level[i]]];
+            drawBoxes(level.length, (i) => slices.start[level[i]], (i) => slices.end[level[i]], y + STRIP + depth * ROW, (i) => hueOf(text(i)), text);
+        });
+    });
+}
+
+// ---- another page ----
+
+/** Reads another timeline's page, or a report's with a timeline in it, and gives its worst frame to the comparison. */
+async function compareWith(text, name) {
+    const page = new DOMParser().parseFromString(text, "text/html");
+    const report = page.getElementById("data");
+    if (report) {
+        const packed = JSON.parse(report.textContent).timeline?.gzip_base64;
+        if (!packed) throw new Error(`${name} has no timeline`);
+        const bytes = Uint8Array.from(atob(packed), (char) => char.charCodeAt(0));
+        await compareWith(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text(), name);
+        return;
+    }
+    const columns = page.getElementById("tracetee-columns");
+    if (!columns) throw new Error(`${name} is not a timeline of tracetee`);
+    const about = JSON.parse(page.getElementById("tracetee-data").textContent), other = emptyTrace();
+    await readColumns(other, columns.textContent);
+    const worstOf = (all) => all.reduce((most, one) => (!most || one.dur_ns - one.deadline_ns > most.dur_ns - most.deadline_ns ? one : most), null);
+    const side = (of, { pid, frames }, name) => {
+        const one = worstOf(frames || []);
+        const from = one ? (one.start_s - of.originSeconds) * 1e6 + one.start_ns / 1e3 - of.origin : 0;
+        const to = one ? from + one.dur_ns / 1e3 : of.last;
+        return sideOf(of, pid, { from, to }, one ? `${name}: worst frame (${time(to - from)})` : `${name}: the whole trace`);
+    };
+    const ours = selectedSide();
+    compareSides(ours ? { ...ours, label: `${document.title}: ${ours.label}` } : side(trace, data, document.title), side(other, about, page.title || name));
+}
+const failed = (error) => { $("status")?.append(` Not compared: ${error.message}.`); announce(`Not compared: ${error.message}`); };
+$("other").addEventListener("change", async (event) => {
+    const [file] = event.target.files;
+    if (file) await file.text().then((text) => compareWith(text, file.name)).catch(failed);
+    event.target.value = "";
+});
+// A report opens one page and hands it the other.
+addEventListener("message", (event) => {
+    if (!window.opener || event.source !== window.opener || typeof event.data?.compare !== "string") return;
+    event.source.postMessage("compared", "*");
+    compareWith(event.data.compare, "the other capture").catch(failed);
+});

@@ -1,0 +1,95 @@
+//! The timeline's page as people use it: mouse, keys, wheel and fingers in Chromium and Firefox. The tasks are in
+//! `browser/timeline_tasks.mjs`, one for each thing that people do.
+
+use std::fmt::Write;
+use std::path::Path;
+use tracetee_tests_convert::{run_tasks, told};
+
+/// Twelve frames of 5 ms, 16.667 ms apart, then one of `worst_us`, in which the main thread sleeps until thread 200 wakes it;
+/// a counter with three values, a processor's clock, an async slice; surfaceflinger, which has most slices, and another app.
+fn trace(worst_us: u32) -> String {
+    let mut events: Vec<(u32, String)> = Vec::new();
+    let mut line = |name: &str, tid: u32, pid: u32, us: u32, event: &str| {
+        let at = 5_000_000 + us;
+        let (seconds, fraction) = (at / 1_000_000, at % 1_000_000);
+        let text = format!("{name}-{tid} ({pid}) [001] ...1 {seconds}.{fraction:06}: {event}\n");
+        events.push((us, text));
+    };
+    let mark = |payload: &str| format!("tracing_mark_write: {payload}");
+    let switch = |prev: u32, state: &str, next: u32| {
+        format!(
+            "sched_switch: prev_comm=a prev_pid={prev} prev_prio=120 prev_state={state} ==> next_comm=b next_pid={next} next_prio=120"
+        )
+    };
+    let main = "com.example";
+    line("<idle>", 0, 0, 0, &switch(0, "R", 100));
+    line(main, 100, 100, 0, &mark("C|100|queue|5"));
+    line(main, 100, 100, 230_000, &mark("C|100|queue|50.5"));
+    line(main, 100, 100, 250_000, &mark("C|100|queue|7.25"));
+    line(main, 100, 100, 10, "cpu_frequency: state=1800000 cpu_id=1");
+    line(main, 100, 100, 1_000, &mark("S|100|fetch|1"));
+    line(main, 100, 100, 90_000, &mark("F|100|fetch|1"));
+    for frame in 0..12 {
+        let at = frame * 16_667;
+        line(main, 100, 100, at, &mark("B|100|Choreographer#doFrame"));
+        line("RenderThread", 101, 100, at + 1_000, &mark("B|100|DrawFrame"));
+        line("RenderThread", 101, 100, at + 2_000, &mark("E|100"));
+        line(main, 100, 100, at + 5_000, &mark("E|100"));
+    }
+    let (at, sleep_us) = (12 * 16_667, worst_us - 20_000);
+    line(main, 100, 100, at, &mark("B|100|Choreographer#doFrame"));
+    line(main, 100, 100, at + 5_000, &mark("B|100|load"));
+    line(main, 100, 100, at + 10_000, &switch(100, "S", 200));
+    let woken = at + 10_000 + sleep_us;
+    line("worker", 200, 100, woken, "sched_waking: comm=b pid=100 prio=120 target_cpu=001");
+    line("worker", 200, 100, woken + 1_000, &switch(200, "S", 100));
+    line(main, 100, 100, woken + 5_000, &mark("E|100"));
+    line("RenderThread", 101, 100, woken + 6_000, &mark("B|100|DrawFrame"));
+    line("RenderThread", 101, 100, woken + 7_000, &mark("E|100"));
+    line(main, 100, 100, woken + 10_000, &mark("E|100"));
+    for number in 0..100 {
+        line("surfaceflinger", 500, 500, number * 2_000, &mark("B|500|onMessageReceived"));
+        line("surfaceflinger", 500, 500, number * 2_000 + 100, &mark("E|500"));
+    }
+    line("com.other", 300, 300, 1_000, &mark("B|300|x"));
+    line("com.other", 300, 300, 3_000, &mark("E|300"));
+    events.sort_by_key(|(us, _)| *us);
+    events.into_iter().fold("# tracer: nop\n".to_owned(), |mut text, (_, line)| {
+        text.write_str(&line).unwrap();
+        text
+    })
+}
+
+/// A slice from which a flow goes to another thread's; an async slice and an instant; all with arguments.
+const CHROME: &str = r#"{"traceEvents":[
+    {"ph":"M","name":"thread_name","pid":1,"tid":3,"args":{"name":"worker"}},
+    {"ph":"X","name":"send","cat":"net","pid":1,"tid":2,"ts":1000,"dur":500,"args":{"size":[1,2],"url":"x/</script>"}},
+    {"ph":"s","name":"call","cat":"net","id":5,"pid":1,"tid":2,"ts":1100},
+    {"ph":"X","name":"receive","cat":"ipc","pid":1,"tid":3,"ts":2000,"dur":100},
+    {"ph":"f","bp":"e","name":"call","cat":"net","id":5,"pid":1,"tid":3,"ts":2050},
+    {"ph":"b","name":"load","cat":"io","id":"0x7","pid":1,"tid":2,"ts":1000,"args":{"file":"a.db"}},
+    {"ph":"e","name":"load","cat":"io","id":"0x7","pid":1,"tid":2,"ts":2500},
+    {"ph":"i","s":"t","name":"mark","cat":"ui","pid":1,"tid":2,"ts":2900,"args":{"why":"late"}}]}"#;
+
+fn pages(directory: &Path) -> [std::path::PathBuf; 3] {
+    std::fs::write(directory.join("a.ftrace"), trace(50_000)).unwrap();
+    std::fs::write(directory.join("b.json"), CHROME).unwrap();
+    std::fs::write(directory.join("c.ftrace"), trace(30_000)).unwrap();
+    ["a.ftrace", "b.json", "c.ftrace"].map(|input| {
+        let page = format!("{input}.html");
+        let _ = told(directory, &["convert", input, "-o", &page]);
+        directory.join(page)
+    })
+}
+
+#[test]
+fn each_task_is_done_with_real_input_in_chromium() {
+    let directory = tempfile::tempdir().unwrap();
+    run_tasks("chromium", "timeline_tasks.mjs", &pages(directory.path()));
+}
+
+#[test]
+fn each_task_is_done_with_real_input_in_firefox() {
+    let directory = tempfile::tempdir().unwrap();
+    run_tasks("firefox", "timeline_tasks.mjs", &pages(directory.path()));
+}
