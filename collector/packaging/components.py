@@ -18,15 +18,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXTS = re.compile(r"(?i)^(licen[cs]e|copying|copyright|notice|unlicense|lgpl|apache|mit)([-_.].*)?$")
 # C sources that crates carry, with licences of their own.
 CARRIED = {"zstd-sys": ["zstd/LICENSE"]}
-# Scripts that a crate's sources have and pages carry: name, pattern of its version, licence.
-SCRIPTS = {
-    "tracetee-fleet": [
-        ("chart.js", r"Chart\.js v([\d.]+)", "MIT"),
-        ("@kurkle/color", r"@kurkle/color v([\d.]+)", "MIT"),
-    ],
-}
-SCRIPT = ROOT / "collector/fleet/web/chart.umd.min.js"
-SCRIPT_LICENCE = ROOT / "collector/fleet/web/chart.LICENSE.md"
 PUBLIC_DOMAIN = {"libsqlite3-sys": "SQLite's source code, which this crate carries, is in the public domain."}
 
 
@@ -68,16 +59,6 @@ def crates(selections, target):
     return sorted(packages.values(), key=lambda each: (each["name"], each["version"]))
 
 
-def scripts(packages):
-    """Returns (name, version, licence) of the scripts that the crates carry."""
-    text = SCRIPT.read_text()
-    return [
-        (name, re.search(banner, text).group(1), licence)
-        for package in packages
-        for name, banner, licence in SCRIPTS.get(package["name"], [])
-    ]
-
-
 def reference(package):
     return f"pkg:cargo/{package['name']}@{package['version']}"
 
@@ -96,12 +77,6 @@ def bill(name, version, packages, runtime, epoch):
         if package["repository"]:
             component["externalReferences"] = [{"type": "vcs", "url": package["repository"]}]
         components.append(component)
-    for title, number, licence in scripts(packages):
-        purl = f"pkg:npm/{title.replace('@', '%40')}@{number}"
-        components.append({
-            "type": "library", "bom-ref": purl, "name": title, "version": number, "purl": purl,
-            "licenses": [{"expression": licence}],
-        })
     components += [
         {"type": "library", "bom-ref": f"{title}@{number}", "name": title, "version": number,
          "licenses": [{"expression": licence}]}
@@ -172,9 +147,6 @@ def licences(name, packages, runtime):
         for text in found:
             key = "\n".join(line.rstrip() for line in text.strip().splitlines())
             users.setdefault(key, []).append(title)
-    for title, number, licence in scripts(packages):
-        lines.append(f"{title} {number}: {licence}")
-        users.setdefault(SCRIPT_LICENCE.read_text().strip(), []).append(f"{title} {number}")
     for title, number, licence in runtime:
         lines.append(f"{title} {number}: {licence}")
         text = standard(licence)

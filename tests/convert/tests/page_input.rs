@@ -93,3 +93,55 @@ fn each_task_is_done_with_real_input_in_firefox() {
     let directory = tempfile::tempdir().unwrap();
     run_tasks("firefox", "timeline_tasks.mjs", &pages(directory.path()));
 }
+
+/// Forty frames with causes of any size, some next to nothing.
+fn noise() -> String {
+    let mut text = "# tracer: nop\n".to_owned();
+    let mut line = |us: u64, payload: &str| {
+        let at = 5_000_000 + us;
+        let (seconds, fraction) = (at / 1_000_000, at % 1_000_000);
+        writeln!(
+            text,
+            "app-7 (7) [000] ...1 {seconds}.{fraction:06}: tracing_mark_write: {payload}"
+        )
+        .unwrap();
+    };
+    for frame in 0..40_u64 {
+        let at = frame * 100_000;
+        let took = match frame % 20 {
+            0..8 => 60_000,
+            8..16 => 18_000,
+            _ => 5_000,
+        };
+        // Digits in names are no other cause.
+        let name = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"]
+            [usize::try_from(frame % 10).unwrap()];
+        line(at, "B|7|Choreographer#doFrame");
+        line(at + 10, &format!("B|7|Work{}{name}.run", if frame % 20 < 10 { "x" } else { "y" }));
+        line(at + took, "E|7");
+        line(at + took + 10, "E|7");
+    }
+    text
+}
+
+fn reports(directory: &Path) -> [std::path::PathBuf; 2] {
+    std::fs::write(directory.join("a.ftrace"), trace(50_000)).unwrap();
+    std::fs::write(directory.join("noise.ftrace"), noise()).unwrap();
+    ["a.ftrace", "noise.ftrace"].map(|input| {
+        let page = format!("{input}.html");
+        let _ = told(directory, &["report", input, "--format", "html", "-o", &page]);
+        directory.join(page)
+    })
+}
+
+#[test]
+fn a_report_is_read_and_clicked_in_chromium() {
+    let directory = tempfile::tempdir().unwrap();
+    run_tasks("chromium", "report_tasks.mjs", &reports(directory.path()));
+}
+
+#[test]
+fn a_report_is_read_and_clicked_in_firefox() {
+    let directory = tempfile::tempdir().unwrap();
+    run_tasks("firefox", "report_tasks.mjs", &reports(directory.path()));
+}

@@ -118,7 +118,7 @@ fn a_fleet_s_page_shows_what_is_so() {
         "Feed.bind",
         "From 2.0 to 2.1",
         "Jank by day",
-        "<canvas",
+        "<svg",
         "captures/0",
     ] {
         assert!(dom.contains(part), "{part}");

@@ -202,23 +202,31 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> 
         ReportFormat::Html => {
             let bytes = std::fs::read(path).unwrap_or_default();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("trace");
-            if bytes.len() > MAX_EMBEDDED_BYTES {
-                return Ok(html::single(&report, None, Timeline::Nowhere));
+            let file = (bytes.len() <= MAX_EMBEDDED_BYTES).then_some((name, &*bytes));
+            match embedded(name, &capture) {
+                Ok(timeline) => html::single(&report, file, Timeline::Embedded(&timeline)),
+                Err(why) => {
+                    say(&format!("without a timeline: {why}"));
+                    html::single(&report, file, Timeline::Without(&why))
+                }
             }
-            let timeline = timeline::compressed(name, &capture.trace, &capture.analysis);
-            let timeline = match &timeline {
-                Ok(timeline) if timeline.len() <= MAX_EMBEDDED_BYTES => {
-                    Timeline::Embedded(timeline)
-                }
-                Ok(_) => Timeline::Nowhere,
-                Err(error) => {
-                    say(&format!("without a timeline: {error}"));
-                    Timeline::Nowhere
-                }
-            };
-            html::single(&report, Some((name, &bytes)), timeline)
         }
     })
+}
+
+/// Makes the timeline that a report carries, or says why it has none. Packed it counts: so does a trace that is a file of text
+/// or a packed one.
+fn embedded(name: &str, capture: &Capture) -> Result<Vec<u8>, String> {
+    let timeline = timeline::compressed(name, &capture.trace, &capture.analysis);
+    let timeline = timeline.map_err(|error| error.to_string())?;
+    if timeline.len() <= MAX_EMBEDDED_BYTES {
+        return Ok(timeline);
+    }
+    Err(format!(
+        "packed it has {} MB, and a report carries at most {}; `tracetee convert CAPTURE -o timeline.html` writes it to a file",
+        timeline.len() >> 20,
+        MAX_EMBEDDED_BYTES >> 20
+    ))
 }
 
 fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<(String, bool)> {

@@ -77,7 +77,8 @@ pub(crate) fn write(
 ) -> io::Result<()> {
     let title = escaped(about.title);
     let page = PAGE.replace("{{TITLE}}", &title).replace("{{CSS}}", CSS);
-    let (head, tail) = page.split_once("{{DATA}}").unwrap_or((&page, ""));
+    let (head, rest) = page.split_once("{{DATA}}").unwrap_or((&page, ""));
+    let (script, tail) = rest.split_once("{{TEXT}}").unwrap_or((rest, ""));
     out.write_all(head.as_bytes())?;
     writeln!(
         out,
@@ -86,10 +87,12 @@ pub(crate) fn write(
     )?;
     out.write_all(b"<script id=\"tracetee-columns\" type=\"text/plain\">\n")?;
     columns::write(trace, about.pid, out)?;
-    out.write_all(b"</script>\n")?;
+    out.write_all(b"</script>")?;
+    // Before the text, which is many times as long: the browser need not have read it.
+    out.write_all(script.replace("{{JS}}", PAGE_SCRIPT).as_bytes())?;
     section(out, |out| process_dump(trace, out))?;
     section(out, |mut out| text::write(trace, Fractions::Kept, &mut out, dropped))?;
-    out.write_all(tail.replace("{{JS}}", PAGE_SCRIPT).as_bytes())
+    out.write_all(tail.as_bytes())
 }
 
 fn data(about: &About<'_>) -> String {

@@ -33,6 +33,8 @@ pub struct SingleReport {
     pub window: Option<String>,
     /// Event that opened the window.
     pub why: Option<String>,
+    /// Begin of the capture, ns of the trace's clock.
+    pub begin_ns: u64,
     /// Duration of the capture.
     pub span_ns: u64,
     /// The time that a frame may take.
@@ -110,6 +112,7 @@ impl SingleReport {
             pipeline: frame.pipeline,
             slow: frame.slow,
             dur_ns: frame.dur_ns,
+            deadline_ns: frame.deadline_ns.saturating_sub(frame.start_ns),
             level: frame.level,
             janky: frame.janky,
             evidence: frame.evidence,
@@ -142,6 +145,7 @@ impl SingleReport {
             pid: analysis.process.pid,
             window: about.window.clone(),
             why: about.why.clone(),
+            begin_ns: first_ns,
             span_ns: last_ns - first_ns,
             period: analysis.frame_budget,
             refresh_switches: analysis.refresh_switches,

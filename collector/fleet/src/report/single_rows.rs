@@ -27,6 +27,8 @@ pub struct FrameRow {
     pub slow: bool,
     /// Duration.
     pub dur_ns: u64,
+    /// Time from `at_ns` to its deadline.
+    pub deadline_ns: u64,
     /// Level by missed vsyncs.
     pub level: Level,
     /// True if late; judged by markers, also longer than twice the time to its deadline.

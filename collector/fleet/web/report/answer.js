@@ -1,0 +1,90 @@
+// The answer first: how many frames were late, the causes that make most of it, what changed between versions.
+
+const MOST = 3;
+const sumOf = (rows, field) => rows.reduce((total, row) => total + row[field], 0);
+const goTo = (id, text) => link(text, () => {
+  const target = document.getElementById(id);
+  if (!target) return;
+  if (target.tagName === "DETAILS") target.open = true;
+  target.scrollIntoView();
+  target.tabIndex = -1;
+  target.focus({ preventScroll: true });
+});
+/** Words and nodes as one sentence. */
+const sentence = (...parts) => make("p", {}, ...parts);
+/** Nodes with commas, and "and" before the last. */
+const listed = (nodes) => nodes.flatMap((node, i) => (i === 0 ? [node] : [i === nodes.length - 1 ? " and " : ", ", node]));
+const nameOf = (row) => `${row.cause}: ${row.key}`;
+
+/** "These causes make 72 % of the time past the deadlines: …", each with links. */
+function causesSentence(causes, table, example) {
+  const total = sumOf(causes, "overrun_ns");
+  const top = [...causes].sort((a, b) => b.overrun_ns - a.overrun_ns).slice(0, MOST).filter((row) => row.overrun_ns / (total || 1) >= NOISE);
+  if (!top.length) return null;
+  const [verb, noun] = top.length === 1 ? ["makes", "One cause"] : ["make", `${["", "", "Two", "Three"][top.length]} causes`];
+  return sentence(`${noun} ${verb} ${share(sumOf(top, "overrun_ns"), total)} of the time past the deadlines: `,
+    ...listed(top.map((row) => make("span", {}, goTo(table, nameOf(row)), ` (${share(row.overrun_ns, total)}`, ...(example(row) ? ["; ", example(row)] : []), ")"))), ".");
+}
+
+function answerOf(report) {
+  const { totals } = report;
+  const made = make("section", { id: "answer", "aria-label": "Answer" });
+  if (!totals.frames) {
+    const others = report.other_processes.slice(0, MOST).map((other) => `${other.name} (${count(other.frames)} frames)`);
+    made.append(sentence(`No frames of ${report.app} are in this capture.`, others.length ? ` Others have some: ${others.join(", ")}; --process chooses one.` : ""));
+    return made;
+  }
+  if (!totals.slow) { made.append(sentence(`All ${count(totals.frames)} frames were in time.`)); return made; }
+  const worst = report.worst[0];
+  const open = worst && data.timeline ? openButton(data.timeline, "its timeline", linkTo(worst.start_ns)) : null;
+  open?.classList.add("link");
+  made.append(sentence(`${count(totals.slow)} of ${count(totals.frames)} frames (${share(totals.slow, totals.frames)}) were late for people`,
+    ...(worst ? [", ", goTo("worst-0", `the worst by ${ms(worst.overrun_ns)}`), ...(open ? [" (", open, ")"] : [])] : []), "."));
+  const atCause = (row) => {
+    const place = report.worst.findIndex((one) => one.parts.some((part) => part.cause === row.cause && part.key === row.key));
+    return place < 0 ? null : goTo(`worst-${place}`, "a frame");
+  };
+  made.append(causesSentence(report.causes, "causes", atCause) || "");
+  return made;
+}
+
+function answerOfFleet(report, rates) {
+  const made = make("section", { class: "answer", "aria-label": "Answer" });
+  const frames = sumOf(rates, "frames"), late = sumOf(rates, "slow"), devices = sumOf(report.versions.filter(isWanted), "devices");
+  made.append(frames
+    ? sentence(goTo(`versions-${report.app}`, `${count(late)} of ${count(frames)} frames (${share(late, frames)}) were late for people`), `, on ${count(devices)} device${devices === 1 ? "" : "s"}${report.versions.length > 1 ? ", counted once for each version" : ""}.`)
+    : sentence(`${count(sumOf(report.versions, "captures"))} captures show late frames, but none was taken by schedule: they do not say how many frames are late.`));
+  const atCause = (row) => (row.examples.length ? timelineOf(row, row.examples[0], "worst frame") : null);
+  made.append(causesSentence(report.causes.filter(isWanted), `causes-${report.app}`, atCause) || "");
+  made.append(changeSentence(report) || "");
+  return made;
+}
+
+/** What changed between versions, and how sure that is. */
+function changeSentence(report) {
+  const { comparison } = report;
+  if (comparison) {
+    const all = comparison.rows.find((row) => row.cause === null), surest = comparison.rows.find((row) => row.cause !== null && (row.verdict === "worse" || row.verdict === "better"));
+    if (!all || all.verdict === "not_compared") return sentence(goTo("comparison", `From ${comparison.from} to ${comparison.to}`), " no difference can be shown: no device has a counterpart.");
+    const words = { worse: "jank became worse", better: "jank became better", same: "no difference of jank is sure", too_few: "too few devices tell a difference" };
+    const sure = all.verdict === "worse" || all.verdict === "better" ? `the chance of such a difference by accident is ${all.p < 0.0001 ? "below 0.01 %" : `${(all.p * 100).toFixed(2)} %`}` : `p = ${all.p.toFixed(2)}`;
+    return sentence(goTo("comparison", `From ${comparison.from} to ${comparison.to} ${words[all.verdict]}`), `: ${all.ms_in_1000[0].toFixed(1)} to ${all.ms_in_1000[1].toFixed(1)} ms in a thousand frames (${sure})`,
+      ...(surest ? [`; ${nameOf(surest)} is ${surest.verdict}`] : []), ...pairOf(report, surest), ".");
+  }
+  const known = report.versions.filter((row) => row.smoothness && isWanted(row));
+  if (known.length < 2) return null;
+  const [before, after] = known.slice(-2), rate = (row) => row.smoothness.jank_ms_in_1000.toFixed(1);
+  return sentence(goTo(`versions-${report.app}`, `${after.ver} has ${rate(after)} ms of jank in a thousand frames, ${before.ver} had ${rate(before)}`), "; whether the version is the reason, only a comparison of like devices says (",
+    data.live_s ? link("compare them", () => ask({ compare: `${before.ver}..${after.ver}` })) : `report --compare ${before.ver} ${after.ver}`, ").");
+}
+
+/** The worst pair of a comparison: a capture of each version, of the cause that differs most, side by side. */
+function pairOf(report, row) {
+  if (!row) return [];
+  const { from, to } = report.comparison;
+  const all = [...report.causes, ...report.causes_by_version].filter((one) => one.cause === row.cause && one.key === row.key).flatMap((one) => one.examples);
+  const [earlier, later] = [from, to].map((ver) => all.find((example) => example.ver === ver && pageOfExample(example)));
+  if (!earlier || !later) return [];
+  const hash = `#cause=${encodeURIComponent(`${row.cause}|${row.key}`)}`;
+  return [" (", link("the worst pair side by side", () => openCompared(pageOfExample(later), pageOfExample(earlier), hash)), ")"];
+}

@@ -1,0 +1,142 @@
+// The page of one capture.
+
+const LEVELS = { normal: "#fb8c00", middle: "#f4511e", high: "#e53935", frozen: "#6a1b9a" };
+const LEGEND = [["#7cb342", "in time"], ["#fdd835", "late"], ["#fb8c00", "jank"], ["#f4511e", "jank, from 9 missed frames"], ["#e53935", "from 24"], ["#6a1b9a", "from 42"]];
+const colourOf = (frame) => LEVELS[frame.level] || (frame.janky ? "#fb8c00" : frame.slow ? "#fdd835" : "#7cb342");
+
+// The threads of a frame, by what made it. A frame of Flutter whose UI thread is not in the trace has its raster thread alone.
+const threadNames = (worst) => ({
+  flutter: worst.parts.some((part) => part.thread === "ui") ? ["UI", "raster"] : ["raster", "raster"],
+  unity: ["game", "present"], gl: ["game", "present"], vulkan: ["game", "present"], react_native: ["JS", "render"],
+})[worst.pipeline] || ["main", "render"];
+
+// A chart for each pipeline: frames of Flutter and of the views overlap.
+function frameCharts(report) {
+  if (!report.frames.length) return;
+  const period = report.period.ns / 1e6, pipelines = [...new Set(report.frames.map((frame) => frame.pipeline))];
+  page.append(make("h2", { id: "frames" }, "Frames"),
+    make("p", { class: "faint" }, `How long each took, in ms; a frame may take ${period.toFixed(1)} ms (${report.period.source}). Click on one for its cause.`),
+    make("p", { id: "judged" }, judged(report)));
+  for (const pipeline of pipelines) {
+    const frames = report.frames.filter((frame) => frame.pipeline === pipeline && isWanted(frame));
+    if (!frames.length) continue;
+    const about = make("div", { class: "chosen", "aria-live": "polite" });
+    if (pipelines.length > 1) page.append(make("h3", {}, pipeline));
+    page.append(frameChart(frames, `How long each frame took (${pipeline})`, (frame) => about.replaceChildren(chosen(report, frame))), about);
+  }
+}
+// The frame that was chosen in the chart.
+function chosen(report, frame) {
+  const startNs = report.begin_ns + frame.at_ns;
+  const explained = report.explanations.find((one) => Math.abs(one.start_ns - startNs) < 1000 && Math.abs(one.end_ns - one.start_ns - frame.dur_ns) < 1000);
+  const over = frame.dur_ns - frame.deadline_ns;
+  return make("div", {},
+    make("h3", {}, `Frame at ${ms(frame.at_ns)}: ${ms(frame.dur_ns)}, ${over > 0 ? `${ms(over)} past its deadline` : "in time"}${frame.screen ? `, screen ${frame.screen}` : ""}`),
+    data.timeline ? make("p", {}, openButton(data.timeline, "Open the timeline at this frame", linkTo(startNs))) : null,
+    explained ? explanation(explained) : frame.slow ? make("p", {}, "Not explained: only the 300 frames with the largest overruns are.") : null);
+}
+
+function single() {
+  const report = data.report;
+  const totals = report.totals;
+  const rows = [...report.causes, ...report.frames.filter((frame) => frame.screen !== null)];
+  page.append(
+    make("h1", {}, (report.app || `Process ${report.pid}`) + (report.ver === "unknown" ? "" : " " + report.ver)),
+    make("p", { class: "faint" }, `pid ${report.pid}, ${ms(report.span_ns)}` +
+      (report.window ? `, window ${report.window}: ${report.why || "no reason given"}` : "")),
+    answerOf(report), filterForm(rows, null) || "",
+    make("div", { class: "tiles" },
+      tile("frames", count(totals.frames)), tile("slow", share(totals.slow, totals.frames)),
+      tile("janky", share(totals.janky, totals.frames)), tile("frozen", count(totals.frozen)),
+      tile("beyond the budget", ms(totals.jank_ns)), tile("p50", ms(totals.p50_ns)),
+      tile("p90", ms(totals.p90_ns)), tile("p99", ms(totals.p99_ns)),
+      report.startup_ns === null ? null : tile("start-up", ms(report.startup_ns))));
+  if (data.without_timeline) page.append(make("p", { id: "without-timeline" }, `Without a timeline: ${data.without_timeline}`));
+  if (data.trace) {
+    const bytes = () => Uint8Array.from(atob(data.trace.base64), (char) => char.charCodeAt(0));
+    const save = make("a", { download: data.trace.name, href: "#" }, "save the trace");
+    save.addEventListener("click", () => { save.href = URL.createObjectURL(new Blob([bytes()])); });
+    page.append(make("p", {}, data.timeline ? openButton(data.timeline, "Open the timeline", "") : null, " ", timelineButton(data.trace.name, async () => bytes()), " ", save));
+  }
+  frameCharts(report);
+  const janks = Object.entries(report.timeline).sort((a, b) => b[1] - a[1]);
+  if (janks.length) page.append(make("h2", {}, "FrameTimeline"), table([["type of jank", (row) => row[0], true], ["frames", (row) => count(row[1])]], janks, { id: "timeline" }));
+  if (report.pipelines.some((row) => row.pipeline !== "views")) {
+    page.append(make("h2", {}, "Pipelines"), table([
+      ["pipeline", (row) => row.pipeline, true], ["thread", (row) => row.threads.join(", "), true],
+      ["frames", (row) => count(row.totals.frames)], ["slow", (row) => share(row.totals.slow, row.totals.frames)],
+      ["janky", (row) => share(row.totals.janky, row.totals.frames)], ["frozen", (row) => count(row.totals.frozen)],
+      ["p50", (row) => ms(row.totals.p50_ns)], ["p90", (row) => ms(row.totals.p90_ns)], ["p99", (row) => ms(row.totals.p99_ns)],
+      ["beyond the budget", (row) => ms(row.totals.jank_ns)],
+    ], report.pipelines));
+  }
+  if (report.composition) {
+    const of = report.composition;
+    page.append(make("p", {}, `Jetpack Compose: ${ms(of.in_frames_ns)} in ${count(of.frames)} frames, ${count(of.late)} of them late; ${ms(of.outside_ns)} outside of frames.`));
+  }
+  const overrun = report.causes.reduce((sum, row) => sum + row.overrun_ns, 0);
+  page.append(make("h2", { id: "causes" }, "Causes of the late frames"),
+    report.causes.length ? table([
+      ["cause", (row) => row.cause, true], ["what", (row) => row.key, true],
+      ["frames", (row) => count(row.frames)], ["in time without it", (row) => count(row.saved)], ["with half of it", (row) => count(row.saved_halved)],
+      ["off the first thread", (row) => count(row.saved_moved)], ["overrun", (row) => ms(row.overrun_ns)], ["time", (row) => ms(row.self_ns)],
+      ...carriedColumn(report.causes), ...statesColumn(report.causes),
+    ], report.causes, { id: "causes", noise: { share: (row) => row.overrun_ns / (overrun || 1), of: "the time past the deadlines" } })
+      : make("p", {}, totals.frames ? "No frame was late." : "The trace has no frames of this process: no doFrame, no frame of Flutter, Unity or a swap of buffers. Another process may have them."));
+  if (report.worst.length) {
+    page.append(make("h2", { id: "worst" }, "Worst frames"));
+    for (const [place, worst] of report.worst.entries()) {
+      const [first, last] = threadNames(worst), render = worst.render_ns === null ? "" : `, ${last} thread ${ms(worst.render_ns)}`;
+      page.append(make("details", { id: `worst-${place}` },
+        make("summary", {}, `${worst.pipeline === "views" ? "" : `${worst.pipeline}: `}${ms(worst.dur_ns)} at ${ms(worst.at_ns)}: ${lateness(worst)}, ${first} thread ${ms(worst.ui_ns)}${render}` +
+          (worst.parts.length ? `; most of it ${worst.parts[0].cause}: ${worst.parts[0].key}` : "")),
+        data.timeline ? make("p", {}, openButton(data.timeline, "Open the timeline at this frame", linkTo(worst.start_ns))) : null,
+        worst.explanation === null ? partTable(worst.parts) : explanation(report.explanations[worst.explanation])));
+    }
+  }
+  if (report.locks.length) {
+    page.append(make("h2", {}, "Locks"), table([
+      ["waited in", (row) => row.blocked_method, true], ["held by", (row) => row.owner, true],
+      ["in", (row) => row.owner_method, true], ["time", (row) => ms(row.self_ns)],
+    ], report.locks, { id: "locks" }));
+  }
+  if (report.startups.length) {
+    page.append(make("h2", {}, "Start-ups"));
+    for (const start of report.startups) {
+      const times = [start.ttid_ns === null ? "no frame" : `first frame after ${ms(start.ttid_ns)}`];
+      if (start.ttfd_ns !== null) times.push(`fully drawn after ${ms(start.ttfd_ns)}`);
+      if (!start.from_system) times.push("counted from the app's own first marker");
+      page.append(make("details", { open: "" },
+        make("summary", {}, `${start.kind}${start.activity ? " of " + start.activity : ""}: ${times.join(", ")}`),
+        table([
+          ["phase", (phase) => phase.phase.replaceAll("_", " "), true], ["time", (phase) => ms(phase.dur_ns)],
+          ["what", (phase) => phase.causes.slice(0, 3).map((of) => `${of.cause}: ${of.key} ${ms(of.self_ns)}${statesInBrackets(of.states)}`).join(", "), true],
+        ], start.phases)));
+    }
+  }
+  if (report.interactions.length) {
+    const rows = [...report.interactions].sort((a, b) => b.jank_ns - a.jank_ns);
+    page.append(make("h2", {}, "Interactions"), table([
+      ["interaction", (row) => row.name, true], ["took", (row) => ms(row.dur_ns)], ["frames", (row) => count(row.frames)],
+      ["slow", (row) => count(row.late)], ["janky", (row) => count(row.janky)], ["beyond the budget", (row) => ms(row.jank_ns)],
+      ["missed (system)", (row) => (row.missed === null ? "-" : count(row.missed))], ["", (row) => (row.cancelled ? "cancelled" : ""), true],
+    ], rows, { id: "interactions" }));
+  }
+  if (report.long_slices.length) {
+    page.append(make("h2", {}, "Long work on the main thread outside of frames"), table([
+      ["slice", (row) => row.name, true], ["at", (row) => ms(row.at_ns)], ["took", (row) => ms(row.dur_ns)],
+      ["", (row) => (row.kind === "input" ? "not responding: input not answered" : (row.anr ? "not responding" : "") + (row.kind === "open" ? " (had not ended)" : "")), true],
+    ], report.long_slices, { id: "long" }));
+  }
+  const quality = [];
+  if (report.overhead_percent !== null) quality.push(`Recording took ${report.overhead_percent.toFixed(2)} % of a CPU.`);
+  if (report.over_budget) quality.push("Recording exceeded its CPU budget and was stopped.");
+  if (report.lost_records) quality.push(`${count(report.lost_records)} records were dropped.`);
+  for (const [what, lost] of Object.entries(report.lost_events)) quality.push(`Lost by the recorder: ${count(lost)} ${what}.`);
+  if (report.bad_lines) quality.push(`${count(report.bad_lines)} lines could not be read.`);
+  if (report.other_processes.length) quality.push("Other processes with frames: " + report.other_processes.slice(0, 10).map((other) => `${other.name} (pid ${other.pid}, ${other.frames} frames)`).join(", ") + ".");
+  if (quality.length) page.append(make("p", { class: "faint" }, quality.join(" ")));
+  if (data.unknown.length && totals.frames) {
+    page.append(make("h2", {}, "The trace does not show (in brackets: the events to switch on)"), make("ul", { id: "unknown" }, ...data.unknown.map((text) => make("li", {}, text))));
+  }
+}
