@@ -1,5 +1,5 @@
-// The page of one capture's report, with real input: the answer, the chart, tables, the way to the timeline. The pages are those
-// of tests/page_input.rs.
+// Reports' pages, with real input: the answer, the chart, tables, filters, the way to the timelines. The pages are those of
+// tests/page_input.rs: two captures, and thirty devices with two versions, of which the later is worse.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
@@ -69,6 +69,29 @@ export default {
     // No table is longer than ten rows unasked.
     const long = await page.evaluate(() => [...document.querySelectorAll("table")].filter((table) => !table.closest("#table-causes") && table.querySelectorAll("tbody tr:not([hidden])").length > 10).length);
     assert.equal(long, 0);
+  },
+  async "a fleet's page answers first: how many, why, what changed and how sure"({ open, pages }) {
+    const page = await open(pages[2]);
+    const answer = await text(page, ".answer");
+    has(answer, "360 of 1,800 frames (20.0 %) were late for people");
+    has(answer, "Three causes make 100.0 % of the time past the deadlines: section: Feed.bind (59.1 %; worst frame)");
+    has(answer, "From 1.0 to 2.0 jank became worse: 5171.7 to 11171.7 ms in a thousand frames (the chance of such a difference by accident is below 0.01 %)");
+    await click(page, "section: Feed.bind", ".answer");
+    assert.equal(await page.evaluate(() => document.activeElement.id), "causes-com.example.shop");
+    await page.select("select[name=version]", "1.0");
+    has(await text(page, ".answer"), "180 of 900 frames");
+    has(await page.evaluate(() => location.hash), "version=1.0");
+  },
+  async "the worst pair of a comparison opens side by side"({ open, pages }) {
+    const page = await open(pages[2]);
+    const popup = new Promise((resolve) => { page.once("popup", resolve); });
+    await click(page, "the worst pair side by side", ".answer");
+    const timeline = await popup;
+    await timeline.waitForFunction(() => document.getElementById("panel")?.innerText.includes("Self time by name"), { timeout: 30_000 });
+    const panel = await text(timeline, "#panel");
+    has(panel, "beside");
+    has(panel, "Feed.bind 89.990 ms 29.990 ms −60.000 ms");
+    await timeline.close();
   },
   async "print has the frames' details"({ open, pages }) {
     const page = await open(pages[0]);

@@ -124,24 +124,67 @@ fn noise() -> String {
     text
 }
 
-fn reports(directory: &Path) -> [std::path::PathBuf; 2] {
+/// A capture of a device with a version, whose `Feed.bind` takes three times as long in 2.0.
+fn capture(device: u32, version: &str) -> String {
+    let number = version.trim_end_matches(".0");
+    let mut text = format!(
+        "# tracer: nop\n# tracetee: {{\"id\":\"00000000-0000-4000-8000-{device:010}0{number}\",\"app\":\"com.example.shop\",\"window\":\"w\",\
+         \"why\":\"schedule\",\"pid\":7,\"install_id\":\"d{device}\",\"opens\":\"schedule\",\"version_name\":\"{version}\",\"model\":\"m\",\"api\":30}}\n"
+    );
+    let mut line = |us: u32, payload: &str| {
+        let at = 5_000_000 + us;
+        let (seconds, fraction) = (at / 1_000_000, at % 1_000_000);
+        writeln!(
+            text,
+            "app-7 (7) [000] ...1 {seconds}.{fraction:06}: tracing_mark_write: {payload}"
+        )
+        .unwrap();
+    };
+    line(0, "I|7|screen:Feed");
+    for frame in 0..30 {
+        let at = 10 + frame * 150_000;
+        let slow = if version == "2.0" { 90_000 } else { 30_000 };
+        let bound = at + if frame % 10 == 3 { slow } else { 5_000 };
+        let end = bound + if frame % 10 == 6 { 40_000 } else { 10 };
+        line(at, "B|7|Choreographer#doFrame");
+        line(at + 10, "B|7|Feed.bind");
+        line(bound, "E|7");
+        line(bound + 10, "B|7|inflate");
+        line(end + 15, "E|7");
+        line(end + 20, "E|7");
+    }
+    text
+}
+
+fn reports(directory: &Path) -> [std::path::PathBuf; 3] {
     std::fs::write(directory.join("a.ftrace"), trace(50_000)).unwrap();
     std::fs::write(directory.join("noise.ftrace"), noise()).unwrap();
-    ["a.ftrace", "noise.ftrace"].map(|input| {
+    let mut arguments: Vec<String> =
+        ["report", "--compare", "1.0", "2.0", "--format", "html", "-o", "fleet.html"]
+            .map(str::to_owned)
+            .to_vec();
+    for (device, version) in (0..30).flat_map(|device| [(device, "1.0"), (device, "2.0")]) {
+        let name = format!("{device}-{version}.ftrace");
+        std::fs::write(directory.join(&name), capture(device, version)).unwrap();
+        arguments.push(name);
+    }
+    let _ = told(directory, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    let [one, noise] = ["a.ftrace", "noise.ftrace"].map(|input| {
         let page = format!("{input}.html");
         let _ = told(directory, &["report", input, "--format", "html", "-o", &page]);
         directory.join(page)
-    })
+    });
+    [one, noise, directory.join("fleet.html")]
 }
 
 #[test]
-fn a_report_is_read_and_clicked_in_chromium() {
+fn reports_are_read_and_clicked_in_chromium() {
     let directory = tempfile::tempdir().unwrap();
     run_tasks("chromium", "report_tasks.mjs", &reports(directory.path()));
 }
 
 #[test]
-fn a_report_is_read_and_clicked_in_firefox() {
+fn reports_are_read_and_clicked_in_firefox() {
     let directory = tempfile::tempdir().unwrap();
     run_tasks("firefox", "report_tasks.mjs", &reports(directory.path()));
 }

@@ -136,15 +136,18 @@ function drawSide(side, thread, y) {
 
 // ---- another page ----
 
-/** Reads another timeline's page, or a report's with a timeline in it, and gives its worst frame to the comparison. */
-async function compareWith(text, name) {
+/**
+ * Reads another timeline's page, or a report's with a timeline in it, and compares its worst frame, or the one that lost most by
+ * a cause.
+ */
+async function compareWith(text, name, cause) {
     const page = new DOMParser().parseFromString(text, "text/html");
     const report = page.getElementById("data");
     if (report) {
         const packed = JSON.parse(report.textContent).timeline?.gzip_base64;
         if (!packed) throw new Error(`${name} has no timeline`);
         const bytes = Uint8Array.from(atob(packed), (char) => char.charCodeAt(0));
-        await compareWith(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text(), name);
+        await compareWith(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text(), name, cause);
         return;
     }
     const columns = page.getElementById("tracetee-columns");
@@ -153,7 +156,7 @@ async function compareWith(text, name) {
     await readColumns(other, columns.textContent);
     const worstOf = (all) => all.reduce((most, one) => (!most || one.dur_ns - one.deadline_ns > most.dur_ns - most.deadline_ns ? one : most), null);
     const side = (of, { pid, frames }, name) => {
-        const one = worstOf(frames || []);
+        const one = worstByCause(frames || [], cause) || worstOf(frames || []);
         const from = one ? (one.start_s - of.originSeconds) * 1e6 + one.start_ns / 1e3 - of.origin : 0;
         const to = one ? from + one.dur_ns / 1e3 : of.last;
         return sideOf(of, pid, { from, to }, one ? `${name}: worst frame (${time(to - from)})` : `${name}: the whole trace`);
@@ -171,5 +174,5 @@ $("other").addEventListener("change", async (event) => {
 addEventListener("message", (event) => {
     if (!window.opener || event.source !== window.opener || typeof event.data?.compare !== "string") return;
     event.source.postMessage("compared", "*");
-    compareWith(event.data.compare, "the other capture").catch(failed);
+    compareWith(event.data.compare, "the other capture", String(event.data.cause ?? "")).catch(failed);
 });

@@ -123,7 +123,7 @@ function drawRow(row, y) {
  * Boxes in the order of time. Those of less than a pixel are one: the first, then the next one to be seen. `mark` gives
  * the colour of a bar in a box that stands out, and `hatched` says that its end is not in the trace.
  */
-function drawBoxes(count, start, end, y, colour, text, { fill, mark, hatched } = {}) {
+function drawBoxes(count, start, end, y, colour, text, { fill, mark, hatched, ink } = {}) {
     const pixel = pixelTime();
     let i = first(count, end, view.from);
     while (i < count && start(i) < view.to) {
@@ -138,7 +138,7 @@ function drawBoxes(count, start, end, y, colour, text, { fill, mark, hatched } =
         if (bar) { context.fillStyle = bar; context.fillRect(left, y + ROW - 5, wide, 4); }
         if (right - left > 28) {
             inside(left, y, right - left - 2, ROW, () => {
-                context.fillStyle = filled || colours.dark ? "#fff" : "#000";
+                context.fillStyle = ink || (filled || colours.dark ? "#fff" : "#000");
                 context.fillText(text(i), Math.max(left, LEFT) + 3, y + ROW / 2);
             });
         }

@@ -24,7 +24,7 @@ const sinceBegin = (seconds, ns) => (seconds - trace.originSeconds) * 1e6 + ns /
 
 /** Frames overlap if one begins at its vsync while the one before it is still at work: the later one is drawn over it. */
 function drawFrames({ list }, y) {
-    drawBoxes(list.length, (i) => list[i].start, (i) => frameEnd(list[i]), y, (i) => frameColour(list[i]), (i) => time(list[i].dur), { fill: null });
+    drawBoxes(list.length, (i) => list[i].start, (i) => frameEnd(list[i]), y, (i) => frameColour(list[i]), (i) => time(list[i].dur), { ink: "#000" });
     // The deadline of each late frame, where there is room for it.
     context.fillStyle = DEADLINE;
     const pixel = pixelTime();

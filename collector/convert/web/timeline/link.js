@@ -77,6 +77,12 @@ function followLink() {
     try { follow(wanted); } finally { isFollowing = false; }
 }
 
+/** The frame that lost most by a cause (`CAUSE|KEY`); null if none did. */
+function worstByCause(all, cause) {
+    const lost = (one) => (one.why?.causes || []).reduce((sum, of) => sum + (`${of.cause}|${of.key}` === cause ? of.self_ns : 0), 0);
+    return all.reduce((most, one) => (lost(one) > (most ? lost(most) : 0) ? one : most), null);
+}
+
 function follow(wanted) {
     const list = (key) => (wanted.get(key) || "").split(",").filter(Boolean);
     const refill = (set, all) => { set.clear(); for (const one of all) set.add(one); };
@@ -87,8 +93,7 @@ function follow(wanted) {
     if ($("search").value !== (wanted.get("q") || "")) { $("search").value = wanted.get("q") || ""; search($("search").value); }
     const cause = wanted.get("cause");
     if (cause !== null) {
-        const lost = (one) => (one.why?.causes || []).reduce((sum, of) => sum + (`${of.cause}|${of.key}` === cause ? of.self_ns : 0), 0);
-        const worst = frames.reduce((most, one) => lost(one) > (most ? lost(most) : 0) ? one : most, null);
+        const worst = worstByCause(frames, cause);
         if (worst) { selectFrame(worst, true); return; }
         announce(`No frame lost time by ${cause}.`);
     }

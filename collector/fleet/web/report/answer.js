@@ -82,9 +82,11 @@ function changeSentence(report) {
 function pairOf(report, row) {
   if (!row) return [];
   const { from, to } = report.comparison;
-  const all = [...report.causes, ...report.causes_by_version].filter((one) => one.cause === row.cause && one.key === row.key).flatMap((one) => one.examples);
-  const [earlier, later] = [from, to].map((ver) => all.find((example) => example.ver === ver && pageOfExample(example)));
+  const causes = [...report.causes, ...report.causes_by_version];
+  const isIt = (one) => one.cause === row.cause && one.key === row.key;
+  // A version that does not have the cause is shown by its worst other one.
+  const pageOf = (ver, all) => all.flatMap((one) => one.examples).find((example) => example.ver === ver && pageOfExample(example));
+  const [earlier, later] = [from, to].map((ver) => pageOf(ver, causes.filter(isIt)) || pageOf(ver, causes));
   if (!earlier || !later) return [];
-  const hash = `#cause=${encodeURIComponent(`${row.cause}|${row.key}`)}`;
-  return [" (", link("the worst pair side by side", () => openCompared(pageOfExample(later), pageOfExample(earlier), hash)), ")"];
+  return [" (", link("the worst pair side by side", () => openCompared(pageOfExample(later), pageOfExample(earlier), `${row.cause}|${row.key}`)), ")"];
 }

@@ -22,16 +22,15 @@ const timelineOf = (cause, example, text) => {
   return link(text, () => openTimeline(timeline, hash), AT_CAUSE);
 };
 const examples = (cause) => {
-  const holder = make("span", {});
-  cause.examples.forEach((example, place) => {
-    if (place) holder.append(" ");
+  const holder = make("div", { class: "examples" });
+  for (const example of cause.examples) {
     const text = example.capture_id.slice(-8) + " (" + ms(example.self_ns) + ")";
-    if (data.live_s) holder.append(make("a", { href: "captures/" + encodeURIComponent(example.capture_id) }, text));
-    else if (data.captures_at === null) holder.append(text);
-    else holder.append(make("a", { href: data.captures_at + example.raw_key.split("/").map(encodeURIComponent).join("/"), download: "" }, text));
+    const capture = data.live_s ? make("a", { href: "captures/" + encodeURIComponent(example.capture_id) }, text)
+      : data.captures_at === null ? text
+      : make("a", { href: data.captures_at + example.raw_key.split("/").map(encodeURIComponent).join("/"), download: "" }, text);
     const timeline = timelineOf(cause, example, "timeline");
-    if (timeline) holder.append(" ", timeline);
-  });
+    holder.append(make("div", {}, capture, ...(timeline ? [" ", timeline] : [])));
+  }
   return holder;
 };
 const causeColumns = (more) => [
