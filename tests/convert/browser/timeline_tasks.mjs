@@ -148,7 +148,7 @@ export default {
     has(await page.panel(), "Choreographer#doFrame");
     for (let i = 0; i < 12; i++) await page.press(".");
     await page.press("i");
-    has(await page.panel(), "load");
+    has(await page.panel(), "Wall 40.000 ms");
     await page.press("u");
     has(await page.panel(), "Wall 50.000 ms");
     await page.press("v");
