@@ -24,7 +24,7 @@ pub(crate) fn watch() {
 }
 
 fn at_once() {
-    section::set_ready(false);
+    section::set_ready_quietly(false);
     session::switch_off();
     tag_words::give_words_back();
 }

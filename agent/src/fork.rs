@@ -31,7 +31,7 @@ pub(crate) fn watch() {
 extern "C" fn reset_child() {
     // Recording first: the child's own writes must not reach the parent's recorder.
     session::forget_after_fork();
-    section::set_ready(false);
+    section::set_ready_quietly(false);
     tag_watch::reset_after_fork();
     let errno = errno::Saved::now();
     let is_installed = controller::is_installed();

@@ -32,8 +32,27 @@ pub fn is_recording() -> bool {
     IS_READY.load(Ordering::Acquire) && session::current() != 0
 }
 
+/// Keeps a copy of the flag (Java's); called with each new value.
+#[cfg(feature = "jni")]
+static ON_CHANGE: std::sync::OnceLock<fn(bool)> = std::sync::OnceLock::new();
+
+/// Registers `call` for each new value of the flag, on the thread that sets it, under the capture's lock.
+#[cfg(feature = "jni")]
+pub(crate) fn on_change(call: fn(bool)) {
+    let _ = ON_CHANGE.set(call);
+}
+
 /// Sets whether the running capture is complete. Called under the capture's lock.
 pub(crate) fn set_ready(is_ready: bool) {
+    set_ready_quietly(is_ready);
+    #[cfg(feature = "jni")]
+    if let Some(call) = ON_CHANGE.get() {
+        call(is_ready);
+    }
+}
+
+/// Sets the flag where no code of others may run: in a forked child, after a panic.
+pub(crate) fn set_ready_quietly(is_ready: bool) {
     // ORDERING: Release, pairs with the Acquire in `is_recording`: the tags were forced before.
     IS_READY.store(is_ready, Ordering::Release);
     // ORDERING: Release: the flag is cleared before the tags are given back (relaxed stores).

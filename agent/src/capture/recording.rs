@@ -397,7 +397,7 @@ impl Capture {
             return;
         };
         self.pool = pool;
-        set_ready(true);
+        section::set_ready_quietly(true);
         self.health.pid = std::process::id();
         self.health.parent = std::os::unix::process::parent_id();
         self.write_meta();

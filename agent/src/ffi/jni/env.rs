@@ -117,6 +117,15 @@ impl Env {
         }
     }
 
+    /// Sets a static `boolean`, where there is one of that name.
+    pub(super) fn set_static_boolean(self, class: jclass, name: &CStr, value: bool) {
+        let field = table!(self, GetStaticFieldID, class, name.as_ptr(), c"Z".as_ptr());
+        self.clear();
+        if !field.is_null() {
+            table!(self, SetStaticBooleanField, class, field, value);
+        }
+    }
+
     /// Calls a method that returns an object.
     pub(super) fn call(
         self,

@@ -13,12 +13,13 @@ use crate::tags;
 use crate::{Error, api, config, event, health_report, section};
 use env::{Env, Thrown};
 use jni_sys::{
-    JNI_VERSION_1_6, JNINativeMethod, JavaVM, jboolean, jbyteArray, jclass, jdouble, jint, jlong,
-    jobject, jstring, jvalue,
+    _jobject, JNI_VERSION_1_6, JNINativeMethod, JavaVM, jboolean, jbyteArray, jclass, jdouble,
+    jint, jlong, jobject, jstring, jvalue,
 };
 use std::ffi::c_void;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use tracetee_os::guard;
 use tracetee_protocol::json::{self as protocol_json, Limits, quoted};
 use tracetee_protocol::record;
@@ -55,6 +56,7 @@ pub unsafe extern "system" fn JNI_OnLoad(vm: *mut JavaVM, _: *mut c_void) -> jin
     });
     if registered.unwrap_or(false) {
         tags::on_change(refresh_java_tags);
+        section::on_change(set_java_flag);
     }
     JNI_VERSION_1_6
 }
@@ -104,7 +106,12 @@ fn register(env: Env) -> bool {
         c"upload" c"(Ljava/lang/String;Ldev/tracetee/NativeSender;)Ljava/lang/String;" upload,
     ];
     let class = env.class(c"dev/tracetee/Native");
-    !class.is_null() && env.register(class, &natives)
+    if class.is_null() || !env.register(class, &natives) {
+        return false;
+    }
+    // ORDERING: Release, pairs with the Acquire in `set_java_flag`.
+    NATIVE.store(env.keep(class), Ordering::Release);
+    true
 }
 
 extern "system" fn version(env: Env, _: jclass) -> jstring {
@@ -414,6 +421,20 @@ fn refresh_java_tags(tags: u64) {
             }
         });
     });
+}
+
+// ---- Java's copy of "is recording" ----
+
+/// The class `dev.tracetee.Native`, a global reference: a thread of ours cannot find classes of the app.
+static NATIVE: AtomicPtr<_jobject> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Sets `Native.recording`, so that a Kotlin caller reads a field while nothing is recorded.
+fn set_java_flag(is_recording: bool) {
+    // ORDERING: Acquire, pairs with the Release in `register`.
+    let class = NATIVE.load(Ordering::Acquire);
+    if !class.is_null() {
+        env::attached(|env| env.set_static_boolean(class, c"recording", is_recording));
+    }
 }
 
 // ---- between here and there ----

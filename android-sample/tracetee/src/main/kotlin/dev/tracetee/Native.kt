@@ -18,6 +18,11 @@ internal object Native {
 
     val isLoaded: Boolean get() = loaded == true
 
+    /** True while a capture is recording. The agent sets it, after hooks and tags and before they are given back. */
+    @JvmField
+    @Volatile
+    var recording: Boolean = false
+
     /** Loads the library once and returns whether it is there. Throws nothing: the app runs on without it. */
     @Synchronized
     fun load(): Boolean = loaded ?: try {

@@ -38,9 +38,12 @@ public object Tracetee {
     @JvmStatic
     public val isInstalled: Boolean get() = config != null
 
-    /** True while a capture is recording. Costs one native call; use it to skip the computation of names. */
+    /**
+     * True while a capture is recording; use it to skip the computation of names. Reads a volatile field while nothing is
+     * recorded, and asks the agent otherwise.
+     */
     @JvmStatic
-    public val isRecording: Boolean get() = Native.isLoaded && Native.isRecording()
+    public val isRecording: Boolean get() = Native.recording && Native.isRecording()
 
     /** Installs the agent with default settings. See the other overload. */
     @JvmStatic
@@ -228,7 +231,7 @@ public object Tracetee {
 
     private fun done(what: String, error: String?): Boolean = error == null || failed(what, error)
 
-    private fun failed(what: String, why: String?): Boolean {
+    internal fun failed(what: String, why: String?): Boolean {
         val text = "cannot $what: ${why ?: "unknown"}"
         lastError = text
         warn(text)
