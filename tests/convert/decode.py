@@ -19,6 +19,12 @@ def owner(uuid):
     return ["track", parent.process.pid, track.name]
 
 
+def value(annotation):
+    kind = annotation.WhichOneof("value")
+    found = getattr(annotation, kind)
+    return found if kind == "legacy_json_value" else json.dumps(found, ensure_ascii=False)
+
+
 def say(*what):
     print(json.dumps(what, ensure_ascii=False))
 
@@ -40,7 +46,7 @@ for packet in trace.packet:
     stack = stacks.setdefault(event.track_uuid, [])
     told = [names.get(event.name_iid, ""), [categories[iid] for iid in event.category_iids]]
     flows = [len(event.flow_ids), len(event.terminating_flow_ids)]
-    args = [[annotation.name, annotation.legacy_json_value] for annotation in event.debug_annotations]
+    args = [[annotation.name, value(annotation)] for annotation in event.debug_annotations]
     if event.type == TrackEvent.TYPE_SLICE_BEGIN:
         stack.append([at, told, flows, args])
     elif event.type == TrackEvent.TYPE_SLICE_END:

@@ -254,8 +254,8 @@ impl<'a, W: Write> Writer<'a, W> {
         }
         let json = self.trace.names.text(args);
         let annotation = |name: &str, json: &str| DebugAnnotation {
-            legacy_json_value: Some(json.to_owned()),
             name: Some(name.to_owned()),
+            ..annotation_of(json)
         };
         match serde_json::from_str::<BTreeMap<String, &RawValue>>(json) {
             Ok(all) => all.iter().map(|(name, json)| annotation(name, json.get())).collect(),
@@ -404,4 +404,27 @@ fn us(ns: Option<u64>) -> Option<i64> {
 
 fn pid_of(key: u32, thread: &Thread) -> u32 {
     thread.pid.unwrap_or(if key == thread.tid { key } else { thread.tid })
+}
+
+/// The value of an annotation. Trace processor reads no numbers of JSON; lists and objects stay JSON.
+fn annotation_of(json: &str) -> DebugAnnotation {
+    let mut annotation = DebugAnnotation::default();
+    match json.as_bytes().first() {
+        Some(b't' | b'f') => annotation.bool_value = json.parse().ok(),
+        Some(b'"') => annotation.string_value = serde_json::from_str(json).ok(),
+        Some(b'-' | b'0'..=b'9') => {
+            annotation.int_value = json.parse().ok();
+            if annotation.int_value.is_none() {
+                annotation.uint_value = json.parse().ok();
+            }
+            if json.contains(['.', 'e', 'E']) {
+                annotation.double_value = json.parse().ok().filter(|real: &f64| real.is_finite());
+            }
+        }
+        _ => {}
+    }
+    if annotation == DebugAnnotation::default() {
+        annotation.legacy_json_value = Some(json.to_owned());
+    }
+    annotation
 }

@@ -144,11 +144,11 @@ macro_rules! perfetto_messages {
             }
             DebugAnnotation annotation {
                 name_iid = 1,
-                bool_value = 2,
-                uint_value = 3,
-                int_value = 4,
-                double_value = 5,
-                string_value = 6,
+                bool_value = 2: (bool, optional) Option<bool>,
+                uint_value = 3: (uint64, optional) Option<u64>,
+                int_value = 4: (int64, optional) Option<i64>,
+                double_value = 5: (double, optional) Option<f64>,
+                string_value = 6: (string, optional) Option<String>,
                 pointer_value = 7,
                 nested_value = 8,
                 legacy_json_value = 9: (string, optional) Option<String>,
