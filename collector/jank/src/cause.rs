@@ -119,9 +119,14 @@ enum Is {
     Begins(&'static str),
     /// Any part of the name.
     Has(&'static str),
+    /// A composable function of Compose with its place: `com.example.Feed (Feed.kt:12)`.
+    Composable,
 }
 
-use Is::{Begins, Has, Name};
+use Is::{Begins, Composable, Has, Name};
+
+/// Begin of the name that `dev.tracetee:androidx-tracing` gives a recomposition; the rest is its reason.
+const RECOMPOSITION: &str = "Recompose group";
 
 /// The names of AOSP's frameworks/base, libhwui, libgui and ART, the first that fits counts.
 const RULES: &[(Is, Cause)] = &[
@@ -206,6 +211,8 @@ const RULES: &[(Is, Cause)] = &[
     (Begins("Recomposer:"), Cause::Compose),
     (Begins("Compose:"), Cause::Compose),
     (Begins("compose:"), Cause::Compose),
+    (Begins(RECOMPOSITION), Cause::Compose),
+    (Composable, Cause::Compose),
 ];
 
 /// Steps of the framework, which are no causes.
@@ -250,7 +257,25 @@ impl Is {
             Name(text) => name == text,
             Begins(text) => name.starts_with(text),
             Has(text) => name.contains(text),
+            Composable => composable(name).is_some(),
         }
+    }
+}
+
+/// Returns the name of a composable function without the place of its source.
+fn composable(name: &str) -> Option<&str> {
+    let (function, place) = name.strip_suffix(')')?.rsplit_once(" (")?;
+    let (file, line) = place.rsplit_once(".kt:")?;
+    let is_line = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
+    (is_line && !file.is_empty() && !function.is_empty()).then_some(function)
+}
+
+/// Returns the key of a slice of Compose, if it is not its name: the composable function, or why something was recomposed.
+pub(crate) fn composition(name: &str) -> Option<String> {
+    let reason = name.strip_prefix(RECOMPOSITION).and_then(|rest| rest.strip_prefix(" because "));
+    match reason {
+        Some(reason) => Some(format!("recomposed because {reason}")),
+        None => composable(name).map(str::to_owned),
     }
 }
 

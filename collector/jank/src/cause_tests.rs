@@ -129,6 +129,33 @@ const CAUSES: &[Row] = &[
     ("Recomposer:recompose", Compose, "=", &["MyRecomposer:run", "Recomposers"]),
     ("Compose:onRemembered", Compose, "=", &["Mail.Compose:open", "ComposeMail"]),
     ("compose:lazy:prefetch:compose", Compose, "=", &["mail:compose:open", "composeMail"]),
+    (
+        "Recompose group because MutableState written in com.example.Feed.refresh",
+        Compose,
+        "recomposed because MutableState written in com.example.Feed.refresh",
+        &["My.Recompose group"],
+    ),
+    ("Recompose group", Compose, "=", &["Recompose"]),
+    (
+        "com.example.Feed (Feed.kt:12)",
+        Compose,
+        "com.example.Feed",
+        &[
+            "Feed (3)",
+            "Feed (Feed.java:12)",
+            "Feed (Feed.kt:x)",
+            "Feed (Feed.kt:)",
+            " (Feed.kt:12)",
+            "Feed (.kt:12)",
+            "Feed.kt:12",
+        ],
+    ),
+    (
+        "androidx.compose.material3.Text (Text.kt:97)",
+        Compose,
+        "androidx.compose.material3.Text",
+        &[],
+    ),
     ("Feed.bind 12", Section, "Feed.bind", &[]),
 ];
 
@@ -228,7 +255,7 @@ fn wider(rule: Is) -> Vec<Is> {
         Name(text) => vec![Begins(text), Has(text)],
         Begins(text) if ends_with_sign(text) => vec![Has(text), Begins(&text[..text.len() - 1])],
         Begins(text) => vec![Has(text)],
-        Has(_) => Vec::new(),
+        Has(_) | Composable => Vec::new(),
     }
 }
 

@@ -69,7 +69,8 @@ impl<'a> NameIndex<'a> {
             None => normalize(without_owner(&text)).into(),
         };
         let cause = cause::for_name(&text).map(|cause| {
-            let key = contention.as_ref().map(|contention| Arc::from(contention.key()));
+            let lock = contention.as_ref().map(|contention| Arc::from(contention.key()));
+            let key = lock.or_else(|| cause::composition(&text).map(|key| normalize(&key).into()));
             (cause, key.unwrap_or_else(|| Arc::clone(&name)))
         });
         Named { name, cause, contention }
