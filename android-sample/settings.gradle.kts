@@ -1,4 +1,4 @@
-// The library, its no-op twin, its coroutine tracing, and a sample app. The instrumenter's plugin is a build of its own, since
+// The library, its no-op twin, its tracing of coroutines and of androidx.tracing 2, and a sample app. The instrumenter's plugin is a build of its own, since
 // a build cannot apply a plugin that it makes.
 pluginManagement {
     includeBuild("instrument")
@@ -18,4 +18,4 @@ dependencyResolutionManagement {
 }
 
 rootProject.name = "tracetee-android"
-include(":tracetee", ":noop", ":coroutines", ":app")
+include(":tracetee", ":noop", ":coroutines", ":androidx-tracing", ":app")

@@ -44,6 +44,9 @@ class Module:
     dependencies: tuple = ()
     capabilities: tuple = ()
     group: str = GROUP
+    # The lowest API level that its manifest allows; rules for R8.
+    api: int = 21
+    rules: pathlib.Path | None = None
 
 
 def version():
@@ -68,7 +71,7 @@ def modules():
             "tracetee", "aar", "tracetee", "Records the atrace events of an Android app inside the app",
             classes="library", sources=(SAMPLE / "tracetee/src/main/kotlin", shared),
             manifest=SAMPLE / "tracetee/src/main/AndroidManifest.xml", namespace="dev.tracetee",
-            dependencies=(kotlin, startup),
+            dependencies=(kotlin, startup), rules=SAMPLE / "tracetee/consumer-rules.pro",
         ),
         Module(
             "tracetee-noop", "aar", "tracetee without an agent", "The API of tracetee for builds that carry no agent",
@@ -87,6 +90,18 @@ def modules():
                 Dependency(GROUP, "tracetee", own, api=True, aar=True),
                 Dependency("org.jetbrains.kotlinx", "kotlinx-coroutines-core", libs["coroutines"], api=True),
             ),
+        ),
+        Module(
+            "androidx-tracing", "aar", "tracetee for androidx.tracing 2", "Records what androidx.tracing 2 and Compose trace",
+            classes="androidx",
+            sources=(SAMPLE / "androidx-tracing/src/main/kotlin", SAMPLE / "androidx-tracing/src/main/java"),
+            manifest=SAMPLE / "androidx-tracing/src/main/AndroidManifest.xml", namespace="dev.tracetee.androidx",
+            dependencies=(
+                kotlin,
+                Dependency(GROUP, "tracetee", own, api=True, aar=True),
+                Dependency("androidx.tracing", "tracing", libs["androidx-tracing"], api=True, aar=True),
+            ),
+            api=23, rules=SAMPLE / "androidx-tracing/consumer-rules.pro",
         ),
         Module(
             "instrument", "jar", "tracetee's instrumenter", "A section around every method: Gradle plugin and program",

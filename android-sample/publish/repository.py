@@ -74,7 +74,7 @@ def manifest(module):
     attributes = opening[0][len("<manifest"):].rstrip("/>").rstrip()
     if "xmlns:android" not in attributes:
         attributes += ' xmlns:android="http://schemas.android.com/apk/res/android"'
-    start = f'<manifest package="{module.namespace}"{attributes}>\n\n    <uses-sdk android:minSdkVersion="{API}" />'
+    start = f'<manifest package="{module.namespace}"{attributes}>\n\n    <uses-sdk android:minSdkVersion="{module.api}" />'
     end = "\n</manifest>" if opening[1] else ""
     return (text[: opening.start()] + start + end + text[opening.end():]).encode()
 
@@ -111,8 +111,9 @@ def aar(module, classes, agents, own, epoch):
         ),
         **{name: (ROOT / name).read_bytes() for name in LICENCE_FILES},
     }
+    if module.rules:
+        entries["proguard.txt"] = module.rules.read_bytes()
     if module.name == "tracetee":
-        entries["proguard.txt"] = (SAMPLE / "tracetee/consumer-rules.pro").read_bytes()
         entries["baseline-prof.txt"] = (SAMPLE / "tracetee/src/main/baseline-prof.txt").read_bytes()
         entries.update({f"jni/{abi}/libtracetee.so": library for abi, library in agents.items()})
         entries.update(prefab(own, agents))

@@ -131,8 +131,8 @@ impl Visit<'_> {
         self.found("app", text);
         if package.has_wire_driver() {
             let text = "androidx.tracing 2 with its wire driver: unless the app gives the driver another check \
-                        (isCategoryEnabled), it records to files of its own while a capture has the tag app on. Leave app \
-                        out of the windows' tags, or set that check";
+                        (isCategoryEnabled), it records to files of its own while a capture has the tag app on. Set that \
+                        check, or leave app out of the windows' tags. dev.tracetee:androidx-tracing records its sections here";
             self.found("other tracer", text.to_owned());
         }
         if !package.has_internet() {

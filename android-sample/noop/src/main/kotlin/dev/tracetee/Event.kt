@@ -58,6 +58,9 @@ public class Event private constructor() {
     public fun complete(name: String, beginNs: Long, endNs: Long): Unit = Unit
 
     /** Does nothing. */
+    public fun counter(name: String, value: Long): Unit = Unit
+
+    /** Does nothing. */
     public fun counter(name: String, value: Double): Unit = Unit
 
     /** Does nothing. */

@@ -24,6 +24,13 @@ public class JankHook private constructor() {
     }
 }
 
+/** Sets no tracer. */
+public object ComposeHook {
+    /** Returns false: compositions are no sections. */
+    @JvmStatic
+    public fun attach(): Boolean = false
+}
+
 /** Installs nothing. */
 public class TraceteeInitializer : Initializer<Boolean> {
     override fun create(context: Context): Boolean = false

@@ -100,6 +100,9 @@ public class Event private constructor() {
     /** Sets the counter [name] to [value]. */
     public fun counter(name: String, value: Double): Unit = write('C', "", name, 1, value.toRawBits(), flags = REAL)
 
+    /** Sets the counter [name] to [value]. */
+    public fun counter(name: String, value: Long): Unit = write('C', "", name, 1, value)
+
     /** Sets a series of the counter [name] to [value]: the counter `name.series`. */
     public fun counter(name: String, series: String, value: Double): Unit = counter("$name.$series", value)
 

@@ -1,0 +1,5 @@
+package androidx.compose.runtime;
+
+public interface CompositionTracer {
+    boolean isTraceInProgress();
+}
