@@ -126,6 +126,74 @@ fn a_process_is_captured_for_a_time_and_on_request() {
     assert_eq!(frames(&std::fs::read_to_string(&page).unwrap()), frames(&first));
 }
 
+#[test]
+fn options_of_atrace_are_followed_where_an_app_can_and_refused_with_the_reason() {
+    let device = Device::new(34);
+    let app = App::start(&device);
+    let pid = app.pid();
+    let refused = |arguments: &[&str], reason: &str| {
+        let output = atrace(arguments);
+        assert_eq!(output.status.code(), Some(125), "{arguments:?}");
+        assert!(said(&output).contains(reason), "{arguments:?}: {}", said(&output));
+    };
+    refused(
+        &["-k", "do_fork,*sync*", "--pid", &pid],
+        "-k do_fork,*sync*: an app cannot trace functions of the kernel",
+    );
+    refused(
+        &["--only_userspace", "--pid", &pid],
+        "can only be used with --async_start or --async_stop",
+    );
+    refused(&["-n", "--", "true"], "-n is for running processes");
+    // Categories of a file, and a wait: what was recorded in it is not there.
+    let file = device.root.path().join("categories.txt");
+    let named = file.to_str().unwrap();
+    std::fs::write(&file, "gfx nonsense").unwrap();
+    refused(&["-f", named, "--pid", &pid], "unknown category \"nonsense\"");
+    std::fs::write(&file, " \n").unwrap();
+    refused(&["-f", named, "--pid", &pid], "names no category");
+    std::fs::write(&file, "gfx  view\n").unwrap();
+    let boot = || -> f64 {
+        let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
+        uptime.split(' ').next().unwrap().parse().unwrap()
+    };
+    let before = boot();
+    let output = atrace(&["-s", "0.6", "-t", "0.4", "-f", named, "--pid", &pid]);
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(frames(&text) > 5, "{}", said(&output));
+    assert!(first_time(&text) >= before + 0.55, "{} after {before}", first_time(&text));
+    // The stop of a capture of user space alone writes no trace.
+    let output = atrace(&["--async_start", "--only_userspace", "--pid", &pid]);
+    assert!(output.status.success(), "{}", said(&output));
+    let output = atrace(&["--async_stop", "--only_userspace", "--pid", &pid]);
+    assert!(output.status.success() && output.stdout.is_empty(), "{}", said(&output));
+    refused(&["--async_stop", "--pid", &pid], "no capture was asked for; start one first");
+    // Signals that end others are ignored.
+    for (ignores, is_written) in [(true, true), (false, false)] {
+        let mut command = Command::new(tracetee());
+        command
+            .args(["atrace", "-t", "1", "--pid", &pid, "gfx", "view"])
+            .args(ignores.then_some("-n"));
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut begun = [0; 1];
+        // It says that it captures.
+        child.stderr.as_mut().unwrap().read_exact(&mut begun).unwrap();
+        for signal in ["INT", "HUP", "QUIT", "TERM"] {
+            let kill = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+            let _ = kill.unwrap();
+        }
+        let output = child.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(
+            (output.status.success(), frames(&text) > 5),
+            (is_written, is_written),
+            "{}",
+            said(&output)
+        );
+    }
+}
+
 fn times(text: &str) -> Vec<f64> {
     let lines = text.lines().filter(|line| line.contains(": tracing_mark_write: B|"));
     lines

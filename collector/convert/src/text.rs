@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use tracetee_protocol::notes;
 use tracetee_trace::text::{NO_NAME, is_task};
-use tracetee_trace::{Event, KernelEvent, NameId, Thread, Timeline, Trace, UNFINISHED};
+use tracetee_trace::{Async, Event, KernelEvent, NameId, Thread, Timeline, Trace, UNFINISHED};
 
 /// Counter values with fractions. Perfetto drops a counter's record whose value is no integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +73,10 @@ struct Lines<'a> {
     tasks: HashMap<NameId, Box<str>>,
     is_ns: bool,
     fractions: Fractions,
+    /// Cookies of the async slices without a track that are open.
+    open: HashSet<(u32, NameId, i64)>,
+    /// Other cookies of async slices within others of their name and cookie, by index.
+    cookies: HashMap<usize, i64>,
     payload: String,
 }
 
@@ -100,7 +104,27 @@ impl<'a> Lines<'a> {
         let nameless = trace.threads.values().filter(|thread| thread.names.is_empty()).count();
         dropped.add("threads without a name, named thread-N", nameless as u64);
         let is_ns = has_ns(trace);
-        Self { trace, names, tasks, is_ns, fractions, payload: String::new() }
+        let (open, cookies) = (HashSet::new(), HashMap::new());
+        Self { trace, names, tasks, is_ns, fractions, open, cookies, payload: String::new() }
+    }
+
+    /// Returns the cookie of an async slice without a track at its begin: one that no open slice of its name has.
+    fn cookie(&mut self, place: usize, one: &Async) -> i64 {
+        let mut cookie = one.cookie;
+        while !self.open.insert((one.pid, one.name, cookie)) {
+            cookie = cookie.wrapping_add(i64::MIN | 1);
+        }
+        if cookie != one.cookie {
+            self.cookies.insert(place, cookie);
+        }
+        cookie
+    }
+
+    /// Returns that cookie at the end of the slice.
+    fn end_cookie(&mut self, place: usize, one: &Async) -> i64 {
+        let cookie = self.cookies.remove(&place).unwrap_or(one.cookie);
+        self.open.remove(&(one.pid, one.name, cookie));
+        cookie
     }
 
     /// A name at the end of a line, where readers trim it.
@@ -145,14 +169,20 @@ impl<'a> Lines<'a> {
                 slice(trace, key, place).map(|(thread, _)| write!(text, "E|{}", pid(key, thread)))
             }
             Event::AsyncBegin(place) => trace.asyncs.get(place).map(|one| match one.track {
-                None => write!(text, "S|{}|{}|{}", one.pid, self.label(one.name), one.cookie),
+                None => {
+                    let cookie = self.cookie(place, one);
+                    write!(text, "S|{}|{}|{cookie}", one.pid, self.label(one.name))
+                }
                 Some(track) => {
                     let (track, name) = (self.label(track), self.label(one.name));
                     write!(text, "G|{}|{track}|{name}|{}", one.pid, one.cookie)
                 }
             }),
             Event::AsyncEnd(place) => trace.asyncs.get(place).map(|one| match one.track {
-                None => write!(text, "F|{}|{}|{}", one.pid, self.label(one.name), one.cookie),
+                None => {
+                    let cookie = self.end_cookie(place, one);
+                    write!(text, "F|{}|{}|{cookie}", one.pid, self.label(one.name))
+                }
                 Some(track) => write!(text, "H|{}|{}|{}", one.pid, self.label(track), one.cookie),
             }),
             Event::Instant(place) => trace.instants.get(place).map(|one| match one.track {

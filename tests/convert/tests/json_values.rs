@@ -25,11 +25,27 @@ const FLUTTER: &str = r#"{"type":"Timeline","traceEvents":[
     {"name":"untimed","cat":"Dart","ph":"X","pid":7,"tid":8,"ts":600,"dur":5}
 ]}"#;
 
+/// Tasks as Dart's TimelineTask writes them: a stack under one id, of which each part ends with arguments of its own; a child
+/// task names its parent in an argument.
+const TASKS: &str = r#"{"traceEvents":[
+    {"name":"parent","cat":"Dart","ph":"b","id":"1","pid":7,"tid":8,"ts":100,"args":{"isolateId":"isolates/2"}},
+    {"name":"child","cat":"Dart","ph":"b","id":"a","pid":7,"tid":8,"ts":200,"args":{"parentId":"1","filterKey":"HTTP/client"}},
+    {"name":"part","cat":"Dart","ph":"b","id":"a","pid":7,"tid":8,"ts":300,"args":{}},
+    {"name":"note","cat":"Dart","ph":"n","id":"a","pid":7,"tid":8,"ts":350,"args":{"bytes":"12"}},
+    {"name":"part","cat":"Dart","ph":"e","id":"a","pid":7,"tid":8,"ts":400,"args":{"status":"200"}},
+    {"name":"again","cat":"Dart","ph":"b","id":"a","pid":7,"tid":8,"ts":500},
+    {"name":"again","cat":"Dart","ph":"b","id":"a","pid":7,"tid":9,"ts":600},
+    {"name":"again","cat":"Dart","ph":"e","id":"a","pid":7,"tid":9,"ts":700,"args":{"inner":"yes"}},
+    {"name":"again","cat":"Dart","ph":"e","id":"a","pid":7,"tid":9,"ts":800},
+    {"name":"child","cat":"Dart","ph":"e","id":"a","pid":7,"tid":8,"ts":900,"args":{"filterKey":"HTTP/client","done":"1"}},
+    {"name":"parent","cat":"Dart","ph":"e","id":"1","pid":7,"tid":8,"ts":1000}
+]}"#;
+
 /// Rows of the original and of its outputs.
-fn rows(outputs: &[&str], query: &str) -> Option<Vec<Rows>> {
+fn rows(input: &str, outputs: &[&str], query: &str) -> Option<Vec<Rows>> {
     let engine = Engine::new()?;
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("in.json"), FLUTTER).unwrap();
+    std::fs::write(directory.path().join("in.json"), input).unwrap();
     let mut files = vec!["in.json"];
     for output in outputs {
         let _ = converted(directory.path(), &["in.json"], output);
@@ -42,7 +58,7 @@ fn rows(outputs: &[&str], query: &str) -> Option<Vec<Rows>> {
 #[test]
 fn counters_of_text_fractions_and_several_series_have_the_same_rows() {
     let outputs = ["o.json", "o.dart.json", "o.pftrace", "o.ftrace"];
-    let Some(rows) = rows(&outputs, COUNTERS) else { return };
+    let Some(rows) = rows(FLUTTER, &outputs, COUNTERS) else { return };
     assert_eq!(rows[0].len(), 11, "{:?}", rows[0]);
     assert!(rows[0].contains(&r#"[7,"RasterCache LayerMBytes",100000,0.336491]"#.to_owned()));
     assert_eq!(rows[1], rows[0], "chrome");
@@ -69,7 +85,7 @@ fn counters_of_text_fractions_and_several_series_have_the_same_rows() {
 
 #[test]
 fn processor_times_of_slices_have_the_same_rows() {
-    let Some(rows) = rows(&["o.json", "o.dart.json", "o.pftrace"], SLICES) else { return };
+    let Some(rows) = rows(FLUTTER, &["o.json", "o.dart.json", "o.pftrace"], SLICES) else { return };
     assert_eq!(
         rows[0],
         [
@@ -84,4 +100,47 @@ fn processor_times_of_slices_have_the_same_rows() {
     let mut whole = rows[0].clone();
     whole[2] = whole[2].replace("80000", "null");
     assert_eq!(rows[3], whole, "perfetto");
+}
+
+#[test]
+fn a_stack_of_tasks_has_the_same_rows_with_parents_and_arguments_of_begin_and_end() {
+    let slices = "select s.ts, s.dur, s.name, s.depth, s.category, p.name of from slice s join track k on s.track_id = k.id \
+        left join slice p on s.parent_id = p.id order by 1, 4";
+    let outputs = ["o.json", "o.dart.json", "o.pftrace"];
+    let Some(found) = rows(TASKS, &outputs, slices) else { return };
+    assert_eq!(found[0].len(), 6, "{:?}", found[0]);
+    assert!(found[0].contains(&r#"[600000,100000,"again",2,"Dart","again"]"#.to_owned()));
+    for (output, rows) in outputs.iter().zip(&found[1..]) {
+        assert_eq!(*rows, found[0], "{output}");
+    }
+    let args = "select s.ts, replace(replace(a.key, 'args.', ''), 'debug.', '') argument, a.string_value from slice s \
+        join args a using (arg_set_id) where a.key not glob 'legacy*' order by 1, 2";
+    let Some(found) = rows(TASKS, &outputs, args) else { return };
+    assert!(found[0].contains(&r#"[200000,"done","1"]"#.to_owned()), "{:?}", found[0]);
+    assert!(found[0].contains(&r#"[200000,"parentId","1"]"#.to_owned()), "{:?}", found[0]);
+    for (output, rows) in outputs.iter().zip(&found[1..]) {
+        assert_eq!(*rows, found[0], "{output}");
+    }
+    // Text has them apart, each at its time.
+    let apart =
+        "select s.ts, s.dur, s.name from slice s join track k on s.track_id = k.id order by 1, 2";
+    let Some(found) = rows(TASKS, &["o.ftrace"], apart) else { return };
+    assert_eq!(found[1], found[0]);
+}
+
+#[test]
+fn tasks_that_overlap_under_one_id_keep_their_durations_in_perfetto_s_format() {
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let event = |name: &str, ph: &str, ts: u32| {
+        format!(
+            r#"{{"name":"{name}","cat":"Dart","ph":"{ph}","id":"ff","pid":7,"tid":8,"ts":{ts}}}"#
+        )
+    };
+    let events = [event("x", "b", 1), event("y", "b", 2), event("x", "e", 3), event("y", "e", 4)];
+    std::fs::write(directory.path().join("in.json"), format!("[{}]", events.join(","))).unwrap();
+    let _ = converted(directory.path(), &["in.json"], "o.pftrace");
+    // Perfetto, which takes them for a stack when it reads JSON, ends y with x.
+    let asyncs = engine.whole(directory.path(), "o.pftrace").asyncs;
+    assert_eq!(asyncs, [r#"[7,1,3,"x"]"#, r#"[7,2,4,"y"]"#]);
 }

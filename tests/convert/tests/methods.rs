@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use tracetee_tests::tools::{on_path, phone_trace, tool};
 use tracetee_tests::tracetee;
-use tracetee_tests_convert::{Random, frames, told};
+use tracetee_tests_convert::{Random, frames, refused, told};
 use tracetee_trace::method::{Action, Method, MethodTrace, Record, write};
 use tracetee_trace::{NO_PARENT, Trace};
 
@@ -239,6 +239,29 @@ fn where_the_original_gives_up_ours_goes_on_and_says_what_it_mended() {
     let (report, said) = told(directory.path(), &["dmtracedump", "x.trace"]);
     assert!(report.contains("Total cycles: "));
     assert!(said.contains("ignored 1 method exits without an entry"), "{said}");
+}
+
+#[test]
+fn a_base_name_is_a_trace_or_its_key_and_data_as_the_original_tells_the_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let mut whole = Vec::new();
+    write(&generated(7), &mut whole).unwrap();
+    std::fs::write(path.join("calc.trace"), &whole).unwrap();
+    let Some(expected) = original(&["-o"], &path.join("calc.trace")) else { return };
+    assert_eq!(ours(&["-o"], &path.join("calc")), expected, "calc.trace");
+    // As `cat calc.key calc.data > calc.trace` undone.
+    let data = whole.windows(4).position(|bytes| bytes == b"SLOW").unwrap();
+    std::fs::write(path.join("old.key"), &whole[..data]).unwrap();
+    let refused = |name: &str| refused(path, &["dmtracedump", "-o", name]);
+    let said = refused("old");
+    assert!(said.contains("one half of the trace is missing: old.data"), "{said}");
+    std::fs::write(path.join("old.data"), &whole[data..]).unwrap();
+    assert_eq!(ours(&["-o"], &path.join("old")), expected, "old.key and old.data");
+    let (difference, _) = told(path, &["dmtracedump", "-d", "calc", "old"]);
+    assert!(difference.starts_with("Total cycles: "), "{difference}");
+    let said = refused("none");
+    assert!(said.contains("none.trace") && said.contains("none.key with none.data"), "{said}");
 }
 
 #[test]

@@ -6,6 +6,35 @@ use tracetee_tests::tools::phone_trace;
 use tracetee_tests_convert::Engine;
 use tracetee_tests_convert::rows::{converted, tids};
 
+/// NetEase's on-device systrace writes spaces around the thread's dash, no process, and a name behind the process of an end.
+/// Viewers reject it, what is made of it has its rows.
+#[test]
+fn lines_of_netease_s_systrace_are_read() {
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let line = |thread: &str, at: &str, payload: &str| {
+        format!("{thread} [000] ...1 {at}: tracing_mark_write: {payload}\n")
+    };
+    let text = line("main - 990", "5001.000002", "B|990|1042")
+        + &line("OkHttp a-b.com - 1057", "5001.000010", "B|990|2017")
+        + &line("OkHttp a-b.com - 1057", "5001.000900", "E|990|2017")
+        + &line("main - 990", "5001.016002", "E|990|1042");
+    std::fs::write(path.join("in.txt"), text).unwrap();
+    assert!(engine.read(path, &["in.txt"])[0].error.is_some(), "Perfetto reads it, too");
+    for output in ["o.ftrace", "o.html", "o.pftrace", "o.json"] {
+        let said = converted(path, &["in.txt"], output);
+        let read = engine.whole(path, output);
+        let slices = [
+            r#"[990,990,5001000002,5001016002,"1042",0]"#,
+            r#"[990,1057,5001000010,5001000900,"2017",0]"#,
+        ];
+        assert_eq!(read.slices, slices, "{output}: {said}");
+        let threads = [r#"[990,990,"main"]"#, r#"[1057,990,"OkHttp a-b.com"]"#];
+        assert_eq!(read.threads, threads, "{output}");
+    }
+}
+
 #[test]
 fn names_of_a_process_dump_and_of_the_scheduler_are_those_of_threads() {
     let Some(engine) = Engine::new() else { return };

@@ -19,6 +19,18 @@ pub(crate) struct AtraceArgs {
     /// Size of the recorder, in KB.
     #[arg(short = 'b', long = "buf-size", value_name = "KB", default_value_t = 2048, value_parser = clap::value_parser!(u64).range(256..=1_048_576))]
     pub(crate) buffer: u64,
+    /// Wait before the capture.
+    #[arg(short = 's', long = "sleep", value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) sleep: Option<f64>,
+    /// Ignore signals during the capture of running processes.
+    #[arg(short = 'n')]
+    pub(crate) ignore_signals: bool,
+    /// Capture the categories named in FILE, too.
+    #[arg(short = 'f', value_name = "FILE")]
+    pub(crate) categories_file: Option<PathBuf>,
+    /// Refused: an app cannot trace functions of the kernel.
+    #[arg(short = 'k', value_name = "FUNCTIONS", hide = true)]
+    pub(crate) kernel_functions: Option<String>,
     /// Use a ring buffer: keep the latest records when it is full, not the earliest.
     #[arg(short = 'c')]
     pub(crate) circular: bool,
@@ -49,6 +61,9 @@ pub(crate) struct AtraceArgs {
     /// Write the trace and stop.
     #[arg(long = "async_stop")]
     pub(crate) async_stop: bool,
+    /// With --async_stop: write no trace. An app records user space alone.
+    #[arg(long = "only_userspace")]
+    pub(crate) only_userspace: bool,
     /// Convert this trace to an HTML page instead of capturing.
     #[arg(long = "from-file", value_name = "FILE")]
     pub(crate) from_file: Option<PathBuf>,

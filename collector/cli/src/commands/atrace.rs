@@ -28,7 +28,11 @@ pub(crate) fn atrace(args: &AtraceArgs) -> Result<ExitCode> {
         write(args, vec![file.clone()], &output)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let tags = categories::checked(&args.categories)?;
+    let tags = categories::checked(&asked(args)?)?;
+    can_be_done(args)?;
+    if let Some(seconds) = args.sleep {
+        std::thread::sleep(Duration::from_secs_f64(seconds));
+    }
     if !args.program.is_empty() {
         return of_program(args, tags);
     }
@@ -42,6 +46,12 @@ pub(crate) fn atrace(args: &AtraceArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if args.async_dump || args.async_stop {
+        if args.only_userspace {
+            for target in &targets {
+                target.ask(&AtraceRequest::Stop)?;
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
         let what = if args.async_dump { AtraceRequest::Dump } else { AtraceRequest::Stop };
         fetch(args, &targets, &what)?;
         return Ok(ExitCode::SUCCESS);
@@ -64,6 +74,47 @@ pub(crate) fn atrace(args: &AtraceArgs) -> Result<ExitCode> {
     std::thread::sleep(Duration::from_secs_f64(args.time));
     fetch(args, &begun, &AtraceRequest::Stop)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The categories of the command line and of the file.
+fn asked(args: &AtraceArgs) -> Result<Vec<String>> {
+    let mut all = args.categories.clone();
+    if let Some(path) = &args.categories_file {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the categories in {}", path.display()))?;
+        all.extend(text.split_whitespace().map(str::to_owned));
+        if all.is_empty() {
+            bail!("{} names no category; --list_categories lists them", path.display());
+        }
+    }
+    Ok(all)
+}
+
+/// Refuses options that an app's recorder cannot follow, and ignores signals if asked to.
+fn can_be_done(args: &AtraceArgs) -> Result<()> {
+    if let Some(functions) = &args.kernel_functions {
+        bail!(
+            "-k {functions}: an app cannot trace functions of the kernel; capture them with the system's own tracer \
+             and join both: tracetee convert OURS THEIRS -o joined.html"
+        );
+    }
+    if args.only_userspace && !args.async_start && !args.async_stop {
+        bail!("--only_userspace can only be used with --async_start or --async_stop");
+    }
+    if !args.ignore_signals {
+        return Ok(());
+    }
+    if !args.program.is_empty() {
+        bail!(
+            "-n is for running processes (--pid, -a): a program that is started here gets its signals, and its trace is \
+             written whatever ends it"
+        );
+    }
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+        // SAFETY: ignores a signal; no handler is called.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+    Ok(())
 }
 
 /// Runs the program under the agent.

@@ -4,7 +4,8 @@ use crate::args::DmtracedumpArgs;
 use crate::input::{kind, mapping, mapping_of, say_losses, unpacked};
 use crate::terminal::say;
 use anyhow::{Context, Result, bail};
-use std::io::{BufWriter, ErrorKind, Write};
+use std::ffi::OsStr;
+use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tracetee_convert::profile::{self, Profile};
@@ -59,12 +60,40 @@ fn tell(args: &DmtracedumpArgs, trace: &MethodTrace, mapping: Option<&Mapping>) 
     Ok(out.flush()?)
 }
 
+/// Files of a trace that may be given by its base name: `calc` is `calc.trace`, or `calc.key` and `calc.data`, as Traceview's
+/// earlier versions wrote it.
+fn files(path: &Path) -> Result<Vec<PathBuf>> {
+    let with =
+        |ending: &str| PathBuf::from([path.as_os_str(), OsStr::new(ending)].join(OsStr::new("")));
+    let [trace, key, data] = [".trace", ".key", ".data"].map(with);
+    let missing = match (key.exists(), data.exists()) {
+        _ if path.exists() => return Ok(vec![path.to_owned()]),
+        _ if trace.exists() => return Ok(vec![trace]),
+        (true, true) => return Ok(vec![key, data]),
+        (true, false) => data,
+        (false, true) => key,
+        (false, false) => bail!(
+            "{}: no such file, and neither {} nor {} with {}",
+            path.display(),
+            trace.display(),
+            key.display(),
+            data.display()
+        ),
+    };
+    bail!("{}: one half of the trace is missing: {}", path.display(), missing.display())
+}
+
 /// A method trace as it is; of another trace what can be one.
 fn read(path: &Path, mapping: Option<&Mapping>) -> Result<MethodTrace> {
+    let files = files(path)?;
+    let [path, rest @ ..] = &*files else { bail!("{}: no trace", path.display()) };
     let mapping = mapping_of(mapping, path)?;
-    let mut trace = if kind(path)? == Kind::Method {
-        let read = method::read(unpacked(path)?);
-        let trace = read.with_context(|| path.display().to_string())?;
+    let mut trace = if !rest.is_empty() || kind(path)? == Kind::Method {
+        let mut all = unpacked(path)?;
+        for more in rest {
+            all = Box::new(all.chain(unpacked(more)?));
+        }
+        let trace = method::read(all).with_context(|| path.display().to_string())?;
         say_losses(path, &trace.losses);
         trace
     } else {

@@ -17,9 +17,11 @@ use messages::{
 };
 use prost::Message;
 use serde_json::value::RawValue;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
-use tracetee_trace::{Counter, Event, FlowKind, NameId, Scope, Slice, Thread, Timeline, Trace};
+use tracetee_trace::{
+    Async, Counter, Event, FlowKind, NameId, Scope, Slice, Thread, Timeline, Trace,
+};
 use track_ids::{hash, process_track, thread_track};
 
 const SLICE_BEGIN: i32 = 1;
@@ -65,6 +67,10 @@ struct Writer<'a, W> {
     tracks: HashSet<u64>,
     flows: Flows,
     births: Births,
+    /// Tracks of the open async slices, by index.
+    async_tracks: HashMap<usize, u64>,
+    /// Ends of the open slices of each stack, by its track.
+    stacks: HashMap<u64, Vec<u64>>,
     /// Time of the event that is written.
     now_ns: u64,
 }
@@ -81,6 +87,8 @@ impl<'a, W: Write> Writer<'a, W> {
             tracks: HashSet::new(),
             flows: Flows::new(trace),
             births: Births::new(trace),
+            async_tracks: HashMap::new(),
+            stacks: HashMap::new(),
             now_ns: 0,
         }
     }
@@ -201,6 +209,27 @@ impl<'a, W: Write> Writer<'a, W> {
         Ok(uuid)
     }
 
+    /// The track of an async slice that begins. Those of one category and id are a stack, as Dart's TimelineTask makes them, on a
+    /// track named as the first, as in Perfetto; one that ends later than those around it is not.
+    fn async_track(&mut self, place: usize, one: &Async) -> io::Result<u64> {
+        let label = one.track.unwrap_or(one.name);
+        let track = |kind, key: NameId| {
+            hash(&[kind, one.pid.into(), key.number().into(), one.cookie.cast_unsigned()])
+        };
+        let mut uuid = track(3, label);
+        if one.track.is_none() && one.category != NameId::NONE {
+            let stack = track(9, one.category);
+            let open = self.stacks.entry(stack).or_default();
+            while open.pop_if(|end_ns| *end_ns <= one.start_ns).is_some() {}
+            if open.last().is_none_or(|&around_ns| one.end_ns <= around_ns) {
+                open.push(one.end_ns);
+                uuid = stack;
+            }
+        }
+        self.async_tracks.insert(place, uuid);
+        self.track_of(one.pid, uuid, label)
+    }
+
     /// The track of a counter: of its thread, its process or nobody.
     fn counter_track(&mut self, one: &Counter) -> io::Result<u64> {
         let name = one.name.number().into();
@@ -294,9 +323,10 @@ impl<'a, W: Write> Writer<'a, W> {
             Event::StayOpen(..) => None,
             Event::AsyncBegin(place) | Event::AsyncEnd(place) => {
                 let Some(one) = trace.asyncs.get(place) else { return Ok(None) };
-                let label = one.track.unwrap_or(one.name);
-                let of = [3, one.pid.into(), label.number().into(), one.cookie.cast_unsigned()];
-                let track_uuid = Some(self.track_of(one.pid, hash(&of), label)?);
+                let track_uuid = Some(match event {
+                    Event::AsyncBegin(_) => self.async_track(place, one)?,
+                    _ => self.async_tracks.remove(&place).unwrap_or_default(),
+                });
                 Some(if matches!(event, Event::AsyncBegin(_)) {
                     TrackEvent {
                         r#type: Some(SLICE_BEGIN),

@@ -28,12 +28,16 @@ impl Builder {
     /// Begins an async slice of a marker. One without a track that is open does not begin again (Android's wake locks begin
     /// theirs several times and end them once): as in Perfetto, the first begin counts.
     pub(crate) fn begin_marked_async(&mut self, key: AsyncKey, begun: Async) {
-        let is_open = self.open_asyncs.get(&key).is_some_and(|open| !open.is_empty());
-        if is_open && key.track.is_none() {
+        if self.is_async_open(&key) && key.track.is_none() {
             *self.trace.losses.unread.entry(BEGUN_AGAIN.to_owned()).or_default() += 1;
         } else {
             self.begin_async(key, begun);
         }
+    }
+
+    /// True if an async slice with this key is open.
+    pub(crate) fn is_async_open(&self, key: &AsyncKey) -> bool {
+        self.open_asyncs.get(key).is_some_and(|open| !open.is_empty())
     }
 
     /// Ends the last async slice that began with this key, preferably one with this name. Returns its index.

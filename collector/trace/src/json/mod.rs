@@ -228,6 +228,8 @@ impl Reader {
             Kind::AsyncInstant => {
                 let (track, cookie, threads) = (event.scope, event.id, [key; 2]);
                 let (start_ns, end_ns) = (at_ns, at_ns);
+                let of = AsyncKey { pid, track, of: category, cookie };
+                builder.trace.losses.nested_asyncs += u64::from(builder.is_async_open(&of));
                 builder.trace.asyncs.push(Async {
                     threads,
                     pid,
@@ -244,9 +246,13 @@ impl Reader {
                 let (track, cookie) = (event.scope, event.id);
                 let of = AsyncKey { pid, track, of: category, cookie };
                 if event.kind == Kind::AsyncEnd {
-                    builder.end_async(of, live, at_ns, name);
+                    if let Some(place) = builder.end_async(of, live, at_ns, name) {
+                        builder.more_async_args(place, args);
+                    }
                     return;
                 }
+                // A stack of its own: one in another, as of Dart's TimelineTask.
+                builder.trace.losses.nested_asyncs += u64::from(builder.is_async_open(&of));
                 let (threads, start_ns, end_ns) = ([key; 2], at_ns, UNFINISHED);
                 builder.begin_async(
                     of,

@@ -182,17 +182,11 @@ impl Put {
                     Some(open.remove(place))
                 });
                 match begun.and_then(|place| builder.trace.asyncs.get_mut(place)) {
-                    Some(begun) => {
-                        (begun.end_ns, begun.threads[1]) = (at_ns, thread);
-                        if begun.args == NameId::NONE {
-                            begun.args = args;
-                        } else if args != NameId::NONE {
-                            reader
-                                .unread
-                                .event("arguments at the end of async slices that have others");
-                        }
-                    }
+                    Some(one) => (one.end_ns, one.threads[1]) = (at_ns, thread),
                     None => builder.trace.losses.unmatched_async_ends += 1,
+                }
+                if let Some(place) = begun {
+                    builder.more_async_args(place, args);
                 }
             }
             (What::State { name, args, .. }, _) => {
@@ -324,7 +318,9 @@ fn legacy_async(builder: &mut Builder, live: Live, at_ns: u64, one: Async, phase
     match phase {
         Phase::Begin { by_name } => builder.begin_async(key(by_name), one),
         Phase::End { by_name } => {
-            builder.end_async(key(by_name), live, at_ns, name);
+            if let Some(place) = builder.end_async(key(by_name), live, at_ns, name) {
+                builder.more_async_args(place, args);
+            }
         }
         Phase::Instant => {
             let (thread, track) = (one.threads[0], Some(name));

@@ -1,6 +1,6 @@
 //! One line of ftrace text, split: `TASK-TID (TGID) [CPU] FLAGS TIME: EVENT: PAYLOAD`.
 //!
-//! The TGID may be missing, unknown (`-----`) or without its brackets, the flags may be four, five or
+//! There may be spaces around the first dash, the TGID may be missing, unknown (`-----`) or without its brackets, the flags may be four, five or
 //! none, the time may have any number of decimals. A thread's name may hold anything, `-` and `[` too:
 //! the first place counts at which the rest fits.
 
@@ -47,6 +47,10 @@ pub(super) fn split_with_prefix(line: &[u8]) -> Result<(Line<'_>, Option<usize>)
         let is_first = !std::mem::replace(&mut has_dash, true);
         let task = line.get(..dash).unwrap_or_default().trim_ascii();
         let mut rest = Rest(line.get(dash + 1..).unwrap_or_default());
+        // NetEase's on-device systrace writes `NAME - TID [CPU]`.
+        if line.get(..dash).is_some_and(|task| task.ends_with(b" ")) {
+            let _ = rest.byte(b' ');
+        }
         let Some((tid, tgid)) = rest.thread() else { continue };
         let prefix = line.len() - rest.0.len();
         if let Some(line) = rest.event(task, tid, tgid) {
@@ -321,6 +325,8 @@ mod tests {
             ("app-7 (    5) [000] ....1.000002: tracing_mark_write: E", "app", Some(5)),
             ("app-7 (    5) [000] d..2.1.000002: tracing_mark_write: E", "app", Some(5)),
             ("<...>-7 (-----) [0] ...1 1.000002: tracing_mark_write: E", "<...>", None),
+            ("Thread 1 - 7 [000] ...1 1.000002: tracing_mark_write: E", "Thread 1", None),
+            ("a - 5-7 [000] ...1 1.000002: tracing_mark_write: E", "a - 5", None),
             ("-7 (5) [0] ...1 1.000002: tracing_mark_write: E", "", Some(5)),
             ("x-1 [0] y-7 (5) [0] ...1 1.000002: tracing_mark_write: E", "x-1 [0] y", Some(5)),
         ] {
@@ -343,6 +349,8 @@ mod tests {
             "app-7 [000] ...1 99999999999999999999.0: a: b",
             "app-7 (5 [000] ...1 1.0: a: b",
             "app-7[000] ...1 1.0: a: b",
+            "app- 7 [000] ...1 1.0: a: b",
+            "app -  7 [000] ...1 1.0: a: b",
         ] {
             assert_eq!(parts(text), None, "{text}");
         }
