@@ -205,7 +205,7 @@ impl<'p> Stream<'p> {
         let sources = [Source { reader, snapshot }];
         let limit_ns = if is_last { u64::MAX } else { now.boot_ns };
         self.trace.take(&sources, limit_ns)?;
-        self.taken.note(&self.trace.take_taken());
+        self.taken.note(self.trace.take_taken().iter().map(|(_, place)| place));
         self.written.note(&self.trace.take_written());
         let bytes = self.trace.flush()?;
         self.publish(bytes);

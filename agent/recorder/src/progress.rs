@@ -20,7 +20,7 @@ pub struct PoolPlace {
 }
 
 /// Words that are done with, by block, each with the lease word that they belong to.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Progress(Vec<(u32, u32)>);
 
 impl Progress {
@@ -31,9 +31,14 @@ impl Progress {
     }
 
     /// Notes that all up to these places is done with.
-    pub fn note(&mut self, places: &[PoolPlace]) {
+    pub fn note<'a>(&mut self, places: impl IntoIterator<Item = &'a PoolPlace>) {
         for place in places {
-            if let Some(entry) = self.0.get_mut(place.block as usize) {
+            let block = place.block as usize;
+            // A file's blocks become more.
+            if self.0.len() <= block {
+                self.0.resize(block + 1, (0, 0));
+            }
+            if let Some(entry) = self.0.get_mut(block) {
                 *entry = (place.lease, place.next);
             }
         }

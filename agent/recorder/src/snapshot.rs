@@ -82,13 +82,14 @@ impl<'a> Snapshot<'a> {
         let oldest = u32::try_from(oldest).unwrap_or(0);
         for index in (oldest..count).chain(0..oldest) {
             if reader.mode() == Mode::Startup {
-                let words = reader.committed(index).filter(|words| !words.is_empty());
+                let skip = read(index, 0) as usize;
+                let words = reader.committed(index).filter(|words| words.len() > skip);
                 blocks.extend(words.map(|words| Held {
                     index,
                     lease: 0,
                     words: Cow::Borrowed(words),
                     is_due: false,
-                    skip: 0,
+                    skip,
                 }));
             } else {
                 let mut words = Vec::new();

@@ -8,7 +8,7 @@
 //! file, in zstd frames. The [`Summary`] counts what was written and what was not.
 //!
 //! [`trace::Trace`] is for a trace that is written in parts, as the streaming thread does;
-//! `positions` keeps its account. [`recover`] and [`abandoned`] read the files of processes that
+//! `positions` keeps its account, and as [`live`] does for processes that run. [`recover`] and [`abandoned`] read the files of processes that
 //! have ended.
 
 pub mod abandoned;
@@ -17,6 +17,7 @@ mod comment;
 mod complete;
 mod error;
 mod line;
+pub mod live;
 pub mod merge;
 mod min_duration;
 mod positions;

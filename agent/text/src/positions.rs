@@ -11,7 +11,8 @@ use tracetee_recorder::progress::PoolPlace;
 #[derive(Debug, Default)]
 pub(crate) struct Positions {
     is_kept: bool,
-    taken: Vec<PoolPlace>,
+    /// With the index of the source.
+    taken: Vec<(usize, PoolPlace)>,
     written: Vec<PoolPlace>,
 }
 
@@ -21,14 +22,19 @@ impl Positions {
         self.is_kept = true;
     }
 
-    /// Notes that a record of `source` ending at `place` was taken, and gives its position;
+    /// Notes that a record of source `index` ending at `place` was taken, and gives its position;
     /// `None` where no account is kept.
-    pub(crate) fn take(&mut self, source: Option<&Source<'_>>, place: Place) -> Option<PoolPlace> {
+    pub(crate) fn take(
+        &mut self,
+        sources: &[Source<'_>],
+        index: usize,
+        place: Place,
+    ) -> Option<PoolPlace> {
         if !self.is_kept {
             return None;
         }
-        let place = source?.snapshot.place(place.block, place.next)?;
-        self.taken.push(place);
+        let place = sources.get(index)?.snapshot.place(place.block, place.next)?;
+        self.taken.push((index, place));
         Some(place)
     }
 
@@ -38,7 +44,7 @@ impl Positions {
     }
 
     /// The positions that were taken since the last call.
-    pub(crate) fn drain_taken(&mut self) -> Vec<PoolPlace> {
+    pub(crate) fn drain_taken(&mut self) -> Vec<(usize, PoolPlace)> {
         std::mem::take(&mut self.taken)
     }
 

@@ -19,6 +19,25 @@ pub const FAILURE_EXTENSION: &str = "failed";
 /// [`Error::Io`] when the directory cannot be read or the trace not be written. A file that is no
 /// recorder file, or of another version, is listed as unreadable.
 pub fn recover(directory: &Path, options: &TextOptions, output: &Path) -> Result<Recovered, Error> {
+    let (pools, mut recovered) = found_in(directory)?;
+    let mut readers: Vec<_> = pools.iter().map(PoolFile::reader).collect();
+    readers.sort_unstable_by_key(begin);
+    // Processes without records are many (every shell of a script): they do not take part.
+    readers.retain(|reader| reader.blocks() > 0);
+    recovered.summary = if readers.is_empty() {
+        Summary::default()
+    } else {
+        write_trace(&readers, options, output)?
+    };
+    Ok(recovered)
+}
+
+fn begin(reader: &PoolReader<'_>) -> (u64, i32) {
+    (reader.start_boot_ns(), reader.pid())
+}
+
+/// The recorder files of a directory, and what is known without their records.
+pub(crate) fn found_in(directory: &Path) -> Result<(Vec<PoolFile>, Recovered), Error> {
     let mut recovered = Recovered::default();
     let mut pools = Vec::new();
     for path in files_in(directory)? {
@@ -34,20 +53,12 @@ pub fn recover(directory: &Path, options: &TextOptions, output: &Path) -> Result
         }
     }
     let mut readers: Vec<_> = pools.iter().map(PoolFile::reader).collect();
-    let begin = |reader: &PoolReader<'_>| (reader.start_boot_ns(), reader.pid());
     readers.sort_unstable_by_key(begin);
     for reader in &readers {
         recovered.processes.push(Health::from_json(&reader.meta()));
         recovered.unfinished += u64::from(reader.stop_boot_ns().is_none());
     }
-    // Processes without records are many (every shell of a script): they do not take part.
-    readers.retain(|reader| reader.blocks() > 0);
-    recovered.summary = if readers.is_empty() {
-        Summary::default()
-    } else {
-        write_trace(&readers, options, output)?
-    };
-    Ok(recovered)
+    Ok((pools, recovered))
 }
 
 /// All files of a directory, by name.

@@ -40,6 +40,13 @@ impl Sink {
         Self::with(path, temporary, file, 0)
     }
 
+    /// Starts a trace in a file that others may read meanwhile; compressed when `path` ends in `.zst`.
+    pub(crate) fn in_place(path: &Path, file: File) -> Result<Self, Error> {
+        let mut sink = Self::with(path, path.to_owned(), file, 0)?;
+        sink.keep();
+        Ok(sink)
+    }
+
     /// Goes on with a trace for `path` that process `pid` did not finish, behind its first `bytes`.
     /// `None` when it is not there, or shorter.
     pub(crate) fn resume(path: &Path, pid: i32, bytes: u64) -> Result<Option<Self>, Error> {
@@ -139,11 +146,13 @@ impl Sink {
     /// Writes the rest and gives the file its name. Returns (bytes of text, bytes of the file).
     pub fn finish(mut self) -> Result<(u64, u64), Error> {
         self.flush()?;
-        fs::rename(&self.temporary, &self.path).map_err(|source| Error::Io {
-            what: "rename the finished trace to",
-            path: self.path.clone(),
-            source,
-        })?;
+        if self.temporary != self.path {
+            fs::rename(&self.temporary, &self.path).map_err(|source| Error::Io {
+                what: "rename the finished trace to",
+                path: self.path.clone(),
+                source,
+            })?;
+        }
         self.finished = true;
         Ok((self.text_bytes, self.file_bytes))
     }

@@ -99,8 +99,8 @@ impl Trace {
         }
     }
 
-    /// Returns the ends of the records that were taken from the sources since the last call.
-    pub fn take_taken(&mut self) -> Vec<PoolPlace> {
+    /// Returns the ends of the records that were taken from the sources since the last call, with the source's index.
+    pub fn take_taken(&mut self) -> Vec<(usize, PoolPlace)> {
         self.positions.drain_taken()
     }
 
@@ -390,7 +390,7 @@ impl Trace {
         place: Option<Place>,
     ) -> Option<PoolPlace> {
         let process = self.threads.all().get(thread).map_or(0, |thread| thread.process);
-        self.positions.take(sources.get(process), place?)
+        self.positions.take(sources, process, place?)
     }
 
     /// Writes out what is formatted, so far. Gives the bytes that the file holds then.

@@ -151,6 +151,9 @@ pub(crate) struct RunArgs {
     /// Precision of the timestamps.
     #[arg(long, value_enum, default_value_t = Precision::Us)]
     pub(crate) precision: Precision,
+    /// Write the trace while the program runs.
+    #[arg(long, conflicts_with = "upload")]
+    pub(crate) stream: bool,
     /// Upload the trace to the collector at URL; a failed upload is retried by the next run.
     #[arg(long, value_name = "URL")]
     pub(crate) upload: Option<String>,

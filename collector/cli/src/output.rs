@@ -97,7 +97,7 @@ fn keep_owner(file: &File, replaced: &Metadata) -> bool {
 }
 
 /// Opens what is at a path, to write over it.
-fn open_in_place(path: &Path) -> io::Result<File> {
+pub(crate) fn open_in_place(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).open(path)
 }
 

@@ -61,6 +61,9 @@ pub(crate) struct AtraceArgs {
     /// Write the trace and stop.
     #[arg(long = "async_stop")]
     pub(crate) async_stop: bool,
+    /// Write the trace while the program runs.
+    #[arg(long, conflicts_with_all = ["async_start", "async_dump", "async_stop", "zlib"])]
+    pub(crate) stream: bool,
     /// With --async_stop: write no trace. An app records user space alone.
     #[arg(long = "only_userspace")]
     pub(crate) only_userspace: bool,

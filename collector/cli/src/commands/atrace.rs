@@ -101,6 +101,12 @@ fn can_be_done(args: &AtraceArgs) -> Result<()> {
     if args.only_userspace && !args.async_start && !args.async_stop {
         bail!("--only_userspace can only be used with --async_start or --async_stop");
     }
+    if args.stream && args.program.is_empty() {
+        bail!(
+            "--stream needs a program to run (-- PROGRAM): a running process gives its records by --async_dump, which \
+             ends the sections that are open"
+        );
+    }
     if !args.ignore_signals {
         return Ok(());
     }
@@ -128,7 +134,11 @@ fn of_program(args: &AtraceArgs, tags: Vec<String>) -> Result<ExitCode> {
     let directory = tempfile::tempdir()?;
     let name = Path::new(args.program.first().context("no program given")?).file_name();
     let name = name.and_then(|name| name.to_str()).unwrap_or("program");
-    let trace = directory.path().join(format!("{name}.ftrace"));
+    let trace = match &args.output {
+        Some(output) if args.stream => output.clone(),
+        None if args.stream => "/dev/stdout".into(),
+        _ => directory.path().join(format!("{name}.ftrace")),
+    };
     let code = run::run(&RunArgs {
         output: Some(trace.clone()),
         time: Some(args.time),
@@ -137,6 +147,7 @@ fn of_program(args: &AtraceArgs, tags: Vec<String>) -> Result<ExitCode> {
         capacity: args.buffer.div_ceil(1024).max(1),
         catapult: false,
         precision: Precision::Us,
+        stream: args.stream,
         upload: None,
         app_version: None,
         token_file: None,
@@ -145,7 +156,7 @@ fn of_program(args: &AtraceArgs, tags: Vec<String>) -> Result<ExitCode> {
         quiet: true,
         program: args.program.clone(),
     })?;
-    if !trace.exists() {
+    if args.stream || !trace.exists() {
         return Ok(code);
     }
     let output = args.output.clone().unwrap_or_else(|| "-".into());

@@ -3,12 +3,13 @@
 //! The journey: [`program`] finds the program and says beforehand whether the agent can be loaded
 //! into it; [`session`] starts it with the library preloaded and a directory for the recorders'
 //! files, and waits for it; then the agent's own code turns those files into one trace, whatever
-//! way the processes ended; [`report`] says what it came to, or why there is none. With `--upload`,
+//! way the processes ended, or with `--stream` while they run ([`stream`]); [`report`] says what it came to, or why there is none. With `--upload`,
 //! [`upload`] sends it.
 
 mod program;
 mod report;
 mod session;
+mod stream;
 mod upload;
 
 use crate::EXIT_OWN_FAILURE;
@@ -62,6 +63,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
 
     let upload = upload::Upload::new(args)?;
     let session = Session::create(&output, &setup)?;
+    let live = args.stream.then(|| stream::open(&session, &output, &options)).transpose()?;
     let mut child = match session.start(&program.path, name, arguments) {
         Ok(child) => child,
         Err(error) => {
@@ -70,6 +72,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
             return Ok(ExitCode::from(EXIT_NOT_EXECUTABLE));
         }
     };
+    if let Some(live) = live {
+        let recovered = stream::until_end(live, || {
+            let _ = child.wait_until_limit();
+        });
+        let ended = child.wait_for_end();
+        let written = recovered.map(|recovered| {
+            if !args.quiet || recovered.summary.recorded() == 0 {
+                say(&report::report(&recovered, &output, &program));
+            }
+        });
+        return Ok(exit_code(ended, written));
+    }
     let write_trace = || trace_and_report(args, &session, &options, &output, &program);
     // With a time limit the trace is there as soon as the time is over, while the program runs on.
     let at_limit = match child.wait_until_limit() {
@@ -89,15 +103,23 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode> {
             Err(error) => say(&format!("upload failed: {error:#}")),
         },
         (Ok(_), _) => {}
-        (Err(error), _) => {
-            // The program's own outcome matters more to whoever called it.
+        (Err(error), _) => return Ok(exit_code(ended, Err(error))),
+    }
+    Ok(ended.exit_code())
+}
+
+/// The program's own outcome matters more to its caller than ours.
+fn exit_code(ended: Ended, written: Result<()>) -> ExitCode {
+    match written {
+        Ok(()) => ended.exit_code(),
+        Err(error) => {
             say(&format!("error: {error:#}"));
-            if ended == Ended::Exited(0) {
-                return Ok(ExitCode::from(EXIT_OWN_FAILURE));
+            match ended {
+                Ended::Exited(0) => ExitCode::from(EXIT_OWN_FAILURE),
+                ended => ended.exit_code(),
             }
         }
     }
-    Ok(ended.exit_code())
 }
 
 /// Finds a program as a shell does.
