@@ -137,9 +137,13 @@ impl<'a> Event<'a> {
 
     /// Begins a section of the calling thread, which ends where the result is dropped.
     pub fn section(self) -> EventSection {
-        let thread_time = self.thread_time;
-        let was_recorded = is_recording() && self.put(Shape::of(Kind::Begin), "");
+        let (thread_time, was_recorded) = (self.thread_time, self.begin_recorded());
         EventSection { was_recorded, thread_time, thread: PhantomData }
+    }
+
+    /// Begins a section; returns true if its begin is in the capture.
+    pub(crate) fn begin_recorded(self) -> bool {
+        is_recording() && self.put(Shape::of(Kind::Begin), "")
     }
 
     /// Begins a section of the calling thread that [`crate::end_section`] or [`Event::end`] ends.

@@ -9,7 +9,7 @@
 //! `capture` starts and stops that: it finds libcutils' variables, hooks `write` everywhere, and
 //! forces its `tags` on. Above it, `controller` opens and closes captures by remote
 //! configuration and by what happens in the app. `section` is your own instrumentation, `event` that with details, `task`
-//! that of futures. `recover` reads what a killed process left behind.
+//! that of futures, `tracing_layer` that by `tracing`. `recover` reads what a killed process left behind.
 //!
 //! The ways in: this Rust API (`api`), and in [`ffi`] the C API (`include/tracetee.h`), JNI and
 //! `LD_PRELOAD` with a configuration file. Modules import downward only: `ffi`, `api`, `fork`,
@@ -40,6 +40,8 @@ mod self_test;
 mod streaming;
 mod tags;
 mod task;
+#[cfg(feature = "tracing")]
+mod tracing_layer;
 
 pub use api::{dump, install, start, stop};
 pub use controller::{
@@ -54,6 +56,8 @@ pub use section::{
 };
 pub use self_test::self_test;
 pub use task::{TaskSection, TraceFuture, Traced, misuses, set_strict};
+#[cfg(feature = "tracing")]
+pub use tracing_layer::TracingLayer;
 
 // The types of our other crates that the signatures above name. A consumer depends on this crate alone;
 // `tests/rust_api.rs` fails if a signature names another one.
