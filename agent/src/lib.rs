@@ -65,7 +65,9 @@ pub use tracetee_hooks::Error as HooksError;
 pub use tracetee_protocol::capture_config::{
     ClockSetting, Config, Precision, RecorderConfig, TextOptions,
 };
-pub use tracetee_protocol::health::{Health, HealthReport, Library, PerfettoReport, TagReport};
+pub use tracetee_protocol::health::{
+    Health, HealthReport, Library, PerfettoReport, TagGap, TagReport,
+};
 pub use tracetee_protocol::json::{Decimal, Error as ConfigError, Position};
 pub use tracetee_protocol::record::RawJson;
 pub use tracetee_protocol::recording::{MinSlice, Mode, PassOnSetting};

@@ -49,8 +49,8 @@ pub(crate) struct Tags {
 /// Result of a check of the tags, which has undone a reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TagChange {
-    /// The system has set the tags to this word within the last milliseconds.
-    Reset { to: u64, within_ms: u64 },
+    /// The system has set the tags to this word between these boot times, ns; at the second they are forced again.
+    Reset { to: u64, from_ns: u64, to_ns: u64 },
     /// Sessions of Perfetto's SDK have begun or ended: these tags are left to them from now on.
     Left { tags: u64, before: u64 },
 }
@@ -60,10 +60,11 @@ impl fmt::Display for TagChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(notes::PREFIX)?;
         match *self {
-            Self::Reset { to, within_ms } => write!(
+            Self::Reset { to, from_ns, to_ns } => write!(
                 f,
-                "the system set the tags to {to:#x} within the last {within_ms} ms; \
-                 sections since may be missing, they are forced again"
+                "the system set the tags to {to:#x} within the last {} ms; \
+                 sections since may be missing, they are forced again",
+                to_ns.saturating_sub(from_ns) / 1_000_000
             ),
             Self::Left { tags: 0, before } => write!(
                 f,
@@ -172,7 +173,7 @@ impl Tags {
             self.left = left;
         }
         let now_ns = clock::boot_ns();
-        let within_ms = now_ns.saturating_sub(self.seen_ns) / 1_000_000;
+        let from_ns = self.seen_ns;
         for (index, copy) in self.copies.iter_mut().enumerate() {
             // ORDERING: Relaxed, as libcutils itself reads and writes it.
             let now = copy.atrace.tags.load(Ordering::Relaxed);
@@ -200,7 +201,7 @@ impl Tags {
             }
             (copy.before, copy.forced) = (before, forced);
             if was_reset {
-                changes.push(TagChange::Reset { to: now, within_ms });
+                changes.push(TagChange::Reset { to: now, from_ns, to_ns: now_ns });
             }
         }
         undo_after_panic();

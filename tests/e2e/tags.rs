@@ -74,6 +74,22 @@ fn a_capture_by_hand_forces_the_tags_again_and_notes_the_gap() {
         assert_eq!(gaps, 2, "API {api}");
         let health: Value = serde_json::from_str(&said[1]).unwrap();
         assert_eq!(health["health"]["tag_resets"], 2, "API {api}");
+        // Between which times, and whose they were, in the trace and in the report.
+        let sessions =
+            ["a trace of the system with the tags gfx", "a trace of the system has ended"];
+        assert_eq!(named(&text, "tracetee: tags taken"), 2, "API {api}");
+        let taken: Vec<&str> = text.lines().filter(|line| line.starts_with("#@")).collect();
+        let of = |session: &str| format!(r##"#@ {{"args":{{"session":"{session}"}}}}"##);
+        assert_eq!(taken, sessions.map(of), "API {api}");
+        let gaps = health["health"]["tag_gaps"].as_array().unwrap();
+        let told: Vec<_> = gaps.iter().map(|gap| gap["session"].as_str().unwrap()).collect();
+        assert_eq!(told, sessions, "API {api}");
+        let ns = |gap: &Value, name: &str| gap[name].as_u64().unwrap();
+        for gap in gaps {
+            let took_ns = ns(gap, "to_ns") - ns(gap, "from_ns");
+            assert!((1..20_000_000_000).contains(&took_ns), "API {api}: {took_ns}");
+        }
+        assert!(ns(&gaps[0], "to_ns") <= ns(&gaps[1], "from_ns"), "API {api}");
         let atrace = &health["health"]["atrace"][0];
         assert_eq!((&atrace["tags_forced"], &atrace["tags_now"]), (&json!("0x0"), &json!("0x1")));
 

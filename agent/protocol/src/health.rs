@@ -57,6 +57,8 @@ record! {
         /// Times that the system reset the tags during this capture because a trace of its own began
         /// or ended; the agent forced them again.
         pub tag_resets: u64 = 0,
+        /// The last 8 of those times.
+        pub tag_gaps: Vec<TagGap> = Vec::new(); omit(Vec::is_empty),
         /// Reason why the tags are not forced again after the system resets them (a capture by hand without a
         /// thread for it).
         pub tags_unwatched: Option<String> = None; omit(Option::is_none),
@@ -122,6 +124,17 @@ record! {
         pub tags_now: String = String::new(),
         /// Descriptor of the marker in libcutils, −1 where it could not open it.
         pub marker_fd: i32 = 0,
+    }
+
+    /// A time in which a trace of the system had reset the tags, so that records of the app may be missing.
+    #[derive(Eq)]
+    pub struct TagGap {
+        /// Boot time at which the tags were forced still, ns.
+        pub from_ns: u64 = 0,
+        /// Boot time at which they were forced again, ns.
+        pub to_ns: u64 = 0,
+        /// The trace, as far as an app can know it: Android does not say who asked for it.
+        pub session: String = String::new(),
     }
 
     /// Sessions of Perfetto's SDK. Tag words are hexadecimal texts.

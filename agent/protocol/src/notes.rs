@@ -36,6 +36,8 @@ pub const DETAILS: &str = "#@ ";
 /// Note in a trace whose process was killed before it stopped the capture: the name of an instant, and
 /// the start of a comment.
 pub const RECOVERED: &str = "recovered";
+/// Name of the section of the agent's thread in which a trace of the system may have taken records from this one.
+pub const TAGS_TAKEN: &str = "tracetee: tags taken";
 /// Start of the instant at which a window was closed because recording cost too much.
 pub const OVER_BUDGET: &str = "over budget";
 /// Start of the comment that ends a capture that was cut for its size.

@@ -4,3 +4,4 @@ pub(crate) mod perfetto;
 pub(crate) mod pinned;
 pub(crate) mod properties;
 pub(crate) mod quirks;
+pub(crate) mod system_trace;

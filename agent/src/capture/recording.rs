@@ -5,7 +5,9 @@
 use super::hooked::Hooks;
 use super::memory::{choose_clock, deadline_ns, expand, new_pool, prepare_threads};
 use super::{Lend, Owner};
+use crate::android::system_trace;
 use crate::error::Error;
+use crate::event::Event;
 use crate::health_report;
 use crate::host::HOST;
 use crate::recover;
@@ -18,8 +20,9 @@ use tracetee_hooks::Registry;
 use tracetee_os::guard;
 use tracetee_protocol::capture_config::Config;
 use tracetee_protocol::categories::tag_word;
-use tracetee_protocol::health::Health;
+use tracetee_protocol::health::{Health, TagGap};
 use tracetee_protocol::json;
+use tracetee_protocol::notes;
 use tracetee_protocol::recording::PassOnSetting;
 use tracetee_recorder::layout::Mode;
 use tracetee_recorder::pool::Pool;
@@ -27,6 +30,9 @@ use tracetee_recorder::reader::PoolReader;
 use tracetee_recorder::{clock, session};
 use tracetee_tee::{marker_fd, tag_words};
 use tracetee_text::{self as text, About, Summary, TextOptions};
+
+/// Number of times without tags that the health report has.
+const MAX_GAPS: usize = 8;
 
 /// A capture, running or stopped.
 #[derive(Debug)]
@@ -328,7 +334,7 @@ impl Capture {
     }
 
     /// Checks the tags, and forces them again where the system has reset them; each reset becomes a
-    /// note in the trace. Returns how many there were.
+    /// note in the trace, and a section as long as sections may be missing. Returns how many there were.
     pub(super) fn watch_tags(&mut self) -> u64 {
         if self.config.recorder.mode != Mode::Systrace && session::current() == 0 {
             // The capture has reached its time limit, or the process has forbidden the clock.
@@ -338,11 +344,26 @@ impl Capture {
         let changes = self.tags.watch();
         for change in &changes {
             section::note(&change.to_string());
+            if let TagChange::Reset { to, from_ns, to_ns } = *change {
+                self.note_gap(to, from_ns, to_ns);
+            }
         }
         let is_reset = |change: &&TagChange| matches!(change, TagChange::Reset { .. });
         let resets = u64::try_from(changes.iter().filter(is_reset).count()).unwrap_or(u64::MAX);
         self.health.tag_resets += resets;
         resets
+    }
+
+    /// Notes between which times the tags were the system's, and whose they were.
+    fn note_gap(&mut self, tags: u64, from_ns: u64, to_ns: u64) {
+        let session = system_trace::describe(tags);
+        let args = [("session", (&*session).into())];
+        Event::new(notes::TAGS_TAKEN).args(&args).complete(from_ns, to_ns);
+        let gaps = &mut self.health.tag_gaps;
+        if gaps.len() >= MAX_GAPS {
+            gaps.remove(0);
+        }
+        gaps.push(TagGap { from_ns, to_ns, session });
     }
 
     /// The health report, with hooks and tags as they are now.

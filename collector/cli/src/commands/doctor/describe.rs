@@ -5,6 +5,7 @@ use crate::commands::run;
 use crate::units::{bytes, grouped};
 use std::fmt::Write as _;
 use tracetee_protocol::health::TagReport;
+use tracetee_protocol::json::Decimal;
 use tracetee_protocol::{ControlReport, Health, HealthReport, Summary, UploadStatus};
 
 /// Describes a report.
@@ -87,6 +88,11 @@ pub(super) fn push_health(text: &mut String, health: &Health, recording: bool) {
             text,
             "  tags          reset by the system {resets} times during this capture"
         );
+        for gap in &health.tag_gaps {
+            let seconds = |ns: u64| Decimal::ratio(ns, 1_000_000_000);
+            let (from, to) = (seconds(gap.from_ns), seconds(gap.to_ns));
+            let _ = writeln!(text, "                {from:.3} s to {to:.3} s: {}", gap.session);
+        }
     }
     if let Some(reason) = &health.tags_unwatched {
         let _ = writeln!(
