@@ -11,7 +11,7 @@ use tracetee_tests::panics::library_that_panics;
 use tracetee_tests::tools::{on_path, tool};
 
 /// A part of the name of each function from which calls are followed, and the number of functions with it at least.
-const ROOTS: [(&str, usize); 11] = [
+const ROOTS: [(&str, usize); 13] = [
     ("write_proxy", 4),
     ("write_chk_proxy", 4),
     ("prctl_proxy", 4),
@@ -22,6 +22,8 @@ const ROOTS: [(&str, usize); 11] = [
     ("tracetee_end_section", 1),
     ("tracetee_begin_track", 1),
     ("tracetee_counter", 1),
+    ("tracetee_complete", 1),
+    ("tracetee_track_instant", 1),
     ("tracetee_is_recording", 1),
 ];
 /// Parts of the names of functions that only a panic calls, and of the allocator.

@@ -206,9 +206,9 @@ impl Encoder {
             return false;
         }
         for part in parts {
-            if let Some(room) = self.bytes.get_mut(self.len..self.len + part.len()) {
-                room.copy_from_slice(part);
-            }
+            // A copy of slices can panic, on the app's thread.
+            let room = self.bytes.iter_mut().skip(self.len);
+            room.zip(*part).for_each(|(to, byte)| *to = *byte);
             self.len += part.len();
         }
         true
@@ -256,7 +256,7 @@ impl Encoder {
                 self.bytes.get_mut(self.len..self.len + LEFT_OUT_BYTES)
         {
             *code = LEFT_OUT;
-            count.copy_from_slice(&self.left_out.to_le_bytes());
+            count.iter_mut().zip(self.left_out.to_le_bytes()).for_each(|(to, byte)| *to = byte);
             self.len += LEFT_OUT_BYTES;
             self.left_out = 0;
         }

@@ -297,18 +297,19 @@ extern "system" fn record_event(
     if !section::is_recording() {
         return;
     }
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
     let take = |room: &mut [u8]| {
-        if env.copy_bytes(bytes, offset, room) {
+        if let Some(room) = room.get_mut(..length)
+            && env.copy_bytes(bytes, offset, room)
+        {
             event::record_laid_out(room);
         }
     };
     // Most are small, and room is zeros first.
-    match usize::try_from(length) {
-        Ok(length @ ..=SMALL_BYTES) => take(&mut [0; SMALL_BYTES][..length]),
-        Ok(length @ ..=event::MAX_LAID_OUT_BYTES) => {
-            take(&mut [0; event::MAX_LAID_OUT_BYTES][..length]);
-        }
-        _ => {}
+    if length <= SMALL_BYTES {
+        take(&mut [0; SMALL_BYTES]);
+    } else {
+        take(&mut [0; event::MAX_LAID_OUT_BYTES]);
     }
 }
 
