@@ -171,7 +171,9 @@ function status() {
 /** The profile of the whole trace: the panel is made anew with each letter of a search. */
 let wholeProfile = null;
 function table(all, from, to, title, root) {
-    const { found, wall } = isComplete && to === Infinity ? (wholeProfile ??= profile(all, from, to)) : profile(all, from, to, root);
+    const isWhole = isComplete && to === Infinity;
+    if (isWhole) wholeProfile ??= profile(all, from, to);
+    const { found, wall } = isWhole ? wholeProfile : profile(all, from, to, root);
     const list = [...found.values()].sort((a, b) => (order === "name" ? names[a.name].localeCompare(names[b.name]) : b[order] - a[order]));
     const head = element("tr", null);
     for (const [key, label] of [["name", "Slice"], ["wall", "Wall"], ["own", "Self"], ["calls", "Calls + recursive"], ["most", "Longest"]]) {
