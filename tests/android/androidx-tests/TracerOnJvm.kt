@@ -20,6 +20,7 @@ import java.io.RandomAccessFile
 import java.nio.channels.FileChannel
 import java.util.concurrent.Executors
 import java.util.concurrent.LinkedBlockingQueue
+import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicInteger
 import kotlinx.coroutines.asCoroutineDispatcher
 import kotlinx.coroutines.launch
@@ -78,13 +79,17 @@ private fun trace(out: File, sections: Int) {
     threads.forEach { it.start() }
     threads.forEach { it.join() }
     val names = AtomicInteger()
-    Executors.newFixedThreadPool(THREADS) { Thread(it, "pool-${names.getAndIncrement()}") }.asCoroutineDispatcher().use { pool ->
+    val executor = Executors.newFixedThreadPool(THREADS) { Thread(it, "pool-${names.getAndIncrement()}") }
+    executor.asCoroutineDispatcher().let { pool ->
         runBlocking {
             repeat(THREADS * 4) { n ->
                 launch(pool) { repeat(sections / 4 / COROUTINE / (THREADS * 4)) { i -> coroutine(tracer, n, i) } }
             }
         }
     }
+    // A thread may end the slice of a coroutine that has already gone on elsewhere.
+    executor.shutdown()
+    check(executor.awaitTermination(1, TimeUnit.MINUTES))
     expect(Tracetee.stopCapture())
     expect(Tracetee.dump(File(out, "ours.ftrace")))
     driver.close()
