@@ -119,6 +119,7 @@ public final class EveryCallOnStubs {
         if (type == boolean.class || type == Boolean.class) return true;
         if (type == int.class || type == Integer.class) return 1;
         if (type == long.class || type == Long.class) return 1L;
+        if (type == double.class || type == Double.class) return 0.5;
         if (type == String.class) return "x";
         if (type == byte[].class) return new byte[1];
         if (type == String[].class) return new String[] {"x", "y"};
