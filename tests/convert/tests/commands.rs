@@ -233,6 +233,22 @@ fn several_captures_are_reported_as_a_fleet_is() {
 }
 
 #[test]
+fn a_report_has_the_format_that_the_name_of_its_file_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    write(path, "one.ftrace", &frames(20));
+    let written = |name: &str, more: &[&str]| {
+        told(path, &[&["report", "one.ftrace", "-o", name], more].concat());
+        std::fs::read_to_string(path.join(name)).unwrap()
+    };
+    assert!(written("one.html", &[]).starts_with("<!DOCTYPE html>"));
+    serde_json::from_str::<serde_json::Value>(&written("one.json", &[])).unwrap();
+    assert!(written("one.md", &[]).starts_with("~~~~~~text"));
+    assert!(written("text.html", &["--format", "text"]).starts_with("a.b.c"));
+    assert!(written("one.txt", &[]).starts_with("a.b.c"));
+}
+
+#[test]
 fn traces_of_real_phones_go_through_every_format_that_holds_slices() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();

@@ -14,9 +14,9 @@ pub(crate) struct ReportArgs {
     /// Directory of the collector's store [default: tracetee-store, if no CAPTURE is given].
     #[arg(long, value_name = "DIR", conflicts_with = "captures")]
     pub(crate) store: Option<PathBuf>,
-    /// Format of the report.
-    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
-    pub(crate) format: ReportFormat,
+    /// Format of the report [default: by the name of --output, else text].
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<ReportFormat>,
     /// File to write to [default: stdout].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -53,6 +53,18 @@ pub(crate) struct ReportArgs {
 }
 
 impl ReportArgs {
+    /// The format that is asked for, by itself or by the name of the file.
+    pub(crate) fn format(&self) -> ReportFormat {
+        let extension = self.output.as_ref().and_then(|path| path.extension()?.to_str());
+        self.format.unwrap_or(match extension {
+            Some("html" | "htm") => ReportFormat::Html,
+            Some("json") => ReportFormat::Json,
+            Some("md") => ReportFormat::Markdown,
+            Some("folded") => ReportFormat::Folded,
+            _ => ReportFormat::Text,
+        })
+    }
+
     /// The process that is asked for.
     pub(crate) fn process(&self) -> Which<'_> {
         match (self.pid, &self.process) {

@@ -102,7 +102,7 @@ fn written(
     captures: Captures<'_>,
     root: &Path,
 ) -> Result<(String, bool)> {
-    let text = match args.format {
+    let text = match args.format() {
         ReportFormat::Text => report.to_text(),
         ReportFormat::Markdown => report.to_markdown(),
         ReportFormat::Json => serde_json::to_string_pretty(report)? + "\n",
@@ -176,7 +176,7 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> 
     let given = mapping(args.mapping.as_deref())?;
     let mapping = mapping_of(given.as_ref(), path)?;
     let options = Options { process, mapping: mapping.as_deref(), ..Options::default() };
-    let is_page = args.format == ReportFormat::Html;
+    let is_page = args.format() == ReportFormat::Html;
     let capture = if dumps.is_empty() {
         let read = if is_page { read_file_for_timeline } else { read_file };
         read(path, &options)?
@@ -191,7 +191,7 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> 
         Capture { trace, analysis }
     };
     let report = SingleReport::from_capture(&capture);
-    Ok(match args.format {
+    Ok(match args.format() {
         ReportFormat::Text => report.to_text(),
         // Its columns are those of a terminal. No name ends the fence.
         ReportFormat::Markdown => {
