@@ -238,7 +238,8 @@ fn a_report_has_the_format_that_the_name_of_its_file_says() {
     let path = directory.path();
     write(path, "one.ftrace", &frames(20));
     let written = |name: &str, more: &[&str]| {
-        told(path, &[&["report", "one.ftrace", "-o", name], more].concat());
+        let (printed, _) = told(path, &[&["report", "one.ftrace", "-o", name], more].concat());
+        assert_eq!(printed, "");
         std::fs::read_to_string(path.join(name)).unwrap()
     };
     assert!(written("one.html", &[]).starts_with("<!DOCTYPE html>"));
