@@ -23,8 +23,6 @@ pub use tracetee_protocol::recording::Mode;
 pub(crate) const MAGIC: [u8; 8] = *b"TTPOOL\0\x01";
 /// Changes whenever this file's structures do.
 pub(crate) const VERSION: u32 = 4;
-/// The oldest version that is read: it lacks [`Form::Rich`] and is the same otherwise.
-pub(crate) const OLDEST_VERSION: u32 = 3;
 /// Offset of the metadata.
 pub(crate) const META_OFFSET: usize = 4096;
 /// Offset of the thread entries.

@@ -9,8 +9,7 @@ use crate::block_lease::{Memory, RESETTING, generation_of, state_of};
 use crate::extents::{Extents, FIRST_BYTES, read_nothing_ahead};
 use crate::layout::{
     BLOCK_HEADER_WORDS, BLOCKS_OFFSET, BlockHeader, Loss, MAGIC, META_BYTES, META_OFFSET, Mode,
-    NAME_BYTES, OLDEST_VERSION, PoolHeader, THREAD_ENTRIES, THREADS_OFFSET, ThreadEntry, VERSION,
-    mode_from_number,
+    NAME_BYTES, PoolHeader, THREAD_ENTRIES, THREADS_OFFSET, ThreadEntry, VERSION, mode_from_number,
 };
 use crate::pool::Pool;
 use std::marker::PhantomData;
@@ -126,7 +125,7 @@ impl<'a> PoolReader<'a> {
         if header.magic != MAGIC {
             return Err("is no recorder file".into());
         }
-        if !(OLDEST_VERSION..=VERSION).contains(&header.version) {
+        if header.version != VERSION {
             let found = header.version;
             return Err(format!("has version {found}, this program reads version {VERSION}"));
         }
