@@ -5,11 +5,10 @@
 
 use crate::section::{self, MAX_NAME_BYTES, is_recording};
 use std::marker::PhantomData;
+use tracetee_recorder::details::{Encoder, FlowPoint, MAX_DETAIL_BYTES, Value, cpu_words, cut};
 use tracetee_recorder::layout::Loss;
 use tracetee_recorder::record::Kind;
-use tracetee_recorder::rich::{
-    COMPLETE, Encoder, FlowPoint, IS_REAL, MAX_DETAIL_BYTES, Rich, Value, cpu_words, cut,
-};
+use tracetee_recorder::rich::{COMPLETE, IS_REAL, Rich};
 use tracetee_recorder::{clock, session, thread};
 use tracetee_tee::packed;
 
@@ -347,7 +346,7 @@ fn put(shape: Shape, details: usize, track: usize, thread_time: bool, bytes: &[u
         session::count_unplaced_loss(Loss::TooManyThreads);
         return false;
     };
-    let [tag, cpu_ns] = if thread_time { cpu_words(thread_cpu_ns()) } else { [0; 2] };
+    let [tag, cpu_ns] = if thread_time { cpu_words(clock::thread_cpu_ns()) } else { [0; 2] };
     let cpu_bytes = if thread_time { 16 } else { 0 };
     let head = Rich::head(shape.letter, shape.flags, track, details + cpu_bytes);
     let [first, second] = shape.numbers;
@@ -363,15 +362,4 @@ fn put(shape: Shape, details: usize, track: usize, thread_time: bool, bytes: &[u
         section::pass_on_rich(words, bytes);
     }
     was_recorded
-}
-
-/// Processor time of the calling thread, ns.
-fn thread_cpu_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    let errno = tracetee_recorder::errno::Saved::now();
-    // SAFETY: `time` is written to.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    errno.restore();
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds.wrapping_mul(1_000_000_000).wrapping_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }

@@ -246,9 +246,5 @@ static USED_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the processor time of this thread.
 pub(crate) fn cpu_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid clock and a timespec to write to.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), nanos)
+    Duration::from_nanos(clock::thread_cpu_ns())
 }

@@ -45,7 +45,7 @@ impl TracingLayer {
     }
 }
 
-/// What the layer knows of a span.
+/// State of a span, kept in the span's extensions.
 #[derive(Debug)]
 struct Known {
     fields: Fields,

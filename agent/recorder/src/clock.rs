@@ -22,10 +22,22 @@ pub fn real_ns() -> u64 {
     read_ns(libc::CLOCK_REALTIME)
 }
 
+/// Nanoseconds since boot, without suspends (CLOCK_MONOTONIC).
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    read_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// Processor time of the calling thread, ns: a system call.
+#[must_use]
+pub fn thread_cpu_ns() -> u64 {
+    read_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 #[inline]
 fn read_ns(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid clock id and a timespec to write to. Both clocks exist since Linux 2.6.39,
+    // SAFETY: a valid clock id and a timespec to write to. All these clocks exist since Linux 2.6.39,
     // so the call cannot fail and errno is left alone.
     unsafe { libc::clock_gettime(clock, &raw mut now) };
     // Both parts are non-negative for these clocks; i64 covers 32-bit time_t as well.

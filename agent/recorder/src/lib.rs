@@ -35,6 +35,8 @@ pub mod clock_map;
 #[cfg(not(loom))]
 pub mod counters;
 #[cfg(not(loom))]
+pub mod details;
+#[cfg(not(loom))]
 pub mod errno;
 #[cfg(not(loom))]
 mod error;

@@ -1,11 +1,12 @@
 //! Records as the pool has them, of whatever form, for those who read it.
 
+use crate::details::Details;
 use crate::layout::Form;
 use crate::packed::Packed;
 use crate::record::Record;
-use crate::rich::{Details, Rich};
+use crate::rich::Rich;
 
-/// Parses a record from the pool. `pid` is that of its process, because a packed record has none;
+/// Parses a record from the pool, and its details. `pid` is that of its process, because a packed record has none;
 /// `scratch` receives the text of a packed or rich record. `None` for notes, for complete events (see
 /// [`Rich::Complete`]) and for bytes that are no record.
 pub fn parse_stored<'a>(
@@ -13,30 +14,16 @@ pub fn parse_stored<'a>(
     bytes: &'a [u8],
     pid: u32,
     scratch: &'a mut Vec<u8>,
-) -> Option<Record<'a>> {
-    match form {
-        Form::Text => Record::parse(bytes),
-        Form::Packed => {
-            *scratch = Packed::parse(bytes)?.to_text(pid);
-            Record::parse(scratch)
-        }
+) -> Option<(Record<'a>, Details<'a>)> {
+    let (packed, details) = match form {
+        Form::Text => return Some((Record::parse(bytes)?, Details::default())),
+        Form::Packed => (Packed::parse(bytes)?, Details::default()),
         Form::Rich => {
-            let Rich::Marker(packed, _) = Rich::parse(bytes)? else { return None };
-            *scratch = packed.to_text(pid);
-            Record::parse(scratch)
+            let Rich::Marker(packed, details) = Rich::parse(bytes)? else { return None };
+            (packed, details)
         }
-        Form::Note => None,
-    }
-}
-
-/// The details of a record from the pool.
-#[must_use]
-pub fn details_of(form: Form, bytes: &[u8]) -> Details<'_> {
-    match form {
-        Form::Rich => match Rich::parse(bytes) {
-            Some(Rich::Marker(_, details)) => details,
-            _ => Details::default(),
-        },
-        Form::Text | Form::Packed | Form::Note => Details::default(),
-    }
+        Form::Note => return None,
+    };
+    *scratch = packed.to_text(pid);
+    Some((Record::parse(scratch)?, details))
 }

@@ -171,7 +171,7 @@ impl Triggers {
         }
         let mut scratch = Vec::new();
         // The process does not matter here.
-        match parse_stored(form, bytes, 0, &mut scratch) {
+        match parse_stored(form, bytes, 0, &mut scratch).map(|(record, _)| record) {
             Some(Record::Begin { name, .. }) => self.begin(who, time_ns, name),
             Some(Record::End { .. }) => self.end(who, time_ns),
             Some(Record::Instant { name, .. } | Record::TrackInstant { name, .. }) => {

@@ -6,8 +6,8 @@ use super::c_api_sections::name_bytes;
 use crate::event::{self, Shape};
 use crate::section;
 use std::ffi::{c_char, c_int};
+use tracetee_recorder::details::{Encoder, FlowPoint, Value};
 use tracetee_recorder::record::Kind;
-use tracetee_recorder::rich::{Encoder, FlowPoint, Value};
 
 /// Number of arguments, and of flows, that are looked at: more do not fit.
 const MAX_ITEMS: usize = 250;

@@ -9,7 +9,7 @@ use crate::redact::{Outcome, Redactor};
 use std::borrow::Cow;
 use tracetee_protocol::json;
 use tracetee_protocol::notes;
-use tracetee_recorder::rich::{Detail, Details, FlowPoint, MAX_TEXT_BYTES, Value};
+use tracetee_recorder::details::{Detail, Details, FlowPoint, MAX_TEXT_BYTES, Value};
 
 /// The digits of a whole number.
 fn whole(number: i64) -> String {

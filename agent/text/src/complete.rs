@@ -11,14 +11,15 @@ use crate::time_window::Span;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use tracetee_protocol::Summary;
+use tracetee_recorder::details::at_item;
 use tracetee_recorder::layout::Form;
 use tracetee_recorder::record::Kind;
-use tracetee_recorder::rich::{Complete, Rich, at_item, stored};
+use tracetee_recorder::rich::{Complete, Rich, stored};
 
 /// First cookie of asynchronous slices that complete events become; a program's own have 32 bits.
 const FIRST_COOKIE: i64 = 1 << 40;
 
-/// What concerns the nesting of sections.
+/// A change of a thread's stack of open sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
     Begin,
@@ -172,7 +173,7 @@ fn look<'s>(
 /// Which of these events, by begin and the longer one first, nest in a thread's sections and in each other.
 fn nested(marks: &[(u64, Mark)], given: &[(u64, u64)]) -> Vec<bool> {
     let mut nests = vec![true; given.len()];
-    // What is open: a section of the thread, or an event.
+    // The open sections: `None` for one of the thread's own, an index for a complete event.
     let mut stack: Vec<Option<usize>> = Vec::new();
     let mut ends: BTreeSet<(u64, Reverse<usize>)> = BTreeSet::new();
     let (mut marks, mut begins) = (marks.iter(), given.iter().enumerate().peekable());
@@ -218,9 +219,9 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// What is nested is put among the marks, and a stack of names says whether each end finds its own begin.
+        /// The oracle sorts nested events and marks into one list, and checks with a stack that each end finds its own begin.
         #[test]
-        fn what_nests_changes_no_section_and_the_rest_would(
+        fn nested_events_change_no_section_and_the_others_would(
             marks in prop::collection::vec((0u64..4, 0u8..9), 0..30),
             given in prop::collection::vec((0u64..50, 0u64..20), 0..6),
         ) {

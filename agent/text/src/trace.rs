@@ -15,12 +15,13 @@ use crate::{Error, TextOptions};
 use std::path::Path;
 use tracetee_protocol::{CaptureMeta, Summary, notes};
 use tracetee_recorder::counters::Counters;
+use tracetee_recorder::details::Details;
 use tracetee_recorder::layout::{Form, NAME_BYTES};
 use tracetee_recorder::progress::PoolPlace;
 use tracetee_recorder::reader::PoolReader;
 use tracetee_recorder::record::{Kind, Record};
-use tracetee_recorder::rich::{COMPLETE, Details, Rich};
-use tracetee_recorder::stored::{details_of, parse_stored};
+use tracetee_recorder::rich::{COMPLETE, Rich};
+use tracetee_recorder::stored::parse_stored;
 
 /// A step of a thread, with its own memory, so that its snapshot can be freed.
 #[derive(Debug)]
@@ -276,7 +277,8 @@ impl Trace {
             return self.pass(time_ns, thread, Step::Record(form, bytes.to_vec(), place));
         }
         let mut scratch = Vec::new();
-        let Some(record) = parse_stored(form, bytes, known.pid.unsigned_abs(), &mut scratch) else {
+        let pid = known.pid.unsigned_abs();
+        let Some((record, details)) = parse_stored(form, bytes, pid, &mut scratch) else {
             self.tally.summary.malformed += 1;
             self.positions.note_written(place);
             return Ok(());
@@ -288,7 +290,7 @@ impl Trace {
             return Ok(());
         }
         let Some(min_duration) = &mut self.min_duration else {
-            return self.write(time_ns, thread, &record, details_of(form, bytes), place);
+            return self.write(time_ns, thread, &record, details, place);
         };
         let role = match record.kind() {
             Kind::Begin => Role::Begin,
@@ -340,9 +342,7 @@ impl Trace {
                     self.threads.all().get(thread).map_or(0, |thread| thread.pid.unsigned_abs());
                 let mut scratch = Vec::new();
                 match parse_stored(form, &bytes, pid, &mut scratch) {
-                    Some(record) => {
-                        self.write(time_ns, thread, &record, details_of(form, &bytes), place)
-                    }
+                    Some((record, details)) => self.write(time_ns, thread, &record, details, place),
                     None => Ok(()),
                 }
             }

@@ -11,8 +11,8 @@ use crate::threads::{Class, Thread};
 use crate::{Error, Precision, TextOptions, rules};
 use tracetee_protocol::notes::{self, FRAME_COUNTERS, FRAME_MAIN, FRAME_RENDER};
 use tracetee_recorder::counters::Counters;
+use tracetee_recorder::details::Details;
 use tracetee_recorder::record::Record;
-use tracetee_recorder::rich::Details;
 
 /// The writer.
 pub(crate) struct Writer {

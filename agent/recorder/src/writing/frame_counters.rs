@@ -6,6 +6,7 @@
 //! at that moment (the processor time of `getrusage` is that of the last tick), and its wait for a processor. A thread
 //! that was not switched since the last reading ran all the time: then the first call is enough.
 
+use crate::clock;
 use crate::counters::Counters;
 use crate::errno;
 use crate::lane::Lane;
@@ -251,7 +252,7 @@ impl Reading {
     }
 
     fn from_kernel(schedstat: Option<&Owned<Descriptor>>, before: Option<Self>) -> Option<Self> {
-        let at_ns = clock_ns(libc::CLOCK_MONOTONIC)?;
+        let at_ns = clock::monotonic_ns();
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
         // SAFETY: a place for the structure.
         if unsafe { libc::getrusage(RUSAGE_THREAD, usage.as_mut_ptr()) } != 0 {
@@ -268,7 +269,7 @@ impl Reading {
                 before.runnable_ns,
             ),
             None => {
-                let running_ns = clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)?;
+                let running_ns = clock::thread_cpu_ns();
                 (running_ns, schedstat.and_then(|schedstat| runnable_ns(schedstat, running_ns)))
             }
         };
@@ -301,18 +302,6 @@ impl Reading {
 
 /// `getrusage`'s number for the calling thread (not in libc's crate for each platform).
 const RUSAGE_THREAD: libc::c_int = 1;
-
-fn clock_ns(clock: libc::clockid_t) -> Option<u64> {
-    let mut time = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: a place for the time.
-    if unsafe { libc::clock_gettime(clock, time.as_mut_ptr()) } != 0 {
-        return None;
-    }
-    // SAFETY: the call has filled it; zeros are a value, too.
-    let time = unsafe { time.assume_init() };
-    let seconds = u64::try_from(time.tv_sec).ok()?;
-    Some(seconds.wrapping_mul(1_000_000_000).wrapping_add(u64::try_from(time.tv_nsec).ok()?))
-}
 
 /// Bytes of a line of three numbers.
 const SCHEDSTAT_BYTES: usize = 64;

@@ -2,10 +2,6 @@
 
 use super::*;
 
-fn now_ns() -> u64 {
-    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap()
-}
-
 fn text(bytes: &'static str) -> Offered<'static> {
     Offered { form: Form::Text, head: &[], bytes: bytes.as_bytes() }
 }
@@ -119,15 +115,15 @@ fn a_reading_is_the_kernels() {
 fn a_descriptor_that_the_program_has_closed_is_not_read() {
     let tid = tracetee_os::thread_id();
     let Some(schedstat) = Descriptor::open(tid) else { return };
-    assert!(runnable_ns(&schedstat, now_ns()).is_some());
+    assert!(runnable_ns(&schedstat, clock::thread_cpu_ns()).is_some());
     let fd = schedstat.get().unwrap().as_raw_fd();
     let file = tempfile::tempfile().unwrap();
     // SAFETY: two open descriptors; the first is closed by it.
     unsafe { libc::dup2(file.as_raw_fd(), fd) };
-    assert_eq!(runnable_ns(&schedstat, now_ns()), None);
+    assert_eq!(runnable_ns(&schedstat, clock::thread_cpu_ns()), None);
     // Another thread's account.
     std::io::Write::write_all(&mut &file, b"99000000000000 5 1\n").unwrap();
-    assert_eq!(runnable_ns(&schedstat, now_ns()), None);
+    assert_eq!(runnable_ns(&schedstat, clock::thread_cpu_ns()), None);
     drop(schedstat);
     // SAFETY: the copy made above, which the drop has left.
     assert_eq!(unsafe { libc::close(fd) }, 0);
