@@ -7,6 +7,7 @@ pub mod fixes;
 pub mod fleet;
 mod fleet_markdown;
 mod fleet_text;
+mod from_tables;
 pub mod html;
 pub mod quantile_errors;
 pub mod single;

@@ -1,10 +1,9 @@
 //! The page for people: the fleet's report, live, and each capture's.
 //!
-//! People log in where the token file names some who may read ([`login`]); they see their apps. Otherwise it answers on this machine
-//! only, only to who asks for this machine by name (a page
-//! elsewhere in the browser cannot read it by pointing a name of its own at 127.0.0.1), and not through a
-//! proxy, as far as one can be told from a browser.
-//! [`Maker`] makes the reports, beside what devices send.
+//! If the token file names readers, people log in ([`login`]) and see the apps that they may read. If it names none, the page answers
+//! only requests of this machine that ask for it by its own name (so a page elsewhere in the browser cannot read it by pointing a
+//! name at 127.0.0.1), and none that came through a proxy, as far as headers tell. [`Maker`] makes the reports, beside the
+//! work for devices.
 
 mod named;
 
@@ -26,9 +25,10 @@ use std::sync::{Arc, LazyLock};
 use tracetee_fleet::Error;
 use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline};
 use tracetee_fleet::object_keys::RawKey;
-use tracetee_fleet::report;
+use tracetee_fleet::report::fleet::FleetReport;
 use tracetee_fleet::report::html::{self, Timeline};
 use tracetee_fleet::report::single::SingleReport;
+use tracetee_fleet::report::timeline as timeline_page;
 use tracetee_jank::Options;
 use tracetee_protocol::http;
 use uuid::Uuid;
@@ -94,8 +94,20 @@ fn refused(error: &Error) -> Response {
     }
 }
 
-fn wrong_query(why: &str) -> Response {
-    (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response()
+/// Makes the report that is asked for, and the answer of it.
+async fn report(
+    page: &Page,
+    viewer: &Viewer,
+    query: ReportQuery,
+    answer: fn(&FleetReport) -> Response,
+) -> Response {
+    let ask = match query.ask(viewer) {
+        Ok(ask) => ask,
+        Err(why) => return (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
+    };
+    let made =
+        page.maker.make(move |maker, is_unwanted| Ok(answer(&maker.report(ask, is_unwanted)?)));
+    made.await.unwrap_or_else(|error| refused(&error))
 }
 
 async fn fleet(
@@ -103,14 +115,7 @@ async fn fleet(
     Extension(viewer): Extension<Viewer>,
     Query(query): Query<ReportQuery>,
 ) -> Response {
-    let ask = match query.ask(&viewer) {
-        Ok(ask) => ask,
-        Err(why) => return wrong_query(&why),
-    };
-    let made = page.maker.make(move |maker, is_unwanted| {
-        Ok(html::live_fleet(&maker.report(ask, is_unwanted)?, LIVE_S))
-    });
-    made.await.map_or_else(|error| refused(&error), as_html)
+    report(&page, &viewer, query, |report| as_html(html::live_fleet(report, LIVE_S))).await
 }
 
 async fn fleet_json(
@@ -118,20 +123,11 @@ async fn fleet_json(
     Extension(viewer): Extension<Viewer>,
     Query(query): Query<ReportQuery>,
 ) -> Response {
-    let ask = match query.ask(&viewer) {
-        Ok(ask) => ask,
-        Err(why) => return wrong_query(&why),
+    let answer = |report: &FleetReport| {
+        let headers = [(header::CONTENT_TYPE, http::JSON), (header::CACHE_CONTROL, "no-store")];
+        (headers, serde_json::to_string(report).unwrap_or_default()).into_response()
     };
-    let made = page.maker.make(move |maker, is_unwanted| {
-        Ok(serde_json::to_string(&maker.report(ask, is_unwanted)?).unwrap_or_default())
-    });
-    match made.await {
-        Ok(json) => {
-            let headers = [(header::CONTENT_TYPE, http::JSON), (header::CACHE_CONTROL, "no-store")];
-            (headers, json).into_response()
-        }
-        Err(error) => refused(&error),
-    }
+    report(&page, &viewer, query, answer).await
 }
 
 /// View of a capture that is asked for.
@@ -205,7 +201,7 @@ async fn view(page: &Page, viewer: Viewer, id: String, view: View) -> Response {
         }
         if view == View::Timeline {
             let Capture { trace, analysis } = &capture;
-            return Ok(Answer::Page(report::timeline::page(&file, trace, analysis).map_err(io)?));
+            return Ok(Answer::Page(timeline_page::page(&file, trace, analysis).map_err(io)?));
         }
         let bytes = stored()?;
         let timeline = format!("{id}/timeline");
