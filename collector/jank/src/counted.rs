@@ -73,7 +73,7 @@ impl Counted {
         let mut threads: HashMap<u32, Vec<Between>, Seeded> = HashMap::default();
         for of_thread in readings.chunk_by(|one, other| one.0 == other.0) {
             let Some(&(tid, ..)) = of_thread.first() else { continue };
-            // What the scheduler's own events say is more.
+            // The scheduler's own events say more.
             if trace.threads.get(&tid).is_none_or(|thread| !thread.states.is_empty()) {
                 continue;
             }
@@ -130,7 +130,7 @@ impl Counted {
         let mut rest: Vec<(Piece, Option<Wait>)> = Vec::with_capacity(found.len());
         let mut found = found.into_iter().peekable();
         for of in self.of(tid, from_ns, to_ns) {
-            // What lies before, and then what lies in it: pieces are cut at the readings.
+            // First the time before the reading, then the time in it: pieces are cut at the readings.
             cut(&mut found, of.from_ns, &mut rest);
             let mut inside = Vec::new();
             cut(&mut found, of.to_ns, &mut inside);

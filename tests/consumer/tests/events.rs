@@ -135,7 +135,7 @@ fn complete_events() {
     let across = seen.iter().position(|line| line.starts_with("S|across|")).unwrap();
     assert_eq!(seen[across - 1], r##"#@ {"cat":"c"}"##);
     assert!(across < at("B|outer"));
-    // What nests: given and inner in it, reversed around both, later.
+    // These nest: `inner` in `given`, `reversed` around both, `later` behind them.
     let sections = |letter: &str| seen.iter().filter(|line| line.starts_with(letter)).count();
     assert_eq!(
         (sections("B|"), sections("E"), summary.stray_ends, summary.closed_sections),

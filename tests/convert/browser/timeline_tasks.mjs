@@ -1,4 +1,4 @@
-// What people do with a timeline, each as a task with real input. The pages are those of tests/page_input.rs: one with
+// Tasks of people at a timeline, each with real input. The pages are those of tests/page_input.rs: one with
 // frames, scheduler and counters, one with flows and arguments, and a second capture.
 
 import assert from "node:assert/strict";
@@ -215,7 +215,6 @@ export default {
     assert.ok(middle > 240_000, String(middle));
   },
   async "a finger selects and drags"({ open, pages, browser }) {
-    if (browser !== "chromium") return;
     const page = await open(pages[0], { width: 360, height: 740, touch: true });
     const [x, y] = await page.spot("Frames", 225_000, 8);
     await page.touchscreen.tap(x, y);

@@ -1,6 +1,6 @@
 // Compares two times, of this trace or of another page's: side by side on one scale, and a table of differences.
 
-/** What is compared with the next selection; both once they are. */
+/** The first side of a comparison, then both sides. */
 let marked = null, comparison = null;
 const MAX_THREADS = 6;
 

@@ -1,7 +1,7 @@
 // Draws what is in view on the canvas: rows, their titles, the ruler, the overview.
 
 const view = { from: 0, to: 1, top: 0 };
-/** What is selected: a slice, async slice, state, instant, counter value or displayed frame; see `selections`. */
+/** The selection: a slice, async slice, state, instant, counter value or displayed frame; see `selections`. */
 let selected = null;
 let frame = null;      // one of `frames`
 let range = null;      // {from, to}

@@ -113,7 +113,7 @@ function orderBy(order) {
 for (const [value, text] of Object.entries(ORDERS)) $("order").append(new Option(text, value));
 $("order").addEventListener("change", () => orderBy($("order").value));
 
-/** What screen readers say next. */
+/** Has screen readers say a text. */
 function announce(text) { $("live").textContent = text; }
 
 /** From and to of what is selected; null if nothing is. */

@@ -35,7 +35,7 @@ function selectionText() {
 }
 const keyOf = (clock) => [...clocks].find(([, one]) => one === clock)?.[0];
 
-/** What a text of an address selects; null if this trace does not have it. */
+/** Returns the selection that an address names; null if this trace does not have it. */
 function parseSelection(text) {
     const [kind, ...rest] = text.split(".");
     const [owner, place] = [rest[0], +rest[1]], thread = threads.get(+owner);

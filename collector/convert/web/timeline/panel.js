@@ -32,7 +32,7 @@ function more(around, body, rows) {
 }
 const link = (text, act) => { const button = element("button", text); button.type = "button"; button.addEventListener("click", act); return button; };
 
-/** What can be done with a selection. */
+/** The buttons for a selection. */
 function actions() {
     const made = element("p", null, link("Zoom to it (F)", toSelection), " ", link("Statistics of its time (R)", rangeOfSelection), " ", link("Compare (C)", markToCompare));
     made.className = "actions";
@@ -198,7 +198,7 @@ function table(all, from, to, title, root) {
     return made;
 }
 
-/** Who called it and whom it called: how many of the calls of each were these. */
+/** Lists the callers of the selected name and the names that it calls, each with its calls of all its calls. */
 function relatives(entry, found) {
     const list = (title, map, colour) => {
         const rows = [...map].sort((a, b) => b[1].wall - a[1].wall).slice(0, 50).map(([name, { wall, calls }]) => {

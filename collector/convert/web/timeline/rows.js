@@ -29,7 +29,7 @@ function busy(thread) {
 const isApp = (pid) => pid === data.pid;
 const isSystem = (pid) => Boolean(processes.get(pid)?.isSystem);
 
-/** What each process has, in the order of the rows. */
+/** Returns the rows of each process, in their order. */
 function byProcess() {
     const byPid = new Map();
     const entry = (pid) => listOf(byPid, pid, () => ({ pid, threads: [], counters: [], asyncs: [], shown: [], slices: 0, busy: 0 }));

@@ -8,7 +8,7 @@ function save(blob, name) {
     setTimeout(() => URL.revokeObjectURL(at.href), 10_000);
 }
 
-/** What draws like a canvas, and makes SVG of it. */
+/** A stand-in for the canvas's context that makes SVG. */
 function svgContext(wide, tall) {
     const out = [], escaped = (text) => String(text).replace(/[&<>"]/g, (char) => `&#${char.codePointAt(0)};`).replace(/[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/gu, "\u{fffd}");
     const style = { fillStyle: "#000", strokeStyle: "#000", lineWidth: 1, font: "11px sans-serif", textBaseline: "middle", globalAlpha: 1, dash: "" };
@@ -42,7 +42,7 @@ function svg() {
     try { paint(); return context.text(); } finally { context = screen; }
 }
 
-/** What is selected, as data: times in µs since the trace's begin, and the statistics of the time. */
+/** Returns the selection as data: times in µs since the trace's begin, and the statistics of the time. */
 function selectionData() {
     const times = selectedTimes() || { from: Math.max(0, view.from), to: Math.min(view.to, trace.last) };
     const made = { trace: document.title, begin_s: seconds(0), from_us: times.from, to_us: times.to };

@@ -1,6 +1,6 @@
 // Searches slices, async slices, arguments, threads, counters; lists what is found.
 
-/** What is found: names and arguments that match, the slices of each thread, and everything else; and where one is. */
+/** The result of a search: names and arguments that match, slices by thread, everything else, and the place of the shown one. */
 let matches = null;
 const MAX_LISTED = 100;
 

@@ -1,6 +1,6 @@
-// What is under the pointer, and what is selected.
+// Finds the item under the pointer, and keeps the selection.
 
-/** What is at a point of the canvas. */
+/** Returns the item at a point of the canvas. */
 function under(x, y) {
     const at = atOf(x), down = y - RULER + view.top;
     const row = y < RULER ? null : rows.find((row) => down >= row.y && down < row.y + row.height);
@@ -84,7 +84,7 @@ function stateTimes(thread, place) {
     return { from: at[place], to: place + 1 < at.length ? at[place + 1] : trace.last };
 }
 
-/** Who ended the wait before or during a state, and when; null if it is not known. */
+/** Returns the thread that ended the wait before or during a state, and the time; null if that is not known. */
 function wakeOf(thread, place) {
     const { at, waker, state } = states.get(thread.key);
     // A wait ends where the thread is runnable: that state has the waker.

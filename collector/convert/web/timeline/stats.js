@@ -27,7 +27,7 @@ function statesTable(all, from, to) {
     }))];
 }
 
-/** Who ran on each processor in a time. */
+/** Returns the threads that ran on each processor in a time. */
 function processorsTable(from, to) {
     const rows = [];
     for (const [cpu, ran] of [...processors()].sort((a, b) => a[0] - b[0])) {

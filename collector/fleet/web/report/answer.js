@@ -60,7 +60,7 @@ function answerOfFleet(report, rates) {
   return made;
 }
 
-/** What changed between versions, and how sure that is. */
+/** Returns the sentence about the change between versions, with its certainty. */
 function changeSentence(report) {
   const { comparison } = report;
   if (comparison) {

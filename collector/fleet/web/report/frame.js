@@ -54,7 +54,7 @@ const pathChart = (explained) => {
   return make("div", { class: "path" }, make("div", { class: "lanes" }, axis, ...lanes.values(), deadline), legend);
 };
 
-// What the display got. By markers alone no vsync is known to be missed.
+// The display's result. By markers alone no vsync is known to be missed.
 const WAYS = { in_time: "in time", app: "late by the app", system: "late by SurfaceFlinger or the graphics processor", display: "late by the display", stuffing: "behind earlier buffers", dropped: "never shown", undrawn: "without a buffer", unknown: "late for an unknown reason" };
 const MARKER_WAYS = { in_time: "within it", app: "over one period" };
 const EVIDENCE = { timeline: "FrameTimeline", buffers: "the buffers of the app's layers", markers: "the app's markers, against one period" };

@@ -149,7 +149,7 @@ internal class Details : EventDetails() {
     }
 }
 
-/** What a thread uses again for each event, as androidx.tracing's own tracer does. */
+/** Objects that a thread uses again for each event, as androidx.tracing's own tracer does. */
 @OptIn(DelicateTracingApi::class)
 internal class ThreadState {
     private val details = Details()
