@@ -214,7 +214,7 @@ export default {
     const middle = await page.evaluate(() => (window.tracetee.view.from + window.tracetee.view.to) / 2);
     assert.ok(middle > 240_000, String(middle));
   },
-  async "a finger selects and drags"({ open, pages, browser }) {
+  async "a finger selects and drags"({ open, pages }) {
     const page = await open(pages[0], { width: 360, height: 740, touch: true });
     const [x, y] = await page.spot("Frames", 225_000, 8);
     await page.touchscreen.tap(x, y);
