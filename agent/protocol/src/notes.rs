@@ -33,6 +33,11 @@ pub const OTHER: &str = "(other)";
 /// Start of a comment with the details of the record on the next line, a JSON object.
 pub const DETAILS: &str = "#@ ";
 
+/// Name of the instant that has a sample of the main thread's callstack as details.
+pub const STACK: &str = "tracetee: stack";
+/// Name of the instant whose details name functions of the samples after it.
+pub const STACK_NAMES: &str = "tracetee: stack names";
+
 /// Note in a trace whose process was killed before it stopped the capture: the name of an instant, and
 /// the start of a comment.
 pub const RECOVERED: &str = "recovered";

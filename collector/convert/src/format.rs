@@ -100,6 +100,9 @@ const ALL_BUT_SLICES: [Content; 17] = without(&[CpuTimes]);
 /// Everything but the stacks of slices and samples, with their wall time.
 const ALL_BUT_STACKS: [Content; 16] = without(&[ProcessNames, Samples]);
 
+/// Everything but the stacks of slices, and those of samples that say for which time they stand.
+const ALL_BUT_TIMED_STACKS: [Content; 17] = without(&[Samples]);
+
 /// Returns [`ALL_BUT_WALL_TIME`] without these; their number is that of the types.
 const fn without<const N: usize>(kept: &[Content]) -> [Content; N] {
     let (mut rest, mut from, mut to) = ([Header; N], 0, 0);
@@ -229,7 +232,7 @@ formats! {
         name: "folded",
         endings: [".folded"],
         reader: None,
-        lacks: ALL_BUT_WALL_TIME,
+        lacks: ALL_BUT_TIMED_STACKS,
         writer: |trace, mut out, dropped| stacks::folded(trace, &mut out, dropped),
     }
     /// Flame graph.
@@ -237,7 +240,7 @@ formats! {
         name: "svg",
         endings: [".svg"],
         reader: None,
-        lacks: ALL_BUT_WALL_TIME,
+        lacks: ALL_BUT_TIMED_STACKS,
         writer: |trace, mut out, dropped| stacks::svg(trace, &mut out, dropped),
     }
 }

@@ -92,18 +92,20 @@ fn sampled<'a>(trace: &'a Trace, caller: &Caller<'_>, frames: &mut Frames<'a>) -
     }
     let mut total = 0_u64;
     let (mut stacks, mut weights) = (Vec::new(), Vec::new());
+    let has_times = caller.samples.iter().all(|sample| sample.has_time());
     for sample in &caller.samples {
         let mut stack: Vec<usize> =
             calls::frames(trace, sample).into_iter().map(|name| frames.place(name)).collect();
         stack.reverse();
         stacks.push(stack);
-        weights.push(sample.weight);
-        total = total.saturating_add(sample.weight);
+        let weight = if has_times { sample.at_ns - sample.since_ns } else { sample.weight };
+        weights.push(weight);
+        total = total.saturating_add(weight);
     }
     Some(json!({
         "type": "sampled",
         "name": format!("samples of {}", name(caller)),
-        "unit": "none",
+        "unit": if has_times { "nanoseconds" } else { "none" },
         "startValue": 0,
         "endValue": total,
         "samples": stacks,

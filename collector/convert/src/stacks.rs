@@ -1,9 +1,14 @@
-//! Stacks with the time spent in their innermost slice: folded text and flame graphs.
+//! Stacks with the time spent in their innermost slice, and those of samples with the time for which they stand: folded text
+//! and flame graphs.
 
+use crate::calls;
 use crate::lossiness::Dropped;
 use std::collections::HashMap;
 use std::io::{self, Write};
-use tracetee_trace::{NO_PARENT, NameId, Thread, Trace};
+use tracetee_trace::{NO_PARENT, NameId, Sample, Thread, Trace};
+
+/// Part of a stack between its thread and the functions of a sample.
+const SAMPLES: &str = "(samples)";
 
 /// A line for each stack: `process;thread;outer;inner MICROSECONDS`, the process where there are several.
 pub(crate) fn folded(trace: &Trace, out: &mut impl Write, dropped: &mut Dropped) -> io::Result<()> {
@@ -47,6 +52,10 @@ fn lines(trace: &Trace, dropped: &mut Dropped) -> Vec<String> {
     pids.sort_unstable();
     pids.dedup();
     let mut sums: HashMap<String, u64> = HashMap::new();
+    let mut samples: HashMap<u32, Vec<&Sample>> = HashMap::new();
+    for sample in trace.samples.iter().filter(|sample| sample.has_time()) {
+        samples.entry(sample.tid).or_default().push(sample);
+    }
     for (&key, thread) in &trace.threads {
         let mut root = String::new();
         if pids.len() > 1 {
@@ -66,7 +75,20 @@ fn lines(trace: &Trace, dropped: &mut Dropped) -> Vec<String> {
             }
             *sums.entry(line).or_default() += ns;
         }
+        let of_thread = if key == thread.tid { samples.remove(&key) } else { None };
+        for sample in of_thread.unwrap_or_default() {
+            let mut line = format!("{root};{SAMPLES}");
+            for name in calls::frames(trace, sample).iter().rev() {
+                line.push(';');
+                push(&mut line, name);
+            }
+            *sums.entry(line).or_default() += sample.at_ns - sample.since_ns;
+        }
     }
+    let timed = trace.samples.iter().filter(|sample| sample.has_time()).count();
+    dropped.add("stack samples without a time", (trace.samples.len() - timed) as u64);
+    let of_no_thread: usize = samples.values().map(Vec::len).sum();
+    dropped.add("stack samples of threads without events", of_no_thread as u64);
     let mut short = 0;
     let mut lines: Vec<String> = sums
         .into_iter()

@@ -548,3 +548,50 @@ fn changes_that_only_other_readers_see_are_counted() {
         )
     );
 }
+
+/// A capture of the agent with three samples of its main thread, of two stacks.
+const SAMPLED: &str = r##"# tracer: nop
+ main-7 (7) [000] ...1 5.000000: tracing_mark_write: B|7|doFrame
+#@ {"args":{"a":"com.app.Feed.bind","b":"com.app.Feed.fit;x","c":"android.os.Looper.loop"}}
+ s-9 (7) [000] ...1 5.030000: tracing_mark_write: I|7|tracetee: stack names
+#@ {"args":{"tid":7,"stack":"a c","for_us":30000}}
+ s-9 (7) [000] ...1 5.030000: tracing_mark_write: I|7|tracetee: stack
+#@ {"args":{"tid":7,"stack":"a c","for_us":20000}}
+ s-9 (7) [000] ...1 5.050000: tracing_mark_write: I|7|tracetee: stack
+#@ {"args":{"tid":7,"stack":"b c","for_us":20000}}
+ s-9 (7) [000] ...1 5.070000: tracing_mark_write: I|7|tracetee: stack
+ main-7 (7) [000] ...1 5.080000: tracing_mark_write: E|7
+"##;
+
+#[test]
+fn samples_with_a_time_are_folded_and_weighed_and_a_row_of_the_page() {
+    let trace = read(SAMPLED.as_bytes()).unwrap();
+    let mut folded = Vec::new();
+    let dropped = Format::Folded.write(&trace, &mut folded).unwrap();
+    assert_eq!(
+        String::from_utf8(folded).unwrap(),
+        "main;(samples);android.os.Looper.loop;com.app.Feed.bind 50000\n\
+         main;(samples);android.os.Looper.loop;com.app.Feed.fit:x 20000\n\
+         main;doFrame 80000\n"
+    );
+    assert!(dropped.is_empty(), "{dropped}");
+    let mut speedscope = Vec::new();
+    Format::Speedscope.write(&trace, &mut speedscope).unwrap();
+    let profile =
+        serde_json::from_slice::<serde_json::Value>(&speedscope).unwrap()["profiles"][1].take();
+    let expected = serde_json::json!(["nanoseconds", [30_000_000, 20_000_000, 20_000_000]]);
+    assert_eq!(serde_json::json!([profile["unit"], profile["weights"]]), expected);
+    let with = page::with_samples(&trace);
+    let rows: Vec<_> = with
+        .asyncs
+        .iter()
+        .map(|one| (with.names.text(one.name), one.start_ns, one.end_ns))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ("com.app.Feed.bind", 5_000_000_000, 5_050_000_000),
+            ("com.app.Feed.fit;x", 5_050_000_000, 5_070_000_000)
+        ]
+    );
+}

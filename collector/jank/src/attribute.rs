@@ -13,6 +13,7 @@ use crate::parts::{OfFrame, Part, Parts};
 use crate::pieces::{Piece, pieces};
 use crate::process::Error;
 use crate::replay::{Late, Replay, Step};
+use crate::sampled::Sampled;
 use crate::slowness::Slowness;
 use crate::stacks::{Kin, Lineage, Stack, Stacks};
 use crate::states::{Span, ThreadState, Waker};
@@ -45,7 +46,13 @@ pub(crate) fn attribute(
     trace: &Trace,
     frames: &mut [Frame],
     windows: &[Vec<Window>],
-    (names, waits, slowness, counted): (&NameIndex<'_>, &Waits<'_>, &Slowness<'_>, &Counted),
+    (names, waits, slowness, counted, sampled): (
+        &NameIndex<'_>,
+        &Waits<'_>,
+        &Slowness<'_>,
+        &Counted,
+        &Sampled,
+    ),
     mut replay: Replay<'_>,
     looks: &mut u64,
     watch: &Watch,
@@ -99,6 +106,7 @@ pub(crate) fn attribute(
             if let Some(error) = stopped {
                 return Err(error);
             }
+            let found = sampled.divide(tid, found, looks);
             let mut of_waits = InOrder::default();
             let mut walked: Vec<(Key, Span)> = Vec::with_capacity(found.len());
             let mut add = |key: Key, part: &Piece| {
@@ -107,13 +115,20 @@ pub(crate) fn attribute(
                 of_waits.sum(key).add(part.span.state, part.ns(), carried_ns);
                 walked.push((key, part.span));
             };
-            for (piece, counted) in &found {
+            for (piece, counted, function) in &found {
                 let at = (role, tid);
                 if let Some(wait) = *counted {
                     add((at, piece.slice, wait), piece);
                     continue;
                 }
                 let (wait, cause) = judged.of(at, piece, &mut lineages, &mut stacks, looks)?;
+                if let Some(function) = function.filter(|_| wait == Wait::No)
+                    && let None | Some(Cause::Section) =
+                        judged.cause(at, piece.slice, &mut lineages, &mut stacks)?
+                {
+                    add((at, piece.slice, Wait::Code(function)), piece);
+                    continue;
+                }
                 let Some(followed) = waits.followed(tid, piece, wait, cause) else {
                     add((at, piece.slice, wait), piece);
                     continue;

@@ -56,6 +56,8 @@ pub enum Cause {
     Swap,
     /// Composition by Jetpack Compose.
     Compose,
+    /// A function of the app that samples of the thread's callstack show, in time that no section of the platform explains.
+    Code,
     /// A section of the app or of a library.
     Section,
     /// No slice explains the time.
@@ -104,6 +106,7 @@ impl Cause {
             Self::Kernel => "kernel",
             Self::Swap => "swap",
             Self::Compose => "compose",
+            Self::Code => "code",
             Self::Section => "section",
             Self::Unexplained => "unexplained",
         }
@@ -250,6 +253,41 @@ const STEPS: &[Is] = &[
     Name("PlayerLoop"),
     Name("WaitForTargetFPS"),
 ];
+
+/// Beginnings of the functions of the platform, and of libraries that only pass calls on to the app.
+const PLATFORM: &[&str] = &[
+    "android.",
+    "androidx.",
+    "com.android.",
+    "com.google.android.",
+    "dalvik.",
+    "java.",
+    "javax.",
+    "jdk.",
+    "kotlin.",
+    "kotlinx.",
+    "libcore.",
+    "sun.",
+    "dev.tracetee.",
+    // Of no class: a function that the capture lacks, or that redaction has renamed.
+    "(",
+    "<",
+    "#",
+];
+
+/// True for a function of the platform.
+pub(crate) fn is_platform(function: &str) -> bool {
+    PLATFORM.iter().any(|begin| function.starts_with(begin)) || !function.contains('.')
+}
+
+/// Returns the beginning of the names of an app's functions: its application id without the last part, which a variant may
+/// have added, if two or more parts are left that are not the platform's.
+pub(crate) fn app_prefix(application: &str) -> String {
+    let id = application.split(':').next().unwrap_or(application);
+    let shorter = id.rsplit_once('.').map(|(shorter, _)| format!("{shorter}."));
+    let is_usable = |prefix: &String| prefix.matches('.').count() > 1 && !is_platform(prefix);
+    shorter.filter(is_usable).unwrap_or_else(|| format!("{id}."))
+}
 
 impl Is {
     fn fits(self, name: &str) -> bool {

@@ -276,3 +276,68 @@ fn no_rule_can_be_made_wider_unnoticed() {
         }
     }
 }
+
+/// Functions of the platform, and of apps and libraries that are like them.
+const PLATFORM_FUNCTIONS: &[(&str, &[&str])] = &[
+    ("android.os.Looper.loop", &["com.app.android.Feed.bind", "androidutil.Feed.bind"]),
+    (
+        "androidx.recyclerview.widget.RecyclerView.onLayout",
+        &["my.androidx.Feed.bind", "androidxl.Feed.bind"],
+    ),
+    (
+        "com.android.internal.os.ZygoteInit.main",
+        &["com.androidpit.Feed.bind", "my.com.android.Feed.bind"],
+    ),
+    (
+        "com.google.android.material.Slider.draw",
+        &["com.google.androidauto.Car.run", "a.com.google.android.B.c"],
+    ),
+    ("dalvik.system.VMRuntime.gc", &["dalvikum.Feed.bind", "my.dalvik.Feed.bind"]),
+    ("java.util.HashMap.get", &["javassist.Pool.get", "my.java.Pool.get"]),
+    ("javax.crypto.Cipher.doFinal", &["javaxt.Text.read", "my.javax.Text.read"]),
+    ("jdk.internal.misc.Unsafe.park", &["jdkutil.Text.read", "my.jdk.Text.read"]),
+    ("kotlin.text.Regex.find", &["kotlinpoet.File.write", "my.kotlin.File.write"]),
+    ("kotlinx.coroutines.DispatchedTask.run", &["kotlinxx.File.write", "my.kotlinx.File.write"]),
+    ("libcore.io.Linux.read", &["libcorec.File.write", "my.libcore.File.write"]),
+    ("sun.misc.Unsafe.park", &["sunrise.Sky.draw", "my.sun.Sky.draw"]),
+    ("dev.tracetee.Event.write", &["dev.traceteen.Feed.bind", "my.dev.tracetee.Feed.bind"]),
+    ("(not recorded)", &["com.app.Feed.(x)"]),
+    ("<user>.Feed.bind", &["com.app.Feed.<init>", "com.app.Feed.<clinit>"]),
+    ("#1a2b3c4d.Feed.bind", &["com.app.Feed#bind.x"]),
+    ("main", &["a.b"]),
+];
+
+#[test]
+fn functions_of_the_platform_are_known_by_their_packages() {
+    for &(function, others) in PLATFORM_FUNCTIONS {
+        assert!(is_platform(function), "{function}");
+        for other in others {
+            assert!(!is_platform(other), "{other}");
+        }
+    }
+    for begin in PLATFORM {
+        let of_it = PLATFORM_FUNCTIONS.iter().filter(|(function, _)| function.starts_with(begin));
+        assert!(of_it.count() > 0, "{begin} has no function of its own");
+        let others = || PLATFORM_FUNCTIONS.iter().flat_map(|(_, others)| others.iter());
+        assert!(others().any(|other| other.contains(begin)), "{begin} may be anywhere");
+        if let Some(wider) = begin.strip_suffix('.') {
+            assert!(others().any(|other| other.starts_with(wider)), "{begin} has no near miss");
+        }
+    }
+}
+
+#[test]
+fn an_app_s_functions_begin_as_its_id() {
+    for (id, prefix) in [
+        ("com.example.app", "com.example."),
+        ("com.example.app.debug", "com.example.app."),
+        ("com.example.app:remote", "com.example."),
+        ("com.example", "com.example."),
+        ("demo", "demo."),
+        ("com.android.settings", "com.android.settings."),
+        ("com.google.android.youtube", "com.google.android.youtube."),
+        ("dev.tracetee.sample", "dev.tracetee.sample."),
+    ] {
+        assert_eq!(app_prefix(id), prefix, "{id}");
+    }
+}

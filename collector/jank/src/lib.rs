@@ -38,6 +38,7 @@ mod pipelines;
 mod process;
 mod processors;
 mod replay;
+mod sampled;
 mod screens;
 mod slowness;
 mod stacks;
@@ -161,6 +162,7 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
     let windows: Vec<_> = found.map(|(frame, found)| window::of_late(frame, found)).collect();
     let waits = waits::Waits::find(trace, &process.render_tids);
     let counted = counted::Counted::find(trace, &process);
+    let sampled = sampled::Sampled::find(trace, &process, &names);
     let watch = &options.watch;
     let processors = processors::Processors::find(trace);
     let slowness =
@@ -169,7 +171,7 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
         trace,
         &mut frames,
         &windows,
-        (&names, &waits, &slowness, &counted),
+        (&names, &waits, &slowness, &counted, &sampled),
         replay::Replay::new(&frame_slices.found, &periods),
         looks,
         watch,

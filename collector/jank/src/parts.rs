@@ -120,7 +120,10 @@ impl<'a> OfFrame<'a> {
             Some((named, (cause, key))) => (*cause, Arc::clone(key), named.contention.as_ref()),
             None => (Cause::Unexplained, Arc::clone(&name), None),
         };
-        let (cause, key) = self.waits.cause(wait, own, own_key);
+        let (cause, key) = match wait {
+            Wait::Code(function) => (Cause::Code, Arc::clone(&self.names.named(function).name)),
+            wait => self.waits.cause(wait, own, own_key),
+        };
         let sum = self.parts.entry((role, cause, Arc::clone(&key), name)).or_default();
         sum.times.add_all(&times);
         sum.count += u64::from(inner.is_some());
@@ -136,8 +139,8 @@ impl<'a> OfFrame<'a> {
         self.parts.values().map(|sum| sum.times.carried_ns).sum()
     }
 
-    /// Returns the cause that took most time, and its longest key; of equals the first by name. Sections of the app, and
-    /// steps that nothing explains, are different causes.
+    /// Returns the cause that took most time, and its longest key; of equals the first by name. Functions and sections of
+    /// the app, and steps that nothing explains, are different causes.
     pub(crate) fn main_cause(&self) -> Option<(Cause, Arc<str>)> {
         let mut sums: BTreeMap<(Cause, &Arc<str>), u64> = BTreeMap::new();
         let mut totals: BTreeMap<Cause, u64> = BTreeMap::new();
@@ -146,7 +149,7 @@ impl<'a> OfFrame<'a> {
             *sums.entry((*cause, key)).or_default() += ns;
             *totals.entry(*cause).or_default() += ns;
         }
-        let is_one = |cause| !matches!(cause, Cause::Section | Cause::Unexplained);
+        let is_one = |cause| !matches!(cause, Cause::Code | Cause::Section | Cause::Unexplained);
         let total = |cause| totals.get(&cause).copied().filter(|_| is_one(cause));
         let rank =
             |&((cause, _), sum): &((Cause, &Arc<str>), u64)| (total(cause).unwrap_or(sum), sum);

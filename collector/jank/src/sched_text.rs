@@ -79,6 +79,11 @@ impl Text {
         self.lines.push((us, format!(" {line}\n")));
     }
 
+    /// Adds the details of the record that is added next.
+    pub(crate) fn comment(&mut self, us: u64, details: &str) {
+        self.lines.push((us, format!("#@ {details}\n")));
+    }
+
     pub(crate) fn mark(&mut self, tid: u32, us: u64, payload: &str) {
         self.event(tid, 0, "...1", us, &format!("tracing_mark_write: {payload}"));
     }

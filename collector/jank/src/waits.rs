@@ -50,6 +50,8 @@ pub(crate) enum Wait {
     Thread(u32),
     /// A binder call into this process.
     Binder(u32),
+    /// None: it ran this function of the app.
+    Code(NameId),
 }
 
 /// Key of time in which no processor was free.
@@ -147,7 +149,7 @@ impl<'a> Waits<'a> {
             name => Arc::from(name),
         };
         match wait {
-            Wait::No => (own, own_key),
+            Wait::No | Wait::Code(_) => (own, own_key),
             Wait::Processor => (Cause::Runnable, NO_PROCESSOR.into()),
             Wait::Preempted(tid) => (Cause::Preempted, format!("by {}", self.thread(tid)).into()),
             Wait::LittleCore => (Cause::Core, LITTLE_CORE.into()),

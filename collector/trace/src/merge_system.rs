@@ -76,7 +76,7 @@ impl Map {
             nodes.push(builder.trace.stacks.node(caller, frame));
         }
         for mut sample in trace.samples.iter().copied() {
-            sample.at_ns = self.at(sample.at_ns);
+            (sample.at_ns, sample.since_ns) = (self.at(sample.at_ns), self.at(sample.since_ns));
             sample.stack = nodes.get(sample.stack as usize).copied().unwrap_or(NO_PARENT);
             builder.trace.samples.push(sample);
         }

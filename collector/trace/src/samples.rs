@@ -55,6 +55,8 @@ impl Stacks {
 pub struct Sample {
     /// Time.
     pub at_ns: u64,
+    /// Begin of the time for which the sample stands; `at_ns` if the sampler does not say so.
+    pub since_ns: u64,
     /// Process.
     pub pid: u32,
     /// Thread id.
@@ -65,4 +67,17 @@ pub struct Sample {
     pub stack: u32,
     /// Weight, in the unit of the sampled event.
     pub weight: u64,
+}
+
+impl Sample {
+    /// True if the sampler says for which time the sample stands.
+    #[must_use]
+    pub const fn has_time(&self) -> bool {
+        self.since_ns < self.at_ns
+    }
+
+    /// Returns a sample of weight 1 without a callstack, of no thread.
+    pub(crate) const fn new(at_ns: u64) -> Self {
+        Self { at_ns, since_ns: at_ns, pid: 0, tid: 0, cpu: 0, stack: NO_PARENT, weight: 1 }
+    }
 }

@@ -124,3 +124,39 @@ fn the_page_has_the_details() {
     let page = std::fs::read_to_string(path.join("ours.html")).unwrap();
     assert!(page.contains("bytes"), "the arguments of a slice");
 }
+
+/// Samples of the main thread's callstack: Perfetto has them as those of its own profiler.
+#[test]
+fn samples_of_callstacks_are_perf_samples_with_their_frames() {
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let text = "# tracer: nop\n            main-100   (  100) [000] ...1 5.000000: tracing_mark_write: B|100|doFrame\n\
+        #@ {\"args\":{\"a\":\"com.app.Feed.bind\",\"b\":\"com.app.Feed.fit\",\"c\":\"android.os.Looper.loop\"}}\n\
+        \x20        sampler-101   (  100) [000] ...1 5.034000: tracing_mark_write: I|100|tracetee: stack names\n\
+        #@ {\"args\":{\"tid\":100,\"stack\":\"a c\",\"ago_us\":500,\"for_us\":34000}}\n\
+        \x20        sampler-101   (  100) [000] ...1 5.034000: tracing_mark_write: I|100|tracetee: stack\n\
+        #@ {\"args\":{\"tid\":100,\"stack\":\"b c\",\"for_us\":20000}}\n\
+        \x20        sampler-101   (  100) [000] ...1 5.054000: tracing_mark_write: I|100|tracetee: stack\n\
+        \x20           main-100   (  100) [000] ...1 5.080000: tracing_mark_write: E|100\n";
+    let trace = tracetee_trace::read(text.as_bytes()).unwrap();
+    let file = std::fs::File::create(directory.path().join("ours.pftrace")).unwrap();
+    let dropped =
+        tracetee_convert::write(&trace, tracetee_convert::Format::Perfetto, file).unwrap();
+    assert!(dropped.is_empty(), "{dropped}");
+    let samples = "with recursive frames(sample, depth, id) as \
+        (select p.id, 0, p.callsite_id from perf_sample p union all \
+         select frames.sample, frames.depth + 1, c.parent_id from frames join stack_profile_callsite c on c.id = frames.id \
+         where c.parent_id is not null) \
+        select p.ts / 1000, t.tid, t.name, frames.depth, f.name function from frames \
+        join perf_sample p on p.id = frames.sample join thread t using (utid) \
+        join stack_profile_callsite c on c.id = frames.id join stack_profile_frame f on f.id = c.frame_id \
+        order by p.ts, frames.depth";
+    let read = engine.rows(directory.path(), &["ours.pftrace"], &[samples]);
+    let expected = rows(&[
+        r#"[5033500,100,"main",0,"com.app.Feed.bind"]"#,
+        r#"[5033500,100,"main",1,"android.os.Looper.loop"]"#,
+        r#"[5054000,100,"main",0,"com.app.Feed.fit"]"#,
+        r#"[5054000,100,"main",1,"android.os.Looper.loop"]"#,
+    ]);
+    assert_eq!(read[0][0], expected);
+}

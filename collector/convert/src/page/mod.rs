@@ -2,10 +2,13 @@
 //! which read the text in it. The program itself reads the trace as columns ([`columns`]).
 
 mod columns;
+mod samples;
 
 use crate::lossiness::Dropped;
 use crate::profile::escaped;
 use crate::text::{self, Fractions};
+#[cfg(test)]
+pub(crate) use samples::with_samples;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -86,7 +89,7 @@ pub(crate) fn write(
         data(about)
     )?;
     out.write_all(b"<script id=\"tracetee-columns\" type=\"text/plain\">\n")?;
-    columns::write(trace, about.pid, out)?;
+    columns::write(&samples::with_samples(trace), about.pid, out)?;
     out.write_all(b"</script>")?;
     // Before the text, which is many times as long: the browser need not have read it.
     out.write_all(script.replace("{{JS}}", PAGE_SCRIPT).as_bytes())?;

@@ -172,6 +172,7 @@ impl Reader {
         let mut samples: Vec<_> = samples
             .filter_map(|(clock, mut sample)| {
                 sample.at_ns = at(clock, sample.at_ns)?;
+                sample.since_ns = sample.at_ns;
                 Some(sample)
             })
             .collect();

@@ -24,7 +24,7 @@ impl Reader {
         message: &[u8],
     ) -> Result<(), Malformed> {
         let (clock, at_ns) = time.ok_or("a sample has no time")?;
-        let mut sample = Sample { at_ns, pid: 0, tid: 0, cpu: 0, stack: NO_PARENT, weight: 1 };
+        let mut sample = Sample::new(at_ns);
         let (mut callstack, mut is_skipped) = (None, false);
         for field in Fields::of(message) {
             let (number, value) = field?;
@@ -61,7 +61,7 @@ impl Reader {
         message: &[u8],
     ) -> Result<(), Malformed> {
         let (clock, at_ns) = time.ok_or("a sample has no time")?;
-        let mut sample = Sample { at_ns, pid: 0, tid: 0, cpu: 0, stack: NO_PARENT, weight: 1 };
+        let mut sample = Sample::new(at_ns);
         for field in Fields::of(message) {
             let (number, value) = field?;
             match number {
@@ -108,7 +108,7 @@ impl Reader {
             self.unread.event("callstacks of events on async tracks");
             return Ok(());
         };
-        self.samples.push((clock, Sample { at_ns, pid, tid, cpu: 0, stack, weight: 1 }));
+        self.samples.push((clock, Sample { pid, tid, stack, ..Sample::new(at_ns) }));
         Ok(())
     }
 

@@ -10,6 +10,7 @@ pub(crate) mod marker;
 mod prefixes;
 mod sched;
 mod sections;
+mod stacks;
 
 use crate::builder::{AsyncKey, Builder, Live};
 use crate::error::Error;
@@ -21,6 +22,7 @@ use details::Details;
 use marker::Marker;
 use prefixes::Prefixes;
 use sections::{Names, Sections};
+use stacks::StackNames;
 use std::io::{BufRead, ErrorKind, Read};
 use tracetee_protocol::{CaptureMeta, notes};
 
@@ -151,6 +153,8 @@ struct Reader {
     prefixes: Prefixes,
     /// Details of the record on the next line.
     details: Option<Box<Details>>,
+    /// Functions of the agent's samples of callstacks.
+    stack_names: StackNames,
     /// True if events stay that only writers need.
     keeps_events: bool,
 }
@@ -318,6 +322,8 @@ impl Reader {
                     builder.more_async_args(place, args);
                 }
             }
+            Marker::Instant { pid, name, .. }
+                if self.stack_names.take(builder, pid, at_ns, name, args) => {}
             Marker::Instant { pid, track, name } => {
                 let track = track.map(|track| builder.trace.names.id(track));
                 let name = builder.trace.names.id(name);

@@ -1,0 +1,186 @@
+//! The agent's samples of the main thread's callstack: which function of the app ran in time that nothing else explains.
+//!
+//! A sample stands for the time around it, to the middle between it and its neighbours. The first of a row stands for the time
+//! that the sampler names (it waits before it looks), the last for as much time after it as lies before. No sample stands
+//! for time outside of the outermost section that it is in, because the thread did something else there.
+
+use crate::cause::{app_prefix, is_platform};
+use crate::name_index::NameIndex;
+use crate::pieces::Piece;
+use crate::process::Process;
+use crate::states::Span;
+use crate::waits::Wait;
+use std::collections::HashMap;
+use tracetee_trace::{NO_PARENT, NameId, Sample, Seeded, Thread, Trace};
+
+/// Longest time after the last sample of a row for which it stands: the agent's period is 20 ms.
+const MAX_AFTER_NS: u64 = 20_000_000;
+
+/// Time in which a function ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stretch {
+    from_ns: u64,
+    to_ns: u64,
+    function: NameId,
+}
+
+/// The samples of a trace.
+#[derive(Debug, Default)]
+pub(crate) struct Sampled {
+    /// By thread, in order.
+    threads: HashMap<u32, Vec<Stretch>, Seeded>,
+}
+
+impl Sampled {
+    pub(crate) fn find(trace: &Trace, process: &Process, names: &NameIndex<'_>) -> Self {
+        let stands = |sample: &&Sample| sample.pid == process.pid && sample.has_time();
+        let mut samples: Vec<&Sample> = trace.samples.iter().filter(stands).collect();
+        samples.sort_by_key(|sample| (sample.tid, sample.at_ns));
+        let mut functions = Functions::new(trace, process, names);
+        let mut threads: HashMap<u32, Vec<Stretch>, Seeded> = HashMap::default();
+        for of_thread in samples.chunk_by(|one, other| one.tid == other.tid) {
+            let Some(first) = of_thread.first() else { continue };
+            let roots = roots(trace.threads.get(&first.tid));
+            let found = (0..of_thread.len()).filter_map(|place| {
+                let sample = of_thread.get(place)?;
+                let (from_ns, to_ns) = stretch(of_thread, place, &roots)?;
+                let function = functions.code(sample.stack)?;
+                (from_ns < to_ns).then_some(Stretch { from_ns, to_ns, function })
+            });
+            threads.insert(first.tid, found.collect());
+        }
+        Self { threads }
+    }
+
+    /// Cuts pieces of a thread's time where another function of the app ran. Returns each piece with its wait, as it was, and
+    /// the function, if a sample shows one.
+    pub(crate) fn divide(
+        &self,
+        tid: u32,
+        found: Vec<(Piece, Option<Wait>)>,
+        looks: &mut u64,
+    ) -> Vec<(Piece, Option<Wait>, Option<NameId>)> {
+        let all = self.threads.get(&tid).map_or(&[][..], Vec::as_slice);
+        let mut divided = Vec::with_capacity(found.len());
+        for (mut rest, wait) in found {
+            let first = all.partition_point(|stretch| stretch.to_ns <= rest.span.from_ns);
+            for stretch in all.iter().skip(first) {
+                if wait.is_some() || stretch.from_ns >= rest.span.to_ns || *looks == 0 {
+                    break;
+                }
+                *looks -= 1;
+                let mut cut = |until_ns: u64, function| {
+                    let to_ns = until_ns.min(rest.span.to_ns);
+                    if to_ns > rest.span.from_ns {
+                        let span = Span { to_ns, ..rest.span };
+                        divided.push((Piece { span, ..rest }, None, function));
+                        rest.span.from_ns = to_ns;
+                    }
+                };
+                cut(stretch.from_ns, None);
+                cut(stretch.to_ns, Some(stretch.function));
+            }
+            if rest.ns() > 0 {
+                divided.push((rest, wait, None));
+            }
+        }
+        divided
+    }
+}
+
+/// Returns begin and end of the outermost sections of a thread, by time.
+fn roots(thread: Option<&Thread>) -> Vec<(u64, u64)> {
+    let slices = thread.map_or(&[][..], |thread| thread.slices.as_slice());
+    let roots = slices.iter().filter(|slice| slice.parent == NO_PARENT);
+    roots.map(|slice| (slice.start_ns, slice.end_ns)).collect()
+}
+
+/// Returns the time for which one of a thread's samples stands.
+fn stretch(samples: &[&Sample], place: usize, roots: &[(u64, u64)]) -> Option<(u64, u64)> {
+    let sample = samples.get(place)?;
+    let before = place.checked_sub(1).and_then(|before| samples.get(before));
+    let after = samples.get(place + 1);
+    let middle = |one: &Sample, other: &Sample| one.at_ns + (other.at_ns - one.at_ns) / 2;
+    // A row's samples stand for the time since the one before.
+    let is_row = |one: &Sample, other: &Sample| other.since_ns <= one.at_ns;
+    let before = before.filter(|before| is_row(before, sample));
+    let from_ns = before.map_or(sample.since_ns, |before| middle(before, sample));
+    let before_ns = before.map_or(sample.since_ns, |before| before.at_ns);
+    let to_ns = match after.filter(|after| is_row(sample, after)) {
+        Some(after) => middle(sample, after),
+        None => sample.at_ns.saturating_add((sample.at_ns - before_ns).min(MAX_AFTER_NS)),
+    };
+    let next = roots.partition_point(|&(start_ns, _)| start_ns <= sample.at_ns);
+    let next_ns = roots.get(next).map_or(u64::MAX, |&(start_ns, _)| start_ns);
+    let (least_ns, most_ns) = match next.checked_sub(1).and_then(|last| roots.get(last)) {
+        Some(&(start_ns, end_ns)) if sample.at_ns < end_ns => (start_ns, end_ns),
+        Some(&(_, end_ns)) => (end_ns, next_ns),
+        None => (0, next_ns),
+    };
+    Some((from_ns.max(least_ns), to_ns.min(most_ns)))
+}
+
+/// Kind of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    App,
+    Library,
+    Platform,
+}
+
+/// Finds the function of the app in callstacks, each worked out once.
+struct Functions<'a> {
+    trace: &'a Trace,
+    names: &'a NameIndex<'a>,
+    prefix: String,
+    kinds: HashMap<NameId, Kind, Seeded>,
+    codes: HashMap<u32, Option<NameId>, Seeded>,
+}
+
+impl<'a> Functions<'a> {
+    fn new(trace: &'a Trace, process: &Process, names: &'a NameIndex<'a>) -> Self {
+        let app = trace.about.app.as_deref().filter(|app| !app.is_empty());
+        let prefix = app_prefix(app.unwrap_or(&process.name));
+        Self { trace, names, prefix, kinds: HashMap::default(), codes: HashMap::default() }
+    }
+
+    /// Returns the innermost function of the app's packages; without one, the innermost of no platform's.
+    fn code(&mut self, stack: u32) -> Option<NameId> {
+        if let Some(&known) = self.codes.get(&stack) {
+            return known;
+        }
+        let mut library = None;
+        let mut app = None;
+        for frame in self.trace.stacks.frames(stack) {
+            match self.kind(frame.function) {
+                Kind::App => {
+                    app = Some(frame.function);
+                    break;
+                }
+                Kind::Library => library = library.or(Some(frame.function)),
+                Kind::Platform => {}
+            }
+        }
+        let code = app.or(library);
+        self.codes.insert(stack, code);
+        code
+    }
+
+    fn kind(&mut self, function: NameId) -> Kind {
+        let (names, prefix) = (self.names, &self.prefix);
+        *self.kinds.entry(function).or_insert_with(|| {
+            let name = names.mapped(function);
+            if name.starts_with(&**prefix) {
+                Kind::App
+            } else if is_platform(&name) {
+                Kind::Platform
+            } else {
+                Kind::Library
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "sampled_tests.rs"]
+mod tests;
