@@ -96,11 +96,54 @@ export default {
     assert.equal(await page.evaluate(() => document.getElementById("found").textContent), "1 of 3");
     await page.press("Escape");
   },
+  async "what is found is stepped through in the order of time, over threads"({ open, pages }) {
+    const page = await open(pages[0]);
+    await page.press("/");
+    await page.keyboard.type("frame");
+    const shown = () => page.evaluate(() => [document.getElementById("found").textContent, window.tracetee.names[window.tracetee.selected().thread.slices.name[window.tracetee.selected().place]]].join(" "));
+    const seen = [];
+    for (const key of ["Enter", "Enter", "Enter"]) { await page.press(key); seen.push(await shown()); }
+    assert.deepEqual(seen, ["1 of 26 Choreographer#doFrame", "2 of 26 DrawFrame", "3 of 26 Choreographer#doFrame"]);
+    await page.keyboard.down("Shift");
+    for (let i = 0; i < 3; i++) await page.press("Enter");
+    await page.keyboard.up("Shift");
+    assert.equal(await shown(), "26 of 26 DrawFrame");
+    await page.press("Enter");
+    assert.equal(await shown(), "1 of 26 Choreographer#doFrame");
+    // Durations are exact to the ns: twelve frames take 5 ms.
+    await page.evaluate(() => document.getElementById("search").select());
+    for (const [query, count] of [["doFrame dur:>=5ms dur:<=5ms", 12], ["doFrame dur:>5ms", 1], ["doFrame dur:<5ms", 0], ["doFrame dur:<5.000001ms", 12]]) {
+      await page.evaluate(() => document.getElementById("search").select());
+      await page.keyboard.type(query);
+      assert.equal(await page.evaluate(() => document.getElementById("found").textContent), `${count} found`, query);
+    }
+  },
+  async "a long text is packed, and other programs get it whole"({ open, pages }) {
+    const page = await open(pages[3]);
+    await page.waitForFunction(() => document.querySelectorAll("script.trace-data").length === 1, { timeout: 60_000 });
+    const given = await page.evaluate(async () => {
+      const bytes = await window.tracetee.traceText();
+      return [bytes.byteLength, new TextDecoder().decode(bytes.slice(0, 14)), new TextDecoder().decode(bytes.slice(-200)).trim().split("\n").at(-1)];
+    });
+    const file = readFileSync(pages[3], "utf8"), from = file.indexOf("# tracer: nop"), text = file.slice(from, file.indexOf("</script>", from));
+    assert.deepEqual(given, [Buffer.byteLength(text), "# tracer: nop\n", text.trim().split("\n").at(-1)]);
+  },
+  async "slices narrower than a pixel are drawn"({ open, pages }) {
+    const page = await open(pages[3]);
+    for (const part of [0.2, 0.5, 0.8]) {
+      const [slice, gap] = await page.evaluate(async (part) => {
+        const { threads } = window.tracetee, { slices } = [...threads.values()][0];
+        return [slices.start[Math.round(slices.start.length * part)], part];
+      }, part);
+      const drawn = await page.pixel("worker 8", slice, 5), below = await page.pixel("worker 8", slice, 19);
+      assert.notDeepEqual(drawn, below, String(gap));
+    }
+  },
   async "all calls of a name are marked, with parents and children, and counted"({ open, pages }) {
     const page = await open(pages[0]);
     await page.click("RenderThread 101", 1_500, 17);
     has(await page.panel(), "Call 1 of 13");
-    assert.equal(await page.evaluate(() => window.tracetee.calls().list.length), 13);
+    assert.equal(await page.evaluate(() => window.tracetee.calls().count), 13);
     await page.press("]");
     has(await page.panel(), "Call 2 of 13");
     await page.press("[");

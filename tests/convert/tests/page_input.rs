@@ -71,11 +71,30 @@ const CHROME: &str = r#"{"traceEvents":[
     {"ph":"e","name":"load","cat":"io","id":"0x7","pid":1,"tid":2,"ts":2500},
     {"ph":"i","s":"t","name":"mark","cat":"ui","pid":1,"tid":2,"ts":2900,"args":{"why":"late"}}]}"#;
 
-fn pages(directory: &Path) -> [std::path::PathBuf; 3] {
+/// Text of more than 16 MB: 120,000 slices of 1 µs of a thread.
+fn long() -> String {
+    let mut text = "# tracer: nop\n".to_owned();
+    for number in 0..120_000_u32 {
+        for (us, payload) in
+            [(number * 10, "B|8|a slice of a long trace"), (number * 10 + 1, "E|8")]
+        {
+            let (seconds, fraction) = (5 + us / 1_000_000, us % 1_000_000);
+            writeln!(
+                text,
+                "worker-8 (8) [000] ...1 {seconds}.{fraction:06}: tracing_mark_write: {payload}"
+            )
+            .unwrap();
+        }
+    }
+    text
+}
+
+fn pages(directory: &Path) -> [std::path::PathBuf; 4] {
     std::fs::write(directory.join("a.ftrace"), trace(50_000)).unwrap();
     std::fs::write(directory.join("b.json"), CHROME).unwrap();
     std::fs::write(directory.join("c.ftrace"), trace(30_000)).unwrap();
-    ["a.ftrace", "b.json", "c.ftrace"].map(|input| {
+    std::fs::write(directory.join("long.ftrace"), long()).unwrap();
+    ["a.ftrace", "b.json", "c.ftrace", "long.ftrace"].map(|input| {
         let page = format!("{input}.html");
         let _ = told(directory, &["convert", input, "-o", &page]);
         directory.join(page)

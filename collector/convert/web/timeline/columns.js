@@ -137,7 +137,7 @@ function threadFrom(one) {
     const levels = sizes.map((size) => new Uint32Array(size));
     sizes.fill(0);
     for (let place = 0; place < count; place++) { const level = depth[place]; levels[level][sizes[level]++] = place; }
-    const slices = { name, start, end, parent, depth, own, levels, category: one.category, args: one.args, cpu: one.cpu, open: new Set(one.open) };
+    const slices = { name, start, end, parent, depth, own, levels, category: one.category, args: one.args, argPlaces: Uint32Array.from(Object.keys(one.args)), cpu: one.cpu, open: new Set(one.open) };
     return {
         key: one.key, tid: one.tid, pid: one.pid ?? NONE, name: one.label, slices,
         instants: points(one.instants), leaving: new Map(), reaching: new Map(),

@@ -76,9 +76,9 @@ function tellCompared() {
     actions.className = "actions";
     const made = [
         element("h2", `${sides[0].label} beside ${sides[1].label}: ${signed(took[1] - took[0])}`), actions, drawing(comparison),
-        element("h2", "Self time by name"), headed(["Slice", "First", "Second", "Difference", "Calls"], rows.map(([name, { own, calls }]) => element("tr", null, ...cells(name, time(own[0]), time(own[1]), signed(own[1] - own[0]), `${calls[0]} / ${calls[1]}`)))),
+        element("h2", "Self time by name"), headed(["Slice", "First", "Second", "Difference", "Calls"], rows, ([name, { own, calls }]) => [name, time(own[0]), time(own[1]), signed(own[1] - own[0]), `${calls[0]} / ${calls[1]}`]),
     ];
-    if (stateRows.length) made.push(element("h2", "Thread states"), headed(["State", "First", "Second", "Difference"], stateRows.map((row) => element("tr", null, ...cells(...row)))));
+    if (stateRows.length) made.push(element("h2", "Thread states"), headed(["State", "First", "Second", "Difference"], stateRows, (row) => row));
     return made;
 }
 

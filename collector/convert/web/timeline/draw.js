@@ -61,19 +61,18 @@ function draw() {
         canvas.width = Math.round(width * ratio); canvas.height = Math.round(height * ratio);
     }
     screen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    paint();
+    screen.clearRect(0, 0, width, height);
+    withLayer(ratio, paint);
 }
 
 function paint() {
     readColours();
-    context.fillStyle = colours.bg;
-    context.fillRect(0, 0, width, height);
+    box(0, 0, width, height, colours.bg);
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "middle";
     view.top = Math.max(0, Math.min(view.top, total - height + RULER + 40));
-    for (const row of rows) {
-        const y = yOf(row);
-        if (y > height || y + row.height < RULER) continue;
+    for (let i = rowAt(view.top); i < rows.length && yOf(rows[i]) <= height; i++) {
+        const row = rows[i], y = yOf(row);
         inside(LEFT, RULER, width - LEFT, height - RULER, () => drawRow(row, y));
         drawTitle(row, y);
     }
@@ -95,6 +94,8 @@ function inside(x, y, wide, tall, act) {
     context.restore();
 }
 
+/** The place of the row at a height; of the last one below all. */
+const rowAt = (down) => Math.max(0, first(rows.length, (i) => rows[i].y, down) - 1);
 const isHead = (row) => row.kind === "process" || row.kind === "minor";
 
 function drawTitle(row, y) {
@@ -131,11 +132,10 @@ function drawBoxes(count, start, end, y, colour, text, { fill, mark, hatched, in
         const left = Math.max(LEFT - 2, xOf(from)), right = Math.min(width + 2, xOf(to));
         const wide = Math.max(right - left - (right - left > 3 ? 0.5 : 0), 1);
         const filled = fill?.(i);
-        context.fillStyle = filled || colour(i);
-        context.fillRect(left, y, wide, ROW - 1);
+        rowBox(left, y, wide, ROW - 1, filled || colour(i));
         if (hatched?.(i)) hatch(left, y, wide, ROW - 1, colours.fg);
         const bar = mark?.(i);
-        if (bar) { context.fillStyle = bar; context.fillRect(left, y + ROW - 5, wide, 4); }
+        if (bar) rowBox(left, y + ROW - 5, wide, 4, bar);
         if (right - left > 28) {
             inside(left, y, right - left - 2, ROW, () => {
                 context.fillStyle = ink || (filled || colours.dark ? "#fff" : "#000");
@@ -148,9 +148,10 @@ function drawBoxes(count, start, end, y, colour, text, { fill, mark, hatched, in
     }
 }
 
-/** The first place at which `value` is over `at`. */
+/** The first place at which `value` is over `at`; looked for near `low` first. */
 function first(count, value, at, low = 0) {
     let high = count;
+    for (let by = 4; low && low + by < high; by *= 2) if (value(low + by) > at) high = low + by; else low += by + 1;
     while (low < high) {
         const middle = (low + high) >>> 1;
         if (value(middle) > at) high = middle; else low = middle + 1;
@@ -180,7 +181,7 @@ function rulerStep(span, wide) {
 }
 
 function drawRuler() {
-    context.fillStyle = colours.bg; context.fillRect(0, 0, width, RULER);
+    box(0, OVERVIEW, width, RULER - OVERVIEW, colours.bg);
     context.strokeStyle = colours.line; context.lineWidth = 1;
     const span = view.to - view.from, step = rulerStep(span, width - LEFT), y = (OVERVIEW + RULER) / 2;
     context.fillStyle = colours.dim;
@@ -198,11 +199,11 @@ function drawRuler() {
 /** The whole trace, coloured by its latest frames; the part in view has a border. */
 function drawOverview() {
     const wide = width - LEFT, xAt = (at) => LEFT + at / Math.max(trace.last, 1) * wide;
-    context.fillStyle = colours.row; context.fillRect(LEFT, 0, wide, OVERVIEW - 2);
+    box(0, 0, width, OVERVIEW, colours.bg);
+    box(LEFT, 0, wide, OVERVIEW - 2, colours.row);
     for (const isLate of [false, true]) for (const one of frames) {
         if (one.slow !== isLate) continue;
-        context.fillStyle = frameColour(one);
-        context.fillRect(xAt(one.start), 2, Math.max(xAt(frameEnd(one)) - xAt(one.start), isLate ? 2 : 0.5), OVERVIEW - 6);
+        box(xAt(one.start), 2, Math.max(xAt(frameEnd(one)) - xAt(one.start), isLate ? 2 : 0.5), OVERVIEW - 6, frameColour(one));
     }
     context.fillStyle = colours.dim;
     inside(0, 0, LEFT - 4, OVERVIEW, () => context.fillText("overview", 6, OVERVIEW / 2));

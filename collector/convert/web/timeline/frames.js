@@ -131,11 +131,11 @@ function tellFrame() {
     const share = (ns) => `${(100 * ns / 1e3 / dur).toFixed(1)} %`;
     // Of an earlier late frame, which delayed this one.
     const carried = (text) => (why.causes.some((one) => one.carried_ns) ? [text] : []);
-    made.push(element("h2", "Causes"), headed(["Cause", "Of", "Time", ...carried("Carried over"), "Share", "Past the deadline", "States"], why.causes.map((one) =>
-        element("tr", null, ...cells(one.cause, one.key, time((one.self_ns + one.carried_ns) / 1e3), ...carried(time(one.carried_ns / 1e3)), share(one.self_ns + one.carried_ns), time(one.overrun_ns / 1e3), statesBar(one.states, one.self_ns / 1e3))))));
+    made.push(element("h2", "Causes"), headed(["Cause", "Of", "Time", ...carried("Carried over"), "Share", "Past the deadline", "States"], why.causes, (one) =>
+        [one.cause, one.key, time((one.self_ns + one.carried_ns) / 1e3), ...carried(time(one.carried_ns / 1e3)), share(one.self_ns + one.carried_ns), time(one.overrun_ns / 1e3), statesBar(one.states, one.self_ns / 1e3)]));
     if (why.states.some((one) => one.unknown_ns < Math.round(dur * 1e3)))
-        made.push(element("h2", "Thread states"), headed(["Thread", "States"], why.states.map((one) => element("tr", null, ...cells(one.thread, statesBar(one, dur))))));
-    made.push(element("h2", "Critical path"), headed(["From", "Took", "Thread", "State", "In", "Woken by"], why.path.map((step) => {
+        made.push(element("h2", "Thread states"), headed(["Thread", "States"], why.states, (one) => [one.thread, statesBar(one, dur)]));
+    made.push(element("h2", "Critical path"), headed(["From", "Took", "Thread", "State", "In", "Woken by"], why.path, (step) => {
         const from = start + step.from_ns / 1e3, to = start + step.to_ns / 1e3;
         const at = link(`+${time(step.from_ns / 1e3)}`, () => {
             const thread = threads.get(step.tid);
@@ -146,8 +146,8 @@ function tellFrame() {
         });
         const words = stepWords(step), thread = element("span", words.thread);
         thread.style.paddingInlineStart = `${Math.min(step.depth, 8) * 10}px`;
-        return element("tr", null, ...cells(at, time(to - from), thread, words.state, words.what, step.woken_by || ""));
-    })));
+        return [at, time(to - from), thread, words.state, words.what, step.woken_by || ""];
+    }));
     if (why.processors.length) made.push(element("p", `Processors: ${why.processors.map(processor).join("; ")}`));
     return made;
 }
@@ -161,10 +161,10 @@ const processor = (one) => {
 function lateFrames() {
     const late = frames.filter((one) => one.slow).sort((a, b) => b.dur - b.deadline - (a.dur - a.deadline));
     if (!late.length) return [];
-    return [element("h2", "Late frames"), headed(["At", "Took", "Past the deadline", "Most of it"], late.map((one) => {
+    return [element("h2", "Late frames"), headed(["At", "Took", "Past the deadline", "Most of it"], late, (one) => {
         const most = one.why?.causes[0];
-        return element("tr", null, ...cells(link(time(one.start), () => selectFrame(one, true)), time(one.dur), time(one.dur - one.deadline), most ? `${most.cause}: ${most.key}` : ""));
-    }))];
+        return [link(time(one.start), () => selectFrame(one, true)), time(one.dur), time(one.dur - one.deadline), most ? `${most.cause}: ${most.key}` : ""];
+    })];
 }
 
 /** The first sentence of the page: how many frames were late, and the worst cause. */

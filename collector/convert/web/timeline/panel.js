@@ -11,22 +11,30 @@ const cells = (...texts) => texts.map((text) => element("td", null, text instanc
 const FEW = 10;
 const MAX_ROWS = 300;
 
-/** A table of words: its columns begin at the left, it scrolls by itself where it is too wide, and has ten rows until it is asked for more. */
-function headed(titles, rows) {
-    const body = element("tbody", null, ...rows.slice(0, FEW));
+/**
+ * A table of words: its columns begin at the left, it scrolls by itself where it is too wide, and has ten rows until it is asked for
+ * more. `texts` gives the cells of one of the list.
+ */
+function headed(titles, list, texts) {
     const head = element("tr", null, ...titles.map((title) => { const cell = element("th", title); cell.scope = "col"; return cell; }));
-    const around = element("div", null, element("table", null, element("thead", null, head), body));
+    const around = element("div", null);
     around.className = "wordy";
     around.tabIndex = 0;
     around.setAttribute("role", "region");
     around.setAttribute("aria-label", `Table: ${titles.join(", ")}`);
-    more(around, body, rows);
+    fill(around, head, list, texts);
     return around;
 }
-function more(around, body, rows) {
-    if (rows.length <= FEW) return;
-    const all = rows.slice(0, MAX_ROWS);
-    const button = link(rows.length > MAX_ROWS ? `Show the first ${MAX_ROWS} of ${rows.length}` : `Show all ${rows.length}`, () => { body.replaceChildren(...all); button.remove(); });
+/** Puts a table into an element: ten rows, and a button for the others, which are made when they are asked for. */
+function fill(around, head, list, texts) {
+    const row = (one) => element("tr", null, ...cells(...texts(one)));
+    const body = element("tbody", null, ...list.slice(0, FEW).map(row));
+    around.append(element("table", null, element("thead", null, head), body));
+    if (list.length <= FEW) return;
+    const button = link(list.length > MAX_ROWS ? `Show the first ${MAX_ROWS} of ${list.length}` : `Show all ${list.length}`, () => {
+        body.append(...list.slice(FEW, MAX_ROWS).map(row));
+        if (list.length > MAX_ROWS) button.replaceWith(element("p", `The first ${MAX_ROWS} of ${list.length}.`)); else button.remove();
+    });
     button.className = "more";
     around.append(button);
 }
@@ -90,10 +98,9 @@ const detailElements = (one) => details(one).map((text) => { const made = elemen
 /** The slices at the other ends of flows; each selects its slice. */
 function flows(title, list = []) {
     if (!list.length) return [];
-    return [element("h2", title), headed(["Slice", "At", "Thread"], list.slice(0, MAX_ROWS).map(({ thread, place }) => {
-        const at = thread.slices.start[place];
-        return element("tr", null, ...cells(link(names[thread.slices.name[place]], () => goTo(thread, place)), time(at), `${thread.name} ${thread.tid}`));
-    }))];
+    return [element("h2", title), headed(["Slice", "At", "Thread"], list, ({ thread, place }) => [
+        link(names[thread.slices.name[place]], () => goTo(thread, place)), time(thread.slices.start[place]), `${thread.name} ${thread.tid}`,
+    ])];
 }
 
 let order = "wall";
@@ -109,7 +116,9 @@ function tell() {
     }
     const [from, to] = range ? [range.from, range.to] : [0, Infinity];
     panel.append(status());
-    if (!range) panel.append(...tellFound(), ...lateFrames());
+    const hits = element("div", null, ...(range ? [] : tellFound()));
+    hits.id = "hits";
+    if (!range) panel.append(hits, ...lateFrames());
     else panel.append(element("h2", `Selected: ${time(to - from)}, from ${time(from)}`), actions(), ...rangeStatistics(from, to));
     panel.append(table([...threads.values()], from, to, range ? "Slices in it" : "The whole trace"));
 }
@@ -137,7 +146,7 @@ function tellSlice(thread, place, from, to) {
     findCalls();
     const { slices } = thread, stack = [];
     for (let up = slices.parent[place]; up !== NONE && stack.length < 100; up = slices.parent[up]) stack.push(names[slices.name[up]]);
-    const call = element("p", `Call ${placeOfCall() + 1} of ${calls.list.length} `, link("Previous call ([)", () => stepCall(-1)), " ", link("Next call (])", () => stepCall(1)));
+    const call = element("p", `Call ${rankOf(calls.sources, spotOfCall()) + 1} of ${calls.count} `, link("Previous call ([)", () => stepCall(-1)), " ", link("Next call (])", () => stepCall(1)));
     call.className = "actions";
     return [
         actions(),
@@ -182,17 +191,12 @@ function table(all, from, to, title, root) {
         if (key === order) cell.setAttribute("aria-sort", key === "name" ? "ascending" : "descending");
         head.append(cell);
     }
-    const rows = list.slice(0, MAX_ROWS).map((entry) => {
-        const name = link(names[entry.name], () => relatives(entry, found));
-        const share = wall ? ` ${(100 * entry.wall / wall).toFixed(1)} %` : "";
-        return element("tr", null, ...cells(name, time(entry.wall) + share, time(entry.own), `${entry.calls}+${entry.again}`, time(entry.most)));
-    });
-    const body = element("tbody", null, ...rows.slice(0, FEW));
     const made = element("div", null, element("div", null), element("h2", `${title}: ${found.size} names`));
     if (!found.size) made.append(element("p", "No slices in this time."));
-    else made.append(element("table", null, element("thead", null, head), body));
-    more(made, body, rows);
-    if (list.length > MAX_ROWS) made.append(element("p", `The first ${MAX_ROWS} of ${list.length}.`));
+    else fill(made, head, list, (entry) => [
+        link(names[entry.name], () => relatives(entry, found)), time(entry.wall) + (wall ? ` ${(100 * entry.wall / wall).toFixed(1)} %` : ""),
+        time(entry.own), `${entry.calls}+${entry.again}`, time(entry.most),
+    ]);
     made.id = "profile";
     made.firstChild.id = "relatives";
     return made;
@@ -201,15 +205,16 @@ function table(all, from, to, title, root) {
 /** Lists the callers of the selected name and the names that it calls, each with its calls of all its calls. */
 function relatives(entry, found) {
     const list = (title, map, colour) => {
-        const rows = [...map].sort((a, b) => b[1].wall - a[1].wall).slice(0, 50).map(([name, { wall, calls }]) => {
+        const most = [...map].sort((a, b) => b[1].wall - a[1].wall).slice(0, 50);
+        const texts = ([name, { wall, calls }]) => {
             const one = found.get(name), cell = name === NONE ? "(thread)" : link(names[name], () => relatives(one, found));
             // A parent's calls lead to this one; this one's calls lead to a child.
             const all = title === "Parents" ? entry.calls + entry.again : one.calls + one.again;
-            return element("tr", null, ...cells(cell, time(wall), `${entry.wall ? (100 * wall / entry.wall).toFixed(1) : 0} %`, `${calls}/${all}`));
-        });
+            return [cell, time(wall), `${entry.wall ? (100 * wall / entry.wall).toFixed(1) : 0} %`, `${calls}/${all}`];
+        };
         const head = element("h2", title);
         head.style.color = `var(${colour})`;
-        return element("div", null, head, headed([title, "Wall", "Share", "Calls/total"], rows));
+        return element("div", null, head, headed([title, "Wall", "Share", "Calls/total"], most, texts));
     };
     $("relatives").replaceChildren(
         element("h2", `${names[entry.name]}: inclusive ${time(entry.wall)}, exclusive ${time(entry.own)}, calls ${entry.calls}+${entry.again}`),

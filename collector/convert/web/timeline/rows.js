@@ -6,7 +6,7 @@ const MINOR = 0.001;
 /** Rows of layers and of lanes, at most. */
 const MAX_LANES = 32;
 let LEFT = 190;
-let rows = [], total = 0;
+let rows = [], rowOfThread = new Map(), total = 0;
 /** False while the trace is being read: rows are shown as they come. */
 let isComplete = false;
 const folded = new Set(), unfolded = new Set();
@@ -124,7 +124,8 @@ function layOut() {
     if (minor.size) push({ kind: "minor", id: "mprocesses", height: HEAD, key: "processes", title: `▸ ${minor.size} processes below ${MINOR_SHARE}` });
     rows = pinned(made);
     total = 0;
-    for (const row of rows) { row.y = total; total += row.height; }
+    rowOfThread = new Map();
+    for (const row of rows) { row.y = total; total += row.height; if (row.thread) rowOfThread.set(row.thread, row); }
 }
 
 /** Moves pinned rows to the top, below a head of their own. */
@@ -144,13 +145,12 @@ function togglePin(row) {
 
 /** Brings a thread's row into view, from folded ones too; gives the row. */
 function reveal(thread) {
-    const find = () => rows.find((row) => row.thread === thread);
-    if (!find()) {
+    if (!rowOfThread.has(thread)) {
         folded.delete(String(thread.pid));
         unfolded.add("processes").add(`threads ${thread.pid}`);
         layOut();
     }
-    return find();
+    return rowOfThread.get(thread);
 }
 
 /** Slices that overlap: each goes into the first lane that is free. */

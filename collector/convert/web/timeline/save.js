@@ -89,8 +89,8 @@ function tellVisible() {
     const length = ([{ slices }, place]) => slices.end[place] - slices.start[place];
     const least = found.length > MAX_VISIBLE ? found.map(length).sort((a, b) => b - a)[MAX_VISIBLE - 1] : 0;
     const all = found.filter((one) => length(one) >= least).slice(0, MAX_VISIBLE);
-    const table = headed(["Slice", "Thread", "At", "Duration", "Depth"], all.map(([thread, place, depth]) =>
-        element("tr", null, ...cells(link(names[thread.slices.name[place]], () => selectAny({ kind: "slice", thread, place })), `${thread.name} ${thread.tid}`, time(thread.slices.start[place]), time(thread.slices.end[place] - thread.slices.start[place]), depth))));
+    const table = headed(["Slice", "Thread", "At", "Duration", "Depth"], all, ([thread, place, depth]) =>
+        [link(names[thread.slices.name[place]], () => selectAny({ kind: "slice", thread, place })), `${thread.name} ${thread.tid}`, time(thread.slices.start[place]), time(thread.slices.end[place] - thread.slices.start[place]), depth]);
     const title = element("h2", `In view: ${found.length} slices${found.length > all.length ? `, the ${all.length} longest` : ""}`);
     title.tabIndex = -1;
     $("panel").replaceChildren(title, ...(all.length ? [table] : [element("p", "No slices are in view. Zoom out (S), scroll, or press 0 for the whole trace.")]));

@@ -1,84 +1,91 @@
 // Searches slices, async slices, arguments, threads, counters; lists what is found.
 
-/** The result of a search: names and arguments that match, slices by thread, everything else, and the place of the shown one. */
+/** The result of a search: names that match, limits of durations in ns, sources of what is found, and the place of the shown one. */
 let matches = null;
 const MAX_LISTED = 100;
+/** The names in lower case; made at the first search. */
+let lowered = null;
 
 /**
  * A query: words that a name, an argument, a thread or a counter contains, and limits of durations
  * (`dur:>5ms`, `dur:<=1.5s`, `dur:>100us`).
  */
 function parseQuery(text) {
-    const limits = [], words = [];
-    const units = { ns: 1e-3, us: 1, µs: 1, ms: 1e3, s: 1e6 };
+    const words = [];
+    let least = -Infinity, most = Infinity;
+    const units = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9 };
     for (const word of text.trim().split(/\s+/)) {
         const found = /^dur:(>=?|<=?)(\d+(?:\.\d+)?)(ns|us|µs|ms|s)$/i.exec(word);
-        if (found) limits.push([found[1], +found[2] * units[found[3].toLowerCase()]]); else if (word) words.push(word);
+        if (!found) { if (word) words.push(word); continue; }
+        // Durations are whole ns.
+        const ns = Math.round(found[2] * units[found[3].toLowerCase()] * 1e3) / 1e3;
+        switch (found[1]) {
+        case ">": least = Math.max(least, Math.floor(ns) + 1); break;
+        case ">=": least = Math.max(least, Math.ceil(ns)); break;
+        case "<": most = Math.min(most, Math.ceil(ns) - 1); break;
+        default: most = Math.min(most, Math.floor(ns));
+        }
     }
-    return { limits, text: words.join(" ").toLowerCase() };
+    return { least, most, text: words.join(" ").toLowerCase() };
 }
-const LIMITS = { ">": (a, b) => a > b, ">=": (a, b) => a >= b, "<": (a, b) => a < b, "<=": (a, b) => a <= b };
 
 function search(text) {
-    const query = parseQuery(text);
-    if (!query.text && !query.limits.length) { matches = null; $("found").textContent = ""; if (!selected && !frame && !range) tell(); legend(); remember(false); queue(); return; }
-    const has = new Uint8Array(names.length);
-    names.forEach((name, i) => { has[i] = !query.text || name.toLowerCase().includes(query.text) ? 1 : 0; });
-    const took = (us) => query.limits.every(([sign, limit]) => LIMITS[sign](us, limit));
-    const anyDuration = !query.limits.length;
+    const query = parseQuery(text), { least, most } = query;
+    const anyDuration = least === -Infinity && most === Infinity;
+    if (!query.text && anyDuration) { matches = null; $("found").textContent = ""; searched(); return; }
+    lowered ??= names.map((name) => name.toLowerCase());
+    const has = Uint8Array.from(lowered, (name) => (name.includes(query.text) ? 1 : 0));
     const inText = (text) => text.toLowerCase().includes(query.text);
-    matches = { names: has, took: anyDuration ? null : took, threads: new Map(), places: new Map(), asyncs: new Set(), others: [], count: 0, list: null, at: NONE };
+    const others = [], sources = [];
+    matches = { names: has, least, most, byArgument: new Map(), asyncs: new Set(), others, sources, count: 0, spot: null };
     for (const thread of threads.values()) {
-        const { name, start, end, args } = thread.slices;
-        // The first pass counts, so that the places need no list that grows.
-        const byArgument = query.text ? Object.keys(args).filter((i) => has[args[i]] && !has[name[i]]) : [];
-        let count = byArgument.length;
-        for (let i = 0; i < name.length; i++) if (has[name[i]]) count++;
-        let places = new Uint32Array(count), size = 0;
-        for (let i = 0; i < name.length; i++) if (has[name[i]] && (anyDuration || took(end[i] - start[i]))) places[size++] = i;
-        for (const i of byArgument) if (anyDuration || took(end[i] - start[i])) places[size++] = +i;
-        places = places.subarray(0, size);
-        if (byArgument.length) places.sort();
-        if (size) { matches.threads.set(thread, places); matches.count += size; }
-        matches.places.set(thread, byArgument.length ? new Set(byArgument.map(Number)) : null);
+        const { slices } = thread, { name, start, end, args, argPlaces } = slices;
+        let places = placesWith(slices, has, least, most);
+        const byArgument = query.text ? argPlaces.filter((i) => has[args[i]] && !has[name[i]] && (anyDuration || isWithin(end[i] - start[i], least, most))) : [];
+        if (byArgument.length) {
+            places = Uint32Array.of(...places, ...byArgument).sort();
+            matches.byArgument.set(slices, new Set(byArgument));
+        }
+        if (places.length) sources.push(threadSource(thread, places));
         if (!anyDuration) continue;
-        for (const one of thread.instants) if (has[one.name] || has[one.args]) matches.others.push({ kind: "mark", thread, one });
-        if (query.text && inText(`${thread.name} ${thread.tid}`)) matches.others.push({ kind: "thread", thread });
+        for (const one of thread.instants) if (has[one.name] || has[one.args]) others.push({ kind: "mark", thread, one });
+        if (query.text && inText(`${thread.name} ${thread.tid}`)) others.push({ kind: "thread", thread });
     }
     for (const track of asyncs) for (const one of track.all) {
-        if (!(has[one.name] || has[one.args]) || !(anyDuration || took(one.end - one.start))) continue;
+        if (!(has[one.name] || has[one.args]) || !(anyDuration || isWithin(one.end - one.start, least, most))) continue;
         matches.asyncs.add(one);
-        matches.others.push({ kind: "async", track, one });
+        others.push({ kind: "async", track, one });
     }
-    if (anyDuration && query.text) for (const counter of [...counters, ...clocks.values()]) if (counter.at.length && inText(counter.name)) matches.others.push({ kind: "value", counter, place: 0 });
-    matches.count += matches.others.length;
+    if (anyDuration && query.text) for (const counter of [...counters, ...clocks.values()]) if (counter.at.length && inText(counter.name)) others.push({ kind: "value", counter, place: 0 });
+    const timeOf = (one) => (one.kind === "thread" ? -1 : timesOf(one).from);
+    others.sort((a, b) => timeOf(a) - timeOf(b));
+    sources.unshift(listSource(others, timeOf));
+    matches.count = sources.reduce((sum, one) => sum + one.length, 0);
     $("found").textContent = `${matches.count} found`;
     if (!matches.count) announce(`Nothing found for ${text}`);
+    searched();
+}
+/** After a search: its list, if the panel has one. */
+function searched() {
     legend(); remember(false); queue();
-    if (!selected && !frame && !range) tell();
+    if (selected || frame || range || comparison) return;
+    if ($("hits")) $("hits").replaceChildren(...tellFound()); else tell();
 }
 
 /** True if a slice is found: by its name and duration, or by an argument. */
-function isMatched(thread, place) {
-    const { slices } = thread;
-    if (!matches.names[slices.name[place]] && !matches.places.get(thread)?.has(place)) return false;
-    return !matches.took || matches.took(slices.end[place] - slices.start[place]);
-}
-
-/** Everything that is found, in the order of time; made when it is asked for. */
-function found() {
-    if (matches.list) return matches.list;
-    const list = matches.others.map((one) => [one.kind === "thread" ? -1 : timesOf(one).from, one]);
-    for (const [thread, places] of matches.threads) for (const place of places) list.push([thread.slices.start[place], { kind: "slice", thread, place }]);
-    matches.list = list.sort((a, b) => a[0] - b[0]).map(([, one]) => one);
-    return matches.list;
+function isMatched({ slices }, place) {
+    if (!matches.names[slices.name[place]]) return Boolean(matches.byArgument.get(slices)?.has(place));
+    return isWithin(slices.end[place] - slices.start[place], matches.least, matches.most);
 }
 
 function step(by) {
     if (!matches?.count) return;
-    matches.at = (matches.at + by + matches.count) % matches.count;
-    $("found").textContent = `${matches.at + 1} of ${matches.count}`;
-    openFound(found()[matches.at]);
+    showFound(stepIn(matches.sources, matches.spot, by));
+}
+function showFound(spot) {
+    matches.spot = spot;
+    $("found").textContent = `${rankOf(matches.sources, spot) + 1} of ${matches.count}`;
+    openFound(matches.sources[spot[0]].one(spot[1]));
 }
 function openFound(one) {
     if (one.kind !== "thread") { goToAny(one); return; }
@@ -92,14 +99,14 @@ function openFound(one) {
 function tellFound() {
     if (!matches) return [];
     if (!matches.count) return [element("p", `Nothing is found for “${$("search").value}”. Slices, async slices, instants, arguments, threads and counters were searched.`)];
-    const rows = found().slice(0, MAX_LISTED).map((one, i) => {
-        const isThread = one.kind === "thread";
+    const list = headed(["Name", "At", "Duration", "On"], earliest(matches.sources, MAX_LISTED), ([, source, index]) => {
+        const one = matches.sources[source].one(index), isThread = one.kind === "thread";
         const { from, to } = isThread ? { from: 0, to: 0 } : timesOf(one);
-        const open = link(isThread ? `${one.thread.name} ${one.thread.tid}` : nameOfSelection(one), () => { matches.at = i; openFound(one); });
+        const open = link(isThread ? `${one.thread.name} ${one.thread.tid}` : nameOfSelection(one), () => showFound([source, index]));
         const where = one.thread ? `${one.thread.name} ${one.thread.tid}` : one.track ? `track ${one.track.name}` : "counter";
-        return element("tr", null, ...cells(open, isThread ? "thread" : time(from), isThread ? "" : time(to - from), where));
+        return [open, isThread ? "thread" : time(from), isThread ? "" : time(to - from), where];
     });
-    const made = [element("h2", `Found: ${matches.count}`), headed(["Name", "At", "Duration", "On"], rows)];
+    const made = [element("h2", `Found: ${matches.count}`), list];
     if (matches.count > MAX_LISTED) made.push(element("p", `The first ${MAX_LISTED} of ${matches.count}, by time; Enter in the search goes on.`));
     return made;
 }

@@ -3,7 +3,7 @@
 /** Returns the item at a point of the canvas. */
 function under(x, y) {
     const at = atOf(x), down = y - RULER + view.top;
-    const row = y < RULER ? null : rows.find((row) => down >= row.y && down < row.y + row.height);
+    const last = y < RULER ? null : rows[rowAt(down)], row = last && down < last.y + last.height ? last : null;
     if (!row || x < LEFT) return { row };
     const near = pixelTime() * 2;
     const hit = (count, start, end) => {
@@ -141,23 +141,28 @@ function findCalls() {
 }
 function markName(name) { calls = callsOf(name); legend(); queue(); }
 function callsOf(name) {
-    const list = [], parentsOf = new Map();
+    const has = new Uint8Array(names.length), sources = [], parents = new Map();
+    has[name] = 1;
     for (const thread of threads.values()) {
-        const { slices } = thread, parents = new Set();
-        for (let i = 0; i < slices.name.length; i++) {
-            if (slices.name[i] !== name) continue;
-            list.push([slices.start[i], thread, i]);
-            if (slices.parent[i] !== NONE) parents.add(slices.parent[i]);
-        }
-        parentsOf.set(slices, parents);
+        const { slices } = thread, places = placesWith(slices, has, -Infinity, Infinity);
+        if (!places.length) continue;
+        sources.push(threadSource(thread, places));
+        const marks = new Uint8Array(slices.name.length);
+        for (const place of places) if (slices.parent[place] !== NONE) marks[slices.parent[place]] = 1;
+        parents.set(slices, marks);
     }
-    return { name, list: list.sort((a, b) => a[0] - b[0]), parents: parentsOf };
+    return { name, sources, parents, count: sources.reduce((sum, one) => sum + one.length, 0) };
 }
-const placeOfCall = () => calls.list.findIndex(([, thread, place]) => thread === selected.thread && place === selected.place);
+/** Where the selected slice is among the calls. */
+const spotOfCall = () => {
+    const source = calls.sources.findIndex((one) => one.thread === selected.thread);
+    return [source, first(calls.sources[source].places.length, (i) => calls.sources[source].places[i], selected.place) - 1];
+};
 function stepCall(by) {
     if (!calls) { announce("No slice is selected."); return; }
-    const [, thread, place] = calls.list[(placeOfCall() + by + calls.list.length) % calls.list.length];
-    goTo(thread, place);
+    const isCall = selected?.kind === "slice" && selected.thread.slices.name[selected.place] === calls.name;
+    const [source, index] = stepIn(calls.sources, isCall ? spotOfCall() : null, by), { thread, places } = calls.sources[source];
+    goTo(thread, places[index]);
 }
 
 /** After the selection has changed: the panel, the address, the canvas. */
@@ -172,7 +177,7 @@ function rowOfSelection() {
     if (frame) return rows.find((row) => row.list?.includes(frame));
     if (!selected) return null;
     const { thread, track, counter, layer } = selected;
-    return rows.find((row) => (thread && row.thread === thread) || (track && row.track === track) || (counter && row.counter === counter) || (layer && row.layer === layer));
+    return (thread && rowOfThread.get(thread)) || rows.find((row) => (track && row.track === track) || (counter && row.counter === counter) || (layer && row.layer === layer));
 }
 
 /** Selects a slice, and brings it into view. */

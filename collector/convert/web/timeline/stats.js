@@ -21,10 +21,10 @@ function statesTable(all, from, to) {
     const sums = all.map((thread) => [thread, statesIn(thread, from, to)]).filter(([, sums]) => sums && STATES.some((name) => name !== "unknown" && sums[`${name}_ns`]));
     if (!sums.length) return states.size ? [] : [element("p", "The trace has no scheduler events (sched_switch), so the states of threads are not known.")];
     sums.sort((a, b) => b[1].running_ns + b[1].runnable_ns - a[1].running_ns - a[1].runnable_ns);
-    return [element("h2", "Thread states"), headed(["Thread", "States"], sums.map(([thread, sums]) => {
+    return [element("h2", "Thread states"), headed(["Thread", "States"], sums, ([thread, sums]) => {
         const open = link(`${thread.name} ${thread.tid}`, () => { const row = reveal(thread); if (row) { cursor = row; view.top = row.y; queue(); } });
-        return element("tr", null, ...cells(open, statesBar(sums, to - from)));
-    }))];
+        return [open, statesBar(sums, to - from)];
+    })];
 }
 
 /** Returns the threads that ran on each processor in a time. */
@@ -40,9 +40,9 @@ function processorsTable(from, to) {
         }
         if (!sum) continue;
         const most = [...byThread].sort((a, b) => b[1] - a[1]).slice(0, 3).map(([thread, took]) => `${thread.name} ${thread.tid}: ${time(took)}`).join(", ");
-        rows.push(element("tr", null, ...cells(`Processor ${cpu}`, `${(100 * sum / (to - from)).toFixed(1)} %`, most)));
+        rows.push([`Processor ${cpu}`, `${(100 * sum / (to - from)).toFixed(1)} %`, most]);
     }
-    return rows.length ? [element("h2", "Processors"), headed(["Processor", "Busy", "Mostly"], rows)] : [];
+    return rows.length ? [element("h2", "Processors"), headed(["Processor", "Busy", "Mostly"], rows, (row) => row)] : [];
 }
 
 /** Values of counters in a time: at its begin and end, the lowest, the highest, the mean over time. Those that change come first. */
@@ -61,12 +61,12 @@ function countersTable(from, to) {
         if (high === -Infinity) continue;
         const after = value[first(at.length, (i) => at[i], to) - 1];
         const change = after - (before ?? after);
-        rows.push([high - low, Math.abs(change) / (Math.abs(counter.high - counter.low) || 1), element("tr", null, ...cells(
+        rows.push([high - low, Math.abs(change) / (Math.abs(counter.high - counter.low) || 1), () => [
             link(counter.name, () => goToAny({ kind: "value", counter, place: Math.max(0, first(at.length, (i) => at[i], from) - 1) })),
-            before === null ? "-" : number(before), number(after), (change > 0 ? "+" : "") + number(change), number(low), number(high), known ? number(sum / known) : number(high)))]);
+            before === null ? "-" : number(before), number(after), (change > 0 ? "+" : "") + number(change), number(low), number(high), known ? number(sum / known) : number(high)]]);
     }
     rows.sort((a, b) => (b[0] > 0) - (a[0] > 0) || b[1] - a[1]);
-    return rows.length ? [element("h2", "Counters"), headed(["Counter", "Before", "After", "Change", "Lowest", "Highest", "Mean"], rows.map(([, , row]) => row))] : [];
+    return rows.length ? [element("h2", "Counters"), headed(["Counter", "Before", "After", "Change", "Lowest", "Highest", "Mean"], rows, ([, , texts]) => texts())] : [];
 }
 
 /** Everything of a range but the table of slices. */

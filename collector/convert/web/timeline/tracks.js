@@ -10,7 +10,7 @@ function relation(slices, place) {
     if (!calls) return null;
     if (slices.name[place] === calls.name) return SAME;
     if (slices.parent[place] !== NONE && slices.name[slices.parent[place]] === calls.name) return CHILD;
-    return calls.parents.get(slices)?.has(place) ? PARENT : null;
+    return calls.parents.get(slices)?.[place] ? PARENT : null;
 }
 
 function drawThread(row, y) {
@@ -62,8 +62,7 @@ function drawStates(list, y) {
     while (i < count && list.at[i] < view.to) {
         const from = list.at[i], to = i + 1 < count ? list.at[i + 1] : trace.last;
         const left = Math.max(LEFT, xOf(from)), wide = Math.max(xOf(to) - left, 1);
-        context.fillStyle = STATE_COLOURS[list.state[i]];
-        context.fillRect(left, y, wide, STRIP - 3);
+        rowBox(left, y, wide, STRIP - 3, STATE_COLOURS[list.state[i]]);
         if (wide > 60) {
             const text = STATES[list.state[i]] + (list.state[i] === RUNNING ? ` on ${list.cpu[i]}` : "");
             inside(left, y, wide, STRIP - 3, () => {
@@ -151,7 +150,7 @@ function drawShown(layer, lane, y) {
 
 /** Where a slice or a state of a thread is on the canvas; null if its row is folded. */
 function spot(thread, at, depth) {
-    const row = rows.find((row) => row.thread === thread);
+    const row = rowOfThread.get(thread);
     if (!row) return null;
     return { x: xOf(at), y: yOf(row) + (depth === null ? STRIP / 2 : row.strip + (Math.min(depth, MAX_LEVELS) + 0.5) * ROW) };
 }
