@@ -1,8 +1,8 @@
 //! The table of formats: name, file endings, reader, writer, and what the format cannot represent. The library writes
 //! by it, the program takes `--to` and its inference from it, and CONVERT.md is compared with it.
 
+use crate::details::Fractions;
 use crate::lossiness::{Content, Dropped};
-use crate::text::Fractions;
 use crate::{firefox, json, method_trace, page, perfetto, pprof, speedscope, stacks, text};
 use std::io::{self, Write};
 use tracetee_trace::{EventText, Kind, Trace};
@@ -58,20 +58,8 @@ macro_rules! formats {
 }
 
 /// Content that ftrace text cannot represent. (Thread states are in the kernel's events.)
-const NOT_IN_TEXT: [Content; 12] = [
-    Categories,
-    Arguments,
-    OtherArguments,
-    Flows,
-    CpuTimes,
-    ProcessNames,
-    Frames,
-    Buffers,
-    Samples,
-    Units,
-    ThreadCounters,
-    Packages,
-];
+const NOT_IN_TEXT: [Content; 7] =
+    [ProcessNames, Frames, Buffers, Samples, Units, ThreadCounters, Packages];
 
 /// Everything but wall time of slices.
 const ALL_BUT_WALL_TIME: [Content; 18] = [

@@ -142,7 +142,7 @@ fn async_id(trace: &Trace, one: &Async) -> String {
     format!("{:#x}.{hash:016x}", one.cookie.cast_unsigned())
 }
 
-fn quoted(text: &str) -> Box<str> {
+pub(crate) fn quoted(text: &str) -> Box<str> {
     serde_json::Value::from(text).to_string().into()
 }
 

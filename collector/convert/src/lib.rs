@@ -8,6 +8,7 @@
 
 mod arrows;
 mod calls;
+mod details;
 mod firefox;
 mod format;
 mod json;

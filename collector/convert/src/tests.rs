@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 use std::io::Cursor;
 use tracetee_trace::text::Outline;
-use tracetee_trace::{NameId, json, read, read_any};
+use tracetee_trace::{Async, NameId, json, read, read_any};
 
 /// A record that a thread writes.
 #[derive(Debug, Clone)]
@@ -320,6 +320,44 @@ proptest! {
     }
 
     #[test]
+    fn through_text_what_json_alone_can_say_comes_back(
+        events in vec((0..3_u32, 0..4_u32, json_event()), 1..60),
+    ) {
+        let before = json_trace(&events);
+        let (text, dropped) = written(&before, Format::Ftrace);
+        let mut again = read(&*text).unwrap();
+        prop_assert_eq!(again.losses.bad_lines, 0);
+        // Text has async slices apart, and flows without names.
+        let rest = |trace: &Trace| {
+            let mut trace = trace.clone();
+            for thread in trace.threads.values_mut() {
+                thread.names.iter_mut().for_each(|(at_ns, _)| *at_ns = 0);
+            }
+            (trace.asyncs, trace.flows) = (Vec::new(), Vec::new());
+            told(&trace)
+        };
+        prop_assert_eq!(rest(&again), rest(&before), "{}", String::from_utf8_lossy(&text));
+        let asyncs = |trace: &Trace| {
+            let name = |id| trace.names.text(id).to_owned();
+            let row = |one: &Async| [name(one.name), name(one.category), name(one.args)];
+            let mut rows: Vec<_> = trace.asyncs.iter().map(row).collect();
+            rows.sort();
+            rows
+        };
+        prop_assert_eq!(asyncs(&again), asyncs(&before));
+        let loose = dropped.count("flow points outside of slices");
+        prop_assert_eq!(again.flows.len() as u64 + loose, before.flows.len() as u64);
+        // What text has once, it has as it is.
+        for _ in 0..2 {
+            let (text, dropped) = written(&again, Format::Ftrace);
+            prop_assert_eq!(dropped.count("flow points, moved to the begin of their slice"), 0);
+            let third = read(&*text).unwrap();
+            prop_assert_eq!(told(&third), told(&again), "{}", String::from_utf8_lossy(&text));
+            again = third;
+        }
+    }
+
+    #[test]
     fn through_a_method_trace_processor_time_comes_back(
         events in vec((0..3_u32, 0..4_u32, json_event()), 1..60),
     ) {
@@ -374,8 +412,11 @@ fn members_that_only_json_has_survive_json() {
     let (_, dropped) = written(&before, Format::Ftrace);
     assert_eq!(
         dropped.to_string(),
-        "2 CPU times, 3 flow points, 1 process names, 1 slice arguments, 2 slice categories, \
-         1 threads without a name, named thread-N"
+        "2 CPU times, in comments that only tracetee reads, 2 flow points outside of slices, \
+         1 flow points, in comments that only tracetee reads, \
+         1 flow points, moved to the begin of their slice, 1 names and categories of flow points, \
+         1 process names, 1 slice arguments, in comments that only tracetee reads, \
+         2 slice categories, in comments that only tracetee reads, 1 threads without a name, named thread-N"
     );
     let (_, dropped) = written(&before, Format::Dart);
     assert_eq!(dropped.to_string(), "1 thread names written with the thread's id behind them");
@@ -440,7 +481,8 @@ fn fractions_of_counters_stay_where_readers_take_them() {
     let (page, _) = written(&before, Format::Html);
     assert!(String::from_utf8(page).unwrap().contains("C|1|load|3.75\n"));
     let (text, dropped) = written(&before, Format::Ftrace);
-    assert!(String::from_utf8(text).unwrap().contains("C|1|load|4\n"));
+    assert!(String::from_utf8(text.clone()).unwrap().contains("C|1|load|4\n"));
+    assert_eq!(read(&*text).unwrap().counters[0].value, 3.75);
     assert_eq!(dropped.count("fractions of counter values, rounded"), 1);
 }
 

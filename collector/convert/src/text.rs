@@ -1,5 +1,6 @@
 //! Ftrace text in the one form that Perfetto, catapult and systrace accept.
 
+use crate::details::{Comments, Fractions};
 use crate::kernel_text;
 use crate::line::unscripted;
 use crate::lossiness::Dropped;
@@ -9,15 +10,6 @@ use std::io::{self, Write};
 use tracetee_protocol::notes;
 use tracetee_trace::text::{NO_NAME, is_task};
 use tracetee_trace::{Async, Event, KernelEvent, NameId, Thread, Timeline, Trace, UNFINISHED};
-
-/// Counter values with fractions. Perfetto drops a counter's record whose value is no integer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fractions {
-    /// They stay: our page reads them.
-    Kept,
-    /// They are rounded and counted.
-    Rounded,
-}
 
 pub(crate) fn write(
     trace: &Trace,
@@ -50,6 +42,7 @@ pub(crate) fn write(
     for event in of_model {
         lines.kernel_event(out, event)?;
     }
+    lines.comments.count_dropped(dropped);
     let is_nameless = |id: NameId| trace.names.text(id).trim_ascii().is_empty();
     let of_asyncs = trace.asyncs.iter().map(|one| (one.track, one.name));
     let of_instants = trace.instants.iter().map(|one| (one.track, one.name));
@@ -77,6 +70,7 @@ struct Lines<'a> {
     open: HashSet<(u32, NameId, i64)>,
     /// Other cookies of async slices within others of their name and cookie, by index.
     cookies: HashMap<usize, i64>,
+    comments: Comments<'a>,
     payload: String,
 }
 
@@ -105,7 +99,9 @@ impl<'a> Lines<'a> {
         dropped.add("threads without a name, named thread-N", nameless as u64);
         let is_ns = has_ns(trace);
         let (open, cookies) = (HashSet::new(), HashMap::new());
-        Self { trace, names, tasks, is_ns, fractions, open, cookies, payload: String::new() }
+        let comments = Comments::for_trace(trace, fractions, dropped);
+        let payload = String::new();
+        Self { trace, names, tasks, is_ns, fractions, open, cookies, comments, payload }
     }
 
     /// Returns the cookie of an async slice without a track at its begin: one that no open slice of its name has.
@@ -208,6 +204,7 @@ impl<'a> Lines<'a> {
         };
         if written.is_some() {
             let key = self.key_of(event);
+            out.write_all(self.comments.comment(event, key, at_ns).as_bytes())?;
             self.line(out, key, at_ns, &text)?;
         }
         self.payload = text;

@@ -116,6 +116,29 @@ fn arguments_flows_categories_processor_times_and_fractions_are_in_json_and_prot
 }
 
 #[test]
+fn text_made_of_json_and_protobuf_has_the_details_for_us_again() {
+    let Some(engine) = Engine::new() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    std::fs::write(path.join("ours.ftrace"), text()).unwrap();
+    let mut files = Vec::new();
+    for format in ["json", "pftrace"] {
+        let [ours, made, again] = ["ours", "made", "again"].map(|name| format!("{name}.{format}"));
+        let made = format!("{made}.ftrace");
+        let _ = told(path, &["convert", "ours.ftrace", "-o", &ours]);
+        let (_, said) = told(path, &["convert", &ours, "-o", &made]);
+        assert!(said.contains("arguments, in comments that only tracetee reads"), "{said}");
+        let _ = told(path, &["convert", &made, "-o", &again]);
+        files.extend([ours, again]);
+    }
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let read = engine.rows(path, &files, &QUERIES);
+    assert_eq!(read[0], read[1], "JSON");
+    assert_eq!(read[2], read[3], "protobuf");
+    assert_eq!(read[0][2].len(), 2, "flows");
+}
+
+#[test]
 fn the_page_has_the_details() {
     let directory = tempfile::tempdir().unwrap();
     let path: &Path = directory.path();

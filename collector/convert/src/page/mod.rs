@@ -4,9 +4,10 @@
 mod columns;
 mod samples;
 
+use crate::details::Fractions;
 use crate::lossiness::Dropped;
 use crate::profile::escaped;
-use crate::text::{self, Fractions};
+use crate::text;
 #[cfg(test)]
 pub(crate) use samples::with_samples;
 use serde_json::Value;

@@ -11,8 +11,8 @@ use tracetee_protocol::notes;
 
 /// Limit of a comment in bytes. The agent's have at most 12 KB.
 const MAX_BYTES: usize = 64 << 10;
-/// Name of the flows, which have none.
-const FLOW: &[u8] = b"flow";
+/// Name of the flows of text, which have none.
+pub const FLOW: &str = "flow";
 /// Details that the agent had no room for.
 const LEFT_OUT: &str = "details of records, beyond what a record may have";
 
@@ -78,7 +78,7 @@ fn read(json: &[u8], builder: &mut Builder) -> Option<Box<Details>> {
     let names = &mut builder.trace.names;
     let details = Details {
         category: text.cat.map_or(NameId::NONE, |name| names.id(name.as_bytes())),
-        args: if args == "{}" { NameId::NONE } else { names.id(args.as_bytes()) },
+        args: if args == "{}" { NameId::NONE } else { names.id(plain(args).as_bytes()) },
         cpu_ns: text.cpu_ns.map(|ns| ns.min(MAX_NS)),
         at_ns: text.at_ns.map(|ns| ns.min(MAX_NS)),
         value: text.value.map(|value| value.get().parse().ok()).unwrap_or_default(),
@@ -88,13 +88,43 @@ fn read(json: &[u8], builder: &mut Builder) -> Option<Box<Details>> {
     Some(Box::new(details))
 }
 
+/// Returns JSON without the escapes that only a line of text needs: Perfetto shows those of JSON as they are.
+fn plain(json: &str) -> Cow<'_, str> {
+    if !json.contains("\\u") {
+        return Cow::Borrowed(json);
+    }
+    let mut parts = json.split('\\');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    while let Some(part) = parts.next() {
+        let code =
+            part.strip_prefix('u').and_then(|code| u8::from_str_radix(code.get(..4)?, 16).ok());
+        match code.map(char::from) {
+            Some(char @ ('"' | '\\')) => text.extend(['\\', char]),
+            Some('\n') => text.push_str("\\n"),
+            Some(char @ ' '..='~') => text.push(char),
+            _ => {
+                text.push('\\');
+                text.push_str(part);
+                // A backslash that stands for itself is not the begin of the next escape.
+                if part.is_empty() {
+                    text.push('\\');
+                    text.push_str(parts.next().unwrap_or_default());
+                }
+                continue;
+            }
+        }
+        text.push_str(part.get(5..).unwrap_or_default());
+    }
+    Cow::Owned(text)
+}
+
 impl Details {
     /// Adds the points of flows, at the thread's slice around the record.
     pub(crate) fn flow(&self, builder: &mut Builder, live: Live, at_ns: u64) {
         if self.flows.is_empty() {
             return;
         }
-        let (thread, name) = (builder.key(live), builder.trace.names.id(FLOW));
+        let (thread, name) = (builder.key(live), builder.trace.names.id(FLOW.as_bytes()));
         for &(kind, id) in &self.flows {
             builder.flow(Flow { thread, name, category: NameId::NONE, id, kind, at_ns });
         }
@@ -162,6 +192,22 @@ mod tests {
         assert_eq!(values, [0.336_491, 7.0]);
         assert_eq!(trace.losses.unread[super::LEFT_OUT], 2);
         assert_eq!((trace.losses.bad_lines, trace.losses.unread.len()), (0, 1));
+    }
+
+    #[test]
+    fn escapes_that_only_text_needs_are_gone() {
+        for (text, expected) in [
+            (r#"{"a":"plain \"é"}"#, r#"{"a":"plain \"é"}"#),
+            (r#"{"a":"\u005b0] \u0022 \u005c \u000a\u003c"}"#, r#"{"a":"[0] \" \\ \n<"}"#),
+            (
+                r#"{"a":"\\u005b \\\\ \\\u005b \u0001 \u00e9 \ud83d\ude00"}"#,
+                r#"{"a":"\\u005b \\\\ \\[ \u0001 \u00e9 \ud83d\ude00"}"#,
+            ),
+        ] {
+            assert_eq!(super::plain(text), expected);
+            let value = |text| serde_json::from_str::<serde_json::Value>(text).unwrap();
+            assert_eq!(value(text), value(expected));
+        }
     }
 
     #[test]

@@ -31,6 +31,7 @@ const LOOSE: &str = "details of records without a record";
 /// Limit of a line in bytes: the kernel's buffer takes a page.
 pub(crate) const MAX_LINE_BYTES: u64 = 1 << 20;
 
+pub use details::FLOW;
 pub use line::Line;
 pub(crate) use line::{digits, split};
 pub use line_reader::{LineReader, Outline, Part, ThreadOutline};

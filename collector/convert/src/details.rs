@@ -1,0 +1,362 @@
+//! The details of records, as comments before them in the agent's form (docs/TRACE-FORMAT.md): arguments, categories,
+//! processor times, exact values of counters, points of flows. Other readers of text skip them.
+//!
+//! [`crate::text`] asks for the comment of each record that it writes. A point of a flow belongs to a record of its thread
+//! and time; where there is none, to the begin of the slice around it.
+
+use crate::arrows::slice_at;
+use crate::json::quoted;
+use crate::lossiness::{Content, Dropped};
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+use tracetee_protocol::notes;
+use tracetee_trace::text::FLOW;
+use tracetee_trace::{Event, Flow, FlowKind, NameId, Trace, UNFINISHED};
+
+/// Counter values with fractions. Perfetto drops a counter's record whose value is no integer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fractions {
+    /// They stay: our page reads them.
+    Kept,
+    /// They are rounded and counted.
+    Rounded,
+}
+
+/// Limit of a comment in bytes: our reader takes no longer ones.
+const MAX_BYTES: usize = 60_000;
+
+/// Content that only comments have, and what is reported of it.
+const IN_COMMENTS: [(Content, &str); 4] = [
+    (Content::Categories, "slice categories, in comments that only tracetee reads"),
+    (Content::Arguments, "slice arguments, in comments that only tracetee reads"),
+    (
+        Content::OtherArguments,
+        "categories and arguments of async slices and instants, in comments that only tracetee reads",
+    ),
+    (Content::CpuTimes, "CPU times, in comments that only tracetee reads"),
+];
+
+/// Thread, time, and whether the record ends a slice.
+type Place = (u32, u64, bool);
+
+/// The comments of a trace.
+pub(crate) struct Comments<'a> {
+    trace: &'a Trace,
+    fractions: Fractions,
+    /// `begin:17` …, by the record that has them.
+    points: HashMap<Place, Vec<String>>,
+    comment: String,
+    /// Number of arguments that no comment has room for.
+    too_long: u64,
+}
+
+impl<'a> Comments<'a> {
+    pub(crate) fn for_trace(trace: &'a Trace, fractions: Fractions, dropped: &mut Dropped) -> Self {
+        // A page has all this elsewhere, too.
+        let mut elsewhere = Dropped::default();
+        let dropped = if fractions == Fractions::Kept { &mut elsewhere } else { dropped };
+        for (content, label) in IN_COMMENTS {
+            dropped.add(label, content.count(trace));
+        }
+        let points = points(trace, dropped);
+        Self { trace, fractions, points, comment: String::new(), too_long: 0 }
+    }
+
+    /// Returns the comment before a record, with its line break; empty if the record has no details.
+    pub(crate) fn comment(&mut self, event: Event, thread: u32, at_ns: u64) -> &str {
+        let flows = match self.points.is_empty() {
+            true => None,
+            false => self.points.remove(&(thread, at_ns, matches!(event, Event::End(..)))),
+        };
+        self.comment.clear();
+        let members = self.members(event, flows.as_deref(), true);
+        push_safe(&mut self.comment, &members);
+        if self.comment.len() > MAX_BYTES {
+            self.too_long += 1;
+            self.comment.clear();
+            let members = self.members(event, flows.as_deref(), false);
+            push_safe(&mut self.comment, &members);
+        }
+        if !self.comment.is_empty() {
+            self.comment.insert_str(0, notes::DETAILS);
+            self.comment.push_str("}\n");
+        }
+        &self.comment
+    }
+
+    /// Counts what the comments do not have.
+    pub(crate) fn count_dropped(&self, dropped: &mut Dropped) {
+        dropped.add("arguments longer than a comment may be", self.too_long);
+    }
+
+    /// Returns the object without its end.
+    fn members(&self, event: Event, flows: Option<&[String]>, has_args: bool) -> String {
+        let (category, args, cpu_ns, value) = self.details(event);
+        let mut text = String::new();
+        let mut member = |key: &str, value: &dyn std::fmt::Display| {
+            let before = if text.is_empty() { '{' } else { ',' };
+            // Writing to a string does not fail.
+            let _ = write!(text, "{before}\"{key}\":{value}");
+        };
+        let name = |id: NameId| Some(self.trace.names.text(id)).filter(|_| id != NameId::NONE);
+        if let Some(args) = name(args).filter(|_| has_args) {
+            member("args", &args);
+        }
+        if let Some(category) = name(category) {
+            member("cat", &quoted(category));
+        }
+        if let Some(ns) = cpu_ns {
+            member("cpu_ns", &ns);
+        }
+        if let Some(flows) = flows {
+            member("flows", &format_args!("{flows:?}"));
+        }
+        if let Some(value) = value {
+            member("value", &format_args!("{value:?}"));
+        }
+        text
+    }
+
+    /// Returns category, arguments, processor time and exact value of a record.
+    fn details(&self, event: Event) -> (NameId, NameId, Option<u64>, Option<f64>) {
+        let (trace, none) = (self.trace, NameId::NONE);
+        let found = match event {
+            Event::Begin(key, place) => trace.threads.get(&key).and_then(|thread| {
+                let args = thread.args.get(&place).copied().unwrap_or_default();
+                let category = thread.slices.get(place as usize)?.category;
+                Some((category, args, thread.cpu_of(place).0, None))
+            }),
+            Event::End(key, place) => {
+                let thread = trace.threads.get(&key);
+                thread.map(|thread| (none, none, thread.cpu_of(place).1, None))
+            }
+            Event::AsyncBegin(place) => {
+                trace.asyncs.get(place).map(|one| (one.category, one.args, None, None))
+            }
+            Event::Instant(place) => {
+                trace.instants.get(place).map(|one| (one.category, one.args, None, None))
+            }
+            Event::Counter(place) => trace.counters.get(place).map(|one| {
+                let is_changed = self.fractions == Fractions::Rounded
+                    && one.value.is_finite()
+                    && one.value.fract() != 0.0;
+                (none, none, None, is_changed.then_some(one.value))
+            }),
+            Event::AsyncEnd(_) | Event::StayOpen(..) | Event::Flow(_) => None,
+        };
+        found.unwrap_or((none, none, None, None))
+    }
+}
+
+/// Gives each point of a flow to a record.
+fn points(trace: &Trace, dropped: &mut Dropped) -> HashMap<Place, Vec<String>> {
+    let (records, mut ids) = (records(trace), FlowIds::default());
+    let (mut moved, mut loose, mut named) = (0, 0, 0);
+    let mut points: HashMap<Place, Vec<String>> = HashMap::new();
+    for flow in &trace.flows {
+        let at = (flow.thread, flow.at_ns);
+        let record = records.get(&at).copied().flatten();
+        let place = match record.filter(|_| flow.kind != FlowKind::EndAtNext) {
+            Some(is_end) => Some((at.0, at.1, is_end)),
+            None => begin_of_slice(trace, flow).map(|begin_ns| (flow.thread, begin_ns, false)),
+        };
+        let Some(place) = place else {
+            loose += 1;
+            continue;
+        };
+        let is_same = record.is_some() || flow.kind == FlowKind::EndAtNext;
+        moved += u64::from(!is_same);
+        named += u64::from(trace.names.text(flow.name) != FLOW || flow.category != NameId::NONE);
+        let kind = match flow.kind {
+            FlowKind::Start => "begin",
+            FlowKind::Step => "step",
+            FlowKind::End | FlowKind::EndAtNext => "end",
+        };
+        points.entry(place).or_default().push(format!("{kind}:{}", ids.id(flow)));
+    }
+    let kept = trace.flows.len() as u64 - loose;
+    dropped.add("flow points, in comments that only tracetee reads", kept);
+    dropped.add("flow points outside of slices", loose);
+    dropped.add("flow points, moved to the begin of their slice", moved);
+    dropped.add("names and categories of flow points", named);
+    points
+}
+
+/// Returns the places of flows that have a record: `Some(true)` where it can only be the end of a slice.
+fn records(trace: &Trace) -> HashMap<(u32, u64), Option<bool>> {
+    let mut records: HashMap<_, _> =
+        trace.flows.iter().map(|flow| ((flow.thread, flow.at_ns), None)).collect();
+    if records.is_empty() {
+        return records;
+    }
+    let mut found = |thread: u32, at_ns: u64, is_end: bool| {
+        if let Some(record) = records.get_mut(&(thread, at_ns)) {
+            *record = Some(is_end && record.unwrap_or(true));
+        }
+    };
+    for (&key, thread) in &trace.threads {
+        for slice in &thread.slices {
+            found(key, slice.start_ns, false);
+            if slice.ended {
+                found(key, slice.end_ns, true);
+            }
+        }
+    }
+    for one in &trace.asyncs {
+        found(one.threads[0], one.start_ns, false);
+        if one.end_ns != UNFINISHED {
+            found(one.threads[1], one.end_ns, false);
+        }
+    }
+    trace.instants.iter().for_each(|one| found(one.thread, one.at_ns, false));
+    trace.counters.iter().for_each(|one| found(one.thread, one.at_ns, false));
+    records
+}
+
+/// Returns the begin of the slice that a point is at, if a reader finds that slice there.
+fn begin_of_slice(trace: &Trace, flow: &Flow) -> Option<u64> {
+    let thread = trace.threads.get(&flow.thread)?;
+    let place = slice_at(thread, flow.at_ns, flow.kind == FlowKind::EndAtNext)?;
+    let begin_ns = thread.slices.get(place as usize)?.start_ns;
+    (slice_at(thread, begin_ns, false) == Some(place)).then_some(begin_ns)
+}
+
+/// The ids of flows in text, where they have neither names nor categories: a different one for each flow.
+#[derive(Default)]
+struct FlowIds {
+    ids: HashMap<(NameId, NameId, u64), u64>,
+    taken: HashSet<u64>,
+}
+
+impl FlowIds {
+    fn id(&mut self, flow: &Flow) -> u64 {
+        *self.ids.entry((flow.name, flow.category, flow.id)).or_insert_with(|| {
+            let mut id = flow.id;
+            while !self.taken.insert(id) {
+                id = id.wrapping_add(1 << 63 | 1);
+            }
+            id
+        })
+    }
+}
+
+/// Appends JSON on one line, its strings as the agent writes them: with escapes for what ends a line, a script or a field of
+/// another reader.
+fn push_safe(out: &mut String, json: &str) {
+    let mut chars = json.chars();
+    let mut in_string = false;
+    while let Some(char) = chars.next() {
+        match char {
+            '"' => {
+                in_string = !in_string;
+                out.push(char);
+            }
+            _ if !in_string => out.extend(Some(char).filter(|char| !char.is_ascii_whitespace())),
+            '\\' => match chars.next() {
+                Some('u') => out.push_str("\\u"),
+                Some('b') => push_escape(out, '\u{8}'),
+                Some('f') => push_escape(out, '\u{c}'),
+                Some('n') => push_escape(out, '\n'),
+                Some('r') => push_escape(out, '\r'),
+                Some('t') => push_escape(out, '\t'),
+                Some(other) => push_escape(out, other),
+                None => {}
+            },
+            '\0'..='\u{1f}' | '[' | '<' | '\u{7f}' | '\u{2028}' | '\u{2029}' => {
+                push_escape(out, char);
+            }
+            char => out.push(char),
+        }
+    }
+}
+
+fn push_escape(out: &mut String, char: char) {
+    let _ = write!(out, "\\u{:04x}", u32::from(char));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Format, write};
+
+    /// Text of a JSON trace, the trace that it is read as, and what is reported.
+    fn through_text(json: &str) -> (String, Trace, Dropped) {
+        let before = tracetee_trace::json::read(json.as_bytes()).unwrap();
+        let mut out = Vec::new();
+        let dropped = write(&before, Format::Ftrace, &mut out).unwrap();
+        let after = tracetee_trace::read(&*out).unwrap();
+        assert_eq!(after.losses.bad_lines, 0);
+        (String::from_utf8(out).unwrap(), after, dropped)
+    }
+
+    #[test]
+    fn arguments_of_any_form_stay_on_one_line_that_no_reader_trips_over() {
+        let json = r#"[{"ph":"B","name":"a","cat":"x<\n[","pid":1,"tid":1,"ts":1,"args":
+            {"text": "b\n-1 (1) [000] \\n \"<\/script>\u2028é",
+             "deep": [1, {"k": [null, 2.5e3]}]}},
+            {"ph":"E","pid":1,"tid":1,"ts":2}]"#;
+        let (text, after, dropped) = through_text(json);
+        let comments: Vec<_> = text.lines().filter(|line| line.starts_with("#@")).collect();
+        let [comment] = comments[..] else { panic!("{text}") };
+        let strings: String = comment.split('"').skip(1).step_by(2).collect();
+        assert!(!strings.contains(['[', '<', '\u{2028}']), "{comment}");
+        assert!(!comment.contains("\\n") && !comment.contains("\\\\"), "{comment}");
+        let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        let args = after.names.text(after.threads[&1].args[&0]);
+        assert_eq!(
+            value(args),
+            value(
+                r#"{"text":"b\n-1 (1) [000] \\n \"</script>\u2028é","deep":[1,{"k":[null,2500.0]}]}"#
+            )
+        );
+        assert_eq!(after.names.text(after.threads[&1].slices[0].category), "x<\n[");
+        assert_eq!(dropped.count("slice arguments, in comments that only tracetee reads"), 1);
+    }
+
+    #[test]
+    fn arguments_beyond_the_limit_are_counted_and_the_rest_of_the_details_stays() {
+        let text_of = |bytes: usize| {
+            let args = "x".repeat(bytes);
+            format!(
+                r#"[{{"ph":"B","name":"a","cat":"c","pid":1,"tid":1,"ts":1,"args":{{"k":"{args}"}}}},
+                {{"ph":"E","pid":1,"tid":1,"ts":2}}]"#
+            )
+        };
+        let (_, after, dropped) = through_text(&text_of(MAX_BYTES - 100));
+        assert_eq!(after.threads[&1].args.len(), 1);
+        assert_eq!(dropped.count("arguments longer than a comment may be"), 0);
+        let (_, after, dropped) = through_text(&text_of(MAX_BYTES));
+        assert!(after.threads[&1].args.is_empty());
+        assert_eq!(after.names.text(after.threads[&1].slices[0].category), "c");
+        assert_eq!(dropped.count("arguments longer than a comment may be"), 1);
+    }
+
+    #[test]
+    fn flows_between_the_same_slices_come_back_each_apart() {
+        let slice = |ts: u64, dur: u64| {
+            format!(r#"{{"ph":"X","name":"s{ts}","pid":1,"tid":1,"ts":{ts},"dur":{dur}}}"#)
+        };
+        let point = |ph: &str, name: &str, ts: u64, end: &str| {
+            format!(
+                r#"{{"ph":"{ph}","name":"{name}","cat":"c","id":1,"pid":1,"tid":1,"ts":{ts}{end}}}"#
+            )
+        };
+        let bound = r#","bp":"e""#;
+        let json = [
+            slice(10, 5),
+            point("s", "f", 10, ""),
+            point("s", "g", 12, ""),
+            slice(20, 5),
+            point("f", "f", 20, bound),
+            point("f", "g", 27, ""),
+            slice(30, 5),
+            point("f", "f", 50, bound),
+        ];
+        let (text, after, dropped) = through_text(&format!("[{}]", json.join(",")));
+        let arrows = crate::arrows::arrows(&after);
+        assert_eq!(arrows, [((1, 0), (1, 1)), ((1, 0), (1, 2))], "{text}");
+        assert_eq!(dropped.count("flow points outside of slices"), 1);
+        assert_eq!(dropped.count("flow points, moved to the begin of their slice"), 1);
+        assert_eq!(dropped.count("names and categories of flow points"), 4);
+    }
+}
