@@ -114,7 +114,7 @@ tables! {
         screen: Text,
         /// Time at which the frame was due to begin, its vsync, ns of the capture's clock.
         start_ns: u64,
-        /// Origin of `start_ns`: `timeline`, `vsync`, `cadence` or `begin` (nothing shows an earlier vsync).
+        /// Origin of `start_ns`: `timeline`, `platform` (FrameMetrics), `vsync`, `cadence` or `begin` (nothing shows an earlier vsync).
         start_source: Text,
         /// Begin of the frame's own work on its first thread, ns of the capture's clock.
         ui_start_ns: u64,
@@ -144,7 +144,7 @@ tables! {
         cause: Text,
         /// Key of the cause: the slice, lock or method.
         cause_key: Text,
-        /// Events that judge the frame: `timeline` (FrameTimeline), `buffers` (of the app's layers) or `markers` (the app's sections).
+        /// Evidence of the verdict: `timeline` (FrameTimeline), `platform` (JankData, FrameMetrics), `buffers` (layers) or `markers`.
         evidence: Text,
         /// Way to the display: `in_time`, late by `app`, `system` or `display`, `unknown`, `stuffing` (no vsync missed), `dropped` (never shown), `undrawn`.
         outcome: Text,

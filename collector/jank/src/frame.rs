@@ -102,6 +102,8 @@ pub struct Frame {
 pub enum StartSource {
     /// FrameTimeline's expectation for the vsync id.
     Timeline,
+    /// The intended vsync of FrameMetrics.
+    Platform,
     /// An edge of the counter `VSYNC-app`.
     Vsync,
     /// The distance of the frames before.
@@ -117,6 +119,7 @@ impl StartSource {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Timeline => "timeline",
+            Self::Platform => "platform",
             Self::Vsync => "vsync",
             Self::Cadence => "cadence",
             Self::Begin => "begin",
@@ -141,6 +144,8 @@ pub struct TimelineVerdict {
 pub enum Evidence {
     /// FrameTimeline's record of the frame.
     Timeline,
+    /// The platform's verdict that the app was told: JankData, FrameMetrics.
+    Platform,
     /// The layer's counter of buffers: when SurfaceFlinger took the frame's buffer.
     Buffers,
     /// The app's own sections: the frame's time and the display's period.
@@ -150,13 +155,14 @@ pub enum Evidence {
 
 impl Evidence {
     /// All kinds, the most exact first.
-    pub const ALL: [Self; 3] = [Self::Timeline, Self::Buffers, Self::Markers];
+    pub const ALL: [Self; 4] = [Self::Timeline, Self::Platform, Self::Buffers, Self::Markers];
 
     /// The name in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Timeline => "timeline",
+            Self::Platform => "platform",
             Self::Buffers => "buffers",
             Self::Markers => "markers",
         }
@@ -167,6 +173,7 @@ impl Evidence {
     pub const fn text(self) -> &'static str {
         match self {
             Self::Timeline => "FrameTimeline",
+            Self::Platform => "the platform's verdicts (JankData, FrameMetrics)",
             Self::Buffers => "the buffers of the app's layers",
             Self::Markers => "the app's markers, against one period",
         }

@@ -14,6 +14,7 @@ use crate::pipeline::Pipeline;
 use crate::process::{DO_FRAME, Process, draw_id, frame_id};
 use crate::screens::Screens;
 use crate::timeline::Timeline;
+use crate::verdicts::Verdicts;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tracetee_trace::{NameSet, Seeded, Trace};
 
@@ -30,6 +31,7 @@ pub(crate) struct FrameSlices {
     /// Frames by time, with their draws.
     pub(crate) found: Vec<Found>,
     timeline: Timeline,
+    verdicts: Verdicts,
     pub(crate) has_render_thread: bool,
 }
 
@@ -66,7 +68,8 @@ impl FrameSlices {
                 || !frame.draws.is_empty()
                 || frame.vsync_id.is_some_and(is_shown)
         });
-        Self { found, timeline, has_render_thread: !process.render_tids.is_empty() }
+        let verdicts = Verdicts::find(trace, process, &found);
+        Self { found, timeline, verdicts, has_render_thread: !process.render_tids.is_empty() }
     }
 
     /// Returns the begin of each frame of the thread that begins most of them.
@@ -100,11 +103,16 @@ impl FrameSlices {
         let frames = all.map(|(place, (found, expected))| {
             let period_ns = periods.at(expected.start_ns);
             let id = found.vsync_id.filter(|id| of_ids.get(id) == Some(&place));
+            let own_end_ns = self.own_end_ns(found);
             let by_timeline = id.and_then(|id| {
-                let own_end_ns = self.own_end_ns(found);
                 self.timeline.judge(id, own_end_ns, expected.deadline_ns, period_ns)
             });
-            if let Some(judgement) = by_timeline.or_else(|| latches.of(place)) {
+            let verdict = self.verdicts.of(place);
+            let judged_by = by_timeline
+                .or_else(|| verdict?.by_compositor(expected.start_ns, own_end_ns, period_ns))
+                .or_else(|| latches.of(place))
+                .or_else(|| verdict?.by_metrics(own_end_ns, period_ns));
+            if let Some(judgement) = judged_by {
                 return Frame {
                     timeline: id.and_then(|id| self.timeline.verdict(id)),
                     ..self.judged(found, expected, judgement, screens)
@@ -140,7 +148,7 @@ impl FrameSlices {
             let expected = deadline::expected(trace, tid, (&self.timeline, periods), &views, looks);
             for (place, expected) in places.into_iter().zip(expected) {
                 if let Some(one) = all.get_mut(place) {
-                    *one = expected;
+                    *one = self.verdicts.of(place).map_or(expected, |of| of.expected(expected));
                 }
             }
         }

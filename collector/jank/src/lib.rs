@@ -48,6 +48,7 @@ mod thread_role;
 mod timeline;
 mod totals;
 mod unknown;
+mod verdicts;
 mod waits;
 mod watch;
 mod window;
@@ -261,5 +262,7 @@ mod tests;
 mod timeline_tests;
 #[cfg(test)]
 mod truth_tests;
+#[cfg(test)]
+mod verdict_tests;
 #[cfg(test)]
 mod wait_tests;

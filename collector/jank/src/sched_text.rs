@@ -88,6 +88,12 @@ impl Text {
         self.event(tid, 0, "...1", us, &format!("tracing_mark_write: {payload}"));
     }
 
+    /// Adds a marker with details.
+    pub(crate) fn detailed(&mut self, tid: u32, us: u64, details: &str, payload: &str) {
+        self.lines.push((us, format!("#@ {details}\n")));
+        self.mark(tid, us, payload);
+    }
+
     /// Adds a slice.
     pub(crate) fn slice(&mut self, tid: u32, from_us: u64, to_us: u64, name: &str) {
         self.mark(tid, from_us, &format!("B|{}|{name}", pid(tid)));

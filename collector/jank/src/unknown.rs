@@ -19,9 +19,9 @@ pub enum Unknown {
     BinderPeers,
     /// No `cpu_frequency`: the processors' clocks.
     Clocks,
-    /// Neither FrameTimeline nor `VSYNC-app`: when a frame's vsync was; the frames' own distance tells.
+    /// No FrameTimeline, no FrameMetrics, no `VSYNC-app`: when a frame's vsync was; the frames' own distance tells.
     Vsyncs,
-    /// Neither FrameTimeline nor the layers' buffers: whether the display missed a vsync.
+    /// No FrameTimeline, no verdicts of the platform, no buffers of layers: whether the display missed a vsync.
     Display,
 }
 
@@ -44,7 +44,10 @@ impl Unknown {
     pub(crate) fn find(trace: &Trace, frames: &[Frame], counted: &Counted) -> Vec<Self> {
         let has = |event: &str| trace.kernel_events.contains_key(event);
         let names = || trace.counters.iter().map(|counter| trace.names.text(counter.name));
-        let of_timeline = frames.iter().any(|frame| frame.start_source == StartSource::Timeline);
+        let knows_vsync = |frame: &Frame| {
+            matches!(frame.start_source, StartSource::Timeline | StartSource::Platform)
+        };
+        let knows_vsyncs = frames.iter().any(knows_vsync);
         let has_switch = has("sched_switch");
         let mut unknown = Vec::new();
         let mut add = |is_unknown: bool, what: Self| unknown.extend(is_unknown.then_some(what));
@@ -54,7 +57,7 @@ impl Unknown {
         add(has_switch && !has("sched_blocked_reason"), Self::DiskWaits);
         add(!has("binder_transaction"), Self::BinderPeers);
         add(!has("cpu_frequency"), Self::Clocks);
-        add(!of_timeline && !names().any(|name| name == "VSYNC-app"), Self::Vsyncs);
+        add(!knows_vsyncs && !names().any(|name| name == "VSYNC-app"), Self::Vsyncs);
         let shows_display = |frame: &Frame| frame.evidence.shows_display();
         add(!frames.iter().any(shows_display), Self::Display);
         unknown

@@ -15,6 +15,7 @@ SELECT
   SUM(f.jank_ns) AS jank_ns,
   SUM(f.dur_ns) AS frame_ns,
   SUM(CASE WHEN f.evidence = 'timeline' THEN 1 ELSE 0 END) AS by_timeline,
+  SUM(CASE WHEN f.evidence = 'platform' THEN 1 ELSE 0 END) AS by_platform,
   SUM(CASE WHEN f.evidence = 'buffers' THEN 1 ELSE 0 END) AS by_buffers,
   SUM(CASE WHEN f.outcome = 'system' OR f.outcome = 'display' THEN 1 ELSE 0 END) AS late_system,
   SUM(CASE WHEN f.outcome = 'stuffing' THEN 1 ELSE 0 END) AS stuffed,

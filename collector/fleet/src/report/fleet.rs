@@ -169,6 +169,8 @@ pub struct Smoothness {
     pub p99_100us: u64,
     /// Frames that FrameTimeline judges.
     pub by_timeline: u64,
+    /// Frames that the platform's verdicts judge: JankData, FrameMetrics.
+    pub by_platform: u64,
     /// Frames that the buffers of the app's layers judge. The others are judged by the app's markers.
     pub by_buffers: u64,
     /// Frames that SurfaceFlinger, the graphics processor or the display made late.

@@ -101,16 +101,17 @@ impl AppReport {
     fn push_evidence(&self, text: &mut String) {
         let smoothness = || self.versions.iter().filter_map(|version| version.smoothness.as_ref());
         let sum = |of: fn(&Smoothness) -> u64| smoothness().map(of).sum::<u64>();
-        let (frames, timeline, buffers) =
-            (sum(|of| of.frames), sum(|of| of.by_timeline), sum(|of| of.by_buffers));
+        let (frames, timeline) = (sum(|of| of.frames), sum(|of| of.by_timeline));
+        let (platform, buffers) = (sum(|of| of.by_platform), sum(|of| of.by_buffers));
         if frames == 0 {
             return;
         }
         let mut judged = Vec::new();
         for (count, evidence) in [
             (timeline, Evidence::Timeline),
+            (platform, Evidence::Platform),
             (buffers, Evidence::Buffers),
-            (frames.saturating_sub(timeline + buffers), Evidence::Markers),
+            (frames.saturating_sub(timeline + platform + buffers), Evidence::Markers),
         ] {
             if count > 0 {
                 judged.push(format!("{} by {}", grouped(count), evidence.text()));

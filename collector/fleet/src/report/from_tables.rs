@@ -248,6 +248,7 @@ fn smoothness(row: Row<'_>, column: &str, percentiles: &Percentiles) -> Smoothne
         p90_100us,
         p99_100us,
         by_timeline: row.count("by_timeline"),
+        by_platform: row.count("by_platform"),
         by_buffers: row.count("by_buffers"),
         late_system: row.count("late_system"),
         stuffed: row.count("stuffed"),

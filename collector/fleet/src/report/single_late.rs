@@ -57,6 +57,7 @@ pub(super) fn push(text: &mut String, one: &FrameExplanation) {
     if late_ns >= LATE_START_NS {
         let source = match one.start_source {
             StartSource::Timeline => "by FrameTimeline",
+            StartSource::Platform => "by FrameMetrics",
             StartSource::Vsync => "by its vsync",
             StartSource::Cadence => "by the frames before",
             StartSource::Begin => "",

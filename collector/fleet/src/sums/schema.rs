@@ -13,7 +13,7 @@ use crate::table::{
 
 /// The version of `tables.sqlite`: raised by one when its layout changes, or a column. A file of another version is
 /// refused; `tracetee store rebuild` makes it from the captures.
-pub const FILE_VERSION: i64 = 10;
+pub const FILE_VERSION: i64 = 11;
 
 rollups! {
     /// The tables of sums of captures and loss reports.
@@ -98,6 +98,8 @@ rollups! {
             frame_ns,
             /// Frames that FrameTimeline judges.
             by_timeline,
+            /// Frames that the platform's verdicts judge: JankData, FrameMetrics.
+            by_platform,
             /// Frames that the buffers of the app's layers judge. The others are judged by the app's markers.
             by_buffers,
             /// Frames that SurfaceFlinger, the graphics processor or the display made late.
@@ -440,6 +442,7 @@ pub(super) fn frame_rollup(
         jank_ns: whole(frame.jank_ns),
         frame_ns: whole(frame.dur_ns),
         by_timeline: (frame.evidence == "timeline").into(),
+        by_platform: (frame.evidence == "platform").into(),
         by_buffers: (frame.evidence == "buffers").into(),
         late_system: (is_way("system") || is_way("display")).into(),
         stuffed: is_way("stuffing").into(),

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 /// Largest number of key columns, and of sums, of a table.
 pub(crate) const MOST_KEYS: usize = 9;
-pub(crate) const MOST_SUMS: usize = 16;
+pub(crate) const MOST_SUMS: usize = 17;
 
 /// Number of a text in [`Symbols`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -11,7 +11,7 @@ const partTable = (parts) => table([
 const threadOf = (taken) => (taken.thread && taken.tid !== null ? taken.thread : taken.joined > 1 ? "several threads" : "no thread in the trace");
 const partOf = (taken) => (taken.joined > 1 ? `${count(taken.joined)} short steps` : taken.what);
 const STATES = { running: "#43a047", runnable: "#1e88e5", asleep: "#9e9e9e", uninterruptible: "#e65100", io: "#ad1457", unknown: "#b0bec5" };
-const SOURCES = { timeline: "as FrameTimeline expects it", vsync: "an edge of VSYNC-app", cadence: "by the cadence of the frames before", begin: "where its first section begins" };
+const SOURCES = { timeline: "as FrameTimeline expects it", platform: "as FrameMetrics says", vsync: "an edge of VSYNC-app", cadence: "by the cadence of the frames before", begin: "where its first section begins" };
 const statesText = (times) => Object.keys(STATES).filter((state) => times[state + "_ns"]).map((state) => `${state} ${ms(times[state + "_ns"])}`).join(", ");
 // A column where a row has a state; without the scheduler's events all time is unknown.
 const statesColumn = (rows) => (rows.some((row) => Object.keys(STATES).some((state) => state !== "unknown" && row.states[state + "_ns"])) ? [["states", (row) => statesText(row.states), true]] : []);
@@ -57,7 +57,7 @@ const pathChart = (explained) => {
 // The display's result. By markers alone no vsync is known to be missed.
 const WAYS = { in_time: "in time", app: "late by the app", system: "late by SurfaceFlinger or the graphics processor", display: "late by the display", stuffing: "behind earlier buffers", dropped: "never shown", undrawn: "without a buffer", unknown: "late for an unknown reason" };
 const MARKER_WAYS = { in_time: "within it", app: "over one period" };
-const EVIDENCE = { timeline: "FrameTimeline", buffers: "the buffers of the app's layers", markers: "the app's markers, against one period" };
+const EVIDENCE = { timeline: "FrameTimeline", platform: "the platform's verdicts (JankData, FrameMetrics)", buffers: "the buffers of the app's layers", markers: "the app's markers, against one period" };
 const way = (evidence, outcome) => (evidence === "markers" && MARKER_WAYS[outcome]) || WAYS[outcome] || outcome;
 const judged = (report) => Object.entries(report.judged).map(([evidence, of]) => `Judged by ${EVIDENCE[evidence] || evidence}: ` +
   Object.entries(of.outcomes).map(([outcome, frames]) => `${count(frames)} ${way(evidence, outcome)}`).join(", ") + ".").join(" ");

@@ -47,6 +47,9 @@ public class TraceteeConfig private constructor(builder: Builder) {
     /** See [Builder.setStartWaitMs]. */
     public val startWaitMs: Int? = builder.startWaitMs
 
+    /** See [Builder.setFrameVerdicts]. */
+    public val frameVerdicts: Boolean = builder.frameVerdicts
+
     /** Builds a [TraceteeConfig]. Each setter returns this builder. */
     public class Builder {
         internal var collectorUrl: String? = null
@@ -60,6 +63,7 @@ public class TraceteeConfig private constructor(builder: Builder) {
         internal var scheduleUploads: Boolean = true
         internal var tickets: Boolean = false
         internal var startWaitMs: Int? = null
+        internal var frameVerdicts: Boolean = false
 
         /**
          * Sets the collector, `https://host[:port][/path]`: the agent fetches its configuration there and sends
@@ -118,6 +122,13 @@ public class TraceteeConfig private constructor(builder: Builder) {
          * Default, and null: 3.
          */
         public fun setStartWaitMs(ms: Int?): Builder = apply { startWaitMs = ms }
+
+        /**
+         * Sets whether captures have what the platform says of each frame of the app's activities: FrameMetrics (API 26),
+         * and the compositor's JankData (API 36). Reports then tell frames that the compositor or the graphics processor made late
+         * from those that the app did. A thread of the library listens all the time. Default: false.
+         */
+        public fun setFrameVerdicts(record: Boolean): Builder = apply { frameVerdicts = record }
 
         /** Builds the settings. [Tracetee.install] validates them. */
         public fun build(): TraceteeConfig = TraceteeConfig(this)

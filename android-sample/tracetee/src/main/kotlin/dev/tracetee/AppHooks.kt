@@ -18,7 +18,7 @@ internal object AppHooks {
     private var application: Application? = null
 
     /** Attaches to the application. In `attachBaseContext` there is none yet, so it waits for the main loop's first turn. */
-    fun attach(context: Context, uploads: Boolean) = safely("attach to the app") {
+    fun attach(context: Context, uploads: Boolean, verdicts: Boolean) = safely("attach to the app") {
         val main = Handler(Looper.getMainLooper())
         // The agent's thread posts this Runnable once a second.
         val alive = Runnable { Native.mainIsAlive() }
@@ -31,6 +31,7 @@ internal object AppHooks {
                     app.registerActivityLifecycleCallbacks(screens)
                     app.registerComponentCallbacks(memory)
                     if (uploads) UploadService.schedule(app)
+                    if (verdicts) FrameWatch.attach(app)
                 }
             }
         }
@@ -43,6 +44,7 @@ internal object AppHooks {
             it.unregisterActivityLifecycleCallbacks(screens)
             it.unregisterComponentCallbacks(memory)
             UploadService.cancel(it)
+            FrameWatch.detach(it)
         }
         application = null
     }

@@ -76,7 +76,8 @@ public object Tracetee {
         } catch (error: Exception) {
             failed("install", error.toString())
         }
-        if (done) AppHooks.attach(context, uploads = config.scheduleUploads && config.collectorUrl != null)
+        val uploads = config.scheduleUploads && config.collectorUrl != null
+        if (done) AppHooks.attach(context, uploads, config.frameVerdicts)
         return done
     }
 

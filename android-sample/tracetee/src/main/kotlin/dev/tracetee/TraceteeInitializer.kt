@@ -10,6 +10,7 @@ import androidx.startup.Initializer
  * `<meta-data>` of the manifest's `<application>`:
  *
  * - `dev.tracetee.COLLECTOR_URL`, `dev.tracetee.TOKEN`, `dev.tracetee.PUBLIC_KEY`: as in [TraceteeConfig.Builder]
+ * - `dev.tracetee.FRAME_VERDICTS`: as [TraceteeConfig.Builder.setFrameVerdicts]
  * - `dev.tracetee.ENABLED`: `false` disables this initializer
  *
  * Without a collector URL it does nothing.
@@ -30,6 +31,7 @@ public class TraceteeInitializer : Initializer<Boolean> {
             .setCollectorUrl(url)
             .setToken(data.getString("dev.tracetee.TOKEN"))
             .setPublicKey(data.getString("dev.tracetee.PUBLIC_KEY"))
+            .setFrameVerdicts(data.getBoolean("dev.tracetee.FRAME_VERDICTS"))
             .build()
     }
 

@@ -1,0 +1,118 @@
+// Listens to the platform's verdicts about the frames of an app's activities: FrameMetrics and, from API 36 on, JankData.
+package dev.tracetee
+
+import android.app.Activity
+import android.app.Application
+import android.os.Build
+import android.os.Bundle
+import android.os.Handler
+import android.os.HandlerThread
+import android.os.Process
+import android.view.FrameMetrics
+import android.view.View
+import android.view.Window
+import java.util.IdentityHashMap
+
+/**
+ * Listens while it is attached; [Tracetee.install] attaches it if the app asks for verdicts. Reports come to a thread of its own.
+ * Needs API 24; below it does nothing.
+ */
+internal object FrameWatch : Application.ActivityLifecycleCallbacks {
+    /** Begins and ends with the thread; the main thread uses both. */
+    private var thread: HandlerThread? = null
+    private val windows = IdentityHashMap<Activity, WindowFrames>()
+
+    fun attach(app: Application) {
+        if (Build.VERSION.SDK_INT < 24 || thread != null) return
+        thread = HandlerThread("tracetee-frames", Process.THREAD_PRIORITY_BACKGROUND).apply { start() }
+        app.registerActivityLifecycleCallbacks(this)
+    }
+
+    fun detach(app: Application) {
+        app.unregisterActivityLifecycleCallbacks(this)
+        for (frames in windows.values) frames.detach()
+        windows.clear()
+        thread?.quitSafely()
+        thread = null
+    }
+
+    /** By now the app has chosen the window's features, which it cannot once there is a decor view. */
+    override fun onActivityStarted(activity: Activity) {
+        if (Build.VERSION.SDK_INT < 24 || activity in windows) return
+        val looper = thread?.looper ?: return
+        platform(Unit) { windows[activity] = WindowFrames(activity.window, Handler(looper)).apply { attach() } }
+    }
+
+    override fun onActivityDestroyed(activity: Activity) {
+        platform(Unit) { windows.remove(activity)?.detach() }
+    }
+
+    override fun onActivityCreated(activity: Activity, state: Bundle?) = Unit
+    override fun onActivityResumed(activity: Activity) = Unit
+    override fun onActivityPaused(activity: Activity) = Unit
+    override fun onActivityStopped(activity: Activity) = Unit
+    override fun onActivitySaveInstanceState(activity: Activity, state: Bundle) = Unit
+}
+
+/** The frames of one window; needs API 24. The main thread attaches and detaches it, [handler]'s thread gets the reports. */
+internal class WindowFrames(
+    private val window: Window,
+    private val handler: Handler,
+    private val sink: FrameSink = FrameSink(),
+) : Window.OnFrameMetricsAvailableListener, View.OnAttachStateChangeListener {
+    @Volatile
+    private var isAttached = false
+    private var jank: JankListener? = null
+
+    fun attach() {
+        isAttached = true
+        window.addOnFrameMetricsAvailableListener(this, handler)
+        val decor = window.decorView
+        decor.addOnAttachStateChangeListener(this)
+        if (decor.isAttachedToWindow) onViewAttachedToWindow(decor)
+    }
+
+    /** Reports that are under way are dropped from now on. */
+    fun detach() {
+        isAttached = false
+        platform(Unit) { window.removeOnFrameMetricsAvailableListener(this) }
+        platform(Unit) { window.decorView.removeOnAttachStateChangeListener(this) }
+        stopJank()
+    }
+
+    override fun onFrameMetricsAvailable(window: Window, metrics: FrameMetrics, dropped: Int) {
+        if (isAttached) sink.metrics(metrics, dropped)
+    }
+
+    // There is a compositor's surface only while the view is attached.
+    override fun onViewAttachedToWindow(view: View) {
+        if (Build.VERSION.SDK_INT < 36 || jank != null) return
+        val control = platform(null) { view.rootSurfaceControl } ?: return
+        jank = JankListener.register(control, handler::post) { if (isAttached) sink.jank(it) }
+    }
+
+    override fun onViewDetachedFromWindow(view: View) = stopJank()
+
+    private fun stopJank() {
+        jank?.release()
+        jank = null
+    }
+}
+
+/** Takes reports, on one thread, and records them while something records. Throws nothing: the thread is the platform's, too. */
+internal open class FrameSink(protected val clock: BootTime = BootTime(), private val api: Int = Build.VERSION.SDK_INT) {
+    private val frame = FrameRecord()
+
+    fun metrics(metrics: FrameMetrics, dropped: Int) = platform(Unit) { take(frame.take(metrics, dropped, api)) }
+
+    /** Takes a `SurfaceControl.JankData`. */
+    fun jank(data: JankListener.Data) = platform(Unit) {
+        take(frame.take(data.vsync, data.jank, data.allowedNs, data.totalNs))
+    }
+
+    protected open fun take(frame: FrameRecord) {
+        // Before API 26 nothing says which frame it is.
+        val isKnown = frame.totalNs > 0 && (frame.jank >= 0 || frame.intendedNs >= 0)
+        if (isKnown && Tracetee.isRecording) frame.write(clock)
+    }
+}

@@ -1,0 +1,125 @@
+package dev.tracetee
+
+import android.app.Activity
+import android.app.Application
+import android.os.Handler
+import android.os.Looper
+import android.view.FrameMetrics
+import android.view.Window
+import java.io.File
+import org.json.JSONObject
+import org.junit.After
+import org.junit.Assert.assertEquals
+import org.junit.Assert.assertTrue
+import org.junit.Assume.assumeTrue
+import org.junit.Test
+import org.junit.runner.RunWith
+import org.robolectric.Robolectric
+import org.robolectric.RobolectricTestRunner
+import org.robolectric.RuntimeEnvironment
+import org.robolectric.Shadows.shadowOf
+import org.robolectric.annotation.Config
+import org.robolectric.shadows.FrameMetricsBuilder
+
+/** Tests the platform's verdicts in captures, by the FrameMetrics that Robolectric hands to a window's listeners. As [AppTest]. */
+@RunWith(RobolectricTestRunner::class)
+@Config(sdk = [34], manifest = Config.NONE)
+class FrameVerdictTest {
+    private val app: Application get() = RuntimeEnvironment.getApplication()
+    private val program = System.getenv("TRACETEE")
+    private val file = File.createTempFile("verdicts", ".ftrace")
+
+    @After
+    fun stop() {
+        Tracetee.stopCapture()
+        Tracetee.uninstall()
+        file.delete()
+    }
+
+    @Test
+    fun aWindowsFramesAreInTheCaptureFromItsStartUntilItIsDestroyed() {
+        install(TraceteeConfig.Builder().setFrameVerdicts(true))
+        open()
+        val activity = Robolectric.buildActivity(Activity::class.java).setup()
+        val window = activity.get().window
+        val nowNs = System.nanoTime()
+        report(window, nowNs, 21_000_000)
+        Event.get().arg("other", nowNs).instant("other")
+        val text = close().single()
+        // The rules of redaction take the long number of the other record.
+        assertTrue(text, Regex("vsync=- intended_ns=\\d+ mono_ns=$nowNs allowed_ns=16000000 total_ns=21000000 gpu_ns=5000000").matches(text))
+        assertTrue(file.readText(), "\"other\":\"\\u003cdigits>\"" in file.readText())
+        // On the trace's clock, a moment ago.
+        val intendedNs = text.substringAfter("intended_ns=").substringBefore(" ").toLong()
+        assertTrue("$intendedNs, ${Native.nowNs()}", Native.nowNs() - intendedNs in 0..60_000_000_000)
+
+        // Not while nothing records.
+        report(window, nowNs, 22_000_000)
+        open()
+        report(window, nowNs, 23_000_000)
+        val listener = WindowFrames(window, Handler(Looper.getMainLooper())).apply { attach() }
+        activity.destroy()
+        report(window, nowNs, 24_000_000)
+        listener.detach()
+        // A report that was under way.
+        listener.onFrameMetricsAvailable(window, metrics(nowNs, 25_000_000), 0)
+        assertEquals(listOf("23", "24"), close().map { it.substringAfter("total_ns=").substringBefore("000000 ") })
+    }
+
+    @Test
+    fun withoutTheSettingNobodyListens() {
+        install(TraceteeConfig.Builder())
+        open()
+        report(Robolectric.buildActivity(Activity::class.java).setup().get().window, System.nanoTime(), 21_000_000)
+        assertEquals(emptyList<String>(), close())
+    }
+
+    private fun install(config: TraceteeConfig.Builder) {
+        assumeTrue("skipped: TRACETEE is not set", program != null)
+        assumeTrue("skipped: no libtracetee.so", Native.load())
+        assertTrue(Tracetee.lastError, Tracetee.install(app, config.setRemoteConfig(REMOTE).build()))
+    }
+
+    private fun open() = await("the window") { Tracetee.openWindow("hand") && Tracetee.isRecording }
+
+    /** Ends the capture and returns the verdicts in it. */
+    private fun close(): List<String> {
+        assertTrue(Tracetee.lastError, Tracetee.closeWindow("hand"))
+        val ready = File(app.noBackupFilesDir, "tracetee/spool/ready")
+        await("a capture") { ready.list().orEmpty().size == 1 }
+        val capture = ready.listFiles()!!.single()
+        file.writeBytes(ProcessBuilder(program, "convert", capture.path, "-o", "-", "--to", "ftrace").start().inputStream.readBytes())
+        capture.delete()
+        val lines = file.readLines()
+        return lines.indices.filter { lines[it].endsWith("|frame verdict") }.map { place ->
+            val details = JSONObject(lines[place - 1].removePrefix("#@ "))
+            assertEquals("tracetee.frame", details.getString("cat"))
+            assertEquals("frame_metrics", details.getJSONObject("args").getString("source"))
+            details.getJSONObject("args").getString("frame")
+        }
+    }
+
+    private fun metrics(intendedNs: Long, totalNs: Long): FrameMetrics = FrameMetricsBuilder()
+        .setMetric(FrameMetrics.INTENDED_VSYNC_TIMESTAMP, intendedNs)
+        .setMetric(FrameMetrics.DRAW_DURATION, totalNs)
+        .setMetric(FrameMetrics.DEADLINE, 16_000_000)
+        .setMetric(FrameMetrics.GPU_DURATION, 5_000_000)
+        .build()
+
+    private fun report(window: Window, intendedNs: Long, totalNs: Long) {
+        shadowOf(window).reportOnFrameMetricsAvailable(metrics(intendedNs, totalNs))
+    }
+
+    private fun await(what: String, isThere: () -> Boolean) {
+        val end = System.nanoTime() + 30_000_000_000
+        while (!isThere()) {
+            assertTrue("$what did not come: ${Tracetee.health()} ${Tracetee.lastError}", System.nanoTime() < end)
+            shadowOf(Looper.getMainLooper()).idle()
+            Thread.sleep(20)
+        }
+    }
+
+    private companion object {
+        const val REMOTE = """{"schema": 1, "seq": 7, "windows": [{"id": "hand", "opens": "manual", "cool_down_s": 0, "max_s": 60}]}"""
+    }
+}

@@ -1,0 +1,287 @@
+//! The platform's verdicts about frames, as the Android library recorded them: FrameMetrics (Android 7 and later) and
+//! JankData (Android 16 and later).
+//!
+//! The compositor knows a frame by its vsync id, which is in `Choreographer#doFrame N`, or, if the main thread began late, in the
+//! `resynced to N` inside. FrameMetrics without an id, before Android 16, belongs to the first frame that began at its
+//! intended vsync or later. JankData has durations only, since the expected begin, and does not say when the display
+//! showed the frame. A verdict that cannot be read, or that fits no frame, judges none.
+
+use crate::deadline::Expected;
+use crate::found::Found;
+use crate::frame::{Evidence, Outcome, StartSource};
+use crate::judge::Judgement;
+use crate::pipeline::Pipeline;
+use crate::process::{DO_FRAME, Process, frame_id};
+use serde::Deserialize;
+use std::collections::{BTreeMap, HashMap};
+use tracetee_protocol::notes::{FRAME_CATEGORY, FRAME_VERDICT};
+use tracetee_trace::{Instant, Seeded, Trace};
+
+/// Bits of `SurfaceControl.JankData`.
+const COMPOSER: u64 = 1;
+const APPLICATION: u64 = 2;
+/// Durations beyond are none of a frame, ns.
+const MAX_NS: u64 = 600_000_000_000;
+/// A frame's `doFrame` may begin so much before its intended vsync: the times are those of two readings of a clock.
+const TOLERANCE_NS: u64 = 200_000;
+/// Name of the section inside a frame that began too late for its vsync; the id of the vsync that it is for then.
+const RESYNCED: &str = "Choreographer#doFrame - resynced to ";
+
+/// The verdicts of a trace.
+#[derive(Debug, Default)]
+pub(crate) struct Verdicts {
+    /// By index of the frame.
+    of: HashMap<usize, Verdict, Seeded>,
+}
+
+/// The verdicts about a frame.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    jank: Option<Jank>,
+    metrics: Option<Metrics>,
+}
+
+/// JankData: bits, and durations since the expected begin.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Jank {
+    bits: u64,
+    allowed_ns: u64,
+    total_ns: u64,
+}
+
+/// FrameMetrics: the intended vsync on the trace's clock, and durations since then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Metrics {
+    intended_ns: u64,
+    /// Time for which the device slept between the frame and its report, at most: the vsync may lie so much before.
+    suspended_ns: u64,
+    /// None before Android 12.
+    allowed_ns: Option<u64>,
+    total_ns: u64,
+    /// True if the vsync fits the frame's `doFrame`; otherwise only the durations are known.
+    is_placed: bool,
+}
+
+impl Metrics {
+    /// Time past the deadline; without one all of the frame's.
+    fn over_ns(&self) -> u64 {
+        self.total_ns.saturating_sub(self.allowed_ns.unwrap_or(0))
+    }
+
+    /// The possible times of the vsync.
+    fn vsyncs_ns(&self) -> impl Iterator<Item = u64> + use<> {
+        let before_ns = self.intended_ns.saturating_sub(self.suspended_ns);
+        let before_ns = (self.suspended_ns > 0).then_some(before_ns);
+        std::iter::once(self.intended_ns).chain(before_ns)
+    }
+
+    /// True if a frame of a vsync can have begun at a time: before it was complete.
+    const fn fits(&self, vsync_ns: u64, begin_ns: u64) -> bool {
+        begin_ns.saturating_add(TOLERANCE_NS) >= vsync_ns
+            && begin_ns < vsync_ns.saturating_add(self.total_ns)
+    }
+
+    /// Finds the vsync of the frame that began at a time.
+    fn placed(self, begin_ns: u64) -> Self {
+        let vsync_ns = self.vsyncs_ns().find(|&vsync_ns| self.fits(vsync_ns, begin_ns));
+        let intended_ns = vsync_ns.unwrap_or(self.intended_ns).min(begin_ns);
+        Self { intended_ns, is_placed: vsync_ns.is_some(), ..self }
+    }
+}
+
+/// The arguments of a record.
+#[derive(Deserialize)]
+struct Args<'a> {
+    source: &'a str,
+    /// `vsync=4711 intended_ns=…`: in one text, because the agent's redaction takes long numbers for a person's, except beside
+    /// `vsync`.
+    frame: &'a str,
+}
+
+/// A record that was read.
+enum Read {
+    Jank(i64, Jank),
+    Metrics(Option<i64>, Metrics),
+}
+
+fn read(trace: &Trace, instant: &Instant) -> Option<Read> {
+    let Args { source, frame } = serde_json::from_str(trace.names.text(instant.args)).ok()?;
+    let fields: BTreeMap<&str, &str> =
+        frame.split(' ').filter_map(|field| field.split_once('=')).collect();
+    let number = |key: &str| fields.get(key)?.parse::<u64>().ok();
+    let duration = |key: &str| number(key).filter(|&ns| ns <= MAX_NS);
+    let vsync = fields.get("vsync").and_then(|id| id.parse::<i64>().ok()).filter(|&id| id >= 0);
+    let total_ns = duration("total_ns").filter(|&ns| ns > 0)?;
+    match source {
+        "jank_data" => {
+            let (bits, allowed_ns) = (number("jank")?, duration("allowed_ns")?);
+            Some(Read::Jank(vsync?, Jank { bits, allowed_ns, total_ns }))
+        }
+        "frame_metrics" => {
+            let intended_ns = number("intended_ns").filter(|&ns| ns <= i64::MAX as u64 - MAX_NS)?;
+            let suspended_ns = number("suspended_ns").unwrap_or(0);
+            let allowed_ns = duration("allowed_ns").filter(|&ns| ns > 0);
+            let is_placed = false;
+            let metrics = Metrics { intended_ns, suspended_ns, allowed_ns, total_ns, is_placed };
+            Some(Read::Metrics(vsync, metrics))
+        }
+        _ => None,
+    }
+}
+
+impl Verdicts {
+    /// Finds the verdicts about frames, which are in the order of time.
+    pub(crate) fn find(trace: &Trace, process: &Process, found: &[Found]) -> Self {
+        let mut all = Self::default();
+        let names = trace.names.select(|name| name == FRAME_VERDICT);
+        if names.is_empty() {
+            return all;
+        }
+        let places = Places::find(trace, found);
+        for instant in &trace.instants {
+            let is_verdict = instant.pid == process.pid
+                && names.has(instant.name)
+                && trace.names.text(instant.category) == FRAME_CATEGORY;
+            let Some(read) = is_verdict.then(|| read(trace, instant)).flatten() else { continue };
+            let place = match read {
+                Read::Jank(id, _) | Read::Metrics(Some(id), _) => places.of_id(id),
+                Read::Metrics(None, metrics) => places.at(&metrics),
+            };
+            if let Some((place, frame)) = place.and_then(|place| Some((place, found.get(place)?))) {
+                all.of.entry(place).or_default().add(read, frame.ui.start_ns);
+            }
+        }
+        all
+    }
+
+    pub(crate) fn of(&self, place: usize) -> Option<&Verdict> {
+        self.of.get(&place)
+    }
+}
+
+/// Frames of the views, by what a verdict knows of them.
+struct Places {
+    by_id: HashMap<i64, usize, Seeded>,
+    /// Begin of `doFrame`, by time.
+    by_time: Vec<(u64, usize)>,
+}
+
+impl Places {
+    fn find(trace: &Trace, found: &[Found]) -> Self {
+        let mut by_id: HashMap<i64, usize, Seeded> = HashMap::default();
+        let mut by_time = Vec::new();
+        for (place, frame) in found.iter().enumerate() {
+            if frame.pipeline != Pipeline::Views {
+                continue;
+            }
+            by_time.push((frame.ui.start_ns, place));
+            if let Some(id) = frame.vsync_id {
+                by_id.insert(id, place);
+            }
+        }
+        let resynced = trace.names.select(|name| name.starts_with(RESYNCED));
+        for thread in trace.threads.values().filter(|_| !resynced.is_empty()) {
+            for slice in thread.named(&resynced) {
+                let id = trace.names.text(slice.name).strip_prefix(RESYNCED);
+                let id = id.and_then(|rest| rest.split(' ').next()?.parse::<i64>().ok());
+                let parent = thread.slices.get(slice.parent as usize);
+                let frame = parent.and_then(|of| frame_id(trace.names.text(of.name), DO_FRAME)?);
+                let place = frame.and_then(|frame| by_id.get(&frame).copied());
+                if let Some((id, place)) = id.zip(place) {
+                    by_id.entry(id).or_insert(place);
+                }
+            }
+        }
+        Self { by_id, by_time }
+    }
+
+    fn of_id(&self, id: i64) -> Option<usize> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// Returns the frame that began first at the intended vsync or after it, if it did so before it was complete.
+    fn at(&self, metrics: &Metrics) -> Option<usize> {
+        metrics.vsyncs_ns().find_map(|vsync_ns| {
+            let earliest_ns = vsync_ns.saturating_sub(TOLERANCE_NS);
+            let next = self.by_time.partition_point(|&(begin_ns, _)| begin_ns < earliest_ns);
+            let &(begin_ns, place) = self.by_time.get(next)?;
+            metrics.fits(vsync_ns, begin_ns).then_some(place)
+        })
+    }
+}
+
+impl Verdict {
+    /// Adds what a record says of a frame that began at a time. Of a frame's several windows that counts which is latest.
+    fn add(&mut self, read: Read, begin_ns: u64) {
+        match read {
+            Read::Jank(_, one) => {
+                let jank = self.jank.get_or_insert(one);
+                jank.bits |= one.bits;
+                if one.total_ns > jank.total_ns {
+                    *jank = Jank { bits: jank.bits, ..one };
+                }
+            }
+            Read::Metrics(_, one) => {
+                let one = one.placed(begin_ns);
+                let metrics = self.metrics.get_or_insert(one);
+                if one.over_ns() > metrics.over_ns() {
+                    *metrics = one;
+                }
+            }
+        }
+    }
+
+    /// Returns what is expected of the frame by its intended vsync, if that is known.
+    pub(crate) fn expected(&self, found: Expected) -> Expected {
+        let is_better =
+            |metrics: &&Metrics| metrics.is_placed && found.source != StartSource::Timeline;
+        let Some(metrics) = self.metrics.as_ref().filter(is_better) else { return found };
+        let start_ns = metrics.intended_ns;
+        let period_ns = found.deadline_ns.saturating_sub(found.start_ns);
+        let deadline_ns = start_ns.saturating_add(metrics.allowed_ns.unwrap_or(period_ns));
+        Expected { start_ns, source: StartSource::Platform, deadline_ns }
+    }
+
+    /// Judges the frame by the compositor's verdict, if there is one. It was due to begin at `start_ns`; its threads were done
+    /// at `own_end_ns`.
+    pub(crate) fn by_compositor(
+        &self,
+        start_ns: u64,
+        own_end_ns: u64,
+        period_ns: u64,
+    ) -> Option<Judgement> {
+        let Jank { bits, allowed_ns, total_ns } = self.jank?;
+        let deadline_ns = start_ns.saturating_add(allowed_ns);
+        let end_ns = start_ns.saturating_add(total_ns);
+        let frame = Judgement::in_time(Evidence::Platform, end_ns, deadline_ns);
+        if bits == 0 {
+            return Some(frame);
+        }
+        if bits & APPLICATION != 0 {
+            return Some(Judgement { outcome: Outcome::App, ..frame }.late(period_ns));
+        }
+        let outcome = if bits & COMPOSER != 0 { Outcome::System } else { Outcome::Unknown };
+        // Shown at a later vsync than the one it was made for: at the next one after the app's work at the earliest.
+        let period_ns = period_ns.max(1);
+        let done_ns = end_ns.max(own_end_ns).saturating_sub(deadline_ns);
+        let late_ns = (done_ns / period_ns + 1).saturating_mul(period_ns);
+        let end_ns = deadline_ns.saturating_add(late_ns);
+        Some(Judgement { outcome, end_ns, ..frame }.late(period_ns))
+    }
+
+    /// Judges the frame by FrameMetrics, if that has a deadline.
+    pub(crate) fn by_metrics(&self, own_end_ns: u64, period_ns: u64) -> Option<Judgement> {
+        let metrics = self.metrics?;
+        let allowed_ns = metrics.allowed_ns?;
+        let over_ns = metrics.over_ns();
+        let (deadline_ns, end_ns) = if metrics.is_placed {
+            let start_ns = metrics.intended_ns;
+            (start_ns.saturating_add(allowed_ns), start_ns.saturating_add(metrics.total_ns))
+        } else {
+            (own_end_ns.saturating_sub(over_ns), own_end_ns)
+        };
+        let frame = Judgement::in_time(Evidence::Platform, end_ns, deadline_ns);
+        let late = Judgement { outcome: Outcome::App, ..frame }.late(period_ns);
+        Some(if over_ns > 0 { late } else { frame })
+    }
+}

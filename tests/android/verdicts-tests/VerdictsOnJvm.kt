@@ -1,0 +1,219 @@
+// Feeds AOSP's FrameMetrics and JankData of API 36 to the library's own listeners, and looks at what they take.
+import android.view.AttachedSurfaceControl
+import android.view.FrameMetrics
+import android.view.SurfaceControl
+import dev.tracetee.BootTime
+import dev.tracetee.FrameRecord
+import dev.tracetee.FrameSink
+import dev.tracetee.JankListener
+import java.util.Random
+import java.util.concurrent.Executor
+
+private const val MS = 1_000_000L
+
+/** Keeps the text of each frame. */
+private class Texts(api: Int, clock: BootTime = BootTime({ 0 }, { 0 })) : FrameSink(clock, api) {
+    val all = ArrayList<String>()
+    var throws = false
+
+    override fun take(frame: FrameRecord) {
+        check(!throws) { "planted" }
+        all.add(frame.text(clock))
+    }
+}
+
+fun main() {
+    levels()
+    jankData()
+    batches()
+    refusals()
+    suspends()
+    randomSuspends()
+    println("verdicts: FrameMetrics of 5 levels, JankData in batches, late, out of order, refused, after a suspend: as expected")
+}
+
+private fun expect(expected: Any?, actual: Any?) = check(expected == actual) { "expected $expected\n but was $actual" }
+
+/** A frame as hwui fills it: due 16 ms after its vsync, complete after 21. */
+private fun metrics(id: Long = 4711, vsyncMs: Long = 100) = FrameMetrics().apply {
+    fun set(index: String, value: Long) {
+        val place = Class.forName("android.view.FrameMetrics\$Index").getField(index).getInt(null)
+        mTimingData[place] = value
+    }
+    set("FRAME_TIMELINE_VSYNC_ID", id)
+    set("INTENDED_VSYNC", vsyncMs * MS)
+    set("VSYNC", (vsyncMs + 2) * MS)
+    set("FRAME_DEADLINE", (vsyncMs + 16) * MS)
+    set("FRAME_COMPLETED", (vsyncMs + 21) * MS)
+    set("COMMAND_SUBMISSION_COMPLETED", (vsyncMs + 12) * MS)
+    set("GPU_COMPLETED", (vsyncMs + 20) * MS)
+}
+
+/** Each API level has its own fields; the platform's object is used again at once. */
+private fun levels() {
+    val expected = mapOf(
+        24 to "vsync=- total_ns=21000000",
+        26 to "vsync=- intended_ns=100000000 mono_ns=100000000 total_ns=21000000",
+        30 to "vsync=- intended_ns=100000000 mono_ns=100000000 total_ns=21000000",
+        31 to "vsync=- intended_ns=100000000 mono_ns=100000000 allowed_ns=16000000 total_ns=21000000 gpu_ns=8000000",
+        36 to "vsync=4711 intended_ns=100000000 mono_ns=100000000 allowed_ns=16000000 total_ns=21000000 gpu_ns=8000000",
+    )
+    for ((api, text) in expected) {
+        val texts = Texts(api)
+        val metrics = metrics()
+        texts.metrics(metrics, 0)
+        metrics.mTimingData.fill(0)
+        texts.metrics(metrics(-1), 3)
+        val again = text.replace("vsync=4711", "vsync=-") + " unreported=3"
+        expect(listOf(text, again), texts.all)
+    }
+    val first = metrics().apply { mTimingData[0] = 1 }
+    val texts = Texts(36)
+    texts.metrics(first, 0)
+    check(texts.all.single().endsWith(" first=1")) { texts.all }
+    // What throws stays inside, and the next frame is taken.
+    texts.throws = true
+    texts.metrics(metrics(), 0)
+    texts.throws = false
+    texts.metrics(metrics(), 0)
+    expect(2, texts.all.size)
+}
+
+private fun jank(vsync: Long, type: Int, scheduledNs: Long, actualNs: Long): SurfaceControl.JankData =
+    SurfaceControl.JankData::class.java.declaredConstructors.single { it.parameterCount == 5 }
+        .newInstance(vsync, type, 16 * MS, scheduledNs, actualNs) as SurfaceControl.JankData
+
+/** The platform's side: keeps the listener. */
+private class Compositor(val register: () -> SurfaceControl.OnJankDataListenerRegistration) : AttachedSurfaceControl {
+    var listener: SurfaceControl.OnJankDataListener? = null
+    var executor: Executor? = null
+
+    override fun registerOnJankDataListener(executor: Executor, listener: SurfaceControl.OnJankDataListener) = register().also {
+        this.executor = executor
+        this.listener = listener
+    }
+
+    override fun buildReparentTransaction(child: SurfaceControl) = null
+
+    override fun applyTransactionOnDraw(transaction: SurfaceControl.Transaction) = false
+
+    fun send(vararg batch: SurfaceControl.JankData?) = executor!!.execute { listener!!.onJankDataAvailable(batch.asList()) }
+}
+
+private val registrationClass = Class.forName("android.view.SurfaceControl\$OnJankDataListenerRegistration")
+
+private fun registration() = registrationClass.getConstructor().newInstance() as SurfaceControl.OnJankDataListenerRegistration
+
+private fun jankData() {
+    val registration = registration()
+    fun released() = registrationClass.getField("released").getInt(registration)
+    val compositor = Compositor { registration }
+    val texts = Texts(36)
+    val listener = checkNotNull(JankListener.register(compositor, Runnable::run, texts::jank))
+    compositor.send(
+        jank(7, SurfaceControl.JankData.JANK_NONE, 10 * MS, 8 * MS),
+        jank(8, SurfaceControl.JankData.JANK_COMPOSER, 10 * MS, 9 * MS),
+        jank(9, SurfaceControl.JankData.JANK_APPLICATION or SurfaceControl.JankData.JANK_OTHER, 10 * MS, 12 * MS),
+    )
+    expect(
+        listOf(
+            "vsync=7 jank=0 allowed_ns=10000000 total_ns=8000000",
+            "vsync=8 jank=1 allowed_ns=10000000 total_ns=9000000",
+            "vsync=9 jank=6 allowed_ns=10000000 total_ns=12000000",
+        ),
+        texts.all,
+    )
+    check(compositor.listener == compositor.listener && "tracetee" in compositor.listener.toString())
+    expect(0, released())
+    listener.release()
+    expect(1, released())
+}
+
+/** Batches that come late, in another order, with holes, and to a consumer that throws. */
+private fun batches() {
+    val compositor = Compositor(::registration)
+    val posted = ArrayDeque<Runnable>()
+    val texts = Texts(36)
+    JankListener.register(compositor, posted::add, texts::jank)
+    compositor.send(jank(12, 0, MS, MS), null, jank(10, 0, MS, MS))
+    compositor.send()
+    compositor.send(jank(11, 0, MS, MS))
+    expect(emptyList<String>(), texts.all)
+    texts.throws = true
+    posted.removeFirst().run()
+    texts.throws = false
+    while (posted.isNotEmpty()) posted.removeLast().run()
+    expect(listOf("vsync=11 jank=0 allowed_ns=1000000 total_ns=1000000"), texts.all)
+}
+
+private fun refusals() {
+    val none = registrationClass.getField("NONE").get(null) as SurfaceControl.OnJankDataListenerRegistration
+    // A system whose call throws, and one without the method.
+    for (register in listOf({ none }, { throw UnsupportedOperationException("planted") })) {
+        expect(null, JankListener.register(Compositor(register), Runnable::run) { error("no data") })
+    }
+    expect(null, JankListener.register("no surface control", Runnable::run) { error("no data") })
+}
+
+/** Clocks of a device: boot time goes on while it sleeps. */
+private class Device {
+    var monotonic = 1_000 * MS
+    var slept = 5_000 * MS
+    val clock = BootTime({ monotonic }, { monotonic + slept })
+
+    fun text(intendedMs: Long): String {
+        val texts = Texts(36, clock)
+        texts.metrics(metrics(vsyncMs = intendedMs), 0)
+        return texts.all.single().substringAfter("4711 ").substringBefore(" allowed")
+    }
+}
+
+private fun suspends() {
+    val device = Device()
+    expect("intended_ns=5990000000 mono_ns=990000000", device.text(990))
+    device.monotonic = 1_100 * MS
+    // The device sleeps for 60 s, between two reports.
+    device.slept += 60_000 * MS
+    // After the sleep, or before it, nobody knows.
+    expect("intended_ns=66050000000 mono_ns=1050000000 suspended_ns=60000000000", device.text(1_050))
+    // Before the comparison that came before the sleep; after the one that came after it.
+    expect("intended_ns=5995000000 mono_ns=995000000", device.text(995))
+    device.monotonic = 1_200 * MS
+    expect("intended_ns=66150000000 mono_ns=1150000000", device.text(1_150))
+    // A thread that is preempted between the clocks makes no sleep.
+    var stalls = 0
+    val stalling = BootTime({ device.monotonic += stalls * MS; device.monotonic }, { device.monotonic + device.slept })
+    stalling.compare()
+    stalls = 3
+    repeat(5) { stalling.compare() }
+    expect(0L, stalling.suspendedNs(device.monotonic))
+}
+
+/** Whatever the times of sleeps and reports are, the vsync lies within what the record says; without a sleep it is exact. */
+private fun randomSuspends() {
+    for (seed in 0L until 2_000) {
+        val random = Random(seed)
+        val device = Device()
+        device.clock.compare()
+        // Boot time of each monotonic time, as it was then.
+        val history = ArrayList<Pair<Long, Long>>()
+        repeat(20) {
+            device.monotonic += random.nextInt(50) * MS + 1
+            val vsync = device.monotonic
+            history.add(vsync to vsync + device.slept)
+            device.monotonic += random.nextInt(30) * MS
+            if (random.nextInt(8) == 0) device.slept += (1 + random.nextInt(100_000)) * MS
+            device.monotonic += random.nextInt(3) * MS
+            // Reports come in their order, one or two of them late.
+            if (random.nextInt(3) > 0) {
+                device.clock.compare()
+                for ((monotonic, boot) in history) {
+                    val latest = device.clock.boot(monotonic)
+                    val earliest = latest - device.clock.suspendedNs(monotonic)
+                    check(boot in earliest..latest) { "seed $seed: $boot, not in $earliest, $latest" }
+                }
+                history.clear()
+            }
+        }
+    }
+}
