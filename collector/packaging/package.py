@@ -45,7 +45,8 @@ def packed_paths():
     the queries for engines."""
     patterns = [
         "README.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "collector/*.md", "collector/convert/timeline.png",
-        "agent/include/tracetee.h", "agent/schema/remote-config.schema.json",
+        "agent/include/tracetee.h", "agent/schema/remote-config.schema.json", "collector/server/api/openapi.json",
+        "collector/fleet/schema/report.schema.json",
     ]
     paths = {path: path for pattern in patterns for path in matches(pattern)}
     return paths | {path: path.replace(QUERIES, "sql", 1) for path in matches(f"{QUERIES}/*")}

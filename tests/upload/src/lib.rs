@@ -6,6 +6,7 @@ pub mod chaos;
 pub mod collector;
 pub mod s3;
 pub mod servers;
+pub mod validators;
 
 use std::path::Path;
 use tracetee_uploader::Now;

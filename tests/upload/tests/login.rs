@@ -147,6 +147,10 @@ fn people_log_in_by_token_or_by_their_proxy_and_see_their_apps() {
     assert_eq!(see(&["--cookie", session]), (true, 200));
     let (_, shown) = curl(&plain, &["--cookie", session]);
     assert!(shown.contains("text/html") && shown.contains("com.example"));
+    // A session has a control that ends it; a token has nothing to end.
+    let log_out = "<form method=\"post\" action=\"/logout\">";
+    assert!(shown.contains(log_out), "{shown}");
+    assert!(!curl(&plain, &["--header", &bearer(READER)]).1.contains(log_out));
 
     // Users whom the proxy names: one has a line, one has none; without a name the token decides. Nobody names one past the proxy's
     // own header.

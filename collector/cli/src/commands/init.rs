@@ -56,9 +56,9 @@ pub(crate) fn init(args: &InitArgs) -> Result<()> {
     let pair = KeyPair::from_seed(Seed::new(seed));
     let public = hex(pair.pk.as_ref());
     let token = hex(&random::<24>()?);
-    // Whoever takes the app apart has the first; the second stays where releases are built.
-    let of_mappings = hex(&random::<24>()?);
-    let tokens = format!("{app} {token}\n{app} {of_mappings} mappings\n");
+    // Whoever takes the app apart has the first; the second stays where releases are built; people log in with the third.
+    let [of_mappings, of_readers] = [hex(&random::<24>()?), hex(&random::<24>()?)];
+    let tokens = format!("{app} {token}\n{app} {of_mappings} mappings\n{app} {of_readers} read\n");
     create(&out.join(TOKENS), tokens.as_bytes(), 0o600)?;
     create(&out.join(KEY), private_pem(&seed).as_bytes(), 0o600)?;
     create(&out.join(PUBLIC_KEY), format!("{public}\n").as_bytes(), 0o644)?;
@@ -138,6 +138,8 @@ On the server:
     tracetee collect --listen {listen} --store store --token-file {out}/{TOKENS} \\
         --config {out}/{REMOTE}{tls}
 
+Read the reports at {url}/, and log in with the token of {out}/{TOKENS} that has \"read\" behind it.
+
 With each release, for the names that R8 has shortened:
 
     tracetee store mapping upload mapping.txt --app {app} --version VERSION --url {url} --token-file {out}/{TOKENS}
@@ -192,7 +194,9 @@ mod tests {
         assert_eq!(remote_config::parse(&read(REMOTE)).unwrap().warnings, Vec::<String>::new());
         tracetee_server::Tokens::read(&out.join(TOKENS)).unwrap();
         let first = |right| tracetee_server::first_token(&out.join(TOKENS), right).unwrap();
-        assert_ne!(first(Right::Send), first(Right::Mappings));
+        let rights = [Right::Send, Right::Mappings, Right::Read];
+        let tokens: std::collections::BTreeSet<_> = rights.map(first).into();
+        assert_eq!(tokens.len(), 3);
         let mut served: Vec<_> = std::fs::read_dir(out.join(SERVER))
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -19,6 +19,9 @@ mod single_text;
 mod table;
 pub mod timeline;
 
+/// JSON schema of a report's JSON: of a fleet's and of a capture's. Closed: a field that it does not name is an error.
+pub const SCHEMA: &str = include_str!("../../schema/report.schema.json");
+
 /// Writes a duration: ms with a decimal, s from ten on. Rounded half up, as the page does.
 pub(crate) fn ms(ns: u64) -> String {
     let (unit_ns, unit) =

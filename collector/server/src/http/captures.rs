@@ -1,7 +1,7 @@
 //! `PUT /v1/captures/{id}`: streams a capture in, checks it, stores it once.
 
 use super::answer::{Answer, STORED, answer, answer_upload, disk, status_of};
-use super::headers::{checked_id, digest, meta, text};
+use super::headers::{NO_DIGEST, checked_id, digest, meta, text};
 use super::ingest::{self, Refused};
 use super::{Collector, Shared, StoredCapture, add};
 use crate::store::local_store::{key_of, today};
@@ -46,9 +46,8 @@ async fn take_capture(
     if text(headers, http::CONTENT_ENCODING) != Some(http::ZSTD) {
         return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Encoding must be zstd"));
     }
-    let digest = digest(headers).ok_or_else(|| {
-        refuse(StatusCode::BAD_REQUEST, "Content-Digest must contain a sha-256 digest")
-    })?;
+    let digest = digest(headers).and_then(|digest| digest.ok_or(NO_DIGEST));
+    let digest = digest.map_err(|why| refuse(StatusCode::BAD_REQUEST, why))?;
     let mut meta = meta(headers).map_err(|why| refuse(StatusCode::BAD_REQUEST, &why))?;
     if let Some(app) = app {
         meta.app = Some(app);

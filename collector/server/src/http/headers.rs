@@ -6,6 +6,8 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use tracetee_protocol::{CaptureMeta, http};
 use uuid::Uuid;
 
+/// Reason for refusing a request without a digest, or with none that can be read.
+pub(super) const NO_DIGEST: &str = "Content-Digest must contain a sha-256 digest";
 /// Bytes of the metadata header.
 pub(super) const MAX_META_BYTES: usize = 8 * 1024;
 
@@ -18,13 +20,16 @@ pub(super) fn checked_id(id: &str) -> Result<Uuid, &'static str> {
     Uuid::try_parse(id).map_err(|_| "the id is not a UUID")
 }
 
-/// Reads the SHA-256 of the body, among other digests.
-pub(super) fn digest(headers: &HeaderMap) -> Option<[u8; 32]> {
-    let mut fields = text(headers, http::CONTENT_DIGEST)?.split(',');
-    let sha256 = fields.find_map(|field| {
-        field.trim().strip_prefix(http::SHA_256_PREFIX)?.strip_suffix(http::SHA_256_SUFFIX)
+/// Reads the SHA-256 of the body, among other digests; `None` where there is no such header.
+pub(super) fn digest(headers: &HeaderMap) -> Result<Option<[u8; 32]>, &'static str> {
+    let Some(value) = headers.get(http::CONTENT_DIGEST) else { return Ok(None) };
+    let sha256 = value.to_str().ok().and_then(|text| {
+        let sha256 = text.split(',').find_map(|field| {
+            field.trim().strip_prefix(http::SHA_256_PREFIX)?.strip_suffix(http::SHA_256_SUFFIX)
+        });
+        STANDARD.decode(sha256?).ok()?.try_into().ok()
     });
-    STANDARD.decode(sha256?).ok()?.try_into().ok()
+    sha256.map(Some).ok_or(NO_DIGEST)
 }
 
 /// Reads the metadata header; empty where there is none.

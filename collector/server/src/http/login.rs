@@ -113,6 +113,10 @@ impl Login {
             });
         }
         let session = self.session(headers).and_then(|token| tokens.viewer_of_token(&token));
+        let session = session.map(|mut viewer| {
+            viewer.has_session = true;
+            viewer
+        });
         session.ok_or_else(|| Box::new(ask_to_log_in(request.uri(), headers)))
     }
 

@@ -38,12 +38,13 @@ async fn take_losses(
         answer(StatusCode::BAD_REQUEST, why)
     };
     let id = checked_id(id).map_err(refuse)?;
+    let digest = digest(headers).map_err(refuse)?;
     if let Some(why) = collector.storage.why_away() {
         return Err(answer(StatusCode::SERVICE_UNAVAILABLE, why));
     }
     let bytes = ingest::small(body, MAX_REPORT_BYTES).await;
     let bytes = bytes.map_err(|refused| (status_of(&refused), refuse(&refused.to_string()).1))?;
-    if digest(headers).is_some_and(|digest| digest != hmac_sha256::Hash::hash(&bytes)) {
+    if digest.is_some_and(|digest| digest != hmac_sha256::Hash::hash(&bytes)) {
         return Err(refuse(&Refused::Digest.to_string()));
     }
     let mut report = LossReport::from_json(&bytes)

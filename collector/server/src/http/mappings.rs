@@ -64,8 +64,8 @@ async fn take(
         add(&collector.counts.busy, 1);
         answer(StatusCode::TOO_MANY_REQUESTS, why)
     };
+    let digest = digest(headers).map_err(|why| refuse(StatusCode::BAD_REQUEST, why))?;
     let incoming = collector.storage.incoming();
-    let digest = digest(headers);
     let streamed =
         ingest::stream(body, &incoming, MAX_BODY_BYTES, digest, &collector.incomings).await;
     match streamed {

@@ -7,6 +7,7 @@ mod answer;
 mod captures;
 mod config;
 pub(crate) mod connections;
+mod documents;
 mod etag;
 mod headers;
 mod health;
@@ -255,6 +256,8 @@ pub(crate) fn router(collector: Arc<Collector>, connections: Arc<Connections>) -
         .route(&format!("{}{{app}}/{{version}}", http::MAPPINGS), put(mappings::mapping))
         .route(http::TICKETS, post(ticket::ticket))
         .route(http::CONFIG, get(config::config))
+        .route("/v1/openapi.json", get(documents::open_api))
+        .route("/v1/report.schema.json", get(documents::report_schema))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(metrics))

@@ -99,7 +99,7 @@ async fn report(
     page: &Page,
     viewer: &Viewer,
     query: ReportQuery,
-    answer: fn(&FleetReport) -> Response,
+    answer: impl FnOnce(&FleetReport) -> Response + Send + 'static,
 ) -> Response {
     let ask = match query.ask(viewer) {
         Ok(ask) => ask,
@@ -115,7 +115,11 @@ async fn fleet(
     Extension(viewer): Extension<Viewer>,
     Query(query): Query<ReportQuery>,
 ) -> Response {
-    report(&page, &viewer, query, |report| as_html(html::live_fleet(report, LIVE_S))).await
+    let has_session = viewer.has_session;
+    report(&page, &viewer, query, move |report| {
+        as_html(html::live_fleet(report, LIVE_S, has_session))
+    })
+    .await
 }
 
 async fn fleet_json(

@@ -52,12 +52,14 @@ impl Right {
 #[derive(Debug, Clone)]
 pub(crate) struct Viewer {
     apps: Vec<String>,
+    /// True if a session of the page says who this is.
+    pub(super) has_session: bool,
 }
 
 impl Viewer {
     /// Sees all apps.
     pub(crate) fn of_all() -> Self {
-        Self { apps: vec![ALL.to_owned()] }
+        Self { apps: vec![ALL.to_owned()], has_session: false }
     }
 
     /// Returns the apps; `None` for all.
@@ -181,14 +183,14 @@ impl Tokens {
         let apps =
             readers.filter(|(.., known)| is_equal(known, digest)).map(|(app, ..)| app.clone());
         let apps: Vec<String> = apps.collect();
-        (!apps.is_empty()).then_some(Viewer { apps })
+        (!apps.is_empty()).then_some(Viewer { apps, has_session: false })
     }
 
     /// Returns the apps that a user may read; `None` if there are none. `user:*` is any user.
     pub(crate) fn viewer_of_user(&self, user: &str) -> Option<Viewer> {
         let lines = self.users.iter().filter(|(_, name)| name == user || name == ALL);
         let apps: Vec<String> = lines.map(|(app, _)| app.clone()).collect();
-        (!apps.is_empty()).then_some(Viewer { apps })
+        (!apps.is_empty()).then_some(Viewer { apps, has_session: false })
     }
 
     /// The app that an `Authorization` header is of, and its right. Digests are compared, all of them: how long it

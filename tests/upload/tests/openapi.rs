@@ -1,0 +1,106 @@
+//! schemathesis tries the collector's OpenAPI document on a collector: each route with valid and with wrong requests, with and without
+//! a token. What the document does not have is a failure: a status, a header, a media type, a body of another form.
+
+use std::fs;
+use std::process::Command;
+use tempfile::TempDir;
+use tracetee_tests::root;
+use tracetee_tests_upload::collector::{Collector, TOKEN, run};
+use tracetee_tests_upload::validators::validator;
+
+const ADMIN: &str = "a-token-of-who-administrates";
+/// Captures whose content is a whole one.
+const CAPTURE: &str = "# tracer: nop\n app-1 (1) [000] .... 1.000000: tracing_mark_write: B|1|x\n\
+                        app-1 (1) [000] .... 1.001000: tracing_mark_write: E|1\n";
+
+/// Tries a document. Returns whether schemathesis is content, and its report.
+fn tried(
+    collector: &Collector,
+    document: &str,
+    token: &str,
+    choice: [&str; 2],
+) -> Option<(bool, String)> {
+    let hooks = root().join("tests/upload/validators");
+    let output = validator("st")?
+        .arg("--config-file")
+        .arg(hooks.join("schemathesis.toml"))
+        .args(["run", document, "--url", &collector.url])
+        .args(["--header", &format!("Authorization: Bearer {token}")])
+        .args(choice)
+        .args(["--phases", "examples,coverage,fuzzing", "--max-examples", "50", "--seed", "1"])
+        .args(["--request-timeout", "60", "--generation-database", "none", "--warnings", "off"])
+        .env("PYTHONPATH", &hooks)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("SCHEMATHESIS_HOOKS", "hooks")
+        .env("CAPTURE", collector.directory.path().join("capture.zst"))
+        .current_dir(collector.directory.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    Some((output.status.success(), said + &tracetee_tests::stderr(&output)))
+}
+
+#[test]
+fn the_collector_does_as_its_open_api_says() {
+    let directory = TempDir::new().unwrap();
+    let own = directory.path().to_owned();
+    run(Command::new(tracetee_tests::tracetee()).current_dir(&own).args([
+        "init",
+        "--app",
+        "com.example",
+        "--url",
+        "http://127.0.0.1",
+        "-o",
+        "new",
+    ]));
+    fs::write(own.join("tokens"), format!("com.example {TOKEN}\ncom.example {ADMIN} admin\n"))
+        .unwrap();
+    fs::write(own.join("capture.zst"), zstd::bulk::compress(CAPTURE.as_bytes(), 1).unwrap())
+        .unwrap();
+    let collector = Collector::start_in(
+        directory,
+        &["--token-file", "tokens", "--config", "new/server/remote.json", "--app-rate", "1000000"],
+    );
+    let served = format!("{}/v1/openapi.json", collector.url);
+    let of_devices = ["--exclude-path-regex", "mappings|report.json"];
+    let Some((is_right, said)) = tried(&collector, &served, TOKEN, of_devices) else { return };
+    assert!(is_right, "{said}");
+    collector.settle();
+    let of_people = ["--include-path-regex", "mappings|report.json"];
+    let (is_right, said) = tried(&collector, &served, ADMIN, of_people).unwrap();
+    assert!(is_right, "{said}");
+    // Each route was reached, and answered what it is for.
+    let metrics = collector.metrics();
+    for (route, status) in [
+        ("captures", 201),
+        ("captures", 401),
+        ("losses", 201),
+        ("mappings", 201),
+        ("tickets", 404),
+        ("config", 200),
+        ("config", 304),
+    ] {
+        let series = format!("tracetee_requests_total{{route=\"{route}\",status=\"{status}\"}}");
+        assert!(metrics.contains(&series), "{series}: {metrics}");
+    }
+
+    // It can say no: to a status that the document does not have, and to a report with a field that its schema does not have.
+    let document = fs::read_to_string(root().join("collector/server/api/openapi.json")).unwrap();
+    let schema =
+        fs::read_to_string(root().join("collector/fleet/schema/report.schema.json")).unwrap();
+    let wrong = own.join("openapi.json");
+    fs::write(&wrong, document.replace("\"415\"", "\"418\"")).unwrap();
+    fs::write(own.join("report.schema.json"), &schema).unwrap();
+    let wrong = wrong.to_str().unwrap();
+    let (is_right, said) =
+        tried(&collector, wrong, TOKEN, ["--include-path-regex", "captures"]).unwrap();
+    assert!(!is_right && said.contains("Undocumented status code"), "{said}");
+    fs::write(
+        own.join("report.schema.json"),
+        schema.replace("\"quantile_errors\"", "\"quantile\""),
+    )
+    .unwrap();
+    let (is_right, said) =
+        tried(&collector, wrong, ADMIN, ["--include-path-regex", "report.json"]).unwrap();
+    assert!(!is_right && said.contains("quantile_errors"), "{said}");
+}
