@@ -114,6 +114,7 @@ private fun options(): CaptureOptions {
         .setMinSliceUs(CaptureOptions.MinSliceUs(1, 2, 3))
         .setMainThreadOnly(true)
         .setCatapultOnly(true)
+        .setFrameCounters(true)
         .setRedaction(rules)
         .build()
     check(options.categories == setOf(CaptureOptions.Category.VIEW, CaptureOptions.Category.APP))

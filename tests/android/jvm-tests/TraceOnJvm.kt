@@ -84,7 +84,7 @@ private fun everyOption(directory: File) {
         check(Tracetee.health()!!.isRecording == (options.build().mode != CaptureOptions.Mode.SYSTRACE))
         trace(name) { Thread.sleep(5) }
         Markers.instant("instant")
-        Thread { trace("on another thread") {} }.apply { start(); join() }
+        Thread({ trace("DrawFrame on another thread") {} }, "RenderThread").apply { start(); join() }
         expect(Tracetee.stopCapture())
         if (options.build().mode in listOf(CaptureOptions.Mode.STARTUP, CaptureOptions.Mode.RING)) expect(Tracetee.dump(file))
         return if (file.exists()) file.readLines().filter { "tracing_mark_write" in it } else emptyList()
@@ -100,6 +100,11 @@ private fun everyOption(directory: File) {
                 check(lines.any { "section" in it } == (mode != CaptureOptions.Mode.SYSTRACE)) { "$file: $lines" }
             }
         }
+    }
+    for (counts in listOf(false, true)) {
+        val file = File(directory, "counters-$counts.ftrace")
+        val lines = captured(file, CaptureOptions.Builder().setFrameCounters(counts), "section")
+        check(lines.any { "|tracetee: render running ns|" in it } == counts) { "$file: $lines" }
     }
     val rules = listOf(
         RedactionRule("alice", RedactionRule.Action.Replace("<user>"), "keep alice"),

@@ -32,6 +32,9 @@ public class CaptureOptions private constructor(builder: Builder) {
     /** See [Builder.setFastPath]. */
     public val fastPath: Boolean = builder.fastPath
 
+    /** See [Builder.setFrameCounters]. */
+    public val frameCounters: Boolean = builder.frameCounters
+
     /** See [Builder.setCapacityKb]. */
     public val capacityKb: Long? = builder.capacityKb
 
@@ -158,6 +161,7 @@ public class CaptureOptions private constructor(builder: Builder) {
         internal var output: File? = null
         internal var durationMs: Long? = null
         internal var fastPath: Boolean = false
+        internal var frameCounters: Boolean = false
         internal var capacityKb: Long? = null
         internal var blockKb: Int? = null
         internal var directory: File? = null
@@ -190,6 +194,12 @@ public class CaptureOptions private constructor(builder: Builder) {
 
         /** Sets whether records are taken in libcutils' functions, before they are formatted. Default: false. */
         public fun setFastPath(fast: Boolean): Builder = apply { fastPath = fast }
+
+        /**
+         * Sets whether each frame's begin and end on the main thread and on render threads have the thread's counters: time on a
+         * processor, time ready for one, page faults, switches. Some 2 to 4 microseconds a frame. Default: false.
+         */
+        public fun setFrameCounters(count: Boolean): Builder = apply { frameCounters = count }
 
         /** Sets the memory for all records, in KiB. Default, and null: 16384. */
         public fun setCapacityKb(kb: Long?): Builder = apply { capacityKb = kb }

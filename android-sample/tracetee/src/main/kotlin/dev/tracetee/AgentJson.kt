@@ -27,6 +27,7 @@ internal fun CaptureOptions.toJson(): JSONObject {
         .put("recorder", recorder)
         .putOpt("output", output?.path)
         .put("fast_path", fastPath)
+        .put("frame_counters", frameCounters)
         .putOpt("duration_ms", durationMs)
         .put("text", text)
 }
