@@ -98,7 +98,8 @@ fn build_sample_app(root: &Path, out: &Path) {
     run(library);
 
     let mut app = compiler.to_command();
-    app.args([STRIPPED, &include, "-o"])
+    let api = format!("-I{}", root.join("agent/include").display());
+    app.args([STRIPPED, &include, &api, "-o"])
         .arg(out.join("sample-app"))
         .arg(sources.join("sample-app/app.c"))
         .arg(format!("-L{}", out.display()))

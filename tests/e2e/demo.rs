@@ -29,6 +29,8 @@ fn the_demo_leaves_a_trace_of_an_app_like_process_and_says_what_it_saw() {
         "frames at 60 Hz",
         "Causes of the late frames",
         "inflate",
+        // The frame that the compositor made late.
+        "Judged by the platform's verdicts",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }

@@ -8,14 +8,19 @@
 #define _GNU_SOURCE
 #define ATRACE_API 34
 #include "cutils/trace.h"
+#include "tracetee.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
 
 #define FRAME_NS 16666667ll
+
+/* Null unless the agent is preloaded. */
+#pragma weak tracetee_instant_with
 
 static int64_t now_ns(void) {
     struct timespec now;
@@ -145,6 +150,15 @@ static void do_frame(long frame, long vsync) {
     atrace_int64_body("heap bytes", 64000000 + frame * 4096);
 }
 
+/* As the Android library records the compositor's verdict: the app had its part of this frame ready, the compositor not. */
+static void made_late_by_compositor(long vsync, int64_t took_ns) {
+    char text[128];
+    snprintf(text, sizeof text, "vsync=%ld jank=1 allowed_ns=%lld total_ns=%lld", vsync, FRAME_NS, (long long)took_ns);
+    tracetee_arg args[] = {{"source", TRACETEE_STRING, {.string = "jank_data"}}, {"frame", TRACETEE_STRING, {.string = text}}};
+    tracetee_details details = {.category = "tracetee.frame", .args = args, .arg_count = 2};
+    if (tracetee_instant_with) tracetee_instant_with("frame verdict", &details);
+}
+
 static int behave_like_an_app(double seconds) {
     static pthread_t short_lived[4096];
     int started = 0;
@@ -159,7 +173,9 @@ static int behave_like_an_app(double seconds) {
     for (long frame = 0; now_ns() - begin < (int64_t)(seconds * 1e9) && started < 4090; frame++) {
         if (frame % 20 == 5) start(short_lived, &started, binder_thread, frame / 20);
         if (frame % 8 == 3) start(short_lived, &started, worker_thread, frame / 8);
+        int64_t frame_begin = now_ns();
         do_frame(frame, vsync);
+        if (frame % 37 == 30) made_late_by_compositor(vsync, now_ns() - frame_begin);
         if (frame % 37 == 36) atrace_instant_for_track_body("jank", "frame dropped");
         next += FRAME_NS;
         vsync += 1;

@@ -3,6 +3,7 @@ import android.view.AttachedSurfaceControl
 import android.view.FrameMetrics
 import android.view.SurfaceControl
 import dev.tracetee.BootTime
+import dev.tracetee.FrameLog
 import dev.tracetee.FrameRecord
 import dev.tracetee.FrameSink
 import dev.tracetee.JankListener
@@ -27,6 +28,7 @@ fun main() {
     jankData()
     batches()
     refusals()
+    counts()
     suspends()
     randomSuspends()
     println("verdicts: FrameMetrics of 5 levels, JankData in batches, late, out of order, refused, after a suspend: as expected")
@@ -153,6 +155,51 @@ private fun refusals() {
         expect(null, JankListener.register(Compositor(register), Runnable::run) { error("no data") })
     }
     expect(null, JankListener.register("no surface control", Runnable::run) { error("no data") })
+}
+
+/** Frames of 16 ms each, the late ones longest in one of their parts. */
+private fun counts() {
+    val log = FrameLog()
+    val frame = FrameRecord()
+    fun add(vsync: Long, ms: Long, stage: Int = 4) {
+        frame.take(metrics(vsync, vsync * 20), 0, 36)
+        frame.totalNs = ms * MS
+        frame.gpuNs = if (stage == 8) ms * MS else MS
+        for (place in 0 until 8) frame.stages[place] = if (place == stage) ms * MS / 2 else 0
+        log.add(frame, 16 * MS)
+    }
+    fun count(from: Long, to: Long) = log.count(from * 20 * MS, to * 20 * MS).run {
+        "$frames $late $frozen ${overrunNs / MS} $topCause $isWhole"
+    }
+    expect("0 0 0 0 null true", count(0, 100))
+    for (vsync in 0L until 10) add(vsync, 16)
+    expect("10 0 0 0 null true", count(0, 10))
+    // 4 ms of layout; then 3 of layout, 9 of input, 3 of the graphics processor.
+    add(10, 20, 3)
+    expect("1 1 0 4 LAYOUT true", count(10, 11))
+    add(11, 19, 3)
+    add(12, 25, 1)
+    add(13, 19, 8)
+    expect("4 4 0 19 INPUT true", count(10, 14))
+    expect("1 1 0 3 GPU true", count(13, 100))
+    // From the first vsync on, up to the last, without it.
+    expect("2 2 0 12 INPUT true", log.count(220 * MS, 260 * MS).run { "$frames $late $frozen ${overrunNs / MS} $topCause $isWhole" })
+    expect("1 1 0 9 INPUT true", log.count(220 * MS + 1, 260 * MS).run { "$frames $late $frozen ${overrunNs / MS} $topCause $isWhole" })
+    add(14, 701, 0)
+    expect("1 1 1 685 DELAY true", count(14, 15))
+    // The compositor knows better: 12 was shown in time, 9 not, 10 was 5 ms late.
+    fun jank(vsync: Long, bits: Int, allowedMs: Long, totalMs: Long) = log.add(frame.take(vsync, bits, allowedMs * MS, totalMs * MS), 0)
+    jank(12, 0, 16, 25)
+    jank(9, 1, 16, 16)
+    jank(10, 2, 16, 21)
+    jank(4711, 2, 16, 21)
+    expect("1 1 0 0 SYSTEM true", count(9, 10))
+    expect("4 3 0 11 LAYOUT true", count(10, 14))
+    // Only the last frames are known.
+    for (vsync in 15L until 5_000) add(vsync, 16)
+    expect("4096 0 0 0 null false", count(0, 5_000))
+    expect("4096 0 0 0 null true", count(5_000 - 4_096, 5_000))
+    expect("4096 0 0 0 null false", count(5_000 - 4_097, 5_000))
 }
 
 /** Clocks of a device: boot time goes on while it sleeps. */

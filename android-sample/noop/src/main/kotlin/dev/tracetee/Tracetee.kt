@@ -65,6 +65,10 @@ public object Tracetee {
     @JvmStatic
     public fun setScreen(name: String): Unit = Unit
 
+    /** Returns null. */
+    @JvmStatic
+    public fun countFrames(startNs: Long, endNs: Long): FrameCounts? = null
+
     /** Returns false. */
     @JvmStatic
     public fun startCapture(): Boolean = no()

@@ -54,7 +54,10 @@ internal object AppHooks {
             Native.setScreen(activity.javaClass.simpleName)
             @Suppress("DEPRECATION")
             val display = if (Build.VERSION.SDK_INT >= 30) activity.display else activity.windowManager.defaultDisplay
-            display?.let { Native.setRefreshRate(it.refreshRate.toDouble()) }
+            display?.refreshRate?.toDouble()?.let {
+                Native.setRefreshRate(it)
+                FrameWatch.setRefreshRate(it)
+            }
         }
 
         override fun onActivityCreated(activity: Activity, state: Bundle?) = Unit
@@ -70,6 +73,7 @@ internal object AppHooks {
         override fun onTrimMemory(level: Int) {
             val isLow = level == ComponentCallbacks2.TRIM_MEMORY_RUNNING_LOW ||
                 level == ComponentCallbacks2.TRIM_MEMORY_RUNNING_CRITICAL
+            DeviceContext.trim(level)
             if (isLow) Native.lowMemory()
         }
 

@@ -18,11 +18,15 @@ internal class FrameRecord {
     /** Reports that the platform has dropped before this one, because nobody took them in time. */
     var unreported = 0
 
+    /** Times of the frame's parts, in the order of [FrameCounts.Cause]. */
+    val stages = LongArray(STAGES.size)
+
     /** Takes the values of [metrics], which the platform uses again afterwards. */
     fun take(metrics: FrameMetrics, unreported: Int, api: Int): FrameRecord {
         clear()
         intendedNs = if (api >= 26) metrics.getMetric(FrameMetrics.INTENDED_VSYNC_TIMESTAMP) else -1
         totalNs = metrics.getMetric(FrameMetrics.TOTAL_DURATION)
+        for (place in STAGES.indices) stages[place] = metrics.getMetric(STAGES[place])
         isFirst = metrics.getMetric(FrameMetrics.FIRST_DRAW_FRAME) == 1L
         if (api >= 31) {
             allowedNs = metrics.getMetric(FrameMetrics.DEADLINE)
@@ -89,5 +93,16 @@ internal class FrameRecord {
         /** Since API 36; the library compiles with an older SDK, too. */
         private const val FRAME_TIMELINE_VSYNC_ID = 14
         private const val TEXT = 200
+
+        private val STAGES = intArrayOf(
+            FrameMetrics.UNKNOWN_DELAY_DURATION,
+            FrameMetrics.INPUT_HANDLING_DURATION,
+            FrameMetrics.ANIMATION_DURATION,
+            FrameMetrics.LAYOUT_MEASURE_DURATION,
+            FrameMetrics.DRAW_DURATION,
+            FrameMetrics.SYNC_DURATION,
+            FrameMetrics.COMMAND_ISSUE_DURATION,
+            FrameMetrics.SWAP_BUFFERS_DURATION,
+        )
     }
 }

@@ -15,16 +15,31 @@ import java.util.IdentityHashMap
 
 /**
  * Listens while it is attached; [Tracetee.install] attaches it if the app asks for verdicts. Reports come to a thread of its own.
- * Needs API 24; below it does nothing.
+ * Needs API 26; before it no report says which frame it is of.
  */
 internal object FrameWatch : Application.ActivityLifecycleCallbacks {
     /** Begins and ends with the thread; the main thread uses both. */
     private var thread: HandlerThread? = null
     private val windows = IdentityHashMap<Activity, WindowFrames>()
 
+    /** The frames until now; null while nobody listens. */
+    @Volatile
+    var log: FrameLog? = null
+        private set
+
+    /** The display's refresh period, which is the time of a frame where the platform names none (before API 31). */
+    @Volatile
+    private var periodNs = PERIOD_NS
+
+    /** Of the frames' thread. */
+    @Volatile
+    private var device: DeviceContext? = null
+
     fun attach(app: Application) {
-        if (Build.VERSION.SDK_INT < 24 || thread != null) return
+        if (Build.VERSION.SDK_INT < 26 || thread != null) return
         thread = HandlerThread("tracetee-frames", Process.THREAD_PRIORITY_BACKGROUND).apply { start() }
+        log = FrameLog()
+        device = DeviceContext(app)
         app.registerActivityLifecycleCallbacks(this)
     }
 
@@ -34,11 +49,25 @@ internal object FrameWatch : Application.ActivityLifecycleCallbacks {
         windows.clear()
         thread?.quitSafely()
         thread = null
+        log = null
+        device = null
     }
+
+    /** Adds a report to the frames until now, and what the device does to the capture that [isRecording]. */
+    fun keep(frame: FrameRecord, isRecording: Boolean) {
+        log?.add(frame, periodNs)
+        device?.look(isRecording, Math.round(1e11 / periodNs) / 100.0)
+    }
+
+    fun setRefreshRate(hz: Double) {
+        if (hz > 1) periodNs = (1e9 / hz).toLong()
+    }
+
+    private const val PERIOD_NS = 16_666_667L
 
     /** By now the app has chosen the window's features, which it cannot once there is a decor view. */
     override fun onActivityStarted(activity: Activity) {
-        if (Build.VERSION.SDK_INT < 24 || activity in windows) return
+        if (Build.VERSION.SDK_INT < 26 || activity in windows) return
         val looper = thread?.looper ?: return
         platform(Unit) { windows[activity] = WindowFrames(activity.window, Handler(looper)).apply { attach() } }
     }
@@ -54,7 +83,7 @@ internal object FrameWatch : Application.ActivityLifecycleCallbacks {
     override fun onActivitySaveInstanceState(activity: Activity, state: Bundle) = Unit
 }
 
-/** The frames of one window; needs API 24. The main thread attaches and detaches it, [handler]'s thread gets the reports. */
+/** The frames of one window; needs API 26. The main thread attaches and detaches it, [handler]'s thread gets the reports. */
 internal class WindowFrames(
     private val window: Window,
     private val handler: Handler,
@@ -111,8 +140,10 @@ internal open class FrameSink(protected val clock: BootTime = BootTime(), privat
     }
 
     protected open fun take(frame: FrameRecord) {
+        val isRecording = Tracetee.isRecording
+        FrameWatch.keep(frame, isRecording)
         // Before API 26 nothing says which frame it is.
         val isKnown = frame.totalNs > 0 && (frame.jank >= 0 || frame.intendedNs >= 0)
-        if (isKnown && Tracetee.isRecording) frame.write(clock)
+        if (isKnown && isRecording) frame.write(clock)
     }
 }

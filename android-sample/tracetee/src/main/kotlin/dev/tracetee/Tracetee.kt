@@ -139,6 +139,16 @@ public object Tracetee {
         if (isInstalled) Native.setScreen(name)
     }
 
+    /**
+     * Counts the frames that were due from [startNs] to [endNs], times of `System.nanoTime`: an interaction's, a scroll's, a
+     * screen's. It knows the last 4096 frames of the app's activities, whether or not something records; the platform reports a
+     * frame some milliseconds after it.
+     *
+     * @return null below API 26, or without [TraceteeConfig.Builder.setFrameVerdicts]
+     */
+    @JvmStatic
+    public fun countFrames(startNs: Long, endNs: Long): FrameCounts? = FrameWatch.log?.count(startNs, endNs)
+
     // ---- manual captures ----
 
     /** Starts a manual capture with default options. Needs no [install]. Blocking. */

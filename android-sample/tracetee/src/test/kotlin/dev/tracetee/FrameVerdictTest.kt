@@ -2,14 +2,18 @@ package dev.tracetee
 
 import android.app.Activity
 import android.app.Application
+import android.content.ComponentCallbacks2
+import android.content.Context
 import android.os.Handler
 import android.os.Looper
+import android.os.PowerManager
 import android.view.FrameMetrics
 import android.view.Window
 import java.io.File
 import org.json.JSONObject
 import org.junit.After
 import org.junit.Assert.assertEquals
+import org.junit.Assert.assertNull
 import org.junit.Assert.assertTrue
 import org.junit.Assume.assumeTrue
 import org.junit.Test
@@ -43,18 +47,33 @@ class FrameVerdictTest {
         val activity = Robolectric.buildActivity(Activity::class.java).setup()
         val window = activity.get().window
         val nowNs = System.nanoTime()
+        val power = app.getSystemService(Context.POWER_SERVICE) as PowerManager
+        shadowOf(power).setIsPowerSaveMode(true)
+        shadowOf(power).setCurrentThermalStatus(PowerManager.THERMAL_STATUS_SEVERE)
         report(window, nowNs, 21_000_000)
+        (app as ComponentCallbacks2).onTrimMemory(ComponentCallbacks2.TRIM_MEMORY_RUNNING_CRITICAL)
         Event.get().arg("other", nowNs).instant("other")
         val text = close().single()
         // The rules of redaction take the long number of the other record.
         assertTrue(text, Regex("vsync=- intended_ns=\\d+ mono_ns=$nowNs allowed_ns=16000000 total_ns=21000000 gpu_ns=5000000").matches(text))
         assertTrue(file.readText(), "\"other\":\"\\u003cdigits>\"" in file.readText())
+        // With what the device does.
+        for (counter in listOf("refresh Hz|60", "power save|1", "thermal status|${PowerManager.THERMAL_STATUS_SEVERE}")) {
+            assertEquals(counter, 1, file.readLines().count { it.endsWith("|device: $counter") })
+        }
+        assertTrue(file.readText(), file.readText().contains("{\"args\":{\"level\":15},\"cat\":\"tracetee.device\"}"))
+        // Counted, too, with or without a capture.
+        val counts = Tracetee.countFrames(nowNs, nowNs + 1)!!
+        assertEquals(listOf(1, 1, 0), counts.run { listOf(frames, late, frozen) })
+        assertEquals(FrameCounts.Cause.DRAW to 5_000_000L, counts.topCause to counts.overrunNs)
+        assertEquals(0, Tracetee.countFrames(nowNs + 1, nowNs + 2)!!.frames)
         // On the trace's clock, a moment ago.
         val intendedNs = text.substringAfter("intended_ns=").substringBefore(" ").toLong()
         assertTrue("$intendedNs, ${Native.nowNs()}", Native.nowNs() - intendedNs in 0..60_000_000_000)
 
         // Not while nothing records.
         report(window, nowNs, 22_000_000)
+        assertEquals(2, Tracetee.countFrames(nowNs, nowNs + 1)!!.frames)
         open()
         report(window, nowNs, 23_000_000)
         val listener = WindowFrames(window, Handler(Looper.getMainLooper())).apply { attach() }
@@ -72,6 +91,7 @@ class FrameVerdictTest {
         open()
         report(Robolectric.buildActivity(Activity::class.java).setup().get().window, System.nanoTime(), 21_000_000)
         assertEquals(emptyList<String>(), close())
+        assertNull(Tracetee.countFrames(0, Long.MAX_VALUE))
     }
 
     private fun install(config: TraceteeConfig.Builder) {

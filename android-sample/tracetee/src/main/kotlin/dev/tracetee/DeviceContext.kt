@@ -1,0 +1,48 @@
+// What the device does meanwhile, as counters and instants of a trace.
+package dev.tracetee
+
+import android.content.Context
+import android.os.Build
+import android.os.PowerManager
+import android.os.SystemClock
+
+/**
+ * Writes thermal status and headroom, power save, and the display's refresh rate: counters `device: …`, with the first frame of a
+ * capture and once in [EVERY_MS]. The thread that takes the frames' reports uses it: the calls ask other processes.
+ */
+internal class DeviceContext(context: Context, private val nowMs: () -> Long = SystemClock::elapsedRealtime) {
+    private val power = context.getSystemService(Context.POWER_SERVICE) as? PowerManager
+    private var lastMs: Long? = null
+
+    /** Writes the values if a capture [isRecording], and it is time to. */
+    fun look(isRecording: Boolean, refreshHz: Double) {
+        val lastMs = lastMs
+        if (!isRecording) {
+            this.lastMs = null
+        } else if (lastMs == null || nowMs() - lastMs >= EVERY_MS) {
+            this.lastMs = nowMs()
+            platform(Unit) { write(refreshHz) }
+        }
+    }
+
+    private fun write(refreshHz: Double) {
+        counter("refresh Hz", refreshHz)
+        val power = power ?: return
+        counter("power save", if (power.isPowerSaveMode) 1.0 else 0.0)
+        if (Build.VERSION.SDK_INT >= 29) counter("thermal status", power.currentThermalStatus.toDouble())
+        // Of the next second. A system that does not know it says NaN, as it does when it is asked more often.
+        if (Build.VERSION.SDK_INT >= 30) power.getThermalHeadroom(1).toDouble().let { if (it.isFinite()) counter("thermal headroom", it) }
+    }
+
+    private fun counter(name: String, value: Double) = Event.get().category(CATEGORY).counter("device: $name", value)
+
+    internal companion object {
+        const val CATEGORY = "tracetee.device"
+        const val EVERY_MS = 10_000L
+
+        /** Marks a level of `onTrimMemory`. */
+        fun trim(level: Int) {
+            if (Tracetee.isRecording) Event.get().category(CATEGORY).arg("level", level.toLong()).instant("device: memory trim")
+        }
+    }
+}
