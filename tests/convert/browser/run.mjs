@@ -16,8 +16,8 @@ async function open(path, { hash = "", width = 1400, height = 900, touch = false
   await page.setViewport(browser === "chromium" ? { width, height, hasTouch: touch } : { width, height });
   const errors = [];
   page.on("pageerror", (error) => errors.push(error.message));
-  await page.goto(pathToFileURL(path).href + hash);
-  await page.waitForFunction(() => document.documentElement.dataset.ready === "yes" || document.documentElement.dataset.drawn === "yes", { timeout: 60_000 });
+  await page.goto(pathToFileURL(path).href + hash, { timeout: 180_000 });
+  await page.waitForFunction(() => document.documentElement.dataset.ready === "yes" || document.documentElement.dataset.drawn === "yes", { timeout: 180_000 });
   return Object.assign(page, {
     errors,
     /** Where a time of a row is in the window; `down` pixels below the row's top. */

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use tracetee_tests::root;
-use tracetee_tests_convert::{Engine, Message, Random, told, trace};
+use tracetee_tests::tools::chromium;
+use tracetee_tests_convert::{Engine, Message, Random, driven, told, trace};
 
 const COMPOSITOR: u64 = 50;
 const APPS: [u64; 2] = [100, 200];
@@ -97,4 +98,35 @@ fn trials_have_the_types_of_jank_of_trace_processor() {
     let types = assert_equal_counts(&engine, &trials, &["ft_sf.pftrace", "ft_dropped.pftrace"]);
     let expected = ["Dropped Frame", "None", "SurfaceFlinger CPU Deadline Missed"];
     assert_eq!(types, expected.map(str::to_owned).into());
+}
+
+#[test]
+fn a_page_answers_with_the_frames_that_frame_timeline_displayed() {
+    let (Some(engine), Some(chromium)) = (Engine::new(), chromium()) else { return };
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("janks.pftrace"), janks()).unwrap();
+    let _ = told(directory.path(), &["convert", "janks.pftrace", "-o", "janks.html"]);
+    let script = "return [page.getElementById('answer').textContent, tracetee.rows().map((row) => row.title)];";
+    let seen = driven(&chromium, &directory.path().join("janks.html"), script);
+    let answer = seen[0].as_str().unwrap_or_else(|| panic!("{seen}"));
+    let words: Vec<&str> = answer.split_whitespace().collect();
+    let pid: u64 = words[6].parse().unwrap_or_else(|_| panic!("{answer}"));
+    // The process has no name of its own: its layer's package has one.
+    assert!(seen[1].as_array().unwrap().contains(&format!("a.b {pid}").into()), "{seen}");
+    let query = format!(
+        "select s.jank_type, count(*) from actual_frame_timeline_slice s join process p using (upid) \
+         where s.surface_frame_token is not null and p.pid = {pid} group by 1"
+    );
+    let rows = engine.rows(directory.path(), &["janks.pftrace"], &[&query]).remove(0).remove(0);
+    let counts: Vec<(String, u64)> =
+        rows.iter().map(|row| serde_json::from_str(row).unwrap()).collect();
+    let all: u64 = counts.iter().map(|(_, count)| count).sum();
+    let janky: Vec<_> = counts.iter().filter(|(jank, _)| jank != "None").collect();
+    let (sum, most) = (
+        janky.iter().map(|(_, count)| count).sum::<u64>(),
+        janky.iter().map(|(_, count)| count).max().unwrap(),
+    );
+    let begin =
+        format!("{sum} of {all} frames of a.b {pid} that FrameTimeline displayed were janky");
+    assert!(answer.starts_with(&begin) && answer.ends_with(&format!("({most}).")), "{answer}");
 }

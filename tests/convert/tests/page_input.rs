@@ -113,6 +113,73 @@ fn each_task_is_done_with_real_input_in_firefox() {
     run_tasks("firefox", "timeline_tasks.mjs", &pages(directory.path()));
 }
 
+/// Text of events: name of the thread, its id, its process, time in µs, marker.
+fn text_of(events: impl Iterator<Item = (&'static str, u32, u32, u64, String)>) -> String {
+    events.fold("# tracer: nop\n".to_owned(), |mut text, (name, tid, pid, us, payload)| {
+        let (seconds, fraction) = (us / 1_000_000, us % 1_000_000);
+        writeln!(
+            text,
+            "{name}-{tid} ({pid}) [000] ...1 {seconds}.{fraction:06}: tracing_mark_write: {payload}"
+        )
+        .unwrap();
+        text
+    })
+}
+
+/// 200,000 threads, half of them of one process; slices 1,000 deep; two hundred slices with ten years between them.
+fn hostile(directory: &Path) -> [std::path::PathBuf; 3] {
+    let pid = |thread: u32| if thread < 100_000 { 1000 } else { 1000 + thread };
+    let name = "<img src=x onerror=document.title='owned'>";
+    let threads = (0..400_000_u32).map(|event| {
+        let (thread, begins) = (event % 200_000, event < 200_000);
+        // A thread's slice takes less than 0.1 % of the trace.
+        let us = 5_000_000 + u64::from(thread) * 2 + u64::from(!begins);
+        let payload = if begins {
+            format!("B|{}|slice {name}", pid(thread))
+        } else {
+            format!("E|{}", pid(thread))
+        };
+        ("<b>w</b>", 1000 + thread, pid(thread), us, payload)
+    });
+    let mut threads: Vec<_> = threads.collect();
+    threads.sort_by_key(|event| event.3);
+    let deep = (0..2000_u64).map(|event| {
+        let payload = if event < 1000 { format!("B|7|level {event}") } else { "E|7".to_owned() };
+        ("<i>deep", 7, 7, 5_000_000 + event, payload)
+    });
+    let years = (0..400_u64).map(|event| {
+        let gap = if event < 200 { 0 } else { 10 * 365 * 86_400 * 1_000_000 };
+        let when = if event < 200 { "before" } else { "after" };
+        let payload = if event % 2 == 0 { format!("B|7|{when} {name}") } else { "E|7".to_owned() };
+        ("<i>deep", 7, 7, 5_000_000 + event * 50 + gap, payload)
+    });
+    // Another process: one alone would not be folded.
+    let other = [(30, "B|9|other"), (40, "E|9")];
+    let other = other.map(|(us, payload)| ("<b>w</b>", 9, 9, 5_020_000 + us, payload.to_owned()));
+    let gap = 10 * 365 * 86_400 * 1_000_000;
+    let years =
+        years.chain(other.map(|(name, tid, pid, us, payload)| (name, tid, pid, us + gap, payload)));
+    [("threads", text_of(threads.into_iter())), ("deep", text_of(deep)), ("years", text_of(years))]
+        .map(|(name, text)| {
+            let (input, page) = (format!("{name}.ftrace"), format!("{name}.html"));
+            std::fs::write(directory.join(&input), text).unwrap();
+            let _ = told(directory, &["convert", &input, "-o", &page]);
+            directory.join(page)
+        })
+}
+
+#[test]
+fn hostile_traces_are_usable_in_chromium() {
+    let directory = tempfile::tempdir().unwrap();
+    run_tasks("chromium", "hostile_tasks.mjs", &hostile(directory.path()));
+}
+
+#[test]
+fn hostile_traces_are_usable_in_firefox() {
+    let directory = tempfile::tempdir().unwrap();
+    run_tasks("firefox", "hostile_tasks.mjs", &hostile(directory.path()));
+}
+
 /// Forty frames with causes of any size, some next to nothing.
 fn noise() -> String {
     let mut text = "# tracer: nop\n".to_owned();

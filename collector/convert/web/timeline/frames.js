@@ -170,12 +170,25 @@ function lateFrames() {
 /** The first sentence of the page: how many frames were late, and the worst cause. */
 function answer() {
     const late = frames.filter((one) => one.slow);
+    if (!frames.length && shown.some((one) => one.actual)) return answerOfShown();
     if (!frames.length) return data.pid === null || data.pid === undefined ? "No process in this trace draws frames." : "The app has no frames in this trace.";
     if (!late.length) return `All ${frames.length} frames were in time.`;
     const sums = new Map();
     for (const one of late) for (const { cause, key, overrun_ns } of one.why?.causes || []) sums.set(`${cause}: ${key}`, (sums.get(`${cause}: ${key}`) || 0) + overrun_ns / 1e3);
     const [worst] = [...sums].sort((a, b) => b[1] - a[1]);
     return `${late.length} of ${frames.length} frames were late${worst ? `, most because of ${worst[0]} (${time(worst[1])} past the deadlines)` : ""}.`;
+}
+
+/** The same of a trace that has frames by FrameTimeline alone: of the layer with most frames, the app's if it has one. */
+function answerOfShown() {
+    const most = (all) => all.reduce((most, one) => (one.start.length > (most?.start.length || 0) ? one : most), null);
+    const layers = shown.filter((one) => one.actual && !isSystem(one.pid) && one.layer);
+    const { pid, jank, start } = most(layers.filter((one) => isApp(one.pid))) || most(layers) || most(shown.filter((one) => one.actual));
+    const kinds = new Map();
+    for (const kind of jank) if (kind !== "None") kinds.set(kind, (kinds.get(kind) || 0) + 1);
+    const [worst] = [...kinds].sort((a, b) => b[1] - a[1]), janky = [...kinds.values()].reduce((sum, count) => sum + count, 0);
+    const which = `${start.length} frames of ${nameOf(pid)} ${pid} that FrameTimeline displayed`;
+    return worst ? `${janky} of ${which} were janky, most by ${worst[0]} (${worst[1]}).` : `All ${which} were in time.`;
 }
 
 /** Explains the colours; below the canvas. */

@@ -1,13 +1,14 @@
 // Sets of slices without an object for each: sorted places by thread. Results of a search and calls of a name are such sets.
 
 let scratch = new Uint32Array(1024);
+const NO_PLACES = new Uint32Array(0);
 /** Places of a thread's slices whose name `has` has, and whose duration is within two limits in ns. */
 function placesWith({ name, start, end }, has, least, most) {
     const count = name.length, anyDuration = least === -Infinity && most === Infinity;
     if (scratch.length < count) scratch = new Uint32Array(count);
     let size = 0;
     for (let i = 0; i < count; i++) if (has[name[i]] && (anyDuration || isWithin(end[i] - start[i], least, most))) scratch[size++] = i;
-    return scratch.slice(0, size);
+    return size ? scratch.slice(0, size) : NO_PLACES;
 }
 /** True if a duration in µs is within two limits in ns; times are exact to the ns. */
 const isWithin = (us, least, most) => { const ns = Math.round(us * 1e3); return ns >= least && ns <= most; };

@@ -1,6 +1,6 @@
 // Lays the rows out: what is pinned, processes (the app first), their frames, async tracks, threads, counters; processors.
 
-const ROW = 18, HEAD = 20, GAP = 4, STRIP = 12, OVERVIEW = 16, RULER = OVERVIEW + 24, COUNTER = 44, MAX_LEVELS = 200;
+const ROW = 18, HEAD = 20, GAP = 4, STRIP = 12, OVERVIEW = 16, RULER = OVERVIEW + 24, COUNTER = 44, MAX_LEVELS = 200, MAX_UNFOLDED = 10_000;
 /** Threads and processes whose slices take less than this share of the trace are one row, until it is clicked. */
 const MINOR = 0.001;
 /** Rows of layers and of lanes, at most. */
@@ -10,6 +10,8 @@ let rows = [], rowOfThread = new Map(), total = 0;
 /** False while the trace is being read: rows are shown as they come. */
 let isComplete = false;
 const folded = new Set(), unfolded = new Set();
+/** Minor threads, and the processes of such, that are shown since they were looked for. */
+const revealed = new Set();
 /** Ids of rows that are shown first, in this order. */
 const pins = new Set();
 const ORDERS = { app: "App first, then most slices", busy: "Busiest first", name: "By name" };
@@ -54,7 +56,13 @@ function byProcess() {
     };
     return list.sort((a, b) => isApp(b.pid) - isApp(a.pid) || ranks[rowOrder](a, b));
 }
-const nameOf = (pid) => processes.get(pid)?.name || threads.get(pid)?.name || "";
+/** A process without a name has that of its layers' package, if it has layers. */
+const nameOf = (pid) => processes.get(pid)?.name || threads.get(pid)?.name || layerNames().get(pid) || "(no name)";
+function layerNames() {
+    if (!isComplete) return new Map();
+    layerNames.made ??= new Map(shown.map(({ pid, layer }) => [pid, /([\w.]+)\/[\w.$]/.exec(layer)?.[1]]).filter(([, name]) => name));
+    return layerNames.made;
+}
 
 const THREAD_RANKS = {
     app: (a, b) => b.slices.name.length - a.slices.name.length,
@@ -83,16 +91,18 @@ function processRows(process, push) {
         push({ kind: "async", id: `a${asyncs.indexOf(track)}`, height: track.lanes.length * ROW + GAP, title: track.name, track });
     process.threads.sort((a, b) => (b.tid === pid) - (a.tid === pid) || THREAD_RANKS[rowOrder](a, b));
     const key = `threads ${pid}`, least = trace.last * MINOR;
-    const minor = minors(process.threads, (thread) => thread.tid !== pid && thread.busy < least && !thread.instants.length, key);
+    const minor = minors(process.threads, (thread) => thread.tid !== pid && thread.busy < least && !thread.instants.length && !revealed.has(thread), key);
     for (const thread of process.threads) {
         if (minor.has(thread)) continue;
-        const levels = Math.min(Math.max(thread.slices.levels.length, 1), MAX_LEVELS);
-        const strip = stripOf(thread);
-        push({ kind: "thread", id: `t${thread.key}`, strip, height: levels * ROW + GAP + strip, title: `${thread.name} ${thread.tid}`, thread });
+        const strip = stripOf(thread), levels = levelsOf(thread), deeper = thread.slices.levels.length - levels;
+        push({ kind: "thread", id: `t${thread.key}`, strip, height: Math.max(levels, 1) * ROW + GAP + strip, title: `${thread.name} ${thread.tid}`, thread });
+        if (deeper > 0 && levels < MAX_UNFOLDED) push({ kind: "minor", id: `l${thread.key}`, height: ROW, key: `levels ${thread.key}`, title: `▸ ${deeper} deeper levels` });
     }
     if (minor.size) push({ kind: "minor", id: `m${key}`, height: ROW, key, title: `▸ ${minor.size} threads below ${MINOR_SHARE}` });
     for (const counter of process.counters) push({ kind: "counter", id: `c${counters.indexOf(counter)}`, height: COUNTER, title: counter.name, counter });
 }
+/** Number of a thread's levels that are shown. */
+const levelsOf = (thread) => Math.min(thread.slices.levels.length, unfolded.has(`levels ${thread.key}`) ? MAX_UNFOLDED : MAX_LEVELS);
 /** Height of a thread's states and instants above its slices: nothing where it has neither. */
 const stripOf = (thread) => (states.has(thread.key) || thread.instants.length ? STRIP : 0);
 
@@ -110,8 +120,11 @@ function processorRows(push) {
 }
 
 function layOut() {
-    const list = byProcess(), least = trace.last * MINOR;
-    const minor = minors(list, (process) => !isApp(process.pid) && process.busy < least && !process.counters.length && !process.asyncs.length && !process.shown.length, "processes");
+    const list = byProcess();
+    const busiest = list.reduce((most, one) => Math.max(most, one.busy), 0);
+    // If all is minor (a gap of years), the busiest process is not.
+    const least = busiest < trace.last * MINOR ? busiest * MINOR : trace.last * MINOR;
+    const minor = minors(list, (process) => !revealed.has(process.pid) && !isApp(process.pid) && process.busy < least && !process.counters.length && !process.asyncs.length && !process.shown.length, "processes");
     const made = [];
     const push = (row) => made.push(row);
     let hasProcessors = false;
@@ -147,7 +160,7 @@ function togglePin(row) {
 function reveal(thread) {
     if (!rowOfThread.has(thread)) {
         folded.delete(String(thread.pid));
-        unfolded.add("processes").add(`threads ${thread.pid}`);
+        revealed.add(thread).add(thread.pid);
         layOut();
     }
     return rowOfThread.get(thread);

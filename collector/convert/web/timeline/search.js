@@ -41,7 +41,7 @@ function search(text) {
     for (const thread of threads.values()) {
         const { slices } = thread, { name, start, end, args, argPlaces } = slices;
         let places = placesWith(slices, has, least, most);
-        const byArgument = query.text ? argPlaces.filter((i) => has[args[i]] && !has[name[i]] && (anyDuration || isWithin(end[i] - start[i], least, most))) : [];
+        const byArgument = query.text && argPlaces.length ? argPlaces.filter((i) => has[args[i]] && !has[name[i]] && (anyDuration || isWithin(end[i] - start[i], least, most))) : NO_PLACES;
         if (byArgument.length) {
             places = Uint32Array.of(...places, ...byArgument).sort();
             matches.byArgument.set(slices, new Set(byArgument));

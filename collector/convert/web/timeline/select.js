@@ -182,8 +182,9 @@ function rowOfSelection() {
 
 /** Selects a slice, and brings it into view. */
 function goTo(thread, found) {
+    if (thread.slices.depth[found] >= levelsOf(thread)) { unfolded.add(`levels ${thread.key}`); layOut(); }
     const row = reveal(thread);
-    if (row) view.top = row.y + Math.min(thread.slices.depth[found], MAX_LEVELS) * ROW - height / 3;
+    if (row) view.top = row.y + Math.min(thread.slices.depth[found], levelsOf(thread)) * ROW - height / 3;
     center(thread.slices.start[found], thread.slices.end[found]);
     selectAny({ kind: "slice", thread, place: found });
 }

@@ -18,10 +18,11 @@ function drawThread(row, y) {
     drawStates(states.get(thread.key), y);
     drawPath(thread.tid, y);
     const { slices } = thread;
-    const depths = Math.min(slices.levels.length, MAX_LEVELS);
+    const depths = levelsOf(thread);
     for (let depth = 0; depth < depths; depth++) {
         const top = y + strip + depth * ROW;
-        if (top > height || top + ROW < RULER) continue;
+        if (top > height) break;
+        if (top + ROW < RULER) continue;
         const level = slices.levels[depth];
         drawBoxes(level.length, (i) => slices.start[level[i]], (i) => slices.end[level[i]], top, (i) => colourOf(slices.name[level[i]]), (i) => names[slices.name[level[i]]], {
             fill: matches && ((i) => (isMatched(thread, level[i]) ? MATCH : null)),
@@ -152,7 +153,7 @@ function drawShown(layer, lane, y) {
 function spot(thread, at, depth) {
     const row = rowOfThread.get(thread);
     if (!row) return null;
-    return { x: xOf(at), y: yOf(row) + (depth === null ? STRIP / 2 : row.strip + (Math.min(depth, MAX_LEVELS) + 0.5) * ROW) };
+    return { x: xOf(at), y: yOf(row) + (depth === null ? STRIP / 2 : row.strip + (Math.min(depth, levelsOf(thread)) + 0.5) * ROW) };
 }
 
 /** Flows of the selected slice; who woke the selected state; who woke whom on the selected frame's critical path. */
