@@ -4,6 +4,7 @@
 //! whatever tags are on. While a system trace wants the app's records, they go to the kernel, too.
 //! While nothing is recorded, a call is a load and a branch.
 
+use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use tracetee_os::guard;
@@ -32,24 +33,47 @@ pub fn is_recording() -> bool {
     IS_READY.load(Ordering::Acquire) && session::current() != 0
 }
 
-/// Keeps a copy of the flag (Java's); called with each new value.
+/// Keeps copies of flags for Kotlin; called with each new value.
 #[cfg(feature = "jni")]
-static ON_CHANGE: std::sync::OnceLock<fn(bool)> = std::sync::OnceLock::new();
+static ON_CHANGE: std::sync::OnceLock<fn(&'static CStr, bool)> = std::sync::OnceLock::new();
 
-/// Registers `call` for each new value of the flag, on the thread that sets it, under the capture's lock.
+/// Registers `call` for each new value of a flag, by the name of its field in Kotlin, on the thread that sets it: `recording`,
+/// under the capture's lock, and `coroutines`.
 #[cfg(feature = "jni")]
-pub(crate) fn on_change(call: fn(bool)) {
+pub(crate) fn on_change(call: fn(&'static CStr, bool)) {
     let _ = ON_CHANGE.set(call);
+}
+
+fn changed(name: &'static CStr, value: bool) {
+    #[cfg(feature = "jni")]
+    if let Some(call) = ON_CHANGE.get() {
+        call(name, value);
+    }
+    #[cfg(not(feature = "jni"))]
+    let _ = (name, value);
 }
 
 /// Sets whether the running capture is complete. Called under the capture's lock.
 pub(crate) fn set_ready(is_ready: bool) {
     set_ready_quietly(is_ready);
-    #[cfg(feature = "jni")]
-    if let Some(call) = ON_CHANGE.get() {
-        call(is_ready);
+    changed(c"recording", is_ready);
+}
+
+/// Sets whether the Kotlin library traces coroutines. Called in each start of the agent, on its thread.
+pub(crate) fn trace_coroutines(is_on: bool) {
+    // ORDERING: Relaxed; a fact for the report.
+    if TRACES_COROUTINES.swap(is_on, Ordering::Relaxed) != is_on {
+        changed(c"coroutines", is_on);
     }
 }
+
+/// Returns whether the Kotlin library traces coroutines.
+pub(crate) fn traces_coroutines() -> bool {
+    // ORDERING: Relaxed; see `trace_coroutines`.
+    TRACES_COROUTINES.load(Ordering::Relaxed)
+}
+
+static TRACES_COROUTINES: AtomicBool = AtomicBool::new(false);
 
 /// Sets the flag where no code of others may run: in a forked child, after a panic.
 pub(crate) fn set_ready_quietly(is_ready: bool) {

@@ -22,6 +22,8 @@ record! {
         pub config_refused: Option<String> = None,
         /// Each window of the configuration.
         pub windows: Vec<WindowReport> = Vec::new(),
+        /// Tracing of coroutines, if the configuration asks for it: `on`, `from the app's next start on`, or why not here.
+        pub coroutines: Option<String> = None; omit(Option::is_none),
         /// Reason why the last window that was due, or requested, was not opened.
         pub last_refused: Option<String> = None,
         /// The last capture of this process.

@@ -105,11 +105,13 @@ impl ConfigSource {
         }
     }
 
-    /// Returns true if the configuration in force records something from the app's start on, unless
+    /// Returns true if the configuration in force records something from the app's start on, or traces coroutines, unless
     /// something else keeps it from that.
-    pub(crate) fn records_at_start(&self) -> bool {
-        let windows = self.in_force.as_ref().map(|in_force| in_force.document.windows.iter());
-        windows.into_iter().flatten().any(|window| window.opens != Opens::Manual)
+    pub(crate) fn counts_at_start(&self) -> bool {
+        self.in_force.as_ref().is_some_and(|InForce { document, .. }| {
+            document.coroutines.on
+                || document.windows.iter().any(|window| window.opens != Opens::Manual)
+        })
     }
 
     /// Reads the watched file if it has changed. `true`: another configuration is in force, which

@@ -9,6 +9,7 @@ use super::process_signals;
 use super::state::State;
 use super::state_machine::StateMachine;
 use super::uploads::{self, Uploads};
+use crate::section;
 use tracetee_protocol::remote_config::{Opens, Window};
 use tracetee_protocol::{ConfigReport, ControlReport, LateStartReport, WindowReport};
 use tracetee_uploader::UploadStatus;
@@ -42,6 +43,7 @@ pub(crate) fn report(parts: &Parts<'_>) -> ControlReport {
         }),
         config_refused: source.refused.clone(),
         windows: windows(machine, now),
+        coroutines: coroutines(machine, now),
         last_refused: machine.refused().map(ToOwned::to_owned),
         last_capture: account.last.clone(),
         captures: account.kept,
@@ -74,6 +76,16 @@ fn state(machine: &StateMachine) -> (&'static str, String) {
         State::Armed(_) => ("armed", "the flight recorder runs".to_owned()),
         State::Fired(_, kept) => ("fired", kept.why.clone()),
         State::Open(kept) => ("open", kept.why.clone()),
+    }
+}
+
+/// Reports whether coroutines are traced, if the configuration asks for it.
+fn coroutines(machine: &StateMachine, now: Now) -> Option<String> {
+    match machine.policy().coroutines_at(now) {
+        Ok(false) => None,
+        Ok(true) if section::traces_coroutines() => Some("on".to_owned()),
+        Ok(true) => Some("from the app's next start on".to_owned()),
+        Err(reason) => Some(reason),
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Policy {
     /// Reasons for which windows of the document do not take part here, by window; `None` when
     /// it does.
     pub(crate) out: Vec<Option<String>>,
+    /// Reason for which coroutines are not traced here; `None` when they are.
+    coroutines_out: Option<String>,
 }
 
 impl Policy {
@@ -36,13 +38,16 @@ impl Policy {
                 .or_else(|| not_matched(&window.matches, device))
         };
         let out = document.windows.iter().map(out).collect();
-        Self { document, off, out }
+        let coroutines = &document.coroutines;
+        let coroutines_out = not_sampled(&coroutines.sampling, "coroutines", device)
+            .or_else(|| not_matched(&coroutines.matches, device));
+        Self { document, off, out, coroutines_out }
     }
 
     /// The policy before any configuration: off.
     pub(crate) fn none() -> Self {
         let off = Some("there is no configuration yet".to_owned());
-        Self { document: Document::default(), off, out: Vec::new() }
+        Self { document: Document::default(), off, out: Vec::new(), coroutines_out: None }
     }
 
     /// The reason for which nothing may be recorded now.
@@ -50,6 +55,16 @@ impl Policy {
         let expired = self.document.not_after.filter(|&s| s < now.real_ms / 1000);
         let expired = || expired.map(|s| format!("the configuration expired at Unix time {s}"));
         self.off.clone().or_else(expired)
+    }
+
+    /// Whether coroutines are to be traced: `Err` with the reason if the document wants it, but not here; `Ok(false)` if it
+    /// does not.
+    pub(crate) fn coroutines_at(&self, now: Now) -> Result<bool, String> {
+        let refused = || self.off_at(now).or_else(|| self.coroutines_out.clone());
+        match self.document.coroutines.on.then(refused) {
+            Some(Some(reason)) => Err(reason),
+            asked => Ok(asked.is_some()),
+        }
     }
 
     /// The windows that take part here, each with its index.
@@ -151,6 +166,31 @@ mod tests {
         assert_eq!(out(Some(10), Some(36)), "");
         assert_eq!(out(Some(21), Some(36)), "version code 21 is not from 10 to 20");
         assert_eq!(out(Some(15), None), "API level is not known, must be from 30 to 36");
+    }
+
+    #[test]
+    fn coroutines_are_traced_where_a_document_says_so() {
+        let now = Now { boot_ms: 0, real_ms: 200_000 };
+        let at = |change: &dyn Fn(&mut Document)| {
+            let mut document = Document::default();
+            document.coroutines.on = true;
+            change(&mut document);
+            Policy::new(document, &Device { api: Some(30), ..Device::default() }).coroutines_at(now)
+        };
+        assert_eq!(at(&|_| ()), Ok(true));
+        assert_eq!(at(&|document| document.coroutines.on = false), Ok(false));
+        assert_eq!(
+            at(&|document| document.kill.on = true),
+            Err("the kill switch is on".to_owned())
+        );
+        assert!(at(&|document| document.not_after = Some(100)).is_err());
+        let none = Sampling { percent: Decimal::ZERO, salt: None };
+        let refused = at(&|document| document.coroutines.sampling = none.clone()).unwrap_err();
+        assert!(refused.starts_with("not sampled: bucket"), "{refused}");
+        let later = Match { api: Some((31, 40)), ..Match::default() };
+        let refused = at(&|document| document.coroutines.matches = later).unwrap_err();
+        assert_eq!(refused, "API level 30 is not from 31 to 40");
+        assert_eq!(Policy::none().coroutines_at(now), Ok(false));
     }
 
     #[test]

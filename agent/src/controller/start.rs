@@ -63,7 +63,7 @@ impl Controller {
         let store = StateDir::open(&install.directory)?;
         let now = Now::read();
         let has_config = source.load(&store, now) | source.look(&store, now);
-        if !source.records_at_start() || install.consent == Some(false) {
+        if !source.counts_at_start() || install.consent == Some(false) {
             start_wait.finish(Ok(()));
         }
         let spool = Spool::open(&store.spool())?;
@@ -112,6 +112,7 @@ impl Controller {
         } else {
             controller.step(now, Input::Tick);
         }
+        section::trace_coroutines(controller.machine.policy().coroutines_at(now) == Ok(true));
         controller.start_wait = None;
         start_wait.finish(Ok(()));
         controller.source.keep(&controller.store);

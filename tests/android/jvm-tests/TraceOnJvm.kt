@@ -19,6 +19,7 @@ import java.util.concurrent.Executors
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicBoolean
 import java.util.concurrent.atomic.AtomicInteger
+import kotlin.coroutines.EmptyCoroutineContext
 import kotlinx.coroutines.asCoroutineDispatcher
 import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.withContext
@@ -35,6 +36,7 @@ fun main(arguments: Array<String>) {
     // Java caches the tags, up to 29: the capture has to refresh what was read before it.
     trace("before the capture") { }
     val cachedBefore = cachedTags()
+    coroutinesByConfiguration(File(out, "coroutines-$api"))
 
     val options = CaptureOptions.Builder().setCategories(CaptureOptions.Category.APP, CaptureOptions.Category.VIEW)
     expect(Tracetee.startCapture(options.setPassOn(CaptureOptions.PassOn.NEVER).build()))
@@ -180,6 +182,54 @@ private fun byConfiguration(directory: File, cachedBefore: Long?) {
     val ready = File(directory, "agent/spool/ready")
     await("the capture") { ready.list().orEmpty().size == 1 }
     await("the tags of before") { cachedTags() == cachedBefore }
+    check(native.getMethod("uninstall").invoke(null) == null)
+}
+
+/** Switches coroutine tracing by the configuration: each change counts from the next start on. */
+private fun coroutinesByConfiguration(directory: File) {
+    directory.deleteRecursively()
+    directory.mkdirs()
+    val config = File(directory, "remote.json")
+    var seq = 0
+    fun configure(coroutines: String) {
+        val json = """{"schema": 1, "seq": ${++seq}, "coroutines": $coroutines}"""
+        File(directory, "new.json").apply { writeText(json) }.renameTo(config)
+    }
+    fun control() = JSONObject(Tracetee.health()!!.json).getJSONObject("control")
+    fun inForce() = control().optJSONObject("config")?.getInt("seq") == seq
+    val settings = JSONObject().put("directory", File(directory, "agent").path).put("config_file", config.path)
+    val native = Class.forName("dev.tracetee.Native")
+    check(native.getMethod("load").invoke(native.getField("INSTANCE").get(null)) == true)
+    fun restart(isOn: Boolean, said: String?) {
+        native.getMethod("uninstall").invoke(null)
+        val error = native.getMethod("install", String::class.java).invoke(null, settings.put("api", 30).toString())
+        check(error == null) { "$error" }
+        await("the start") { inForce() }
+        await("the switch") { CoroutineTracing.isEnabled == isOn && Tracetee.isCoroutineTracingOn == isOn }
+        check((tracing() != EmptyCoroutineContext) == isOn)
+        check(control().opt("coroutines")?.toString()?.substringBefore(" 30") == said) { control() }
+    }
+    configure("{}")
+    restart(false, null)
+    configure("""{"on": true}""")
+    await("the configuration") { inForce() }
+    check(!CoroutineTracing.isEnabled && control().getString("coroutines") == "from the app's next start on") { control() }
+    restart(true, "on")
+    configure("""{"on": false}""")
+    await("the configuration") { inForce() }
+    check(CoroutineTracing.isEnabled) { "it counts from the next start on" }
+    restart(false, null)
+    configure("""{"on": true, "match": {"api": [31, 40]}}""")
+    restart(false, "API level")
+    configure("""{"on": true, "sampling": {"percent": 0}}""")
+    await("the configuration") { inForce() }
+    restart(false, control().getString("coroutines"))
+    check("not sampled: bucket" in control().getString("coroutines")) { control() }
+    // The app's own word counts more.
+    configure("""{"on": true}""")
+    restart(true, "on")
+    CoroutineTracing.isEnabled = false
+    check(Tracetee.isCoroutineTracingOn && tracing() == EmptyCoroutineContext)
     check(native.getMethod("uninstall").invoke(null) == null)
 }
 

@@ -40,6 +40,8 @@ record! {
         pub windows: Vec<Window> = Vec::new(); count(0..=MAX_WINDOWS),
         /// Keeps private data out of names before they leave the recorder's memory.
         pub redaction: Redaction = Redaction::default(),
+        /// Tracing of coroutines by the Kotlin library, from the app's next start on.
+        pub coroutines: Coroutines = Coroutines::default(),
         /// When captures may be sent.
         pub upload: Upload = Upload::default(),
         /// When the agent stays off after crashes.
@@ -84,6 +86,17 @@ record! {
         /// times the cost of one on this device, and the time of the agent's thread. Above it the
         /// agent closes the window, and opens none for ten minutes.
         pub cpu_percent: Decimal = Decimal::whole(2); within(CPU_PERCENT),
+    }
+
+    /// Tracing of coroutines by the Kotlin library, from the app's next start on. An app that sets
+    /// `CoroutineTracing.isEnabled` decides itself.
+    pub struct Coroutines {
+        /// Coroutines keep their sections across suspensions.
+        pub on: bool = false,
+        /// The share of the devices that has it. Its salt is "coroutines" by default.
+        pub sampling: Sampling = Sampling::default(),
+        /// Other conditions that a device must meet to have it.
+        pub matches["match"]: Match = Match::default(),
     }
 
     /// When captures may be sent.

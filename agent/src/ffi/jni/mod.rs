@@ -16,7 +16,7 @@ use jni_sys::{
     _jobject, JNI_VERSION_1_6, JNINativeMethod, JavaVM, jboolean, jbyteArray, jclass, jdouble,
     jint, jlong, jobject, jstring, jvalue,
 };
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -429,12 +429,12 @@ fn refresh_java_tags(tags: u64) {
 /// The class `dev.tracetee.Native`, a global reference: a thread of ours cannot find classes of the app.
 static NATIVE: AtomicPtr<_jobject> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Sets `Native.recording`, so that a Kotlin caller reads a field while nothing is recorded.
-fn set_java_flag(is_recording: bool) {
+/// Sets a flag of `Native`: `recording`, so that a Kotlin caller reads a field while nothing is recorded, or `coroutines`.
+fn set_java_flag(name: &'static CStr, value: bool) {
     // ORDERING: Acquire, pairs with the Release in `register`.
     let class = NATIVE.load(Ordering::Acquire);
     if !class.is_null() {
-        env::attached(|env| env.set_static_boolean(class, c"recording", is_recording));
+        env::attached(|env| env.set_static_boolean(class, name, value));
     }
 }
 

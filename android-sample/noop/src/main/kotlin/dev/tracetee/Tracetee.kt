@@ -29,6 +29,10 @@ public object Tracetee {
     @JvmStatic
     public val isRecording: Boolean get() = false
 
+    /** Always false. */
+    @JvmStatic
+    public val isCoroutineTracingOn: Boolean get() = false
+
     /** Returns false. */
     @JvmStatic
     public fun install(context: Context): Boolean = no()

@@ -23,6 +23,11 @@ internal object Native {
     @Volatile
     var recording: Boolean = false
 
+    /** True if coroutines are traced by the configuration at the app's start. The agent sets it. */
+    @JvmField
+    @Volatile
+    var coroutines: Boolean = false
+
     /** Loads the library once and returns whether it is there. Throws nothing: the app runs on without it. */
     @Synchronized
     fun load(): Boolean = loaded ?: try {

@@ -45,6 +45,13 @@ public object Tracetee {
     @JvmStatic
     public val isRecording: Boolean get() = Native.recording && Native.isRecording()
 
+    /**
+     * True if the configuration at the app's start has coroutine tracing on (`"coroutines": {"on": true}`). A change of the
+     * configuration counts from the next start. `CoroutineTracing.isEnabled` follows it, unless the app sets that.
+     */
+    @JvmStatic
+    public val isCoroutineTracingOn: Boolean get() = Native.coroutines
+
     /** Installs the agent with default settings. See the other overload. */
     @JvmStatic
     public fun install(context: Context): Boolean = install(context, TraceteeConfig.Builder().build())

@@ -1,19 +1,27 @@
 package dev.tracetee.coroutines
 
 import dev.tracetee.Markers
+import dev.tracetee.Tracetee
 import kotlin.coroutines.CoroutineContext
 import kotlin.coroutines.EmptyCoroutineContext
 
 /** Settings of coroutine tracing, for the whole process. */
 public object CoroutineTracing {
+    @Volatile
+    private var own: Boolean? = null
+
     /**
-     * Enables coroutine tracing; false by default. While it is false, [tracing] returns the empty context, names
-     * are not computed, and the named builders behave like those that they wrap. Set it once, when the app starts:
+     * Enables coroutine tracing. Until the app sets it, the remote configuration at the app's start decides
+     * ([Tracetee.isCoroutineTracingOn]), and without one it is false. While it is false, [tracing] returns the empty context,
+     * names are not computed, and the named builders behave like those that they wrap. Set it once, when the app starts:
      * it does not affect running coroutines.
      */
-    @Volatile
     @JvmStatic
-    public var isEnabled: Boolean = false
+    public var isEnabled: Boolean
+        get() = own ?: Tracetee.isCoroutineTracingOn
+        set(value) {
+            own = value
+        }
 
     /**
      * Makes misuse throw [IllegalStateException] instead of counting it. Misuse is the end of a section that is not
