@@ -140,6 +140,34 @@ int tracetee_stop(void);
 int tracetee_dump(const char *path);
 
 /*
+ * Receives a block of a trace: whole lines of ftrace text, at most 256 KiB, without a NUL.
+ *
+ * lost: blocks that were left out before this one, because the listener was slow and 16 others waited. If the last ones
+ * were, the last call has their number and 0 bytes. "output" has them.
+ */
+typedef void (*tracetee_block)(const char *text, size_t bytes, uint64_t lost, void *user);
+
+/*
+ * Passes on the trace while it is recorded: each block of text, after the streaming thread has written it to "output"
+ * (at the latest after a second). The blocks, one after the other, are the trace's text.
+ *
+ * For captures of mode "endless". Works on the calling thread, which is not recorded meanwhile, until the capture's last
+ * block, or until tracetee_unlisten. Called before tracetee_start, it waits for the capture and gets its first block, too. The
+ * recording never waits for block.
+ *
+ * block, user: the function and its argument. No call comes after tracetee_listen has returned.
+ *
+ * Returns 0. Errors: STATE (another thread listens), ARGUMENT.
+ */
+int tracetee_listen(tracetee_block block, void *user);
+
+/*
+ * Ends tracetee_listen after the call of block that is under way; blocks that wait are not passed on. Does nothing if no
+ * thread listens. May be called from block.
+ */
+void tracetee_unlisten(void);
+
+/*
  * Writes the health report to a buffer: a JSON object about the running or last capture.
  *   "headline"   the first problem to look at: a lost capture, or why nothing is recorded; null if
  *                there is none

@@ -33,6 +33,7 @@ pub mod ffi;
 mod fork;
 mod health_report;
 mod host;
+mod listener;
 mod own_threads;
 mod recover;
 mod section;

@@ -9,6 +9,7 @@
 //! and counted.
 
 use crate::error::Error;
+use crate::listener;
 use crate::own_threads::{self, Own};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::collections::BTreeMap;
@@ -77,7 +78,11 @@ impl Drain {
             own_tid.store(thread_id(), Ordering::Relaxed);
             lower_priority(LOWEST_PRIORITY);
             tracetee_os::block_write_signals();
-            let stream = || Stream::new(pointer.get(), trace, shared).run(&stopped, percent);
+            let stream = || {
+                let streamed = Stream::new(pointer.get(), trace, shared).run(&stopped, percent);
+                listener::end(false);
+                streamed
+            };
             guard::run(stream).unwrap_or(Err(FAILED))
         };
         let thread = std::thread::Builder::new().name("tracetee".to_owned()).spawn(work);
@@ -135,6 +140,7 @@ const MAX_ANCHORS: usize = 256;
 impl<'p> Stream<'p> {
     fn new(pool: &'p Pool, mut trace: Trace, summary: Arc<Mutex<Summary>>) -> Self {
         trace.keep_places();
+        trace.tell(listener::offer);
         let (taken, written) = (Progress::new(pool), Progress::new(pool));
         Self { pool, trace, taken, written, anchors: Vec::new(), round: 0, summary }
     }

@@ -6,7 +6,7 @@
 use crate::android::pinned;
 use crate::controller::{self, Install, process_signals};
 use crate::error::Error;
-use crate::{api, capture, config, health_report, self_test};
+use crate::{api, capture, config, health_report, listener, self_test};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -81,6 +81,34 @@ pub unsafe extern "C" fn tracetee_dump(path: *const c_char) -> c_int {
         Some(path) => api::dump(Path::new(path)).map(|_| 0),
         None => Ok(fail(ERROR_ARGUMENT, "path is null or not UTF-8")),
     })
+}
+
+/// Passes on the blocks of a streamed trace. See `tracetee.h`.
+///
+/// # Safety
+/// `block` may be called on this thread with `user` until this returns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tracetee_listen(
+    block: Option<unsafe extern "C" fn(*const c_char, usize, u64, *mut c_void)>,
+    user: *mut c_void,
+) -> c_int {
+    guarded(|| {
+        let Some(block) = block else { return Ok(fail(ERROR_ARGUMENT, "block is null")) };
+        capture::prepare_threads()?;
+        let take = |lost, text: &[u8]| {
+            // SAFETY: as the caller promises; the text lives until it returns.
+            unsafe { block(text.as_ptr().cast(), text.len(), lost, user) };
+            // It may have called the agent.
+            guard::leave_if_broken();
+        };
+        listener::listen(take).map(|()| 0)
+    })
+}
+
+/// Ends [`tracetee_listen`]. See `tracetee.h`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tracetee_unlisten() {
+    let _ = guard::enter(|| listener::end(true));
 }
 
 /// Writes the health report. See `tracetee.h`.

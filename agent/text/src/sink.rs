@@ -26,6 +26,8 @@ pub struct Sink {
     finished: bool,
     /// True to keep what is written if a later write fails.
     keeps: bool,
+    /// Gets the text of each part that was written.
+    listener: Option<fn(&[u8])>,
 }
 
 impl Sink {
@@ -80,12 +82,18 @@ impl Sink {
             file_bytes,
             finished: false,
             keeps: false,
+            listener: None,
         })
     }
 
     /// A failure later leaves what was written: it is not to be had a second time.
     pub(crate) const fn keep(&mut self) {
         self.keeps = true;
+    }
+
+    /// Passes on the text of each part after it was written.
+    pub(crate) const fn tell(&mut self, listener: fn(&[u8])) {
+        self.listener = Some(listener);
     }
 
     /// The buffer to append whole lines to; call [`Sink::line_done`] after each.
@@ -139,6 +147,9 @@ impl Sink {
         .map_err(|source| Error::Io { what: "write", path: self.path.clone(), source })?;
         self.text_bytes += self.buffer.len() as u64;
         self.file_bytes += bytes.len() as u64;
+        if let Some(listener) = self.listener {
+            listener(&self.buffer);
+        }
         self.buffer.clear();
         Ok(())
     }

@@ -100,6 +100,13 @@ impl Trace {
         }
     }
 
+    /// Passes on the text of each part of the file, whole lines, after it was written.
+    pub fn tell(&mut self, listener: fn(&[u8])) {
+        if let Some(sink) = &mut self.writer.sink {
+            sink.tell(listener);
+        }
+    }
+
     /// Returns the ends of the records that were taken from the sources since the last call, with the source's index.
     pub fn take_taken(&mut self) -> Vec<(usize, PoolPlace)> {
         self.positions.drain_taken()
