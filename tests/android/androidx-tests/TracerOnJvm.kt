@@ -4,6 +4,8 @@
 @file:JvmName("TracerOnJvm")
 @file:OptIn(DelicateTracingApi::class, ExperimentalContextPropagation::class)
 
+import android.content.ContextWrapper
+import androidx.tracing.AbstractTraceDriver
 import androidx.tracing.DelicateTracingApi
 import androidx.tracing.ExperimentalContextPropagation
 import androidx.tracing.PropagationToken
@@ -228,7 +230,40 @@ private fun registered() {
     own.isOn = true
     check(both.isCategoryEnabled("x") && both.trace("x", "y") { 4 } == 4 && own.begun == 1)
     both.counter("x", "y").setValue(1.5)
+    drivers(own)
     println("registered")
+}
+
+/** The drivers that an `Application` returns: without a delegate while nothing profiles the app, and with one of the app's. */
+private fun drivers(own: TracerOfTheApp) {
+    // It has no package manager, so no component that a profiler could have switched on.
+    val app = ContextWrapper(null)
+    val alone = TraceteeTracing.driver(app)
+    check(alone.tracer is TraceteeTracer && !alone.tracer.isCategoryEnabled("x"))
+    alone.flush()
+    alone.close()
+    val calls = ArrayList<String>()
+    val theirs = object : AbstractTraceDriver(alone.sink) {
+        override val tracer = own
+        override fun flush() = calls.plusAssign("flush")
+        override fun close() = calls.plusAssign("close")
+    }
+    val both = TraceteeTracing.driver(app, theirs)
+    val before = own.begun
+    check(both.tracer is TraceteeTracer && both.sink === theirs.sink)
+    check(both.tracer.trace("x", "y") { 5 } == 5 && own.begun == before + 1) { "the delegate's tracer gets no section" }
+    both.flush()
+    both.close()
+    check(calls == listOf("flush", "close")) { calls }
+    // A capture records through the driver's tracer.
+    expect(Tracetee.startCapture(memory().setCapacityKb(1_024).build()))
+    check(alone.tracer.isCategoryEnabled("x"))
+    alone.tracer.trace("x", "by the driver") {}
+    expect(Tracetee.stopCapture())
+    val file = File.createTempFile("driver", ".ftrace")
+    expect(Tracetee.dump(file))
+    check("|by the driver" in file.readText())
+    file.delete()
 }
 
 /** A tracer that an app might have: counts what begins. */
