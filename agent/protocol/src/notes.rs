@@ -43,6 +43,9 @@ pub const STACK: &str = "tracetee: stack";
 /// Name of the instant whose details name functions of the samples after it.
 pub const STACK_NAMES: &str = "tracetee: stack names";
 
+/// Name of the Kotlin library's thread that takes the samples.
+pub const STACK_SAMPLER: &str = "tracetee-stacks";
+
 /// Note in a trace whose process was killed before it stopped the capture: the name of an instant, and
 /// the start of a comment.
 pub const RECOVERED: &str = "recovered";

@@ -4,6 +4,7 @@ use super::Controller;
 use crate::capture::{self, Owner};
 use crate::controller::budget_ledger::Now;
 use crate::controller::capture_writer::Observed;
+use crate::controller::process_signals;
 use crate::controller::state::{Action, Input, Kept, State, Waited};
 use crate::controller::triggers::Triggers;
 use crate::error::Error;
@@ -95,6 +96,7 @@ impl Controller {
             let Waited { ms, window } = waited;
             section::note(&format!("{}waited {ms} ms for window {window}", notes::PREFIX));
         }
+        process_signals::sample_stacks(policy.stacks(&all));
         self.writer.note_begun();
         self.probation.note_hooked(Now::read());
         let main_tid = std::process::id().cast_signed();
@@ -116,6 +118,7 @@ impl Controller {
         }
         match self.machine.state() {
             State::Off(_) => {
+                process_signals::sample_stacks(None);
                 self.observer.end();
                 let is_forbidden = self.machine.policy().off_at(now).is_some();
                 let was_early = capture::discard_early();

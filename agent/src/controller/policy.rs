@@ -2,7 +2,7 @@
 
 use super::budget_ledger::Now;
 use tracetee_protocol::json::Decimal;
-use tracetee_protocol::remote_config::{Budget, Document, Match, Sampling, Window};
+use tracetee_protocol::remote_config::{Budget, Document, Match, Sampling, StackSampling, Window};
 
 /// The properties of the device that sampling and `match` look at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub(crate) struct Policy {
     pub(crate) out: Vec<Option<String>>,
     /// Reason for which coroutines are not traced here; `None` when they are.
     coroutines_out: Option<String>,
+    /// The device's bucket for samples of callstacks.
+    stacks_bucket: Decimal,
 }
 
 impl Policy {
@@ -41,13 +43,16 @@ impl Policy {
         let coroutines = &document.coroutines;
         let coroutines_out = not_sampled(&coroutines.sampling, "coroutines", device)
             .or_else(|| not_matched(&coroutines.matches, device));
-        Self { document, off, out, coroutines_out }
+        let stacks_bucket = bucket(&device.install_id, "stacks");
+        Self { document, off, out, coroutines_out, stacks_bucket }
     }
 
     /// The policy before any configuration: off.
     pub(crate) fn none() -> Self {
         let off = Some("there is no configuration yet".to_owned());
-        Self { document: Document::default(), off, out: Vec::new(), coroutines_out: None }
+        let document = Document::default();
+        let stacks_bucket = Decimal::whole(100);
+        Self { document, off, out: Vec::new(), coroutines_out: None, stacks_bucket }
     }
 
     /// The reason for which nothing may be recorded now.
@@ -81,6 +86,14 @@ impl Policy {
     /// The index of the window of that id, if it takes part here.
     pub(crate) fn by_id(&self, id: &str) -> Option<usize> {
         self.windows().find(|(_, window)| window.id == id).map(|(index, _)| index)
+    }
+
+    /// Returns how this device samples callstacks in a recording of these windows.
+    pub(crate) fn stacks(&self, windows: &[&Window]) -> Option<StackSampling> {
+        let all = Decimal::whole(100);
+        let takes_part =
+            |one: &StackSampling| one.percent >= all || self.stacks_bucket < one.percent;
+        windows.iter().filter_map(|window| window.stacks).find(takes_part)
     }
 
     pub(crate) const fn budget(&self) -> &Budget {
@@ -125,6 +138,31 @@ fn not_matched(matches: &Match, device: &Device) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_of_the_devices_samples_callstacks_in_windows_that_ask_for_it() {
+        let sampled = |percent: i32| StackSampling {
+            percent: Decimal::whole(percent),
+            ..StackSampling::default()
+        };
+        let window = |stacks| Window { stacks, ..Window::default() };
+        let count = |windows: &[&Window]| {
+            let devices = (0..1000).map(|number| Device {
+                install_id: format!("install-{number}"),
+                ..Device::default()
+            });
+            let policies = devices.map(|device| Policy::new(Document::default(), &device));
+            policies.filter(|policy| policy.stacks(windows).is_some()).count()
+        };
+        let (off, none, all) = (window(None), window(Some(sampled(0))), window(Some(sampled(100))));
+        assert_eq!(
+            [count(&[]), count(&[&off]), count(&[&none]), count(&[&off, &all])],
+            [0, 0, 0, 1000]
+        );
+        let some = count(&[&none, &window(Some(sampled(20)))]);
+        assert!((150..250).contains(&some), "{some} of 1000");
+        assert!(Policy::none().stacks(&[&window(Some(sampled(99)))]).is_none());
+    }
 
     #[test]
     fn a_device_stays_in_or_out_and_shares_come_out_as_asked() {

@@ -7,10 +7,11 @@ use crate::section;
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::c_void;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use tracetee_os::guard;
 use tracetee_protocol::json::Decimal;
 use tracetee_protocol::notes;
+use tracetee_protocol::remote_config::StackSampling;
 use tracetee_recorder::clock;
 
 /// The display's refresh rate as it was said, millionths of a Hz; 0 until then.
@@ -38,6 +39,32 @@ pub(crate) fn period_ns() -> u64 {
     const SECOND: u64 = 1_000_000_000_000_000;
     let hz = refresh_hz().and_then(|hz| u64::try_from(hz.in_millionths()).ok());
     hz.and_then(|hz| SECOND.checked_div(hz)).unwrap_or(PERIOD_NS)
+}
+
+// ---- samples of callstacks ----
+
+/// How the Kotlin library samples the main thread's callstack: [`stacks`].
+static STACKS: AtomicU32 = AtomicU32::new(0);
+
+/// Sets whether and how the recording has samples of the main thread's callstack.
+pub(crate) fn sample_stacks(how: Option<StackSampling>) {
+    let word = how.map_or(0, |how| how.after_ms << 16 | how.max);
+    // ORDERING: Relaxed; a setting, it publishes nothing.
+    STACKS.store(word, Ordering::Relaxed);
+}
+
+/// Returns the time after which a main thread is late, ms, in the upper half, and the most samples of a recording in the
+/// lower one. 0: none.
+#[cfg(feature = "jni")]
+pub(crate) fn stacks() -> u32 {
+    // ORDERING: Relaxed; see above.
+    match STACKS.load(Ordering::Relaxed) {
+        word if word >> 16 == 0 && word != 0 => {
+            let two_ms = 2 * period_ns() / 1_000_000;
+            u32::try_from(two_ms).unwrap_or(1000) << 16 | word
+        }
+        word => word,
+    }
 }
 
 // ---- the screen ----

@@ -5,6 +5,7 @@
 
 use crate::line;
 use crate::sanitize::thread_name;
+use tracetee_protocol::notes;
 use tracetee_recorder::layout::{NAME_BYTES, Segment};
 
 /// Class of a thread, for filters.
@@ -51,6 +52,11 @@ impl Thread {
 
     fn comm(&self) -> &[u8] {
         self.comm.split(|&byte| byte == 0).next().unwrap_or(&self.comm)
+    }
+
+    /// True for the sampler of callstacks, on which only ART has sections: those in which it stops the main thread.
+    pub(crate) fn is_sampler(&self) -> bool {
+        self.comm() == notes::STACK_SAMPLER.as_bytes()
     }
 
     /// Returns the prefix of the thread's lines.

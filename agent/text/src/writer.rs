@@ -100,6 +100,10 @@ impl Writer {
             self.left_out += 1;
             return Ok(());
         }
+        let is_section = matches!(record, Record::Begin { .. } | Record::End { .. });
+        if is_section && thread.is_some_and(Thread::is_sampler) {
+            return Ok(());
+        }
         let names = match &mut self.redactor {
             Some(redactor) => match redactor.apply(index, record) {
                 Some(names) => names,

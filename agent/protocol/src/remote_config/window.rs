@@ -35,8 +35,21 @@ record! {
         pub main_thread_only: bool = false,
         /// Records how long the threads that draw ran and waited for a processor in each frame, and their page faults.
         pub frame_counters: bool = false,
+        /// Samples the callstack of a main thread that is late, by the Kotlin library. Off without it.
+        pub stacks: Option<StackSampling> = None,
         /// When not all captures can be kept, those of a lower priority are deleted first.
         pub priority: u32 = 0,
+    }
+
+    /// Samples of the main thread's callstack.
+    #[derive(Copy, Eq)]
+    pub struct StackSampling {
+        /// The share of the devices that samples, always the same ones.
+        pub percent: Decimal = Decimal::ZERO; required(); within(PERCENT),
+        /// The main thread is late after this time in one message, milliseconds. 0: two refresh periods of the display.
+        pub after_ms: u32 = 0; within(0..=1000),
+        /// The number of samples after which a recording has no more.
+        pub max: u32 = 1000; within(1..=60_000),
     }
 
     /// The devices that have a window. Without any field: all.

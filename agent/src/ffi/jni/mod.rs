@@ -93,6 +93,7 @@ fn register(env: Env) -> bool {
         c"watchMain" c"(Ljava/lang/Runnable;)Ljava/lang/String;" watch_main,
         c"mainIsAlive" c"()V" main_is_alive,
         c"isRecording" c"()Z" is_recording,
+        c"stacks" c"()I" stacks,
         c"beginSection" c"(Ljava/lang/String;)V" begin_section,
         c"endSection" c"()V" end_section,
         c"beginAsync" c"(Ljava/lang/String;I)V" begin_async,
@@ -242,6 +243,10 @@ extern "system" fn main_is_alive(_: Env, _: jclass) {
 
 extern "system" fn is_recording(_: Env, _: jclass) -> jboolean {
     section::is_recording()
+}
+
+extern "system" fn stacks(_: Env, _: jclass) -> jint {
+    if section::is_recording() { process_signals::stacks().cast_signed() } else { 0 }
 }
 
 extern "system" fn begin_section(env: Env, _: jclass, name: jstring) {

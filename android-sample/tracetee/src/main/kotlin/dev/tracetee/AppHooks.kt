@@ -22,7 +22,10 @@ internal object AppHooks {
         val main = Handler(Looper.getMainLooper())
         // The agent's thread posts this Runnable once a second.
         val alive = Runnable { Native.mainIsAlive() }
-        Native.watchMain { main.post(alive) }
+        Native.watchMain {
+            main.post(alive)
+            StackSampler.startIfWanted()
+        }
         val register = Runnable {
             safely("attach to the app") {
                 val app = context.applicationContext as? Application

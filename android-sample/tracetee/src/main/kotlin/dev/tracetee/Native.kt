@@ -67,6 +67,9 @@ internal object Native {
     @JvmStatic external fun watchMain(ping: Runnable?): String?
     @JvmStatic external fun mainIsAlive()
     @JvmStatic external fun isRecording(): Boolean
+
+    /** Returns how [StackSampler] samples: the ms after which the main thread is late, times 65536, and the most samples; 0: not. */
+    @JvmStatic external fun stacks(): Int
     @JvmStatic external fun beginSection(name: String)
     @JvmStatic external fun endSection()
     @JvmStatic external fun beginAsync(name: String, cookie: Int)

@@ -222,6 +222,7 @@ public object Tracetee {
             .put("api", Build.VERSION.SDK_INT)
             .put("device", device)
         info.versionName?.let { settings.put("version_name", it) }
+        StackSampler.prepare(context, directory, "$code ${info.lastUpdateTime} $version", process)
         config.publicKey?.let { settings.put("public_key", it) }
         config.consent?.let { settings.put("consent", it) }
         config.installId?.let { settings.put("install_id", it) }

@@ -1,0 +1,274 @@
+// Samples the main thread's callstack while it is late.
+package dev.tracetee
+
+import android.app.ActivityManager
+import android.content.Context
+import android.os.Handler
+import android.os.Looper
+import android.os.Message
+import android.os.Process
+import java.io.File
+import java.util.concurrent.locks.LockSupport
+
+/**
+ * A thread that finds out whether the main thread is late, and then asks for its callstack every 20 ms.
+ *
+ * **Late.** After the main thread has used processor time, a message goes to the front of its queue, which it answers when it is
+ * done with the one before. If it does not for `after_ms`, it is late. While it sleeps in its loop nothing is sent: a look
+ * at `schedstat` says so. Records cost nothing more, and no callback of the app's frames or messages is taken.
+ * A message that is no frame is looked at once, then again after 200 ms.
+ *
+ * **Safety.** `Thread.getStackTrace` stops the main thread, and ART aborts an app whose thread does not stop for seconds. So the
+ * kernel is asked first: nothing is asked for while the thread is in `D` or is ready to run and gets no processor; nor
+ * in the background. One call of more than 50 ms ends it for the process, and so does a version of the app that died in one
+ * ([StackAttempts]). The configuration's `stacks` turns it on, for a share of the devices.
+ */
+internal class StackSampler(
+    private val app: App,
+    private val main: Thread,
+    private val state: MainState,
+    tid: Int,
+    private val maxCallNs: Long = MAX_CALL_NS,
+) : Runnable {
+    /** What the sampler asks the app and the agent; a stand-in in tests. */
+    internal interface App {
+        /** See [Native.stacks]. */
+        fun settings(): Int
+
+        /** CLOCK_BOOTTIME, ns. */
+        fun nowNs(): Long
+
+        /** Runs [answer] on the main thread before all that waits there. Returns false if it cannot. */
+        fun ask(answer: Runnable): Boolean
+
+        /** True if the main thread, which calls this, has another message to handle at once. */
+        fun hasMore(): Boolean
+
+        /** True if the user sees the app. */
+        fun isInFront(): Boolean
+        fun beginAttempt(): Boolean
+        fun endAttempt()
+        fun sleep(ns: Long)
+    }
+
+    private val writer = StackWriter(tid)
+
+    /** When the main thread has answered; 0 while it has not. */
+    @Volatile
+    private var answeredNs = 0L
+
+    /** False if the answer came between two messages: the next one has begun since. */
+    @Volatile
+    private var isIdle = false
+    private val answer = Runnable {
+        isIdle = !app.hasMore()
+        answeredNs = app.nowNs()
+        LockSupport.unpark(thread)
+    }
+    private var thread: Thread? = null
+
+    /** The main thread was done with a message then, as far as is known. */
+    private var freeNs = 0L
+    private var askedNs = 0L
+    private var askedCpuNs = 0L
+
+    /** Processor time of the main thread when it last went to sleep in its loop. */
+    private var knownCpuNs = -1L
+    private var quiet = 0
+    private var left = 0
+
+    /** Why no stack is asked for any more. */
+    @Volatile
+    internal var ended: String? = null
+        private set
+
+    override fun run() {
+        try {
+            thread = Thread.currentThread()
+            freeNs = app.nowNs()
+            left = app.settings() and 0xffff
+            while (ended == null) {
+                val settings = app.settings()
+                if (settings == 0) return
+                turn((settings ushr 16) * MS)
+            }
+        } catch (error: Throwable) {
+            // No memory, or a platform that is none.
+            ended = "$error"
+            warn("samples no callstacks any more: $error")
+        }
+    }
+
+    private fun turn(afterNs: Long) {
+        val now = app.nowNs()
+        if (askedNs == 0L) {
+            state.read()
+            if (state.cpuNs == knownCpuNs) {
+                // It sleeps, or waits in its message; the message before the sleep was answered.
+                freeNs = now
+                quiet++
+                return app.sleep(if (quiet > QUIET_TURNS) QUIET_TIMES * afterNs / 2 else afterNs / 2)
+            }
+            quiet = 0
+            answeredNs = 0
+            askedCpuNs = state.cpuNs
+            if (!app.ask(answer)) return app.sleep(afterNs)
+            askedNs = now
+            return app.sleep(afterNs)
+        }
+        if (takeAnswer()) return app.sleep(afterNs / 2)
+        if (now - askedNs < afterNs) return app.sleep(afterNs - (now - askedNs))
+        late(afterNs)
+        while (!takeAnswer() && app.settings() != 0) app.sleep(afterNs / 2)
+    }
+
+    private fun takeAnswer(): Boolean {
+        val at = answeredNs
+        if (at == 0L) return false
+        freeNs = at
+        askedNs = 0
+        // What the answer itself has used is known from here on.
+        state.read()
+        knownCpuNs = if (isIdle) state.cpuNs else -1
+        return true
+    }
+
+    /** Samples until the main thread answers. */
+    private fun late(afterNs: Long) {
+        if (left <= 0 || !app.isInFront()) return
+        writer.beginRow()
+        var sinceNs = freeNs
+        var said: String? = null
+        // Progress is that since it was asked.
+        var cpuNs = askedCpuNs
+        var attempt = false
+        try {
+            while (answeredNs == 0L && left > 0 && ended == null && app.settings() != 0) {
+                val begin = app.nowNs()
+                state.read()
+                val why = refusal(state.state, state.cpuNs > cpuNs)
+                cpuNs = state.cpuNs
+                if (why != null) {
+                    if (why != said) writer.note(why)
+                    said = why
+                    sinceNs = begin
+                    app.sleep(PERIOD_NS)
+                    continue
+                }
+                if (!attempt && !app.beginAttempt()) return end("this version of the app did not come back from an earlier sample")
+                attempt = true
+                val isFrame = sample(sinceNs)
+                sinceNs = begin
+                val isOpenNs = begin - freeNs
+                val next = if (isFrame || isOpenNs >= DISPATCH_NS) PERIOD_NS else DISPATCH_NS - isOpenNs
+                waitForAnswer(begin + next.coerceAtLeast(PERIOD_NS))
+            }
+        } finally {
+            if (attempt) app.endAttempt()
+        }
+    }
+
+    /** Takes one sample. Returns true if the main thread makes a frame. */
+    private fun sample(sinceNs: Long): Boolean {
+        val begin = app.nowNs()
+        val frames = main.stackTrace
+        val end = app.nowNs()
+        val tookNs = end - begin
+        if (tookNs > maxCallNs) end("a call took ${tookNs / MS} ms")
+        // It may be of another message, of which nothing is known.
+        if (answeredNs != 0L || frames.isEmpty()) return false
+        left--
+        // The thread stops where it comes to when it is asked to: late in a call that waits for it.
+        writer.write(frames, app.nowNs() - end, (end - sinceNs).coerceAtLeast(0))
+        if (left == 0) writer.note("the most samples of a recording")
+        return frames.any { it.methodName == "doFrame" && it.className == "android.view.Choreographer" }
+    }
+
+    /** Waits until a time, in steps: the row may be over long before. */
+    private fun waitForAnswer(untilNs: Long) {
+        while (answeredNs == 0L) {
+            val rest = untilNs - app.nowNs()
+            if (rest <= 0) return
+            app.sleep(rest.coerceAtMost(PERIOD_NS))
+        }
+    }
+
+    private fun end(why: String) {
+        ended = why
+        writer.note(why)
+    }
+
+    /** Returns why a thread in this state must not be stopped; null if it may. */
+    private fun refusal(state: Char, hasRun: Boolean): String? = when {
+        state == 'S' || state == 'R' && hasRun -> null
+        state == 'R' -> "the main thread gets no processor"
+        state == 'D' -> "the main thread waits in the kernel"
+        else -> "the main thread is in state $state"
+    }
+
+    internal companion object {
+        private const val MS = 1_000_000L
+        private const val PERIOD_NS = 20 * MS
+        private const val DISPATCH_NS = 200 * MS
+        private const val MAX_CALL_NS = 50 * MS
+
+        /** Turns without work after which the looks are rarer, and how much. */
+        private const val QUIET_TURNS = 120
+        private const val QUIET_TIMES = 4
+
+        private var running: Thread? = null
+        private var last: StackSampler? = null
+        private var theApp: AndroidApp? = null
+
+        /** Lets [startIfWanted] start the thread in this process. [directory]: the agent's; [version]: that of the app. */
+        @Synchronized
+        fun prepare(context: Context, directory: File, version: String, process: String) {
+            val name = "stacks-" + process.map { if (it.isLetterOrDigit()) it else '-' }.joinToString("").takeLast(100)
+            theApp = theApp ?: AndroidApp(context, StackAttempts(File(directory, name), version))
+        }
+
+        /** Starts the thread if a recording wants samples, and none runs. Called once a second, on the agent's thread. */
+        @Synchronized
+        fun startIfWanted() {
+            val app = theApp ?: return
+            if (app.settings() == 0 || running?.isAlive == true || last?.ended != null) return
+            // The first thread of the process has its id.
+            val tid = Process.myPid()
+            val state = ProcMainState(tid)
+            val sampler = StackSampler(app, Looper.getMainLooper().thread, state, tid)
+            last = sampler
+            running = Thread({ state.use { sampler.run() } }, "tracetee-stacks").apply {
+                isDaemon = true
+                start()
+            }
+        }
+    }
+}
+
+/** The app on Android. */
+internal class AndroidApp(private val context: Context, private val attempts: StackAttempts) : StackSampler.App {
+    private val handler = Handler(Looper.getMainLooper())
+    private val info = ActivityManager.RunningAppProcessInfo()
+
+    override fun settings(): Int = Native.stacks()
+    override fun nowNs(): Long = Native.nowNs()
+
+    override fun ask(answer: Runnable): Boolean {
+        val message = Message.obtain(handler, answer)
+        // The view system holds all others back until its frame.
+        if (android.os.Build.VERSION.SDK_INT >= 22) message.isAsynchronous = true
+        return handler.sendMessageAtFrontOfQueue(message)
+    }
+
+    override fun hasMore(): Boolean =
+        android.os.Build.VERSION.SDK_INT >= 23 && !Looper.getMainLooper().queue.isIdle
+
+    override fun isInFront(): Boolean = platform(false) {
+        ActivityManager.getMyMemoryState(info)
+        info.importance <= ActivityManager.RunningAppProcessInfo.IMPORTANCE_FOREGROUND
+    }
+
+    override fun beginAttempt(): Boolean = attempts.begin()
+    override fun endAttempt(): Unit = attempts.end()
+    override fun sleep(ns: Long): Unit = LockSupport.parkNanos(this, ns)
+}

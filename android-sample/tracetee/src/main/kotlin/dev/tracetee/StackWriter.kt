@@ -1,0 +1,92 @@
+// Callstacks as records: docs/TRACE-FORMAT.md has their form.
+package dev.tracetee
+
+/** Writes callstacks of the thread [tid] as instants of the calling thread, each function's name once a row. For one thread. */
+internal class StackWriter(private val tid: Int) {
+    /** A function, and the row in which its name was written last. */
+    private class Code(val text: String, var row: Int = 0)
+
+    private val byName = HashMap<String, Code>()
+
+    /** A call's place, which a stack repeats, spares the making of the name. */
+    private val byPlace = HashMap<StackTraceElement, Pair<String, Code>>()
+    private val stack = StringBuilder()
+    private var row = 0
+    private var count = 0
+
+    /** Begins a row of samples: names are written again, so that a capture that begins with it has them. */
+    fun beginRow() {
+        row++
+    }
+
+    /** Writes [frames], which the thread had [agoNs] ago, and which stand for [forNs] before that. */
+    fun write(frames: Array<StackTraceElement>, agoNs: Long, forNs: Long) {
+        val depth = frames.size.coerceAtMost(MAX_FRAMES)
+        stack.setLength(0)
+        var names: Event? = null
+        var left = 0
+        for (place in 0 until depth) {
+            val (name, code) = code(frames[place])
+            if (place > 0) stack.append(' ')
+            stack.append(code.text)
+            if (code.row == row) continue
+            code.row = row
+            // A character has at most three bytes; what has no room begins another record.
+            val bytes = 3 * name.length.coerceAtMost(MAX_NAME) + HEAD
+            if (left < bytes) {
+                names?.instant(NAMES)
+                names = Event.get()
+                left = MAX_DETAILS
+            }
+            left -= bytes
+            names?.arg(code.text, name)
+        }
+        names?.instant(NAMES)
+        val event = Event.get().arg("tid", tid.toLong()).arg("stack", stack.toString())
+            .arg("ago_us", agoNs / 1000).arg("for_us", forNs / 1000)
+        if (frames.size > depth) event.arg("more", (frames.size - depth).toLong())
+        event.instant(STACK)
+    }
+
+    /** Writes why there is no sample. */
+    fun note(why: String): Unit = Event.get().arg("why", why).instant(NOTE)
+
+    private fun code(frame: StackTraceElement): Pair<String, Code> {
+        byPlace[frame]?.let { return it }
+        if (byPlace.size >= MAX_PLACES || byName.size >= MAX_PLACES) {
+            // Codes go on, so that none has two meanings in one row.
+            byPlace.clear()
+            byName.clear()
+        }
+        val name = "${frame.className}.${frame.methodName}".take(MAX_NAME)
+        val found = name to byName.getOrPut(name) { Code(letters(count++)) }
+        byPlace[frame] = found
+        return found
+    }
+
+    /** Returns a number as letters: rules of redaction for numbers leave them. */
+    private fun letters(number: Int): String {
+        val text = StringBuilder()
+        var rest = number
+        do {
+            text.append('a' + rest % 26)
+            rest = rest / 26 - 1
+        } while (rest >= 0)
+        return text.reverse().toString()
+    }
+
+    private companion object {
+        const val NAMES = "tracetee: stack names"
+        const val STACK = "tracetee: stack"
+        const val NOTE = "tracetee: stacks"
+
+        /** Frames of a sample, so that their codes have room in an argument. */
+        const val MAX_FRAMES = 80
+        const val MAX_NAME = 160
+        const val MAX_PLACES = 4096
+
+        /** An argument without its text; details of a record. */
+        const val HEAD = 12
+        const val MAX_DETAILS = 990
+    }
+}
