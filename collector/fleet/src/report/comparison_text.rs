@@ -128,14 +128,15 @@ fn push_devices(text: &mut String, comparison: &Comparison) {
         );
     }
     if !comparison.screens_not_compared.is_empty() {
-        let names: Vec<&str> =
-            comparison.screens_not_compared.iter().map(|name| named(name)).collect();
+        let names: Vec<String> =
+            comparison.screens_not_compared.iter().map(|name| named("screen", name)).collect();
         let _ = writeln!(text, "  Screens that one version alone has: {}.", names.join(", "));
     }
 }
 
-fn named(screen: &str) -> &str {
-    if screen.is_empty() { "(unknown)" } else { screen }
+/// The name of a screen or another group; captures without one come from apps that name none.
+pub(super) fn named(what: &str, name: &str) -> String {
+    if name.is_empty() { format!("(no {what} named)") } else { name.to_owned() }
 }
 
 /// Writes both mixes.
@@ -159,7 +160,12 @@ fn push_mix(text: &mut String, comparison: &Comparison) {
     }
     for screen in &comparison.screens {
         let [from, to] = screen.shares.map(|share| format!("{:.1} %", share * 100.0));
-        rows.push(vec![format!("screen {}", named(&screen.screen)), from, to, String::new()]);
+        rows.push(vec![
+            format!("screen {}", named("screen", &screen.screen)),
+            from,
+            to,
+            String::new(),
+        ]);
     }
     text.push_str(&lay_out(&["", &comparison.from, &comparison.to, ""], &[0, 3], &rows));
 }

@@ -1,6 +1,6 @@
 //! A fleet's report for a terminal.
 
-use super::comparison_text::push_comparison;
+use super::comparison_text::{named, push_comparison};
 use super::fixes::Fixes;
 use super::fleet::{AppReport, CauseOf, FleetReport, Smoothness};
 use super::quantile_errors::QuantileErrors;
@@ -74,7 +74,11 @@ fn push_groups(
     let rows: Vec<_> = groups
         .iter()
         .map(|of| {
-            let mut row = vec![named(group(of)), of.ver.clone(), grouped(of.devices)];
+            let mut row = vec![
+                named(what, group(of).unwrap_or_default()),
+                of.ver.clone(),
+                grouped(of.devices),
+            ];
             row.extend(smooth(Some(of)));
             row
         })
@@ -276,14 +280,10 @@ impl AppReport {
                 .filter(|cause| group(cause).unwrap_or_default() == name)
                 .cloned()
                 .collect();
-            let _ = writeln!(text, "\n  of {what} {}", named(Some(name)));
+            let _ = writeln!(text, "\n  of {what} {}", named(what, name));
             text.push_str(&causes(&of, SHOWN_OF));
         }
     }
-}
-
-fn named(screen: Option<&str>) -> String {
-    screen.filter(|screen| !screen.is_empty()).unwrap_or("(unknown)").to_owned()
 }
 
 fn tenths(of_100us: u64) -> String {
@@ -360,7 +360,7 @@ fn push_fixes(text: &mut String, fixes: &Fixes) {
         .map(|fix| {
             let [low, high] = fix.percent_from_to;
             vec![
-                fix.screen.as_ref().map_or("(all)".to_owned(), |screen| named(Some(screen))),
+                fix.screen.as_ref().map_or("(all)".to_owned(), |screen| named("screen", screen)),
                 fix.cause.clone(),
                 fix.key.clone(),
                 grouped(fix.saved),
