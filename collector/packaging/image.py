@@ -12,6 +12,15 @@ from tree import File, compressed, tar
 MEDIA = "application/vnd.oci.image"
 # Nobody's: the program needs no rights of root.
 USER = 65532
+# Docker's field, which OCI does not have: engines that do not know it ignore it. Times are in ns. A collector with TLS, or at another
+# address, needs a command of its own.
+HEALTH = {
+    "Test": ["CMD", "/usr/bin/tracetee", "probe"],
+    "Interval": 30_000_000_000,
+    "Timeout": 10_000_000_000,
+    "StartPeriod": 10_000_000_000,
+    "Retries": 3,
+}
 # Files of Debian's packages that the image has.
 CERTIFICATE = re.compile(r"usr/share/ca-certificates/mozilla/.*\.crt")
 KEPT = re.compile(r"(lib|lib64)(/|$)|usr$|usr/lib(/|$)|usr/share$|usr/share/doc(/(libc6|libgcc-s1|gcc-12-base|ca-certificates)(/|$)|$)")
@@ -60,6 +69,7 @@ def layout(images, version, revision, epoch):
                 "Entrypoint": ["/usr/bin/tracetee"],
                 "Env": ["PATH=/usr/bin:/bin", "HOME=/data"],
                 "ExposedPorts": {"8440/tcp": {}},
+                "Healthcheck": HEALTH,
                 "Labels": notes,
                 "User": f"{USER}:{USER}",
                 "Volumes": {"/data": {}},

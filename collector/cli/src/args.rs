@@ -107,6 +107,10 @@ pub(crate) enum Command {
     ///
     /// Writes the files to a directory, and prints the lines for the app and the command for the server.
     Init(InitArgs),
+    /// Ask a collector whether it works; for health checks.
+    ///
+    /// Succeeds if the answer is 200. /readyz in place of /healthz also asks the object store.
+    Probe(ProbeArgs),
     /// Check and sign remote configurations.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -242,6 +246,18 @@ pub(crate) struct CollectArgs {
     /// Reads the file again at each look. Sends one message for a finding, and one when it ends.
     #[arg(long, value_name = "FILE")]
     pub(crate) guard: Option<PathBuf>,
+    /// Endpoint of OTLP over HTTP for jank events and metrics, such as http://127.0.0.1:4318.
+    ///
+    /// Sends the event app.jank of OpenTelemetry's conventions to URL/v1/logs, and sums by app, version and screen to URL/v1/metrics,
+    /// as JSON. An endpoint that is away gets the events later.
+    #[arg(long, value_name = "URL", value_parser = http_url)]
+    pub(crate) otlp: Option<String>,
+    /// File with lines NAME: VALUE, headers of each OTLP request.
+    #[arg(long, value_name = "FILE", requires = "otlp")]
+    pub(crate) otlp_headers: Option<PathBuf>,
+    /// CA certificates (PEM) to verify the OTLP endpoint with [default: Mozilla's].
+    #[arg(long, value_name = "FILE", requires = "otlp")]
+    pub(crate) otlp_ca_file: Option<PathBuf>,
     /// Format of the log lines on stderr.
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
@@ -256,6 +272,14 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+fn http_url(text: &str) -> Result<String, String> {
+    if text.starts_with("http://") || text.starts_with("https://") {
+        Ok(text.to_owned())
+    } else {
+        Err("must begin with http:// or https://".to_owned())
+    }
+}
+
 fn connections(text: &str) -> Result<usize, String> {
     let count: usize = text.parse().map_err(|_| "not a number".to_owned())?;
     if (1..=1_000_000).contains(&count) {
@@ -263,6 +287,17 @@ fn connections(text: &str) -> Result<usize, String> {
     } else {
         Err("must be from 1 to 1000000".to_owned())
     }
+}
+
+/// Options of `probe`.
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArgs {
+    /// URL to ask.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8440/healthz", value_parser = http_url)]
+    pub(crate) url: String,
+    /// CA certificates (PEM) to verify the collector with [default: Mozilla's].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
 }
 
 /// Options of `simulate`.

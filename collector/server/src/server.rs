@@ -14,6 +14,7 @@ use crate::http::tokens::Tokens;
 use crate::http::{self, Collector, StoredCapture};
 use crate::store::indexer::Indexer;
 use crate::store::location::StoreLocation;
+use crate::store::observed::Observed;
 use crate::store::retention::{self, Deleted, Retention};
 use crate::store::storage::Storage;
 use anyhow::{Context, Result, bail};
@@ -56,6 +57,8 @@ pub struct Options<'a> {
     pub page: Option<SocketAddr>,
     /// Header in which a trusted proxy names the user who reads.
     pub user_header: Option<String>,
+    /// True if [`Server::observed`]'s events are taken.
+    pub has_exporter: bool,
     /// Retention of captures.
     pub retention: Retention,
     /// Captures a second that one app may send in the long run; `None` is no limit.
@@ -79,6 +82,7 @@ impl<'a> Options<'a> {
             tls: None,
             page: None,
             user_header: None,
+            has_exporter: false,
             retention,
             captures_per_s: None,
             limits,
@@ -135,6 +139,9 @@ impl Server {
         });
         let user_header = user_header.transpose()?;
         let storage = Storage::open(options.store)?;
+        if let Some(indexer) = storage.indexer().filter(|_| !options.has_exporter) {
+            indexer.observed().end_events();
+        }
         let collector = Arc::new(Collector::new(
             storage,
             options.tokens,
@@ -208,6 +215,12 @@ impl Server {
             collector,
             maintenance,
         })
+    }
+
+    /// What came into the tables since the start; an object store has none.
+    #[must_use]
+    pub fn observed(&self) -> Option<Arc<Observed>> {
+        self.collector.storage().indexer().map(|indexer| Arc::clone(indexer.observed()))
     }
 
     /// Captures stored by this server, oldest first, the first 1,000.

@@ -62,11 +62,11 @@ fn the_collector_does_as_its_open_api_says() {
         &["--token-file", "tokens", "--config", "new/server/remote.json", "--app-rate", "1000000"],
     );
     let served = format!("{}/v1/openapi.json", collector.url);
-    let of_devices = ["--exclude-path-regex", "mappings|report.json"];
+    let of_devices = ["--exclude-path-regex", "mappings|report.(json|md)"];
     let Some((is_right, said)) = tried(&collector, &served, TOKEN, of_devices) else { return };
     assert!(is_right, "{said}");
     collector.settle();
-    let of_people = ["--include-path-regex", "mappings|report.json"];
+    let of_people = ["--include-path-regex", "mappings|report.(json|md)"];
     let (is_right, said) = tried(&collector, &served, ADMIN, of_people).unwrap();
     assert!(is_right, "{said}");
     // Each route was reached, and answered what it is for.

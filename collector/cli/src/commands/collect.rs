@@ -1,5 +1,6 @@
 //! `tracetee collect`: the server that devices send to, until Ctrl-C or SIGTERM. SIGHUP reads tokens and certificate again.
 
+use super::otlp::Exporter;
 use super::{alerts, guard::look};
 use crate::args::{CollectArgs, LogFormat};
 use crate::terminal::print;
@@ -32,6 +33,7 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
         tls,
         page: args.page,
         user_header: args.page_user_header.clone(),
+        has_exporter: args.otlp.is_some(),
         retention: Retention {
             days: args.keep_days,
             bytes: args.keep_gb.map(|gb| gb.saturating_mul(1 << 30)),
@@ -48,6 +50,7 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
         args.guard.as_deref().map(|file| alerts::prepare(file, &args.store, look)).transpose()?;
     let server = Server::start(args.listen, options)?;
     guard.map(alerts::Alerts::start).transpose()?;
+    let exporter = Exporter::start(args, server.observed())?;
     let (address, store) = (server.address, &args.store);
     print(&format!("listening on {scheme}://{address}, storing captures in {store}\n"));
     match server.page {
@@ -76,6 +79,7 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
     }
     tracing::info!("stopping: finishing the requests in flight");
     server.stop();
+    exporter.into_iter().for_each(Exporter::finish);
     Ok(())
 }
 

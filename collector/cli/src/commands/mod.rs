@@ -13,6 +13,8 @@ mod hooks;
 mod init;
 mod manual;
 mod mapping;
+mod otlp;
+mod probe;
 mod report;
 mod run;
 mod simulate;
@@ -71,6 +73,7 @@ pub(crate) fn run_command_line() -> Result<ExitCode> {
         Command::Demo(args) => demo::demo(&args),
         Command::Hooks(args) => hooks::hooks(&args),
         Command::Init(args) => init::init(&args),
+        Command::Probe(args) => probe::probe(&args),
         Command::Config(command) => config::config(&command),
         Command::Completions { shell } => manual::completions(shell),
         Command::Manual { output } => manual::manual(&output),

@@ -5,10 +5,12 @@ use super::connections::Connections;
 use super::remote_config::RemoteConfig;
 use super::requests::Requests;
 use crate::store::indexer::Indexer;
+use crate::store::observed::{Observed, ScreenSums};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Declares the counts, and what `/metrics` says of each, `tracetee_NAME_total`.
 macro_rules! counts {
@@ -59,6 +61,8 @@ pub(super) fn metrics(
     let none = AtomicU64::new(0);
     let indexer = collector.storage.indexer();
     let [analysed, analysed_again, failed] = indexer.map_or([&none; 3], Indexer::counts);
+    let observed = indexer.map(|indexer| &**indexer.observed());
+    let exports = |count: fn(&Observed) -> &AtomicU64| observed.map_or(&none, count);
     let mut text = String::new();
     let others = [
         (
@@ -79,6 +83,13 @@ pub(super) fn metrics(
             indexer.map_or(&none, Indexer::restarts),
         ),
         ("analysis_failures", "Captures and loss reports that could not be indexed.", failed),
+        ("otlp_events", "Events that the OTLP endpoint accepted.", exports(|of| &of.exported)),
+        (
+            "otlp_events_lost",
+            "Events that OTLP's endpoint refused, or that waited with too many others.",
+            exports(|of| &of.lost),
+        ),
+        ("otlp_failures", "Requests to the OTLP endpoint that failed.", exports(|of| &of.failures)),
     ];
     for (name, help, count) in collector.counts.all().into_iter().chain(others) {
         let value = count.load(Ordering::Relaxed);
@@ -141,6 +152,41 @@ pub(super) fn metrics(
          tracetee_build_info{{version=\"{}\"}} 1\n",
         env!("CARGO_PKG_VERSION")
     );
+    observed.into_iter().for_each(|observed| write_frames(&mut text, observed));
     requests.write(&mut text);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}
+
+/// Name without `tracetee_` and `_total`, help text, value.
+type FrameCount = (&'static str, &'static str, fn(&ScreenSums) -> String);
+const FRAME_COUNTS: [FrameCount; 5] = [
+    ("frames", "Frames of captures that count for rates.", |sums| sums.frames.to_string()),
+    ("slow_frames", "Late frames of these.", |sums| sums.slow.to_string()),
+    ("janky_frames", "Janky frames of these.", |sums| sums.janky.to_string()),
+    ("frozen_frames", "Frames of these that took more than 700 ms.", |sums| {
+        sums.frozen.to_string()
+    }),
+    ("jank_seconds", "Time of these past their deadlines.", |sums| {
+        Duration::from_nanos(sums.jank_ns).as_secs_f64().to_string()
+    }),
+];
+
+/// Writes the series of frames by app, version and screen.
+fn write_frames(text: &mut String, observed: &Observed) {
+    let sums = observed.sums();
+    let label = |name: &str| name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    for (name, help, value) in FRAME_COUNTS {
+        let _ = write!(
+            text,
+            "# HELP tracetee_{name}_total {help}\n# TYPE tracetee_{name}_total counter\n"
+        );
+        for (names, sums) in &sums {
+            let [app, version, screen] = names.each_ref().map(|name| label(name));
+            let _ = writeln!(
+                text,
+                "tracetee_{name}_total{{app=\"{app}\",version=\"{version}\",screen=\"{screen}\"}} {}",
+                value(sums)
+            );
+        }
+    }
 }

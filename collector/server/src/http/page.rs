@@ -65,6 +65,7 @@ impl Page {
         Router::new()
             .route("/", get(fleet))
             .route("/report.json", get(fleet_json))
+            .route("/report.md", get(fleet_markdown))
             .route("/captures/{id}", get(capture))
             .route("/captures/{id}/timeline", get(timeline))
             .layer(from_fn_with_state(login, login::admit))
@@ -130,6 +131,23 @@ async fn fleet_json(
     let answer = |report: &FleetReport| {
         let headers = [(header::CONTENT_TYPE, http::JSON), (header::CACHE_CONTROL, "no-store")];
         (headers, serde_json::to_string(report).unwrap_or_default()).into_response()
+    };
+    report(&page, &viewer, query, answer).await
+}
+
+/// The report as Markdown, for a comment on a pull request.
+async fn fleet_markdown(
+    State(page): Shared,
+    Extension(viewer): Extension<Viewer>,
+    Query(query): Query<ReportQuery>,
+) -> Response {
+    let answer = |report: &FleetReport| {
+        let headers = [
+            (header::CONTENT_TYPE, "text/markdown; charset=utf-8"),
+            (header::CACHE_CONTROL, "no-store"),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        ];
+        (headers, report.to_markdown()).into_response()
     };
     report(&page, &viewer, query, answer).await
 }

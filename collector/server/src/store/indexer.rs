@@ -14,6 +14,7 @@ use super::fair_queue::FairQueue;
 use super::forgetting;
 use super::local_store::{remove, walk};
 use super::mappings::Mappings;
+use super::observed::Observed;
 use super::supervised::{self, Panics};
 use anyhow::Result;
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -83,6 +84,7 @@ pub(super) struct Shared {
     rows: Mutex<usize>,
     written: Condvar,
     room: Arc<Room>,
+    observed: Arc<Observed>,
 }
 
 impl Shared {
@@ -231,6 +233,11 @@ impl Indexer {
     /// Returns how often a thread was started again after a panic.
     pub(crate) fn restarts(&self) -> &AtomicU64 {
         &self.shared.panics.restarts
+    }
+
+    /// Returns what came into the tables since the start.
+    pub(crate) fn observed(&self) -> &Arc<Observed> {
+        &self.shared.observed
     }
 
     /// Returns the mappings that are applied.
@@ -423,6 +430,9 @@ impl Writer {
             }
             // Of those that were there already, none counts: a search of the directory may find what waits.
             let inserted = written.as_ref().map_or(0, |count| *count);
+            if inserted > 0 {
+                self.shared.observed.add(&new);
+            }
             if let Err(error) = written {
                 self.shared.damage.take(&error);
                 tracing::error!("cannot write the tables: {error}; run `tracetee store rebuild`");

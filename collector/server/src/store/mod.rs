@@ -23,6 +23,7 @@ pub(crate) mod local_store;
 pub(crate) mod location;
 pub(crate) mod mappings;
 pub(crate) mod objects;
+pub(crate) mod observed;
 pub(crate) mod parquet_tables;
 mod quarantined;
 pub(crate) mod reanalysis;

@@ -1,0 +1,349 @@
+//! Export by OTLP over HTTP, for `collect --otlp URL`: the event `app.jank` of OpenTelemetry's conventions for each capture, screen and
+//! threshold that late frames passed, and sums by app, version and screen as metrics.
+//!
+//! A thread of its own sends JSON. An endpoint that is away gets the events later: the collector keeps 10,000, and counts in `/metrics`
+//! what it drops. Metrics are cumulative, so that one that is lost is in the next. JSON is all that this needs: the fields are few, and
+//! receivers take it as they take protobuf.
+
+use crate::args::CollectArgs;
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, park_timeout};
+use std::time::{Duration, Instant, SystemTime};
+use tracetee_server::{JankEvent, Observed, ScreenSums, SeriesName};
+use tracetee_uploader::http::Http;
+use tracetee_uploader::{Body, Request, Transport};
+
+/// Time between two looks for events, and between two exports of metrics.
+const TICK: Duration = Duration::from_secs(1);
+const METRICS_EVERY: Duration = Duration::from_secs(15);
+/// Time of a request; after the end, of all.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Events of a request: some 500 KB.
+const MOST_EVENTS: usize = 500;
+/// Wait after a failure; it doubles with each.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const MAX_ANSWER_BYTES: usize = 64 * 1024;
+/// Statuses with which an endpoint asks for another try (OTLP's specification).
+const AGAIN: [u16; 4] = [429, 502, 503, 504];
+
+/// The exporter, until [`Exporter::finish`].
+pub(super) struct Exporter {
+    ended: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+/// The thread's part.
+struct Export {
+    observed: Arc<Observed>,
+    url: String,
+    headers: Vec<(String, String)>,
+    ca_file: Option<PathBuf>,
+    began_ns: u128,
+    ended: Arc<AtomicBool>,
+}
+
+/// The fate of a request.
+enum Sent {
+    /// Accepted, but for so many events.
+    Accepted(u64),
+    /// Not now; after this time, if the endpoint says so.
+    Later(Option<Duration>, anyhow::Error),
+    /// Never.
+    Refused(anyhow::Error),
+}
+
+impl Exporter {
+    /// Starts the thread, if `--otlp` is given.
+    pub(super) fn start(
+        args: &CollectArgs,
+        observed: Option<Arc<Observed>>,
+    ) -> Result<Option<Self>> {
+        let Some(url) = &args.otlp else { return Ok(None) };
+        let Some(observed) = observed else {
+            bail!("--otlp needs a store in a directory, not {}", args.store);
+        };
+        let headers = args.otlp_headers.as_ref().map(|path| {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            let lines = text.lines().filter(|line| !line.trim().is_empty());
+            let header = |line: &str| {
+                let (name, value) = line.split_once(':')?;
+                Some((name.trim().to_owned(), value.trim().to_owned()))
+            };
+            let headers: Option<Vec<_>> = lines.map(header).collect();
+            headers.with_context(|| format!("{}: expected lines NAME: VALUE", path.display()))
+        });
+        let ended = Arc::new(AtomicBool::new(false));
+        let export = Export {
+            observed,
+            url: url.trim_end_matches('/').to_owned(),
+            headers: headers.transpose()?.unwrap_or_default(),
+            ca_file: args.otlp_ca_file.clone(),
+            began_ns: now_ns(),
+            ended: Arc::clone(&ended),
+        };
+        let thread =
+            std::thread::Builder::new().name("otlp".to_owned()).spawn(move || export.run())?;
+        Ok(Some(Self { ended, thread }))
+    }
+
+    /// Sends what waits, once, and ends.
+    pub(super) fn finish(self) {
+        // ORDERING: Relaxed; a wish.
+        self.ended.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        let _ = self.thread.join();
+    }
+}
+
+impl Export {
+    fn run(self) {
+        let (mut batch, mut wait, mut next) = (Vec::new(), FIRST_WAIT, Instant::now());
+        let (mut metrics_at, mut known) = (Instant::now(), Vec::new());
+        loop {
+            let is_last = self.ended.load(Ordering::Relaxed);
+            while is_last || Instant::now() >= next {
+                if batch.is_empty() {
+                    batch = self.observed.take_events(MOST_EVENTS);
+                }
+                if batch.is_empty() {
+                    break;
+                }
+                let count = batch.len() as u64;
+                match self.send("/v1/logs", &logs(&batch, now_ns())) {
+                    Sent::Accepted(rejected) => {
+                        self.observed
+                            .exported
+                            .fetch_add(count - rejected.min(count), Ordering::Relaxed);
+                        self.lose(rejected.min(count), "the endpoint rejected them");
+                        (batch, wait) = (Vec::new(), FIRST_WAIT);
+                    }
+                    Sent::Refused(error) => {
+                        self.lose(count, &format!("{error:#}"));
+                        batch = Vec::new();
+                    }
+                    Sent::Later(asked, error) => {
+                        let pause = asked.unwrap_or(wait).min(LONGEST_WAIT);
+                        tracing::warn!(
+                            again_in_s = pause.as_secs(),
+                            "no export by OTLP: {error:#}"
+                        );
+                        (next, wait) = (Instant::now() + pause, (wait * 2).min(LONGEST_WAIT));
+                        if is_last {
+                            break;
+                        }
+                    }
+                }
+            }
+            let sums = self.observed.sums();
+            if sums != known && (is_last || metrics_at.elapsed() >= METRICS_EVERY) {
+                metrics_at = Instant::now();
+                match self.send("/v1/metrics", &metrics(&sums, self.began_ns, now_ns())) {
+                    Sent::Accepted(_) => known = sums,
+                    Sent::Later(_, error) | Sent::Refused(error) => {
+                        tracing::warn!("no export of metrics by OTLP: {error:#}");
+                    }
+                }
+            }
+            if is_last {
+                let left = batch.len() + self.observed.take_events(usize::MAX).len();
+                self.lose(left as u64, "the collector ends");
+                return;
+            }
+            park_timeout(TICK);
+        }
+    }
+
+    fn lose(&self, events: u64, why: &str) {
+        if events > 0 {
+            self.observed.lost.fetch_add(events, Ordering::Relaxed);
+            tracing::error!(events, "lost events of the export by OTLP: {why}");
+        }
+    }
+
+    fn send(&self, path: &str, content: &Value) -> Sent {
+        let body = content.to_string();
+        let mut headers = vec![
+            ("Content-Type".to_owned(), "application/json".to_owned()),
+            ("Content-Length".to_owned(), body.len().to_string()),
+        ];
+        headers.extend(self.headers.iter().cloned());
+        let url = format!("{}{path}", self.url);
+        let request = Request {
+            method: "POST",
+            url: url.clone(),
+            headers,
+            body: Body::Bytes(body.as_bytes()),
+            timeout: TIMEOUT,
+            max_answer_bytes: MAX_ANSWER_BYTES,
+            stop: &AtomicBool::new(false),
+        };
+        let answer = Http::new(self.ca_file.as_deref())
+            .map_err(|error| anyhow!("{error}"))
+            .and_then(|mut http| http.send(&request).map_err(|error| anyhow!("{url}: {error}")));
+        let failed = |sent| {
+            self.observed.failures.fetch_add(1, Ordering::Relaxed);
+            sent
+        };
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => return failed(Sent::Later(None, error)),
+        };
+        let text = String::from_utf8_lossy(&answer.body);
+        let why = || {
+            anyhow!(
+                "{url}: status {} {}",
+                answer.status,
+                text.chars().take(300).collect::<String>()
+            )
+        };
+        match answer.status {
+            200..300 => {
+                let answer: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+                let rejected = &answer["partialSuccess"]["rejectedLogRecords"];
+                let rejected =
+                    rejected.as_str().and_then(|text| text.parse().ok()).or(rejected.as_u64());
+                Sent::Accepted(rejected.unwrap_or(0))
+            }
+            status if AGAIN.contains(&status) => {
+                let asked = answer.header("retry-after").and_then(|text| text.trim().parse().ok());
+                failed(Sent::Later(asked.map(Duration::from_secs), why()))
+            }
+            _ => failed(Sent::Refused(why())),
+        }
+    }
+}
+
+fn now_ns() -> u128 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos()
+}
+
+fn text(key: &str, value: &str) -> Value {
+    json!({"key": key, "value": {"stringValue": value}})
+}
+
+fn seconds(key: &str, ns: u64) -> Value {
+    json!({"key": key, "value": {"doubleValue": Duration::from_nanos(ns).as_secs_f64()}})
+}
+
+fn integer(key: &str, value: u64) -> Value {
+    json!({"key": key, "value": {"intValue": value.to_string()}})
+}
+
+/// The resource of an app's version.
+fn resource(app: &str, version: &str) -> Value {
+    json!({"attributes": [text("service.name", app), text("service.version", version)]})
+}
+
+fn scope() -> Value {
+    json!({"name": "dev.tracetee.collector", "version": env!("CARGO_PKG_VERSION")})
+}
+
+/// The body of `/v1/logs`.
+fn logs(events: &[JankEvent], now_ns: u128) -> Value {
+    let mut apps: BTreeMap<[&str; 2], Vec<Value>> = BTreeMap::new();
+    for event in events {
+        let JankEvent { capture, screen, threshold_ns, frames, cause: [cause, key] } = event;
+        let mut attributes = vec![
+            integer("app.jank.frame_count", *frames),
+            seconds("app.jank.period", capture.span_ns),
+            seconds("app.jank.threshold", *threshold_ns),
+            text("app.installation.id", &capture.device),
+            text("tracetee.capture.id", &capture.capture_id),
+            text("tracetee.window.id", &capture.window_id),
+        ];
+        let optional = [
+            ("app.screen.name", &**screen),
+            ("device.model.identifier", capture.model.as_deref().unwrap_or_default()),
+            ("tracetee.cause", &**cause),
+            ("tracetee.cause.key", &**key),
+        ];
+        let set = optional.iter().filter(|(_, value)| !value.is_empty());
+        attributes.extend(set.map(|(name, value)| text(name, value)));
+        apps.entry([&*capture.app, &*capture.ver]).or_default().push(json!({
+            "timeUnixNano": (u128::from(capture.made_ms) * 1_000_000).to_string(),
+            "observedTimeUnixNano": now_ns.to_string(),
+            "severityNumber": 9,
+            "eventName": "app.jank",
+            "attributes": attributes,
+        }));
+    }
+    let apps = apps.into_iter().map(|([app, version], records)| {
+        json!({
+            "resource": resource(app, version),
+            "scopeLogs": [{"scope": scope(), "logRecords": records}],
+        })
+    });
+    json!({"resourceLogs": apps.collect::<Vec<_>>()})
+}
+
+/// Names, units, descriptions and values of the metrics.
+type Metric = (&'static str, &'static str, &'static str, fn(&ScreenSums) -> Value);
+const METRICS: [Metric; 5] = [
+    (
+        "tracetee.frames",
+        "{frame}",
+        "Frames of captures that count for rates.",
+        |sums| json!({"asInt": sums.frames.to_string()}),
+    ),
+    (
+        "tracetee.frames.slow",
+        "{frame}",
+        "Late frames.",
+        |sums| json!({"asInt": sums.slow.to_string()}),
+    ),
+    (
+        "tracetee.frames.janky",
+        "{frame}",
+        "Janky frames.",
+        |sums| json!({"asInt": sums.janky.to_string()}),
+    ),
+    (
+        "tracetee.frames.frozen",
+        "{frame}",
+        "Frames longer than 700 ms.",
+        |sums| json!({"asInt": sums.frozen.to_string()}),
+    ),
+    (
+        "tracetee.jank.time",
+        "s",
+        "Time of frames past their deadlines.",
+        |sums| json!({"asDouble": Duration::from_nanos(sums.jank_ns).as_secs_f64()}),
+    ),
+];
+/// Cumulative, in OTLP's enumeration.
+const CUMULATIVE: u8 = 2;
+
+/// The body of `/v1/metrics`.
+fn metrics(sums: &[(SeriesName, ScreenSums)], began_ns: u128, now_ns: u128) -> Value {
+    let mut apps: BTreeMap<[&str; 2], Vec<(&str, &ScreenSums)>> = BTreeMap::new();
+    for ([app, version, screen], sums) in sums {
+        apps.entry([&**app, &**version]).or_default().push((screen, sums));
+    }
+    let apps = apps.into_iter().map(|([app, version], screens)| {
+        let metrics = METRICS.iter().map(|(name, unit, description, value)| {
+            let points = screens.iter().map(|(screen, sums)| {
+                let mut point = value(sums);
+                point["attributes"] = json!([text("app.screen.name", screen)]);
+                point["startTimeUnixNano"] = began_ns.to_string().into();
+                point["timeUnixNano"] = now_ns.to_string().into();
+                point
+            });
+            json!({
+                "name": name, "unit": unit, "description": description,
+                "sum": {"aggregationTemporality": CUMULATIVE, "isMonotonic": true, "dataPoints": points.collect::<Vec<_>>()},
+            })
+        });
+        json!({
+            "resource": resource(app, version),
+            "scopeMetrics": [{"scope": scope(), "metrics": metrics.collect::<Vec<_>>()}],
+        })
+    });
+    json!({"resourceMetrics": apps.collect::<Vec<_>>()})
+}
