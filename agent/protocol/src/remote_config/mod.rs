@@ -6,11 +6,13 @@
 //! [`limits`] says why each limit is where it is.
 
 mod limits;
+mod profiling;
 mod window;
 
 #[cfg(test)]
 mod tests;
 
+pub use profiling::*;
 pub use window::*;
 
 use crate::json::{Decimal, Error, Limits, Tree, quoted};
@@ -46,6 +48,14 @@ record! {
         pub upload: Upload = Upload::default(),
         /// When the agent stays off after crashes.
         pub crash_loop: CrashLoop = CrashLoop::default(),
+        /// Profiles of Android's own, beside captures. The Android library reads it.
+        pub profiling: Elsewhere<Profiling> = Elsewhere::default(); omit(Elsewhere::is_unwritten),
+    }
+
+    /// The section that [`Document`] leaves to another reader.
+    struct Served {
+        /// Profiles of Android's own.
+        pub profiling: Profiling = Profiling::default(),
     }
 
     /// The kill switch.
@@ -157,6 +167,33 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, Error> {
         }
         error
     })
+}
+
+/// Reads a document as [`parse`] does, and what it says to other readers than the agent, before it is served.
+///
+/// # Errors
+/// As [`parse`]; also for a profile of a window that the document does not have.
+pub fn parse_to_serve(bytes: &[u8]) -> Result<Parsed, Error> {
+    let mut parsed = parse(bytes)?;
+    let tree = Tree::parse(bytes, Limits { bytes: MAX_DOCUMENT_BYTES, ..Limits::DEFAULT })?;
+    let Served { profiling } = record::read(tree.root())?;
+    record::check(&Served { profiling: profiling.clone() })?;
+    let is_strict = parsed.document.redaction.strict;
+    if is_strict && !(profiling.requests.is_empty() && profiling.triggers.is_empty()) {
+        let reason = "must be empty: redaction.strict forbids results that are not redacted";
+        return Err(Error::new("profiling", reason));
+    }
+    for (index, request) in profiling.requests.iter().enumerate() {
+        let mut named = request.windows.iter();
+        let windows = &parsed.document.windows;
+        if let Some(id) = named.find(|id| windows.iter().all(|window| window.id != **id)) {
+            let reason = format!("there is no window {}", quoted(id));
+            return Err(Error::new(format!("profiling.requests[{index}].windows"), reason));
+        }
+    }
+    let unknown = tree.unknown().into_iter().filter(|path| path.starts_with("profiling."));
+    parsed.warnings.extend(unknown.map(|path| path + ": unknown, ignored"));
+    Ok(parsed)
 }
 
 fn parse_fields(bytes: &[u8]) -> Result<Parsed, Error> {

@@ -126,3 +126,42 @@ fn the_schema_that_is_checked_in_is_that_of_the_tables() {
     let checked_in = std::fs::read_to_string(path).unwrap_or_default();
     assert!(text == checked_in, "{path} is stale: run the test with TRACETEE_BLESS=1");
 }
+
+#[test]
+fn profiles_are_checked_before_they_are_served_and_passed_over_by_the_agent() {
+    let in_document = |profiling: &str, more: &str| {
+        format!(
+            r#"{{"schema": 1, "seq": 1, "windows": [{{"id": "jank"}}], "profiling": {profiling}{more}}}"#
+        )
+    };
+    let good = r#"{"requests": [{"windows": ["jank"], "kind": "stack_sampling", "duration_s": 5, "x": 1}],
+        "triggers": [{"on": "anr"}], "budget": {"per_week": 10}}"#;
+    let served = parse_to_serve(in_document(good, "").as_bytes()).unwrap();
+    assert_eq!(served.warnings, ["profiling.requests[0].x: unknown, ignored"]);
+    let taken = parse(in_document(good, "").as_bytes()).unwrap();
+    assert_eq!((taken.document, taken.warnings), (served.document, Vec::new()));
+    let request = |fields: &str| format!(r#"{{"requests": [{{"windows": ["jank"], {fields}}}]}}"#);
+    for (profiling, expected) in [
+        ("7".to_owned(), "profiling: must be an object, not 7"),
+        (request(r#""kind": "trace""#), "profiling.requests[0].kind: must be one of stack_samp"),
+        (request(r#""duration_s": 5"#), "profiling.requests[0].kind: is missing"),
+        (
+            request(r#""kind": "system_trace", "duration_s": 601"#),
+            "profiling.requests[0].duration_s: 601 is not from 1 to 600",
+        ),
+        (
+            r#"{"requests": [{"windows": ["none"], "kind": "system_trace"}]}"#.to_owned(),
+            "profiling.requests[0].windows: there is no window \"none\"",
+        ),
+        (r#"{"triggers": [{"on": "jank"}]}"#.to_owned(), "profiling.triggers[0].on: must be one"),
+    ] {
+        let document = in_document(&profiling, "");
+        let said = parse_to_serve(document.as_bytes()).unwrap_err().to_string();
+        assert!(said.starts_with(expected), "{said}");
+        // A device ignores what it cannot use.
+        assert!(parse(document.as_bytes()).is_ok(), "{document}");
+    }
+    let strict = in_document(good, r#", "redaction": {"strict": true}"#);
+    let said = parse_to_serve(strict.as_bytes()).unwrap_err().to_string();
+    assert!(said.starts_with("profiling: must be empty: redaction.strict"), "{said}");
+}

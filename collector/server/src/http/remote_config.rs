@@ -142,7 +142,7 @@ impl RemoteConfig {
 
     /// Checks a document and its signature as devices do.
     fn check(&self, bytes: Vec<u8>, signature: &[u8]) -> Result<Served> {
-        let parsed = remote_config::parse(&bytes);
+        let parsed = remote_config::parse_to_serve(&bytes);
         let parsed = parsed.with_context(|| format!("{} is invalid", self.path.display()))?;
         let file = self.signature_file();
         let signed = match signature {
