@@ -2,6 +2,7 @@
 //! any number of machines may do it.
 
 use crate::error::Error;
+use crate::object_keys::is_profile;
 use crate::rows::{self, About, Rows};
 use std::io::{self, BufRead, Read};
 use std::path::Path;
@@ -23,6 +24,29 @@ pub struct Capture {
 /// [`Error::Trace`] or [`Error::Jank`], which name the problem.
 pub fn read_file(path: &Path, options: &Options<'_>) -> Result<Capture, Error> {
     analyzed(tracetee_trace::read_file(path)?, options)
+}
+
+/// Reads a capture and the profile of Android's own that belongs to it as one trace, on the profile's clock, and analyzes it.
+///
+/// # Errors
+/// As [`read_file`].
+pub fn read_with_profile(
+    path: &Path,
+    profile: &Path,
+    options: &Options<'_>,
+) -> Result<Capture, Error> {
+    let (mut ours, theirs) =
+        (tracetee_trace::read_file(path)?, tracetee_trace::read_file_with_events(profile)?);
+    if let Some(mapping) = options.mapping {
+        mapping.apply_to(&mut ours);
+    }
+    let clocks = theirs.realtime.zip(ours.realtime);
+    let shift_ns = clocks.map_or(0, |(theirs, ours)| ours.shift_to(theirs));
+    let mut capture = analyzed(tracetee_trace::merge(&[(&theirs, 0), (&ours, shift_ns)]), options)?;
+    if let Some(mapping) = options.mapping {
+        mapping.apply_to(&mut capture.trace);
+    }
+    Ok(capture)
 }
 
 /// Reads and analyzes a trace file that a timeline is made of: with all events, and the names that the mapping restores.
@@ -85,7 +109,10 @@ pub fn rows_of_text(
     let watch = &limits.watch;
     let mut text = Watched { text, watch: watch.clone(), left: limits.text_bytes, since: 0 };
     let kind = Kind::sniff(&mut text)?;
+    // Its frames are those of the capture that it belongs to: they count once.
+    let is_profile = is_profile(&about.capture_id);
     let trace = match kind {
+        _ if is_profile => Ok(Trace::default()),
         Kind::Perfetto => perfetto::read_within(text, limits.text_bytes),
         _ => tracetee_trace::read(text),
     };
@@ -217,6 +244,21 @@ mod tests {
         let few = Limits { text_bytes: 100, ..Limits::default() };
         let error = frames(None, &few).unwrap_err().to_string();
         assert!(error.contains("longer than the limit"), "{error}");
+    }
+
+    #[test]
+    fn a_profile_has_a_row_and_none_of_its_frames_counts() {
+        let trace: Vec<u8> = [(1, "B|5|Choreographer#doFrame 1"), (6, "E|5")]
+            .iter()
+            .flat_map(|&(at_ns, text)| marker(at_ns, 5, text))
+            .collect();
+        let frames = |capture_id: &str| {
+            let about = About { capture_id: capture_id.to_owned(), ..About::default() };
+            let rows = rows(std::io::Cursor::new(trace.clone()), &about, None, &Limits::default());
+            rows.unwrap().capture.unwrap().frames
+        };
+        assert_eq!(frames("019a1fd7-2955-7cfa-a44a-a7427d9591d5"), 1);
+        assert_eq!(frames("019a1fd7-2955-8cfa-a44a-a7427d9591d5"), 0);
     }
 
     #[test]

@@ -9,6 +9,9 @@ const CAPTURE: &str = ".ftrace.zst";
 const MAX_BYTES: usize = 100;
 const MAX_ENCODED_BYTES: usize = 200;
 
+/// The place of the version in the text of a UUID.
+const VERSION_AT: usize = 14;
+
 /// The key of a stored capture.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RawKey {
@@ -48,6 +51,26 @@ impl RawKey {
             Self { app: decode(app), day, ver: decode(ver), id }
         })
     }
+}
+
+/// Returns the kind of a profile of Android's own, of version 8 of its id and with a label `KIND.CAUSE`; `None` for a capture.
+#[must_use]
+pub fn profile_kind<'a>(id: &str, window: Option<&'a str>) -> Option<&'a str> {
+    let window = window.unwrap_or_default();
+    is_profile(id).then(|| window.split_once('.').map_or(window, |(kind, _)| kind))
+}
+
+/// True for the id of a profile.
+#[must_use]
+pub fn is_profile(id: &str) -> bool {
+    id.as_bytes().get(VERSION_AT) == Some(&b'8')
+}
+
+/// Returns the id of the capture, and that of the profile, which belong together: one of them is `id`.
+#[must_use]
+pub fn pair(id: &str) -> Option<(String, String)> {
+    let (before, after) = (id.get(..VERSION_AT)?, id.get(VERSION_AT + 1..)?);
+    Some((format!("{before}7{after}"), format!("{before}8{after}")))
 }
 
 /// Encodes a name as a part of a path: bytes other than letters, digits, `.`, `_` and `-`, and a first dot, become `!XX`.
@@ -121,6 +144,19 @@ mod tests {
         fn no_path_is_too_much_for_it(path in "(raw/v1/|app=|dt=|ver=|/|!|[a-f0-9]{0,10}|\\.ftrace\\.zst){0,12}") {
             let _ = RawKey::parse(&path);
         }
+    }
+
+    #[test]
+    fn a_profile_and_its_capture_lead_to_each_other() {
+        let capture = "019a1fd7-2955-7cfa-a44a-a7427d9591d5";
+        let profile = "019a1fd7-2955-8cfa-a44a-a7427d9591d5";
+        for id in [capture, profile] {
+            assert_eq!(pair(id), Some((capture.to_owned(), profile.to_owned())));
+        }
+        assert_eq!(profile_kind(profile, Some("system_trace.jank")), Some("system_trace"));
+        assert_eq!(profile_kind(profile, None), Some(""));
+        assert_eq!(profile_kind(capture, Some("system_trace.jank")), None);
+        assert_eq!((pair("00"), is_profile("")), (None, false));
     }
 
     #[test]

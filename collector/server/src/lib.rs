@@ -25,6 +25,7 @@ pub use store::location::StoreLocation;
 pub use store::mappings::mapping_of_stored;
 pub use store::observed::{JankEvent, Observed, ScreenSums, SeriesName};
 pub use store::parquet_tables::{TableCounts, list_keys, make_tables};
+pub use store::profiles::StoredProfile;
 pub use store::rebuild::{Rebuilt, rebuild};
 pub use store::retention::Retention;
 pub use store::{make_private, tables_of};

@@ -34,6 +34,13 @@ impl WallClock {
         self.unix_ns.wrapping_sub(self.at_ns).cast_signed()
     }
 
+    /// Returns what is added to this trace's times to put them on the clock of `other`; 0 if they are of the same clock.
+    #[must_use]
+    pub const fn shift_to(self, other: Self) -> i64 {
+        let ns = self.offset_ns().saturating_sub(other.offset_ns());
+        if ns.unsigned_abs() <= SAME_CLOCK_NS.unsigned_abs() { 0 } else { ns }
+    }
+
     /// Returns the same note of a trace whose times are moved.
     #[must_use]
     pub(crate) fn moved(self, at: impl Fn(u64) -> u64) -> Self {

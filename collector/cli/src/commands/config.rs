@@ -58,7 +58,8 @@ fn sign(args: &SignArgs) -> Result<()> {
 
 fn read(path: &Path) -> Result<(Vec<u8>, Parsed)> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let parsed = remote_config::parse_to_serve(&bytes).with_context(|| path.display().to_string())?;
+    let parsed =
+        remote_config::parse_to_serve(&bytes).with_context(|| path.display().to_string())?;
     Ok((bytes, parsed))
 }
 

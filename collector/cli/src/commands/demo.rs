@@ -363,7 +363,7 @@ fn push_report(
     let packed = timeline::compressed(name, trace, analysis)?;
     std::fs::write(
         &page_of_it,
-        html::single(&of_it, Some((name, &bytes)), Timeline::Embedded(&packed)),
+        html::single(&of_it, Some((name, &bytes)), Timeline::Embedded(&packed), None),
     )?;
     let _ = writeln!(
         text,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline};
+use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline, read_with_profile};
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
 use tracetee_fleet::report::html::{self, Captures, Timeline};
@@ -16,7 +16,7 @@ use tracetee_fleet::report::single::SingleReport;
 use tracetee_fleet::report::timeline;
 use tracetee_fleet::rows::{About, from_capture};
 use tracetee_jank::{Options, Which};
-use tracetee_server::{StoreLocation, tables_of};
+use tracetee_server::{StoreLocation, StoredProfile, tables_of};
 use tracetee_trace::{Mapping, is_system_process};
 
 /// The trace travels in its report, and so does its timeline, if it is no larger: a page of some 40 MB opens on a phone.
@@ -177,7 +177,11 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> 
     let mapping = mapping_of(given.as_ref(), path)?;
     let options = Options { process, mapping: mapping.as_deref(), ..Options::default() };
     let is_page = args.format() == ReportFormat::Html;
-    let capture = if dumps.is_empty() {
+    let profile = dumps.is_empty().then(|| StoredProfile::beside(path)).flatten();
+    let capture = if let Some(profile) = profile.filter(StoredProfile::is_trace) {
+        say(&format!("with the {} {}", profile.kind, profile.path.display()));
+        read_with_profile(path, &profile.path, &options)?
+    } else if dumps.is_empty() {
         let read = if is_page { read_file_for_timeline } else { read_file };
         read(path, &options)?
     } else {
@@ -204,10 +208,10 @@ fn of_one(args: &ReportArgs, path: &Path, dumps: &[&PathBuf]) -> Result<String> 
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("trace");
             let file = (bytes.len() <= MAX_EMBEDDED_BYTES).then_some((name, &*bytes));
             match embedded(name, &capture) {
-                Ok(timeline) => html::single(&report, file, Timeline::Embedded(&timeline)),
+                Ok(timeline) => html::single(&report, file, Timeline::Embedded(&timeline), None),
                 Err(why) => {
                     say(&format!("without a timeline: {why}"));
-                    html::single(&report, file, Timeline::Without(&why))
+                    html::single(&report, file, Timeline::Without(&why), None)
                 }
             }
         }

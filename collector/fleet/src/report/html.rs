@@ -83,6 +83,17 @@ pub enum Timeline<'a> {
     Without(&'a str),
 }
 
+/// A profile of Android's own that belongs to a capture.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+pub struct Beside<'a> {
+    /// Its kind.
+    pub kind: &'a str,
+    /// Its address, to save it.
+    pub at: &'a str,
+    /// True if it is one trace with the capture here.
+    pub is_joined: bool,
+}
+
 /// Makes the page of a capture. With `trace`, the stored capture is embedded, and can be saved and opened in Perfetto from
 /// the page.
 #[must_use]
@@ -90,6 +101,7 @@ pub fn single(
     report: &SingleReport,
     trace: Option<(&str, &[u8])>,
     timeline: Timeline<'_>,
+    profile: Option<Beside<'_>>,
 ) -> String {
     let trace = trace.map(|(name, bytes)| json!({"name": name, "base64": STANDARD.encode(bytes)}));
     let (timeline, without) = match timeline {
@@ -100,7 +112,7 @@ pub fn single(
     let unknown: Vec<_> = report.unknown.iter().map(|unknown| unknown.text()).collect();
     page(&json!({
         "kind": "single", "report": report, "trace": trace, "timeline": timeline, "unknown": unknown,
-        "without_timeline": without,
+        "without_timeline": without, "profile": profile,
     }))
 }
 

@@ -58,6 +58,11 @@ function single() {
     save.addEventListener("click", () => { save.href = URL.createObjectURL(new Blob([bytes()])); });
     page.append(make("p", {}, data.timeline ? openButton(data.timeline, "Open the timeline", "") : null, " ", timelineButton(data.trace.name, async () => bytes()), " ", save));
   }
+  if (data.profile) {
+    const { kind, at, is_joined: isJoined } = data.profile;
+    page.append(make("p", { id: "profile" }, `Android's own profile (${kind.replaceAll("_", " ")}), ${isJoined ? "one trace with the capture on this page" : "not opened here"}: `,
+      make("a", { href: at, download: at }, "save the profile")));
+  }
   frameCharts(report);
   const janks = Object.entries(report.timeline).sort((a, b) => b[1] - a[1]);
   if (janks.length) page.append(make("h2", {}, "FrameTimeline"), table([["type of jank", (row) => row[0], true], ["frames", (row) => count(row[1])]], janks, { id: "timeline" }));

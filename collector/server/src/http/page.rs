@@ -13,6 +13,7 @@ use super::tokens::Viewer;
 use crate::store::analyst::limits;
 use crate::store::local_store::{about, sidecar_of};
 use crate::store::mappings::Mappings;
+use crate::store::profiles::StoredProfile;
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{StatusCode, header};
@@ -23,10 +24,10 @@ use axum::{Extension, Router};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use tracetee_fleet::Error;
-use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline};
+use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline, read_with_profile};
 use tracetee_fleet::object_keys::RawKey;
 use tracetee_fleet::report::fleet::FleetReport;
-use tracetee_fleet::report::html::{self, Timeline};
+use tracetee_fleet::report::html::{self, Beside, Timeline};
 use tracetee_fleet::report::single::SingleReport;
 use tracetee_fleet::report::timeline as timeline_page;
 use tracetee_jank::Options;
@@ -74,6 +75,9 @@ impl Page {
     }
 }
 
+/// The page of a profile that has no timeline; its address follows.
+const HEAP: &str = "<!doctype html><title>Profile</title><p>Profiles of the heap are not opened here. Save this one, \
+                    unpack it (zstd -d) and open it in Perfetto:";
 /// Bytes of the login's form.
 const MAX_FORM_BYTES: usize = 8 * 1024;
 
@@ -209,11 +213,25 @@ async fn view(page: &Page, viewer: Viewer, id: String, view: View) -> Response {
         if view == View::Itself {
             return Ok(Answer::File(file, stored()?));
         }
+        let profile = StoredProfile::find(&root, &id.to_string());
+        let is_heap = |profile: &StoredProfile| profile.id == id.to_string() && !profile.is_trace();
+        if profile.as_ref().is_some_and(is_heap) {
+            let text = format!("{HEAP}<p><a href=\"/captures/{file}\">{file}</a>\n");
+            return Ok(Answer::Page(text.into_bytes()));
+        }
         let mapping = mapping.as_deref();
         let options = Options { watch: watch.clone(), mapping, ..Options::default() };
-        let mut capture = match view {
-            View::Timeline => read_file_for_timeline(&place, &options)?,
-            _ => read_file(&place, &options)?,
+        // The capture and its profile are one trace, whichever is asked for.
+        let parts = profile.as_ref().filter(|profile| profile.is_trace());
+        let parts = parts.and_then(|profile| Some((profile.capture(&root)?.0, &profile.path)));
+        // A profile that cannot be read takes nothing from the capture.
+        let joined = parts
+            .and_then(|(capture, profile)| read_with_profile(&capture, profile, &options).ok());
+        let is_joined = joined.is_some();
+        let mut capture = match (joined, view) {
+            (Some(joined), _) => joined,
+            (None, View::Timeline) => read_file_for_timeline(&place, &options)?,
+            (None, _) => read_file(&place, &options)?,
         };
         // Values that came with the capture and are not in its text.
         if sidecar_of(&place).exists() {
@@ -228,7 +246,10 @@ async fn view(page: &Page, viewer: Viewer, id: String, view: View) -> Response {
         let bytes = stored()?;
         let timeline = format!("{id}/timeline");
         let report = SingleReport::from_capture(&capture);
-        let text = html::single(&report, Some((&file, &bytes)), Timeline::At(&timeline));
+        let address = profile.as_ref().map(|profile| format!("{}.ftrace.zst", profile.id));
+        let beside = profile.as_ref().zip(address.as_deref());
+        let beside = beside.map(|(profile, at)| Beside { kind: &profile.kind, at, is_joined });
+        let text = html::single(&report, Some((&file, &bytes)), Timeline::At(&timeline), beside);
         Ok(Answer::Page(text.into_bytes()))
     });
     match made.await {

@@ -13,13 +13,18 @@ const DIRECTORY: &str = "by-id";
 
 /// Returns the link of an id.
 pub(super) fn path(root: &Path, key: &RawKey) -> PathBuf {
-    below(&root.join(DIRECTORY), key)
+    link(root, &key.id)
 }
 
-fn below(directory: &Path, key: &RawKey) -> PathBuf {
+/// Returns the link of an id, which has a capture or not.
+pub(super) fn link(root: &Path, id: &str) -> PathBuf {
+    below(&root.join(DIRECTORY), id)
+}
+
+fn below(directory: &Path, id: &str) -> PathBuf {
     // The last digits are random, the first ones a time.
-    let digits = key.id.get(key.id.len().saturating_sub(2)..).unwrap_or("00");
-    directory.join(digits).join(&key.id)
+    let digits = id.get(id.len().saturating_sub(2)..).unwrap_or("00");
+    directory.join(digits).join(id)
 }
 
 /// Makes the link of an id lead to its capture.
@@ -55,7 +60,7 @@ pub(super) fn build(root: &Path) -> Result<()> {
     fs::create_dir_all(&making)?;
     walk(&root.join("raw"), &mut |path| {
         let Some(key) = path.to_str().and_then(RawKey::parse) else { return };
-        let link = below(&making, &key);
+        let link = below(&making, &key.id);
         let _ = make_parent(&link);
         // Of several of one id the first one counts.
         let _ = symlink(Path::new("../..").join(key.path()), link);

@@ -4,7 +4,8 @@
 //! [`objects`] on an object store. [`indexer`] makes rows of what a local store receives, beside what serves ([`analyst`]), and
 //! `attempts` knows which analyses were interrupted; [`retention`] deletes by age and by size, [`forget`] by
 //! device (`forgetting` tells a running collector); [`rebuild`] makes the tables anew, [`backup`] copies a store. [`mappings`] keeps the names of obfuscated versions, and [`reanalysis`]
-//! makes new rows of captures that came before their mapping. [`parquet_tables`] makes tables of an object store.
+//! makes new rows of captures that came before their mapping. [`parquet_tables`] makes tables of an object store. [`profiles`] finds
+//! those of Android's own.
 
 pub(crate) mod analyst;
 pub(crate) mod arrived;
@@ -25,6 +26,7 @@ pub(crate) mod mappings;
 pub(crate) mod objects;
 pub(crate) mod observed;
 pub(crate) mod parquet_tables;
+pub(crate) mod profiles;
 mod quarantined;
 pub(crate) mod reanalysis;
 pub(crate) mod rebuild;
