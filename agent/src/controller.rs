@@ -44,6 +44,8 @@ mod uploads;
 #[cfg(feature = "http")]
 mod uploads_thread;
 
+#[cfg(feature = "jni")]
+pub(crate) use actions::ON_CAPTURE;
 pub use agent_thread::uninstall;
 pub(crate) use agent_thread::{install, is_installed, process_exits, reset_after_fork};
 pub use install::{Install, TransportChoice, UploadTo};

@@ -13,6 +13,10 @@ use std::sync::Arc;
 use tracetee_protocol::notes;
 use tracetee_text::redact::Redactor;
 
+/// Takes the window and the id of each capture that begins, on the agent's thread.
+#[cfg(feature = "jni")]
+pub(crate) static ON_CAPTURE: std::sync::OnceLock<fn(&str, &str)> = std::sync::OnceLock::new();
+
 impl Controller {
     /// Gives the state machine an input and carries out its actions, and those that follow from them.
     pub(super) fn step(&mut self, now: Now, input: Input) {
@@ -115,6 +119,12 @@ impl Controller {
         }
         if !matches!(self.machine.state(), State::Open(_)) {
             self.writer.drop_stream();
+        }
+        #[cfg(feature = "jni")]
+        if let State::Fired(_, kept) | State::Open(kept) = self.machine.state()
+            && let Some(call) = ON_CAPTURE.get()
+        {
+            self.writer.announce(kept, *call);
         }
         match self.machine.state() {
             State::Off(_) => {

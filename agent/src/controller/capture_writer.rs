@@ -33,6 +33,9 @@ pub(crate) struct CaptureWriter {
     screen: Option<String>,
     /// Receives the capture that is being streamed.
     streaming: Option<Recording>,
+    /// The number of the capture that was announced last, and the recording that will receive it.
+    #[cfg(feature = "jni")]
+    announced: (u64, Option<Recording>),
     /// The capture that is written and not yet sealed or discarded.
     written: Option<Written>,
     account: Account,
@@ -75,6 +78,8 @@ impl CaptureWriter {
             redaction_key: key.max(1),
             screen: None,
             streaming: None,
+            #[cfg(feature = "jni")]
+            announced: (0, None),
             written: None,
             account: Account::default(),
             has_arrived: false,
@@ -202,7 +207,10 @@ impl CaptureWriter {
         options: &TextOptions,
         observed: Observed,
     ) -> Result<(Recording, Summary), Error> {
-        let recording = match self.streaming.take() {
+        let begun = self.streaming.take();
+        #[cfg(feature = "jni")]
+        let begun = begun.or(self.announced.1.take_if(|_| self.announced.0 == kept.number));
+        let recording = match begun {
             Some(recording) => recording,
             None => self.begin(kept)?,
         };
@@ -224,6 +232,22 @@ impl CaptureWriter {
                 Err(error)
             }
         }
+    }
+
+    /// Tells `call` the window and the id of a capture that has begun, once.
+    #[cfg(feature = "jni")]
+    pub(crate) fn announce(&mut self, kept: &Kept, call: fn(&str, &str)) {
+        let Some(window) = kept.window().filter(|_| self.announced.0 != kept.number) else {
+            return;
+        };
+        let begun = match &self.streaming {
+            Some(_) => None,
+            None => self.spool.begin(&window.id, window.priority, uploads::time()).ok(),
+        };
+        if let Some(recording) = self.streaming.as_ref().or(begun.as_ref()) {
+            call(&window.id, &recording.id());
+        }
+        self.announced = (kept.number, begun);
     }
 
     fn begin(&mut self, kept: &Kept) -> Result<Recording, Error> {

@@ -8,6 +8,7 @@
 #include <jni.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 int __system_property_get(const char *name, char *value);
 
@@ -117,6 +118,19 @@ static jboolean is_64_bit(JNIEnv *env, jobject runtime) {
     return JNI_TRUE;
 }
 
+/* A binder without anything native behind it. */
+static jlong no_holder(JNIEnv *env, jclass class) {
+    (void)env, (void)class;
+    return 0;
+}
+
+static jlong elapsed_ms(JNIEnv *env, jclass class) {
+    (void)env, (void)class;
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (jlong)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 static jint print(JNIEnv *env, jclass class, jint buffer, jint priority, jstring tag, jstring text) {
     (void)class, (void)buffer, (void)priority;
     char who[256], what[4096];
@@ -149,6 +163,8 @@ JNIEXPORT jint JNI_OnLoad(JavaVM *vm, void *reserved) {
     give(env, properties, "native_add_change_callback", "()V", nothing);
     /* android.os.Build asks, up to 25. */
     give(env, "dalvik/system/VMRuntime", "is64Bit", "()Z", is_64_bit);
+    give(env, "android/os/SystemClock", "elapsedRealtime", "()J", elapsed_ms);
+    give(env, "android/os/Binder", "getNativeBBinderHolder", "()J", no_holder);
     give(env, "android/util/Log", "println_native", "(II" STRING STRING ")I", print);
     give(env, trace, "nativeGetEnabledTags", "()J", get_tags);
     give(env, trace, "nativeIsTagEnabled", "(J)Z", is_enabled);

@@ -152,6 +152,24 @@ impl Env {
         thrown.map_or(Ok(()), Err)
     }
 
+    /// Calls a static method that returns nothing, where there is one. Ignores what it throws.
+    pub(super) fn call_static(
+        self,
+        class: jclass,
+        name: &CStr,
+        signature: &CStr,
+        arguments: &[jvalue],
+    ) {
+        let method = table!(self, GetStaticMethodID, class, name.as_ptr(), signature.as_ptr());
+        self.clear();
+        if !method.is_null() {
+            table!(self, CallStaticVoidMethodA, class, method, arguments.as_ptr());
+            self.clear();
+            // The method may have called the agent.
+            guard::leave_if_broken();
+        }
+    }
+
     fn method(self, object: jobject, name: &CStr, signature: &CStr) -> Result<jmethodID, Thrown> {
         let class = table!(self, GetObjectClass, object);
         let method = table!(self, GetMethodID, class, name.as_ptr(), signature.as_ptr());

@@ -57,6 +57,7 @@ pub unsafe extern "system" fn JNI_OnLoad(vm: *mut JavaVM, _: *mut c_void) -> jin
     if registered.unwrap_or(false) {
         tags::on_change(refresh_java_tags);
         section::on_change(set_java_flag);
+        let _ = controller::ON_CAPTURE.set(capture_begun);
     }
     JNI_VERSION_1_6
 }
@@ -440,6 +441,23 @@ fn set_java_flag(name: &'static CStr, value: bool) {
     let class = NATIVE.load(Ordering::Acquire);
     if !class.is_null() {
         env::attached(|env| env.set_static_boolean(class, name, value));
+    }
+}
+
+// ---- captures that begin ----
+
+/// Tells `Native.captureBegun` the window and the id of a capture, on the agent's thread.
+fn capture_begun(window: &str, id: &str) {
+    // ORDERING: Acquire, pairs with the Release in `register`.
+    let class = NATIVE.load(Ordering::Acquire);
+    if !class.is_null() {
+        env::attached(|env| {
+            env.in_frame(|| {
+                let arguments = [window, id].map(|text| jvalue { l: env.new_text(text) });
+                let signature = c"(Ljava/lang/String;Ljava/lang/String;)V";
+                env.call_static(class, c"captureBegun", signature, &arguments);
+            });
+        });
     }
 }
 

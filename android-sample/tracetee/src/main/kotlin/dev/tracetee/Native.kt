@@ -28,6 +28,10 @@ internal object Native {
     @Volatile
     var coroutines: Boolean = false
 
+    /** The agent begins a capture of [window] with this [id]; it calls this on its thread. */
+    @JvmStatic
+    fun captureBegun(window: String, id: String): Unit = Profiling.captureBegun(window, id)
+
     /** Loads the library once and returns whether it is there. Throws nothing: the app runs on without it. */
     @Synchronized
     fun load(): Boolean = loaded ?: try {

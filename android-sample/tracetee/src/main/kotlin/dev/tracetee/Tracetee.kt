@@ -78,6 +78,7 @@ public object Tracetee {
             val settings = settings(context, config)
             if (!done("install", Native.install(settings.toString()))) return false
             this.config = config
+            Profiling.start(context, settings)
             config.remoteConfig?.let { offerConfig(it.toByteArray(), null) }
             true
         } catch (error: Exception) {
@@ -94,6 +95,7 @@ public object Tracetee {
     public fun uninstall(): Boolean {
         if (!isInstalled) return failed("uninstall", NOT_INSTALLED)
         config = null
+        Profiling.stop()
         AppHooks.detach()
         return done("uninstall", Native.uninstall())
     }
@@ -179,7 +181,7 @@ public object Tracetee {
 
     /** Returns the health report, which explains empty traces and lost captures; null without one. Blocking. */
     @JvmStatic
-    public fun health(): HealthReport? = if (Native.isLoaded) Native.health()?.let(::healthReport) else null
+    public fun health(): HealthReport? = if (Native.isLoaded) Native.health()?.let { healthReport(Profiling.addTo(it)) } else null
 
     // ---- uploads ----
 
@@ -191,7 +193,10 @@ public object Tracetee {
     @JvmStatic
     public fun upload(context: Context): UploadResult {
         val sender = config?.sender ?: return UploadResult.Failed(NOT_INSTALLED)
-        return uploadResult(Native.upload(NetState.of(context).toString(), NativeSender(sender)))
+        val report = Native.upload(NetState.of(context).toString(), NativeSender(sender))
+        // It may have brought another configuration.
+        Profiling.refresh()
+        return uploadResult(report)
     }
 
     // ---- internals ----
