@@ -190,6 +190,11 @@ pub(crate) struct CollectArgs {
     /// Store for the captures: a directory, s3://BUCKET/PREFIX, gs://… or az://….
     #[arg(long, value_name = "STORE", default_value = "tracetee-store")]
     pub(crate) store: String,
+    /// Directory for the tables of an object store [default: a temporary one].
+    ///
+    /// They are made anew from the bucket if it is empty. No other process may use it.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
     /// File with tokens: lines APP TOKEN for who sends, and APP TOKEN mappings, read or admin.
     ///
     /// TOKEN may be sha256: and the token's digest. APP user:NAME read is a user that a proxy names; * is all apps, or any user.

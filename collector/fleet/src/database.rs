@@ -239,6 +239,16 @@ impl Database {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    /// Returns days and ids of all loss reports.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn loss_reports(&self) -> Result<Vec<(String, String)>, Error> {
+        let mut statement = self.connection.prepare("SELECT DISTINCT dt, report_id FROM losses")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// True if a row of captures or losses has this value in a column.
     ///
     /// # Errors

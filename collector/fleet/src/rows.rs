@@ -1,6 +1,7 @@
 //! Fills the rows of an analyzed capture, or of a loss report.
 
 use crate::schema::{CaptureRow, FrameRow, FrameSliceRow, LossRow, StackRow, Text};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tracetee_jank::{Analysis, Frame, Part, Stack, StartKind};
 use tracetee_protocol::json::Decimal;
@@ -11,7 +12,7 @@ use tracetee_trace::{Trace, WallClock};
 pub use crate::table::Value;
 
 /// The rows of one capture, or of one loss report.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rows {
     /// The capture's own row; a loss report has none.
     pub capture: Option<CaptureRow>,

@@ -12,7 +12,6 @@ use crate::http::serve::{Serving, Tls};
 use crate::http::tickets::Tickets;
 use crate::http::tokens::Tokens;
 use crate::http::{self, Collector, StoredCapture};
-use crate::store::indexer::Indexer;
 use crate::store::location::StoreLocation;
 use crate::store::observed::Observed;
 use crate::store::retention::{self, Deleted, Retention};
@@ -44,6 +43,8 @@ const SHARE_OF_RUNS: u64 = 20;
 pub struct Options<'a> {
     /// The directory or object store that captures are stored in.
     pub store: StoreLocation<'a>,
+    /// Directory of an object store's tables; `None` is one that ends with the server.
+    pub cache: Option<PathBuf>,
     /// File of the remote configuration to serve.
     pub config: Option<PathBuf>,
     /// File of the public key that the configuration must be signed for.
@@ -76,6 +77,7 @@ impl<'a> Options<'a> {
         let limits = Limits::resolve(None, None, &[]);
         Self {
             store,
+            cache: None,
             config: None,
             public_key: None,
             tokens: None,
@@ -109,7 +111,7 @@ pub struct Server {
     end: watch::Sender<bool>,
     connections: mpsc::Receiver<()>,
     tls: Option<Tls>,
-    shown: Option<Arc<Page>>,
+    shown: Arc<Page>,
     collector: Arc<Collector>,
     maintenance: (Sender<()>, std::thread::JoinHandle<()>),
 }
@@ -138,9 +140,9 @@ impl Server {
                 .with_context(|| format!("--page-user-header {name:?}: not the name of a header"))
         });
         let user_header = user_header.transpose()?;
-        let storage = Storage::open(options.store)?;
-        if let Some(indexer) = storage.indexer().filter(|_| !options.has_exporter) {
-            indexer.observed().end_events();
+        let storage = Storage::open(options.store, options.cache.as_deref())?;
+        if !options.has_exporter {
+            storage.indexer().observed().end_events();
         }
         let collector = Arc::new(Collector::new(
             storage,
@@ -150,14 +152,7 @@ impl Server {
             #[cfg(feature = "cloud")]
             tickets(options.store)?,
         ));
-        let mappings = collector.storage().indexer().map(Indexer::mappings);
-        let page = match options.store.directory().zip(mappings) {
-            Some((root, mappings)) => Some(Page::new(root, mappings)),
-            None if options.page.is_some() => bail!(
-                "--page needs a store in a directory; for an object store, query the tables that `tracetee store tables` writes"
-            ),
-            None => None,
-        };
+        let page = Page::new(collector.storage());
         let connections = Connections::new(options.limits);
         let mut router = http::router(Arc::clone(&collector), Arc::clone(&connections));
         let (end, ended) = watch::channel(false);
@@ -183,7 +178,7 @@ impl Server {
             Login::new(Arc::clone(&collector), user_header.clone(), is_tls, at.ip().is_loopback())
         };
         let mut page_at = None;
-        if let (Some(at), Some(page)) = (options.page, &page) {
+        if let Some(at) = options.page {
             let (listener, at) = listen_on(at)?;
             page_at = Some(at);
             // Devices do not take people's places.
@@ -191,18 +186,15 @@ impl Server {
             let people = Connections::new(Limits { all: 64, of_client: 64, proxies });
             // A browser on this machine would not know the certificate's name, and a proxy needs none.
             let tls = tls.clone().filter(|_| !at.ip().is_loopback());
-            let router = Arc::clone(page).router(login(tls.is_some(), at));
+            let router = Arc::clone(&page).router(login(tls.is_some(), at));
             serve(listener, router, tls, &people)?;
-        } else if let Some(page) =
-            page.as_ref().filter(|_| has_readers || (listen.ip().is_loopback() && is_open))
-        {
+        } else if has_readers || (listen.ip().is_loopback() && is_open) {
             page_at = Some(address);
-            router = router.merge(Arc::clone(page).router(login(tls.is_some(), address)));
+            router = router.merge(Arc::clone(&page).router(login(tls.is_some(), address)));
         }
         serve(listener, router, tls.clone(), &connections)?;
         drop(alive);
-        let root = options.store.directory().map(Path::to_owned);
-        let maintenance = maintain(Arc::clone(&collector), root, options.retention)?;
+        let maintenance = maintain(Arc::clone(&collector), options.retention)?;
         let connections = all;
         Ok(Self {
             address,
@@ -217,10 +209,10 @@ impl Server {
         })
     }
 
-    /// What came into the tables since the start; an object store has none.
+    /// What this server has analyzed since the start, and not what others of the same object store have.
     #[must_use]
-    pub fn observed(&self) -> Option<Arc<Observed>> {
-        self.collector.storage().indexer().map(|indexer| Arc::clone(indexer.observed()))
+    pub fn observed(&self) -> Arc<Observed> {
+        Arc::clone(self.collector.storage().indexer().observed())
     }
 
     /// Captures stored by this server, oldest first, the first 1,000.
@@ -240,7 +232,7 @@ impl Server {
 
     /// Waits until all captures received so far are indexed.
     pub fn settle(&self) {
-        self.collector.storage().indexer().into_iter().for_each(Indexer::settle);
+        self.collector.storage().indexer().settle();
     }
 
     /// Stops the server after it has answered the requests in flight.
@@ -248,7 +240,7 @@ impl Server {
         let Self { runtime, end: ended, mut connections, shown, collector, maintenance, .. } = self;
         let (end, maintenance) = maintenance;
         // A report that is being made is given up.
-        shown.iter().for_each(|page| page.stop());
+        shown.stop();
         let _ = ended.send(true);
         let _ = runtime.block_on(async { timeout(LAST_REQUESTS, connections.recv()).await });
         drop(end);
@@ -272,16 +264,19 @@ fn listen_on(listen: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
 /// Applies retention and indexes captures that the indexer had no room for, until the sender is dropped.
 fn maintain(
     collector: Arc<Collector>,
-    root: Option<PathBuf>,
     retention: Retention,
 ) -> Result<(Sender<()>, std::thread::JoinHandle<()>)> {
     let (end, ended) = bounded(0);
     let thread = std::thread::Builder::new().name("maintenance".to_owned()).spawn(move || {
+        let storage = collector.storage();
+        #[cfg(feature = "cloud")]
+        if let Some(replica) = storage.replica() {
+            replica.tend(storage, retention, &*collector, &ended);
+            return;
+        }
+        let (root, indexer) = (storage.root(), storage.indexer());
         let (mut retained, mut at_last): (Option<Instant>, u64) = (None, 0);
         loop {
-            let (Some(root), Some(indexer)) = (&root, collector.storage().indexer()) else {
-                return;
-            };
             let stored = collector.stored_bytes();
             // A store that fills up quickly does not wait for the hour.
             let is_much =
@@ -292,12 +287,7 @@ fn maintain(
                 collector.store_size.note_retained();
                 match applied {
                     Ok(deleted) if deleted == Deleted::default() => {}
-                    Ok(deleted) => {
-                        let by_age = deleted.count(retention::AGE);
-                        let by_size = deleted.count(retention::SIZE);
-                        tracing::info!(by_age, by_size, "retention deleted captures");
-                        collector.note_deleted(&deleted);
-                    }
+                    Ok(deleted) => collector.note_deleted(&deleted),
                     Err(error) => tracing::error!("retention failed: {error:#}"),
                 }
                 match retention::size(root) {

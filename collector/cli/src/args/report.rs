@@ -11,9 +11,14 @@ pub(crate) struct ReportArgs {
     /// Trace files; - is stdin. One gives a frame report, several a fleet report.
     #[arg(value_name = "CAPTURE")]
     pub(crate) captures: Vec<PathBuf>,
-    /// Directory of the collector's store [default: tracetee-store, if no CAPTURE is given].
-    #[arg(long, value_name = "DIR", conflicts_with = "captures")]
+    /// Store of a collector [default: tracetee-store, if no CAPTURE is given].
+    ///
+    /// A directory, s3://BUCKET/PREFIX, gs://… or az://….
+    #[arg(long, value_name = "STORE", conflicts_with = "captures")]
     pub(crate) store: Option<PathBuf>,
+    /// Directory for the tables of an object store [default: in the user's cache].
+    #[arg(long, value_name = "DIR", conflicts_with = "captures")]
+    pub(crate) cache: Option<PathBuf>,
     /// Format of the report [default: by the name of --output, else text].
     #[arg(long, value_enum)]
     pub(crate) format: Option<ReportFormat>,

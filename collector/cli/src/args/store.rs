@@ -22,7 +22,7 @@ pub(crate) struct InitArgs {
 pub(crate) enum StoreCommand {
     /// Rebuild the tables of a store from its captures.
     ///
-    /// The collector must not be running. Replaces tables of an older version, too.
+    /// The collector of a directory must not be running; those of an object store may. Replaces tables of an older version, too.
     Rebuild(RebuildArgs),
     /// Copy a store while a collector works on it.
     ///
@@ -45,8 +45,8 @@ pub(crate) enum StoreCommand {
 /// Options of `store rebuild`.
 #[derive(Debug, Args)]
 pub(crate) struct RebuildArgs {
-    /// Directory of the collector's store.
-    #[arg(long, value_name = "DIR", default_value = "tracetee-store")]
+    /// Store to rebuild: a directory, s3://BUCKET/PREFIX, gs://… or az://….
+    #[arg(long, value_name = "STORE", default_value = "tracetee-store")]
     pub(crate) store: PathBuf,
 }
 
@@ -64,9 +64,12 @@ pub(crate) struct BackupArgs {
 /// Options of `store forget`.
 #[derive(Debug, Args)]
 pub(crate) struct ForgetArgs {
-    /// Directory of the collector's store.
-    #[arg(long, value_name = "DIR", default_value = "tracetee-store")]
+    /// Store to delete from: a directory, s3://BUCKET/PREFIX, gs://… or az://….
+    #[arg(long, value_name = "STORE", default_value = "tracetee-store")]
     pub(crate) store: PathBuf,
+    /// Directory for the tables of an object store [default: in the user's cache].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
     /// Install id of the device.
     pub(crate) install_id: String,
 }

@@ -27,6 +27,7 @@ pub(crate) fn collect(args: &CollectArgs) -> Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let options = Options {
         store: StoreLocation::parse(&args.store),
+        cache: args.cache.clone(),
         config: args.config.clone(),
         public_key: args.public_key.clone(),
         tokens,

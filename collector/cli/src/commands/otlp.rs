@@ -6,7 +6,7 @@
 //! receivers take it as they take protobuf.
 
 use crate::args::CollectArgs;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -60,14 +60,8 @@ enum Sent {
 
 impl Exporter {
     /// Starts the thread, if `--otlp` is given.
-    pub(super) fn start(
-        args: &CollectArgs,
-        observed: Option<Arc<Observed>>,
-    ) -> Result<Option<Self>> {
+    pub(super) fn start(args: &CollectArgs, observed: Arc<Observed>) -> Result<Option<Self>> {
         let Some(url) = &args.otlp else { return Ok(None) };
-        let Some(observed) = observed else {
-            bail!("--otlp needs a store in a directory, not {}", args.store);
-        };
         let headers = args.otlp_headers.as_ref().map(|path| {
             let text = std::fs::read_to_string(path)
                 .with_context(|| format!("cannot read {}", path.display()))?;

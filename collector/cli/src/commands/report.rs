@@ -1,5 +1,6 @@
 //! `tracetee report`: of a collector's store, of one trace, of several.
 
+use super::store::{cache_of, location};
 use crate::args::{FailOn, ReportArgs, ReportFormat};
 use crate::input::{mapping, mapping_of, unpacked};
 use crate::terminal::{print, say};
@@ -16,7 +17,7 @@ use tracetee_fleet::report::single::SingleReport;
 use tracetee_fleet::report::timeline;
 use tracetee_fleet::rows::{About, from_capture};
 use tracetee_jank::{Options, Which};
-use tracetee_server::{StoreLocation, StoredProfile, tables_of};
+use tracetee_server::{Reader, StoredProfile, make_private, tables_of};
 use tracetee_trace::{Mapping, is_system_process};
 
 /// The trace travels in its report, and so does its timeline, if it is no larger: a page of some 40 MB opens on a phone.
@@ -72,12 +73,9 @@ fn ask(args: &ReportArgs) -> Ask {
 fn of_store(args: &ReportArgs) -> Result<(String, bool)> {
     let default = PathBuf::from("tracetee-store");
     let store = args.store.as_ref().unwrap_or(&default);
-    if matches!(StoreLocation::parse(&store.to_string_lossy()), StoreLocation::Objects(_)) {
-        bail!(
-            "--store {}: reports are made of a directory; for an object store run `tracetee store tables`, and ask its \
-             Parquet by DuckDB (collector/SCALE.md)",
-            store.display()
-        );
+    let (address, is_remote) = location(store);
+    if is_remote {
+        return of_objects(args, &address);
     }
     let tables = tables_of(store);
     let report = Database::read(&tables)
@@ -92,21 +90,42 @@ fn of_store(args: &ReportArgs) -> Result<(String, bool)> {
     let at = std::fs::canonicalize(store).ok();
     let at = at.map(|path| format!("file://{}/", path.display()));
     let captures = at.as_deref().map_or(Captures::Nowhere, Captures::At);
-    written(args, &report, captures, store)
+    written(args, &report, captures, &|raw_key| Ok(store.join(raw_key)))
 }
 
-/// Writes a fleet's report; the keys of its captures are paths below `root`.
+/// The report of an object store, by a copy of its tables on this machine.
+fn of_objects(args: &ReportArgs, address: &str) -> Result<(String, bool)> {
+    make_private();
+    let cache = cache_of(address, args.cache.as_deref());
+    let reader = Reader::open(address, cache.as_deref())?;
+    let database = Database::read(&reader.tables())?;
+    let report = FleetReport::from_database(&database, &ask(args))?;
+    let copies = tempfile::tempdir().context("cannot create a temporary directory")?;
+    // Where the names of a version are looked for.
+    std::os::unix::fs::symlink(reader.root().join("mappings"), copies.path().join("mappings"))?;
+    written(args, &report, Captures::Nowhere, &|raw_key| {
+        if !reader.copy(raw_key, copies.path())? {
+            bail!("{address}/{raw_key} does not exist");
+        }
+        Ok(copies.path().join(raw_key))
+    })
+}
+
+/// Gives the file of a capture by its key.
+type FileOf<'a> = dyn Fn(&str) -> Result<PathBuf> + 'a;
+
+/// Writes a fleet's report.
 fn written(
     args: &ReportArgs,
     report: &FleetReport,
     captures: Captures<'_>,
-    root: &Path,
+    file_of: &FileOf<'_>,
 ) -> Result<(String, bool)> {
     let text = match args.format() {
         ReportFormat::Text => report.to_text(),
         ReportFormat::Markdown => report.to_markdown(),
         ReportFormat::Json => serde_json::to_string_pretty(report)? + "\n",
-        ReportFormat::Html => html::fleet(report, captures, &timelines(args, report, root)?),
+        ReportFormat::Html => html::fleet(report, captures, &timelines(args, report, file_of)?),
         ReportFormat::Folded => report.to_folded(),
     };
     Ok((text, report.is_worse()))
@@ -117,7 +136,7 @@ fn written(
 fn timelines(
     args: &ReportArgs,
     report: &FleetReport,
-    root: &Path,
+    file_of: &FileOf<'_>,
 ) -> Result<BTreeMap<String, Vec<u8>>> {
     let given = mapping(args.mapping.as_deref())?;
     let causes = report.apps.iter().flat_map(|app| app.causes.iter().take(CAUSES_WITH_TIMELINE));
@@ -126,7 +145,8 @@ fn timelines(
         if timelines.contains_key(&example.capture_id) {
             continue;
         }
-        match timeline_of(args, given.as_ref(), &root.join(&example.raw_key)) {
+        let file = file_of(&example.raw_key);
+        match file.and_then(|file| timeline_of(args, given.as_ref(), &file)) {
             Ok(timeline) if bytes + timeline.len() <= MAX_EMBEDDED_BYTES => {
                 bytes += timeline.len();
                 timelines.insert(example.capture_id.clone(), timeline);
@@ -270,5 +290,5 @@ fn of_several(args: &ReportArgs, paths: &[PathBuf]) -> Result<(String, bool)> {
         bail!("none of the {} files is a readable trace", paths.len());
     }
     let report = FleetReport::from_database(&database, &ask(args))?;
-    written(args, &report, Captures::At(""), Path::new(""))
+    written(args, &report, Captures::At(""), &|raw_key| Ok(PathBuf::from(raw_key)))
 }

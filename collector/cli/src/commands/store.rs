@@ -4,18 +4,51 @@ use crate::args::{BackupArgs, ForgetArgs, RebuildArgs, TablesArgs};
 use crate::terminal::{print, say};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::io::{BufRead, BufReader, Read};
-use tracetee_server::{BackedUp, Forgotten, list_keys, make_private, make_tables, tables_of};
+use std::path::{Path, PathBuf};
+use tracetee_server::{
+    BackedUp, Forgotten, Reader, StoreLocation, list_keys, make_private, make_tables, tables_of,
+};
+
+/// A store's address, and whether it is an object store's.
+pub(crate) fn location(store: &Path) -> (String, bool) {
+    let text = store.to_string_lossy().into_owned();
+    let is_remote = matches!(StoreLocation::parse(&text), StoreLocation::Objects(_));
+    (text, is_remote)
+}
+
+/// The directory for the tables of an object store: the one that was given, else one in the user's cache, if there is a home.
+pub(crate) fn cache_of(address: &str, given: Option<&Path>) -> Option<PathBuf> {
+    if let Some(given) = given {
+        return Some(given.to_owned());
+    }
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+    let endpoint = std::env::var("AWS_ENDPOINT").unwrap_or_default();
+    let mut name = String::new();
+    for byte in hmac_sha256::Hash::hash(format!("{address} {endpoint}").as_bytes()).iter().take(8) {
+        let _ = write!(name, "{byte:02x}");
+    }
+    let directory = cache.join("tracetee/stores").join(name);
+    std::fs::create_dir_all(&directory).is_ok().then_some(directory)
+}
 
 /// Rebuilds the tables.
 pub(crate) fn rebuild(args: &RebuildArgs) -> Result<()> {
     make_private();
-    let rebuilt = tracetee_server::rebuild(&args.store)?;
+    let (store, is_remote) = location(&args.store);
+    let rebuilt =
+        if is_remote { Reader::rebuild(&store)? } else { tracetee_server::rebuild(&args.store)? };
     if rebuilt.retried > 0 {
         say(&format!("{} captures from quarantine were tried again", rebuilt.retried));
     }
-    let tables = tables_of(&args.store);
-    print(&format!("{} captures and loss reports are in {}\n", rebuilt.indexed, tables.display()));
+    let tables = if is_remote {
+        format!("{store}/sums")
+    } else {
+        tables_of(&args.store).display().to_string()
+    };
+    print(&format!("{} captures and loss reports are in {tables}\n", rebuilt.indexed));
     Ok(())
 }
 
@@ -35,7 +68,13 @@ pub(crate) fn backup(args: &BackupArgs) -> Result<()> {
 /// Deletes everything that a device has sent.
 pub(crate) fn forget(args: &ForgetArgs) -> Result<()> {
     make_private();
-    let forgotten = tracetee_server::forget(&args.store, &args.install_id)?;
+    let forgotten = match location(&args.store) {
+        (address, true) => {
+            let cache = cache_of(&address, args.cache.as_deref());
+            Reader::forget(&address, cache.as_deref(), &args.install_id)?
+        }
+        (_, false) => tracetee_server::forget(&args.store, &args.install_id)?,
+    };
     let Forgotten { captures, loss_reports, quarantined, unreadable, .. } = forgotten;
     print(&format!(
         "forgot {}: {captures} captures, {loss_reports} loss reports, {quarantined} bodies in quarantine\n",

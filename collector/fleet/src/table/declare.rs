@@ -12,7 +12,7 @@ macro_rules! tables {
     )+) => {
         $(
             #[doc = $table_doc]
-            #[derive(Debug, Clone, Default, PartialEq)]
+            #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
             pub struct $row {
                 $(#[doc = $doc] pub $column: $type,)+
             }

@@ -5,7 +5,6 @@
 
 use super::answer::{Answer, answer};
 use super::{Collector, Shared};
-use crate::store::indexer::Indexer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use std::sync::Arc;
@@ -20,26 +19,27 @@ pub(super) type LastCheck = tokio::sync::Mutex<Option<(Instant, Result<(), Strin
 
 /// Answers whether captures can be analyzed, and, if the store is a directory, stored.
 pub(super) async fn healthz(State(collector): Shared) -> Answer {
-    if collector.storage.indexer().is_none() {
-        return (StatusCode::OK, "ok\n".to_owned());
-    }
-    state(&collector).await
+    // An object store that is away is no reason to restart the collector.
+    let stores = if collector.storage.is_remote() { Ok(()) } else { storage(&collector).await };
+    state(&collector, stores)
 }
 
 /// Answers whether captures can be stored and analyzed.
 pub(super) async fn readyz(State(collector): Shared) -> Answer {
-    state(&collector).await
+    let stores = storage(&collector).await;
+    state(&collector, stores)
 }
 
-async fn state(collector: &Arc<Collector>) -> Answer {
-    let found = storage(collector).await;
+fn state(collector: &Collector, stores: Result<(), String>) -> Answer {
     let indexer = collector.storage.indexer();
-    let is_down = indexer.is_some_and(Indexer::is_down);
-    let is_damaged = indexer.is_some_and(Indexer::is_damaged);
+    let (is_down, is_damaged) = (indexer.is_down(), indexer.is_damaged());
     let unavailable = |why: &str| answer(StatusCode::SERVICE_UNAVAILABLE, why);
-    match found {
+    match stores {
         _ if is_down => unavailable(
             "captures are stored and not analyzed: a thread of the analysis panicked, and starts again",
+        ),
+        _ if is_damaged && collector.storage.is_remote() => unavailable(
+            "captures are stored, but the tables in this collector's cache are damaged: restart it, and it makes them anew",
         ),
         _ if is_damaged => unavailable(
             "captures are stored, but the tables are damaged: stop the collector and run `tracetee store rebuild`",
@@ -51,7 +51,7 @@ async fn state(collector: &Arc<Collector>) -> Answer {
 
 /// Checks the storage. One request at a time does; the others have what it found.
 async fn storage(collector: &Arc<Collector>) -> Result<(), String> {
-    let valid = if collector.storage.indexer().is_some() { DISK } else { OBJECT_STORE };
+    let valid = if collector.storage.is_remote() { OBJECT_STORE } else { DISK };
     let mut known = collector.last_check.lock().await;
     if let Some((at, found)) = &*known
         && at.elapsed() < valid

@@ -51,10 +51,6 @@ async fn take(
         add(&collector.counts.refused, 1);
         answer(status, why)
     };
-    if !collector.storage.has_mappings() {
-        let why = "this collector keeps its captures in an object store, without mappings";
-        return Err(refuse(StatusCode::NOT_IMPLEMENTED, why));
-    }
     let said = text(headers, http::CONTENT_LENGTH).and_then(|text| text.parse::<u64>().ok());
     if said.is_some_and(|bytes| bytes > MAX_BODY_BYTES) {
         let refused = Refused::TooLarge(MAX_BODY_BYTES);
@@ -82,31 +78,30 @@ async fn take(
         tokio::task::spawn_blocking(move || shared.storage.put_mapping(&version, &incoming.path));
     let put = put
         .await
-        .unwrap_or_else(|fault| Some(Err(mappings::Refused::Disk(std::io::Error::other(fault)))));
+        .unwrap_or_else(|fault| Err(mappings::Refused::Disk(std::io::Error::other(fault))));
     let stored = |status, why| {
         add(&collector.counts.mappings, 1);
         Ok(answer(status, why))
     };
     match put {
-        Some(Ok(Put::New)) => {
+        Ok(Put::New) => {
             stored(StatusCode::CREATED, "stored; captures of this version are being analysed again")
         }
-        Some(Ok(Put::Replaced)) => {
+        Ok(Put::Replaced) => {
             stored(StatusCode::OK, "replaced; captures of this version are being analysed again")
         }
-        Some(Ok(Put::Unchanged)) => Ok(answer(StatusCode::OK, "already stored, unchanged")),
-        Some(Err(mappings::Refused::NoMapping(why))) => {
+        Ok(Put::Unchanged) => Ok(answer(StatusCode::OK, "already stored, unchanged")),
+        Err(mappings::Refused::NoMapping(why)) => {
             Err(refuse(StatusCode::UNPROCESSABLE_ENTITY, &format!("not a mapping: {why}")))
         }
-        Some(Err(mappings::Refused::TooLarge)) => Err(refuse(
+        Err(mappings::Refused::TooLarge) => Err(refuse(
             StatusCode::PAYLOAD_TOO_LARGE,
             &format!("its text has more than {} bytes", mappings::MAX_TEXT_BYTES),
         )),
-        Some(Err(mappings::Refused::Full)) => Err(refuse(
+        Err(mappings::Refused::Full) => Err(refuse(
             StatusCode::INSUFFICIENT_STORAGE,
             "the store has too many mappings; delete old ones from its directory \"mappings\"",
         )),
-        Some(Err(mappings::Refused::Disk(error))) => Err(disk(&error)),
-        None => Err(refuse(StatusCode::NOT_IMPLEMENTED, "this store keeps no mappings")),
+        Err(mappings::Refused::Disk(error)) => Err(disk(&error)),
     }
 }

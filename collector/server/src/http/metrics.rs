@@ -4,7 +4,6 @@ use super::Collector;
 use super::connections::Connections;
 use super::remote_config::RemoteConfig;
 use super::requests::Requests;
-use crate::store::indexer::Indexer;
 use crate::store::observed::{Observed, ScreenSums};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -58,11 +57,9 @@ pub(super) fn metrics(
     connections: &Connections,
     requests: &Requests,
 ) -> Response {
-    let none = AtomicU64::new(0);
     let indexer = collector.storage.indexer();
-    let [analysed, analysed_again, failed] = indexer.map_or([&none; 3], Indexer::counts);
-    let observed = indexer.map(|indexer| &**indexer.observed());
-    let exports = |count: fn(&Observed) -> &AtomicU64| observed.map_or(&none, count);
+    let [analysed, analysed_again, failed] = indexer.counts();
+    let observed = &**indexer.observed();
     let mut text = String::new();
     let others = [
         (
@@ -80,16 +77,16 @@ pub(super) fn metrics(
         (
             "analysis_restarts",
             "Threads of the analysis that were started again after a panic.",
-            indexer.map_or(&none, Indexer::restarts),
+            indexer.restarts(),
         ),
         ("analysis_failures", "Captures and loss reports that could not be indexed.", failed),
-        ("otlp_events", "Events that the OTLP endpoint accepted.", exports(|of| &of.exported)),
+        ("otlp_events", "Events that the OTLP endpoint accepted.", &observed.exported),
         (
             "otlp_events_lost",
             "Events that OTLP's endpoint refused, or that waited with too many others.",
-            exports(|of| &of.lost),
+            &observed.lost,
         ),
-        ("otlp_failures", "Requests to the OTLP endpoint that failed.", exports(|of| &of.failures)),
+        ("otlp_failures", "Requests to the OTLP endpoint that failed.", &observed.failures),
     ];
     for (name, help, count) in collector.counts.all().into_iter().chain(others) {
         let value = count.load(Ordering::Relaxed);
@@ -107,11 +104,7 @@ pub(super) fn metrics(
     };
     let (storage, store) = (&collector.storage, &collector.store_size);
     let load = |value: &AtomicU64| Some(value.load(Ordering::Relaxed)).filter(|&value| value > 0);
-    gauge(
-        "analysis_waiting",
-        "Captures that wait to be indexed.",
-        Some(indexer.map_or(0, Indexer::waiting)),
-    );
+    gauge("analysis_waiting", "Captures that wait to be indexed.", Some(indexer.waiting()));
     gauge(
         "reanalysis_pending",
         "Versions whose captures are being indexed again.",
@@ -120,16 +113,14 @@ pub(super) fn metrics(
     gauge(
         "store_bytes",
         "Bytes of captures, loss reports and quarantine, measured once an hour, with what came since.",
-        indexer
-            .and_then(|_| load(&store.measured_at_s))
-            .map(|_| store.bytes.load(Ordering::Relaxed)),
+        load(&store.measured_at_s).map(|_| store.bytes.load(Ordering::Relaxed)),
     );
     gauge(
         "store_measured_timestamp_seconds",
         "Time at which the store was measured.",
         load(&store.measured_at_s),
     );
-    gauge("tables_bytes", "Bytes of the tables.", storage.tables_bytes());
+    gauge("tables_bytes", "Bytes of the tables.", Some(storage.tables_bytes()));
     gauge("free_disk_bytes", "Bytes that the store's file system has left.", storage.free_bytes());
     gauge(
         "retention_timestamp_seconds",
@@ -152,7 +143,7 @@ pub(super) fn metrics(
          tracetee_build_info{{version=\"{}\"}} 1\n",
         env!("CARGO_PKG_VERSION")
     );
-    observed.into_iter().for_each(|observed| write_frames(&mut text, observed));
+    write_frames(&mut text, observed);
     requests.write(&mut text);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }

@@ -31,6 +31,8 @@ pub(crate) mod tokens;
 
 use crate::store::retention;
 use crate::store::storage::Storage;
+#[cfg(feature = "cloud")]
+use crate::store::tend::Observer;
 use answer::{Answer, answer};
 use axum::Router;
 use axum::extract::State;
@@ -180,8 +182,10 @@ impl Collector {
 
     /// Counts what retention has deleted, by age and by size, and stores the loss report that says so.
     pub(crate) fn note_deleted(&self, deleted: &retention::Deleted) {
-        add(&self.counts.deleted_by_age, deleted.count(retention::AGE));
-        add(&self.counts.deleted_by_size, deleted.count(retention::SIZE));
+        let (by_age, by_size) = (deleted.count(retention::AGE), deleted.count(retention::SIZE));
+        tracing::info!(by_age, by_size, "retention deleted captures");
+        add(&self.counts.deleted_by_age, by_age);
+        add(&self.counts.deleted_by_size, by_size);
         for report in deleted.loss_reports() {
             let id = id_of_now(&report.device.app.clone().unwrap_or_default());
             if let Err(error) = self.storage.keep_losses(id, &report) {
@@ -230,6 +234,20 @@ impl Collector {
         add(&self.counts.unauthorised, 1);
         connection.into_iter().for_each(|connection| connection.give_way());
         Err(answer(status, why))
+    }
+}
+
+#[cfg(feature = "cloud")]
+impl Observer for Collector {
+    fn note_retained(&self, deleted: &retention::Deleted) {
+        self.store_size.note_retained();
+        if *deleted != retention::Deleted::default() {
+            self.note_deleted(deleted);
+        }
+    }
+
+    fn note_size(&self, bytes: u64) {
+        self.store_size.note_measured(bytes);
     }
 }
 

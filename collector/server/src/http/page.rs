@@ -14,6 +14,9 @@ use crate::store::analyst::limits;
 use crate::store::local_store::{about, sidecar_of};
 use crate::store::mappings::Mappings;
 use crate::store::profiles::StoredProfile;
+#[cfg(feature = "cloud")]
+use crate::store::replica::Replica;
+use crate::store::storage::Storage;
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{StatusCode, header};
@@ -43,13 +46,42 @@ pub(crate) struct Page {
     root: PathBuf,
     mappings: Arc<Mappings>,
     maker: Arc<Maker>,
+    /// Of an object store: captures are there.
+    #[cfg(feature = "cloud")]
+    replica: Option<Arc<Replica>>,
 }
 
 type Shared = State<Arc<Page>>;
 
 impl Page {
-    pub(crate) fn new(root: &std::path::Path, mappings: Arc<Mappings>) -> Arc<Self> {
-        Arc::new(Self { root: root.to_owned(), mappings, maker: Arc::new(Maker::new(root)) })
+    pub(crate) fn new(storage: &Storage) -> Arc<Self> {
+        let root = storage.root();
+        Arc::new(Self {
+            root: root.to_owned(),
+            mappings: storage.indexer().mappings(),
+            maker: Arc::new(Maker::new(root)),
+            #[cfg(feature = "cloud")]
+            replica: storage.replica().cloned(),
+        })
+    }
+
+    /// Returns the directory below which a capture is: that of the store, or one to which it is copied, and which is deleted with the
+    /// result.
+    #[cfg(feature = "cloud")]
+    fn place(&self, key: &RawKey) -> Result<(PathBuf, Option<tempfile::TempDir>), Error> {
+        let io = |error| Error::Io(self.root.clone(), error);
+        let Some(replica) = &self.replica else { return Ok((self.root.clone(), None)) };
+        let copy = tempfile::tempdir_in(self.root.join("incoming")).map_err(io)?;
+        match replica.copy(&key.path(), copy.path()) {
+            Ok(true) => Ok((copy.path().to_owned(), Some(copy))),
+            Ok(false) => Err(no_capture()),
+            Err(error) => Err(io(std::io::Error::other(format!("{error:#}")))),
+        }
+    }
+
+    #[cfg(not(feature = "cloud"))]
+    fn place(&self, _key: &RawKey) -> Result<(PathBuf, Option<tempfile::TempDir>), Error> {
+        Ok((self.root.clone(), None))
     }
 
     /// Gives up the reports in progress, and makes no more.
@@ -191,13 +223,18 @@ async fn timeline(
     view(&page, viewer, id, View::Timeline).await
 }
 
-async fn view(page: &Page, viewer: Viewer, id: String, view: View) -> Response {
-    let none = || Error::Missing("there is no such capture".to_owned());
-    let (root, mappings) = (page.root.clone(), Arc::clone(&page.mappings));
-    let made = page.maker.make(move |maker, is_unwanted| {
-        let id = Uuid::try_parse(&id).map_err(|_| none())?;
-        let key = maker.database()?.raw_key(&id.to_string())?.ok_or_else(none)?;
-        let key = RawKey::parse(&key).filter(|key| viewer.sees(&key.app)).ok_or_else(none)?;
+fn no_capture() -> Error {
+    Error::Missing("there is no such capture".to_owned())
+}
+
+async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Response {
+    let (page, mappings) = (Arc::clone(page), Arc::clone(&page.mappings));
+    let maker = Arc::clone(&page.maker);
+    let made = maker.make(move |maker, is_unwanted| {
+        let id = Uuid::try_parse(&id).map_err(|_| no_capture())?;
+        let key = maker.database()?.raw_key(&id.to_string())?.ok_or_else(no_capture)?;
+        let key = RawKey::parse(&key).filter(|key| viewer.sees(&key.app)).ok_or_else(no_capture)?;
+        let (root, _copy) = page.place(&key)?;
         let place = root.join(key.path());
         let io = |error| Error::Io(place.clone(), error);
         let watch = limits(is_unwanted).watch;

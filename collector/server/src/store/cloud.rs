@@ -6,11 +6,13 @@ use super::objects::MAX_OBJECT_BYTES;
 use anyhow::{Context, Result, anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures_util::{StreamExt, stream};
 use object_store::path::Path as ObjectPath;
 use object_store::{Attribute, Attributes, GetOptions, ObjectStore, PutMode, PutOptions};
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 use tracetee_protocol::{CaptureMeta, http};
@@ -20,6 +22,10 @@ const WRITE_TIME: Duration = Duration::from_secs(10);
 const SLOWEST_BYTES_PER_S: u64 = 1 << 20;
 /// Time limit of a check.
 const PROBE_TIME: Duration = Duration::from_secs(5);
+/// Time limit of each other answer.
+const ANSWER_TIME: Duration = Duration::from_secs(60);
+/// Objects that are read at once.
+const READS: usize = 16;
 /// Time for which uploads are refused at once after a write has failed.
 const AWAY: Duration = Duration::from_secs(5);
 
@@ -31,6 +37,14 @@ fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
         Ok(runtime) => runtime.block_on(work),
         Err(error) => bail!("cannot start threads for the object store: {error}"),
     }
+}
+
+/// An object, as the store lists it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Listed {
+    pub(super) path: String,
+    pub(super) bytes: u64,
+    pub(super) modified: SystemTime,
 }
 
 /// A store of a cloud.
@@ -74,7 +88,22 @@ impl Cloud {
         bytes: Vec<u8>,
         meta: Option<&CaptureMeta>,
     ) -> Result<bool> {
-        let mut options = PutOptions::from(PutMode::Create);
+        self.write(path, bytes, meta, PutMode::Create)
+    }
+
+    /// Writes an object, also in place of another one.
+    pub(super) fn put(&self, path: &str, bytes: Vec<u8>) -> Result<()> {
+        self.write(path, bytes, None, PutMode::Overwrite).map(drop)
+    }
+
+    fn write(
+        &self,
+        path: &str,
+        bytes: Vec<u8>,
+        meta: Option<&CaptureMeta>,
+        mode: PutMode,
+    ) -> Result<bool> {
+        let mut options = PutOptions::from(mode);
         if let Some(meta) = meta {
             let text = URL_SAFE_NO_PAD.encode(meta.to_json());
             let mut attributes = Attributes::new();
@@ -112,8 +141,7 @@ impl Cloud {
         let below = self.at("probe")?;
         block_on(async {
             let mut listed = self.store.list(Some(&below));
-            let next = std::future::poll_fn(|context| listed.as_mut().poll_next(context));
-            match timeout(PROBE_TIME, next).await {
+            match timeout(PROBE_TIME, listed.next()).await {
                 Ok(None | Some(Ok(_))) => Ok(()),
                 Ok(Some(Err(error))) if format!("{error:?}").contains("AccessDenied") => Ok(()),
                 Ok(Some(Err(error))) => Err(error).context("the object store refuses"),
@@ -127,7 +155,7 @@ impl Cloud {
     /// An object's bytes, and what is known of it.
     pub(super) fn get(&self, path: &str) -> Result<(Vec<u8>, CaptureMeta)> {
         let at = self.at(path)?;
-        block_on(async {
+        let read = async {
             let in_path = || format!("cannot read {path}");
             let found = self.store.get_opts(&at, GetOptions::default()).await;
             let found = found.with_context(in_path)?;
@@ -139,23 +167,86 @@ impl Cloud {
             let bytes = found.bytes().await.with_context(in_path)?;
             let meta = json.and_then(|json| CaptureMeta::from_json(&json)).unwrap_or_default();
             Ok((bytes.to_vec(), meta))
+        };
+        block_on(async {
+            let late =
+                || anyhow!("cannot read {path}: no answer within {} s", ANSWER_TIME.as_secs());
+            timeout(ANSWER_TIME, read).await.map_err(|_| late())?
         })
     }
 
-    /// The paths below one, as the store lists them.
+    /// As [`Cloud::get`]; `None`: there is no such object.
+    pub(super) fn find(&self, path: &str) -> Result<Option<(Vec<u8>, CaptureMeta)>> {
+        match self.get(path) {
+            Ok(found) => Ok(Some(found)),
+            Err(error) => match error.downcast_ref() {
+                Some(object_store::Error::NotFound { .. }) => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Calls `work` for each item, on several threads, until one fails.
+    pub(super) fn each<'a, T: Sync>(
+        items: &'a [T],
+        work: impl Fn(&'a T) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+        std::thread::scope(|scope| {
+            for _ in 0..READS.min(items.len()) {
+                scope.spawn(|| {
+                    // ORDERING: Relaxed; a number that nobody else gets.
+                    while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        if let Err(error) = work(item) {
+                            next.store(items.len(), Ordering::Relaxed);
+                            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                        }
+                    }
+                });
+            }
+        });
+        failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+
+    /// Deletes objects; one that is not there is none.
+    pub(super) fn delete(&self, paths: &[String]) -> Result<()> {
+        let paths = paths.iter().map(|path| self.at(path)).collect::<Result<Vec<_>>>()?;
+        block_on(async {
+            let all = stream::iter(paths.into_iter().map(Ok)).boxed();
+            let mut deleted = self.store.delete_stream(all);
+            loop {
+                match timeout(ANSWER_TIME, deleted.next()).await {
+                    Ok(Some(Ok(_) | Err(object_store::Error::NotFound { .. }))) => {}
+                    Ok(Some(Err(error))) => return Err(error).context("cannot delete objects"),
+                    Ok(None) => return Ok(()),
+                    Err(_) => bail!("the object store does not answer a deletion"),
+                }
+            }
+        })
+    }
+
+    /// The paths below one, sorted.
     pub(super) fn list(&self, below: &str) -> Result<Vec<String>> {
+        Ok(self.list_all(below)?.into_iter().map(|listed| listed.path).collect())
+    }
+
+    /// The objects below a path, sorted by their paths.
+    pub(super) fn list_all(&self, below: &str) -> Result<Vec<Listed>> {
         let below = self.at(below)?;
         let skip = if self.prefix.as_ref().is_empty() { 0 } else { self.prefix.as_ref().len() + 1 };
-        block_on(async {
+        let mut found = block_on(async {
             let mut listed = self.store.list(Some(&below));
-            let mut paths = Vec::new();
-            while let Some(next) =
-                std::future::poll_fn(|context| listed.as_mut().poll_next(context)).await
-            {
-                let path = next.context("cannot list the store")?.location.to_string();
-                paths.push(path.get(skip..).unwrap_or_default().to_owned());
+            let mut found = Vec::new();
+            loop {
+                let next = timeout(ANSWER_TIME, listed.next()).await;
+                let Some(next) = next.context("cannot list the store: no answer")? else { break };
+                let next = next.context("cannot list the store")?;
+                let path = next.location.as_ref().get(skip..).unwrap_or_default().to_owned();
+                found.push(Listed { path, bytes: next.size, modified: next.last_modified.into() });
             }
-            Ok(paths)
-        })
+            Ok(found)
+        })?;
+        found.sort_unstable();
+        Ok(found)
     }
 }

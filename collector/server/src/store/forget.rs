@@ -94,7 +94,7 @@ pub fn forget(root: &Path, device: &str) -> Result<Forgotten> {
 }
 
 /// True if metadata names the device.
-fn names(about: &CaptureMeta, device: &str) -> bool {
+pub(super) fn names(about: &CaptureMeta, device: &str) -> bool {
     about.install_id.as_deref() == Some(device)
 }
 
@@ -102,7 +102,7 @@ fn names(about: &CaptureMeta, device: &str) -> bool {
 const HEAD_BYTES: u64 = 64 * 1024;
 
 /// True if a file of [`each_file`] belongs to a device, by the metadata beside it or by its content.
-fn is_of(path: &Path, device: &str) -> std::io::Result<bool> {
+pub(super) fn is_of(path: &Path, device: &str) -> std::io::Result<bool> {
     let says =
         |json: &[u8]| CaptureMeta::from_json(json).is_some_and(|about| names(&about, device));
     if path.extension().is_some_and(|extension| extension == "json") {

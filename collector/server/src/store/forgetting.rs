@@ -58,17 +58,40 @@ pub(super) fn is_any(root: &Path) -> bool {
 
 /// The file's name is a digest, so that no trace of the device is left.
 fn path(root: &Path, device: &str) -> PathBuf {
-    let mut name = String::new();
+    root.join(key(device))
+}
+
+/// Returns the path of a device's note below the store's root, in a directory and in a bucket.
+pub(super) fn key(device: &str) -> String {
+    let mut name = "forgetting/".to_owned();
     for byte in Hash::hash(device.as_bytes()) {
         let _ = write!(name, "{byte:02x}");
     }
-    root.join("forgetting").join(name)
+    name
 }
 
 fn note(path: &Path, valid: Duration) -> io::Result<()> {
     let making = path.with_extension("new");
-    fs::write(&making, (seconds(SystemTime::now()) + valid.as_secs()).to_string())?;
+    fs::write(&making, text(valid))?;
     fs::rename(making, path)
+}
+
+/// Returns the content of a note that is valid for a time.
+fn text(valid: Duration) -> String {
+    (seconds(SystemTime::now()) + valid.as_secs()).to_string()
+}
+
+/// Returns the content of a note during a search, and after it.
+#[cfg(feature = "cloud")]
+pub(super) fn texts() -> [String; 2] {
+    [text(SEARCH), text(UPLOADS)]
+}
+
+/// Writes a note that a bucket has.
+#[cfg(feature = "cloud")]
+pub(super) fn mirror(root: &Path, key: &str, text: &[u8]) -> io::Result<()> {
+    fs::create_dir_all(root.join("forgetting"))?;
+    fs::write(root.join(key), text)
 }
 
 fn is_valid(path: &Path) -> bool {

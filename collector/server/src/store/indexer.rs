@@ -15,6 +15,7 @@ use super::forgetting;
 use super::local_store::{remove, walk};
 use super::mappings::Mappings;
 use super::observed::Observed;
+use super::outbox::Outbox;
 use super::supervised::{self, Panics};
 use anyhow::Result;
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -155,6 +156,7 @@ impl Indexer {
         }
         let mut writer = Writer {
             root: root.to_owned(),
+            outbox: Outbox::find(root),
             database,
             made,
             shared: Arc::clone(&shared),
@@ -287,6 +289,13 @@ impl Indexer {
         Ok(())
     }
 
+    /// Counts as a capture that waits until it is dropped: nobody may take the tables for complete before.
+    #[cfg(feature = "cloud")]
+    pub(super) fn looking(&self) -> impl Drop + use<> {
+        self.shared.waiting.fetch_add(1, Ordering::Relaxed);
+        Looking(Arc::clone(&self.shared))
+    }
+
     /// Waits until what was given so far is in the tables.
     pub(crate) fn settle(&self) {
         while self.waiting() > 0 {
@@ -386,6 +395,8 @@ impl Drop for Batch<'_> {
 /// The thread that writes.
 struct Writer {
     root: PathBuf,
+    /// Of a replica of an object store: rows that other collectors read.
+    outbox: Option<Outbox>,
     database: Database,
     made: Receiver<Made>,
     shared: Arc<Shared>,
@@ -424,6 +435,16 @@ impl Writer {
             }
             let (root, is_any_forgotten) = (&self.root, forgetting::is_any(&self.root));
             let is_stored = |rows: &Rows| is_stored(root, rows, is_any_forgotten);
+            if let Some(outbox) = &self.outbox {
+                new.retain(|rows| is_stored(rows));
+                // First: rows in the tables are in the outbox, or published.
+                if let Err(error) = outbox.put(&new, &again) {
+                    tracing::error!("cannot write rows for other collectors: {error}");
+                    self.shared.missed.store(true, Ordering::Relaxed);
+                    held.fail_chunks();
+                    continue;
+                }
+            }
             let mut written = self.database.insert_stored(&new, &is_stored);
             if !gone.is_empty() {
                 written = written.and_then(|count| self.database.delete(&gone).map(|_| count));

@@ -122,6 +122,12 @@ impl LocalStore {
             || self.was_set_aside(key)
     }
 
+    /// True if a device is being forgotten.
+    #[cfg(feature = "cloud")]
+    pub(super) fn forgets(&self, device: Option<&str>) -> bool {
+        forgetting::is_forgotten(&self.root, device)
+    }
+
     fn was_set_aside(&self, key: &RawKey) -> bool {
         // Mostly there is no such file. One without a key was never kept, and may come again.
         let about = fs::read(self.root.join("quarantine").join(format!("{}.json", key.id)));

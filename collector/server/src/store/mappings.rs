@@ -212,11 +212,60 @@ impl Mappings {
             tracing::error!("cannot write the tables of {}: {error}", place.display());
         }
         File::open(&directory)?.sync_all()?;
+        self.forget_cached(version);
+        Ok(if before.is_some() { Put::Replaced } else { Put::New })
+    }
+
+    /// Analyses that begin from now on read the mapping of a version again.
+    fn forget_cached(&self, version: &Version) {
         let mut cache = self.cache();
         cache.known.remove(version);
         let before_it = std::mem::take(&mut cache.current);
         cache.earlier.push(Arc::downgrade(&before_it));
-        Ok(if before.is_some() { Put::Replaced } else { Put::New })
+    }
+
+    /// Writes a mapping that a bucket has, if another one, or none, is here.
+    #[cfg(feature = "cloud")]
+    pub(super) fn mirror(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        let is_one = [CLASSES, METHODS].iter().any(|name| path.ends_with(&format!("/{name}")));
+        let place = self.root.join(path);
+        let Some(version) = place.parent().and_then(version_of).filter(|_| is_one) else {
+            return Ok(());
+        };
+        let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
+        if fs::read(&place).is_ok_and(|before| before == bytes) {
+            return Ok(());
+        }
+        make_parent(&place)?;
+        match fs::remove_file(place.with_extension(PACKED)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let making = place.with_extension("mirroring");
+        fs::write(&making, bytes)?;
+        fs::rename(making, place)?;
+        self.forget_cached(&version);
+        Ok(())
+    }
+
+    /// Returns the files of a version, as paths below the root, and the path of the note of what is pending.
+    #[cfg(feature = "cloud")]
+    pub(super) fn paths(version: &Version) -> ([String; 2], String) {
+        let [app, ver] = version.parts();
+        let path = |name| format!("mappings/v1/{app}/{ver}/{name}");
+        ([path(CLASSES), path(METHODS)], path(PENDING))
+    }
+
+    /// Notes that a version's captures are to be analyzed again; `note`: the path of the note.
+    #[cfg(feature = "cloud")]
+    pub(super) fn resume(&self, note_path: &str) -> io::Result<()> {
+        let _placing = self.placing.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.root.join(note_path).parent() {
+            Some(directory) if directory.exists() && !directory.join(PENDING).exists() => {
+                note(directory, "")
+            }
+            _ => Ok(()),
+        }
     }
 
     fn is_full(&self) -> io::Result<bool> {

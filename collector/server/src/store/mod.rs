@@ -1,7 +1,7 @@
 //! The storage of captures, and the tables made of them.
 //!
 //! [`storage`] is the one place that receives from HTTP: a [`local_store`], which keeps each capture once, or
-//! [`objects`] on an object store. [`indexer`] makes rows of what a local store receives, beside what serves ([`analyst`]), and
+//! an object store with a `replica` of its tables, which `tend` keeps (`publish`, `compact`). [`indexer`] makes rows of what a local store receives, beside what serves ([`analyst`]), and
 //! `attempts` knows which analyses were interrupted; [`retention`] deletes by age and by size, [`forget`] by
 //! device (`forgetting` tells a running collector); [`rebuild`] makes the tables anew, [`backup`] copies a store. [`mappings`] keeps the names of obfuscated versions, and [`reanalysis`]
 //! makes new rows of captures that came before their mapping. [`parquet_tables`] makes tables of an object store. [`profiles`] finds
@@ -13,6 +13,8 @@ mod attempts;
 pub(crate) mod backup;
 #[cfg(feature = "cloud")]
 pub(crate) mod cloud;
+#[cfg(feature = "cloud")]
+pub(crate) mod compact;
 mod damage;
 mod fair_queue;
 mod files;
@@ -23,16 +25,31 @@ pub(crate) mod indexer;
 pub(crate) mod local_store;
 pub(crate) mod location;
 pub(crate) mod mappings;
+#[cfg(not(feature = "cloud"))]
+pub(crate) mod no_replica;
 pub(crate) mod objects;
 pub(crate) mod observed;
+mod outbox;
 pub(crate) mod parquet_tables;
 pub(crate) mod profiles;
+#[cfg(feature = "cloud")]
+pub(crate) mod publish;
 mod quarantined;
+#[cfg(feature = "cloud")]
+pub(crate) mod reader;
 pub(crate) mod reanalysis;
 pub(crate) mod rebuild;
+#[cfg(feature = "cloud")]
+pub(crate) mod replica;
+#[cfg(feature = "cloud")]
+pub(crate) mod replica_forget;
+#[cfg(feature = "cloud")]
+pub(crate) mod replica_mappings;
 pub(crate) mod retention;
 pub(crate) mod storage;
 mod supervised;
+#[cfg(feature = "cloud")]
+pub(crate) mod tend;
 #[cfg(test)]
 mod test_store;
 pub(crate) mod validate;

@@ -9,6 +9,8 @@ use super::analyst::{Again, Chunk};
 use super::indexer::Redo;
 use super::local_store::walk;
 use super::mappings::{Mappings, Version};
+#[cfg(feature = "cloud")]
+use super::replica::Replica;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::fs;
 use std::io;
@@ -35,7 +37,12 @@ pub(crate) struct Reanalysis {
 
 impl Reanalysis {
     /// Starts the thread, which first continues what an earlier collector has left.
-    pub(crate) fn start(root: &Path, mappings: Arc<Mappings>, redo: Redo) -> io::Result<Self> {
+    pub(crate) fn start(
+        root: &Path,
+        mappings: Arc<Mappings>,
+        redo: Redo,
+        #[cfg(feature = "cloud")] replica: Option<Arc<Replica>>,
+    ) -> io::Result<Self> {
         let (wake, woken) = bounded(1);
         let (pending, ended) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let worker = Worker {
@@ -44,6 +51,8 @@ impl Reanalysis {
             redo,
             pending: Arc::clone(&pending),
             ended: Arc::clone(&ended),
+            #[cfg(feature = "cloud")]
+            replica,
         };
         let _ = wake.try_send(());
         // So that who asks at once is not told that nothing is left.
@@ -89,6 +98,9 @@ struct Worker {
     redo: Redo,
     pending: Arc<AtomicU64>,
     ended: Arc<AtomicBool>,
+    /// Of an object store: captures are there, not in the directory.
+    #[cfg(feature = "cloud")]
+    replica: Option<Arc<Replica>>,
 }
 
 impl Worker {
@@ -141,6 +153,10 @@ impl Worker {
             let is_last = chunk.len() == keys.len();
             let last = chunk.last().filter(|_| !is_last).map(RawKey::path);
             self.mappings.advance(version, &state, last.as_deref())?;
+            #[cfg(feature = "cloud")]
+            if let Some(replica) = self.replica.as_ref().filter(|_| is_last) {
+                replica.end_reanalysis(version)?;
+            }
         }
     }
 
@@ -152,6 +168,10 @@ impl Worker {
 
     /// Returns the next keys of a version's captures, one more than a chunk has.
     fn keys_after(&self, version: &Version, noted: &str) -> io::Result<Vec<RawKey>> {
+        #[cfg(feature = "cloud")]
+        if let Some(replica) = &self.replica {
+            return replica.fetch_after(version, noted, CHUNK);
+        }
         let [app, ver] = version.parts();
         let below = self.root.join("raw/v1").join(app);
         let mut keys = Vec::new();

@@ -77,26 +77,58 @@ struct Border {
     bytes: u64,
 }
 
+/// A file or an object that retention may delete.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) kind: Kind,
+    /// Path in the store.
+    pub(super) path: PathBuf,
+    /// Time of its arrival.
+    pub(super) at: Option<SystemTime>,
+    pub(super) bytes: u64,
+}
+
+/// Calls a function for each entry of a store.
+type Entries<'a> = dyn Fn(&mut dyn FnMut(Entry)) -> Result<()> + 'a;
+
 /// Applies retention by age, then by size, oldest first. Returns what was deleted.
 pub(crate) fn apply(root: &Path, retention: Retention, now: SystemTime) -> Result<Deleted> {
+    let entries = |each: &mut dyn FnMut(Entry)| {
+        each_file(root, &mut |kind, path| {
+            let (at, bytes) = (arrived(path), bytes_of(&kind, path));
+            each(Entry { kind, path: path.to_owned(), at, bytes });
+        })
+    };
+    let (gone, deleted) = choose(&entries, retention, now)?;
+    if !gone.is_empty() {
+        delete(root, &mut Database::open(&tables_of(root))?, &gone)?;
+    }
+    Ok(deleted)
+}
+
+/// Chooses what goes. Returns it, and how many captures that are.
+pub(super) fn choose(
+    entries: &Entries<'_>,
+    retention: Retention,
+    now: SystemTime,
+) -> Result<(Vec<(Kind, PathBuf)>, Deleted)> {
     let mut deleted = Deleted::default();
     let Retention { days, bytes, app_bytes } = retention;
     if days.is_none() && bytes.is_none() && app_bytes.is_none() {
-        return Ok(deleted);
+        return Ok((Vec::new(), deleted));
     }
     let first_day = days.map_or(i64::MIN, |count| {
         days_of(now).saturating_sub(i64::try_from(count).unwrap_or(i64::MAX))
     });
     // Sums first: a big store's paths need not be in memory all at once.
     let mut by_owner: BTreeMap<String, Days> = BTreeMap::new();
-    each_file(root, &mut |kind, path| {
-        let (day, bytes) = (arrived(path).map_or(0, days_of), bytes_of(&kind, path));
+    entries(&mut |Entry { kind, at, bytes, .. }| {
         let owner = owner(&kind);
         if !by_owner.contains_key(owner) {
             by_owner.insert(owner.to_owned(), Days::new());
         }
         if let Some(days) = by_owner.get_mut(owner) {
-            *days.entry(day).or_default() += bytes;
+            *days.entry(at.map_or(0, days_of)).or_default() += bytes;
         }
     })?;
     let young = |days: &Days| days.range(first_day..).map(|(_, bytes)| bytes).sum::<u64>();
@@ -111,23 +143,23 @@ pub(crate) fn apply(root: &Path, retention: Retention, now: SystemTime) -> Resul
         })
         .collect();
     let (mut gone, mut of_border) = (Vec::new(), Vec::new());
-    each_file(root, &mut |kind, path| {
-        let Some(border) = borders.get(owner(&kind)) else { return };
-        let Some(at) = arrived(path) else { return };
+    entries(&mut |entry| {
+        let Some(border) = borders.get(owner(&entry.kind)) else { return };
+        let Some(at) = entry.at else { return };
         let day = days_of(at);
         if day < border.day {
             let reason = if day < first_day { AGE } else { SIZE };
-            gone.push((kind, path.to_owned(), reason));
+            gone.push((entry.kind, entry.path, reason));
         } else if day == border.day && border.bytes > 0 {
-            of_border.push((at, kind, path.to_owned()));
+            of_border.push((at, entry));
         }
     })?;
-    of_border.sort_by(|(a, _, a_path), (b, _, b_path)| (a, a_path).cmp(&(b, b_path)));
+    of_border.sort_by(|(a, a_entry), (b, b_entry)| (a, &a_entry.path).cmp(&(b, &b_entry.path)));
     let mut left: BTreeMap<&str, u64> =
         borders.iter().map(|(&owner, border)| (owner, border.bytes)).collect();
-    for (_, kind, path) in of_border {
+    for (_, Entry { kind, path, bytes, .. }) in of_border {
         if let Some(surplus) = left.get_mut(owner(&kind)).filter(|surplus| **surplus > 0) {
-            *surplus = surplus.saturating_sub(bytes_of(&kind, &path));
+            *surplus = surplus.saturating_sub(bytes);
             gone.push((kind, path, SIZE));
         }
     }
@@ -136,10 +168,7 @@ pub(crate) fn apply(root: &Path, retention: Retention, now: SystemTime) -> Resul
             *deleted.0.entry((key.app.clone(), reason)).or_default() += 1;
         }
     }
-    let files: Vec<(Kind, PathBuf)> =
-        gone.into_iter().map(|(kind, path, _)| (kind, path)).collect();
-    delete(root, &mut Database::open(&tables_of(root))?, &files)?;
-    Ok(deleted)
+    Ok((gone.into_iter().map(|(kind, path, _)| (kind, path)).collect(), deleted))
 }
 
 /// Returns the bytes of all files that count for limits.

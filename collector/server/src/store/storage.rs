@@ -1,5 +1,5 @@
-//! The storage of uploads: a local directory, whose captures this collector analyses, or an object store, of
-//! which converters make the tables (`tracetee store tables`).
+//! The storage of uploads: a local directory, or an object store with a replica of its tables in a directory (`replica.rs`). This
+//! collector analyzes what it receives in both.
 
 use super::analyst::Work;
 use super::arrived::Arrived;
@@ -18,22 +18,22 @@ use tracetee_protocol::{CaptureMeta, LossReport};
 use uuid::Uuid;
 #[cfg(feature = "cloud")]
 use {
-    super::cloud::Cloud,
     super::local_store::{losses_path, today},
     super::objects::Objects,
-    anyhow::Context,
-    std::sync::atomic::{AtomicU64, Ordering},
-    tempfile::TempDir,
+    super::replica::Replica,
+    std::sync::Arc,
 };
 
 /// The storage of uploads.
 #[derive(Debug)]
-pub(crate) enum Storage {
-    /// A directory.
-    Local { store: Box<LocalStore>, indexer: Indexer, reanalysis: Reanalysis },
-    /// An object store. `incoming` is this machine's, for what is not checked yet.
+pub(crate) struct Storage {
+    root: PathBuf,
+    local: LocalStore,
+    indexer: Indexer,
+    reanalysis: Reanalysis,
+    /// Of an object store.
     #[cfg(feature = "cloud")]
-    Objects { objects: Cloud, incoming: TempDir, next: AtomicU64 },
+    replica: Option<Arc<Replica>>,
 }
 
 /// An error of an object store with all its causes.
@@ -43,47 +43,78 @@ fn described(error: anyhow::Error) -> io::Error {
 }
 
 impl Storage {
-    /// Opens a store, and begins to analyse what is not in its tables yet.
-    pub(crate) fn open(location: StoreLocation<'_>) -> anyhow::Result<Self> {
-        match location {
-            StoreLocation::Directory(path) => {
-                let store = LocalStore::open(path)?;
-                let indexer = Indexer::start(path, &tables_of(path))?;
-                let reanalysis = Reanalysis::start(path, indexer.mappings(), indexer.redo())?;
-                Ok(Self::Local { store: Box::new(store), indexer, reanalysis })
+    /// Opens a store, and begins to analyse what is not in its tables yet. `cache`: directory of an object store's replica; `None`
+    /// is one that ends with this process.
+    pub(crate) fn open(location: StoreLocation<'_>, cache: Option<&Path>) -> anyhow::Result<Self> {
+        #[cfg(feature = "cloud")]
+        let (root, replica) = match location {
+            StoreLocation::Directory(path) => (path.to_owned(), None),
+            StoreLocation::Objects(address) => {
+                let replica = Replica::open(address, cache, true)?;
+                (replica.root.clone(), Some(Arc::new(replica)))
             }
+        };
+        #[cfg(not(feature = "cloud"))]
+        let root = match (location, cache) {
+            (StoreLocation::Directory(path), _) => path.to_owned(),
+            (StoreLocation::Objects(address), _) => return Err(unavailable(address)),
+        };
+        let local = LocalStore::open(&root)?;
+        let indexer = Indexer::start(&root, &tables_of(&root))?;
+        let reanalysis = Reanalysis::start(
+            &root,
+            indexer.mappings(),
+            indexer.redo(),
             #[cfg(feature = "cloud")]
-            StoreLocation::Objects(address) => Ok(Self::Objects {
-                objects: Cloud::open(address)?,
-                incoming: tempfile::tempdir().context("cannot create a temporary directory")?,
-                next: AtomicU64::new(0),
-            }),
-            #[cfg(not(feature = "cloud"))]
-            StoreLocation::Objects(address) => Err(unavailable(address)),
-        }
+            replica.clone(),
+        )?;
+        Ok(Self {
+            root,
+            local,
+            indexer,
+            reanalysis,
+            #[cfg(feature = "cloud")]
+            replica,
+        })
+    }
+
+    /// The directory of the store, or of the replica of an object store.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The replica of an object store.
+    #[cfg(feature = "cloud")]
+    pub(crate) const fn replica(&self) -> Option<&Arc<Replica>> {
+        self.replica.as_ref()
+    }
+
+    /// True if captures are kept in an object store.
+    pub(crate) const fn is_remote(&self) -> bool {
+        #[cfg(feature = "cloud")]
+        return self.replica.is_some();
+        #[cfg(not(feature = "cloud"))]
+        false
+    }
+
+    #[cfg(feature = "cloud")]
+    pub(super) const fn local(&self) -> &LocalStore {
+        &self.local
+    }
+
+    #[cfg(feature = "cloud")]
+    pub(super) const fn reanalysis(&self) -> &Reanalysis {
+        &self.reanalysis
     }
 
     /// A name for what is on its way.
     pub(crate) fn incoming(&self) -> Incoming {
-        match self {
-            Self::Local { store, .. } => store.incoming(),
-            #[cfg(feature = "cloud")]
-            Self::Objects { incoming, next, .. } => {
-                // ORDERING: Relaxed; a number that nobody else has.
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                Incoming { path: incoming.path().join(number.to_string()) }
-            }
-        }
+        self.local.incoming()
     }
 
-    /// True if a capture is known to be stored. Does not ask an object store, which reports it when the
-    /// capture is written.
+    /// True if a capture is known to be stored here. An object store reports it when the capture is written.
     pub(crate) fn has(&self, key: &RawKey) -> bool {
-        match self {
-            Self::Local { store, .. } => store.has(key),
-            #[cfg(feature = "cloud")]
-            Self::Objects { .. } => false,
-        }
+        self.local.has(key)
     }
 
     /// Gives a whole capture its place; `text` is its content, if that is at hand. `None`: another one has the place.
@@ -95,45 +126,64 @@ impl Storage {
         meta: &CaptureMeta,
         text: Option<Vec<u8>>,
     ) -> io::Result<Option<PathBuf>> {
-        match self {
-            Self::Local { store, indexer, .. } => {
-                let kept = store.keep(&key, incoming, meta)?;
-                if kept.is_some() {
-                    let arrived = text.and_then(|text| Arrived::new(indexer.room(), meta, text));
-                    let app = key.app.clone();
-                    indexer.take(&app, Work::Capture(key, arrived));
-                }
-                Ok(kept)
+        #[cfg(feature = "cloud")]
+        if let Some(replica) = &self.replica {
+            // The bucket decides: of two that come at once, to whichever collectors, one is stored.
+            let bytes = std::fs::read(&incoming.path)?;
+            if !replica.cloud.put_new(&key.path(), bytes, Some(meta)).map_err(described)? {
+                return Ok(None);
             }
-            #[cfg(feature = "cloud")]
-            Self::Objects { objects, .. } => {
-                let bytes = std::fs::read(&incoming.path)?;
-                let kept = objects.put_new(&key.path(), bytes, Some(meta));
-                let kept = kept.map_err(described)?;
-                Ok(kept.then(|| PathBuf::from(key.path())))
+            // It is stored; without its place here the next comparison with the bucket finds it.
+            if let Err(error) = self.keep_here(&key, incoming, meta, text) {
+                tracing::error!("cannot analyze a capture now: {error}");
             }
+            if self.local.forgets(meta.install_id.as_deref()) {
+                replica.cloud.delete(&[key.path()]).map_err(described)?;
+            }
+            return Ok(Some(PathBuf::from(key.path())));
         }
+        self.keep_here(&key, incoming, meta, text)
+    }
+
+    fn keep_here(
+        &self,
+        key: &RawKey,
+        incoming: &Incoming,
+        meta: &CaptureMeta,
+        text: Option<Vec<u8>>,
+    ) -> io::Result<Option<PathBuf>> {
+        let kept = self.local.keep(key, incoming, meta)?;
+        if kept.is_some() {
+            let arrived = text.and_then(|text| Arrived::new(self.indexer.room(), meta, text));
+            self.indexer.take(&key.app, Work::Capture(key.clone(), arrived));
+        }
+        Ok(kept)
     }
 
     /// Gives a loss report its place. `false`: it is there. Blocks.
     pub(crate) fn keep_losses(&self, id: Uuid, report: &LossReport) -> io::Result<bool> {
         let json = report.to_json();
-        match self {
-            Self::Local { store, indexer, .. } => {
-                let incoming = store.incoming();
-                std::fs::write(&incoming.path, json)?;
-                let kept = store.keep_losses(id, report.device.install_id.as_deref(), &incoming)?;
-                let is_new = kept.is_some();
-                let app = report.device.app.as_deref().unwrap_or_default();
-                kept.into_iter().for_each(|path| indexer.take(app, Work::Losses(path)));
-                Ok(is_new)
-            }
-            #[cfg(feature = "cloud")]
-            Self::Objects { objects, .. } => {
-                let kept = objects.put_new(&losses_path(id, today()), json.into_bytes(), None);
-                kept.map_err(described)
-            }
+        #[cfg(feature = "cloud")]
+        if let Some(replica) = &self.replica
+            && !replica
+                .cloud
+                .put_new(&losses_path(id, today()), json.clone().into_bytes(), None)
+                .map_err(described)?
+        {
+            return Ok(false);
         }
+        let incoming = self.local.incoming();
+        std::fs::write(&incoming.path, json)?;
+        let device = report.device.install_id.as_deref();
+        let kept = self.local.keep_losses(id, device, &incoming)?;
+        #[cfg(feature = "cloud")]
+        if let Some(replica) = self.replica.as_ref().filter(|_| self.local.forgets(device)) {
+            replica.cloud.delete(&[losses_path(id, today())]).map_err(described)?;
+        }
+        let is_new = kept.is_some();
+        let app = report.device.app.as_deref().unwrap_or_default();
+        kept.into_iter().for_each(|path| self.indexer.take(app, Work::Losses(path)));
+        Ok(is_new || self.is_remote())
     }
 
     /// Sets aside what was no capture, with the reason. Blocks.
@@ -144,105 +194,78 @@ impl Storage {
         reason: &str,
         meta: &CaptureMeta,
     ) {
-        match self {
-            Self::Local { store, .. } => store.quarantine(id, incoming, reason, meta),
-            #[cfg(feature = "cloud")]
-            Self::Objects { objects, .. } => {
-                // The body is of no use, and may be a bomb.
-                let _ = Objects::Cloud(objects.clone()).quarantine(&id.to_string(), reason, meta);
-            }
+        #[cfg(feature = "cloud")]
+        if let Some(replica) = &self.replica {
+            // The body is of no use, and may be a bomb.
+            let objects = Objects::Cloud(replica.cloud.clone());
+            let _ = objects.quarantine(&id.to_string(), reason, meta);
+            return;
         }
+        self.local.quarantine(id, incoming, reason, meta);
     }
 
-    /// Validates and stores a mapping; its captures are then analysed again. `None`: this store keeps none. Blocks.
-    pub(crate) fn put_mapping(
-        &self,
-        version: &Version,
-        body: &Path,
-    ) -> Option<Result<Put, Refused>> {
-        match self {
-            Self::Local { store, indexer, reanalysis } => {
-                let put = indexer.mappings().put(version, body, &store.incoming());
-                if matches!(put, Ok(Put::New | Put::Replaced)) {
-                    reanalysis.wake();
-                }
-                Some(put)
-            }
-            #[cfg(feature = "cloud")]
-            Self::Objects { .. } => None,
+    /// Validates and stores a mapping; its captures are then analysed again. Blocks.
+    pub(crate) fn put_mapping(&self, version: &Version, body: &Path) -> Result<Put, Refused> {
+        let put = self.indexer.mappings().put(version, body, &self.local.incoming())?;
+        let is_new = matches!(put, Put::New | Put::Replaced);
+        #[cfg(feature = "cloud")]
+        if let Some(replica) = &self.replica {
+            // Also if it is here already: the attempt before may have failed.
+            replica.put_mapping(version, is_new).map_err(described)?;
         }
-    }
-
-    /// True if this store keeps mappings.
-    pub(crate) const fn has_mappings(&self) -> bool {
-        self.indexer().is_some()
+        if is_new {
+            self.reanalysis.wake();
+        }
+        Ok(put)
     }
 
     /// Returns the number of versions whose captures are being analysed again.
     pub(crate) fn reanalysing(&self) -> u64 {
-        match self {
-            Self::Local { reanalysis, .. } => reanalysis.pending(),
-            #[cfg(feature = "cloud")]
-            Self::Objects { .. } => 0,
-        }
+        self.reanalysis.pending()
     }
 
     /// Checks that captures can be stored. Blocks.
     pub(crate) fn probe(&self) -> io::Result<()> {
-        match self {
-            Self::Local { store, .. } => store.probe(),
-            #[cfg(feature = "cloud")]
-            Self::Objects { objects, .. } => objects.probe().map_err(described),
+        #[cfg(feature = "cloud")]
+        if let Some(replica) = &self.replica {
+            replica.cloud.probe().map_err(described)?;
         }
+        self.local.probe()
     }
 
     /// Returns why an object store takes nothing now: the last write, a moment ago, failed.
     pub(crate) fn why_away(&self) -> Option<&'static str> {
-        match self {
-            Self::Local { .. } => None,
-            #[cfg(feature = "cloud")]
-            Self::Objects { objects, .. } => objects.why_away(),
+        #[cfg(feature = "cloud")]
+        if let Some(replica) = &self.replica {
+            return replica.cloud.why_away();
         }
+        None
     }
 
-    /// Returns the bytes of the tables; `None` if there are none here.
-    pub(crate) fn tables_bytes(&self) -> Option<u64> {
-        self.indexer().map(Indexer::tables_bytes)
+    /// Returns the bytes of the tables.
+    pub(crate) fn tables_bytes(&self) -> u64 {
+        self.indexer.tables_bytes()
     }
 
-    /// Returns the bytes that the store's file system has left; `None` for an object store.
+    /// Returns the bytes that the directory's file system has left.
     pub(crate) fn free_bytes(&self) -> Option<u64> {
-        match self {
-            Self::Local { store, .. } => store.free_bytes(),
-            #[cfg(feature = "cloud")]
-            Self::Objects { .. } => None,
-        }
+        self.local.free_bytes()
     }
 
     /// True if indexing has fallen behind with the captures of an app.
     pub(crate) fn is_behind(&self, app: &str) -> bool {
-        self.indexer().is_some_and(|indexer| indexer.is_behind(app))
+        self.indexer.is_behind(app)
     }
 
-    /// Returns the indexer, if this collector indexes captures.
-    pub(crate) const fn indexer(&self) -> Option<&Indexer> {
-        match self {
-            Self::Local { indexer, .. } => Some(indexer),
-            #[cfg(feature = "cloud")]
-            Self::Objects { .. } => None,
-        }
+    /// Returns the indexer.
+    pub(crate) const fn indexer(&self) -> &Indexer {
+        &self.indexer
     }
 
     /// Ends what works beside it.
     pub(crate) fn stop(self) {
-        match self {
-            Self::Local { indexer, reanalysis, .. } => {
-                // First: what the indexer then drops is not done.
-                reanalysis.end();
-                indexer.stop();
-            }
-            #[cfg(feature = "cloud")]
-            Self::Objects { .. } => {}
-        }
+        // First: what the indexer then drops is not done.
+        self.reanalysis.end();
+        self.indexer.stop();
     }
 }

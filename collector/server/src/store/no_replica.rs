@@ -1,0 +1,57 @@
+//! The [`Reader`] of a program without object stores, which none has.
+
+use super::forget::Forgotten;
+use super::objects::unavailable;
+use super::rebuild::Rebuilt;
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+
+/// The tables of an object store, on this machine.
+#[derive(Debug)]
+pub enum Reader {}
+
+impl Reader {
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn open(address: &str, _cache: Option<&Path>) -> Result<Self> {
+        Err(unavailable(address))
+    }
+
+    /// Returns the path of the tables.
+    #[must_use]
+    pub const fn tables(&self) -> PathBuf {
+        match *self {}
+    }
+
+    /// Copies a capture from the bucket below a directory.
+    ///
+    /// # Errors
+    /// Never: there is no reader.
+    pub const fn copy(&self, _raw_key: &str, _to: &Path) -> Result<bool> {
+        match *self {}
+    }
+
+    /// Returns the directory of the replica.
+    #[must_use]
+    pub const fn root(&self) -> &Path {
+        match *self {}
+    }
+
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn forget(address: &str, _cache: Option<&Path>, _device: &str) -> Result<Forgotten> {
+        Err(unavailable(address))
+    }
+
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn rebuild(address: &str) -> Result<Rebuilt> {
+        Err(unavailable(address))
+    }
+}

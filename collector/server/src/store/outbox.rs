@@ -1,0 +1,48 @@
+//! Rows that wait to be published: files in `outbox/` of a replica (`replica.rs`), which the indexer's thread that writes the
+//! tables makes, one for each of its batches. A store that is a directory has no outbox.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tracetee_fleet::part::pack;
+use tracetee_fleet::rows::Rows;
+
+const DIRECTORY: &str = "outbox";
+
+/// The directory.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    directory: PathBuf,
+    next: AtomicU64,
+}
+
+impl Outbox {
+    /// Returns the path of a replica's outbox.
+    pub(super) fn path(root: &Path) -> PathBuf {
+        root.join(DIRECTORY)
+    }
+
+    /// Finds the outbox of a replica; `None` in a store that is a directory.
+    pub(super) fn find(root: &Path) -> Option<Self> {
+        let directory = Self::path(root);
+        let names = fs::read_dir(&directory).ok()?.flatten();
+        let number = |name: &str| name.parse::<u64>().ok();
+        let last = names.filter_map(|entry| number(entry.file_name().to_str()?)).max();
+        Some(Self { directory, next: AtomicU64::new(last.map_or(0, |last| last + 1)) })
+    }
+
+    /// Writes the rows of a batch: of new captures, and of those that were analyzed again.
+    pub(super) fn put(&self, new: &[Rows], again: &[Rows]) -> io::Result<()> {
+        if new.is_empty() && again.is_empty() {
+            return Ok(());
+        }
+        let rows =
+            new.iter().map(|rows| (false, rows)).chain(again.iter().map(|rows| (true, rows)));
+        let making = self.directory.join("making");
+        fs::write(&making, pack(rows)?)?;
+        // ORDERING: Relaxed; a number that nobody else has.
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        fs::rename(making, self.directory.join(format!("{number:020}")))
+    }
+}

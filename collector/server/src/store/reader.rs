@@ -1,0 +1,117 @@
+//! The replica of a command: `tracetee report`, `store forget` and `store rebuild` of an object store.
+//!
+//! It brings a directory to the state of the bucket, analyzes what no collector has published, and writes nothing into the bucket. The
+//! directory is kept from one report to the next: only what is new is read then.
+
+use super::forget::Forgotten;
+use super::indexer::Indexer;
+use super::local_store::{LocalStore, lock_file};
+use super::rebuild::Rebuilt;
+use super::replica::Replica;
+use super::tables_of;
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// The tables of an object store, on this machine.
+#[derive(Debug)]
+pub struct Reader {
+    pub(super) replica: Replica,
+    /// No other process has the directory until this is dropped.
+    _lock: fs::File,
+}
+
+/// Time between two attempts to get the directory.
+const LOCK_EVERY: Duration = Duration::from_millis(200);
+const LOCK_TRIES: u32 = 3000;
+
+impl Reader {
+    /// Brings the tables in a directory to the state of an object store; without a directory, in one that ends with the process.
+    ///
+    /// # Errors
+    /// When the object store cannot be read, or the directory is another store's.
+    pub fn open(address: &str, cache: Option<&Path>) -> Result<Self> {
+        let (reader, local) = Self::locked(address, cache)?;
+        let indexer = Indexer::start(&reader.replica.root, &reader.tables())?;
+        reader.replica.sync(&local, &indexer, SystemTime::now() + Duration::from_secs(3600))?;
+        indexer.finish();
+        reader.clean()?;
+        Ok(reader)
+    }
+
+    fn locked(address: &str, cache: Option<&Path>) -> Result<(Self, LocalStore)> {
+        let replica = Replica::open(address, cache, false)?;
+        let lock = replica.root.join("reader.lock");
+        let busy = || format!("{} is in use by another process", replica.root.display());
+        let mut tries = 0;
+        let lock = loop {
+            match lock_file(&lock, busy()) {
+                Err(_) if tries < LOCK_TRIES => std::thread::sleep(LOCK_EVERY),
+                lock => break lock?,
+            }
+            tries += 1;
+        };
+        let local = LocalStore::open(&replica.root)?;
+        Ok((Self { replica, _lock: lock }, local))
+    }
+
+    /// Deletes the captures that were analyzed here.
+    fn clean(&self) -> Result<()> {
+        for directory in ["raw/v1", "losses/v1", "by-id"] {
+            fs::remove_dir_all(self.replica.root.join(directory))
+                .with_context(|| format!("cannot clean {}", self.replica.root.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the path of the tables.
+    #[must_use]
+    pub fn tables(&self) -> PathBuf {
+        tables_of(&self.replica.root)
+    }
+
+    /// Copies a capture from the bucket below a directory, with the mappings of its version. Returns false if there is none.
+    ///
+    /// # Errors
+    /// When the object store cannot be read.
+    pub fn copy(&self, raw_key: &str, to: &Path) -> Result<bool> {
+        self.replica.copy(raw_key, to)
+    }
+
+    /// Returns the directory of the replica.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.replica.root
+    }
+
+    /// Deletes everything that a device has sent to an object store.
+    ///
+    /// # Errors
+    /// When the object store cannot be read or written.
+    pub fn forget(address: &str, cache: Option<&Path>, device: &str) -> Result<Forgotten> {
+        super::replica_forget::forget(address, cache, device)
+    }
+
+    /// Analyzes all captures of an object store anew, and replaces its parts.
+    ///
+    /// # Errors
+    /// When the object store cannot be read or written.
+    pub fn rebuild(address: &str) -> Result<Rebuilt> {
+        let replica = Replica::open(address, None, true)?;
+        let before = replica.cloud.list("sums")?;
+        let set_aside = replica.cloud.list("quarantine")?;
+        // Nothing of it is known here: all captures are missing.
+        for mark in &before {
+            fs::write(replica.mark(mark), "")?;
+        }
+        let local = LocalStore::open(&replica.root)?;
+        let indexer = Indexer::start(&replica.root, &tables_of(&replica.root))?;
+        let retried = replica.readmit(&set_aside)?;
+        replica.sync(&local, &indexer, SystemTime::now() + Duration::from_secs(3600))?;
+        let indexed = indexer.finish();
+        replica.publish()?;
+        replica.cloud.delete(&before)?;
+        Ok(Rebuilt { indexed, retried })
+    }
+}

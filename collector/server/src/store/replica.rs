@@ -1,0 +1,391 @@
+//! A replica of an object store's tables on this machine: whatever it has can be made anew from the bucket.
+//!
+//! The bucket is the truth. `raw/` and `losses/` have what was acknowledged; `sums/VERSION/` has parts ([`tracetee_fleet::part`]) with the
+//! rows that collectors made of them, so that nobody analyzes a capture that another one has analyzed. A replica is a directory like a
+//! local store, with the same tables. Its `raw/` has captures only until their rows are published (`publish.rs`); `outbox/` has these
+//! rows, `parts/NAME` the keys of a part that is in the tables. [`Replica::sync`] takes parts that are new, deletes what is not in the bucket
+//! any longer, and analyzes what no part has: captures of a collector that was killed, or that came by ticket. A capture counts once by
+//! its id, in however many parts it is. `tend.rs` is the thread of a collector, `reader.rs` the replica of a command.
+
+use super::analyst::Work;
+use super::cloud::{Cloud, Listed};
+use super::files::Kind;
+use super::indexer::Indexer;
+use super::local_store::{LocalStore, remove};
+use super::mappings::Mappings;
+use super::outbox::Outbox;
+use super::{forgetting, id_index, tables_of};
+use anyhow::{Context, Result, bail};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+use tempfile::TempDir;
+use tracetee_fleet::Error;
+use tracetee_fleet::database::Database;
+use tracetee_fleet::object_keys::RawKey;
+use tracetee_fleet::part::{Record, Records, directory};
+use tracetee_fleet::rows::Rows;
+
+/// Rows and captures of a transaction.
+const BATCH_ROWS: usize = 200_000;
+pub(super) const BATCH: usize = 500;
+/// Parts that are read at once: some megabytes each.
+const PARTS_AT_ONCE: usize = 8;
+/// Captures that are read from the bucket before those before them are analyzed.
+const CAPTURES_AT_ONCE: usize = 256;
+
+/// A replica.
+#[derive(Debug)]
+pub(crate) struct Replica {
+    pub(super) cloud: Cloud,
+    pub(super) root: PathBuf,
+    /// The mappings and notes that are here, as the bucket listed them.
+    mirrored: Mutex<BTreeMap<String, Listed>>,
+    /// One that ends with the process.
+    _own: Option<TempDir>,
+}
+
+/// What a bucket has.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    pub(super) raw: Vec<Listed>,
+    pub(super) losses: Vec<Listed>,
+    pub(super) quarantine: Vec<Listed>,
+}
+
+impl Listing {
+    /// All captures, loss reports, and notes in quarantine.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (Kind, &Listed)> {
+        let captures = self.raw.iter().filter_map(|listed| {
+            RawKey::parse(&listed.path).map(|key| (Kind::Capture(key), listed))
+        });
+        let losses = self
+            .losses
+            .iter()
+            .filter_map(|listed| Some((Kind::Losses(report_id(&listed.path)?.to_owned()), listed)));
+        captures
+            .chain(losses)
+            .chain(self.quarantine.iter().map(|listed| (Kind::Quarantined, listed)))
+    }
+}
+
+/// The id in the path of a loss report, or of a note in quarantine.
+fn report_id(path: &str) -> Option<&str> {
+    path.rsplit('/').next()?.strip_suffix(".json")
+}
+
+impl Replica {
+    /// Opens the replica of an object store in a directory, or in one that ends with this process.
+    pub(super) fn open(address: &str, directory: Option<&Path>, publishes: bool) -> Result<Self> {
+        Self::of(Cloud::open(address)?, address, directory, publishes)
+    }
+
+    fn of(cloud: Cloud, address: &str, directory: Option<&Path>, publishes: bool) -> Result<Self> {
+        let own = match directory {
+            None => Some(tempfile::tempdir().context("cannot create a temporary directory")?),
+            Some(_) => None,
+        };
+        let root = directory.map_or_else(
+            || own.as_ref().map(|own| own.path().to_owned()).unwrap_or_default(),
+            Path::to_owned,
+        );
+        let parts = root.join("parts");
+        fs::create_dir_all(&parts).with_context(|| format!("cannot create {}", parts.display()))?;
+        let endpoint = std::env::var("AWS_ENDPOINT").unwrap_or_default();
+        let known = root.join("store");
+        let is_here = format!("{address} {endpoint}\n");
+        match fs::read_to_string(&known) {
+            Ok(text) if text != is_here => {
+                bail!("{} is the cache of {}; pass another directory", root.display(), text.trim())
+            }
+            Ok(_) => {}
+            Err(_) => fs::write(&known, is_here)?,
+        }
+        if publishes {
+            fs::create_dir_all(Outbox::path(&root))?;
+        }
+        let replica = Self { cloud, root, mirrored: Mutex::default(), _own: own };
+        replica.discard_unusable()?;
+        Ok(replica)
+    }
+
+    /// Deletes tables of another version, and damaged ones: all of them can be made anew.
+    fn discard_unusable(&self) -> Result<()> {
+        let tables = tables_of(&self.root);
+        let is_usable = match Database::read(&tables) {
+            Ok(database) => database.check_all().is_ok(),
+            Err(Error::Missing(_)) => false,
+            Err(Error::Version { .. }) => false,
+            Err(error) if error.is_damage() => false,
+            Err(error) => return Err(error.into()),
+        };
+        let version = self.root.join("parts/version");
+        if is_usable && fs::read_to_string(&version).is_ok_and(|text| text == directory()) {
+            return Ok(());
+        }
+        for suffix in ["", "-wal", "-shm"] {
+            let _ = fs::remove_file(format!("{}{suffix}", tables.display()));
+        }
+        fs::remove_dir_all(self.root.join("parts"))?;
+        fs::create_dir_all(self.root.join("parts"))?;
+        fs::write(version, directory())?;
+        Ok(())
+    }
+
+    fn mirrored(&self) -> MutexGuard<'_, BTreeMap<String, Listed>> {
+        self.mirrored.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lists the bucket.
+    pub(super) fn list(&self) -> Result<Listing> {
+        Ok(Listing {
+            raw: self.cloud.list_all("raw/v1")?,
+            losses: self.cloud.list_all("losses/v1")?,
+            quarantine: self.cloud.list_all("quarantine")?,
+        })
+    }
+
+    pub(super) fn mark(&self, part: &str) -> PathBuf {
+        self.root.join("parts").join(part.rsplit('/').next().unwrap_or(part))
+    }
+
+    /// Puts the rows of parts that are new into the tables.
+    pub(super) fn take_parts(&self) -> Result<()> {
+        let parts = self.cloud.list(&directory())?;
+        let names: BTreeSet<&str> =
+            parts.iter().filter_map(|part| part.rsplit('/').next()).collect();
+        for mark in fs::read_dir(self.root.join("parts"))?.flatten() {
+            let name = mark.file_name();
+            if name.to_str().is_some_and(|name| name != "version" && !names.contains(name)) {
+                let _ = fs::remove_file(mark.path());
+            }
+        }
+        let new: Vec<&String> = parts.iter().filter(|part| !self.mark(part).exists()).collect();
+        let mut database = Database::open(&tables_of(&self.root))?;
+        for some in new.chunks(PARTS_AT_ONCE) {
+            let found = Mutex::new(BTreeMap::new());
+            Cloud::each(some, |part| {
+                // One that is gone was joined with others, whose part is there.
+                if let Some((bytes, _)) = self.cloud.find(part)? {
+                    found.lock().unwrap_or_else(PoisonError::into_inner).insert(*part, bytes);
+                }
+                Ok(())
+            })?;
+            for (part, bytes) in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+                let keys = insert(&mut database, &bytes)
+                    .with_context(|| format!("{part} is damaged; run `tracetee store rebuild`"))?;
+                fs::write(self.mark(part), keys)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the tables to the state of the bucket. Waits until captures that no part has, and that came before `until`, are
+    /// analyzed by `indexer`. Returns what the bucket had.
+    pub(super) fn sync(
+        &self,
+        local: &LocalStore,
+        indexer: &Indexer,
+        until: SystemTime,
+    ) -> Result<Listing> {
+        let _looking = indexer.looking();
+        self.mirror_mappings(&indexer.mappings())?;
+        self.take_parts()?;
+        // Before the bucket is listed: what is here, and not there, was deleted.
+        let database = Database::open(&tables_of(&self.root))?;
+        let captures: Vec<String> = database.by_age()?.into_iter().map(|(key, ..)| key).collect();
+        let reports = database.loss_reports()?;
+        drop(database);
+        let listing = self.list()?;
+        self.delete_gone(&listing, &captures, &reports)?;
+        let missing = self.missing(&listing, until)?;
+        if !missing.is_empty() {
+            tracing::info!(
+                count = missing.len(),
+                "analyzing captures that no collector has published"
+            );
+        }
+        for some in missing.chunks(CAPTURES_AT_ONCE) {
+            Cloud::each(some, |(kind, path)| self.fetch(local, indexer, kind, path))?;
+            while indexer.waiting() > CAPTURES_AT_ONCE as u64 {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        Ok(listing)
+    }
+
+    /// Deletes rows of what is in the tables and not in the bucket.
+    fn delete_gone(
+        &self,
+        listing: &Listing,
+        captures: &[String],
+        reports: &[(String, String)],
+    ) -> Result<()> {
+        let raw: BTreeSet<&str> = listing.raw.iter().map(|listed| &*listed.path).collect();
+        let losses: BTreeSet<&str> = listing.losses.iter().map(|listed| &*listed.path).collect();
+        let is_gone = |key: &&String| !raw.contains(key.as_str());
+        let captures: Vec<String> = captures.iter().filter(is_gone).cloned().collect();
+        let path = |(day, id): &(String, String)| format!("losses/v1/dt={day}/{id}.json");
+        let reports: Vec<String> = reports
+            .iter()
+            .filter(|report| !losses.contains(path(report).as_str()))
+            .map(|(_, id)| id.clone())
+            .collect();
+        if captures.is_empty() && reports.is_empty() {
+            return Ok(());
+        }
+        for key in &captures {
+            remove(&self.root.join(key))?;
+            RawKey::parse(key).iter().for_each(|key| id_index::leave(&self.root, key));
+        }
+        let mut database = Database::open(&tables_of(&self.root))?;
+        for some in captures.chunks(BATCH) {
+            database.delete(some)?;
+        }
+        database.delete_loss_reports(&reports)?;
+        // No log is left that has a forgotten device.
+        Ok(database.forget_deleted()?)
+    }
+
+    /// Returns what came before `until` and is in the bucket, but not in the tables, nor in quarantine, nor here.
+    pub(super) fn missing(
+        &self,
+        listing: &Listing,
+        until: SystemTime,
+    ) -> Result<Vec<(Kind, String)>> {
+        let database = Database::open(&tables_of(&self.root))?;
+        let set_aside: BTreeSet<&str> =
+            listing.quarantine.iter().filter_map(|listed| report_id(&listed.path)).collect();
+        let mut missing = Vec::new();
+        for (kind, listed) in listing.entries() {
+            let (table, id) = match &kind {
+                Kind::Capture(key) => (&tracetee_fleet::schema::CAPTURES, &key.id),
+                Kind::Losses(id) => (&tracetee_fleet::schema::LOSSES, id),
+                Kind::Quarantined => continue,
+            };
+            if listed.modified < until
+                && !set_aside.contains(id.as_str())
+                && !database.is_current(table, id)?
+                && !self.root.join(&listed.path).exists()
+                && !self.root.join("quarantine").join(format!("{id}.json")).exists()
+            {
+                missing.push((kind, listed.path.clone()));
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Fetches a capture or a loss report, for the indexer.
+    fn fetch(&self, local: &LocalStore, indexer: &Indexer, kind: &Kind, path: &str) -> Result<()> {
+        // It may have been deleted meanwhile.
+        let Some((bytes, meta)) = self.cloud.find(path)? else { return Ok(()) };
+        match kind {
+            Kind::Capture(key) => {
+                let incoming = local.incoming();
+                fs::write(&incoming.path, bytes)?;
+                if local.keep(key, &incoming, &meta)?.is_some() {
+                    indexer.take(&key.app, Work::Capture(key.clone(), None));
+                }
+            }
+            Kind::Losses(_) => {
+                let place = self.root.join(path);
+                fs::create_dir_all(place.parent().unwrap_or(&self.root))?;
+                fs::write(&place, bytes)?;
+                indexer.take("", Work::Losses(place));
+            }
+            Kind::Quarantined => {}
+        }
+        Ok(())
+    }
+
+    /// Reads a capture that is asked for, with its metadata, into a file that goes with the result; its name ends like that of
+    /// a capture.
+    pub(crate) fn copy(&self, key: &str, to: &Path) -> Result<bool> {
+        let Some((bytes, meta)) = self.cloud.find(key)? else { return Ok(false) };
+        let place = to.join(key);
+        fs::create_dir_all(place.parent().unwrap_or(to))?;
+        fs::write(super::local_store::sidecar_of(&place), meta.to_json())?;
+        fs::write(&place, bytes)?;
+        Ok(true)
+    }
+
+    /// Brings the notes of devices that are being forgotten here, for a collector: a command that searches for what a device has sent must
+    /// find it. Returns whether a note has changed.
+    pub(super) fn mirror_notes(&self) -> Result<bool> {
+        let notes = self.cloud.list_all("forgetting")?;
+        let mut has_changed = false;
+        for listed in &notes {
+            if self.mirrored().get(&listed.path) == Some(listed) {
+                continue;
+            }
+            if let Some((bytes, _)) = self.cloud.find(&listed.path)? {
+                forgetting::mirror(&self.root, &listed.path, &bytes)?;
+            }
+            self.mirrored().insert(listed.path.clone(), listed.clone());
+            has_changed = true;
+        }
+        Ok(has_changed)
+    }
+
+    /// Brings mappings that are new, or others, here.
+    pub(super) fn mirror_mappings(&self, mappings: &Mappings) -> Result<()> {
+        for listed in self.cloud.list_all("mappings/v1")? {
+            if listed.path.ends_with("/pending")
+                || self.mirrored().get(&listed.path) == Some(&listed)
+            {
+                continue;
+            }
+            if let Some((bytes, _)) = self.cloud.find(&listed.path)? {
+                mappings.mirror(&listed.path, &bytes)?;
+            }
+            self.mirrored().insert(listed.path.clone(), listed);
+        }
+        Ok(())
+    }
+}
+
+/// Inserts the rows of a part. Returns the keys of all of them, one a line.
+fn insert(database: &mut Database, part: &[u8]) -> Result<String> {
+    let (mut keys, mut batch, mut rows) = (String::new(), Batch::default(), 0);
+    for record in Records::open(part)? {
+        let record = record?;
+        let Some(key) = record.key() else { continue };
+        keys += &key;
+        keys.push('\n');
+        rows += record.rows.count();
+        // One kind at a time, so that the order stays.
+        if batch.is_again != record.is_again || batch.rows.len() >= BATCH || rows >= BATCH_ROWS {
+            batch.insert(database)?;
+            rows = 0;
+        }
+        let Record { is_again, rows } = record;
+        batch.is_again = is_again;
+        batch.rows.push(rows);
+    }
+    batch.insert(database)?;
+    Ok(keys)
+}
+
+#[cfg(test)]
+#[path = "replica_tests.rs"]
+mod tests;
+
+/// Rows that are inserted in one transaction.
+#[derive(Default)]
+struct Batch {
+    is_again: bool,
+    rows: Vec<Rows>,
+}
+
+impl Batch {
+    fn insert(&mut self, database: &mut Database) -> Result<()> {
+        if self.is_again {
+            database.replace(&self.rows)?;
+        }
+        database.insert(&self.rows)?;
+        self.rows.clear();
+        Ok(())
+    }
+}

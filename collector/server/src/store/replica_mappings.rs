@@ -1,0 +1,73 @@
+//! Mappings over an object store: the collector that receives one stores it in the bucket, analyzes the version's captures again
+//! and publishes their rows; the others read the mapping with the next look (`tend.rs`) and take the rows.
+
+use super::cloud::Cloud;
+use super::local_store::sidecar_of;
+use super::mappings::{Mappings, Version};
+use super::replica::Replica;
+use super::tend::LOOK_EVERY;
+use anyhow::Result;
+use std::fs;
+use std::io;
+use tracetee_fleet::object_keys::RawKey;
+
+fn to_io(error: anyhow::Error) -> io::Error {
+    io::Error::other(format!("{error:#}"))
+}
+
+impl Replica {
+    /// Stores the mapping of a version that is here in the bucket, with a note that its captures are to be analyzed again.
+    pub(super) fn put_mapping(&self, version: &Version, is_new: bool) -> Result<()> {
+        let (files, note) = Mappings::paths(version);
+        if is_new {
+            // First: whatever ends this in between, no capture keeps its old names.
+            self.cloud.put(&note, Vec::new())?;
+        }
+        for file in files {
+            match fs::read(self.root.join(&file)) {
+                Ok(bytes) => self.cloud.put(&file, bytes)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the next keys of a version's captures, one more than `most`, and fetches `most` of them.
+    pub(super) fn fetch_after(
+        &self,
+        version: &Version,
+        noted: &str,
+        most: usize,
+    ) -> io::Result<Vec<RawKey>> {
+        if noted.is_empty() {
+            // Collectors that have not read the mapping yet store captures under the old names until then.
+            std::thread::sleep(2 * LOOK_EVERY);
+        }
+        let [app, _] = version.parts();
+        let listed = self.cloud.list(&format!("raw/v1/{app}")).map_err(to_io)?;
+        let keys =
+            listed.iter().filter(|path| ***path > *noted).filter_map(|path| RawKey::parse(path));
+        let keys: Vec<RawKey> = keys.filter(|key| key.ver == version.ver).take(most + 1).collect();
+        Cloud::each(keys.get(..most.min(keys.len())).unwrap_or_default(), |key| {
+            let place = self.root.join(key.path());
+            if let Some((bytes, meta)) = self.cloud.find(&key.path())?
+                && !place.exists()
+            {
+                fs::create_dir_all(place.parent().unwrap_or(&self.root))?;
+                fs::write(sidecar_of(&place), meta.to_json())?;
+                let making = place.with_extension("fetching");
+                fs::write(&making, bytes)?;
+                fs::rename(making, place)?;
+            }
+            Ok(())
+        })
+        .map_err(to_io)?;
+        Ok(keys)
+    }
+
+    /// Deletes the note of a version whose captures are analyzed again.
+    pub(super) fn end_reanalysis(&self, version: &Version) -> io::Result<()> {
+        self.cloud.delete(&[Mappings::paths(version).1]).map_err(to_io)
+    }
+}

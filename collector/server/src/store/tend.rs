@@ -1,0 +1,190 @@
+//! The thread by which a collector keeps its replica: publishes what it has made, takes what others have, and, every ten minutes,
+//! compares all with the bucket. One collector in each ten minutes, the first to write the lease, applies retention, joins small
+//! parts and continues what a collector that was killed has left of a mapping.
+
+use super::files::Kind;
+use super::replica::{Listing, Replica};
+use super::retention::{self, Deleted, Entry, Retention};
+use super::storage::Storage;
+use anyhow::Result;
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+use tracetee_fleet::database::Database;
+
+/// Interval at which it looks for parts, mappings and devices to forget.
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Interval at which the rows of new captures are published.
+const PUBLISH_EVERY: Duration = Duration::from_secs(10);
+/// Interval at which it compares all with the bucket.
+const SYNC_EVERY: Duration = Duration::from_secs(600);
+/// Time after which a capture that nobody has published is analyzed by whoever sees it.
+const ORPHANED: Duration = Duration::from_secs(60);
+const TURN: Duration = Duration::from_secs(1);
+
+/// Receives what the thread has done.
+pub(crate) trait Observer {
+    /// Retention was applied.
+    fn note_retained(&self, deleted: &Deleted);
+    /// The bytes of the store.
+    fn note_size(&self, bytes: u64);
+}
+
+/// Time after the start at which all is compared once more: what a collector that was just killed has left is orphaned then.
+const SECOND_SYNC: Duration = Duration::from_secs(75);
+
+/// Times of the last turns.
+struct Turns {
+    began: Instant,
+    synced: Option<Instant>,
+    looked: Option<Instant>,
+    published: Option<Instant>,
+}
+
+fn is_due(last: Option<Instant>, every: Duration) -> bool {
+    last.is_none_or(|last| last.elapsed() >= every)
+}
+
+impl Replica {
+    /// Keeps the replica until the sender is dropped; then publishes what is left.
+    pub(crate) fn tend(
+        &self,
+        storage: &Storage,
+        retention: Retention,
+        observer: &dyn Observer,
+        ended: &Receiver<()>,
+    ) {
+        let mut turns =
+            Turns { began: Instant::now(), synced: None, looked: None, published: None };
+        let mut is_failing = false;
+        loop {
+            let is_over = ended.recv_timeout(TURN) != Err(RecvTimeoutError::Timeout);
+            if is_over {
+                turns.published = None;
+            }
+            match self.turn(&mut turns, storage, retention, observer, is_over) {
+                Ok(()) if is_failing => {
+                    is_failing = false;
+                    tracing::info!("the sums are read and published again");
+                }
+                Ok(()) => {}
+                Err(error) if !is_failing => {
+                    is_failing = true;
+                    tracing::error!("cannot read or publish the sums, trying again: {error:#}");
+                }
+                Err(_) => {}
+            }
+            if is_over {
+                return;
+            }
+        }
+    }
+
+    fn turn(
+        &self,
+        turns: &mut Turns,
+        storage: &Storage,
+        retention: Retention,
+        observer: &dyn Observer,
+        is_over: bool,
+    ) -> Result<()> {
+        if is_due(turns.published, PUBLISH_EVERY) {
+            self.publish()?;
+            turns.published = Some(Instant::now());
+        }
+        if is_over {
+            return Ok(());
+        }
+        if is_due(turns.looked, LOOK_EVERY) {
+            if self.mirror_notes()? {
+                turns.synced = None;
+            }
+            self.mirror_mappings(&storage.indexer().mappings())?;
+            self.take_parts()?;
+            turns.looked = Some(Instant::now());
+        }
+        let second = turns.began + SECOND_SYNC;
+        let is_second = Instant::now() >= second && turns.synced.is_none_or(|last| last < second);
+        if is_second || is_due(turns.synced, SYNC_EVERY) {
+            let began = Instant::now();
+            let until = SystemTime::now().checked_sub(ORPHANED).unwrap_or(SystemTime::UNIX_EPOCH);
+            let listing = self.sync(storage.local(), storage.indexer(), until)?;
+            observer.note_size(listing.entries().map(|(_, listed)| listed.bytes).sum());
+            if self.is_mine()? {
+                self.maintain(storage, &listing, retention, observer)?;
+            }
+            turns.synced = Some(began);
+        }
+        Ok(())
+    }
+
+    /// True if this collector is the one of these ten minutes that maintains the bucket.
+    fn is_mine(&self) -> Result<bool> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let name = format!("leases/{:010}", now.as_secs() / SYNC_EVERY.as_secs());
+        let is_mine = self.cloud.put_new(&name, Vec::new(), None)?;
+        if is_mine {
+            let leases = self.cloud.list("leases")?;
+            let old: Vec<String> = leases.into_iter().filter(|lease| *lease < name).collect();
+            self.cloud.delete(&old)?;
+        }
+        Ok(is_mine)
+    }
+
+    fn maintain(
+        &self,
+        storage: &Storage,
+        listing: &Listing,
+        retention: Retention,
+        observer: &dyn Observer,
+    ) -> Result<()> {
+        let deleted = self.retain(listing, retention, SystemTime::now())?;
+        observer.note_retained(&deleted);
+        self.compact(&self.list()?)?;
+        let now = SystemTime::now();
+        let mappings = storage.indexer().mappings();
+        for listed in self.cloud.list_all("mappings/v1")? {
+            if listed.path.ends_with("/pending") && listed.modified + SYNC_EVERY < now {
+                mappings.resume(&listed.path)?;
+                storage.reanalysis().wake();
+            }
+        }
+        let notes = self.cloud.list_all("forgetting")?;
+        let ended = notes.into_iter().filter(|note| note.modified + 2 * SYNC_EVERY < now);
+        self.cloud.delete(&ended.map(|note| note.path).collect::<Vec<_>>())
+    }
+
+    /// Applies retention to the bucket, and to the tables here.
+    pub(super) fn retain(
+        &self,
+        listing: &Listing,
+        retention: Retention,
+        now: SystemTime,
+    ) -> Result<Deleted> {
+        let entries = |each: &mut dyn FnMut(Entry)| {
+            for (kind, listed) in listing.entries() {
+                let (path, at) = (PathBuf::from(&listed.path), Some(listed.modified));
+                each(Entry { kind, path, at, bytes: listed.bytes });
+            }
+            Ok(())
+        };
+        let (gone, deleted) = retention::choose(&entries, retention, now)?;
+        let path = |path: &PathBuf| path.to_str().unwrap_or_default().to_owned();
+        // The captures first: rows without a capture go with the next comparison, a capture without rows would come back.
+        self.cloud.delete(&gone.iter().map(|(_, of)| path(of)).collect::<Vec<_>>())?;
+        let (mut captures, mut reports) = (Vec::new(), Vec::new());
+        for (kind, of) in &gone {
+            match kind {
+                Kind::Capture(_) => captures.push(path(of)),
+                Kind::Losses(id) => reports.push(id.clone()),
+                Kind::Quarantined => {}
+            }
+        }
+        let mut database = Database::open(&super::tables_of(&self.root))?;
+        for some in captures.chunks(super::replica::BATCH) {
+            database.delete(some)?;
+        }
+        database.delete_loss_reports(&reports)?;
+        Ok(deleted)
+    }
+}
