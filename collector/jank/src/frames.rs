@@ -31,7 +31,7 @@ pub(crate) struct FrameSlices {
     /// Frames by time, with their draws.
     pub(crate) found: Vec<Found>,
     timeline: Timeline,
-    verdicts: Verdicts,
+    pub(crate) verdicts: Verdicts,
     pub(crate) has_render_thread: bool,
 }
 

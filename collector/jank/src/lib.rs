@@ -104,6 +104,8 @@ pub struct Analysis {
     pub refresh_switches: usize,
     /// Sums over the rated frames by the evidence that judges them, the most exact first.
     pub judged: BTreeMap<Evidence, Judged>,
+    /// Number of verdicts of the platform that could not be read, or that fit no frame.
+    pub verdicts_left_out: u64,
     /// The frames of all pipelines, by time.
     pub frames: Vec<Frame>,
     /// Parts of the late frames. The parts of a frame add up to its duration, with what is carried, their overruns to its
@@ -204,6 +206,7 @@ pub fn analyze(trace: &Trace, options: &Options<'_>) -> Result<Analysis, Error> 
         frame_budget,
         refresh_switches: periods.switches(),
         judged: Judged::by_evidence(frames.iter().filter(|frame| frame.pipeline.is_rated())),
+        verdicts_left_out: frame_slices.verdicts.left_out,
         frames,
         parts,
         stacks,

@@ -204,7 +204,8 @@ fn of_several_windows_the_latest_counts() {
 #[test]
 fn a_record_that_is_not_the_library_s_judges_nothing() {
     let good = "vsync=7 jank=2 allowed_ns=10000000 total_ns=12000000";
-    assert_eq!(analyzed(true, &[("jank_data", good)]).frames[0].evidence, PLATFORM);
+    let analysis = analyzed(true, &[("jank_data", good)]);
+    assert_eq!((analysis.frames[0].evidence, analysis.verdicts_left_out), (PLATFORM, 0));
     for (source, frame) in [
         ("jank_data", "vsync=7 jank=2 allowed_ns=<digits> total_ns=<digits>"),
         ("jank_data", "vsync=7 jank=-2 allowed_ns=10000000 total_ns=12000000"),
@@ -219,8 +220,9 @@ fn a_record_that_is_not_the_library_s_judges_nothing() {
         ("frame_metrics", "vsync=7 intended_ns=18446744073709551615 allowed_ns=1 total_ns=9000000"),
         ("frame_metrics", "vsync=- intended_ns=0 allowed_ns=0 total_ns=600000000000"),
     ] {
-        let evidence = analyzed(true, &[(source, frame)]).frames[0].evidence;
-        assert_eq!(evidence, MARKERS, "{source} {frame}");
+        let analysis = analyzed(true, &[(source, frame)]);
+        let judged = (analysis.frames[0].evidence, analysis.verdicts_left_out);
+        assert_eq!(judged, (MARKERS, 1), "{source} {frame}");
     }
     for (details, payload) in [
         (r#"{"args":{"source":"jank_data","frame":"GOOD"}}"#, "I|100|frame verdict"),

@@ -4,7 +4,7 @@
 //! The compositor knows a frame by its vsync id, which is in `Choreographer#doFrame N`, or, if the main thread began late, in the
 //! `resynced to N` inside. FrameMetrics without an id, before Android 16, belongs to the first frame that began at its
 //! intended vsync or later. JankData has durations only, since the expected begin, and does not say when the display
-//! showed the frame. A verdict that cannot be read, or that fits no frame, judges none.
+//! showed the frame. A verdict that cannot be read, or that fits no frame, judges none, and is counted.
 
 use crate::deadline::Expected;
 use crate::found::Found;
@@ -32,6 +32,8 @@ const RESYNCED: &str = "Choreographer#doFrame - resynced to ";
 pub(crate) struct Verdicts {
     /// By index of the frame.
     of: HashMap<usize, Verdict, Seeded>,
+    /// Number of those that cannot be read, or that fit no frame.
+    pub(crate) left_out: u64,
 }
 
 /// The verdicts about a frame.
@@ -142,13 +144,21 @@ impl Verdicts {
             let is_verdict = instant.pid == process.pid
                 && names.has(instant.name)
                 && trace.names.text(instant.category) == FRAME_CATEGORY;
-            let Some(read) = is_verdict.then(|| read(trace, instant)).flatten() else { continue };
-            let place = match read {
-                Read::Jank(id, _) | Read::Metrics(Some(id), _) => places.of_id(id),
-                Read::Metrics(None, metrics) => places.at(&metrics),
-            };
-            if let Some((place, frame)) = place.and_then(|place| Some((place, found.get(place)?))) {
-                all.of.entry(place).or_default().add(read, frame.ui.start_ns);
+            if !is_verdict {
+                continue;
+            }
+            let judged = read(trace, instant).and_then(|read| {
+                let place = match read {
+                    Read::Jank(id, _) | Read::Metrics(Some(id), _) => places.of_id(id),
+                    Read::Metrics(None, metrics) => places.at(&metrics),
+                }?;
+                Some((place, read, found.get(place)?.ui.start_ns))
+            });
+            match judged {
+                Some((place, read, start_ns)) => {
+                    all.of.entry(place).or_default().add(read, start_ns);
+                }
+                None => all.left_out += 1,
             }
         }
         all

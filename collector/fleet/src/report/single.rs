@@ -43,6 +43,8 @@ pub struct SingleReport {
     pub refresh_switches: usize,
     /// Sums over the frames by the evidence that judges them, the most exact first.
     pub judged: BTreeMap<Evidence, Judged>,
+    /// Number of verdicts of the platform that could not be read, or that fit no frame of the capture.
+    pub verdicts_left_out: u64,
     /// Sums over all frames but those of the pipeline `vsync_callback`.
     pub totals: Totals,
     /// FrameTimeline's frames of the app's surfaces, by type of jank (`None` if in time).
@@ -150,6 +152,7 @@ impl SingleReport {
             period: analysis.frame_budget,
             refresh_switches: analysis.refresh_switches,
             judged: analysis.judged.clone(),
+            verdicts_left_out: analysis.verdicts_left_out,
             totals: analysis.totals,
             timeline: analysis.timeline.clone(),
             pipelines: analysis.pipelines.clone(),

@@ -194,6 +194,7 @@ impl SingleReport {
         }
         for (count, what) in [
             (self.bad_lines, "lines could not be read"),
+            (self.verdicts_left_out, "verdicts of the platform fit no frame, or could not be read"),
             (self.unmatched_ends, "section ends had no begin"),
             (self.unclosed, "sections were open at the end"),
         ] {

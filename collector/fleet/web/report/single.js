@@ -139,6 +139,7 @@ function single() {
   if (report.lost_records) quality.push(`${count(report.lost_records)} records were dropped.`);
   for (const [what, lost] of Object.entries(report.lost_events)) quality.push(`Lost by the recorder: ${count(lost)} ${what}.`);
   if (report.bad_lines) quality.push(`${count(report.bad_lines)} lines could not be read.`);
+  if (report.verdicts_left_out) quality.push(`${count(report.verdicts_left_out)} verdicts of the platform fit no frame, or could not be read.`);
   if (report.other_processes.length) quality.push("Other processes with frames: " + report.other_processes.slice(0, 10).map((other) => `${other.name} (pid ${other.pid}, ${other.frames} frames)`).join(", ") + ".");
   if (quality.length) page.append(make("p", { class: "faint" }, quality.join(" ")));
   if (data.unknown.length && totals.frames) {
