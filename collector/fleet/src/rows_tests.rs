@@ -84,6 +84,7 @@ fn analysis(n: u64, frames: Vec<Frame>, slow_sessions: [bool; 2]) -> Analysis {
         },
         timeline: BTreeMap::new(),
         refresh_switches: 0,
+        verdicts_left_out: 0,
         judged: BTreeMap::from([(
             Evidence::ALL[usize::try_from(n % 3).unwrap()],
             Judged::default(),
