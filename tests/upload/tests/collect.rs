@@ -20,7 +20,7 @@ fn zstd(text: &[u8]) -> Vec<u8> {
 #[test]
 fn a_capture_is_kept_once_with_its_metadata_and_whose_it_is() {
     let collector = Collector::with_token();
-    let (first, second) = (zstd(b"# tracer: nop\none\n"), zstd(b"# tracer: nop\ntwo\n"));
+    let (first, second) = (zstd(b"# tracer: nop\n# one\n"), zstd(b"# tracer: nop\n# two\n"));
     let path = format!("/v1/captures/{ID}");
     assert_eq!(collector.put(&path, &[], &first), 201);
     assert_eq!(collector.put(&path, &[], &second), 412);
