@@ -30,7 +30,7 @@ private class Limiter {
     }
 }
 
-/** Device time: [boot] and [bootMs] go on, [realMs] is what somebody has set. */
+/** Device time: [boot] and [bootMs] go on; somebody may set [realMs]. */
 private class Clocks {
     var boot = 1L
     var bootMs = 1_000L
@@ -57,7 +57,10 @@ private fun ProfilingState.asks(cost: Int, clocks: Clocks): Boolean {
 
 /** On clocks that go evenly, also over reboots, both decide alike, each time. */
 fun budgetIsThatOfThePlatform(): String {
-    val (state, limiter, clocks, random) = Quad(ProfilingState(), Limiter(), Clocks(), Random(7))
+    val state = ProfilingState()
+    val limiter = Limiter()
+    val clocks = Clocks()
+    val random = Random(7)
     var allowed = 0
     repeat(20_000) { round ->
         clocks.pass((random.nextDouble() * random.nextDouble() * 10 * 60 * MINUTE_MS).toLong())
@@ -79,9 +82,12 @@ fun budgetIsThatOfThePlatform(): String {
     return "20000 decisions, $allowed allowed, as ${if (limiter.isOracle) "the module's RateLimiter" else "the sum"}"
 }
 
-/** Whoever sets the clock: in true time the app never spends more than it may. */
+/** However the wall clock is set, the app never spends more in true time than it may. */
 fun budgetHoldsWhenTheClockJumps() {
-    val (state, limiter, clocks, random) = Quad(ProfilingState(), Limiter(), Clocks(), Random(11))
+    val state = ProfilingState()
+    val limiter = Limiter()
+    val clocks = Clocks()
+    val random = Random(11)
     val spent = ArrayList<Pair<Long, Int>>()
     var refused = 0
     repeat(20_000) {
@@ -113,5 +119,3 @@ fun jumpsOfAWeekChangeNothing() {
         check(state.asks(10, clocks)) { "an hour and a jump of $jump ms" }
     }
 }
-
-private data class Quad<A, B, C, D>(val a: A, val b: B, val c: C, val d: D)

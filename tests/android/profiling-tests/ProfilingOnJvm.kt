@@ -19,9 +19,7 @@ import dev.tracetee.budgetIsThatOfThePlatform
 import dev.tracetee.jumpsOfAWeekChangeNothing
 import java.io.File
 import java.util.Random
-import java.util.concurrent.LinkedBlockingQueue
-import java.util.concurrent.ThreadPoolExecutor
-import java.util.concurrent.TimeUnit
+import java.util.concurrent.Executors
 import org.json.JSONObject
 
 private const val DAY_MS = 24 * 3_600_000L
@@ -59,7 +57,7 @@ private fun run(arguments: Array<String>) {
             jumpsOfAWeekChangeNothing()
             rulesAreThoseOfTheAgent()
             errorsAreLosses()
-            whatNeverComesIsALoss()
+            aMissingResultIsALoss()
             triggers()
             println("API $api: profiles are asked for, matched and accounted for")
         }
@@ -72,6 +70,7 @@ private class App(name: String, profiling: String, private val upload: String? =
     val files = File(directory, "files").apply { mkdirs() }
     val agent = File(directory, "agent")
     val service = PlatformService(files)
+    private val context = AppContext(files)
     private val config = """{"schema": 1, "seq": 1, "windows": [{"id": "hand", "opens": "manual", "cool_down_s": 0,
         "tags": ["app"]}], "profiling": $profiling$more}"""
 
@@ -91,8 +90,12 @@ private class App(name: String, profiling: String, private val upload: String? =
     fun install() {
         check(Native.install(settings().toString()) == null)
         await("the configuration") { File(agent, "config.json").exists() }
-        Profiling.start(AppContext(files), settings())
-        await("the start") { health().optString("off") != "not started" }
+        start()
+    }
+
+    fun start() {
+        Profiling.start(context, settings())
+        await("the start") { health().run { length() > 0 && optString("off") != "not started" } }
     }
 
     fun spool(directory: String): List<String> = File(agent, "spool/$directory").list().orEmpty().sorted()
@@ -107,6 +110,8 @@ private fun await(what: String, isThere: () -> Boolean) {
         Thread.sleep(10)
     }
 }
+
+private const val COUNTS = """{"asked":1,"refused":1,"kept":1}"""
 
 private const val REQUEST = """{"requests": [{"windows": ["hand"], "kind": "system_trace", "duration_s": 5, "buffer_kb": 8192,
     "priority": 3}]}"""
@@ -141,12 +146,16 @@ private fun nextProcess(url: String) {
     val tag = "tracetee-" + app.spool("ready").first().substringBefore('~').replaceRange(14, 15, "8")
     app.install()
     await("the registration, without a request") { app.service.isRegistered }
+    // A second installation gets no result twice.
+    Profiling.stop()
+    await("the stop") { health().length() == 0 }
+    app.start()
     val file = app.service.file("profile_${tag.take(20)}.perfetto-trace", trace)
     app.service.give(file, tag)
     await("the profile") { health().getInt("pending") == 0 }
     val name = app.spool("ready").single { it.startsWith(tag.removePrefix("tracetee-")) }
     check("~system_trace.hand~3~0~~" in name) { name }
-    check(!file.exists() && app.spool("ready").size == 3 && health().getJSONObject("counts").getLong("kept") == 1L)
+    check(!file.exists() && app.spool("ready").size == 3 && health().getJSONObject("counts").toString() == COUNTS) { "${health()}" }
     // Again, and one of the app's own, which stays.
     app.service.give(app.service.file("again", trace), tag)
     val own = app.service.file("own", trace)
@@ -163,16 +172,26 @@ private fun nextProcess(url: String) {
 private class Source(name: String, profiling: String) {
     val app = App(name, profiling)
     var moment = Moment(1, 1_000, 1_790_000_000_000)
-    val worker = ThreadPoolExecutor(1, 1, 1, TimeUnit.MINUTES, LinkedBlockingQueue())
+    private val worker = Executors.newSingleThreadExecutor()
+    private val context = AppContext(app.files)
     val ledger: ProfilingLedger
-    val source: ProfilingSource
+    var source: ProfilingSource
 
     init {
         app.agent.mkdirs()
         File(app.agent, "config.json").writeText(File(app.directory, "remote.json").readText())
-        val device = { id: String -> ProfilingDevice(id, 7, Build.VERSION.SDK_INT) }
         ledger = ProfilingLedger(app.agent) { moment }
-        source = ProfilingSource(app.agent, "device", device, worker, { moment }) { PlatformProfiling.of(AppContext(app.files)) }
+        source = process()
+    }
+
+    private fun process(): ProfilingSource {
+        val device = { id: String -> ProfilingDevice(id, 7, Build.VERSION.SDK_INT) }
+        return ProfilingSource(app.agent, "device", device, worker, { moment }) { PlatformProfiling.ask(context) }
+    }
+
+    /** Continues as another process of the app. */
+    fun restart() {
+        source = process()
     }
 
     fun run(call: (ProfilingSource) -> Unit) {
@@ -224,6 +243,11 @@ private fun errorsAreLosses() {
     loses(24, "damaged") { source.app.service.give(source.app.service.file("cut", trace.copyOf(trace.size - 1)), it.tag) }
     val noise = ByteArray(90_000).also(Random(3)::nextBytes)
     val large = byteArrayOf(0x0a, 0x90.toByte(), 0xbf.toByte(), 0x05) + noise
+    loses(26, "damaged") { source.app.service.give(source.app.service.file("length", trace + byteArrayOf(0x0a, 0x90.toByte())), it.tag) }
+    loses(27, "size") {
+        val huge = byteArrayOf(0x0a, 0x80.toByte(), 0x80.toByte(), 0x80.toByte(), 0x40)
+        source.app.service.give(source.app.service.file("huge", huge), it.tag)
+    }
     loses(25, "size") { source.app.service.give(source.app.service.file("large", large), it.tag) }
     check(source.app.files.walk().none { it.isFile }) { "a result was left: ${source.app.files.walk().toList()}" }
     // The service dies: the manager throws, the app goes on.
@@ -246,7 +270,7 @@ private fun errorsAreLosses() {
     source.ask(96)
 }
 
-private fun whatNeverComesIsALoss() {
+private fun aMissingResultIsALoss() {
     val source = Source("never", """{"requests": [{"windows": ["hand"], "kind": "stack_sampling", "frequency_hz": 50}]}""")
     val asked = source.ask(1)
     check(asked.type == 3 && asked.parameters.getInt("KEY_FREQUENCY_HZ") == 50 && asked.parameters.getInt("KEY_DURATION_MS") == 10_000)
@@ -297,6 +321,8 @@ private fun triggers() {
     source.settle()
     check(source.app.spool("ready").size == 1)
     config.writeText(config.readText().replace("\"seq\": 1", "\"seq\": 2, \"kill\": {\"on\": true}"))
+    // Another process has registered it.
+    source.restart()
     source.run { it.refresh() }
     check(source.app.service.triggers.isEmpty() && source.source.health().getString("off") == "the kill switch is on")
 }

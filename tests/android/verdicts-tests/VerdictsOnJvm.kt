@@ -73,7 +73,7 @@ private fun levels() {
     val texts = Texts(36)
     texts.metrics(first, 0)
     check(texts.all.single().endsWith(" first=1")) { texts.all }
-    // What throws stays inside, and the next frame is taken.
+    // An exception stays inside, and the next frame is taken.
     texts.throws = true
     texts.metrics(metrics(), 0)
     texts.throws = false

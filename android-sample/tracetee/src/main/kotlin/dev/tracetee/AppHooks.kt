@@ -24,7 +24,7 @@ internal object AppHooks {
         val alive = Runnable { Native.mainIsAlive() }
         Native.watchMain {
             main.post(alive)
-            StackSampler.startIfWanted()
+            StackSampler.startIfWanted(context)
         }
         val register = Runnable {
             safely("attach to the app") {

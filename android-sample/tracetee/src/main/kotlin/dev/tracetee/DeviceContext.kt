@@ -1,4 +1,4 @@
-// What the device does meanwhile, as counters and instants of a trace.
+// Writes the device's state (heat, power, refresh rate) as counters and instants of a trace.
 package dev.tracetee
 
 import android.content.Context
@@ -8,14 +8,14 @@ import android.os.SystemClock
 
 /**
  * Writes thermal status and headroom, power save, and the display's refresh rate: counters `device: …`, with the first frame of a
- * capture and once in [EVERY_MS]. The thread that takes the frames' reports uses it: the calls ask other processes.
+ * capture and once in [EVERY_MS]. Only the thread that takes the frames' reports uses it, because the calls ask other processes.
  */
 internal class DeviceContext(context: Context, private val nowMs: () -> Long = SystemClock::elapsedRealtime) {
     private val power = context.getSystemService(Context.POWER_SERVICE) as? PowerManager
     private var lastMs: Long? = null
 
-    /** Writes the values if a capture [isRecording], and it is time to. */
-    fun look(isRecording: Boolean, refreshHz: Double) {
+    /** Writes the values if a capture [isRecording] and the last ones are [EVERY_MS] old. */
+    fun writeIfDue(isRecording: Boolean, refreshHz: Double) {
         val lastMs = lastMs
         if (!isRecording) {
             this.lastMs = null
@@ -30,15 +30,15 @@ internal class DeviceContext(context: Context, private val nowMs: () -> Long = S
         val power = power ?: return
         counter("power save", if (power.isPowerSaveMode) 1.0 else 0.0)
         if (Build.VERSION.SDK_INT >= 29) counter("thermal status", power.currentThermalStatus.toDouble())
-        // Of the next second. A system that does not know it says NaN, as it does when it is asked more often.
+        // The headroom in a second. A system returns NaN if it does not know it, or is asked more often.
         if (Build.VERSION.SDK_INT >= 30) power.getThermalHeadroom(1).toDouble().let { if (it.isFinite()) counter("thermal headroom", it) }
     }
 
     private fun counter(name: String, value: Double) = Event.get().category(CATEGORY).counter("device: $name", value)
 
     internal companion object {
-        const val CATEGORY = "tracetee.device"
-        const val EVERY_MS = 10_000L
+        private const val CATEGORY = "tracetee.device"
+        private const val EVERY_MS = 10_000L
 
         /** Marks a level of `onTrimMemory`. */
         fun trim(level: Int) {

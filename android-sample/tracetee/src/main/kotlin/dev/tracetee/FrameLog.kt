@@ -1,7 +1,7 @@
 // The last frames that the platform has reported, for counts over any time.
 package dev.tracetee
 
-/** Keeps the last [SIZE] frames: the listener's thread adds them, any thread counts them. About 150 KB. */
+/** Keeps the last [SIZE] frames: the listener's thread adds them, any thread counts them. Some 135 KB. */
 internal class FrameLog {
     private val intendedNs = LongArray(SIZE)
     private val totalNs = LongArray(SIZE)

@@ -1,4 +1,4 @@
-// What the platform says of a frame, as a record of the trace. The collector reads it (collector/jank/src/verdicts.rs).
+// Writes the platform's verdict about a frame into the trace. The collector reads it (collector/jank/src/verdicts.rs).
 package dev.tracetee
 
 import android.view.FrameMetrics
@@ -59,7 +59,7 @@ internal class FrameRecord {
     }
 
     /**
-     * Writes it. The numbers are one text beside `vsync`: the rules of redaction take other long numbers for private ones.
+     * Writes the record. The numbers are one text beside `vsync`: the rules of redaction take other long numbers for private ones.
      */
     fun write(clock: BootTime) {
         Event.get().category(CATEGORY)
@@ -68,7 +68,7 @@ internal class FrameRecord {
             .instant("frame verdict")
     }
 
-    /** Returns what is known as `vsync=4711 total_ns=…`. */
+    /** Returns the known values as `vsync=4711 total_ns=…`. */
     fun text(clock: BootTime): String {
         val text = StringBuilder(TEXT).append("vsync=")
         if (vsync >= 0) text.append(vsync) else text.append('-')
@@ -87,14 +87,14 @@ internal class FrameRecord {
         return text.toString()
     }
 
-    internal companion object {
+    private companion object {
         const val CATEGORY = "tracetee.frame"
 
         /** Since API 36; the library compiles with an older SDK, too. */
-        private const val FRAME_TIMELINE_VSYNC_ID = 14
-        private const val TEXT = 200
+        const val FRAME_TIMELINE_VSYNC_ID = 14
+        const val TEXT = 200
 
-        private val STAGES = intArrayOf(
+        val STAGES = intArrayOf(
             FrameMetrics.UNKNOWN_DELAY_DURATION,
             FrameMetrics.INPUT_HANDLING_DURATION,
             FrameMetrics.ANIMATION_DURATION,

@@ -7,6 +7,7 @@ import android.os.Build
 import android.os.Bundle
 import android.os.Handler
 import android.os.HandlerThread
+import android.os.Looper
 import android.os.Process
 import android.view.FrameMetrics
 import android.view.View
@@ -18,7 +19,7 @@ import java.util.IdentityHashMap
  * Needs API 26; before it no report says which frame it is of.
  */
 internal object FrameWatch : Application.ActivityLifecycleCallbacks {
-    /** Begins and ends with the thread; the main thread uses both. */
+    /** The thread that gets the reports; any thread may attach and detach. */
     private var thread: HandlerThread? = null
     private val windows = IdentityHashMap<Activity, WindowFrames>()
 
@@ -31,10 +32,11 @@ internal object FrameWatch : Application.ActivityLifecycleCallbacks {
     @Volatile
     private var periodNs = PERIOD_NS
 
-    /** Of the frames' thread. */
+    /** Only the frames' thread calls it. */
     @Volatile
     private var device: DeviceContext? = null
 
+    @Synchronized
     fun attach(app: Application) {
         if (Build.VERSION.SDK_INT < 26 || thread != null) return
         thread = HandlerThread("tracetee-frames", Process.THREAD_PRIORITY_BACKGROUND).apply { start() }
@@ -43,20 +45,27 @@ internal object FrameWatch : Application.ActivityLifecycleCallbacks {
         app.registerActivityLifecycleCallbacks(this)
     }
 
+    @Synchronized
     fun detach(app: Application) {
         app.unregisterActivityLifecycleCallbacks(this)
-        for (frames in windows.values) frames.detach()
+        val attached = windows.values.toList()
+        val reports = thread
         windows.clear()
-        thread?.quitSafely()
         thread = null
         log = null
         device = null
+        val end = Runnable {
+            for (frames in attached) frames.detach()
+            reports?.quitSafely()
+        }
+        // Only the main thread may change views.
+        if (Looper.myLooper() == Looper.getMainLooper()) end.run() else Handler(Looper.getMainLooper()).post(end)
     }
 
-    /** Adds a report to the frames until now, and what the device does to the capture that [isRecording]. */
+    /** Adds a report to the frames until now, and the device's state to the capture that [isRecording]. */
     fun keep(frame: FrameRecord, isRecording: Boolean) {
         log?.add(frame, periodNs)
-        device?.look(isRecording, Math.round(1e11 / periodNs) / 100.0)
+        device?.writeIfDue(isRecording, Math.round(1e11 / periodNs) / 100.0)
     }
 
     fun setRefreshRate(hz: Double) {
@@ -65,13 +74,15 @@ internal object FrameWatch : Application.ActivityLifecycleCallbacks {
 
     private const val PERIOD_NS = 16_666_667L
 
-    /** By now the app has chosen the window's features, which it cannot once there is a decor view. */
+    /** Attaches here because the app has chosen the window's features by now, which it cannot once there is a decor view. */
+    @Synchronized
     override fun onActivityStarted(activity: Activity) {
         if (Build.VERSION.SDK_INT < 26 || activity in windows) return
         val looper = thread?.looper ?: return
         platform(Unit) { windows[activity] = WindowFrames(activity.window, Handler(looper)).apply { attach() } }
     }
 
+    @Synchronized
     override fun onActivityDestroyed(activity: Activity) {
         platform(Unit) { windows.remove(activity)?.detach() }
     }

@@ -2,7 +2,6 @@
 package dev.tracetee
 
 import java.lang.reflect.InvocationHandler
-import java.lang.reflect.InvocationTargetException
 import java.lang.reflect.Method
 import java.lang.reflect.Proxy
 import java.util.concurrent.Executor
@@ -16,7 +15,7 @@ internal class JankListener private constructor(private val registration: Any, p
     class Data(val vsync: Long, val jank: Int, val allowedNs: Long, val totalNs: Long)
 
     /** Ends the reports. */
-    fun release() = platform(Unit) { unwrapped { release.invoke(registration) } }
+    fun release() = platform(Unit) { release.invoke(registration) }
 
     /** The listener's methods. Batches come on the executor's thread, in any order. */
     private class Batches(private val take: (Data) -> Unit) : InvocationHandler {
@@ -35,10 +34,7 @@ internal class JankListener private constructor(private val registration: Any, p
         }
 
         private fun read(one: Any): Unit = platform(Unit) {
-            unwrapped {
-                val (allowedNs, totalNs) = listOf(scheduled, actual).map { it.invoke(one) as Long }
-                take(Data(vsync.invoke(one) as Long, jank.invoke(one) as Int, allowedNs, totalNs))
-            }
+            take(Data(vsync.invoke(one) as Long, jank.invoke(one) as Int, scheduled.invoke(one) as Long, actual.invoke(one) as Long))
         }
     }
 
@@ -51,25 +47,14 @@ internal class JankListener private constructor(private val registration: Any, p
          * @return null if the compositor refuses, or if there is no such listener
          */
         fun register(control: Any, executor: Executor, take: (Data) -> Unit): JankListener? = platform(null) {
-            unwrapped {
-                val listener = Class.forName("$CONTROL\$OnJankDataListener")
-                val registration = Class.forName("$CONTROL\$OnJankDataListenerRegistration")
-                val register = Class.forName("android.view.AttachedSurfaceControl")
-                    .getMethod("registerOnJankDataListener", Executor::class.java, listener)
-                val ours = Proxy.newProxyInstance(listener.classLoader, arrayOf(listener), Batches(take))
-                val made = register.invoke(control, executor, ours)
-                val none = registration.getField("NONE").get(null)
-                if (made == null || made === none) null else JankListener(made, registration.getMethod("release"))
-            }
-        }
-
-        /** Makes [platform]'s exceptions of those of reflection. */
-        private inline fun <T> unwrapped(call: () -> T): T = try {
-            call()
-        } catch (error: InvocationTargetException) {
-            throw IllegalStateException(error.targetException)
-        } catch (error: ReflectiveOperationException) {
-            throw IllegalStateException(error)
+            val listener = Class.forName("$CONTROL\$OnJankDataListener")
+            val registration = Class.forName("$CONTROL\$OnJankDataListenerRegistration")
+            val register = Class.forName("android.view.AttachedSurfaceControl")
+                .getMethod("registerOnJankDataListener", Executor::class.java, listener)
+            val ours = Proxy.newProxyInstance(listener.classLoader, arrayOf(listener), Batches(take))
+            val made = register.invoke(control, executor, ours)
+            val none = registration.getField("NONE").get(null)
+            if (made == null || made === none) null else JankListener(made, registration.getMethod("release"))
         }
     }
 }

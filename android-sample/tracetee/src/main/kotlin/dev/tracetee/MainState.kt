@@ -1,11 +1,10 @@
-// What the kernel says of the main thread, without stopping it.
+// The kernel's account of the main thread, read without stopping it.
 package dev.tracetee
 
 import java.io.File
-import java.io.IOException
 import java.io.RandomAccessFile
 
-/** The main thread's scheduler state and processor time. Of one thread. */
+/** The main thread's scheduler state and processor time. One thread uses it. */
 internal interface MainState {
     /** State as in ps: `R`, `S`, `D` …; `?` if it cannot be read. */
     val state: Char
@@ -47,13 +46,10 @@ internal class ProcMainState(directory: File) : MainState, AutoCloseable {
     }
 
     /** Returns the number of bytes, 0 for a file that cannot be read: the thread has ended. */
-    private fun fill(file: RandomAccessFile?): Int = try {
-        file?.run {
-            seek(0)
-            read(bytes).coerceAtLeast(0)
-        } ?: 0
-    } catch (_: IOException) {
-        0
+    private fun fill(file: RandomAccessFile?): Int = platform(0) {
+        if (file == null) return 0
+        file.seek(0)
+        file.read(bytes).coerceAtLeast(0)
     }
 
     override fun close() {
@@ -66,10 +62,6 @@ internal class ProcMainState(directory: File) : MainState, AutoCloseable {
         const val ZERO = '0'.code.toByte()
         const val NINE = '9'.code.toByte()
 
-        fun open(directory: File, name: String): RandomAccessFile? = try {
-            RandomAccessFile(File(directory, name), "r")
-        } catch (_: IOException) {
-            null
-        }
+        fun open(directory: File, name: String): RandomAccessFile? = platform(null) { RandomAccessFile(File(directory, name), "r") }
     }
 }

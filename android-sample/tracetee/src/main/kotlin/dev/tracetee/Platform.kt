@@ -9,7 +9,7 @@ import android.util.Log
  */
 internal inline fun <T> platform(otherwise: T, call: () -> T): T = try {
     call()
-} catch (_: RuntimeException) {
+} catch (_: Exception) {
     otherwise
 } catch (_: LinkageError) {
     otherwise

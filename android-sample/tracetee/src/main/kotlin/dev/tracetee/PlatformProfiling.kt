@@ -72,7 +72,7 @@ internal class PlatformProfiling(private val manager: ProfilingManager) : Platfo
         ProfilingManager::class.java.getMethod("removeProfilingTriggersByType", IntArray::class.java).invoke(manager, intArrayOf(code))
     }
 
-    /** Returns the event whose result this is; null for a request's. */
+    /** Returns the event that made the platform record [result]; null for a request's. */
     private fun eventOf(result: ProfilingResult): String? = reflect(null) {
         val code = ProfilingResult::class.java.getMethod("getTriggerType").invoke(result)
         val field = TRIGGER.fields.firstOrNull { it.name.startsWith(PREFIX) && it.getInt(null) == code }
@@ -86,16 +86,9 @@ internal class PlatformProfiling(private val manager: ProfilingManager) : Platfo
         private val TRIGGER by lazy { Class.forName("android.os.ProfilingTrigger") }
 
         /** Returns the system's service, or null where there is none. */
-        fun of(context: Context): PlatformProfiler? = context.getSystemService(ProfilingManager::class.java)?.let(::PlatformProfiling)
+        fun ask(context: Context): PlatformProfiler? = context.getSystemService(ProfilingManager::class.java)?.let(::PlatformProfiling)
 
-        private inline fun <T> reflect(otherwise: T, call: () -> T): T = try {
-            if (Build.VERSION.SDK_INT < 36) otherwise else call()
-        } catch (_: ReflectiveOperationException) {
-            otherwise
-        } catch (_: RuntimeException) {
-            otherwise
-        } catch (_: LinkageError) {
-            otherwise
-        }
+        private inline fun <T> reflect(otherwise: T, call: () -> T): T =
+            if (Build.VERSION.SDK_INT < 36) otherwise else platform(otherwise, call)
     }
 }

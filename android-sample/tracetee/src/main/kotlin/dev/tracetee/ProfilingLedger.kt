@@ -6,7 +6,6 @@ import java.io.FileOutputStream
 import java.io.IOException
 import java.io.RandomAccessFile
 import org.json.JSONArray
-import org.json.JSONException
 import org.json.JSONObject
 
 /** A limit to the costs in a time; [name] is the field of the configuration. */
@@ -108,16 +107,12 @@ internal class ProfilingLedger(private val directory: File, private val now: () 
     /** True if something was ever entered. */
     val exists: Boolean get() = file.exists()
 
-    /** Reads the ledger. A damaged one counts as if everything had been spent now: it may have been. */
+    /** Reads the ledger. One that cannot be read counts as if everything had been spent now: it may have been. */
     fun read(): ProfilingState = try {
         if (file.exists()) ProfilingState.parse(file.readText()) else ProfilingState()
-    } catch (_: JSONException) {
-        damaged()
-    } catch (_: RuntimeException) {
-        damaged()
+    } catch (_: Exception) {
+        ProfilingState(spent = mutableListOf(now() to PLATFORM_LIMITS.last().cost))
     }
-
-    private fun damaged() = ProfilingState(spent = mutableListOf(now() to PLATFORM_LIMITS.last().cost))
 
     /** Changes the ledger under a lock that the app's processes share. After a kill it is the old or the new one. */
     @Throws(IOException::class)

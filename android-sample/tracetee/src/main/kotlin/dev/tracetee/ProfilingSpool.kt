@@ -4,13 +4,15 @@ package dev.tracetee
 import android.util.Base64
 import java.io.BufferedInputStream
 import java.io.ByteArrayOutputStream
+import java.io.DataInputStream
+import java.io.EOFException
 import java.io.File
 import java.io.FileOutputStream
 import java.io.IOException
-import java.io.InputStream
 import java.io.OutputStream
+import java.security.DigestOutputStream
 import java.security.MessageDigest
-import java.util.zip.Deflater
+import java.util.zip.DeflaterOutputStream
 
 /** A result that does not come into the spool, and why. */
 internal class NotKept(val reason: String) : IOException(reason)
@@ -40,7 +42,7 @@ internal class ProfilingSpool(private val root: File) {
         try {
             val digest = FileOutputStream(momentary).use { file ->
                 val frames = StoredFrames(file, maxBytes)
-                trace.inputStream().use { Packets(BufferedInputStream(it, BATCH_BYTES), frames).copy() }
+                trace.inputStream().use { Packets(DataInputStream(BufferedInputStream(it, BATCH_BYTES)), frames).copy() }
                 frames.flush()
                 file.fd.sync()
                 frames.digest()
@@ -49,6 +51,8 @@ internal class ProfilingSpool(private val root: File) {
             val ready = File(root, "ready")
             ready.mkdirs()
             if (!momentary.renameTo(File(ready, "$name.ftrace.zst"))) throw NotKept("not_written")
+        } catch (_: EOFException) {
+            throw NotKept("damaged")
         } finally {
             momentary.delete()
         }
@@ -56,7 +60,7 @@ internal class ProfilingSpool(private val root: File) {
 
     internal companion object {
         /** The largest result that is read: the platform's buffers have at most 256,000 KiB. */
-        const val MAX_TRACE_BYTES: Long = 300_000_000
+        private const val MAX_TRACE_BYTES = 300_000_000
         const val BATCH_BYTES: Int = 512 * 1024
 
         /** Makes the label of a profile, which is its window in reports. */
@@ -66,7 +70,7 @@ internal class ProfilingSpool(private val root: File) {
 }
 
 /** Copies the packets of a Perfetto trace, many at a time deflated into one, as Perfetto itself does. */
-private class Packets(private val from: InputStream, private val to: OutputStream) {
+private class Packets(private val from: DataInputStream, private val to: OutputStream) {
     private val batch = ByteArrayOutputStream()
 
     fun copy() {
@@ -74,7 +78,7 @@ private class Packets(private val from: InputStream, private val to: OutputStrea
             val tag = from.read()
             if (tag < 0) break
             if (tag != PACKET) throw NotKept("damaged")
-            val packet = bytes(length())
+            val packet = ByteArray(length()).also(from::readFully)
             val isDeflated = packet.size > 2 && packet[0] == DEFLATED[0] && packet[1] == DEFLATED[1]
             if (isDeflated) flush()
             field(if (isDeflated) to else batch, byteArrayOf(PACKET.toByte()), packet)
@@ -86,37 +90,17 @@ private class Packets(private val from: InputStream, private val to: OutputStrea
     private fun length(): Int {
         var length = 0L
         for (shift in 0..28 step 7) {
-            val byte = from.read()
+            val byte = from.readUnsignedByte()
             length = length or ((byte.toLong() and 0x7f) shl shift)
-            if (byte < 0) break
             if (byte < 0x80) return if (length <= MAX_PACKET_BYTES) length.toInt() else throw NotKept("size")
         }
         throw NotKept("damaged")
     }
 
-    private fun bytes(count: Int): ByteArray {
-        val bytes = ByteArray(count)
-        var at = 0
-        while (at < count) {
-            val read = from.read(bytes, at, count - at)
-            if (read < 0) throw NotKept("damaged")
-            at += read
-        }
-        return bytes
-    }
-
     private fun flush() {
         if (batch.size() == 0) return
-        val deflater = Deflater()
         val deflated = ByteArrayOutputStream()
-        try {
-            deflater.setInput(batch.toByteArray())
-            deflater.finish()
-            val buffer = ByteArray(64 * 1024)
-            while (!deflater.finished()) deflated.write(buffer, 0, deflater.deflate(buffer))
-        } finally {
-            deflater.end()
-        }
+        DeflaterOutputStream(deflated).use(batch::writeTo)
         val packet = ByteArrayOutputStream()
         field(packet, DEFLATED, deflated.toByteArray())
         field(to, byteArrayOf(PACKET.toByte()), packet.toByteArray())
@@ -140,16 +124,18 @@ private class Packets(private val from: InputStream, private val to: OutputStrea
 
         /** The tag of `TracePacket.compressed_packets`. */
         val DEFLATED = byteArrayOf(0x92.toByte(), 0x03)
-        const val MAX_PACKET_BYTES = 64L shl 20
+
+        /** The app's heap holds a packet several times while it is compressed. */
+        const val MAX_PACKET_BYTES = 8L shl 20
     }
 }
 
-/** Writes zstd frames of at most 256 KiB that store their content as it is: the form of captures, without a compressor. */
-private class StoredFrames(private val file: OutputStream, private val maxBytes: Long) : OutputStream() {
-    private val content = ByteArray(FRAME_BYTES)
+/** Writes zstd frames of one block each that store their content as it is: the form of captures, without a compressor. */
+private class StoredFrames(file: OutputStream, private val maxBytes: Long) : OutputStream() {
+    private val content = ByteArray(BLOCK_BYTES)
     private var length = 0
     private var written = 0L
-    private val hash = MessageDigest.getInstance("SHA-256")
+    private val file = DigestOutputStream(file, MessageDigest.getInstance("SHA-256"))
 
     override fun write(byte: Int) = write(byteArrayOf(byte.toByte()), 0, 1)
 
@@ -166,29 +152,27 @@ private class StoredFrames(private val file: OutputStream, private val maxBytes:
 
     override fun flush() {
         if (length == 0) return
-        put(byteArrayOf(0x28, 0xb5.toByte(), 0x2f, 0xfd.toByte(), 0xa0.toByte()) + littleEndian(length, 4))
-        for (from in 0 until length step BLOCK_BYTES) {
-            val size = minOf(BLOCK_BYTES, length - from)
-            val last = if (from + size == length) 1 else 0
-            put(littleEndian((size shl 3) or last, 3))
-            put(content.copyOfRange(from, from + size))
-        }
+        val head = MAGIC_AND_SIZE + littleEndian(length, 4) + littleEndian((length shl 3) or LAST, 3)
+        written += head.size + length
+        if (written > maxBytes) throw NotKept("size")
+        file.write(head)
+        file.write(content, 0, length)
         length = 0
     }
 
-    fun digest(): String = Base64.encodeToString(hash.digest(), Base64.URL_SAFE or Base64.NO_PADDING or Base64.NO_WRAP)
-
-    private fun put(bytes: ByteArray) {
-        written += bytes.size
-        if (written > maxBytes) throw NotKept("size")
-        hash.update(bytes)
-        file.write(bytes)
-    }
+    fun digest(): String =
+        Base64.encodeToString(file.messageDigest.digest(), Base64.URL_SAFE or Base64.NO_PADDING or Base64.NO_WRAP)
 
     private fun littleEndian(value: Int, bytes: Int) = ByteArray(bytes) { (value ushr (8 * it)).toByte() }
 
     private companion object {
-        const val FRAME_BYTES = 256 * 1024
+        /** The largest block of zstd. */
         const val BLOCK_BYTES = 128 * 1024
+
+        /** Marks the last block of a frame. */
+        const val LAST = 1
+
+        /** zstd's magic number, and a descriptor: a single segment whose size has four bytes. */
+        val MAGIC_AND_SIZE = byteArrayOf(0x28, 0xb5.toByte(), 0x2f, 0xfd.toByte(), 0xa0.toByte())
     }
 }

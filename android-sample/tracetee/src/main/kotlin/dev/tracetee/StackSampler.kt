@@ -30,7 +30,7 @@ internal class StackSampler(
     tid: Int,
     private val maxCallNs: Long = MAX_CALL_NS,
 ) : Runnable {
-    /** What the sampler asks the app and the agent; a stand-in in tests. */
+    /** The app and the agent as the sampler sees them; tests have a stand-in. */
     internal interface App {
         /** See [Native.stacks]. */
         fun settings(): Int
@@ -93,7 +93,7 @@ internal class StackSampler(
                 turn((settings ushr 16) * MS)
             }
         } catch (error: Throwable) {
-            // No memory, or a platform that is none.
+            // Memory may be short, or the platform a stub.
             ended = "$error"
             warn("samples no callstacks any more: $error")
         }
@@ -127,7 +127,7 @@ internal class StackSampler(
         if (at == 0L) return false
         freeNs = at
         askedNs = 0
-        // What the answer itself has used is known from here on.
+        // The processor time that the answer itself has used does not count as work.
         state.read()
         knownCpuNs = if (isIdle) state.cpuNs else -1
         return true
@@ -220,18 +220,11 @@ internal class StackSampler(
         private var last: StackSampler? = null
         private var theApp: AndroidApp? = null
 
-        /** Lets [startIfWanted] start the thread in this process. [directory]: the agent's; [version]: that of the app. */
-        @Synchronized
-        fun prepare(context: Context, directory: File, version: String, process: String) {
-            val name = "stacks-" + process.map { if (it.isLetterOrDigit()) it else '-' }.joinToString("").takeLast(100)
-            theApp = theApp ?: AndroidApp(context, StackAttempts(File(directory, name), version))
-        }
-
         /** Starts the thread if a recording wants samples, and none runs. Called once a second, on the agent's thread. */
         @Synchronized
-        fun startIfWanted() {
-            val app = theApp ?: return
-            if (app.settings() == 0 || running?.isAlive == true || last?.ended != null) return
+        fun startIfWanted(context: Context): Unit = platform(Unit) {
+            if (Native.stacks() == 0 || running?.isAlive == true || last?.ended != null) return
+            val app = theApp ?: AndroidApp(context, attempts(context)).also { theApp = it }
             // The first thread of the process has its id.
             val tid = Process.myPid()
             val state = ProcMainState(tid)
@@ -241,6 +234,13 @@ internal class StackSampler(
                 isDaemon = true
                 start()
             }
+        }
+
+        /** The processes of an app share the directory. Each installation of the app is a version. */
+        private fun attempts(context: Context): StackAttempts {
+            val name = "stacks-" + ProcessName.of(context).map { if (it.isLetterOrDigit()) it else '-' }.joinToString("").takeLast(100)
+            val version = context.packageManager.getPackageInfo(context.packageName, 0).lastUpdateTime
+            return StackAttempts(File(Tracetee.directory(context), name), "$version")
         }
     }
 }

@@ -210,9 +210,7 @@ public object Tracetee {
             @Suppress("DEPRECATION")
             info.versionCode.toLong()
         }
-        val process = ProcessName.of(context)
-        // The processes of an app share budgets and the spool, so they share this directory.
-        val directory = File(noBackupFilesDir(context), DIRECTORY)
+        val directory = directory(context)
         val device = JSONObject().put("model", Build.MODEL).put("brand", Build.MANUFACTURER)
         // Comparisons of versions leave them out.
         if (context.applicationInfo.flags and ApplicationInfo.FLAG_DEBUGGABLE != 0) device.put("debuggable", true)
@@ -222,12 +220,11 @@ public object Tracetee {
             .put("directory", directory.absolutePath)
             .put("move_from", File(directory.parentFile?.parentFile, "files/$DIRECTORY").absolutePath)
             .put("app", app)
-            .put("process", process)
+            .put("process", ProcessName.of(context))
             .put("version_code", code)
             .put("api", Build.VERSION.SDK_INT)
             .put("device", device)
         info.versionName?.let { settings.put("version_name", it) }
-        StackSampler.prepare(context, directory, "$code ${info.lastUpdateTime} $version", process)
         config.publicKey?.let { settings.put("public_key", it) }
         config.consent?.let { settings.put("consent", it) }
         config.installId?.let { settings.put("install_id", it) }
@@ -239,6 +236,9 @@ public object Tracetee {
         }
         return settings
     }
+
+    /** Returns the agent's directory. The processes of an app share budgets and the spool, so they share it. */
+    internal fun directory(context: Context): File = File(noBackupFilesDir(context), DIRECTORY)
 
     /**
      * The app's directory that Auto Backup leaves out: an identifier of the installation and its budgets are not for

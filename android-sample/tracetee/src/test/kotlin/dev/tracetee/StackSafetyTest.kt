@@ -13,11 +13,11 @@ import org.junit.Assume.assumeTrue
 import org.junit.Test
 
 /**
- * When the sampler asks for no stack. Its main thread is a stand-in that counts the calls of `getStackTrace`; the kernel's
- * word on it is given, but for the last tests. Needs neither the agent nor Android.
+ * Tests when the sampler asks for no stack. Its main thread is a stand-in that counts the calls of `getStackTrace`; the tests
+ * but the last ones say its state. Needs neither the agent nor Android.
  */
 class StackSafetyTest {
-    /** A thread that is asked for its stack, in a state that the test says. */
+    /** A thread that is asked for its stack, in a state that the test sets. */
     private class Watched : Thread(), MainState {
         val asked = AtomicInteger()
         var callMs = 0L
@@ -27,8 +27,7 @@ class StackSafetyTest {
         var isWorking = true
 
         @Volatile
-        var of = 'S'
-        override val state: Char get() = of
+        override var state = 'S'
 
         override fun read() {
             if (isWorking) cpuNs += 1_000_000
@@ -78,19 +77,19 @@ class StackSafetyTest {
 
     @Test
     fun aThreadThatSleepsOrRunsIsAsked() {
-        for (state in listOf('S', 'R')) {
-            val watched = Watched().apply { of = state }
+        for (kernelState in listOf('S', 'R')) {
+            val watched = Watched().apply { this.state = kernelState }
             assertNull(run(watched, Busy()).ended)
-            assertTrue("$state: ${watched.asked}", watched.asked.get() > 10)
+            assertTrue("$kernelState: ${watched.asked}", watched.asked.get() > 10)
         }
     }
 
     @Test
     fun aThreadInTheKernelOrWithoutAProcessorIsNotAsked() {
-        for (state in listOf('D', 'T', 't', 'Z', 'X', '?')) {
-            val watched = Watched().apply { of = state }
+        for (kernelState in listOf('D', 'T', 't', 'Z', 'X', '?')) {
+            val watched = Watched().apply { this.state = kernelState }
             run(watched, Busy())
-            assertEquals(state.toString(), 0, watched.asked.get())
+            assertEquals(kernelState.toString(), 0, watched.asked.get())
         }
         val starving = object : MainState {
             override val state = 'R'
@@ -123,7 +122,7 @@ class StackSafetyTest {
 
     @Test
     fun aVersionThatDiedInACallDoesNotTryAgain() {
-        val file = File(File.createTempFile("stacks", "").apply { delete() }, "of/the-app")
+        val file = File(File.createTempFile("stacks", "").apply { delete() }, "app/stacks")
         // An attempt that comes back: the next process may try.
         repeat(2) {
             val watched = Watched()

@@ -80,7 +80,7 @@ class StackSamplerTest {
             }
         }
         println("planted $truth\nseen    $seen\nopen    $open of ${truth.values.sum()}")
-        // What called them, and the test itself, have run too.
+        // Their callers and the test itself have run, too.
         val planted = seen.keys.filter { it.startsWith("com.example.planted.") && it != "com.example.planted.Work" }
         assertEquals("a function that did not run", truth.keys, planted.toSet())
         // Within 5 % on an idle machine; twice that, but for time that no sample covers, where the sampler waits for a processor, too.
