@@ -193,7 +193,10 @@ private fun counts() {
     jank(9, 1, 16, 16)
     jank(10, 2, 16, 21)
     jank(4711, 2, 16, 21)
+    jank(11, 3, 16, 19)
     expect("1 1 0 0 SYSTEM true", count(9, 10))
+    // The app and the compositor made 11 late.
+    expect("1 1 0 3 LAYOUT true", count(11, 12))
     expect("4 3 0 11 LAYOUT true", count(10, 14))
     // Only the last frames are known.
     for (vsync in 15L until 5_000) add(vsync, 16)
@@ -233,7 +236,11 @@ private fun suspends() {
     stalling.compare()
     stalls = 3
     repeat(5) { stalling.compare() }
+    expect(device.monotonic + device.slept, stalling.boot(device.monotonic))
     expect(0L, stalling.suspendedNs(device.monotonic))
+    // One that is preempted each time compares, too.
+    val slow = BootTime({ device.monotonic += 3 * MS; device.monotonic }, { device.monotonic + device.slept }).apply { compare() }
+    check(device.slept - slow.boot(0) in 0..3 * MS) { slow.boot(0) }
 }
 
 /** Whatever the times of sleeps and reports are, the vsync lies within what the record says; without a sleep it is exact. */

@@ -145,10 +145,8 @@ internal open class FrameSink(protected val clock: BootTime = BootTime(), privat
 
     fun metrics(metrics: FrameMetrics, dropped: Int) = platform(Unit) { take(frame.take(metrics, dropped, api)) }
 
-    /** Takes a `SurfaceControl.JankData`. */
-    fun jank(data: JankListener.Data) = platform(Unit) {
-        take(frame.take(data.vsync, data.jank, data.allowedNs, data.totalNs))
-    }
+    /** Takes a `SurfaceControl.JankData`; [JankListener] keeps exceptions back. */
+    fun jank(data: JankListener.Data) = take(frame.take(data.vsync, data.jank, data.allowedNs, data.totalNs))
 
     protected open fun take(frame: FrameRecord) {
         val isRecording = Tracetee.isRecording

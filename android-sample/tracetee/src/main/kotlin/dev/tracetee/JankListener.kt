@@ -15,7 +15,7 @@ internal class JankListener private constructor(private val registration: Any, p
     class Data(val vsync: Long, val jank: Int, val allowedNs: Long, val totalNs: Long)
 
     /** Ends the reports. */
-    fun release() = platform(Unit) { release.invoke(registration) }
+    fun release(): Unit = platform(Unit) { release.invoke(registration) }
 
     /** The listener's methods. Batches come on the executor's thread, in any order. */
     private class Batches(private val take: (Data) -> Unit) : InvocationHandler {
