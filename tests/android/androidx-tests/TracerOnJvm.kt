@@ -243,14 +243,14 @@ private fun drivers(own: TracerOfTheApp) {
     alone.flush()
     alone.close()
     val calls = ArrayList<String>()
-    val theirs = object : AbstractTraceDriver(alone.sink) {
+    val theirs = object : AbstractTraceDriver(TraceDriver.getStubTraceDriver().sink) {
         override val tracer = own
         override fun flush() = calls.plusAssign("flush")
         override fun close() = calls.plusAssign("close")
     }
     val both = TraceteeTracing.driver(app, theirs)
     val before = own.begun
-    check(both.tracer is TraceteeTracer && both.sink === theirs.sink)
+    check(both.tracer is TraceteeTracer && both.sink === theirs.sink && both.sink !== alone.sink)
     check(both.tracer.trace("x", "y") { 5 } == 5 && own.begun == before + 1) { "the delegate's tracer gets no section" }
     both.flush()
     both.close()

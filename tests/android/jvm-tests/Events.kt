@@ -58,12 +58,14 @@ fun events(file: File) {
     }
     Event.get().counter("fraction", 0.1 + 0.2)
     Event.get().counter("fraction", "of it", -2.5)
-    // What there is no room for is counted, and the next event is whole.
+    // Arguments without room are counted, and the next event is whole.
     val full = Event.get()
     repeat(20) { full.arg("long", "x".repeat(600)) }
     full.instant("full")
     Event.get().arg("next", 1).instant("after it")
     Event.get().threadTime().instant("cpu")
+    // A bar would end the track's name.
+    Event.get().instant("a|track", "with a bar")
     check(Tracetee.stopCapture() && Tracetee.dump(file)) { Tracetee.lastError!! }
 
     val lines = file.readLines()
@@ -86,6 +88,7 @@ fun events(file: File) {
     check(before("C|${pid()}|fraction.of it|-2").getDouble("value") == -2.5)
     before("I|${pid()}|full").run { check(getInt("left_out") == 19 && getJSONObject("args").getString("long").length == 500) }
     check(plain(before("I|${pid()}|after it")) == mapOf("args" to mapOf("next" to 1L)))
+    check(lines.any { "N|${pid()}|a track|with a bar" in it })
     check(before("I|${pid()}|cpu").getLong("cpu_ns") > 0)
     println("events: ${lines.size} lines")
 }

@@ -124,7 +124,7 @@ public class TraceteeConfig private constructor(builder: Builder) {
         public fun setStartWaitMs(ms: Int?): Builder = apply { startWaitMs = ms }
 
         /**
-         * Sets whether captures have what the platform says of each frame of the app's activities: FrameMetrics (API 26),
+         * Sets whether captures have the platform's verdict about each frame of the app's activities: FrameMetrics (API 26),
          * and the compositor's JankData (API 36). Reports then tell frames that the compositor or the graphics processor made late
          * from those that the app did; [Tracetee.countFrames] counts frames. A thread of the library listens all the time. Default: false.
          */

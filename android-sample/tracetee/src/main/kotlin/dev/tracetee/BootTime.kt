@@ -8,11 +8,11 @@ internal class BootTime(
     private val monotonicNs: () -> Long = System::nanoTime,
     private val bootNs: () -> Long = Native::nowNs,
 ) {
-    /** Boot time less monotonic time: what it is, and was before the last suspend. */
+    /** Boot time less monotonic time, now and before the last suspend. */
     private var offsetNs = 0L
     private var offsetBeforeNs = 0L
 
-    /** Last reading with the offset of before; first one with the offset of now. Between them lies the suspend. */
+    /** The last reading with [offsetBeforeNs] and the first one with [offsetNs]; the suspend lies between them. */
     private var lastBeforeNs = Long.MIN_VALUE
     private var firstNs = Long.MIN_VALUE
     private var lastNs = Long.MIN_VALUE

@@ -7,7 +7,7 @@ import java.lang.reflect.Proxy
 import java.util.concurrent.Executor
 
 /**
- * A registration at the compositor. By reflection on public classes and methods, so that the library needs no SDK of that
+ * A registration at the compositor. It uses reflection on public classes and methods, so that the library needs no SDK of that
  * level and an older system loads none of them.
  */
 internal class JankListener private constructor(private val registration: Any, private val release: Method) {

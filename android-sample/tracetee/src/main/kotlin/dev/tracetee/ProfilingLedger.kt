@@ -48,11 +48,11 @@ internal class ProfilingState(
     val pending: MutableList<PendingProfile> = ArrayList(),
     /** Events that are registered with the system, with the priority of their results. */
     val triggers: MutableMap<String, Int> = LinkedHashMap(),
-    /** Profiles by what became of them: `asked`, `kept`, `refused`, `late`, and the reasons of losses. */
+    /** Profiles by outcome: `asked`, `kept`, `refused`, `late`, and the reasons of losses. */
     val counts: MutableMap<String, Long> = LinkedHashMap(),
 ) {
-    fun count(what: String) {
-        counts[what] = (counts[what] ?: 0) + 1
+    fun count(outcome: String) {
+        counts[outcome] = (counts[outcome] ?: 0) + 1
     }
 
     /** Returns why a profile of this cost may not be asked for. */

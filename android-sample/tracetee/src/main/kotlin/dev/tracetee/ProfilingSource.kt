@@ -40,7 +40,7 @@ internal class ProfilingSource(
     @Volatile
     private var lastRefused: String? = null
 
-    /** Applies the configuration, and gives up what has not come in time. */
+    /** Applies the configuration, and reports results that have not come in time as lost. */
     fun refresh() {
         val rules = rules()
         off = rules.off
@@ -62,7 +62,7 @@ internal class ProfilingSource(
         registered = wanted
     }
 
-    /** Asks for the profile that belongs to the window, if there is one and it may be asked for. */
+    /** Asks for the window's profile, if it has one and the limits allow it. */
     fun captureBegun(window: String, captureId: String) {
         val rules = rules()
         off = rules.off
@@ -159,7 +159,7 @@ internal class ProfilingSource(
         }
     }
 
-    /** Reports what was asked for and what became of it. Called on any thread. */
+    /** Reports the requests and their outcomes. Called on any thread. */
     fun health(): JSONObject {
         val state = ledger.read()
         return JSONObject()

@@ -14,7 +14,7 @@ import java.security.DigestOutputStream
 import java.security.MessageDigest
 import java.util.zip.DeflaterOutputStream
 
-/** A result that does not come into the spool, and why. */
+/** The [reason] why a result does not come into the spool. */
 internal class NotKept(val reason: String) : IOException(reason)
 
 /**

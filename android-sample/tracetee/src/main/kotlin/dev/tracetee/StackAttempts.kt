@@ -7,8 +7,8 @@ import java.io.RandomAccessFile
 
 /**
  * Notes in [file] that this [version] of the app is about to ask for stacks, and that it has come back. ART aborts an app whose
- * thread does not stop in time; the next process of that version then finds the note, and does not ask any more. For the
- * sampler's thread. The kernel writes what a process that aborts has written, so nothing is synced.
+ * thread does not stop in time; the next process of that version then finds the note, and does not ask any more. Only the
+ * sampler's thread uses it. The kernel keeps the writes of a process that aborts, so nothing is synced.
  */
 internal class StackAttempts(private val file: File, private val version: String) {
     private var open: RandomAccessFile? = null

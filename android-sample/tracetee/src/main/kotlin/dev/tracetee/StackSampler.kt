@@ -15,12 +15,12 @@ import java.util.concurrent.locks.LockSupport
  *
  * **Late.** After the main thread has used processor time, a message goes to the front of its queue, which it answers when it is
  * done with the one before. If it does not for `after_ms`, it is late. While it sleeps in its loop nothing is sent: a look
- * at `schedstat` says so. Records cost nothing more, and no callback of the app's frames or messages is taken.
- * A message that is no frame is looked at once, then again after 200 ms.
+ * at `schedstat` says so. Records do not cost more, and the app's own observers of frames and messages stay in place.
+ * A message that is no frame is sampled once, then again after 200 ms.
  *
  * **Safety.** `Thread.getStackTrace` stops the main thread, and ART aborts an app whose thread does not stop for seconds. So the
  * kernel is asked first: nothing is asked for while the thread is in `D` or is ready to run and gets no processor; nor
- * in the background. One call of more than 50 ms ends it for the process, and so does a version of the app that died in one
+ * in the background. A call of more than 50 ms is the process's last one, and a version of the app that died in a call makes no more
  * ([StackAttempts]). The configuration's `stacks` turns it on, for a share of the devices.
  */
 internal class StackSampler(
@@ -67,7 +67,7 @@ internal class StackSampler(
     }
     private var thread: Thread? = null
 
-    /** The main thread was done with a message then, as far as is known. */
+    /** When the main thread was last seen between two messages. */
     private var freeNs = 0L
     private var askedNs = 0L
     private var askedCpuNs = 0L
@@ -139,7 +139,7 @@ internal class StackSampler(
         writer.beginRow()
         var sinceNs = freeNs
         var said: String? = null
-        // Progress is that since it was asked.
+        // The thread has run if its processor time has grown since the question.
         var cpuNs = askedCpuNs
         var attempt = false
         try {
@@ -175,10 +175,10 @@ internal class StackSampler(
         val end = app.nowNs()
         val tookNs = end - begin
         if (tookNs > maxCallNs) end("a call took ${tookNs / MS} ms")
-        // It may be of another message, of which nothing is known.
+        // The stack may be of another message, whose begin is unknown.
         if (answeredNs != 0L || frames.isEmpty()) return false
         left--
-        // The thread stops where it comes to when it is asked to: late in a call that waits for it.
+        // The main thread stops late in the call, which waits for it.
         writer.write(frames, app.nowNs() - end, (end - sinceNs).coerceAtLeast(0))
         if (left == 0) writer.note("the most samples of a recording")
         return frames.any { it.methodName == "doFrame" && it.className == "android.view.Choreographer" }
@@ -212,7 +212,7 @@ internal class StackSampler(
         private const val DISPATCH_NS = 200 * MS
         private const val MAX_CALL_NS = 50 * MS
 
-        /** Turns without work after which the looks are rarer, and how much. */
+        /** After so many turns without work the state is read less often, by this factor. */
         private const val QUIET_TURNS = 120
         private const val QUIET_TIMES = 4
 

@@ -1,14 +1,14 @@
 // Callstacks as records: docs/TRACE-FORMAT.md has their form.
 package dev.tracetee
 
-/** Writes callstacks of the thread [tid] as instants of the calling thread, each function's name once a row. For one thread. */
+/** Writes callstacks of the thread [tid] as instants of the calling thread, each function's name once a row. One thread uses it. */
 internal class StackWriter(private val tid: Int) {
     /** A function, and the row in which its name was written last. */
     private class Code(val text: String, var row: Int = 0)
 
     private val byName = HashMap<String, Code>()
 
-    /** A call's place, which a stack repeats, spares the making of the name. */
+    /** Stacks repeat the places of calls, so a place's name is made once. */
     private val byPlace = HashMap<StackTraceElement, Pair<String, Code>>()
     private val stack = StringBuilder()
     private var row = 0
@@ -31,7 +31,7 @@ internal class StackWriter(private val tid: Int) {
             stack.append(code.text)
             if (code.row == row) continue
             code.row = row
-            // A character has at most three bytes; what has no room begins another record.
+            // A character has at most three bytes; a name without room begins another record.
             val bytes = 3 * name.length.coerceAtMost(MAX_NAME) + HEAD
             if (left < bytes) {
                 names?.instant(NAMES)
