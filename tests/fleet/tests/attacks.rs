@@ -447,9 +447,7 @@ fn poison_is_analysed_as_quickly_as_its_size_and_what_cannot_be_is_set_aside() {
 #[test]
 fn a_flood_of_reports_starves_no_upload_and_ends_with_sigterm() {
     let mut collector = Collector::start(&[]);
-    let url = collector.url.clone();
-    collector.tracetee(&["simulate", "--url", &url, "--devices", "300", "--frames", "60"]);
-    collector.settle();
+    collector.simulate(300, 60, &[]);
     // Each asks for another report, so that none is remembered.
     let mut asked: Vec<TcpStream> = (0..560).map(|_| connect(&collector)).collect();
     for (number, socket) in asked.iter_mut().enumerate() {

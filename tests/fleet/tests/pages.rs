@@ -99,18 +99,7 @@ fn a_fleet_s_page_shows_what_is_so() {
     let Some(chromium) = chromium() else { return };
     let collector = Collector::start(&[]);
     let url = collector.url.clone();
-    collector.tracetee(&[
-        "simulate",
-        "--url",
-        &url,
-        "--devices",
-        "120",
-        "--frames",
-        "60",
-        "--truth",
-        "truth",
-    ]);
-    collector.settle();
+    collector.simulate(120, 60, &["--truth", "truth"]);
     let dom = rendered(&chromium, &format!("{url}/?from=2.0&to=2.1"));
     for part in [
         "com.example.shop",

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use tracetee_tests_upload::collector::{Collector, ID, file, put_capture};
+use tracetee_tests_upload::s3::Bucket;
 
 /// A trace of one late frame, with a section of 30 ms that begins at `from_ms`.
 fn text(section: &str, from_ms: u32) -> String {
@@ -45,33 +46,41 @@ fn place(collector: &Collector, id: &str) -> String {
     found.unwrap().display().to_string()
 }
 
-#[test]
-fn a_capture_and_its_system_trace_are_one_trace_and_count_once() {
-    let collector = Collector::start(&[]);
+/// Sends a profile and its capture, which have one page. Returns the profile's id.
+fn shown_as_one(collector: &Collector) -> String {
     let of_profile = ID.replace("-7cfa-", "-8cfa-");
     let body = zstd::bulk::compress(text("Feed.ours", 2).as_bytes(), 1).unwrap();
     // The profile comes first, and from the version after the update.
     let mut later = meta("system_trace.jank");
     later["version_name"] = json!("2");
-    let of_system = profile(&collector, "Feed.system");
+    let of_system = profile(collector, "Feed.system");
     assert_eq!(put_capture(&collector.url, &of_profile, &later, &of_system), Some(201));
     assert_eq!(put_capture(&collector.url, ID, &meta("jank"), &body), Some(201));
     collector.settle();
     for id in [ID, &of_profile] {
         for view in ["", "/timeline"] {
-            let page = page(&collector, &format!("/captures/{id}{view}"));
+            let page = page(collector, &format!("/captures/{id}{view}"));
             let is_in = |name: &str| page.contains(name);
             assert!(is_in("Feed.ours") || view.is_empty(), "{id}{view}: {page}");
             assert!(view.is_empty() || is_in("Feed.system"), "{id}{view}: {page}");
         }
     }
-    let about = page(&collector, &format!("/captures/{ID}"));
+    let about = page(collector, &format!("/captures/{ID}"));
     let link = format!(
         "{{\"at\":\"{of_profile}.ftrace.zst\",\"is_joined\":true,\"kind\":\"system_trace\"}}"
     );
     assert!(about.contains(&link), "{about}");
     let saved = collector.send("GET", &format!("/captures/{of_profile}.ftrace.zst"), &[], b"");
     assert_eq!(saved.body, of_system);
+    of_profile
+}
+
+#[test]
+fn a_capture_and_its_system_trace_are_one_trace_and_count_once() {
+    let collector = Collector::start(&[]);
+    let of_profile = shown_as_one(&collector);
+    let bucket = Bucket::default();
+    shown_as_one(&bucket.collector(&[]));
     let report: Value = serde_json::from_str(&collector.tracetee(&[
         "report",
         &place(&collector, ID),
@@ -89,20 +98,24 @@ fn a_capture_and_its_system_trace_are_one_trace_and_count_once() {
 
 #[test]
 fn a_heap_dump_is_stored_and_linked_and_not_opened() {
-    let collector = Collector::start(&[]);
+    let bucket = Bucket::default();
+    [Collector::start(&[]), bucket.collector(&[])].iter().for_each(heap_is_linked);
+}
+
+fn heap_is_linked(collector: &Collector) {
     let of_profile = ID.replace("-7cfa-", "-8cfa-");
     let body = zstd::bulk::compress(text("Feed.ours", 2).as_bytes(), 1).unwrap();
-    let dump = profile(&collector, "Feed.dumped");
+    let dump = profile(collector, "Feed.dumped");
     assert_eq!(put_capture(&collector.url, ID, &meta("oom"), &body), Some(201));
     let hostile = "java_heap_dump<script>.oom";
     assert_eq!(put_capture(&collector.url, &of_profile, &meta(hostile), &dump), Some(201));
     collector.settle();
-    let of_capture = page(&collector, &format!("/captures/{ID}"));
+    let of_capture = page(collector, &format!("/captures/{ID}"));
     assert!(of_capture.contains("\"is_joined\":false"), "{of_capture}");
-    let timeline = page(&collector, &format!("/captures/{ID}/timeline"));
+    let timeline = page(collector, &format!("/captures/{ID}/timeline"));
     assert!(timeline.contains("Feed.ours") && !timeline.contains("Feed.dumped"));
     for view in ["", "/timeline"] {
-        let own = page(&collector, &format!("/captures/{of_profile}{view}"));
+        let own = page(collector, &format!("/captures/{of_profile}{view}"));
         assert!(own.contains("not opened here") && !own.contains("<script>"), "{own}");
     }
     let saved = collector.send("GET", &format!("/captures/{of_profile}.ftrace.zst"), &[], b"");

@@ -9,51 +9,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tokio::runtime::Runtime;
 use tracetee_fleet::simulate::{Plan, Simulated};
 use tracetee_tests::tracetee;
 use tracetee_tests_fleet::meta_of;
 use tracetee_tests_upload::Numbers;
 use tracetee_tests_upload::collector::{Collector, put_capture, run};
-use tracetee_tests_upload::s3::{environment, serve};
+use tracetee_tests_upload::s3::{Bucket, STORE, environment};
 
-const STORE: &str = "s3://fleet/traces";
 /// A machine that others use is slow.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-struct Bucket {
-    directory: TempDir,
-    _runtime: Runtime,
-    endpoint: String,
+fn command(bucket: &Bucket, arguments: &[&str]) -> Command {
+    let mut command = Command::new(tracetee());
+    command.args(arguments).envs(environment(&bucket.endpoint));
+    command.env("XDG_CACHE_HOME", bucket.directory.path());
+    command
 }
 
-impl Bucket {
-    fn new() -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let directory = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(directory.path().join("s3/fleet")).unwrap();
-        let endpoint = serve(&runtime, &directory.path().join("s3"));
-        Self { directory, _runtime: runtime, endpoint }
-    }
-
-    fn collector(&self, options: &[&str]) -> Collector {
-        let environment = environment(&self.endpoint);
-        Collector::start_with(TempDir::new().unwrap(), STORE, options, &environment, None)
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(tracetee());
-        command.args(arguments).envs(environment(&self.endpoint));
-        command.env("XDG_CACHE_HOME", self.directory.path());
-        command
-    }
-
-    /// The report of a new machine, which has nothing yet.
-    fn report(&self, options: &[&str]) -> String {
-        let cache = TempDir::new().unwrap();
-        let cache = ["--cache", cache.path().to_str().unwrap()];
-        run(&mut self.command(&[&["report", "--store", STORE], options, &cache].concat()))
-    }
+/// The report of a new machine, which has nothing yet.
+fn report_of(bucket: &Bucket, options: &[&str]) -> String {
+    let cache = TempDir::new().unwrap();
+    let cache = ["--cache", cache.path().to_str().unwrap()];
+    run(&mut command(bucket, &[&["report", "--store", STORE], options, &cache].concat()))
 }
 
 fn send(url: &str, capture: &Simulated) -> Option<u16> {
@@ -85,7 +62,7 @@ fn install_id(capture: &Simulated) -> String {
 
 #[test]
 fn collectors_that_share_a_bucket_have_the_reports_of_one_with_a_directory() {
-    let bucket = Bucket::new();
+    let bucket = Bucket::default();
     let (first, second) = (bucket.collector(&[]), bucket.collector(&[]));
     let local = Collector::start(&[]);
     let plan = Plan { frames: 20, ..Plan::default() };
@@ -113,9 +90,9 @@ fn collectors_that_share_a_bucket_have_the_reports_of_one_with_a_directory() {
 
     let store = local.store();
     for options in [&["--format", "json"][..], &[], &["--format", "markdown", "--since", "2000d"]] {
-        assert_eq!(bucket.report(options), report(&store, options), "{options:?}");
+        assert_eq!(report_of(&bucket, options), report(&store, options), "{options:?}");
     }
-    let html = bucket.report(&["--format", "html"]);
+    let html = report_of(&bucket, &["--format", "html"]);
     assert!(html.contains("\"timelines\":{\""), "the page has timelines of captures in the bucket");
     await_same(&[&first, &second], &local);
     let one = captures[1].id;
@@ -133,19 +110,19 @@ fn collectors_that_share_a_bucket_have_the_reports_of_one_with_a_directory() {
 
     // Forgotten, also on collectors that run.
     let device = install_id(&captures[0]);
-    let forgot = run(&mut bucket.command(&["store", "forget", &device, "--store", STORE]));
+    let forgot = run(&mut command(&bucket, &["store", "forget", &device, "--store", STORE]));
     assert_eq!(forgot, local.tracetee(&["store", "forget", &device, "--store", "store"]));
-    assert_eq!(bucket.report(&["--format", "json"]), report(&store, &["--format", "json"]));
+    assert_eq!(report_of(&bucket, &["--format", "json"]), report(&store, &["--format", "json"]));
     await_same(&[&first, &second], &local);
     let left = grep(&bucket.directory.path().join("s3"), &device);
     assert!(left.is_empty(), "{left:?}");
     assert_eq!(send(&first.url, &captures[0]), Some(201), "acknowledged, and not kept");
-    assert_eq!(bucket.report(&["--format", "json"]), report(&store, &["--format", "json"]));
+    assert_eq!(report_of(&bucket, &["--format", "json"]), report(&store, &["--format", "json"]));
 
     // All anew.
-    let said = run(&mut bucket.command(&["store", "rebuild", "--store", STORE]));
+    let said = run(&mut command(&bucket, &["store", "rebuild", "--store", STORE]));
     assert!(said.ends_with(&format!("captures and loss reports are in {STORE}/sums\n")), "{said}");
-    assert_eq!(bucket.report(&["--format", "json"]), report(&store, &["--format", "json"]));
+    assert_eq!(report_of(&bucket, &["--format", "json"]), report(&store, &["--format", "json"]));
 }
 
 /// Returns the files below a directory that contain a text, also compressed.
@@ -174,7 +151,7 @@ fn grep(directory: &Path, text: &str) -> Vec<String> {
 
 #[test]
 fn a_mapping_that_one_collector_receives_names_the_captures_of_all() {
-    let bucket = Bucket::new();
+    let bucket = Bucket::default();
     let (first, second) = (bucket.collector(&[]), bucket.collector(&[]));
     let local = Collector::start(&[]);
     let text = |name: &str| {
@@ -214,7 +191,7 @@ fn a_mapping_that_one_collector_receives_names_the_captures_of_all() {
     }
     await_same(&[&first, &second], &local);
     let options = ["--format", "json"];
-    assert_eq!(bucket.report(&options), report(&local.store(), &options));
+    assert_eq!(report_of(&bucket, &options), report(&local.store(), &options));
     // And of those that come later.
     for collector in [&second, &local] {
         let id = "019a1fd7-2955-7cfa-a44a-00000000ffff";
@@ -230,7 +207,7 @@ const KILLS: u64 = 24;
 
 #[test]
 fn kills_of_collectors_forgets_and_rebuilds_lose_nothing_and_count_nothing_twice() {
-    let bucket = Bucket::new();
+    let bucket = Bucket::default();
     let plan = Plan { frames: 12, ..Plan::default() };
     let url = Arc::new(Mutex::new(String::new()));
     let stop = Arc::new(AtomicBool::new(false));
@@ -270,7 +247,7 @@ fn kills_of_collectors_forgets_and_rebuilds_lose_nothing_and_count_nothing_twice
         std::thread::sleep(Duration::from_millis(10 + numbers.below(2500)));
         if kill % 8 == 7 {
             let mut rebuild =
-                bucket.command(&["store", "rebuild", "--store", STORE]).spawn().unwrap();
+                command(&bucket, &["store", "rebuild", "--store", STORE]).spawn().unwrap();
             std::thread::sleep(Duration::from_millis(numbers.below(3000)));
             rebuild.kill().unwrap();
             rebuild.wait().unwrap();
@@ -286,12 +263,12 @@ fn kills_of_collectors_forgets_and_rebuilds_lose_nothing_and_count_nothing_twice
     senders.into_iter().for_each(|sender| sender.join().unwrap());
     for _ in 0..2 {
         let forget = ["store", "forget", &device, "--store", STORE];
-        let mut forget = bucket.command(&forget).spawn().unwrap();
+        let mut forget = command(&bucket, &forget).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(10_000 + numbers.below(1500)));
         let _ = forget.kill();
         forget.wait().unwrap();
     }
-    run(&mut bucket.command(&["store", "forget", &device, "--store", STORE]));
+    run(&mut command(&bucket, &["store", "forget", &device, "--store", STORE]));
 
     let local = Collector::start(&[]);
     let sent = sent.lock().unwrap();
@@ -304,6 +281,6 @@ fn kills_of_collectors_forgets_and_rebuilds_lose_nothing_and_count_nothing_twice
     local.settle();
     let known = format!("{} captures", ids.len());
     let options = ["--format", "json"];
-    assert_eq!(bucket.report(&options), report(&local.store(), &options), "{known}");
+    assert_eq!(report_of(&bucket, &options), report(&local.store(), &options), "{known}");
     await_same(&[&collector], &local);
 }

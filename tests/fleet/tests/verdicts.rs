@@ -16,10 +16,7 @@ fn a_comparison_fails_a_script_if_the_later_version_is_worse() {
         "slowness_percent": 100, "causes_percent": 100, "update_hours": 0,
     }]);
     let plan = file(collector.directory.path(), "plan.json", &plan.to_string());
-    let url = &*collector.url;
-    let fleet = ["--devices", "400", "--frames", "60", "--plan", plan.to_str().unwrap()];
-    collector.tracetee(&[&["simulate", "--url", url][..], &fleet].concat());
-    collector.settle();
+    collector.simulate(400, 60, &["--plan", plan.to_str().unwrap()]);
     let report = |arguments: &[&str]| {
         let mut command = Command::new(tracetee());
         command.args(["report", "--store", "store"]).args(arguments);

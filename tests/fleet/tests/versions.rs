@@ -34,9 +34,7 @@ fn sqlite3(program: &Path, store: &Path, sql: &str) -> Vec<String> {
 fn sqlite3_reads_all_tables_and_answers_the_documented_queries() {
     let Some(program) = tool(on_path(&["sqlite3"]), "sqlite3") else { return };
     let collector = Collector::start(&[]);
-    let url = collector.url.clone();
-    collector.tracetee(&["simulate", "--url", &url, "--devices", "12", "--frames", "30"]);
-    collector.settle();
+    collector.simulate(12, 30, &[]);
     // The collector still has the file open.
     let store = collector.store();
     let tables = sqlite3(&program, &store, ".tables").join(" ");
@@ -65,9 +63,7 @@ fn sqlite3_reads_all_tables_and_answers_the_documented_queries() {
 #[test]
 fn a_store_of_another_version_is_refused_and_rebuilt_from_its_captures() {
     let collector = Collector::start(&[]);
-    let url = collector.url.clone();
-    collector.tracetee(&["simulate", "--url", &url, "--devices", "12", "--frames", "30"]);
-    collector.settle();
+    collector.simulate(12, 30, &[]);
     let directory = collector.into_directory();
     let store = directory.path().join("store");
     let expected = contents(&store);

@@ -186,6 +186,15 @@ impl Collector {
     pub fn tracetee(&self, arguments: &[&str]) -> String {
         run(Command::new(tracetee()).args(arguments).current_dir(self.directory.path()))
     }
+
+    /// Receives the captures of a simulated fleet, and indexes them.
+    pub fn simulate(&self, devices: u32, frames: u32, options: &[&str]) -> String {
+        let [devices, frames] = [devices, frames].map(|number| number.to_string());
+        let fleet = ["simulate", "--url", &self.url, "--devices", &devices, "--frames", &frames];
+        let said = self.tracetee(&[&fleet, options].concat());
+        self.settle();
+        said
+    }
 }
 
 /// Sends a capture as a device does. `None`: there was no answer.

@@ -43,9 +43,7 @@ fn a_comparison_is_one_comment_and_its_status_says_what_is_worse() {
     let tokens = format!("com.example.shop {TOKEN}\ncom.example.shop {READER} read\n");
     std::fs::write(directory.path().join("tokens"), tokens).unwrap();
     let collector = Collector::start_in(directory, &["--token-file", "tokens"]);
-    let arguments = ["simulate", "--url", &collector.url, "--devices", "120", "--frames", "120"];
-    collector.tracetee(&[&arguments[..], &["--token-file", "tokens"]].concat());
-    collector.settle();
+    collector.simulate(120, 120, &["--token-file", "tokens"]);
     let run = |from: &str, token: &str, fail_on: &str| {
         let output = Command::new("python3")
             .arg(root().join("collector/packaging/action/comment.py"))

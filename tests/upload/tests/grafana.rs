@@ -66,18 +66,7 @@ fn each_query_has_rows() {
                 return rows;
             }
             // Rates need counts that grow between two scrapes.
-            let seed = seed.to_string();
-            collector.tracetee(&[
-                "simulate",
-                "--url",
-                &collector.url,
-                "--devices",
-                "4",
-                "--frames",
-                "30",
-                "--seed",
-                &seed,
-            ]);
+            collector.simulate(4, 30, &["--seed", &seed.to_string()]);
             std::thread::sleep(Duration::from_millis(1500));
         }
         panic!("no rows: {expression}: {:?}", ask(expression));

@@ -65,19 +65,7 @@ fn people_log_in_by_token_or_by_their_proxy_and_see_their_apps() {
             "X-Forwarded-User",
         ],
     );
-    let arguments = [
-        "simulate",
-        "--url",
-        &collector.url,
-        "--token-file",
-        "tokens",
-        "--devices",
-        "3",
-        "--frames",
-        "10",
-    ];
-    collector.tracetee(&arguments);
-    collector.settle();
+    collector.simulate(3, 10, &["--token-file", "tokens"]);
     let files = collector.files("raw");
     let capture = files.iter().find(|path| path.extension().is_some_and(|of| of == "zst")).unwrap();
     let id = capture.file_name().unwrap().to_str().unwrap().split('.').next().unwrap();

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 use tracetee_tests_upload::collector::Collector;
+use tracetee_tests_upload::s3::Bucket;
 use tracetee_tests_upload::servers::free_port;
 use tracetee_tests_upload::validators::validator;
 
@@ -73,21 +74,7 @@ fn the_open_telemetry_collector_gets_jank_events_and_metrics() {
     let own = TempDir::new().unwrap();
     let out = own.path().join("out.json");
     let collector = Collector::start(&["--otlp", &url]);
-    let simulate = |collector: &Collector, seed: &str| {
-        let url = collector.url.clone();
-        collector.tracetee(&[
-            "simulate",
-            "--url",
-            &url,
-            "--devices",
-            "12",
-            "--frames",
-            "60",
-            "--seed",
-            seed,
-        ]);
-        collector.settle();
-    };
+    let simulate = |collector: &Collector, seed| collector.simulate(12, 60, &["--seed", seed]);
     // Nobody listens yet: events wait.
     simulate(&collector, "1");
     until("a failure", || count(&collector, "tracetee_otlp_failures_total") > 0);
@@ -165,6 +152,14 @@ fn the_open_telemetry_collector_gets_jank_events_and_metrics() {
         received
     };
     until("the metrics", || received() == slow);
+
+    // A collector of an object store sends the same events.
+    let bucket = Bucket::default();
+    let remote = bucket.collector(&["--otlp", &url]);
+    ["1", "2"].map(|seed| simulate(&remote, seed));
+    until("the events of an object store", || {
+        count(&remote, "tracetee_otlp_events_total") == records.len() as u64
+    });
 
     // What an endpoint refuses for good is lost, counted, and said: this one has no such route.
     let wrong = format!("{url}/wrong");

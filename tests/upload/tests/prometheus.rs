@@ -9,8 +9,7 @@ use tracetee_tests_upload::servers::server;
 fn promtool_finds_no_fault_in_the_metrics() {
     let Some(promtool) = server("usr/bin/promtool") else { return };
     let collector = Collector::start(&["--keep-days", "9"]);
-    collector.tracetee(&["simulate", "--url", &collector.url, "--devices", "3", "--frames", "10"]);
-    collector.settle();
+    collector.simulate(3, 10, &[]);
     let metrics = collector.metrics();
     let check = |text: &str| {
         let mut process = Command::new(&promtool)

@@ -6,9 +6,7 @@ use tracetee_tests_upload::collector::Collector;
 #[test]
 fn the_page_has_the_answers_of_the_command() {
     let collector = Collector::start(&[]);
-    let url = &*collector.url;
-    collector.tracetee(&["simulate", "--url", url, "--devices", "60", "--frames", "30"]);
-    collector.settle();
+    collector.simulate(60, 30, &[]);
     let command = |options: &[&str]| -> Value {
         let text = collector
             .tracetee(&[&["report", "--store", "store", "--format", "json"], options].concat());
