@@ -8,6 +8,7 @@ use super::headers::{digest, text};
 use super::ingest::{self, Refused};
 use super::tokens::Right;
 use super::{Collector, Shared, add};
+use crate::store::mapping_files::MAX_TEXT_BYTES;
 use crate::store::mappings::{self, Put, Version};
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
@@ -96,7 +97,7 @@ async fn take(
         }
         Err(mappings::Refused::TooLarge) => Err(refuse(
             StatusCode::PAYLOAD_TOO_LARGE,
-            &format!("its text has more than {} bytes", mappings::MAX_TEXT_BYTES),
+            &format!("its text has more than {} bytes", MAX_TEXT_BYTES),
         )),
         Err(mappings::Refused::Full) => Err(refuse(
             StatusCode::INSUFFICIENT_STORAGE,

@@ -5,26 +5,24 @@
 //! stored was validated. Beside each file lies the same as sorted tables (`classes.txt.packed`), made at the upload, which are
 //! mapped into memory: opening them costs nothing, and the kernel drops their pages when it needs the memory.
 
-use anyhow::{Context, Result};
-use memmap2::Mmap;
+use super::local_store::{Incoming, make_parent, walk};
+use super::mapping_files::{
+    CLASSES, METHODS, discard_packed, open_packed, pack, read, text_of, validate,
+};
+use anyhow::Result;
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{self, BufReader, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tracetee_fleet::object_keys::{RawKey, encode};
 use tracetee_trace::Mapping;
 
-use super::local_store::{Incoming, make_parent, walk};
-
-/// Bytes of a mapping's text: the largest apps have some hundred megabytes.
-pub(crate) const MAX_TEXT_BYTES: u64 = 512 << 20;
 /// Mappings of a store, and bytes of all of them, compressed.
 const MAX_MAPPINGS: usize = 10_000;
 const MAX_STORED_BYTES: u64 = 32 << 30;
 /// Versions whose mappings stay open, most of which have none.
 const MAX_CACHED: usize = 1000;
-const LEVEL: i32 = 3;
 /// The file that says which captures are still to be analysed again.
 const PENDING: &str = "pending";
 
@@ -164,7 +162,7 @@ impl Mappings {
                 tracing::error!("cannot make the tables of {}: {error:#}", place.display());
             }
         }
-        read(&self.root, version)
+        read(&version.directory(&self.root))
     }
 
     /// True if an analysis is under way that began before the last mapping came.
@@ -202,11 +200,7 @@ impl Mappings {
         make_parent(&place)?;
         // The note first: whatever ends this in between, no capture keeps its old names.
         note(&directory, "")?;
-        // A text without its tables is complete; tables of another text would not be.
-        match fs::remove_file(place.with_extension(PACKED)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
+        discard_packed(&place)?;
         fs::rename(&incoming.path, &place)?;
         if let Err(error) = pack(&place, &mapping) {
             tracing::error!("cannot write the tables of {}: {error}", place.display());
@@ -237,10 +231,7 @@ impl Mappings {
             return Ok(());
         }
         make_parent(&place)?;
-        match fs::remove_file(place.with_extension(PACKED)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        discard_packed(&place)?;
         let making = place.with_extension("mirroring");
         fs::write(&making, bytes)?;
         fs::rename(making, place)?;
@@ -268,31 +259,30 @@ impl Mappings {
         }
     }
 
+    fn each_file(&self, each: &mut dyn FnMut(&Path)) -> io::Result<()> {
+        let below = self.root.join("mappings/v1");
+        if below.exists() { walk(&below, each) } else { Ok(()) }
+    }
+
     fn is_full(&self) -> io::Result<bool> {
         let (mut count, mut bytes) = (0, 0);
-        let below = self.root.join("mappings/v1");
-        if below.exists() {
-            walk(&below, &mut |path| {
-                if path.file_name().is_some_and(|name| name != PENDING) {
-                    count += usize::from(path.extension().is_some_and(|of| of == "zst"));
-                    bytes += path.metadata().map_or(0, |metadata| metadata.len());
-                }
-            })?;
-        }
+        self.each_file(&mut |path| {
+            if path.file_name().is_some_and(|name| name != PENDING) {
+                count += usize::from(path.extension().is_some_and(|of| of == "zst"));
+                bytes += path.metadata().map_or(0, |metadata| metadata.len());
+            }
+        })?;
         Ok(count >= MAX_MAPPINGS || bytes >= MAX_STORED_BYTES)
     }
 
     /// Returns the versions whose captures are to be analysed again.
     pub(super) fn pending(&self) -> io::Result<Vec<Version>> {
         let mut found = Vec::new();
-        let below = self.root.join("mappings/v1");
-        if below.exists() {
-            walk(&below, &mut |path| {
-                if path.file_name().is_some_and(|name| name == PENDING) {
-                    found.extend(path.parent().and_then(version_of));
-                }
-            })?;
-        }
+        self.each_file(&mut |path| {
+            if path.file_name().is_some_and(|name| name == PENDING) {
+                found.extend(path.parent().and_then(version_of));
+            }
+        })?;
         Ok(found)
     }
 
@@ -360,97 +350,6 @@ fn version_of(directory: &Path) -> Option<Version> {
     Some(Version::of(&key))
 }
 
-/// The text of a mapping, which ends with an error when it is too large.
-struct Limited<R> {
-    text: R,
-    bytes: u64,
-}
-
-impl<R: Read> Read for Limited<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.text.read(buffer)?;
-        self.bytes += count as u64;
-        if self.bytes > MAX_TEXT_BYTES { Err(ErrorKind::FileTooLarge.into()) } else { Ok(count) }
-    }
-}
-
-/// Validates a mapping, compressed or not, then writes it compressed. Returns the name of its file in the store.
-fn validate(body: &Path, to: &Path) -> Result<(&'static str, Mapping), Refused> {
-    let open = || {
-        tracetee_trace::open(File::open(body)?)
-            .map_err(|error| Refused::NoMapping(error.to_string()))
-    };
-    let mut text = BufReader::new(Limited { text: open()?, bytes: 0 });
-    let mapping = Mapping::read(&mut text);
-    let mapping = match mapping {
-        Ok(mapping) => mapping,
-        Err(_) if text.get_ref().bytes > MAX_TEXT_BYTES => return Err(Refused::TooLarge),
-        Err(why) => return Err(Refused::NoMapping(why)),
-    };
-    let name = match (mapping.has_classes(), mapping.has_methods()) {
-        (true, false) => CLASSES,
-        (false, true) => METHODS,
-        (true, true) => {
-            let why = "it has names of R8 and method ids; upload them as two files";
-            return Err(Refused::NoMapping(why.to_owned()));
-        }
-        (false, false) => return Err(Refused::NoMapping("it has no names".to_owned())),
-    };
-    let mut packed = zstd::stream::Encoder::new(File::create(to)?, LEVEL)?;
-    io::copy(&mut open()?, &mut packed)?;
-    packed.finish()?.sync_data()?;
-    Ok((name, mapping))
-}
-
-const CLASSES: &str = "classes.txt.zst";
-const METHODS: &str = "methods.txt.zst";
-
-/// Extension of the sorted tables of a file.
-const PACKED: &str = "packed";
-
-/// Writes the tables of a file beside it. The caller holds `placing`: two at once would write into a file that is mapped.
-fn pack(place: &Path, mapping: &Mapping) -> io::Result<()> {
-    let making = place.with_extension("packing");
-    let mut file = File::create(&making)?;
-    file.write_all(mapping.packed())?;
-    file.sync_data()?;
-    fs::rename(&making, place.with_extension(PACKED))
-}
-
-/// Opens the tables of a file; `None` if there are none of this version.
-fn open_packed(place: &Path) -> Option<Mapping> {
-    let file = File::open(place.with_extension(PACKED)).ok()?;
-    // SAFETY: a file of this name is complete when it gets the name, and is replaced or deleted, but never written
-    // again. Tables that are damaged all the same give no names.
-    let content = unsafe { Mmap::map(&file) }.ok()?;
-    Mapping::open(Arc::new(content))
-}
-
-fn text_of(place: &Path) -> Result<Mapping> {
-    let file = File::open(place).with_context(|| format!("cannot read {}", place.display()))?;
-    tracetee_trace::open(file)
-        .map_err(|error| error.to_string())
-        .and_then(Mapping::read)
-        .map_err(|why| anyhow::anyhow!("{}: {why}", place.display()))
-}
-
-/// Reads the mapping of a version; `None`: there is none.
-fn read(root: &Path, version: &Version) -> Result<Option<Mapping>> {
-    let mut found: Option<Mapping> = None;
-    for name in [CLASSES, METHODS] {
-        let place = version.directory(root).join(name);
-        if !place.exists() {
-            continue;
-        }
-        let mapping = match open_packed(&place) {
-            Some(mapping) => mapping,
-            None => text_of(&place)?,
-        };
-        found = Some(found.unwrap_or_default().or(mapping));
-    }
-    Ok(found)
-}
-
 /// Reads the mapping that a collector keeps for a stored capture; `None` if the file is not in a collector's store, or
 /// the store has no mapping of its version.
 ///
@@ -462,7 +361,7 @@ pub fn mapping_of_stored(capture: &Path) -> Result<Option<Mapping>> {
     let path = capture.to_str().unwrap_or_default();
     let Some(key) = RawKey::parse(path) else { return Ok(None) };
     match path.strip_suffix(&key.path()) {
-        Some(root) => read(Path::new(root), &Version::of(&key)),
+        Some(root) => read(&Version::of(&key).directory(Path::new(root))),
         None => Ok(None),
     }
 }
@@ -471,6 +370,7 @@ pub fn mapping_of_stored(capture: &Path) -> Result<Option<Mapping>> {
 mod tests {
     use super::*;
     use crate::store::local_store::LocalStore;
+    use crate::store::mapping_files::PACKED;
 
     fn key(ver: &str) -> RawKey {
         RawKey::parse(&format!("raw/v1/app=a/dt=2026-11-23/ver={ver}/0.ftrace.zst")).unwrap()

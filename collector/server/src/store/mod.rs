@@ -1,11 +1,11 @@
 //! The storage of captures, and the tables made of them.
 //!
-//! [`storage`] is the one place that receives from HTTP: a [`local_store`], which keeps each capture once, or
-//! an object store with a `replica` of its tables, which `tend` keeps (`publish`, `compact`). [`indexer`] makes rows of what a local store receives, beside what serves ([`analyst`]), and
-//! `attempts` knows which analyses were interrupted; [`retention`] deletes by age and by size, [`forget`] by
-//! device (`forgetting` tells a running collector); [`rebuild`] makes the tables anew, [`backup`] copies a store. [`mappings`] keeps the names of obfuscated versions, and [`reanalysis`]
-//! makes new rows of captures that came before their mapping. [`parquet_tables`] makes tables of an object store. [`profiles`] finds
-//! those of Android's own.
+//! [`storage`] is the one place that receives from HTTP: a [`local_store`], which keeps each capture once, or an object store with a
+//! `replica` of its tables, which `tend` keeps (`publish`, `compact`). [`indexer`] makes rows of captures, beside what serves
+//! ([`analyst`]), and `attempts` knows which analyses were interrupted. [`retention`] deletes by age and by size, [`forget`] by device
+//! (`forgetting` has the notes that a running collector reads); [`rebuild`] makes the tables anew, [`backup`] copies a store.
+//! [`mappings`] keeps the names of obfuscated versions (`mapping_files`), and [`reanalysis`] makes new rows of captures that came
+//! before their mapping. [`parquet_tables`] makes tables of an object store. [`profiles`] finds profiles of Android's own.
 
 pub(crate) mod analyst;
 pub(crate) mod arrived;
@@ -24,6 +24,7 @@ mod id_index;
 pub(crate) mod indexer;
 pub(crate) mod local_store;
 pub(crate) mod location;
+pub(crate) mod mapping_files;
 pub(crate) mod mappings;
 #[cfg(not(feature = "cloud"))]
 pub(crate) mod no_replica;
