@@ -230,13 +230,17 @@ fn integer(key: &str, value: u64) -> Value {
     json!({"key": key, "value": {"intValue": value.to_string()}})
 }
 
-/// The resource of an app's version.
-fn resource(app: &str, version: &str) -> Value {
-    json!({"attributes": [text("service.name", app), text("service.version", version)]})
-}
-
-fn scope() -> Value {
-    json!({"name": "dev.tracetee.collector", "version": env!("CARGO_PKG_VERSION")})
+/// Records or metrics by app and version; `names` are those of the three levels of OTLP's JSON.
+fn by_app<'a>(
+    apps: impl Iterator<Item = ([&'a str; 2], Vec<Value>)>,
+    [resources, scopes, items]: [&str; 3],
+) -> Value {
+    let scope = json!({"name": "dev.tracetee.collector", "version": env!("CARGO_PKG_VERSION")});
+    let apps = apps.map(|([app, version], all)| {
+        let names = [text("service.name", app), text("service.version", version)];
+        json!({"resource": {"attributes": names}, scopes: [{"scope": scope, items: all}]})
+    });
+    json!({resources: apps.collect::<Vec<_>>()})
 }
 
 /// The body of `/v1/logs`.
@@ -268,48 +272,19 @@ fn logs(events: &[JankEvent], now_ns: u128) -> Value {
             "attributes": attributes,
         }));
     }
-    let apps = apps.into_iter().map(|([app, version], records)| {
-        json!({
-            "resource": resource(app, version),
-            "scopeLogs": [{"scope": scope(), "logRecords": records}],
-        })
-    });
-    json!({"resourceLogs": apps.collect::<Vec<_>>()})
+    by_app(apps.into_iter(), ["resourceLogs", "scopeLogs", "logRecords"])
 }
 
-/// Names, units, descriptions and values of the metrics.
-type Metric = (&'static str, &'static str, &'static str, fn(&ScreenSums) -> Value);
+/// Name, unit, description and value of a metric; a time is a value in ns.
+type Metric = (&'static str, &'static str, &'static str, fn(&ScreenSums) -> u64);
+const FRAMES: &str = "{frame}";
+const SECONDS: &str = "s";
 const METRICS: [Metric; 5] = [
-    (
-        "tracetee.frames",
-        "{frame}",
-        "Frames of captures that count for rates.",
-        |sums| json!({"asInt": sums.frames.to_string()}),
-    ),
-    (
-        "tracetee.frames.slow",
-        "{frame}",
-        "Late frames.",
-        |sums| json!({"asInt": sums.slow.to_string()}),
-    ),
-    (
-        "tracetee.frames.janky",
-        "{frame}",
-        "Janky frames.",
-        |sums| json!({"asInt": sums.janky.to_string()}),
-    ),
-    (
-        "tracetee.frames.frozen",
-        "{frame}",
-        "Frames longer than 700 ms.",
-        |sums| json!({"asInt": sums.frozen.to_string()}),
-    ),
-    (
-        "tracetee.jank.time",
-        "s",
-        "Time of frames past their deadlines.",
-        |sums| json!({"asDouble": Duration::from_nanos(sums.jank_ns).as_secs_f64()}),
-    ),
+    ("tracetee.frames", FRAMES, "Frames of captures that count for rates.", |sums| sums.frames),
+    ("tracetee.frames.slow", FRAMES, "Late frames.", |sums| sums.slow),
+    ("tracetee.frames.janky", FRAMES, "Janky frames.", |sums| sums.janky),
+    ("tracetee.frames.frozen", FRAMES, "Frames longer than 700 ms.", |sums| sums.frozen),
+    ("tracetee.jank.time", SECONDS, "Time of frames past their deadlines.", |sums| sums.jank_ns),
 ];
 /// Cumulative, in OTLP's enumeration.
 const CUMULATIVE: u8 = 2;
@@ -320,10 +295,14 @@ fn metrics(sums: &[(SeriesName, ScreenSums)], began_ns: u128, now_ns: u128) -> V
     for ([app, version, screen], sums) in sums {
         apps.entry([&**app, &**version]).or_default().push((screen, sums));
     }
-    let apps = apps.into_iter().map(|([app, version], screens)| {
+    let apps = apps.into_iter().map(|(app, screens)| {
         let metrics = METRICS.iter().map(|(name, unit, description, value)| {
             let points = screens.iter().map(|(screen, sums)| {
-                let mut point = value(sums);
+                let value = value(sums);
+                let mut point = match *unit {
+                    SECONDS => json!({"asDouble": Duration::from_nanos(value).as_secs_f64()}),
+                    _ => json!({"asInt": value.to_string()}),
+                };
                 point["attributes"] = json!([text("app.screen.name", screen)]);
                 point["startTimeUnixNano"] = began_ns.to_string().into();
                 point["timeUnixNano"] = now_ns.to_string().into();
@@ -334,10 +313,7 @@ fn metrics(sums: &[(SeriesName, ScreenSums)], began_ns: u128, now_ns: u128) -> V
                 "sum": {"aggregationTemporality": CUMULATIVE, "isMonotonic": true, "dataPoints": points.collect::<Vec<_>>()},
             })
         });
-        json!({
-            "resource": resource(app, version),
-            "scopeMetrics": [{"scope": scope(), "metrics": metrics.collect::<Vec<_>>()}],
-        })
+        (app, metrics.collect())
     });
-    json!({"resourceMetrics": apps.collect::<Vec<_>>()})
+    by_app(apps, ["resourceMetrics", "scopeMetrics", "metrics"])
 }
