@@ -26,9 +26,13 @@ use axum::routing::{get, post};
 use axum::{Extension, Router};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
+#[cfg(feature = "cloud")]
+use tempfile::TempDir;
 use tracetee_fleet::Error;
 use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline, read_with_profile};
 use tracetee_fleet::object_keys::RawKey;
+#[cfg(feature = "cloud")]
+use tracetee_fleet::object_keys::pair;
 use tracetee_fleet::report::fleet::FleetReport;
 use tracetee_fleet::report::html::{self, Beside, Timeline};
 use tracetee_fleet::report::single::SingleReport;
@@ -65,23 +69,22 @@ impl Page {
         })
     }
 
-    /// Returns the directory below which a capture is: that of the store, or one to which it is copied, and which is deleted with the
-    /// result.
+    /// Copies a capture, and the one that belongs to it, from an object store. Returns the directory that has them, which is deleted
+    /// with the result; `None`: they are in the store's own.
     #[cfg(feature = "cloud")]
-    fn place(&self, key: &RawKey) -> Result<(PathBuf, Option<tempfile::TempDir>), Error> {
+    fn copy(&self, key: &RawKey, other: Option<RawKey>) -> Result<Option<TempDir>, Error> {
         let io = |error| Error::Io(self.root.clone(), error);
-        let Some(replica) = &self.replica else { return Ok((self.root.clone(), None)) };
+        let Some(replica) = &self.replica else { return Ok(None) };
         let copy = tempfile::tempdir_in(self.root.join("incoming")).map_err(io)?;
-        match replica.copy(&key.path(), copy.path()) {
-            Ok(true) => Ok((copy.path().to_owned(), Some(copy))),
-            Ok(false) => Err(no_capture()),
-            Err(error) => Err(io(std::io::Error::other(format!("{error:#}")))),
+        let copied = |key: &RawKey| {
+            let copied = replica.copy(&key.path(), copy.path());
+            copied.map_err(|error| io(std::io::Error::other(format!("{error:#}"))))
+        };
+        if !copied(key)? {
+            return Err(no_capture());
         }
-    }
-
-    #[cfg(not(feature = "cloud"))]
-    fn place(&self, _key: &RawKey) -> Result<(PathBuf, Option<tempfile::TempDir>), Error> {
-        Ok((self.root.clone(), None))
+        other.iter().try_for_each(|other| copied(other).map(drop))?;
+        Ok(Some(copy))
     }
 
     /// Gives up the reports in progress, and makes no more.
@@ -232,9 +235,20 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
     let maker = Arc::clone(&page.maker);
     let made = maker.make(move |maker, is_unwanted| {
         let id = Uuid::try_parse(&id).map_err(|_| no_capture())?;
-        let key = maker.database()?.raw_key(&id.to_string())?.ok_or_else(no_capture)?;
-        let key = RawKey::parse(&key).filter(|key| viewer.sees(&key.app)).ok_or_else(no_capture)?;
-        let (root, _copy) = page.place(&key)?;
+        let key_of = |id: &str| {
+            let key = maker.database()?.raw_key(id)?.and_then(|key| RawKey::parse(&key));
+            Ok::<_, Error>(key.filter(|key| viewer.sees(&key.app)))
+        };
+        let key = key_of(&id.to_string())?.ok_or_else(no_capture)?;
+        #[cfg(feature = "cloud")]
+        let copy = {
+            let (capture, profile) = pair(&key.id).unwrap_or_default();
+            page.copy(&key, key_of(if capture == key.id { &profile } else { &capture })?)?
+        };
+        #[cfg(feature = "cloud")]
+        let root = copy.as_ref().map_or(&*page.root, TempDir::path);
+        #[cfg(not(feature = "cloud"))]
+        let root = &*page.root;
         let place = root.join(key.path());
         let io = |error| Error::Io(place.clone(), error);
         let watch = limits(is_unwanted).watch;
@@ -250,7 +264,7 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
         if view == View::Itself {
             return Ok(Answer::File(file, stored()?));
         }
-        let profile = StoredProfile::find(&root, &id.to_string());
+        let profile = StoredProfile::find(root, &id.to_string());
         let is_heap = |profile: &StoredProfile| profile.id == id.to_string() && !profile.is_trace();
         if profile.as_ref().is_some_and(is_heap) {
             let text = format!("{HEAP}<p><a href=\"/captures/{file}\">{file}</a>\n");
@@ -260,7 +274,7 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
         let options = Options { watch: watch.clone(), mapping, ..Options::default() };
         // The capture and its profile are one trace, whichever is asked for.
         let parts = profile.as_ref().filter(|profile| profile.is_trace());
-        let parts = parts.and_then(|profile| Some((profile.capture(&root)?.0, &profile.path)));
+        let parts = parts.and_then(|profile| Some((profile.capture(root)?.0, &profile.path)));
         // A profile that cannot be read takes nothing from the capture.
         let joined = parts
             .and_then(|(capture, profile)| read_with_profile(&capture, profile, &options).ok());
@@ -272,7 +286,7 @@ async fn view(page: &Arc<Page>, viewer: Viewer, id: String, view: View) -> Respo
         };
         // Values that came with the capture and are not in its text.
         if sidecar_of(&place).exists() {
-            let mut meta = about(&root, &key).map_err(io)?.meta;
+            let mut meta = about(root, &key).map_err(io)?.meta;
             meta.merge(std::mem::take(&mut capture.trace.about));
             capture.trace.about = meta;
         }

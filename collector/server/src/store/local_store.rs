@@ -63,7 +63,8 @@ impl LocalStore {
         let lock = lock(root)?;
         id_index::build(root)?;
         for entry in fs::read_dir(root.join("incoming"))?.flatten() {
-            let _ = fs::remove_file(entry.path());
+            // A directory is a copy for a page.
+            let _ = fs::remove_file(entry.path()).or_else(|_| fs::remove_dir_all(entry.path()));
         }
         let quarantined = fs::read_dir(root.join("quarantine"))?.count() as u64 / 2;
         Ok(Self {
@@ -172,10 +173,11 @@ impl LocalStore {
     pub(crate) fn keep_losses(
         &self,
         id: Uuid,
+        day: i64,
         device: Option<&str>,
         incoming: &Incoming,
     ) -> io::Result<Option<PathBuf>> {
-        let place = self.root.join(losses_path(id, today()));
+        let place = self.root.join(losses_path(id, day));
         let directory = make_parent(&place)?;
         let kept = link(&incoming.path, &place)?;
         File::open(directory)?.sync_all()?;

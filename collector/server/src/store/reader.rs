@@ -53,6 +53,7 @@ impl Reader {
             tries += 1;
         };
         let local = LocalStore::open(&replica.root)?;
+        replica.discard_unusable()?;
         Ok((Self { replica, _lock: lock }, local))
     }
 
@@ -71,7 +72,7 @@ impl Reader {
         tables_of(&self.replica.root)
     }
 
-    /// Copies a capture from the bucket below a directory, with the mappings of its version. Returns false if there is none.
+    /// Copies a capture from the bucket below a directory, with its metadata. Returns false if there is none.
     ///
     /// # Errors
     /// When the object store cannot be read.
@@ -99,6 +100,7 @@ impl Reader {
     /// When the object store cannot be read or written.
     pub fn rebuild(address: &str) -> Result<Rebuilt> {
         let replica = Replica::open(address, None, true)?;
+        replica.discard_unusable()?;
         let before = replica.cloud.list("sums")?;
         let set_aside = replica.cloud.list("quarantine")?;
         // Nothing of it is known here: all captures are missing.

@@ -106,18 +106,16 @@ impl Replica {
         if publishes {
             fs::create_dir_all(Outbox::path(&root))?;
         }
-        let replica = Self { cloud, root, mirrored: Mutex::default(), _own: own };
-        replica.discard_unusable()?;
-        Ok(replica)
+        Ok(Self { cloud, root, mirrored: Mutex::default(), _own: own })
     }
 
-    /// Deletes tables of another version, and damaged ones: all of them can be made anew.
-    fn discard_unusable(&self) -> Result<()> {
+    /// Deletes tables of another version, and damaged ones: all of them can be made anew, as can rows that are not published, whose
+    /// captures are here. The caller holds the directory's lock.
+    pub(super) fn discard_unusable(&self) -> Result<()> {
         let tables = tables_of(&self.root);
         let is_usable = match Database::read(&tables) {
             Ok(database) => database.check_all().is_ok(),
-            Err(Error::Missing(_)) => false,
-            Err(Error::Version { .. }) => false,
+            Err(Error::Missing(_) | Error::Version { .. }) => false,
             Err(error) if error.is_damage() => false,
             Err(error) => return Err(error.into()),
         };
@@ -128,10 +126,12 @@ impl Replica {
         for suffix in ["", "-wal", "-shm"] {
             let _ = fs::remove_file(format!("{}{suffix}", tables.display()));
         }
+        for waiting in fs::read_dir(Outbox::path(&self.root)).into_iter().flatten().flatten() {
+            fs::remove_file(waiting.path())?;
+        }
         fs::remove_dir_all(self.root.join("parts"))?;
         fs::create_dir_all(self.root.join("parts"))?;
-        fs::write(version, directory())?;
-        Ok(())
+        Ok(fs::write(version, directory())?)
     }
 
     fn mirrored(&self) -> MutexGuard<'_, BTreeMap<String, Listed>> {
@@ -300,14 +300,14 @@ impl Replica {
         Ok(())
     }
 
-    /// Reads a capture that is asked for, with its metadata, into a file that goes with the result; its name ends like that of
-    /// a capture.
+    /// Copies a capture, with its metadata, below a directory, as in a store. Returns false if there is none.
     pub(crate) fn copy(&self, key: &str, to: &Path) -> Result<bool> {
         let Some((bytes, meta)) = self.cloud.find(key)? else { return Ok(false) };
         let place = to.join(key);
         fs::create_dir_all(place.parent().unwrap_or(to))?;
         fs::write(super::local_store::sidecar_of(&place), meta.to_json())?;
         fs::write(&place, bytes)?;
+        RawKey::parse(key).map_or(Ok(()), |key| id_index::enter(to, &key))?;
         Ok(true)
     }
 

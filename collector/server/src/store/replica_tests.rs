@@ -14,8 +14,12 @@ struct Collector {
 
 impl Collector {
     fn new(cloud: &Cloud) -> Self {
-        let replica = Replica::of(cloud.clone(), "memory:///", None, true).unwrap();
+        Self::of(Replica::of(cloud.clone(), "memory:///", None, true).unwrap())
+    }
+
+    fn of(replica: Replica) -> Self {
         let local = LocalStore::open(&replica.root).unwrap();
+        replica.discard_unusable().unwrap();
         let indexer = Indexer::start(&replica.root, &tables_of(&replica.root)).unwrap();
         Self { replica, local, indexer }
     }
@@ -129,11 +133,9 @@ fn a_directory_is_the_cache_of_one_store_and_damaged_tables_are_made_anew() {
     let cloud = Cloud::open("memory:///").unwrap();
     put(&cloud, "a", 0..3);
     let directory = tempfile::tempdir().unwrap();
-    let open = |address: &str| Replica::of(cloud.clone(), address, Some(directory.path()), false);
+    let open = |address: &str| Replica::of(cloud.clone(), address, Some(directory.path()), true);
     let read = |replica: Replica| {
-        let local = LocalStore::open(&replica.root).unwrap();
-        let indexer = Indexer::start(&replica.root, &tables_of(&replica.root)).unwrap();
-        let collector = Collector { replica, local, indexer };
+        let collector = Collector::of(replica);
         collector.sync();
         let captures = collector.captures().len();
         collector.indexer.finish();
@@ -147,5 +149,8 @@ fn a_directory_is_the_cache_of_one_store_and_damaged_tables_are_made_anew() {
     let place = bytes.windows(8).position(|text| text == b"NOT NULL").unwrap();
     bytes[place..place + 8].copy_from_slice(b"        ");
     fs::write(&tables, bytes).unwrap();
+    let waiting = Outbox::path(directory.path()).join("7");
+    fs::write(&waiting, "rows that another version has made").unwrap();
     assert_eq!(read(open("s3://a/b").unwrap()), 3);
+    assert!(!waiting.exists());
 }

@@ -4,7 +4,7 @@
 use super::analyst::Work;
 use super::arrived::Arrived;
 use super::indexer::Indexer;
-use super::local_store::{Incoming, LocalStore};
+use super::local_store::{Incoming, LocalStore, today};
 use super::location::StoreLocation;
 use super::mappings::{Put, Refused, Version};
 #[cfg(not(feature = "cloud"))]
@@ -18,9 +18,7 @@ use tracetee_protocol::{CaptureMeta, LossReport};
 use uuid::Uuid;
 #[cfg(feature = "cloud")]
 use {
-    super::local_store::{losses_path, today},
-    super::objects::Objects,
-    super::replica::Replica,
+    super::local_store::losses_path, super::objects::Objects, super::replica::Replica,
     std::sync::Arc,
 };
 
@@ -60,6 +58,10 @@ impl Storage {
             (StoreLocation::Objects(address), _) => return Err(unavailable(address)),
         };
         let local = LocalStore::open(&root)?;
+        #[cfg(feature = "cloud")]
+        if let Some(replica) = &replica {
+            replica.discard_unusable()?;
+        }
         let indexer = Indexer::start(&root, &tables_of(&root))?;
         let reanalysis = Reanalysis::start(
             &root,
@@ -162,23 +164,21 @@ impl Storage {
 
     /// Gives a loss report its place. `false`: it is there. Blocks.
     pub(crate) fn keep_losses(&self, id: Uuid, report: &LossReport) -> io::Result<bool> {
-        let json = report.to_json();
+        let (json, day) = (report.to_json(), today());
         #[cfg(feature = "cloud")]
-        if let Some(replica) = &self.replica
-            && !replica
-                .cloud
-                .put_new(&losses_path(id, today()), json.clone().into_bytes(), None)
-                .map_err(described)?
-        {
-            return Ok(false);
+        if let Some(replica) = &self.replica {
+            let (path, json) = (losses_path(id, day), json.clone().into_bytes());
+            if !replica.cloud.put_new(&path, json, None).map_err(described)? {
+                return Ok(false);
+            }
         }
         let incoming = self.local.incoming();
         std::fs::write(&incoming.path, json)?;
         let device = report.device.install_id.as_deref();
-        let kept = self.local.keep_losses(id, device, &incoming)?;
+        let kept = self.local.keep_losses(id, day, device, &incoming)?;
         #[cfg(feature = "cloud")]
         if let Some(replica) = self.replica.as_ref().filter(|_| self.local.forgets(device)) {
-            replica.cloud.delete(&[losses_path(id, today())]).map_err(described)?;
+            replica.cloud.delete(&[losses_path(id, day)]).map_err(described)?;
         }
         let is_new = kept.is_some();
         let app = report.device.app.as_deref().unwrap_or_default();

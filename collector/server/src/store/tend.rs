@@ -20,6 +20,8 @@ const PUBLISH_EVERY: Duration = Duration::from_secs(10);
 const SYNC_EVERY: Duration = Duration::from_secs(600);
 /// Time after which a capture that nobody has published is analyzed by whoever sees it.
 const ORPHANED: Duration = Duration::from_secs(60);
+/// Time after the start at which all is compared once more: what a collector that was just killed has left is orphaned then.
+const SECOND_SYNC: Duration = Duration::from_secs(75);
 const TURN: Duration = Duration::from_secs(1);
 
 /// Receives what the thread has done.
@@ -29,9 +31,6 @@ pub(crate) trait Observer {
     /// The bytes of the store.
     fn note_size(&self, bytes: u64);
 }
-
-/// Time after the start at which all is compared once more: what a collector that was just killed has left is orphaned then.
-const SECOND_SYNC: Duration = Duration::from_secs(75);
 
 /// Times of the last turns.
 struct Turns {
@@ -140,7 +139,7 @@ impl Replica {
     ) -> Result<()> {
         let deleted = self.retain(listing, retention, SystemTime::now())?;
         observer.note_retained(&deleted);
-        self.compact(&self.list()?)?;
+        self.compact(listing)?;
         let now = SystemTime::now();
         let mappings = storage.indexer().mappings();
         for listed in self.cloud.list_all("mappings/v1")? {
