@@ -74,7 +74,8 @@ fn the_open_telemetry_collector_gets_jank_events_and_metrics() {
     let own = TempDir::new().unwrap();
     let out = own.path().join("out.json");
     let collector = Collector::start(&["--otlp", &url]);
-    let simulate = |collector: &Collector, seed| collector.simulate(12, 60, &["--seed", seed]);
+    let simulate =
+        |collector: &Collector, seed: &str| collector.simulate(12, 60, &["--seed", seed]);
     // Nobody listens yet: events wait.
     simulate(&collector, "1");
     until("a failure", || count(&collector, "tracetee_otlp_failures_total") > 0);
@@ -156,7 +157,9 @@ fn the_open_telemetry_collector_gets_jank_events_and_metrics() {
     // A collector of an object store sends the same events.
     let bucket = Bucket::default();
     let remote = bucket.collector(&["--otlp", &url]);
-    ["1", "2"].map(|seed| simulate(&remote, seed));
+    for seed in ["1", "2"] {
+        simulate(&remote, seed);
+    }
     until("the events of an object store", || {
         count(&remote, "tracetee_otlp_events_total") == records.len() as u64
     });

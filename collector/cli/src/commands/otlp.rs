@@ -9,7 +9,6 @@ use crate::args::CollectArgs;
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, park_timeout};
@@ -40,10 +39,10 @@ pub(super) struct Exporter {
 
 /// The thread's part.
 struct Export {
+    http: Http,
     observed: Arc<Observed>,
     url: String,
     headers: Vec<(String, String)>,
-    ca_file: Option<PathBuf>,
     began_ns: u128,
     ended: Arc<AtomicBool>,
 }
@@ -74,11 +73,12 @@ impl Exporter {
             headers.with_context(|| format!("{}: expected lines NAME: VALUE", path.display()))
         });
         let ended = Arc::new(AtomicBool::new(false));
+        let http = Http::new(args.otlp_ca_file.as_deref());
         let export = Export {
+            http: http.map_err(|error| anyhow!("--otlp: {error}"))?,
             observed,
             url: url.trim_end_matches('/').to_owned(),
             headers: headers.transpose()?.unwrap_or_default(),
-            ca_file: args.otlp_ca_file.clone(),
             began_ns: now_ns(),
             ended: Arc::clone(&ended),
         };
@@ -97,7 +97,7 @@ impl Exporter {
 }
 
 impl Export {
-    fn run(self) {
+    fn run(mut self) {
         let (mut batch, mut wait, mut next) = (Vec::new(), FIRST_WAIT, Instant::now());
         let (mut metrics_at, mut known) = (Instant::now(), Vec::new());
         loop {
@@ -161,7 +161,7 @@ impl Export {
         }
     }
 
-    fn send(&self, path: &str, content: &Value) -> Sent {
+    fn send(&mut self, path: &str, content: &Value) -> Sent {
         let body = content.to_string();
         let mut headers = vec![
             ("Content-Type".to_owned(), "application/json".to_owned()),
@@ -178,9 +178,7 @@ impl Export {
             max_answer_bytes: MAX_ANSWER_BYTES,
             stop: &AtomicBool::new(false),
         };
-        let answer = Http::new(self.ca_file.as_deref())
-            .map_err(|error| anyhow!("{error}"))
-            .and_then(|mut http| http.send(&request).map_err(|error| anyhow!("{url}: {error}")));
+        let answer = self.http.send(&request).map_err(|error| anyhow!("{url}: {error}"));
         let failed = |sent| {
             self.observed.failures.fetch_add(1, Ordering::Relaxed);
             sent

@@ -78,7 +78,7 @@ impl Replica {
         let raw: BTreeSet<&str> = listing.raw.iter().map(|listed| &*listed.path).collect();
         let losses: BTreeSet<&str> = listing.losses.iter().map(|listed| &*listed.path).collect();
         let is_live = |key: &str| raw.contains(key) || losses.contains(key);
-        // What came after the listing is not in it.
+        // Parts that are newer than the listing may have captures that it has not.
         let newest = listing.raw.iter().chain(&listing.losses).map(|listed| listed.modified).max();
         let newest = newest.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
         let until = newest.unwrap_or_default().as_millis().saturating_sub(CLOCKS_MS);

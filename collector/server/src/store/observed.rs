@@ -1,4 +1,4 @@
-//! What came into the tables since the start: sums by app, version and screen for `/metrics` and OTLP, and events for OTLP, one for each
+//! Sums and events of captures that came into the tables since the start: sums by app, version and screen for `/metrics` and OTLP, and events for OTLP, one for each
 //! capture, screen and threshold that late frames passed.
 //!
 //! The thread that writes the tables adds; requests and an exporter read. Both are bounded: names beyond [`MOST_SERIES`] count as
@@ -61,7 +61,7 @@ pub struct Observed {
     events: Mutex<VecDeque<JankEvent>>,
     /// Set if nobody exports events.
     without_events: AtomicBool,
-    /// Events that an endpoint accepted; that were lost; requests that failed.
+    /// Events that an endpoint accepted.
     pub exported: AtomicU64,
     /// Events that were lost: too many waited, or the endpoint refused them for good.
     pub lost: AtomicU64,

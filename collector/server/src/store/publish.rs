@@ -53,7 +53,7 @@ impl Replica {
                 break;
             }
             taken += 1;
-            // What this machine has damaged is not published; its captures are still in the bucket.
+            // A damaged file is not published; its captures are still in the bucket.
             let Ok(mut records) =
                 Records::open(&*frame).and_then(Iterator::collect::<Result<Vec<_>, _>>)
             else {

@@ -34,7 +34,8 @@ impl Reader {
     pub fn open(address: &str, cache: Option<&Path>) -> Result<Self> {
         let (reader, local) = Self::locked(address, cache)?;
         let indexer = Indexer::start(&reader.replica.root, &reader.tables())?;
-        reader.replica.sync(&local, &indexer, SystemTime::now() + Duration::from_secs(3600))?;
+        let all = SystemTime::now() + Duration::from_secs(3600);
+        reader.replica.sync(&local, &indexer, all, &|| false)?;
         indexer.finish();
         reader.clean()?;
         Ok(reader)
@@ -110,7 +111,8 @@ impl Reader {
         let local = LocalStore::open(&replica.root)?;
         let indexer = Indexer::start(&replica.root, &tables_of(&replica.root))?;
         let retried = replica.readmit(&set_aside)?;
-        replica.sync(&local, &indexer, SystemTime::now() + Duration::from_secs(3600))?;
+        let all = SystemTime::now() + Duration::from_secs(3600);
+        replica.sync(&local, &indexer, all, &|| false)?;
         let indexed = indexer.finish();
         replica.publish()?;
         replica.cloud.delete(&before)?;

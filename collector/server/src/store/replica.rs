@@ -47,7 +47,7 @@ pub(crate) struct Replica {
     _own: Option<TempDir>,
 }
 
-/// What a bucket has.
+/// The objects of a bucket.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     pub(super) raw: Vec<Listed>,
@@ -182,13 +182,14 @@ impl Replica {
         Ok(())
     }
 
-    /// Brings the tables to the state of the bucket. Waits until captures that no part has, and that came before `until`, are
-    /// analyzed by `indexer`. Returns what the bucket had.
+    /// Brings the tables to the state of the bucket, and has `indexer` analyze captures that no part has and that came before `until`.
+    /// Leaves the rest of them when `is_over`. Returns what the bucket had.
     pub(super) fn sync(
         &self,
         local: &LocalStore,
         indexer: &Indexer,
         until: SystemTime,
+        is_over: &dyn Fn() -> bool,
     ) -> Result<Listing> {
         let _looking = indexer.looking();
         self.mirror_mappings(&indexer.mappings())?;
@@ -207,7 +208,7 @@ impl Replica {
                 "analyzing captures that no collector has published"
             );
         }
-        for some in missing.chunks(CAPTURES_AT_ONCE) {
+        for some in missing.chunks(CAPTURES_AT_ONCE).take_while(|_| !is_over()) {
             Cloud::each(some, |(kind, path)| self.fetch(local, indexer, kind, path))?;
             while indexer.waiting() > CAPTURES_AT_ONCE as u64 {
                 std::thread::sleep(Duration::from_millis(5));

@@ -27,7 +27,7 @@ impl Collector {
     /// Brings it to the state of the bucket; analyzes what no part has.
     fn sync(&self) -> Listing {
         let later = SystemTime::now() + Duration::from_secs(60);
-        let listing = self.replica.sync(&self.local, &self.indexer, later).unwrap();
+        let listing = self.replica.sync(&self.local, &self.indexer, later, &|| false).unwrap();
         self.indexer.settle();
         listing
     }

@@ -7,7 +7,7 @@ use super::replica::{Listing, Replica};
 use super::retention::{self, Deleted, Entry, Retention};
 use super::storage::Storage;
 use anyhow::Result;
-use crossbeam_channel::{Receiver, RecvTimeoutError};
+use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 use tracetee_fleet::database::Database;
@@ -18,7 +18,7 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_secs(5);
 const PUBLISH_EVERY: Duration = Duration::from_secs(10);
 /// Interval at which it compares all with the bucket.
 const SYNC_EVERY: Duration = Duration::from_secs(600);
-/// Time after which a capture that nobody has published is analyzed by whoever sees it.
+/// Time after which a capture that nobody has published is analyzed by any collector that sees it.
 const ORPHANED: Duration = Duration::from_secs(60);
 /// Time after the start at which all is compared once more: what a collector that was just killed has left is orphaned then.
 const SECOND_SYNC: Duration = Duration::from_secs(75);
@@ -61,7 +61,8 @@ impl Replica {
             if is_over {
                 turns.published = None;
             }
-            match self.turn(&mut turns, storage, retention, observer, is_over) {
+            let is_ending = || ended.try_recv() == Err(TryRecvError::Disconnected);
+            match self.turn(&mut turns, storage, retention, observer, &is_ending) {
                 Ok(()) if is_failing => {
                     is_failing = false;
                     tracing::info!("the sums are read and published again");
@@ -85,13 +86,13 @@ impl Replica {
         storage: &Storage,
         retention: Retention,
         observer: &dyn Observer,
-        is_over: bool,
+        is_over: &dyn Fn() -> bool,
     ) -> Result<()> {
         if is_due(turns.published, PUBLISH_EVERY) {
             self.publish()?;
             turns.published = Some(Instant::now());
         }
-        if is_over {
+        if is_over() {
             return Ok(());
         }
         if is_due(turns.looked, LOOK_EVERY) {
@@ -107,9 +108,9 @@ impl Replica {
         if is_second || is_due(turns.synced, SYNC_EVERY) {
             let began = Instant::now();
             let until = SystemTime::now().checked_sub(ORPHANED).unwrap_or(SystemTime::UNIX_EPOCH);
-            let listing = self.sync(storage.local(), storage.indexer(), until)?;
+            let listing = self.sync(storage.local(), storage.indexer(), until, is_over)?;
             observer.note_size(listing.entries().map(|(_, listed)| listed.bytes).sum());
-            if self.is_mine()? {
+            if !is_over() && self.is_mine()? {
                 self.maintain(storage, &listing, retention, observer)?;
             }
             turns.synced = Some(began);
