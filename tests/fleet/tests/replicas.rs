@@ -196,6 +196,7 @@ fn a_mapping_that_one_collector_receives_names_the_captures_of_all() {
     for collector in [&second, &local] {
         let id = "019a1fd7-2955-7cfa-a44a-00000000ffff";
         assert_eq!(put_capture(&collector.url, id, meta, &text("a.b")), Some(201));
+        collector.settle();
     }
     await_same(&[&first, &second], &local);
     let pending =
