@@ -9,7 +9,7 @@ use crate::json::quoted;
 use crate::lossiness::{Content, Dropped};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
-use tracetee_protocol::notes;
+use tracetee_protocol::notes::DETAILS;
 use tracetee_trace::text::FLOW;
 use tracetee_trace::{Event, Flow, FlowKind, NameId, Trace, UNFINISHED};
 
@@ -39,6 +39,16 @@ const IN_COMMENTS: [(Content, &str); 4] = [
 /// Thread, time, and whether the record ends a slice.
 type Place = (u32, u64, bool);
 
+/// Details of a record.
+#[derive(Default)]
+struct Details {
+    category: NameId,
+    args: NameId,
+    cpu_ns: Option<u64>,
+    /// Exact value of a counter whose record has a rounded one.
+    value: Option<f64>,
+}
+
 /// The comments of a trace.
 pub(crate) struct Comments<'a> {
     trace: &'a Trace,
@@ -46,7 +56,7 @@ pub(crate) struct Comments<'a> {
     /// `begin:17` …, by the record that has them.
     points: HashMap<Place, Vec<String>>,
     comment: String,
-    /// Number of arguments that no comment has room for.
+    /// Number of records whose arguments, or all details, no comment has room for.
     too_long: u64,
 }
 
@@ -68,84 +78,86 @@ impl<'a> Comments<'a> {
             true => None,
             false => self.points.remove(&(thread, at_ns, matches!(event, Event::End(..)))),
         };
-        self.comment.clear();
-        let members = self.members(event, flows.as_deref(), true);
-        push_safe(&mut self.comment, &members);
-        if self.comment.len() > MAX_BYTES {
+        let Details { category, args, cpu_ns, value } = self.details(event);
+        let (names, out) = (&self.trace.names, &mut self.comment);
+        out.clear();
+        if args != NameId::NONE {
+            member(out, "args");
+            push_safe(out, names.text(args));
+            if out.len() > MAX_BYTES {
+                self.too_long += 1;
+                out.clear();
+            }
+        }
+        if category != NameId::NONE {
+            member(out, "cat");
+            push_safe(out, &quoted(names.text(category)));
+        }
+        // Writing to a string does not fail.
+        if let Some(ns) = cpu_ns {
+            member(out, "cpu_ns");
+            let _ = write!(out, "{ns}");
+        }
+        if let Some(flows) = flows {
+            member(out, "flows");
+            let _ = write!(out, "{flows:?}");
+        }
+        if let Some(value) = value {
+            member(out, "value");
+            let _ = write!(out, "{value:?}");
+        }
+        if out.len() > MAX_BYTES {
             self.too_long += 1;
-            self.comment.clear();
-            let members = self.members(event, flows.as_deref(), false);
-            push_safe(&mut self.comment, &members);
+            out.clear();
         }
-        if !self.comment.is_empty() {
-            self.comment.insert_str(0, notes::DETAILS);
-            self.comment.push_str("}\n");
+        if !out.is_empty() {
+            out.push_str("}\n");
         }
-        &self.comment
+        out
     }
 
     /// Counts what the comments do not have.
     pub(crate) fn count_dropped(&self, dropped: &mut Dropped) {
-        dropped.add("arguments longer than a comment may be", self.too_long);
+        dropped.add("details longer than a comment may be", self.too_long);
     }
 
-    /// Returns the object without its end.
-    fn members(&self, event: Event, flows: Option<&[String]>, has_args: bool) -> String {
-        let (category, args, cpu_ns, value) = self.details(event);
-        let mut text = String::new();
-        let mut member = |key: &str, value: &dyn std::fmt::Display| {
-            let before = if text.is_empty() { '{' } else { ',' };
-            // Writing to a string does not fail.
-            let _ = write!(text, "{before}\"{key}\":{value}");
-        };
-        let name = |id: NameId| Some(self.trace.names.text(id)).filter(|_| id != NameId::NONE);
-        if let Some(args) = name(args).filter(|_| has_args) {
-            member("args", &args);
-        }
-        if let Some(category) = name(category) {
-            member("cat", &quoted(category));
-        }
-        if let Some(ns) = cpu_ns {
-            member("cpu_ns", &ns);
-        }
-        if let Some(flows) = flows {
-            member("flows", &format_args!("{flows:?}"));
-        }
-        if let Some(value) = value {
-            member("value", &format_args!("{value:?}"));
-        }
-        text
-    }
-
-    /// Returns category, arguments, processor time and exact value of a record.
-    fn details(&self, event: Event) -> (NameId, NameId, Option<u64>, Option<f64>) {
-        let (trace, none) = (self.trace, NameId::NONE);
+    fn details(&self, event: Event) -> Details {
+        let (trace, none) = (self.trace, Details::default());
         let found = match event {
             Event::Begin(key, place) => trace.threads.get(&key).and_then(|thread| {
                 let args = thread.args.get(&place).copied().unwrap_or_default();
                 let category = thread.slices.get(place as usize)?.category;
-                Some((category, args, thread.cpu_of(place).0, None))
+                Some(Details { category, args, cpu_ns: thread.cpu_of(place).0, value: None })
             }),
             Event::End(key, place) => {
                 let thread = trace.threads.get(&key);
-                thread.map(|thread| (none, none, thread.cpu_of(place).1, None))
+                thread.map(|thread| Details { cpu_ns: thread.cpu_of(place).1, ..none })
             }
-            Event::AsyncBegin(place) => {
-                trace.asyncs.get(place).map(|one| (one.category, one.args, None, None))
-            }
-            Event::Instant(place) => {
-                trace.instants.get(place).map(|one| (one.category, one.args, None, None))
-            }
-            Event::Counter(place) => trace.counters.get(place).map(|one| {
-                let is_changed = self.fractions == Fractions::Rounded
-                    && one.value.is_finite()
-                    && one.value.fract() != 0.0;
-                (none, none, None, is_changed.then_some(one.value))
+            Event::AsyncBegin(place) => trace.asyncs.get(place).map(|one| Details {
+                category: one.category,
+                args: one.args,
+                ..none
             }),
-            Event::AsyncEnd(_) | Event::StayOpen(..) | Event::Flow(_) => None,
+            Event::Instant(place) => trace.instants.get(place).map(|one| Details {
+                category: one.category,
+                args: one.args,
+                ..none
+            }),
+            Event::Counter(place) if self.fractions == Fractions::Rounded => {
+                let value = trace.counters.get(place).map(|one| one.value);
+                let is_rounded = |value: &f64| value.is_finite() && value.fract() != 0.0;
+                Some(Details { value: value.filter(is_rounded), ..none })
+            }
+            Event::Counter(_) | Event::AsyncEnd(_) | Event::StayOpen(..) | Event::Flow(_) => None,
         };
-        found.unwrap_or((none, none, None, None))
+        found.unwrap_or_default()
     }
+}
+
+/// Appends the begin of a comment or a comma, and a key.
+fn member(out: &mut String, key: &str) {
+    let (before, begin) = if out.is_empty() { (DETAILS, '{') } else { ("", ',') };
+    let _ = write!(out, "{before}{begin}\"{key}\":");
 }
 
 /// Gives each point of a flow to a record.
@@ -324,15 +336,15 @@ mod tests {
         };
         let (_, after, dropped) = through_text(&text_of(MAX_BYTES - 100));
         assert_eq!(after.threads[&1].args.len(), 1);
-        assert_eq!(dropped.count("arguments longer than a comment may be"), 0);
+        assert_eq!(dropped.count("details longer than a comment may be"), 0);
         let (_, after, dropped) = through_text(&text_of(MAX_BYTES));
         assert!(after.threads[&1].args.is_empty());
         assert_eq!(after.names.text(after.threads[&1].slices[0].category), "c");
-        assert_eq!(dropped.count("arguments longer than a comment may be"), 1);
+        assert_eq!(dropped.count("details longer than a comment may be"), 1);
     }
 
     #[test]
-    fn flows_between_the_same_slices_come_back_each_apart() {
+    fn flows_with_one_id_and_different_names_come_back_apart() {
         let slice = |ts: u64, dur: u64| {
             format!(r#"{{"ph":"X","name":"s{ts}","pid":1,"tid":1,"ts":{ts},"dur":{dur}}}"#)
         };
@@ -345,7 +357,8 @@ mod tests {
         let json = [
             slice(10, 5),
             point("s", "f", 10, ""),
-            point("s", "g", 12, ""),
+            slice(16, 3),
+            point("s", "g", 17, ""),
             slice(20, 5),
             point("f", "f", 20, bound),
             point("f", "g", 27, ""),
@@ -354,9 +367,29 @@ mod tests {
         ];
         let (text, after, dropped) = through_text(&format!("[{}]", json.join(",")));
         let arrows = crate::arrows::arrows(&after);
-        assert_eq!(arrows, [((1, 0), (1, 1)), ((1, 0), (1, 2))], "{text}");
+        assert_eq!(arrows, [((1, 0), (1, 2)), ((1, 1), (1, 3))], "{text}");
         assert_eq!(dropped.count("flow points outside of slices"), 1);
         assert_eq!(dropped.count("flow points, moved to the begin of their slice"), 1);
         assert_eq!(dropped.count("names and categories of flow points"), 4);
+    }
+
+    #[test]
+    fn details_beyond_the_limit_without_arguments_are_counted_too() {
+        let category = "c".repeat(MAX_BYTES);
+        let (_, after, dropped) = through_text(&format!(
+            r#"[{{"ph":"X","name":"a","cat":"{category}","pid":1,"tid":1,"ts":1,"dur":1}}]"#
+        ));
+        assert_eq!(after.losses.unread.len(), 0);
+        assert_eq!(after.threads[&1].slices[0].category, NameId::NONE);
+        assert_eq!(dropped.count("details longer than a comment may be"), 1);
+    }
+
+    #[test]
+    fn arguments_are_no_changed_names() {
+        let (_, _, dropped) = through_text(
+            r#"[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1,"args":{
+                "k": 1}}, {"ph":"X","name":"b\nc","pid":1,"tid":1,"ts":3,"dur":1}]"#,
+        );
+        assert_eq!(dropped.count("names changed"), 1);
     }
 }

@@ -76,17 +76,18 @@ struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     fn for_trace(trace: &'a Trace, fractions: Fractions, dropped: &mut Dropped) -> Self {
+        // Arguments are in comments.
+        let of_threads = trace.threads.values().flat_map(|thread| thread.args.values().copied());
+        let of_asyncs = trace.asyncs.iter().map(|one| one.args);
+        let of_instants = trace.instants.iter().map(|one| one.args);
+        let args: HashSet<NameId> = of_threads.chain(of_asyncs).chain(of_instants).collect();
         let mut changed = 0;
-        let names = trace
-            .names
-            .iter()
-            .map(|(_, name)| {
-                let clean = cleaned(name);
-                changed += u64::from(clean.trim_ascii() != name);
-                clean.into_boxed_str()
-            })
-            .collect();
-        let names: Vec<Box<str>> = names;
+        let clean = |(id, name): (NameId, &str)| {
+            let clean = cleaned(name);
+            changed += u64::from(clean.trim_ascii() != name && !args.contains(&id));
+            clean.into_boxed_str()
+        };
+        let names: Vec<Box<str>> = trace.names.iter().map(clean).collect();
         let mut tasks = HashMap::new();
         for &(_, id) in trace.threads.values().flat_map(|thread| &thread.names) {
             let name = names.get(id.number() as usize).map_or("", |name| name.trim_ascii());

@@ -4,6 +4,7 @@
 //!
 //! Times are ns; those of a column are each since the one before it, the first since the trace's begin.
 
+use super::samples;
 use crate::arrows::arrows;
 use base64::engine::general_purpose::STANDARD;
 use base64::write::EncoderWriter;
@@ -163,6 +164,7 @@ fn line(value: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
 
 fn json(trace: &Trace, app: Option<u32>, out: &mut impl Write) -> io::Result<()> {
     let (begin_ns, end_ns) = trace.span_ns.unwrap_or_default();
+    let (names, samples) = samples::slices(trace);
     let mut instants: HashMap<u32, (Clock, PointColumns)> = HashMap::new();
     for one in &trace.instants {
         let new = || (Clock(begin_ns), PointColumns::default());
@@ -184,7 +186,7 @@ fn json(trace: &Trace, app: Option<u32>, out: &mut impl Write) -> io::Result<()>
         begin: [begin_ns / 1_000_000_000, begin_ns % 1_000_000_000],
         took: end_ns.saturating_sub(begin_ns),
         threads: threads.len(),
-        names: trace.names.iter().map(|(_, name)| name).collect(),
+        names: names.iter().map(|(_, name)| name).collect(),
         processes: processes(trace),
         losses: [
             losses.unclosed,
@@ -200,7 +202,7 @@ fn json(trace: &Trace, app: Option<u32>, out: &mut impl Write) -> io::Result<()>
     }
     let rest = Rest {
         counters: counters(trace, begin_ns),
-        tracks: tracks(trace, begin_ns),
+        tracks: tracks(trace, &samples, begin_ns),
         flows: arrows(trace).into_iter().map(|(from, to)| [from.0, from.1, to.0, to.1]).collect(),
         clocks: clocks(trace, begin_ns),
         shown: shown(trace, begin_ns),
@@ -329,11 +331,13 @@ fn counters(trace: &Trace, begin_ns: u64) -> Vec<CounterColumns> {
     made.into_iter().map(|(_, columns)| columns).collect()
 }
 
-/// Async slices by track; one without a track is on that of its name.
-fn tracks(trace: &Trace, begin_ns: u64) -> Vec<TrackColumns> {
+/// Async slices and samples by track; one without a track is on that of its name.
+fn tracks(trace: &Trace, samples: &[Async], begin_ns: u64) -> Vec<TrackColumns> {
+    let mut slices: Vec<&Async> = trace.asyncs.iter().chain(samples).collect();
+    slices.sort_by_key(|slice| slice.start_ns);
     let mut places: HashMap<(u32, NameId), usize> = HashMap::new();
     let mut made: Vec<(Clock, TrackColumns)> = Vec::new();
-    for &Async { pid, track, name, category, args, start_ns, end_ns, .. } in &trace.asyncs {
+    for &Async { pid, track, name, category, args, start_ns, end_ns, .. } in slices {
         let label = track.unwrap_or(name);
         let place = *places.entry((pid, label)).or_insert_with(|| {
             let (points, took) = (PointColumns::default(), Vec::new());
@@ -440,6 +444,25 @@ mod tests {
             (&rest["counters"][0]["at"], &rest["counters"][0]["value"]),
             (&json!([6000]), &json!([3.5]))
         );
+    }
+
+    #[test]
+    fn samples_of_one_stack_that_follow_each_other_are_one_slice_of_their_track() {
+        let columns = columns(&tracetee_trace::read(crate::tests::SAMPLED.as_bytes()).unwrap());
+        let track = &columns["rest"]["tracks"][0];
+        let name = |id: &Value| {
+            columns["head"]["names"][usize::try_from(id.as_u64().unwrap()).unwrap()].clone()
+        };
+        assert_eq!(name(&track["label"]), "samples");
+        let ids = track["name"].as_array().unwrap();
+        let names: Vec<_> = ids.iter().map(name).collect();
+        assert_eq!(names, ["com.app.Feed.bind", "com.app.Feed.fit;x"]);
+        assert_eq!(
+            name(&track["args"][0]),
+            r#"{"stack":"com.app.Feed.bind < android.os.Looper.loop"}"#
+        );
+        assert_eq!(track["at"], json!([0, 50_000_000]));
+        assert_eq!(track["took"], json!([50_000_000, 20_000_000]));
     }
 
     #[test]

@@ -8,17 +8,18 @@ use crate::details::Fractions;
 use crate::lossiness::Dropped;
 use crate::profile::escaped;
 use crate::text;
-#[cfg(test)]
-pub(crate) use samples::with_samples;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::LazyLock;
 use tracetee_trace::Trace;
 
 const PAGE: &str = include_str!("../../web/timeline.html");
 const CSS: &str = include_str!("../../web/timeline.css");
-/// The page's script: servers allow it by its hash. Its parts are in the order in which they use one another.
-pub const PAGE_SCRIPT: &str = concat!(
+/// The page's script without lines of comments: servers allow it by its hash.
+pub static PAGE_SCRIPT: LazyLock<String> = LazyLock::new(|| without_comments(SCRIPT));
+/// The parts of the script, in the order in which they use one another.
+const SCRIPT: &str = concat!(
     "\"use strict\";\n(() => {\n",
     include_str!("../../web/timeline/columns.js"),
     include_str!("../../web/timeline/rows.js"),
@@ -92,13 +93,26 @@ pub(crate) fn write(
         data(about)
     )?;
     out.write_all(b"<script id=\"tracetee-columns\" type=\"text/plain\">\n")?;
-    columns::write(&samples::with_samples(trace), about.pid, out)?;
+    columns::write(trace, about.pid, out)?;
     out.write_all(b"</script>")?;
     // Before the text, which is many times as long: the browser need not have read it.
-    out.write_all(script.replace("{{JS}}", PAGE_SCRIPT).as_bytes())?;
+    out.write_all(script.replace("{{JS}}", &PAGE_SCRIPT).as_bytes())?;
     section(out, |out| process_dump(trace, out))?;
     section(out, |mut out| text::write(trace, Fractions::Kept, &mut out, dropped))?;
     out.write_all(tail.as_bytes())
+}
+
+/// Leaves out lines that are comments.
+fn without_comments(script: &str) -> String {
+    let mut is_open = false;
+    let is_code = |line: &&str| {
+        let line = line.trim_start();
+        is_open |= line.starts_with("/*");
+        let is_comment = is_open || line.starts_with("//");
+        is_open &= !line.contains("*/");
+        !is_comment
+    };
+    script.split_inclusive('\n').filter(is_code).collect()
 }
 
 fn data(about: &About<'_>) -> String {
@@ -239,6 +253,12 @@ impl<W: Write> Write for InScript<'_, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_comments_are_left_out_of_the_script_and_nothing_else() {
+        let script = "// A.\na(); // b\n  /** C. */\n/**\n * d();\n */\n  \"/*\";\n";
+        assert_eq!(without_comments(script), "a(); // b\n  \"/*\";\n");
+    }
 
     #[test]
     fn nothing_ends_the_script_or_hides_its_end() {

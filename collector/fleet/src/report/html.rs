@@ -125,7 +125,7 @@ pub fn policy() -> String {
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}' 'sha256-{}'; \
          connect-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
         hash(SCRIPT),
-        hash(tracetee_convert::PAGE_SCRIPT)
+        hash(&tracetee_convert::PAGE_SCRIPT)
     )
 }
 
