@@ -7,7 +7,7 @@
 
 use crate::capture::tag_watch;
 use crate::controller::{control_socket, process_signals};
-use crate::{capture, controller, own_threads, section};
+use crate::{capture, controller, listener, own_threads, section};
 use std::sync::Once;
 use tracetee_os::guard;
 use tracetee_recorder::{errno, session};
@@ -48,6 +48,7 @@ extern "C" fn reset_child() {
             controller::reset_after_fork();
         }
         capture::reset_after_fork();
+        listener::reset_after_fork();
     });
     errno.restore();
 }

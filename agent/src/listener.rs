@@ -28,7 +28,7 @@ struct Queue {
 static QUEUE: Mutex<Option<Queue>> = Mutex::new(None);
 static CHANGED: Condvar = Condvar::new();
 
-/// Offers a block to whoever listens. On the streaming thread.
+/// Offers a block to the listener, if there is one. On the streaming thread.
 pub(crate) fn offer(text: &[u8]) {
     if let Some(queue) = guard::lock(&QUEUE).as_mut().filter(|queue| !queue.is_over) {
         if queue.blocks.len() < MAX_BLOCKS {
@@ -52,7 +52,15 @@ pub(crate) fn end(at_once: bool) {
     CHANGED.notify_all();
 }
 
-/// Calls `take` with the number of blocks that were left out, and each block, until the trace's end or that of the listening.
+/// In a forked child: forgets the parent's listener.
+pub(crate) fn reset_after_fork() {
+    // A lock that another thread of the parent held stays held: then the child has no listeners, and streams nothing either.
+    if let Ok(mut queue) = QUEUE.try_lock() {
+        *queue = None;
+    }
+}
+
+/// Calls `take` with each block and the number of those left out before it, until the trace ends or [`end`] is called.
 ///
 /// # Errors
 /// [`Error::State`] if another thread listens, or the agent is switched off.

@@ -140,7 +140,7 @@ const MAX_ANCHORS: usize = 256;
 impl<'p> Stream<'p> {
     fn new(pool: &'p Pool, mut trace: Trace, summary: Arc<Mutex<Summary>>) -> Self {
         trace.keep_places();
-        trace.tell(listener::offer);
+        trace.pass_on(listener::offer);
         let (taken, written) = (Progress::new(pool), Progress::new(pool));
         Self { pool, trace, taken, written, anchors: Vec::new(), round: 0, summary }
     }

@@ -1,4 +1,4 @@
-//! `tracetee_listen`: a program hears its own trace while it is recorded, block by block, and knows of each that it has missed.
+//! `tracetee_listen`: a program hears its own trace while it is recorded, block by block, and gets the number of missed ones.
 
 use std::process::Command;
 use tempfile::TempDir;
@@ -39,7 +39,7 @@ fn hear(how: &str) -> Heard {
 }
 
 impl Heard {
-    /// Takes the blocks out of the trace, each at its place. Returns the bytes of the trace before each, and after the last.
+    /// Finds each block in the trace. Returns the bytes of the trace before each, and after the last.
     fn gaps(&self) -> Vec<usize> {
         let (mut trace, mut text) = (&*self.trace, &*self.text);
         let mut gaps = Vec::new();
@@ -57,7 +57,7 @@ impl Heard {
 }
 
 #[test]
-fn a_listener_hears_the_whole_trace_while_it_is_recorded() {
+fn a_listener_hears_the_whole_trace_while_it_is_recorded_and_a_forked_child_may_listen() {
     let heard = hear("whole");
     assert!(heard.text == heard.trace, "{:?}", heard.blocks);
     assert!(heard.blocks.len() > 1 && heard.blocks.iter().all(|&(_, lost)| lost == 0));
@@ -66,7 +66,7 @@ fn a_listener_hears_the_whole_trace_while_it_is_recorded() {
 }
 
 #[test]
-fn a_slow_listener_misses_blocks_and_is_told_how_many() {
+fn a_slow_listener_misses_blocks_and_gets_their_number() {
     for how in ["slow", "late"] {
         let heard = hear(how);
         let gaps = heard.gaps();

@@ -27,9 +27,9 @@ pub const FRAME_RENDER: &str = "tracetee: render ";
 pub const FRAME_COUNTERS: [&str; 6] =
     ["running ns", "runnable ns", "page faults", "major page faults", "waits", "preemptions"];
 
-/// Category and name of the instants with which the Android library keeps what the platform says of a frame.
+/// Category of the instants with the platform's verdict about a frame, from the Android library.
 pub const FRAME_CATEGORY: &str = "tracetee.frame";
-/// See [`FRAME_CATEGORY`].
+/// Name of these instants.
 pub const FRAME_VERDICT: &str = "frame verdict";
 
 /// Name of all screens beyond the limit of distinct names.

@@ -43,7 +43,7 @@ pub(crate) fn period_ns() -> u64 {
 
 // ---- samples of callstacks ----
 
-/// How the Kotlin library samples the main thread's callstack: `stacks`.
+/// Settings of the Kotlin library's samples of the main thread's callstack, in the form that `stacks` returns.
 static STACKS: AtomicU32 = AtomicU32::new(0);
 
 /// Sets whether and how the recording has samples of the main thread's callstack.

@@ -92,7 +92,7 @@ impl Sink {
     }
 
     /// Passes on the text of each part after it was written.
-    pub(crate) const fn tell(&mut self, listener: fn(&[u8])) {
+    pub(crate) const fn pass_on(&mut self, listener: fn(&[u8])) {
         self.listener = Some(listener);
     }
 

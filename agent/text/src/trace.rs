@@ -101,9 +101,9 @@ impl Trace {
     }
 
     /// Passes on the text of each part of the file, whole lines, after it was written.
-    pub fn tell(&mut self, listener: fn(&[u8])) {
+    pub fn pass_on(&mut self, listener: fn(&[u8])) {
         if let Some(sink) = &mut self.writer.sink {
-            sink.tell(listener);
+            sink.pass_on(listener);
         }
     }
 

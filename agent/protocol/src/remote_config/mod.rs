@@ -169,7 +169,7 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, Error> {
     })
 }
 
-/// Reads a document as [`parse`] does, and what it says to other readers than the agent, before it is served.
+/// Reads a document as [`parse`] does, and checks the sections for other readers than the agent, before it is served.
 ///
 /// # Errors
 /// As [`parse`]; also for a profile of a window that the document does not have.

@@ -27,7 +27,7 @@ const PERIOD_H: std::ops::RangeInclusive<u32> = 0..=720;
 const COST: std::ops::RangeInclusive<u32> = 0..=1000;
 
 record! {
-    /// What Android's ProfilingManager is asked for (API 35), and when. Off without rules. Its results are not redacted:
+    /// Profiles that the app requests from Android's ProfilingManager (API 35). Off without rules. Results are not redacted:
     /// `redaction.strict` forbids them.
     pub struct Profiling {
         /// Profiles that the app asks for, each with a window. The first one that names the window counts.

@@ -5,27 +5,24 @@
 //! app's threads.
 
 mod env;
+mod java;
+mod upload;
 
 use crate::android::pinned;
-use crate::android::quirks::JAVA_CACHES_TAGS;
 use crate::controller::{self, Install, process_signals};
-use crate::tags;
 use crate::{Error, api, config, event, health_report, section};
-use env::{Env, Thrown};
+use env::Env;
 use jni_sys::{
-    _jobject, JNI_VERSION_1_6, JNINativeMethod, JavaVM, jboolean, jbyteArray, jclass, jdouble,
-    jint, jlong, jobject, jstring, jvalue,
+    JNI_VERSION_1_6, JNINativeMethod, JavaVM, jboolean, jbyteArray, jclass, jdouble, jint, jlong,
+    jobject, jstring,
 };
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicPtr, Ordering};
 use tracetee_os::guard;
-use tracetee_protocol::json::{self as protocol_json, Limits, quoted};
+use tracetee_protocol::json::{self as protocol_json, Limits};
 use tracetee_protocol::record;
-use tracetee_protocol::upload_status::PassReport;
 use tracetee_recorder::record::Kind;
-use tracetee_uploader::{Body, Failure, NetState, Request, Response, handed};
 
 /// Error message returned to Kotlin.
 struct Refusal(String);
@@ -55,9 +52,7 @@ pub unsafe extern "system" fn JNI_OnLoad(vm: *mut JavaVM, _: *mut c_void) -> jin
         env.is_some_and(register)
     });
     if registered.unwrap_or(false) {
-        tags::on_change(refresh_java_tags);
-        section::on_change(set_java_flag);
-        let _ = controller::ON_CAPTURE.set(capture_begun);
+        java::watch();
     }
     JNI_VERSION_1_6
 }
@@ -105,14 +100,13 @@ fn register(env: Env) -> bool {
         c"instant" c"(Ljava/lang/String;)V" instant,
         c"record" c"([BII)V" record_event,
         c"nowNs" c"()J" now_ns,
-        c"upload" c"(Ljava/lang/String;Ldev/tracetee/NativeSender;)Ljava/lang/String;" upload,
+        c"upload" c"(Ljava/lang/String;Ldev/tracetee/NativeSender;)Ljava/lang/String;" upload::upload,
     ];
     let class = env.class(c"dev/tracetee/Native");
     if class.is_null() || !env.register(class, &natives) {
         return false;
     }
-    // ORDERING: Release, pairs with the Acquire in `set_java_flag`.
-    NATIVE.store(env.keep(class), Ordering::Release);
+    java::keep(env, class);
     true
 }
 
@@ -123,23 +117,23 @@ extern "system" fn version(env: Env, _: jclass) -> jstring {
 // ---- captures ----
 
 extern "system" fn install(env: Env, _: jclass, json: jstring) -> jstring {
-    told(env, || Ok(api::install(&Install::from_json(&text(env, json)?)?)?))
+    error_text(env, || Ok(api::install(&Install::from_json(&text(env, json)?)?)?))
 }
 
 extern "system" fn uninstall(env: Env, _: jclass) -> jstring {
-    told(env, || Ok(controller::uninstall()?))
+    error_text(env, || Ok(controller::uninstall()?))
 }
 
 extern "system" fn start(env: Env, _: jclass, json: jstring) -> jstring {
-    told(env, || Ok(api::start(&config::read(&text(env, json)?)?)?))
+    error_text(env, || Ok(api::start(&config::read(&text(env, json)?)?)?))
 }
 
 extern "system" fn stop(env: Env, _: jclass) -> jstring {
-    told(env, || Ok(api::stop()?))
+    error_text(env, || Ok(api::stop()?))
 }
 
 extern "system" fn dump(env: Env, _: jclass, path: jstring) -> jstring {
-    told(env, || Ok(api::dump(Path::new(&text(env, path)?)).map(|_| ())?))
+    error_text(env, || Ok(api::dump(Path::new(&text(env, path)?)).map(|_| ())?))
 }
 
 /// The health report as JSON; null where there was no capture.
@@ -160,34 +154,34 @@ extern "system" fn offer_config(
     config: jbyteArray,
     signature: jbyteArray,
 ) -> jstring {
-    told(env, || {
+    error_text(env, || {
         let config = env.bytes(config).ok_or_else(is_null)?;
         Ok(controller::offer_config(&config, &env.bytes(signature).unwrap_or_default())?)
     })
 }
 
 extern "system" fn trigger(env: Env, _: jclass, name: jstring) -> jstring {
-    told(env, || Ok(controller::trigger(&text(env, name)?)?))
+    error_text(env, || Ok(controller::trigger(&text(env, name)?)?))
 }
 
 extern "system" fn open(env: Env, _: jclass, window: jstring) -> jstring {
-    told(env, || Ok(controller::open_window(&text(env, window)?)?))
+    error_text(env, || Ok(controller::open_window(&text(env, window)?)?))
 }
 
 extern "system" fn close(env: Env, _: jclass, window: jstring) -> jstring {
-    told(env, || Ok(controller::close_window(&text(env, window)?)?))
+    error_text(env, || Ok(controller::close_window(&text(env, window)?)?))
 }
 
 extern "system" fn low_memory(env: Env, _: jclass) -> jstring {
-    told(env, || Ok(controller::low_memory()?))
+    error_text(env, || Ok(controller::low_memory()?))
 }
 
 extern "system" fn set_consent(env: Env, _: jclass, given: jboolean) -> jstring {
-    told(env, || Ok(controller::set_consent(given)?))
+    error_text(env, || Ok(controller::set_consent(given)?))
 }
 
 extern "system" fn set_network(env: Env, _: jclass, json: jstring) -> jstring {
-    told(env, || {
+    error_text(env, || {
         Ok(controller::set_network(record::parse(text(env, json)?.as_bytes(), Limits::DEFAULT)?)?)
     })
 }
@@ -210,7 +204,7 @@ static PING: Mutex<usize> = Mutex::new(0);
 
 /// `ping.run()` is called once a second, on the agent's thread.
 extern "system" fn watch_main(env: Env, _: jclass, ping: jobject) -> jstring {
-    told(env, || {
+    error_text(env, || {
         let kept = env.keep(ping);
         let function: process_signals::Ping = ping_main;
         let before = {
@@ -335,132 +329,6 @@ fn mark(env: Env, kind: Kind, name: jstring, number: Option<i64>) {
     }
 }
 
-// ---- uploads ----
-
-/// Returns the report of `tracetee_upload`; `{"error": why}` if nothing was tried.
-extern "system" fn upload(env: Env, _: jclass, net: jstring, sender: jobject) -> jstring {
-    let passed = caught(|| {
-        if sender.is_null() {
-            return Err(is_null());
-        }
-        let net: Option<NetState> = env
-            .text(net)
-            .map(|json| record::parse(json.as_bytes(), Limits::DEFAULT))
-            .transpose()?;
-        let mut transport = handed(|request: &Request<'_>| {
-            // A long pass makes many requests: the local references of each end with it.
-            env.in_frame(|| hand(env, sender, request))
-        });
-        Ok(controller::upload(net, &mut transport)?)
-    });
-    let report = match passed {
-        Ok(report) => report.to_json(),
-        Err(Refusal(why)) => PassReport::refuse(&why),
-    };
-    env.new_text(&report)
-}
-
-/// Calls `NativeSender.send`, which returns null if nothing was sent, else {status, headers, body}; an exception
-/// means that the exchange broke.
-fn hand(env: Env, sender: jobject, request: &Request<'_>) -> Result<Response, Failure> {
-    let client = |what: String| format!("the app's HTTP client: {what}");
-    let headers: String =
-        request.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
-    let none = std::ptr::null_mut();
-    let (path, body) = match request.body {
-        Body::None => (none, none),
-        Body::Bytes(bytes) => (none, env.new_bytes(bytes)),
-        Body::File { path, .. } => (env.new_text(&path.to_string_lossy()), none),
-    };
-    let arguments = [
-        jvalue { l: env.new_text(request.method) },
-        jvalue { l: env.new_text(&request.url) },
-        jvalue { l: env.new_text(&headers) },
-        jvalue { l: path },
-        jvalue { l: body },
-        jvalue { j: i64::try_from(request.timeout.as_millis()).unwrap_or(i64::MAX) },
-        jvalue { j: i64::try_from(request.max_answer_bytes).unwrap_or(i64::MAX) },
-    ];
-    env.clear();
-    let answer = match env.call(
-        sender,
-        c"send",
-        c"(Ljava/lang/String;Ljava/lang/String;Ljava/lang/String;Ljava/lang/String;[BJJ)[Ljava/lang/Object;",
-        &arguments,
-    ) {
-        Ok(answer) if answer.is_null() => {
-            return Err(Failure::Unreachable(client("the server cannot be reached".to_owned())));
-        }
-        Ok(answer) => answer,
-        Err(Thrown(why)) => return Err(Failure::Broken(client(why))),
-    };
-    let status = env.text(env.element(answer, 0)).unwrap_or_default();
-    let headers = env.text(env.element(answer, 1)).unwrap_or_default();
-    let body = env.bytes(env.element(answer, 2)).unwrap_or_default();
-    if body.len() > request.max_answer_bytes {
-        return Err(Failure::Broken(client("the answer is too large".to_owned())));
-    }
-    let header = |line: &str| {
-        let (name, value) = line.split_once(':')?;
-        Some((name.trim().to_owned(), value.trim().to_owned()))
-    };
-    match status.parse() {
-        Ok(status @ 100..=999) => {
-            Ok(Response { status, headers: headers.lines().filter_map(header).collect(), body })
-        }
-        _ => Err(Failure::Broken(client(format!("it gave {} as status", quoted(&status))))),
-    }
-}
-
-// ---- Java's copy of the tags ----
-
-/// Gives the field of `android.os.Trace` that caches the tags the value that libcutils' word has now.
-fn refresh_java_tags(tags: u64) {
-    if !JAVA_CACHES_TAGS.applies() {
-        return;
-    }
-    env::attached(|env| {
-        env.in_frame(|| {
-            guard::planted("java tags");
-            let class = env.class(c"android/os/Trace");
-            if !class.is_null() {
-                env.set_static_long(class, c"sEnabledTags", tags.cast_signed());
-            }
-        });
-    });
-}
-
-// ---- Java's copy of "is recording" ----
-
-/// The class `dev.tracetee.Native`, a global reference: a thread of ours cannot find classes of the app.
-static NATIVE: AtomicPtr<_jobject> = AtomicPtr::new(std::ptr::null_mut());
-
-/// Sets a flag of `Native`: `recording`, so that a Kotlin caller reads a field while nothing is recorded, or `coroutines`.
-fn set_java_flag(name: &'static CStr, value: bool) {
-    // ORDERING: Acquire, pairs with the Release in `register`.
-    let class = NATIVE.load(Ordering::Acquire);
-    if !class.is_null() {
-        env::attached(|env| env.set_static_boolean(class, name, value));
-    }
-}
-
-// ---- captures that begin ----
-
-/// Tells `Native.captureBegun` the window and the id of a capture, on the agent's thread.
-fn capture_begun(window: &str, id: &str) {
-    // ORDERING: Acquire, pairs with the Release in `register`.
-    let class = NATIVE.load(Ordering::Acquire);
-    if !class.is_null() {
-        env::attached(|env| {
-            env.in_frame(|| {
-                let arguments = [window, id].map(|text| jvalue { l: env.new_text(text) });
-                let signature = c"(Ljava/lang/String;Ljava/lang/String;)V";
-                env.call_static(class, c"captureBegun", signature, &arguments);
-            });
-        });
-    }
-}
-
 // ---- between here and there ----
 
 fn is_null() -> Refusal {
@@ -481,7 +349,7 @@ fn caught<T>(call: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
 }
 
 /// Returns the error's message, or null.
-fn told(env: Env, call: impl FnOnce() -> Result<(), Refusal>) -> jstring {
+fn error_text(env: Env, call: impl FnOnce() -> Result<(), Refusal>) -> jstring {
     match caught(call) {
         Ok(()) => std::ptr::null_mut(),
         Err(Refusal(why)) => env.new_text(&why),
