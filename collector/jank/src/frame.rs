@@ -144,7 +144,7 @@ pub struct TimelineVerdict {
 pub enum Evidence {
     /// FrameTimeline's record of the frame.
     Timeline,
-    /// The platform's verdict that the app was told: JankData, FrameMetrics.
+    /// The platform's verdict, as the Android library recorded it: JankData, FrameMetrics.
     Platform,
     /// The layer's counter of buffers: when SurfaceFlinger took the frame's buffer.
     Buffers,

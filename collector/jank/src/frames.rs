@@ -107,7 +107,7 @@ impl FrameSlices {
             let by_timeline = id.and_then(|id| {
                 self.timeline.judge(id, own_end_ns, expected.deadline_ns, period_ns)
             });
-            let verdict = self.verdicts.of(place);
+            let verdict = self.verdicts.verdict(place);
             let judged_by = by_timeline
                 .or_else(|| verdict?.by_compositor(expected.start_ns, own_end_ns, period_ns))
                 .or_else(|| latches.of(place))
@@ -148,7 +148,10 @@ impl FrameSlices {
             let expected = deadline::expected(trace, tid, (&self.timeline, periods), &views, looks);
             for (place, expected) in places.into_iter().zip(expected) {
                 if let Some(one) = all.get_mut(place) {
-                    *one = self.verdicts.of(place).map_or(expected, |of| of.expected(expected));
+                    *one = self
+                        .verdicts
+                        .verdict(place)
+                        .map_or(expected, |verdict| verdict.expected(expected));
                 }
             }
         }

@@ -31,7 +31,7 @@ const RESYNCED: &str = "Choreographer#doFrame - resynced to ";
 #[derive(Debug, Default)]
 pub(crate) struct Verdicts {
     /// By index of the frame.
-    of: HashMap<usize, Verdict, Seeded>,
+    frames: HashMap<usize, Verdict, Seeded>,
     /// Number of those that cannot be read, or that fit no frame.
     pub(crate) left_out: u64,
 }
@@ -156,7 +156,7 @@ impl Verdicts {
             });
             match judged {
                 Some((place, read, start_ns)) => {
-                    all.of.entry(place).or_default().add(read, start_ns);
+                    all.frames.entry(place).or_default().add(read, start_ns);
                 }
                 None => all.left_out += 1,
             }
@@ -164,12 +164,12 @@ impl Verdicts {
         all
     }
 
-    pub(crate) fn of(&self, place: usize) -> Option<&Verdict> {
-        self.of.get(&place)
+    pub(crate) fn verdict(&self, place: usize) -> Option<&Verdict> {
+        self.frames.get(&place)
     }
 }
 
-/// Frames of the views, by what a verdict knows of them.
+/// Frames of the views, by vsync id and by time.
 struct Places {
     by_id: HashMap<i64, usize, Seeded>,
     /// Begin of `doFrame`, by time.
@@ -221,7 +221,7 @@ impl Places {
 }
 
 impl Verdict {
-    /// Adds what a record says of a frame that began at a time. Of a frame's several windows that counts which is latest.
+    /// Adds a record about a frame that began at `begin_ns`. Of a frame's several windows the latest counts.
     fn add(&mut self, read: Read, begin_ns: u64) {
         match read {
             Read::Jank(_, one) => {
@@ -241,7 +241,7 @@ impl Verdict {
         }
     }
 
-    /// Returns what is expected of the frame by its intended vsync, if that is known.
+    /// Replaces the frame's expected begin and deadline by those of its intended vsync, if that is known.
     pub(crate) fn expected(&self, found: Expected) -> Expected {
         let is_better =
             |metrics: &&Metrics| metrics.is_placed && found.source != StartSource::Timeline;

@@ -26,9 +26,9 @@ pub fn driven_at(chromium: &Path, page: &Path, link: &str, width: u32, script: &
             clearInterval(wait);
             const window = frame.contentWindow, tracetee = window.tracetee;
             const key = (key) => window.dispatchEvent(new window.KeyboardEvent('keydown', {{ key }}));
-            let told;
-            try {{ told = (() => {{ {script} }})(); }} catch (error) {{ told = {{ error: String(error) }}; }}
-            document.title = JSON.stringify(told);
+            let result;
+            try {{ result = (() => {{ {script} }})(); }} catch (error) {{ result = {{ error: String(error) }}; }}
+            document.title = JSON.stringify(result);
         }}, 50);
         </script>",
         page.file_name().unwrap().to_str().unwrap()

@@ -46,16 +46,16 @@ pub fn tool_output(directory: &Path, arguments: &[&str]) -> Output {
     Command::new(tracetee()).current_dir(directory).args(arguments).output().unwrap()
 }
 
-/// The same; it must succeed. What it wrote to stdout, and what it said.
+/// Runs `tracetee` in a directory, where it must succeed. Returns stdout and stderr.
 #[must_use]
-pub fn told(directory: &Path, arguments: &[&str]) -> (String, String) {
+pub fn run_tool(directory: &Path, arguments: &[&str]) -> (String, String) {
     let output = tool_output(directory, arguments);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{arguments:?}: {said}");
     (String::from_utf8_lossy(&output.stdout).into_owned(), said)
 }
 
-/// The same; it must fail, with status 125. What it said.
+/// Runs `tracetee` in a directory, where it must fail with status 125. Returns stderr.
 #[must_use]
 pub fn refused(directory: &Path, arguments: &[&str]) -> String {
     let output = tool_output(directory, arguments);

@@ -1,6 +1,6 @@
 //! Rows that the engine reads: which ones a table has, and texts to make tables of.
 
-use crate::told;
+use crate::run_tool;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub fn text(lines: &[(&str, u32, u32, u64, &str)]) -> String {
 pub fn converted(directory: &Path, inputs: &[&str], output: &str) -> String {
     let arguments: Vec<&str> =
         ["convert"].iter().chain(inputs).chain(&["-o", output]).copied().collect();
-    told(directory, &arguments).1
+    run_tool(directory, &arguments).1
 }
 
 /// Returns the rows that are compared.

@@ -4,7 +4,7 @@
 use flate2::Compression;
 use std::io::Write;
 use std::path::Path;
-use tracetee_tests_convert::{Engine, frames, told};
+use tracetee_tests_convert::{Engine, frames, run_tool};
 
 /// A trace whose clock is 3,000 ms from that of `frames` and its note of the time of day 1,123 ms later.
 const OURS: &str = "        own-7       (    7) [000] ...1 1.000000: tracing_mark_write: B|7|ours\n\
@@ -56,7 +56,7 @@ fn without_clock(trace: &[u8]) -> Vec<u8> {
 /// A Perfetto trace without a clock snapshot, and our own.
 fn inputs(path: &Path) -> Vec<u8> {
     std::fs::write(path.join("system.ftrace"), frames(3)).unwrap();
-    let _ = told(path, &["convert", "system.ftrace", "-o", "system.pftrace"]);
+    let _ = run_tool(path, &["convert", "system.ftrace", "-o", "system.pftrace"]);
     std::fs::write(path.join("ours.ftrace"), OURS).unwrap();
     without_clock(&std::fs::read(path.join("system.pftrace")).unwrap())
 }
@@ -81,7 +81,7 @@ fn a_snapshot_in_packed_packets_counts() {
     packed.write_all(&[snapshot(5_000_000_000, REAL_NS), bare].concat()).unwrap();
     let packed = field(1, &field(50, &packed.finish().unwrap()));
     std::fs::write(path.join("system.pftrace"), packed).unwrap();
-    let (_, said) = told(path, &JOIN);
+    let (_, said) = run_tool(path, &JOIN);
     assert!(
         said.contains("ours.ftrace: shifted by 4123 ms to the clock of system.pftrace"),
         "{said}"
@@ -96,7 +96,7 @@ fn without_a_snapshot_that_is_said_even_to_who_wants_to_hear_errors_only() {
     let path = directory.path();
     let bare = inputs(path);
     std::fs::write(path.join("system.pftrace"), bare).unwrap();
-    let (_, said) = told(path, &[&JOIN[..], &["-q"]].concat());
+    let (_, said) = run_tool(path, &[&JOIN[..], &["-q"]].concat());
     assert!(said.contains("ours.ftrace: system.pftrace has no readable clock snapshot"), "{said}");
     let Some(engine) = Engine::new() else { return };
     assert_eq!(begin(&engine, path), Some(1_000_000));
@@ -120,7 +120,7 @@ fn snapshots_that_contradict_each_other_are_said_and_the_one_that_agrees_is_take
         ),
     ] {
         std::fs::write(path.join("system.pftrace"), [clocks, bare.clone()].concat()).unwrap();
-        let (_, said) = told(path, &[&JOIN[..], &["-q"]].concat());
+        let (_, said) = run_tool(path, &[&JOIN[..], &["-q"]].concat());
         let expected = format!("system.pftrace: clock snapshots differ by {apart} ms");
         assert!(said.contains(&expected), "{said}");
         let Some(engine) = Engine::new() else { continue };
@@ -142,7 +142,7 @@ fn perfetto_traces_of_different_clocks_come_to_that_of_the_first() {
     .unwrap();
     std::fs::write(path.join("b.pftrace"), [snapshot(9_000_000_123, REAL_NS), bare].concat())
         .unwrap();
-    let (_, said) = told(path, &["convert", "a.pftrace", "b.pftrace", "-o", "joined.pftrace"]);
+    let (_, said) = run_tool(path, &["convert", "a.pftrace", "b.pftrace", "-o", "joined.pftrace"]);
     let expected = "b.pftrace: shifted by -4000.000123 ms to the clock of a.pftrace, by the clock snapshots of both";
     assert!(said.contains(expected), "{said}");
     let trace = tracetee_trace::read_file(&path.join("joined.pftrace")).unwrap();
@@ -161,7 +161,7 @@ fn the_header_s_app_is_the_process_s_name() {
     let header = "# tracer: nop\n# tracetee: {\"pid\":7,\"app\":\"com.example.app\"}\n";
     std::fs::write(path.join("ours.ftrace"), header.to_owned() + OURS).unwrap();
     for output in ["o.pftrace", "o.json", "o.dart.json", "o.html"] {
-        let _ = told(path, &["convert", "ours.ftrace", "-o", output]);
+        let _ = run_tool(path, &["convert", "ours.ftrace", "-o", output]);
         let processes = engine.whole(path, output).processes;
         assert_eq!(processes, [r#"[7,"com.example.app"]"#], "{output}");
     }

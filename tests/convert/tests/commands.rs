@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 use tracetee_tests::tools::phone_trace;
-use tracetee_tests_convert::{frames, refused, told};
+use tracetee_tests_convert::{frames, refused, run_tool};
 use tracetee_trace::read_file;
 
 fn write(directory: &Path, name: &str, text: &str) {
@@ -28,7 +28,7 @@ fn kinds_are_guessed_from_names_and_packed_as_they_end() {
         "a.json.gz",
         "a.dart.json",
     ] {
-        let _ = told(path, &["convert", "in.ftrace", "-o", name]);
+        let _ = run_tool(path, &["convert", "in.ftrace", "-o", name]);
         let again = read_file(&path.join(name)).unwrap();
         assert_eq!(again.slice_count(), first.slice_count(), "{name}");
         assert_eq!(again.losses.bad_lines, 0, "{name}");
@@ -38,13 +38,13 @@ fn kinds_are_guessed_from_names_and_packed_as_they_end() {
         assert!(bytes.starts_with(with), "{name}");
     };
     for name in ["a.perfetto-trace", "a.pftrace", "a.trace", "a.folded", "a.svg"] {
-        let _ = told(path, &["convert", "in.ftrace", "-o", name]);
+        let _ = run_tool(path, &["convert", "in.ftrace", "-o", name]);
     }
     // Perfetto's protobuf is read like the others, compressed too.
     for (name, from) in
         [("b.ftrace", "a.pftrace"), ("b.pftrace.gz", "a.pftrace"), ("b.json", "b.pftrace.gz")]
     {
-        let _ = told(path, &["convert", from, "-o", name]);
+        let _ = run_tool(path, &["convert", from, "-o", name]);
         let again = read_file(&path.join(name)).unwrap();
         assert_eq!(again.slice_count(), first.slice_count(), "{name}");
         assert_eq!(again.counters.len(), first.counters.len(), "{name}");
@@ -56,10 +56,10 @@ fn kinds_are_guessed_from_names_and_packed_as_they_end() {
     begins("a.ftrace.gz", b"\x1f\x8b");
     let folded = std::fs::read_to_string(path.join("a.folded")).unwrap();
     assert!(folded.contains("com.example;Choreographer#doFrame 0;a.b.c 4990\n"), "{folded}");
-    let _ = told(path, &["convert", "in.ftrace", "-o", "a.z", "--to", "atrace", "-z"]);
+    let _ = run_tool(path, &["convert", "in.ftrace", "-o", "a.z", "--to", "atrace", "-z"]);
     begins("a.z", b"TRACE:\n\x78");
     assert_eq!(read_file(&path.join("a.z")).unwrap().threads, first.threads);
-    let (text, _) = told(path, &["convert", "in.ftrace", "-o", "-", "--to", "ftrace"]);
+    let (text, _) = run_tool(path, &["convert", "in.ftrace", "-o", "-", "--to", "ftrace"]);
     assert!(text.starts_with("# tracer: nop\n"));
 
     let said = refused(path, &["convert", "in.ftrace", "-o", "a.xyz"]);
@@ -77,16 +77,16 @@ fn content_that_a_format_cannot_represent_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     write(path, "in.ftrace", &frames(5));
-    let (_, said) = told(path, &["convert", "in.ftrace", "-o", "a.trace"]);
+    let (_, said) = run_tool(path, &["convert", "in.ftrace", "-o", "a.trace"]);
     assert_eq!(
         said,
         "tracetee: dropped (not representable in traceview): 10 async slices, 5 counter values, 5 instants\n"
     );
-    let (_, said) = told(path, &["convert", "in.ftrace", "-o", "a.trace", "-q"]);
+    let (_, said) = run_tool(path, &["convert", "in.ftrace", "-o", "a.trace", "-q"]);
     assert_eq!(said, "");
     let switch = " x-1 (1) [000] d..2 9.000000: sched_switch: prev_comm=x\n";
     write(path, "kernel.ftrace", &(frames(5) + switch + switch));
-    let (_, said) = told(path, &["convert", "kernel.ftrace", "-o", "a.json"]);
+    let (_, said) = run_tool(path, &["convert", "kernel.ftrace", "-o", "a.json"]);
     assert!(
         said.contains("kernel.ftrace: events other than app markers: 2 sched_switch\n"),
         "{said}"
@@ -97,7 +97,7 @@ fn content_that_a_format_cannot_represent_is_reported() {
         "cut.ftrace",
         &frames(5).replacen("E|100", "nothing", 1).replacen(": tracing_mark", " tracing mark", 1),
     );
-    let (_, said) = told(path, &["convert", "cut.ftrace", "-o", "a.json"]);
+    let (_, said) = run_tool(path, &["convert", "cut.ftrace", "-o", "a.json"]);
     assert!(said.contains("cut.ftrace: 1 lines could not be parsed:\ntracetee:   5: "), "{said}");
     assert!(said.contains("cut.ftrace: 1 sections without an end"), "{said}");
 }
@@ -140,7 +140,7 @@ fn a_file_with_nothing_of_the_wanted_kind_is_refused_and_leaves_no_empty_one() {
         ("bare.ftrace", "o.ftrace"),
         ("bare.ftrace", "o.html"),
     ] {
-        let _ = told(path, &["convert", input, "-o", output]);
+        let _ = run_tool(path, &["convert", input, "-o", output]);
     }
 }
 
@@ -156,9 +156,9 @@ fn a_page_s_data_may_end_on_the_line_of_its_last_brace() {
          {tag}# tracer: nop\n{event}  </script>\n{tag}{{\"x\": {{}}}}  </script>\n</body>\n</html>\n"
     );
     write(path, "page.html", &page);
-    let (text, said) = told(path, &["convert", "page.html", "-o", "-", "--to", "ftrace"]);
+    let (text, said) = run_tool(path, &["convert", "page.html", "-o", "-", "--to", "ftrace"]);
     assert!(text.ends_with("tracing_mark_write: B|1|a\n") && said.is_empty(), "{said}{text}");
-    let (_, said) = told(path, &["convert", "page.html", "-o", "o.json"]);
+    let (_, said) = run_tool(path, &["convert", "page.html", "-o", "o.json"]);
     assert!(!said.contains("could not be parsed"), "{said}");
 }
 
@@ -167,12 +167,12 @@ fn zstd_output_names_the_perfetto_that_reads_it() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     write(path, "in.ftrace", &frames(5));
-    let (_, said) = told(path, &["convert", "in.ftrace", "-o", "o.ftrace.zst"]);
+    let (_, said) = run_tool(path, &["convert", "in.ftrace", "-o", "o.ftrace.zst"]);
     assert!(
         said.contains("o.ftrace.zst: Perfetto reads .zst since v58; all versions read .gz"),
         "{said}"
     );
-    let (_, said) = told(path, &["convert", "in.ftrace", "-o", "o.ftrace.gz"]);
+    let (_, said) = run_tool(path, &["convert", "in.ftrace", "-o", "o.ftrace.gz"]);
     assert_eq!(said, "");
 }
 
@@ -193,20 +193,20 @@ fn names_come_back_by_mappings_in_every_command() {
         ("ids.ftrace", "methods.txt", "com.example.Feed.<init>"),
     ] {
         let (folded, _) =
-            told(path, &["convert", input, "-o", "-", "--to", "folded", "--mapping", mapping]);
+            run_tool(path, &["convert", input, "-o", "-", "--to", "folded", "--mapping", mapping]);
         assert!(folded.contains(expected) && !folded.contains("a.b.c"), "{folded}");
         let (text, _) =
-            told(path, &["convert", input, "-o", "-", "--to", "ftrace", "--mapping", mapping]);
+            run_tool(path, &["convert", input, "-o", "-", "--to", "ftrace", "--mapping", mapping]);
         assert!(text.contains(&format!("B|100|{expected}\n")), "{text}");
-        let (report, _) = told(path, &["dmtracedump", "--mapping", mapping, input]);
+        let (report, _) = run_tool(path, &["dmtracedump", "--mapping", mapping, input]);
         assert!(report.contains(expected), "{report}");
-        let (report, _) = told(path, &["report", "--mapping", mapping, input]);
+        let (report, _) = run_tool(path, &["report", "--mapping", mapping, input]);
         assert!(report.contains(expected), "{report}");
         let (folded, _) =
-            told(path, &["report", "--mapping", mapping, "--format", "folded", input]);
+            run_tool(path, &["report", "--mapping", mapping, "--format", "folded", input]);
         assert!(folded.contains(expected), "{folded}");
     }
-    let (folded, _) = told(
+    let (folded, _) = run_tool(
         path,
         &["convert", "ids.ftrace", "-o", "-", "--to", "folded", "--mapping", "mapping.txt"],
     );
@@ -222,12 +222,12 @@ fn several_captures_are_reported_as_a_fleet_is() {
     write(path, "one.ftrace", &frames(20));
     write(path, "two.ftrace", &frames(30));
     write(path, "none.ftrace", "nonsense\n");
-    let (report, said) = told(path, &["report", "one.ftrace", "two.ftrace", "none.ftrace"]);
+    let (report, said) = run_tool(path, &["report", "one.ftrace", "two.ftrace", "none.ftrace"]);
     assert!(said.contains("skipped: none.ftrace is not a trace: line 1"), "{said}");
     let counts = report.lines().find(|line| line.contains("a.b.c")).unwrap().split_whitespace();
     // Devices, captures, frames.
     assert_eq!(counts.skip(2).take(3).collect::<Vec<_>>(), ["1", "2", "5"], "{report}");
-    let (json, _) = told(path, &["report", "one.ftrace", "two.ftrace", "--format", "json"]);
+    let (json, _) = run_tool(path, &["report", "one.ftrace", "two.ftrace", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["apps"][0]["versions"][0]["captures"], 2, "{json}");
 }
@@ -238,14 +238,14 @@ fn a_report_has_the_format_that_the_name_of_its_file_says() {
     let path = directory.path();
     write(path, "one.ftrace", &frames(20));
     let written = |name: &str, more: &[&str]| {
-        let (printed, _) = told(path, &[&["report", "one.ftrace", "-o", name], more].concat());
+        let (printed, _) = run_tool(path, &[&["report", "one.ftrace", "-o", name], more].concat());
         assert_eq!(printed, "");
         std::fs::read_to_string(path.join(name)).unwrap()
     };
     assert!(written("one.html", &[]).starts_with("<!DOCTYPE html>"));
     serde_json::from_str::<serde_json::Value>(&written("one.json", &[])).unwrap();
     assert!(written("one.md", &[]).starts_with("~~~~~~text"));
-    let text = told(path, &["report", "one.ftrace"]).0;
+    let text = run_tool(path, &["report", "one.ftrace"]).0;
     assert_eq!(written("text.html", &["--format", "text"]), text);
     assert_eq!(written("one.txt", &[]), text);
 }
@@ -264,7 +264,7 @@ fn traces_of_real_phones_go_through_every_format_that_holds_slices() {
         let input = input.to_str().unwrap().to_owned();
         let first = read_file(Path::new(&input)).unwrap();
         for output in ["x.ftrace", "x.json", "x.dart.json", "x.html", "x.trace"] {
-            let _ = told(path, &["convert", &input, "-o", output]);
+            let _ = run_tool(path, &["convert", &input, "-o", output]);
             let again = read_file(&path.join(output)).unwrap();
             assert_eq!(again.slice_count(), first.slice_count(), "{name} {output}");
             assert_eq!(again.losses.bad_lines, 0, "{name} {output}: {:?}", again.losses.shown);
@@ -274,7 +274,7 @@ fn traces_of_real_phones_go_through_every_format_that_holds_slices() {
     let Some(text) = phone_trace("flutter-app.ftrace.txt.gz") else { return };
     let Some(dump) = phone_trace("flutter-app.ps.txt.gz") else { return };
     let (input, dump) = (text.to_str().unwrap(), dump.to_str().unwrap());
-    let _ = told(path, &["convert", input, dump, "-o", "x.ftrace"]);
+    let _ = run_tool(path, &["convert", input, dump, "-o", "x.ftrace"]);
     let (first, again) = (read_file(&text).unwrap(), read_file(&path.join("x.ftrace")).unwrap());
     assert_eq!(again.kernel_events, first.kernel_events);
     assert_eq!(again.counters.len(), first.counters.len());
@@ -304,7 +304,7 @@ fn every_command_that_takes_a_trace_takes_perfetto_s_from_stdin_and_compressed()
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     write(path, "in.ftrace", &frames(20));
-    let _ = told(path, &["convert", "in.ftrace", "-o", "in.pftrace"]);
+    let _ = run_tool(path, &["convert", "in.ftrace", "-o", "in.pftrace"]);
     let plain = std::fs::read(path.join("in.pftrace")).unwrap();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(&plain).unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use tracetee_tests::{Tracefs, run, writer};
 use tracetee_tests_convert::rows::{HEADER, converted, text};
-use tracetee_tests_convert::{Engine, Message, everything, refused, told, trace};
+use tracetee_tests_convert::{Engine, Message, everything, refused, run_tool, trace};
 
 fn write(directory: &Path, name: &str, bytes: impl AsRef<[u8]>) {
     std::fs::write(directory.join(name), bytes).unwrap();
@@ -62,10 +62,11 @@ fn a_mapping_changes_names_and_nothing_else() {
     write(path, "none.txt", "");
     write(path, "mapping.txt", "com.example.Feed -> a.b:\n    1:5:void bind(int):10:14 -> c\n");
     let (_, said) =
-        told(path, &["convert", "in.pftrace", "--mapping", "none.txt", "-o", "o.pftrace"]);
+        run_tool(path, &["convert", "in.pftrace", "--mapping", "none.txt", "-o", "o.pftrace"]);
     assert_eq!(said, "");
     assert!(read(path, "o.pftrace") == bytes, "the bytes are the same");
-    let _ = told(path, &["convert", "in.pftrace", "--mapping", "mapping.txt", "-o", "o.pftrace"]);
+    let _ =
+        run_tool(path, &["convert", "in.pftrace", "--mapping", "mapping.txt", "-o", "o.pftrace"]);
     let slices = "select ts, dur, name from slice order by 1, 2, 3";
     let counters = "select ts, name, value from counter join counter_track t on track_id = t.id order by 1, 2, 3";
     let rows = engine.rows(path, &["in.pftrace", "o.pftrace"], &[slices, counters]);

@@ -2,7 +2,7 @@
 //! it skips, by JSON and by protobuf, which have them as each format does.
 
 use std::path::Path;
-use tracetee_tests_convert::{Engine, Rows, told};
+use tracetee_tests_convert::{Engine, Rows, run_tool};
 
 /// What the agent writes of two threads; `docs/TRACE-FORMAT.md` has the form. The strings quote lines and ends of scripts.
 fn text() -> String {
@@ -67,7 +67,7 @@ fn an_importer_of_text_sees_the_same_with_and_without_the_comments() {
     assert_eq!(with, without);
     assert_eq!((with.slices.len(), with.asyncs.len(), with.counters.len()), (5, 1, 3));
     // Our own text to text keeps them.
-    let _ = told(path, &["convert", "with.ftrace", "-o", "again.ftrace"]);
+    let _ = run_tool(path, &["convert", "with.ftrace", "-o", "again.ftrace"]);
     let again = std::fs::read_to_string(path.join("again.ftrace")).unwrap();
     let details = |text: &str| -> Vec<String> {
         text.lines().filter(|line| line.starts_with("#@")).map(str::to_owned).collect()
@@ -81,8 +81,8 @@ fn arguments_flows_categories_processor_times_and_fractions_are_in_json_and_prot
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     std::fs::write(path.join("ours.ftrace"), text()).unwrap();
-    let _ = told(path, &["convert", "ours.ftrace", "-o", "ours.pftrace"]);
-    let _ = told(path, &["convert", "ours.ftrace", "-o", "ours.json"]);
+    let _ = run_tool(path, &["convert", "ours.ftrace", "-o", "ours.pftrace"]);
+    let _ = run_tool(path, &["convert", "ours.ftrace", "-o", "ours.json"]);
     let files = ["ours.pftrace", "ours.json"];
     let read = engine.rows(path, &files, &QUERIES);
     for (file, tables) in files.iter().zip(&read) {
@@ -125,10 +125,10 @@ fn text_made_of_json_and_protobuf_has_the_details_for_us_again() {
     for format in ["json", "pftrace"] {
         let [ours, made, again] = ["ours", "made", "again"].map(|name| format!("{name}.{format}"));
         let made = format!("{made}.ftrace");
-        let _ = told(path, &["convert", "ours.ftrace", "-o", &ours]);
-        let (_, said) = told(path, &["convert", &ours, "-o", &made]);
+        let _ = run_tool(path, &["convert", "ours.ftrace", "-o", &ours]);
+        let (_, said) = run_tool(path, &["convert", &ours, "-o", &made]);
         assert!(said.contains("arguments, in comments that only tracetee reads"), "{said}");
-        let _ = told(path, &["convert", &made, "-o", &again]);
+        let _ = run_tool(path, &["convert", &made, "-o", &again]);
         files.extend([ours, again]);
     }
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
@@ -143,7 +143,7 @@ fn the_page_has_the_details() {
     let directory = tempfile::tempdir().unwrap();
     let path: &Path = directory.path();
     std::fs::write(path.join("ours.ftrace"), text()).unwrap();
-    let _ = told(path, &["convert", "ours.ftrace", "-o", "ours.html"]);
+    let _ = run_tool(path, &["convert", "ours.ftrace", "-o", "ours.html"]);
     let page = std::fs::read_to_string(path.join("ours.html")).unwrap();
     assert!(page.contains("bytes"), "the arguments of a slice");
 }

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::io::Read;
 use std::path::Path;
 use tracetee_tests::tools::{chromium, rendered};
-use tracetee_tests_convert::{driven_at, told};
+use tracetee_tests_convert::{driven_at, run_tool};
 
 /// Twelve frames of 5 ms, 16.667 ms apart, then one of 50, 33.333 past its deadline. It runs for 10, sleeps in `load` for 30 until thread 200 wakes it, waits 1 for a
 /// processor, runs for 9. Another process has four threads with next to nothing.
@@ -51,7 +51,7 @@ fn trace() -> String {
 
 fn page(directory: &Path) -> std::path::PathBuf {
     std::fs::write(directory.join("in.ftrace"), trace()).unwrap();
-    let _ = told(directory, &["convert", "in.ftrace", "-o", "page.html"]);
+    let _ = run_tool(directory, &["convert", "in.ftrace", "-o", "page.html"]);
     directory.join("page.html")
 }
 
@@ -174,7 +174,7 @@ fn a_report_explains_its_worst_frame_and_opens_its_timeline_there() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     std::fs::write(path.join("in.ftrace"), trace()).unwrap();
-    let _ = told(path, &["report", "in.ftrace", "--format", "html", "-o", "report.html"]);
+    let _ = run_tool(path, &["report", "in.ftrace", "--format", "html", "-o", "report.html"]);
     let report = std::fs::read_to_string(path.join("report.html")).unwrap();
 
     // The timeline in it is a page with the trace's text.
@@ -228,7 +228,7 @@ fn a_report_explains_its_worst_frame_and_opens_its_timeline_there() {
     // All causes have overruns and states; the page lists the same open questions as the text, and no others.
     let causes = seen["causes"].as_str().unwrap();
     assert!(causes.contains("overrun") && causes.contains("asleep 30.0 ms"), "{causes}");
-    let (as_text, _) = told(path, &["report", "in.ftrace"]);
+    let (as_text, _) = run_tool(path, &["report", "in.ftrace"]);
     let (_, listed) = as_text.split_once("events to switch on):\n").unwrap();
     // A long line goes on in the next one, deeper.
     let listed = listed.replace("\n      ", " ");

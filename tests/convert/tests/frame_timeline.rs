@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use tracetee_tests::root;
 use tracetee_tests::tools::chromium;
-use tracetee_tests_convert::{Engine, Message, Random, driven, told, trace};
+use tracetee_tests_convert::{Engine, Message, Random, driven, run_tool, trace};
 
 const COMPOSITOR: u64 = 50;
 const APPS: [u64; 2] = [100, 200];
@@ -67,7 +67,7 @@ fn assert_equal_counts(engine: &Engine, directory: &Path, files: &[&str]) -> BTr
         let mut ours = Vec::new();
         for pid in pids {
             let arguments = ["report", file, "--pid", &pid.to_string(), "--format", "json"];
-            let report: Value = serde_json::from_str(&told(directory, &arguments).0).unwrap();
+            let report: Value = serde_json::from_str(&run_tool(directory, &arguments).0).unwrap();
             let counts = report["timeline"].as_object().unwrap().iter();
             ours.extend(counts.map(|(jank, count)| json!([pid, jank, count])));
         }
@@ -105,7 +105,7 @@ fn a_page_answers_with_the_frames_that_frame_timeline_displayed() {
     let (Some(engine), Some(chromium)) = (Engine::new(), chromium()) else { return };
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("janks.pftrace"), janks()).unwrap();
-    let _ = told(directory.path(), &["convert", "janks.pftrace", "-o", "janks.html"]);
+    let _ = run_tool(directory.path(), &["convert", "janks.pftrace", "-o", "janks.html"]);
     let script = "return [page.getElementById('answer').textContent, tracetee.rows().map((row) => row.title)];";
     let seen = driven(&chromium, &directory.path().join("janks.html"), script);
     let answer = seen[0].as_str().unwrap_or_else(|| panic!("{seen}"));

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use tracetee_tests::tools::phone_trace;
 use tracetee_tests_convert::rows::{HEADER, converted, text, tid, tids, without};
-use tracetee_tests_convert::{Engine, told};
+use tracetee_tests_convert::{Engine, run_tool};
 
 /// The same markers, as the system and as the agent has them: 3 µs apart.
 const SYSTEM_AND_OWN: [(&str, u64); 2] = [("system.ftrace", 3), ("own.ftrace", 0)];
@@ -43,7 +43,7 @@ fn a_slice_that_is_cut_in_a_join_ends_and_nothing_later_is_within_it() {
         assert_eq!(slices, expected, "{output}");
     }
     let _ = converted(path, &["system.ftrace", "own.ftrace"], "o.trace");
-    let (records, _) = told(path, &["dmtracedump", "-o", "o.trace"]);
+    let (records, _) = run_tool(path, &["dmtracedump", "-o", "o.trace"]);
     assert_eq!(records.matches(" xit ").count(), 4, "{records}");
 }
 
@@ -134,14 +134,14 @@ fn a_method_without_its_exit_ends_with_what_is_around_it() {
     for output in ["o.ftrace", "o.html", "o.pftrace", "o.json"] {
         let _ = converted(path, &["x.trace"], output);
         let slices = engine.whole(path, output).slices;
-        let told: Vec<String> =
+        let found: Vec<String> =
             slices.iter().map(|row| row.splitn(3, ',').nth(2).unwrap().to_owned()).collect();
         let expected = [
             r#"10,40,"com.example.A.outer()V",0]"#,
             r#"20,40,"com.example.A.inner()V",1]"#,
             r#"50,60,"com.example.A.later()V",0]"#,
         ];
-        assert_eq!(told, expected, "{output}");
+        assert_eq!(found, expected, "{output}");
     }
 }
 
@@ -204,7 +204,7 @@ fn two_texts_and_one_with_a_mapping_keep_the_kernel_s_events() {
         );
         assert_eq!(joined.slices, [r#"[7,7,1000012,1000070,"a.b.c",0]"#], "{output}");
         let (_, said) =
-            told(path, &["convert", "both.ftrace", "--mapping", "mapping.txt", "-o", output]);
+            run_tool(path, &["convert", "both.ftrace", "--mapping", "mapping.txt", "-o", output]);
         assert!(!said.contains("kernel events"), "{output}: {said}");
         assert_eq!(engine.whole(path, output).sched, original.sched, "{output}");
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use tracetee_tests::tools::{on_path, phone_trace, tool};
 use tracetee_tests::tracetee;
-use tracetee_tests_convert::{Random, frames, refused, told};
+use tracetee_tests_convert::{Random, frames, refused, run_tool};
 use tracetee_trace::method::{Action, Method, MethodTrace, Record, write};
 use tracetee_trace::{NO_PARENT, Trace};
 
@@ -203,8 +203,10 @@ fn captures_are_told_as_the_original_tells_them() {
     inputs.extend(phones.into_iter().filter_map(phone_trace));
     for input in inputs {
         for kind in ["traceview", "traceview-v2"] {
-            let _ =
-                told(path, &["convert", input.to_str().unwrap(), "-o", "out.trace", "--to", kind]);
+            let _ = run_tool(
+                path,
+                &["convert", input.to_str().unwrap(), "-o", "out.trace", "--to", kind],
+            );
             if !equal(&path.join("out.trace")) {
                 return;
             }
@@ -213,7 +215,7 @@ fn captures_are_told_as_the_original_tells_them() {
         }
         // Of the trace itself it tells the same as of what it is exported to.
         let direct = ours(&[], &input);
-        let _ = told(
+        let _ = run_tool(
             path,
             &["convert", input.to_str().unwrap(), "-o", "out.trace", "--to", "traceview-v2"],
         );
@@ -236,7 +238,7 @@ fn where_the_original_gives_up_ours_goes_on_and_says_what_it_mended() {
     }
     let file = directory.path().join("x.trace");
     write(&trace, std::fs::File::create(&file).unwrap()).unwrap();
-    let (report, said) = told(directory.path(), &["dmtracedump", "x.trace"]);
+    let (report, said) = run_tool(directory.path(), &["dmtracedump", "x.trace"]);
     assert!(report.contains("Total cycles: "));
     assert!(said.contains("ignored 1 method exits without an entry"), "{said}");
 }
@@ -258,7 +260,7 @@ fn a_base_name_is_a_trace_or_its_key_and_data_as_the_original_tells_the_whole() 
     assert!(said.contains("one half of the trace is missing: old.data"), "{said}");
     std::fs::write(path.join("old.data"), &whole[data..]).unwrap();
     assert_eq!(ours(&["-o"], &path.join("old")), expected, "old.key and old.data");
-    let (difference, _) = told(path, &["dmtracedump", "-d", "calc", "old"]);
+    let (difference, _) = run_tool(path, &["dmtracedump", "-d", "calc", "old"]);
     assert!(difference.starts_with("Total cycles: "), "{difference}");
     let said = refused("none");
     assert!(said.contains("none.trace") && said.contains("none.key with none.data"), "{said}");
@@ -273,7 +275,7 @@ fn the_graph_is_drawn_and_pages_and_differences_are_told() {
     if tool(on_path(&["dot"]), "Graphviz").is_none() {
         return;
     }
-    let _ = told(path, &["dmtracedump", "-g", "graph.png", "-k", "-t", "1", "a.ftrace"]);
+    let _ = run_tool(path, &["dmtracedump", "-g", "graph.png", "-k", "-t", "1", "a.ftrace"]);
     assert!(std::fs::read(path.join("graph.png")).unwrap().starts_with(b"\x89PNG"));
     let dot = std::fs::read_to_string(path.join("graph.png.dot")).unwrap();
     assert!(dot.contains("a.b.c (") && dot.contains("node0 -> node"), "{dot}");
@@ -287,11 +289,11 @@ fn the_graph_is_drawn_and_pages_and_differences_are_told() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("Graphviz (dot) is not installed"), "{said}");
     assert!(path.join("other.png.dot").exists() && !path.join("other.png").exists());
-    let (page, _) = told(path, &["dmtracedump", "-h", "a.ftrace"]);
+    let (page, _) = run_tool(path, &["dmtracedump", "-h", "a.ftrace"]);
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("DrawFrame"));
-    let (difference, _) = told(path, &["dmtracedump", "-d", "a.ftrace", "b.ftrace"]);
+    let (difference, _) = run_tool(path, &["dmtracedump", "-d", "a.ftrace", "b.ftrace"]);
     assert!(difference.starts_with("Total cycles: "), "{difference}");
     assert!(difference.contains("a.b.c"), "{difference}");
-    let (page, _) = told(path, &["dmtracedump", "-h", "-d", "a.ftrace", "b.ftrace"]);
+    let (page, _) = run_tool(path, &["dmtracedump", "-h", "-d", "a.ftrace", "b.ftrace"]);
     assert!(page.contains("<td>30</td><td>60</td><td>a.b.c ()</td>"), "{page}");
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use serde_json::{Value, json};
-use tracetee_tests_convert::{Engine, Message, told, trace};
+use tracetee_tests_convert::{Engine, Message, run_tool, trace};
 
 const APP: u64 = 100;
 const RENDER: u64 = 101;
@@ -149,7 +149,7 @@ fn start_ups_and_interactions_are_those_of_perfetto() {
          join android_jank_cuj_do_frame_slice using (cuj_id) group by cuj_id order by 1",
     ];
     let theirs = engine.rows(path, &["phone.pftrace"], &queries).remove(0);
-    let (report, _) = told(path, &["report", "phone.pftrace", "--format", "json"]);
+    let (report, _) = run_tool(path, &["report", "phone.pftrace", "--format", "json"]);
     let report: Value = serde_json::from_str(&report).unwrap();
     let rows = |name: &str| report[name].as_array().unwrap().iter();
     let startups: Vec<_> = rows("startups")

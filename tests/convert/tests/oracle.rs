@@ -7,7 +7,7 @@ use tracetee_tests::tools::phone_trace;
 use tracetee_tests_convert::rows::{
     HEADER, converted, has_no_duration, is_of_kernel, same, text, tid, tids, without,
 };
-use tracetee_tests_convert::{Engine, Random, frames, told};
+use tracetee_tests_convert::{Engine, Random, frames, run_tool};
 
 /// Formats that the engine reads.
 const OUTPUTS: [&str; 6] =
@@ -269,7 +269,7 @@ fn names_that_end_a_script_and_empty_ones_lose_nothing() {
         for mapping in [&[][..], &["--mapping", "mapping.txt"]] {
             let mut arguments = vec!["convert", "in.ftrace", "-o", output];
             arguments.extend(mapping);
-            let _ = told(path, &arguments);
+            let _ = run_tool(path, &arguments);
             let read = engine.whole(path, output);
             assert_eq!(
                 read.slices

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use tracetee_tests::tools::{chromium, phone_trace, rendered};
-use tracetee_tests_convert::{Random, driven, frames, told};
+use tracetee_tests_convert::{Random, driven, frames, run_tool};
 
 const LOOK: &str = "
     const before = tracetee.view.to - tracetee.view.from;
@@ -23,7 +23,7 @@ const LOOK: &str = "
     return { before, zoomed, right, found, panel, status, rows, all: tracetee.view.to - tracetee.view.from };";
 
 #[test]
-fn a_million_slices_are_shown_searched_and_told() {
+fn a_million_slices_are_shown_searched_and_described() {
     let Some(chromium) = chromium() else { return };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
@@ -63,7 +63,7 @@ fn a_million_slices_are_shown_searched_and_told() {
         }
     }
     std::fs::write(path.join("million.ftrace"), text).unwrap();
-    let _ = told(path, &["convert", "million.ftrace", "-o", "million.html"]);
+    let _ = run_tool(path, &["convert", "million.ftrace", "-o", "million.html"]);
     let seen = driven(&chromium, &path.join("million.html"), LOOK);
     let status = seen["status"].as_str().unwrap();
     assert!(status.starts_with(&format!("{count} slices on 40 threads")), "{seen}");
@@ -82,7 +82,7 @@ fn frames_counters_async_tracks_and_the_profile_are_there_and_nothing_from_elsew
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     std::fs::write(path.join("frames.ftrace"), frames(60)).unwrap();
-    let _ = told(path, &["convert", "frames.ftrace", "-o", "frames.html"]);
+    let _ = run_tool(path, &["convert", "frames.ftrace", "-o", "frames.html"]);
     let seen = driven(
         &chromium,
         &path.join("frames.html"),
@@ -141,13 +141,13 @@ fn frames_counters_async_tracks_and_the_profile_are_there_and_nothing_from_elsew
     // And so do we.
     let again = tracetee_trace::read_file(&path.join("frames.html")).unwrap();
     let first = tracetee_trace::read_file(&path.join("frames.ftrace")).unwrap();
-    let told = |trace: &tracetee_trace::Trace| -> Vec<_> {
+    let rows = |trace: &tracetee_trace::Trace| -> Vec<_> {
         let slices = trace.threads.values().flat_map(|thread| &thread.slices);
         slices
             .map(|slice| (trace.names.text(slice.name).to_owned(), slice.start_ns, slice.end_ns))
             .collect()
     };
-    assert_eq!((told(&again), again.losses.bad_lines), (told(&first), 0));
+    assert_eq!((rows(&again), again.losses.bad_lines), (rows(&first), 0));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn numbers_of_a_method_profile_s_page_stay_on_one_line_on_a_phone() {
         frames(30).replace("a.b.c", &format!("{long}A.run(I)V")),
     )
     .unwrap();
-    let (page, _) = told(path, &["dmtracedump", "-h", "in.ftrace"]);
+    let (page, _) = run_tool(path, &["dmtracedump", "-h", "in.ftrace"]);
     let script = "<script>
         const lines = (cell) => {
             const range = document.createRange();
@@ -200,8 +200,8 @@ fn a_report_s_page_and_its_text_round_alike() {
         }
     }
     std::fs::write(path.join("in.ftrace"), text).unwrap();
-    let (report, _) = told(path, &["report", "in.ftrace"]);
-    let _ = told(path, &["report", "in.ftrace", "--format", "html", "-o", "report.html"]);
+    let (report, _) = run_tool(path, &["report", "in.ftrace"]);
+    let _ = run_tool(path, &["report", "in.ftrace", "--format", "html", "-o", "report.html"]);
     let dom = rendered(&chromium, &format!("file://{}", path.join("report.html").display()));
     let words: Vec<&str> = report.split_whitespace().collect();
     let durations: std::collections::BTreeSet<String> = words
@@ -247,7 +247,7 @@ fn hostile_names_are_text() {
         }
     }
     std::fs::write(path.join("x.ftrace"), text).unwrap();
-    let _ = told(path, &["convert", "x.ftrace", "-o", "x.html"]);
+    let _ = run_tool(path, &["convert", "x.ftrace", "-o", "x.html"]);
     let seen = driven(
         &chromium,
         &path.join("x.html"),
@@ -277,7 +277,7 @@ fn traces_of_real_phones_are_shown_as_they_are_read() {
         let mut arguments = vec!["convert"];
         arguments.extend(inputs.iter().map(String::as_str));
         arguments.extend(["-o", "x.html"]);
-        let _ = told(path, &arguments);
+        let _ = run_tool(path, &arguments);
         let seen = driven(&chromium, &path.join("x.html"), "
             let slices = 0, unclosed = 0;
             for (const thread of tracetee.threads.values()) slices += thread.slices.name.length;
@@ -327,9 +327,9 @@ fn a_page_shows_arguments_flows_and_categories_of_a_chrome_and_of_a_perfetto_tra
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     std::fs::write(path.join("a.json"), CHROME).unwrap();
-    let _ = told(path, &["convert", "a.json", "-o", "a.pftrace"]);
+    let _ = run_tool(path, &["convert", "a.json", "-o", "a.pftrace"]);
     for input in ["a.json", "a.pftrace"] {
-        let (_, said) = told(path, &["convert", input, "-o", "a.html"]);
+        let (_, said) = run_tool(path, &["convert", input, "-o", "a.html"]);
         for content in ["arguments", "categories", "flow"] {
             assert!(!said.contains(content), "{input}: {said}");
         }
@@ -357,9 +357,9 @@ fn a_page_shows_arguments_flows_and_categories_of_a_chrome_and_of_a_perfetto_tra
             };
             return { nothing, send, receive, selected, slice: tip('async', 700, 5), mark: tip('thread', 1900, 2) };",
         );
-        let told = |name: &str| seen[name].as_str().unwrap_or_else(|| panic!("{input}: {seen}"));
-        assert_eq!(told("nothing"), "0 found");
-        let send = told("send");
+        let shown = |name: &str| seen[name].as_str().unwrap_or_else(|| panic!("{input}: {seen}"));
+        assert_eq!(shown("nothing"), "0 found");
+        let send = shown("send");
         for part in [
             "Category: net",
             "Thread time: 30 µs",
@@ -369,14 +369,14 @@ fn a_page_shows_arguments_flows_and_categories_of_a_chrome_and_of_a_perfetto_tra
         ] {
             assert!(send.contains(part), "{input}: {part}: {send}");
         }
-        let receive = told("receive");
+        let receive = shown("receive");
         assert!(receive.contains("Category: ipc") && receive.contains("Flows from"), "{receive}");
         assert!(receive.contains("send") && !receive.contains("Arguments"), "{receive}");
-        assert_eq!(told("selected"), "worker");
-        let slice = told("slice");
+        assert_eq!(shown("selected"), "worker");
+        let slice = shown("slice");
         assert!(slice.contains("load") && slice.contains("Category: io"), "{input}: {slice}");
         assert!(slice.contains(r#"{ "file": "a.db" }"#), "{input}: {slice}");
-        let mark = told("mark");
+        let mark = shown("mark");
         assert!(mark.contains("mark") && mark.contains(r#"{ "why": "late" }"#), "{input}: {mark}");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 use std::path::Path;
-use tracetee_tests_convert::{run_tasks, told};
+use tracetee_tests_convert::{run_tasks, run_tool};
 
 /// Twelve frames of 5 ms, 16.667 ms apart, then one of `worst_us`, in which the main thread sleeps until thread 200 wakes it;
 /// a counter with three values, a processor's clock, an async slice; surfaceflinger, which has most slices, and another app.
@@ -96,7 +96,7 @@ fn pages(directory: &Path) -> [std::path::PathBuf; 4] {
     std::fs::write(directory.join("long.ftrace"), long()).unwrap();
     ["a.ftrace", "b.json", "c.ftrace", "long.ftrace"].map(|input| {
         let page = format!("{input}.html");
-        let _ = told(directory, &["convert", input, "-o", &page]);
+        let _ = run_tool(directory, &["convert", input, "-o", &page]);
         directory.join(page)
     })
 }
@@ -163,7 +163,7 @@ fn hostile(directory: &Path) -> [std::path::PathBuf; 3] {
         .map(|(name, text)| {
             let (input, page) = (format!("{name}.ftrace"), format!("{name}.html"));
             std::fs::write(directory.join(&input), text).unwrap();
-            let _ = told(directory, &["convert", &input, "-o", &page]);
+            let _ = run_tool(directory, &["convert", &input, "-o", &page]);
             directory.join(page)
         })
 }
@@ -254,10 +254,10 @@ fn reports(directory: &Path) -> [std::path::PathBuf; 3] {
         std::fs::write(directory.join(&name), capture(device, version)).unwrap();
         arguments.push(name);
     }
-    let _ = told(directory, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    let _ = run_tool(directory, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
     let [one, noise] = ["a.ftrace", "noise.ftrace"].map(|input| {
         let page = format!("{input}.html");
-        let _ = told(directory, &["report", input, "--format", "html", "-o", &page]);
+        let _ = run_tool(directory, &["report", input, "--format", "html", "-o", &page]);
         directory.join(page)
     });
     [one, noise, directory.join("fleet.html")]

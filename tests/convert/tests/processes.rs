@@ -1,7 +1,7 @@
 //! `--pid`, `--process`, names of processes, and files that are no traces: what the program does and says.
 
 use std::path::Path;
-use tracetee_tests_convert::{refused, told};
+use tracetee_tests_convert::{refused, run_tool};
 use tracetee_trace::read_file;
 
 fn write(directory: &Path, name: &str, text: &[u8]) {
@@ -50,8 +50,10 @@ fn one_process_is_kept_by_id_or_name_with_the_events_that_concern_it() {
     write(path, "in.ftrace", phone().as_bytes());
     write(path, "ps.txt", DUMP);
     for asked in [["--pid", "10"], ["--process", "com.example.first"], ["--process", "first"]] {
-        let _ =
-            told(path, &["convert", "in.ftrace", "ps.txt", "-o", "one.ftrace", asked[0], asked[1]]);
+        let _ = run_tool(
+            path,
+            &["convert", "in.ftrace", "ps.txt", "-o", "one.ftrace", asked[0], asked[1]],
+        );
         let text = std::fs::read_to_string(path.join("one.ftrace")).unwrap();
         assert_eq!(text.matches("doFrame").count(), 3, "{asked:?}: {text}");
         assert!(!text.contains("eglSwapBuffers") && !text.contains("rate"), "{asked:?}: {text}");
@@ -59,7 +61,7 @@ fn one_process_is_kept_by_id_or_name_with_the_events_that_concern_it() {
         assert_eq!(text.matches("prev_pid=10").count(), 3, "{asked:?}: {text}");
         assert!(!text.contains("next_pid=98"), "{asked:?}: {text}");
     }
-    let _ = told(path, &["convert", "in.ftrace", "-o", "two.json", "--pid", "20"]);
+    let _ = run_tool(path, &["convert", "in.ftrace", "-o", "two.json", "--pid", "20"]);
     let two = read_file(&path.join("two.json")).unwrap();
     assert_eq!((two.slice_count(), two.counters.len(), two.threads.len()), (3, 3, 1));
     let said = refused(path, &["convert", "in.ftrace", "-o", "no.json", "--process", "none"]);
@@ -82,18 +84,18 @@ fn a_report_is_of_the_process_that_is_named_and_names_it_whole() {
     write(path, "ps.txt", DUMP);
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     // Of two apps the first, and the others are a choice.
-    let (text, _) = told(path, &["report", "in.ftrace"]);
+    let (text, _) = run_tool(path, &["report", "in.ftrace"]);
     assert!(text.starts_with("m.example.first (pid 10)"), "{text}");
     let others = "Other processes that draw, for --pid or --app: second (pid 20, 3 frames), \
                   surfaceflinger (pid 30, 3 frames)";
     assert!(words(&text).contains(others), "{text}");
     for chosen in [["--app", "com.example.second"], ["--process", "com.example.second"]] {
-        let (text, _) = told(path, &["report", "in.ftrace", "ps.txt", chosen[0], chosen[1]]);
+        let (text, _) = run_tool(path, &["report", "in.ftrace", "ps.txt", chosen[0], chosen[1]]);
         assert!(text.starts_with("com.example.second (pid 20)"), "{text}");
         assert!(words(&text).contains("com.example.first (pid 10, 3 frames)"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
-    let (page, _) = told(path, &["report", "in.ftrace", "--pid", "20", "--format", "html"]);
+    let (page, _) = run_tool(path, &["report", "in.ftrace", "--pid", "20", "--format", "html"]);
     assert!(page.contains("\"app\":\"second\""), "the page is of the second app");
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use tracetee_tests::root;
 use tracetee_tests::tools::{chromium, phone_trace, rendered};
-use tracetee_tests_convert::{frames, python, speedscope, told};
+use tracetee_tests_convert::{frames, python, run_tool, speedscope};
 use tracetee_trace::{Trace, UNFINISHED, read_file};
 
 /// Decodes a file with Perfetto's protos; packets by kind.
@@ -74,7 +74,7 @@ fn perfetto_s_protos_read_every_slice_thread_and_counter() {
         ["flutter-app.ftrace.txt.gz", "atrace-small.z"].into_iter().filter_map(phone_trace),
     );
     for input in inputs {
-        let _ = told(path, &["convert", input.to_str().unwrap(), "-o", "x.perfetto-trace"]);
+        let _ = run_tool(path, &["convert", input.to_str().unwrap(), "-o", "x.perfetto-trace"]);
         let decoded = decoded(&python, &path.join("x.perfetto-trace"));
         let trace = read_file(&input).unwrap();
         assert_eq!(slices_in(&decoded), slices_of(&trace), "{}", input.display());
@@ -108,7 +108,7 @@ fn perfetto_gets_flows_categories_arguments_and_processes() {
         {"ph":"X","name":"b","cat":"GC","pid":1,"tid":3,"ts":20,"dur":5},
         {"ph":"f","bp":"e","name":"f","id":5,"pid":1,"tid":3,"ts":22}]"#;
     std::fs::write(path.join("x.json"), json).unwrap();
-    let _ = told(path, &["convert", "x.json", "-o", "x.pftrace"]);
+    let _ = run_tool(path, &["convert", "x.json", "-o", "x.pftrace"]);
     let decoded = decoded(&python, &path.join("x.pftrace"));
     let slices: Vec<_> = decoded["slice"]
         .iter()
@@ -129,14 +129,14 @@ fn a_perfetto_trace_is_joined_with_ours_on_one_clock() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
     std::fs::write(path.join("system.ftrace"), frames(3)).unwrap();
-    let _ = told(path, &["convert", "system.ftrace", "-o", "system.pftrace"]);
+    let _ = run_tool(path, &["convert", "system.ftrace", "-o", "system.pftrace"]);
     // Ours, of a clock that is 3,000,123 ms behind by the time of day in both.
     let ours = "        own-7       (    7) [000] ...1 1.000000: tracing_mark_write: B|7|ours\n\
         \u{20}       own-7       (    7) [000] ...1 1.000000: tracing_mark_write: trace_event_clock_sync: realtime_ts=1700000000123\n\
         \u{20}       own-7       (    7) [000] ...1 1.000500: tracing_mark_write: E|7\n";
     std::fs::write(path.join("ours.ftrace"), ours).unwrap();
     let (_, said) =
-        told(path, &["convert", "ours.ftrace", "system.pftrace", "-o", "joined.pftrace"]);
+        run_tool(path, &["convert", "ours.ftrace", "system.pftrace", "-o", "joined.pftrace"]);
     assert!(
         said.contains("ours.ftrace: shifted by 4123 ms to the clock of system.pftrace"),
         "{said}"
@@ -147,7 +147,8 @@ fn a_perfetto_trace_is_joined_with_ours_on_one_clock() {
     let own = joined["slice"].iter().find(|slice| slice[4][0] == "ours").unwrap();
     assert_eq!((own[2].as_u64(), own[3].as_u64()), (Some(5_123_000_000), Some(5_123_500_000)));
     // Text of both: one time axis, in its order.
-    let (_, said) = told(path, &["convert", "ours.ftrace", "system.ftrace", "-o", "joined.ftrace"]);
+    let (_, said) =
+        run_tool(path, &["convert", "ours.ftrace", "system.ftrace", "-o", "joined.ftrace"]);
     assert!(said.contains("accurate to 1 ms"), "{said}");
     let trace = read_file(&path.join("joined.ftrace")).unwrap();
     assert_eq!((trace.losses.out_of_order, trace.losses.bad_lines), (0, 0));
@@ -161,7 +162,7 @@ fn speedscope_opens_the_json() {
     let path = directory.path();
     std::fs::write(path.join("frames.ftrace"), frames(40)).unwrap();
     for name in ["x.json", "x.dart.json"] {
-        let _ = told(path, &["convert", "frames.ftrace", "-o", name]);
+        let _ = run_tool(path, &["convert", "frames.ftrace", "-o", name]);
         // As its own command line hands it a file.
         let bytes = STANDARD.encode(std::fs::read(path.join(name)).unwrap());
         let script = path.join("profile.js");

@@ -16,8 +16,8 @@ use tracetee_trace::Trace;
 
 const PAGE: &str = include_str!("../../web/timeline.html");
 const CSS: &str = include_str!("../../web/timeline.css");
-/// The page's script without lines of comments: servers allow it by its hash.
-pub static PAGE_SCRIPT: LazyLock<String> = LazyLock::new(|| without_comments(SCRIPT));
+/// The page's script, without comments and indentation: servers allow it by its hash.
+pub static PAGE_SCRIPT: LazyLock<String> = LazyLock::new(|| packed(SCRIPT));
 /// The parts of the script, in the order in which they use one another.
 const SCRIPT: &str = concat!(
     "\"use strict\";\n(() => {\n",
@@ -102,17 +102,16 @@ pub(crate) fn write(
     out.write_all(tail.as_bytes())
 }
 
-/// Leaves out lines that are comments.
-fn without_comments(script: &str) -> String {
+/// Leaves out lines that are comments, and indentation. No text of the script has several lines.
+fn packed(script: &str) -> String {
     let mut is_open = false;
     let is_code = |line: &&str| {
-        let line = line.trim_start();
         is_open |= line.starts_with("/*");
         let is_comment = is_open || line.starts_with("//");
         is_open &= !line.contains("*/");
         !is_comment
     };
-    script.split_inclusive('\n').filter(is_code).collect()
+    script.split_inclusive('\n').map(|line| line.trim_start_matches(' ')).filter(is_code).collect()
 }
 
 fn data(about: &About<'_>) -> String {
@@ -255,9 +254,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_comments_are_left_out_of_the_script_and_nothing_else() {
+    fn the_script_loses_lines_of_comments_and_indentation_and_nothing_else() {
         let script = "// A.\na(); // b\n  /** C. */\n/**\n * d();\n */\n  \"/*\";\n";
-        assert_eq!(without_comments(script), "a(); // b\n  \"/*\";\n");
+        assert_eq!(packed(script), "a(); // b\n\"/*\";\n");
+        for line in PAGE_SCRIPT.lines() {
+            assert_eq!(line.matches('`').count() % 2, 0, "a text of several lines: {line}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ const MAX_CODES: usize = 1 << 16;
 const MAX_FRAMES: usize = 256;
 /// Frames whose function a rule of redaction, a time window or a full recorder has removed.
 const UNNAMED: &str = "frames of stack samples, whose function is not in the capture";
-/// Instants with the names of samples that are none.
+/// Instants that have the name of a sample, but not its form.
 const WRONG: &str = "stack samples that are not those of docs/TRACE-FORMAT.md";
 /// Function of such frames.
 const NO_FUNCTION: &[u8] = b"(not recorded)";
@@ -64,11 +64,11 @@ impl StackNames {
     fn name(&mut self, builder: &mut Builder, pid: u32, args: NameId) -> Option<()> {
         let json = builder.trace.names.text(args).to_owned();
         let functions: BTreeMap<Cow<'_, str>, Cow<'_, str>> = serde_json::from_str(&json).ok()?;
-        let of_process = self.0.entry(pid).or_default();
+        let known = self.0.entry(pid).or_default();
         for (code, function) in functions {
-            if of_process.len() < MAX_CODES {
+            if known.len() < MAX_CODES {
                 let function = builder.trace.names.id(function.as_bytes());
-                of_process.insert(code.into_owned(), function);
+                known.insert(code.into_owned(), function);
             }
         }
         Some(())
@@ -128,8 +128,8 @@ mod tests {
         ]);
         assert_eq!(functions(&trace, 0), ["com.app.Feed.bind", "android.os.Looper.loop"]);
         assert_eq!(functions(&trace, 1), ["android.os.Looper.loop"]);
-        let of = |sample: &crate::Sample| (sample.pid, sample.tid, sample.since_ns, sample.at_ns);
-        let samples: Vec<_> = trace.samples.iter().map(of).collect();
+        let row = |sample: &crate::Sample| (sample.pid, sample.tid, sample.since_ns, sample.at_ns);
+        let samples: Vec<_> = trace.samples.iter().map(row).collect();
         assert_eq!(
             samples,
             [(5, 5, 968_700_000, 1_001_700_000), (5, 5, 983_000_000, 1_003_000_000)]
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn wrong_samples_are_counted_and_large_ones_cut() {
         let many =
-            format!(r#"{{"tid":5,"stack":"{}","for_us":18446744073709551615}}"#, "a ".repeat(999));
+            format!(r#"{{"tid":5,"stack":"{}","for_us":18446744073709552}}"#, "a ".repeat(999));
         let trace = parsed(&[
             ("tracetee: stack", r#"{"stack":"a b"}"#),
             ("tracetee: stack", r#"{"tid":"5","stack":"a"}"#),
