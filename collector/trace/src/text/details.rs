@@ -208,6 +208,9 @@ mod tests {
             let value = |text| serde_json::from_str::<serde_json::Value>(text).unwrap();
             assert_eq!(value(text), value(expected));
         }
+        let trace = parsed(&[r##"#@ {"args":{"a":"\u005b0]"}}"##, "B|5|a"]);
+        let args = trace.threads[&5].args[&0];
+        assert_eq!(trace.names.text(args), r#"{"a":"[0]"}"#);
     }
 
     #[test]
