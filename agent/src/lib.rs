@@ -31,6 +31,7 @@ mod event;
 #[doc(hidden)]
 pub mod ffi;
 mod fork;
+mod fork_lock;
 mod health_report;
 mod host;
 mod listener;

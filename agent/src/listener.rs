@@ -4,6 +4,7 @@
 //! slower, blocks are left out and counted for it: the trace itself has them.
 
 use crate::error::Error;
+use crate::fork_lock::ForkLock;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -25,12 +26,12 @@ struct Queue {
 }
 
 /// `None` if nobody listens.
-static QUEUE: Mutex<Option<Queue>> = Mutex::new(None);
+static QUEUE: ForkLock<Option<Queue>> = ForkLock::new([const { Mutex::new(None) }; 4]);
 static CHANGED: Condvar = Condvar::new();
 
 /// Offers a block to the listener, if there is one. On the streaming thread.
 pub(crate) fn offer(text: &[u8]) {
-    if let Some(queue) = guard::lock(&QUEUE).as_mut().filter(|queue| !queue.is_over) {
+    if let Some(queue) = guard::lock(QUEUE.get()).as_mut().filter(|queue| !queue.is_over) {
         if queue.blocks.len() < MAX_BLOCKS {
             let lost = std::mem::take(&mut queue.lost);
             queue.blocks.push_back((lost, text.to_owned()));
@@ -43,7 +44,7 @@ pub(crate) fn offer(text: &[u8]) {
 
 /// Ends the listening: after the blocks that wait, or `at_once`.
 pub(crate) fn end(at_once: bool) {
-    if let Some(queue) = guard::lock(&QUEUE).as_mut() {
+    if let Some(queue) = guard::lock(QUEUE.get()).as_mut() {
         queue.is_over = true;
         if at_once {
             (queue.blocks, queue.lost) = (VecDeque::new(), 0);
@@ -54,8 +55,7 @@ pub(crate) fn end(at_once: bool) {
 
 /// In a forked child: forgets the parent's listener.
 pub(crate) fn reset_after_fork() {
-    // A lock that another thread of the parent held stays held: then the child has no listeners, and streams nothing either.
-    if let Ok(mut queue) = QUEUE.try_lock() {
+    if let Some(mut queue) = QUEUE.after_fork() {
         *queue = None;
     }
 }
@@ -66,7 +66,7 @@ pub(crate) fn reset_after_fork() {
 /// [`Error::State`] if another thread listens, or the agent is switched off.
 pub(crate) fn listen(mut take: impl FnMut(u64, &[u8])) -> Result<(), Error> {
     let _excluded = Excluded::this_thread();
-    let mut queue = guard::lock(&QUEUE);
+    let mut queue = guard::lock(QUEUE.get());
     if queue.is_some() {
         return Err(Error::State("another thread listens"));
     }
@@ -76,7 +76,7 @@ pub(crate) fn listen(mut take: impl FnMut(u64, &[u8])) -> Result<(), Error> {
         if let Some((lost, block)) = waiting.blocks.pop_front() {
             drop(queue);
             take(lost, &block);
-            queue = guard::lock(&QUEUE);
+            queue = guard::lock(QUEUE.get());
         } else if waiting.is_over || guard::is_broken() {
             let lost = waiting.lost;
             *queue = None;
@@ -88,5 +88,53 @@ pub(crate) fn listen(mut take: impl FnMut(u64, &[u8])) -> Result<(), Error> {
         } else {
             queue = CHANGED.wait_timeout(queue, LOOK).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fork;
+
+    /// Forks while another thread holds the lock. The child's status is its signal's if it hangs.
+    #[test]
+    fn a_child_that_was_forked_while_another_thread_held_the_lock_streams_and_listens() {
+        fork::watch();
+        let (held, free) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut queue = guard::lock(QUEUE.get());
+                *queue = Some(Queue { blocks: VecDeque::new(), lost: 0, is_over: false });
+                held.wait();
+                free.wait();
+                *queue = None;
+            });
+            held.wait();
+            // SAFETY: the child calls the code under test and ends.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                // SAFETY: ends a child that hangs.
+                unsafe { libc::alarm(120) };
+                offer(b"a block that nobody hears");
+                let mut heard = 0;
+                std::thread::scope(|scope| {
+                    scope.spawn(|| {
+                        while guard::lock(QUEUE.get()).is_none() {
+                            std::thread::yield_now();
+                        }
+                        offer(b"heard");
+                        end(false);
+                    });
+                    let _ = listen(|_, block| heard += block.len());
+                });
+                // SAFETY: without the exit handlers, which are the parent's.
+                unsafe { libc::_exit(if heard == 5 { 0 } else { 1 }) };
+            }
+            let mut status = -1;
+            // SAFETY: waits for the own child.
+            unsafe { libc::waitpid(child, &raw mut status, 0) };
+            free.wait();
+            assert_eq!(status, 0);
+        });
     }
 }

@@ -8,13 +8,14 @@ use super::recording::Capture;
 use super::tag_watch::{self, TagWatch};
 use super::{Lend, Owner};
 use crate::error::Error;
+use crate::fork_lock::ForkLock;
 use crate::health_report::Inspection;
 use crate::section::{self, set_ready};
 use crate::tags::Tags;
 use crate::{config, cost};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tracetee_hooks::{ModuleReport, Outcome, Registry, Report};
 use tracetee_os::guard;
 use tracetee_protocol::capture_config::{Config, RecorderConfig};
@@ -33,10 +34,7 @@ const NO_CAPTURE: &str = "there was no capture";
 pub(super) const CLONED: &str =
     "this process was made by clone(2), which runs no fork handlers; its parent owns the recording";
 
-static SLOTS: [Mutex<Slot>; 4] = [const { Mutex::new(Slot::empty()) }; 4];
-/// The index of the slot in use. A child that was forked while another thread held the lock goes on
-/// with the next slot, because nobody releases that lock in the child.
-static SLOT: AtomicUsize = AtomicUsize::new(0);
+static SLOT: ForkLock<Slot> = ForkLock::new([const { Mutex::new(Slot::empty()) }; 4]);
 /// The controller owns the captures of this process.
 static IS_CONTROLLED: AtomicBool = AtomicBool::new(false);
 
@@ -254,14 +252,14 @@ pub(crate) fn hook_later_libraries() {
 /// is being started, stopped or dumped.
 fn look_after() {
     tag_watch::look(|| {
-        if let Ok(mut slot) = slot().try_lock()
+        if let Ok(mut slot) = SLOT.get().try_lock()
             && let Some(capture) = slot.running()
         {
             capture.watch_tags();
         }
     });
     let mut registry = None;
-    tag_watch::look(|| registry = slot().try_lock().ok().and_then(|slot| slot.registry()));
+    tag_watch::look(|| registry = SLOT.get().try_lock().ok().and_then(|slot| slot.registry()));
     refresh(registry);
 }
 
@@ -323,15 +321,8 @@ pub(crate) fn process_exits() -> Result<(), Error> {
 /// controller's captures are the parent's.
 pub(crate) fn reset_after_fork() {
     IS_CONTROLLED.store(false, Ordering::Relaxed);
-    let mut slot = match slot().try_lock() {
-        Ok(slot) => slot,
-        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        // Another thread was starting or stopping a capture when this one forked: stay off.
-        Err(TryLockError::WouldBlock) => {
-            SLOT.fetch_add(1, Ordering::Relaxed);
-            return tag_words::give_words_back();
-        }
-    };
+    // Another thread was starting or stopping a capture when this one forked: stay off.
+    let Some(mut slot) = SLOT.after_fork() else { return tag_words::give_words_back() };
     std::mem::forget(slot.watch.take());
     if let Some(capture) = slot.capture.as_mut() {
         capture.continue_in_child();
@@ -393,12 +384,6 @@ impl Slot {
     }
 }
 
-fn slot() -> &'static Mutex<Slot> {
-    // ORDERING: Relaxed; changes only in a forked child, which has one thread then.
-    let index = SLOT.load(Ordering::Relaxed);
-    &SLOTS[index.min(SLOTS.len() - 1)]
-}
-
 fn lock() -> MutexGuard<'static, Slot> {
-    guard::lock(slot())
+    guard::lock(SLOT.get())
 }
