@@ -14,8 +14,10 @@ import dev.tracetee.coroutines.traceAsync
 import dev.tracetee.coroutines.traceCoroutine
 import dev.tracetee.coroutines.tracing
 import dev.tracetee.trace
+import java.io.ByteArrayOutputStream
 import java.io.File
 import java.util.concurrent.Executors
+import java.util.concurrent.FutureTask
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicBoolean
 import java.util.concurrent.atomic.AtomicInteger
@@ -63,6 +65,7 @@ fun main(arguments: Array<String>) {
     check(!Tracetee.stopCapture() && !Tracetee.dump(File("/nowhere/x")) && !Tracetee.trigger("x"))
     everyOption(File(out, "options-$api"))
     events(File(out, "events-$api.ftrace"))
+    listening(File(out, "heard-$api.ftrace"))
     whileCapturesBeginAndEnd()
     byConfiguration(File(out, "installed-$api"), cachedBefore)
     FromJava.config().run { check(collectorUrl == "https://traces.example.com" && device["soc"] == "x" && !scheduleUploads) }
@@ -129,6 +132,49 @@ private fun everyOption(directory: File) {
     val shortest = strict.setMinSliceUs(CaptureOptions.MinSliceUs(0, 0, 4_000_000)).setRecoverTo(directory)
     val long = captured(file, shortest.setDirectory(File(directory, "recorder").apply { mkdirs() }), "short")
     check(long.none { "short" in it }) { file.readText() }
+}
+
+/** Hears a streamed capture while it is recorded; a listener that throws hears no more of it. */
+private fun listening(file: File) {
+    val options = CaptureOptions.Builder().setMode(CaptureOptions.Mode.ENDLESS).setOutput(file).setDrainCpuPercent(100).build()
+    for (throws in listOf(false, true)) {
+        val heard = ByteArrayOutputStream()
+        val blocks = AtomicInteger()
+        val outcome = FutureTask {
+            val done = Tracetee.listen { text, lost ->
+                trace("by the listener") { heard.write(text) }
+                check(lost == 0L && text.size <= 256 * 1024)
+                blocks.incrementAndGet()
+                check(!throws) { "enough" }
+            }
+            if (done) null else Tracetee.lastError
+        }
+        val thread = Thread(outcome, "listener").apply { start() }
+        await("the listener") { thread.stackTrace.firstOrNull()?.run { methodName == "listen" && isNativeMethod } ?: false }
+        expect(Tracetee.startCapture(options))
+        trace("heard") { Thread.sleep(1) }
+        await("a block while it is recorded") { blocks.get() > 0 }
+        check(throws || !Tracetee.listen { _, _ -> } && "another thread listens" in Tracetee.lastError!!) { "${Tracetee.lastError}" }
+        trace("heard later") { }
+        expect(Tracetee.stopCapture())
+        val why = outcome.get()
+        val text = file.readText()
+        check("|heard later\n" in text && "by the listener" !in text) { text }
+        if (throws) {
+            check(why != null && "enough" in why && blocks.get() == 1 && text.startsWith(heard.toString())) { "$why, ${blocks.get()}" }
+        } else {
+            check(why == null && heard.size() > 0 && text.endsWith(heard.toString())) { "$why: heard ${heard.size()} of ${file.length()} bytes" }
+        }
+    }
+    // Nothing is recorded, and nobody listens.
+    Tracetee.stopListening()
+    val waiting = FutureTask { Tracetee.listen { _, _ -> } }
+    Thread(waiting).start()
+    await("the end of the listening") {
+        Tracetee.stopListening()
+        waiting.isDone
+    }
+    check(waiting.get())
 }
 
 /** Checks that Java's copy of the tags is current whenever another thread sees that a capture is recording. */

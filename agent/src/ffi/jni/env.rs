@@ -143,9 +143,15 @@ impl Env {
     }
 
     /// Calls a method that returns nothing.
-    pub(super) fn call_void(self, object: jobject, name: &CStr) -> Result<(), Thrown> {
-        let method = self.method(object, name, c"()V")?;
-        table!(self, CallVoidMethodA, object, method, std::ptr::null());
+    pub(super) fn call_void(
+        self,
+        object: jobject,
+        name: &CStr,
+        signature: &CStr,
+        arguments: &[jvalue],
+    ) -> Result<(), Thrown> {
+        let method = self.method(object, name, signature)?;
+        table!(self, CallVoidMethodA, object, method, arguments.as_ptr());
         let thrown = self.thrown();
         // As above.
         guard::leave_if_broken();

@@ -10,11 +10,11 @@ mod upload;
 
 use crate::android::pinned;
 use crate::controller::{self, Install, process_signals};
-use crate::{Error, api, config, event, health_report, section};
-use env::Env;
+use crate::{Error, api, capture, config, event, health_report, listener, section};
+use env::{Env, Thrown};
 use jni_sys::{
     JNI_VERSION_1_6, JNINativeMethod, JavaVM, jboolean, jbyteArray, jclass, jdouble, jint, jlong,
-    jobject, jstring,
+    jobject, jstring, jvalue,
 };
 use std::ffi::c_void;
 use std::path::Path;
@@ -76,6 +76,7 @@ fn register(env: Env) -> bool {
         c"start" c"(Ljava/lang/String;)Ljava/lang/String;" start,
         c"stop" c"()Ljava/lang/String;" stop,
         c"dump" c"(Ljava/lang/String;)Ljava/lang/String;" dump,
+        c"listen" c"(Ldev/tracetee/BlockListener;)Ljava/lang/String;" listen,
         c"health" c"()Ljava/lang/String;" health,
         c"offerConfig" c"([B[B)Ljava/lang/String;" offer_config,
         c"trigger" c"(Ljava/lang/String;)Ljava/lang/String;" trigger,
@@ -134,6 +135,31 @@ extern "system" fn stop(env: Env, _: jclass) -> jstring {
 
 extern "system" fn dump(env: Env, _: jclass, path: jstring) -> jstring {
     error_text(env, || Ok(api::dump(Path::new(&text(env, path)?)).map(|_| ())?))
+}
+
+/// Calls `to.onBlock` with each block of a streamed capture, until that is over or an exception comes. Null ends that.
+extern "system" fn listen(env: Env, _: jclass, to: jobject) -> jstring {
+    error_text(env, || {
+        if to.is_null() {
+            listener::end(true);
+            return Ok(());
+        }
+        capture::prepare_threads()?;
+        let mut outcome = Ok(());
+        listener::listen(|lost, text| {
+            env.in_frame(|| {
+                let block = [jvalue { l: env.new_bytes(text) }, jvalue { j: lost.cast_signed() }];
+                // Of an array for which there is no memory.
+                env.clear();
+                let called = env.call_void(to, c"onBlock", c"([BJ)V", &block);
+                if let Err(Thrown(why)) = called {
+                    outcome = Err(Refusal(why));
+                    listener::end(true);
+                }
+            });
+        })?;
+        outcome
+    })
 }
 
 /// The health report as JSON; null where there was no capture.
@@ -223,7 +249,12 @@ unsafe extern "C" fn ping_main(_: *mut c_void) {
             // Held while it runs: it is not given back meanwhile.
             let ping = guard::lock(&PING);
             if *ping != 0 {
-                let _ = env.call_void(std::ptr::with_exposed_provenance_mut(*ping), c"run");
+                let _ = env.call_void(
+                    std::ptr::with_exposed_provenance_mut(*ping),
+                    c"run",
+                    c"()V",
+                    &[],
+                );
             }
         });
         Ok(())

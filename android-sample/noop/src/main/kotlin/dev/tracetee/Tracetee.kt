@@ -89,6 +89,14 @@ public object Tracetee {
     @JvmStatic
     public fun dump(file: File): Boolean = no()
 
+    /** Returns false and calls nothing. */
+    @JvmStatic
+    public fun listen(listener: BlockListener): Boolean = no()
+
+    /** Does nothing. */
+    @JvmStatic
+    public fun stopListening(): Unit = Unit
+
     /** Returns null. */
     @JvmStatic
     public fun health(): HealthReport? = null

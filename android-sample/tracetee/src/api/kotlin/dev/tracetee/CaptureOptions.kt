@@ -119,7 +119,7 @@ public class CaptureOptions private constructor(builder: Builder) {
         /** Overwrites the oldest records: a flight recorder. */
         RING,
 
-        /** Streams records to the file of [Builder.setOutput] all the time. */
+        /** Streams records to the file of [Builder.setOutput] all the time, and to [Tracetee.listen]. */
         ENDLESS,
 
         /** Records nothing; all records go to the kernel. */

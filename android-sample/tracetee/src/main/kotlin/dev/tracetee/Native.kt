@@ -55,6 +55,9 @@ internal object Native {
     @JvmStatic external fun stop(): String?
     @JvmStatic external fun dump(path: String): String?
 
+    /** Passes on the blocks of a streamed capture until it is over, or until this is called with null on another thread. */
+    @JvmStatic external fun listen(listener: BlockListener?): String?
+
     /** Returns the health report as JSON, or null if no capture has been started. */
     @JvmStatic external fun health(): String?
     @JvmStatic external fun offerConfig(config: ByteArray, signature: ByteArray?): String?

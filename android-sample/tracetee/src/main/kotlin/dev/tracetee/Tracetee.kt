@@ -179,6 +179,25 @@ public object Tracetee {
     @JvmStatic
     public fun dump(file: File): Boolean = ask("write a trace") { Native.dump(file.path) }
 
+    /**
+     * Passes a capture of [CaptureOptions.Mode.ENDLESS] to [listener] while it is recorded: each block of text, after it was written
+     * to the capture's file, at the latest after a second. The blocks, one after the other, are the trace's text.
+     *
+     * Works on the calling thread, which is not recorded meanwhile, until the capture's last block, or until [stopListening]. Called
+     * before [startCapture], it waits for the capture and gets its first block, too. The recording never waits for [listener].
+     *
+     * @return false if another thread listens, or if [listener] threw an exception, which ends the listening
+     */
+    @JvmStatic
+    public fun listen(listener: BlockListener): Boolean =
+        if (Native.load()) done("listen", Native.listen(listener)) else failed("load libtracetee.so", Native.loadError)
+
+    /** Ends [listen] after the call that is under way; blocks that wait are not passed on. A listener may call it, too. */
+    @JvmStatic
+    public fun stopListening() {
+        if (Native.isLoaded) Native.listen(null)
+    }
+
     /** Returns the health report, which explains empty traces and lost captures; null without one. Blocking. */
     @JvmStatic
     public fun health(): HealthReport? = if (Native.isLoaded) Native.health()?.let { healthReport(Profiling.addTo(it)) } else null
