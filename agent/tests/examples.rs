@@ -30,12 +30,17 @@ fn built() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_owned()
 }
 
-/// Runs an example; its records without process ids, and their details.
-fn run(program: &mut Command, directory: &Path) -> Vec<String> {
+/// Runs an example; the text of its trace, and its output.
+fn run_to_trace(program: &mut Command, directory: &Path) -> (String, String) {
     let path = directory.join("trace.ftrace");
     let output = program.arg(&path).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = std::fs::read_to_string(path).unwrap();
+    (std::fs::read_to_string(path).unwrap(), String::from_utf8(output.stdout).unwrap())
+}
+
+/// Runs an example; its records without process ids, and their details.
+fn run(program: &mut Command, directory: &Path) -> Vec<String> {
+    let (text, _) = run_to_trace(program, directory);
     let payload =
         |line| str::split_once(line, ": tracing_mark_write: ").map(|(_, payload)| payload);
     let details = |line: &&str| line.starts_with("#@ ");
@@ -58,22 +63,36 @@ fn the_rust_example_writes_its_sections() {
     assert_eq!(run(&mut Command::new(program), directory.path()), EXPECTED);
 }
 
-#[test]
-fn the_c_example_writes_its_sections() {
-    let directory = tempfile::tempdir().unwrap();
-    let program = directory.path().join("capture");
+/// Compiles an example in C.
+fn c_example(name: &str, directory: &Path) -> Command {
+    let program = directory.join(name);
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let compiled = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()))
         .args(["-Wall", "-Wextra", "-Werror", "-o"])
         .arg(&program)
-        .arg(package.join("examples/c/capture.c"))
+        .arg(package.join(format!("examples/c/{name}.c")))
         .arg(format!("-I{}", package.join("include").display()))
         .arg(format!("-L{}", built().display()))
-        .arg("-ltracetee")
+        .args(["-ltracetee", "-lpthread"])
         .output()
         .unwrap();
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
     let mut program = Command::new(program);
     program.env("LD_LIBRARY_PATH", built());
-    assert_eq!(run(&mut program, directory.path()), EXPECTED);
+    program
+}
+
+#[test]
+fn the_c_example_writes_its_sections() {
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(run(&mut c_example("capture", directory.path()), directory.path()), EXPECTED);
+}
+
+#[test]
+fn the_c_example_hears_its_own_trace_while_it_is_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let (trace, heard) = run_to_trace(&mut c_example("listen", directory.path()), directory.path());
+    // It may have begun to listen after the first block.
+    assert!(trace.ends_with(&heard) && heard.contains("|work\n"), "{heard}");
+    assert!(heard.lines().any(|line| line.ends_with("|done")), "{heard}");
 }
