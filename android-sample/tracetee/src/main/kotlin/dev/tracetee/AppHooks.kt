@@ -9,6 +9,7 @@ import android.os.Build
 import android.os.Bundle
 import android.os.Handler
 import android.os.Looper
+import java.util.WeakHashMap
 
 /**
  * Reports to the agent what it cannot observe itself: the current screen, the display's refresh rate, low
@@ -52,9 +53,27 @@ internal object AppHooks {
         application = null
     }
 
+    /** Sets the screen, also for the next time that the activity in front comes back. */
+    @Synchronized
+    fun setScreen(name: String) {
+        front?.let { named[it] = name }
+        Native.setScreen(name)
+    }
+
+    private var front: Activity? = null
+
+    /** The last screen that the app has named in each activity. */
+    private val named = WeakHashMap<Activity, String>()
+
+    @Synchronized
+    private fun show(activity: Activity?) {
+        front = activity
+        if (activity != null) Native.setScreen(named[activity] ?: activity.javaClass.simpleName)
+    }
+
     private val screens = object : Application.ActivityLifecycleCallbacks {
         override fun onActivityResumed(activity: Activity) = safely("note the screen") {
-            Native.setScreen(activity.javaClass.simpleName)
+            show(activity)
             @Suppress("DEPRECATION")
             val display = if (Build.VERSION.SDK_INT >= 30) activity.display else activity.windowManager.defaultDisplay
             display?.refreshRate?.toDouble()?.let {
@@ -65,7 +84,7 @@ internal object AppHooks {
 
         override fun onActivityCreated(activity: Activity, state: Bundle?) = Unit
         override fun onActivityStarted(activity: Activity) = Unit
-        override fun onActivityPaused(activity: Activity) = Unit
+        override fun onActivityPaused(activity: Activity) = show(null)
         override fun onActivityStopped(activity: Activity) = Unit
         override fun onActivitySaveInstanceState(activity: Activity, state: Bundle) = Unit
         override fun onActivityDestroyed(activity: Activity) = Unit

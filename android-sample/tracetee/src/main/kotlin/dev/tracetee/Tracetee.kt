@@ -139,13 +139,14 @@ public object Tracetee {
     public fun setConsent(given: Boolean): Boolean = ask("set consent") { Native.setConsent(given) }
 
     /**
-     * Sets the name of the current screen. The library reports activities itself; call this for screens within one.
+     * Sets the name of the current screen. The library reports activities itself; call this for screens within one, or use the
+     * adapters of Navigation, fragments, Flutter and React Native (docs/FRAMEWORKS.md). An activity that comes back has its last one.
      * [name] is the kind of the screen, "Product" and not "Product 123": after 200 distinct names in a process, further
      * ones count as "(other)".
      */
     @JvmStatic
     public fun setScreen(name: String) {
-        if (isInstalled) Native.setScreen(name)
+        if (isInstalled) AppHooks.setScreen(name)
     }
 
     /**

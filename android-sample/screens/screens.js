@@ -1,0 +1,12 @@
+// Copy it into a React Native app: <NavigationContainer {...screens(ref, NativeModules.TraceteeScreens.setScreen)}>, where `ref` is of
+// createNavigationContainerRef(). ReactScreens.kt is its other end.
+
+/** Returns the properties of a NavigationContainer that report its innermost route as the screen. */
+export function screens(ref, setScreen) {
+    let last;
+    const report = () => {
+        const { name } = ref.getCurrentRoute() ?? {};
+        if (name !== undefined && name !== last) setScreen((last = name));
+    };
+    return { ref, onReady: report, onStateChange: report };
+}
