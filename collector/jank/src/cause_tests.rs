@@ -7,7 +7,7 @@ use super::Cause::{
 };
 use super::*;
 use crate::name_index::NameIndex;
-use crate::sched_text::{MAIN, Text};
+use crate::sched_text::{MAIN, RENDER, Text};
 
 /// A name, its cause, its key (`=`: the name), names of sections that are like it.
 type Row = (&'static str, Cause, &'static str, &'static [&'static str]);
@@ -230,6 +230,58 @@ fn causes_add_up_under_their_keys() {
     for (slice, &(name, cause, key, _)) in trace.threads[&MAIN].slices.iter().zip(CAUSES) {
         let key = if key == "=" { name } else { key };
         assert_eq!(index.named(slice.name).cause, Some((cause, key.into())));
+    }
+}
+
+/// The platform's record about a frame of 8 ms, what it makes the longest cause, and records like it with another one.
+type Verdict =
+    (&'static str, &'static str, Cause, &'static str, &'static [(&'static str, &'static str)]);
+
+const VERDICTS: &[Verdict] = &[
+    (
+        "jank_data",
+        "vsync=7 jank=1 allowed_ns=10000000 total_ns=8000000",
+        System,
+        "(compositor)",
+        &[
+            ("jank_data", "vsync=7 jank=0 allowed_ns=10000000 total_ns=12000000"),
+            ("jank_data", "vsync=7 jank=3 allowed_ns=10000000 total_ns=20000000"),
+            ("jank_data", "vsync=8 jank=1 allowed_ns=10000000 total_ns=8000000"),
+            ("surface_jank_data", "vsync=7 jank=1 allowed_ns=10000000 total_ns=8000000"),
+        ],
+    ),
+    (
+        "frame_metrics",
+        "vsync=7 intended_ns=20000000 allowed_ns=10000000 total_ns=23000000 gpu_ns=15000000",
+        Gpu,
+        "(graphics processor)",
+        &[
+            ("frame_metrics", "vsync=7 intended_ns=20000000 allowed_ns=24000000 total_ns=23000000"),
+            ("frame_metrics", "vsync=7 intended_ns=20000000 total_ns=23000000 gpu_ns=15000000"),
+            ("vsync", "vsync=7 intended_ns=20000000 allowed_ns=7000000 total_ns=23000000"),
+        ],
+    ),
+];
+
+#[test]
+fn verdicts_tell_their_causes() {
+    let cause = |source: &str, frame: &str| {
+        let mut text = Text::new("{\"refresh_hz\":100,\"pid\":100}");
+        text.slice(MAIN, 20_000, 25_000, "Choreographer#doFrame 7");
+        text.slice(RENDER, 24_000, 28_000, "DrawFrames 7");
+        let details = format!(
+            r#"{{"args":{{"source":"{source}","frame":"{frame}"}},"cat":"tracetee.frame"}}"#
+        );
+        text.detailed(MAIN, 90_000, &details, "I|100|frame verdict");
+        let mut analysis = crate::analyze(&text.trace(), &crate::Options::default()).unwrap();
+        analysis.frames.remove(0).cause.map(|(cause, key)| (cause, key.to_string()))
+    };
+    for &(source, frame, expected, key, others) in VERDICTS {
+        assert_eq!(cause(source, frame), Some((expected, key.to_owned())), "{source} {frame}");
+        for &(source, frame) in others {
+            let other = cause(source, frame);
+            assert!(other.is_none_or(|(cause, _)| cause != expected), "{source} {frame}");
+        }
     }
 }
 

@@ -71,6 +71,68 @@ fn jank_data_says_who_made_a_frame_late() {
 }
 
 #[test]
+fn the_display_s_times_say_how_late_a_frame_was_shown() {
+    for (jank, shown, expected) in [
+        // Two vsyncs late, where the durations alone say one.
+        (1, "present_ns=70000000 expected_ns=50000000", (System, 20_000, 2)),
+        (4, "present_ns=70000000 expected_ns=50000000", (Unknown, 20_000, 2)),
+        // The app was 2 ms late, and the display waited for more.
+        (2, "present_ns=80000000 expected_ns=50000000", (App, 2_000, 3)),
+        // Never shown; no time that can be; shown before it was complete.
+        (1, "present_ns=0 expected_ns=50000000", (System, 10_000, 1)),
+        (1, "present_ns=70000000", (System, 10_000, 1)),
+        (1, "present_ns=40000000 expected_ns=50000000", (System, 10_000, 1)),
+        (1, "present_ns=700000000000 expected_ns=50000000", (System, 10_000, 1)),
+        (0, "present_ns=70000000 expected_ns=50000000", (InTime, 0, 0)),
+    ] {
+        let total_ns = if jank == 2 { 12_000_000 } else { 8_000_000 };
+        let frame = format!(
+            "vsync=7 {shown} mono_ns=1 jank={jank} allowed_ns=10000000 total_ns={total_ns}"
+        );
+        let (evidence, outcome, _, over_us, missed) =
+            judged(&analyzed(true, &[("jank_data", &frame)]).frames[0]);
+        assert_eq!((evidence, (outcome, over_us, missed)), (PLATFORM, expected), "{frame}");
+    }
+}
+
+#[test]
+fn a_deadline_that_was_recorded_when_a_frame_began_is_its_own() {
+    let of = |frame: &str| {
+        let frame = analyzed(true, &[("vsync", frame)]).frames.remove(0);
+        (judged(&frame), frame.start_ns / 1_000, frame.start_source)
+    };
+    let begin = ((MARKERS, InTime, 30_000, 0, 0), 20_000, StartSource::Begin);
+    // The vsync was 3 ms before: 1 ms is left after the 8 ms of work, or none.
+    let frame = "vsync=7 intended_ns=17000000 expected_ns=40000000 mono_ns=1 allowed_ns=12000000";
+    assert_eq!(of(frame), ((MARKERS, InTime, 29_000, 0, 0), 17_000, StartSource::Platform));
+    let frame = "vsync=7 intended_ns=17000000 expected_ns=40000000 mono_ns=1 allowed_ns=9000000";
+    assert_eq!(of(frame), ((MARKERS, App, 26_000, 2_000, 1), 17_000, StartSource::Platform));
+    // The vsync after its begin is that to which it has resynced.
+    let frame = "vsync=7 intended_ns=20200001 expected_ns=40000000 mono_ns=1 allowed_ns=9000000";
+    assert_eq!(of(frame), begin);
+    for frame in
+        ["vsync=7 intended_ns=17000000", "vsync=- intended_ns=17000000 allowed_ns=12000000"]
+    {
+        assert_eq!(of(frame), begin, "{frame}");
+        assert_eq!(analyzed(true, &[("vsync", frame)]).verdicts_left_out, 1);
+    }
+    // FrameMetrics has the frame's own vsync.
+    let both = [
+        ("vsync", "vsync=7 intended_ns=17000000 allowed_ns=9000000"),
+        ("frame_metrics", "vsync=7 intended_ns=16000000 allowed_ns=12000000 total_ns=11000000"),
+    ];
+    let frame = analyzed(true, &both).frames.remove(0);
+    assert_eq!((judged(&frame), frame.start_ns), ((PLATFORM, InTime, 28_000, 0, 0), 16_000_000));
+}
+
+#[test]
+fn a_surface_s_verdict_judges_no_frame_of_the_views() {
+    let frame = "vsync=7 jank=2 allowed_ns=10000000 total_ns=12000000";
+    let analysis = analyzed(true, &[("surface_jank_data", frame)]);
+    assert_eq!((analysis.frames[0].evidence, analysis.verdicts_left_out), (MARKERS, 0));
+}
+
+#[test]
 fn a_frame_that_the_compositor_made_late_has_the_cause_system() {
     let analysis =
         analyzed(true, &[("jank_data", "vsync=8 jank=1 allowed_ns=10000000 total_ns=8000000")]);

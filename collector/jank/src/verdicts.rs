@@ -1,10 +1,12 @@
-//! The platform's verdicts about frames, as the Android library recorded them: FrameMetrics (Android 7 and later) and
-//! JankData (Android 16 and later).
+//! The platform's verdicts about frames, as the Android library recorded them: JankData (Android 16 and later), FrameMetrics
+//! (Android 8), and the deadlines that Choreographer hands to callbacks (Android 13), which are there before a frame ends.
 //!
 //! The compositor knows a frame by its vsync id, which is in `Choreographer#doFrame N`, or, if the main thread began late, in the
 //! `resynced to N` inside. FrameMetrics without an id, before Android 16, belongs to the first frame that began at its
-//! intended vsync or later. JankData has durations only, since the expected begin, and does not say when the display
-//! showed the frame. A verdict that cannot be read, or that fits no frame, judges none, and is counted.
+//! intended vsync or later. JankData has durations since the expected begin, and from Android 17's second quarterly
+//! release on the time at which the display showed the frame. A verdict that cannot be read, or that fits no frame, judges
+//! none, and is counted. JankData of other surfaces than a window's (a game's, Flutter's) judges none: nothing in it names
+//! a frame of these engines.
 
 use crate::deadline::Expected;
 use crate::found::Found;
@@ -41,6 +43,14 @@ pub(crate) struct Verdicts {
 pub(crate) struct Verdict {
     jank: Option<Jank>,
     metrics: Option<Metrics>,
+    due: Option<Due>,
+}
+
+/// The vsync that a frame was for when it began, and its deadline, on the trace's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Due {
+    vsync_ns: u64,
+    deadline_ns: u64,
 }
 
 /// JankData: bits, and durations since the expected begin.
@@ -49,6 +59,8 @@ struct Jank {
     bits: u64,
     allowed_ns: u64,
     total_ns: u64,
+    /// Time by which the display showed the frame later than expected, if both are known.
+    shown_late_ns: Option<u64>,
 }
 
 /// FrameMetrics: the intended vsync on the trace's clock, and durations since then.
@@ -104,6 +116,9 @@ struct Args<'a> {
 enum Read {
     Jank(i64, Jank),
     Metrics(Option<i64>, Metrics),
+    Due(i64, Due),
+    /// Of no frame.
+    Surface,
 }
 
 fn read(trace: &Trace, instant: &Instant) -> Option<Read> {
@@ -113,20 +128,33 @@ fn read(trace: &Trace, instant: &Instant) -> Option<Read> {
     let number = |key: &str| fields.get(key)?.parse::<u64>().ok();
     let duration = |key: &str| number(key).filter(|&ns| ns <= MAX_NS);
     let vsync = fields.get("vsync").and_then(|id| id.parse::<i64>().ok()).filter(|&id| id >= 0);
-    let total_ns = duration("total_ns").filter(|&ns| ns > 0)?;
+    let total_ns = || duration("total_ns").filter(|&ns| ns > 0);
+    let intended_ns = || number("intended_ns").filter(|&ns| ns <= i64::MAX as u64 - MAX_NS);
+    let allowed_ns = duration("allowed_ns").filter(|&ns| ns > 0);
     match source {
         "jank_data" => {
-            let (bits, allowed_ns) = (number("jank")?, duration("allowed_ns")?);
-            Some(Read::Jank(vsync?, Jank { bits, allowed_ns, total_ns }))
+            let known = |key: &str| number(key).filter(|&ns| ns > 0);
+            let late_ns = |(shown, expected): (u64, u64)| shown.checked_sub(expected);
+            let shown_late_ns = known("present_ns")
+                .zip(known("expected_ns"))
+                .and_then(late_ns)
+                .filter(|&ns| ns <= MAX_NS);
+            let (bits, allowed_ns, total_ns) =
+                (number("jank")?, duration("allowed_ns")?, total_ns()?);
+            Some(Read::Jank(vsync?, Jank { bits, allowed_ns, total_ns, shown_late_ns }))
         }
         "frame_metrics" => {
-            let intended_ns = number("intended_ns").filter(|&ns| ns <= i64::MAX as u64 - MAX_NS)?;
+            let (intended_ns, total_ns) = (intended_ns()?, total_ns()?);
             let suspended_ns = number("suspended_ns").unwrap_or(0);
-            let allowed_ns = duration("allowed_ns").filter(|&ns| ns > 0);
             let is_placed = false;
             let metrics = Metrics { intended_ns, suspended_ns, allowed_ns, total_ns, is_placed };
             Some(Read::Metrics(vsync, metrics))
         }
+        "vsync" => {
+            let vsync_ns = intended_ns()?;
+            Some(Read::Due(vsync?, Due { vsync_ns, deadline_ns: vsync_ns + allowed_ns? }))
+        }
+        "surface_jank_data" => Some(Read::Surface),
         _ => None,
     }
 }
@@ -147,10 +175,17 @@ impl Verdicts {
             if !is_verdict {
                 continue;
             }
-            let judged = read(trace, instant).and_then(|read| {
+            let read = read(trace, instant);
+            if matches!(read, Some(Read::Surface)) {
+                continue;
+            }
+            let judged = read.and_then(|read| {
                 let place = match read {
-                    Read::Jank(id, _) | Read::Metrics(Some(id), _) => places.of_id(id),
+                    Read::Jank(id, _) | Read::Metrics(Some(id), _) | Read::Due(id, _) => {
+                        places.of_id(id)
+                    }
                     Read::Metrics(None, metrics) => places.at(&metrics),
+                    Read::Surface => None,
                 }?;
                 Some((place, read, found.get(place)?.ui.start_ns))
             });
@@ -238,18 +273,30 @@ impl Verdict {
                     *metrics = one;
                 }
             }
+            Read::Due(_, due) => self.due = Some(due),
+            Read::Surface => {}
         }
     }
 
     /// Replaces the frame's expected begin and deadline by those of its intended vsync, if that is known.
     pub(crate) fn expected(&self, found: Expected) -> Expected {
-        let is_better =
-            |metrics: &&Metrics| metrics.is_placed && found.source != StartSource::Timeline;
-        let Some(metrics) = self.metrics.as_ref().filter(is_better) else { return found };
-        let start_ns = metrics.intended_ns;
-        let period_ns = found.deadline_ns.saturating_sub(found.start_ns);
-        let deadline_ns = start_ns.saturating_add(metrics.allowed_ns.unwrap_or(period_ns));
-        Expected { start_ns, source: StartSource::Platform, deadline_ns }
+        if found.source == StartSource::Timeline {
+            return found;
+        }
+        let source = StartSource::Platform;
+        if let Some(metrics) = self.metrics.filter(|metrics| metrics.is_placed) {
+            let start_ns = metrics.intended_ns;
+            let period_ns = found.deadline_ns.saturating_sub(found.start_ns);
+            let deadline_ns = start_ns.saturating_add(metrics.allowed_ns.unwrap_or(period_ns));
+            return Expected { start_ns, source, deadline_ns };
+        }
+        // A frame that was due before has resynced to a later vsync, whose deadline is not its own.
+        match self.due {
+            Some(Due { vsync_ns, deadline_ns }) if vsync_ns <= found.start_ns + TOLERANCE_NS => {
+                Expected { start_ns: vsync_ns.min(found.start_ns), source, deadline_ns }
+            }
+            _ => found,
+        }
     }
 
     /// Judges the frame by the compositor's verdict, if there is one. It was due to begin at `start_ns`; its threads were done
@@ -260,21 +307,23 @@ impl Verdict {
         own_end_ns: u64,
         period_ns: u64,
     ) -> Option<Judgement> {
-        let Jank { bits, allowed_ns, total_ns } = self.jank?;
+        let Jank { bits, allowed_ns, total_ns, shown_late_ns } = self.jank?;
         let deadline_ns = start_ns.saturating_add(allowed_ns);
         let end_ns = start_ns.saturating_add(total_ns);
         let frame = Judgement::in_time(Evidence::Platform, end_ns, deadline_ns);
         if bits == 0 {
             return Some(frame);
         }
+        let period_ns = period_ns.max(1);
         if bits & APPLICATION != 0 {
-            return Some(Judgement { outcome: Outcome::App, ..frame }.late(period_ns));
+            let missed = shown_late_ns.map_or(0, |ns| ns.saturating_add(period_ns / 2) / period_ns);
+            return Some(Judgement { outcome: Outcome::App, missed, ..frame }.late(period_ns));
         }
         let outcome = if bits & COMPOSER != 0 { Outcome::System } else { Outcome::Unknown };
         // Shown at a later vsync than the one it was made for: at the next one after the app's work at the earliest.
-        let period_ns = period_ns.max(1);
         let done_ns = end_ns.max(own_end_ns).saturating_sub(deadline_ns);
-        let late_ns = (done_ns / period_ns + 1).saturating_mul(period_ns);
+        let next_ns = || (done_ns / period_ns + 1).saturating_mul(period_ns);
+        let late_ns = shown_late_ns.filter(|&ns| ns > done_ns).unwrap_or_else(next_ns);
         let end_ns = deadline_ns.saturating_add(late_ns);
         Some(Judgement { outcome, end_ns, ..frame }.late(period_ns))
     }

@@ -1,16 +1,16 @@
-// A stand-in for AOSP's class of this name, which calls SurfaceFlinger: it counts its releases.
+// A stand-in for AOSP's class of this name, which calls SurfaceFlinger: it has what apps may use of it, and counts removals.
 package android.view;
 
 /** A registration. */
 public class SurfaceControl$OnJankDataListenerRegistration {
-    /** The compositor's refusal. */
-    public static final SurfaceControl$OnJankDataListenerRegistration NONE = new SurfaceControl$OnJankDataListenerRegistration();
+    /** Number of calls of {@link #removeAfter} that end the reports at once. */
+    public int removed;
 
-    /** Number of calls of {@link #release}. */
-    public int released;
+    /** Asks for what there is. */
+    public void flush() {}
 
-    /** Ends the reports. */
-    public void release() {
-        released++;
+    /** Ends the reports after a vsync; 0: now. */
+    public void removeAfter(long afterVsync) {
+        if (afterVsync <= 0) removed++;
     }
 }

@@ -1,40 +1,32 @@
-// Feeds AOSP's FrameMetrics and JankData of API 36 to the library's own listeners, and looks at what they take.
+// Feeds AOSP's FrameMetrics and JankData to the library's own listeners, and looks at what they take. Its argument is the API level
+// of the classes: 36, or 37.2.
 import android.view.AttachedSurfaceControl
 import android.view.FrameMetrics
 import android.view.SurfaceControl
 import dev.tracetee.BootTime
 import dev.tracetee.FrameLog
 import dev.tracetee.FrameRecord
-import dev.tracetee.FrameSink
 import dev.tracetee.JankListener
 import java.util.Random
 import java.util.concurrent.Executor
 
-private const val MS = 1_000_000L
+fun main(arguments: Array<String>) = when (val api = arguments.single()) {
+    "36" -> {
+        levels()
+        jankData()
+        batches()
+        refusals()
+        counts()
+        suspends()
+        randomSuspends()
+        println("verdicts, $api: FrameMetrics of 5 levels, JankData in batches, late, out of order, refused, after a suspend: as expected")
+    }
 
-/** Keeps the text of each frame. */
-private class Texts(api: Int, clock: BootTime = BootTime({ 0 }, { 0 })) : FrameSink(clock, api) {
-    val all = ArrayList<String>()
-    var throws = false
-
-    override fun take(frame: FrameRecord) {
-        check(!throws) { "planted" }
-        all.add(frame.text(clock))
+    else -> {
+        presentTimes()
+        println("verdicts, $api: present times of windows and other surfaces: as expected")
     }
 }
-
-fun main() {
-    levels()
-    jankData()
-    batches()
-    refusals()
-    counts()
-    suspends()
-    randomSuspends()
-    println("verdicts: FrameMetrics of 5 levels, JankData in batches, late, out of order, refused, after a suspend: as expected")
-}
-
-private fun expect(expected: Any?, actual: Any?) = check(expected == actual) { "expected $expected\n but was $actual" }
 
 /** A frame as hwui fills it: due 16 ms after its vsync, complete after 21. */
 private fun metrics(id: Long = 4711, vsyncMs: Long = 100) = FrameMetrics().apply {
@@ -54,7 +46,7 @@ private fun metrics(id: Long = 4711, vsyncMs: Long = 100) = FrameMetrics().apply
 /** Each API level has its own fields; the platform's object is used again at once. */
 private fun levels() {
     val expected = mapOf(
-        24 to "vsync=- total_ns=21000000",
+        24 to null,
         26 to "vsync=- intended_ns=100000000 mono_ns=100000000 total_ns=21000000",
         30 to "vsync=- intended_ns=100000000 mono_ns=100000000 total_ns=21000000",
         31 to "vsync=- intended_ns=100000000 mono_ns=100000000 allowed_ns=16000000 total_ns=21000000 gpu_ns=8000000",
@@ -66,8 +58,9 @@ private fun levels() {
         texts.metrics(metrics, 0)
         metrics.mTimingData.fill(0)
         texts.metrics(metrics(-1), 3)
-        val again = text.replace("vsync=4711", "vsync=-") + " unreported=3"
-        expect(listOf(text, again), texts.all)
+        // Before API 26 nothing says which frame it is.
+        val again = text?.let { it.replace("vsync=4711", "vsync=-") + " unreported=3" }
+        expect(listOfNotNull(text, again).map { "frame_metrics $it" }, texts.all)
     }
     val first = metrics().apply { mTimingData[0] = 1 }
     val texts = Texts(36)
@@ -81,9 +74,10 @@ private fun levels() {
     expect(2, texts.all.size)
 }
 
-private fun jank(vsync: Long, type: Int, scheduledNs: Long, actualNs: Long): SurfaceControl.JankData =
-    SurfaceControl.JankData::class.java.declaredConstructors.single { it.parameterCount == 5 }
-        .newInstance(vsync, type, 16 * MS, scheduledNs, actualNs) as SurfaceControl.JankData
+/** [more]: the present times that API 37.2 has. */
+private fun jank(vsync: Long, type: Int, scheduledNs: Long, actualNs: Long, vararg more: Long): SurfaceControl.JankData =
+    SurfaceControl.JankData::class.java.declaredConstructors.single()
+        .newInstance(vsync, type, 16 * MS, scheduledNs, actualNs, *more.toTypedArray()) as SurfaceControl.JankData
 
 /** The platform's side: keeps the listener. */
 private class Compositor(val register: () -> SurfaceControl.OnJankDataListenerRegistration) : AttachedSurfaceControl {
@@ -106,12 +100,15 @@ private val registrationClass = Class.forName("android.view.SurfaceControl\$OnJa
 
 private fun registration() = registrationClass.getConstructor().newInstance() as SurfaceControl.OnJankDataListenerRegistration
 
+private val window = AttachedSurfaceControl::class.java
+
+private fun removed(registration: Any) = registrationClass.getField("removed").getInt(registration)
+
 private fun jankData() {
     val registration = registration()
-    fun released() = registrationClass.getField("released").getInt(registration)
     val compositor = Compositor { registration }
     val texts = Texts(36)
-    val listener = checkNotNull(JankListener.register(compositor, Runnable::run, texts::jank))
+    val listener = checkNotNull(JankListener.register(window, compositor, Runnable::run) { texts.jank(it, false) })
     compositor.send(
         jank(7, SurfaceControl.JankData.JANK_NONE, 10 * MS, 8 * MS),
         jank(8, SurfaceControl.JankData.JANK_COMPOSER, 10 * MS, 9 * MS),
@@ -119,16 +116,16 @@ private fun jankData() {
     )
     expect(
         listOf(
-            "vsync=7 jank=0 allowed_ns=10000000 total_ns=8000000",
-            "vsync=8 jank=1 allowed_ns=10000000 total_ns=9000000",
-            "vsync=9 jank=6 allowed_ns=10000000 total_ns=12000000",
+            "jank_data vsync=7 jank=0 allowed_ns=10000000 total_ns=8000000",
+            "jank_data vsync=8 jank=1 allowed_ns=10000000 total_ns=9000000",
+            "jank_data vsync=9 jank=6 allowed_ns=10000000 total_ns=12000000",
         ),
         texts.all,
     )
     check(compositor.listener == compositor.listener && "tracetee" in compositor.listener.toString())
-    expect(0, released())
+    expect(0, removed(registration))
     listener.release()
-    expect(1, released())
+    expect(1, removed(registration))
 }
 
 /** Batches that come late, in another order, with holes, and to a consumer that throws. */
@@ -136,7 +133,7 @@ private fun batches() {
     val compositor = Compositor(::registration)
     val posted = ArrayDeque<Runnable>()
     val texts = Texts(36)
-    JankListener.register(compositor, posted::add, texts::jank)
+    JankListener.register(window, compositor, posted::add) { texts.jank(it, false) }
     compositor.send(jank(12, 0, MS, MS), null, jank(10, 0, MS, MS))
     compositor.send()
     compositor.send(jank(11, 0, MS, MS))
@@ -145,16 +142,63 @@ private fun batches() {
     posted.removeFirst().run()
     texts.throws = false
     while (posted.isNotEmpty()) posted.removeLast().run()
-    expect(listOf("vsync=11 jank=0 allowed_ns=1000000 total_ns=1000000"), texts.all)
+    expect(listOf("jank_data vsync=11 jank=0 allowed_ns=1000000 total_ns=1000000"), texts.all)
 }
 
 private fun refusals() {
-    val none = registrationClass.getField("NONE").get(null) as SurfaceControl.OnJankDataListenerRegistration
-    // A system whose call throws, and one without the method.
-    for (register in listOf({ none }, { throw UnsupportedOperationException("planted") })) {
-        expect(null, JankListener.register(Compositor(register), Runnable::run) { error("no data") })
+    // A system whose call throws, one without the method, and one whose method is not the interface's.
+    val throwing = Compositor { throw UnsupportedOperationException("planted") }
+    for ((type, surface) in listOf(window to throwing, window to "no surface control", String::class.java to "no surface")) {
+        expect(null, JankListener.register(type, surface, Runnable::run) { error("no data") })
     }
-    expect(null, JankListener.register("no surface control", Runnable::run) { error("no data") })
+    // A refusal is an object that apps cannot recognize: it is given back as any other.
+    val refused = registration()
+    checkNotNull(JankListener.register(window, Compositor { refused }, Runnable::run) { error("no data") }).release()
+    expect(1, removed(refused))
+}
+
+/** A surface of API 37.2, which any class may be. */
+class Surface(private val registration: SurfaceControl.OnJankDataListenerRegistration) {
+    var listener: SurfaceControl.OnJankDataListener? = null
+
+    fun registerOnJankDataListener(executor: Executor, listener: SurfaceControl.OnJankDataListener) = registration.also {
+        executor.execute { this.listener = listener }
+    }
+}
+
+/** When the display was to show a frame, and did: at 132 ms, never (0), nobody knows (-1). */
+private fun presentTimes() {
+    for (isSurface in listOf(false, true)) {
+        val registration = registration()
+        val surface = Surface(registration)
+        val texts = Texts(37, BootTime({ 0 }, { 5 * MS }))
+        val listener = checkNotNull(JankListener.register(Surface::class.java, surface, Runnable::run) { texts.jank(it, isSurface) })
+        val batch = listOf(
+            jank(7, 1, 10 * MS, 8 * MS, 132 * MS, 116 * MS),
+            jank(8, 1, 10 * MS, 8 * MS, 0, 116 * MS),
+            jank(9, 0, 10 * MS, 8 * MS, -1, -1),
+            jank(-1, 0, 10 * MS, 8 * MS, -1, -1),
+        )
+        surface.listener!!.onJankDataAvailable(batch)
+        val source = if (isSurface) "surface_jank_data" else "jank_data"
+        val expected = listOf(
+            "vsync=7 present_ns=137000000 expected_ns=121000000 mono_ns=132000000 jank=1 allowed_ns=10000000 total_ns=8000000",
+            "vsync=8 present_ns=0 expected_ns=121000000 jank=1 allowed_ns=10000000 total_ns=8000000",
+            "vsync=9 jank=0 allowed_ns=10000000 total_ns=8000000",
+            "vsync=- jank=0 allowed_ns=10000000 total_ns=8000000",
+        )
+        expect(expected.map { "$source $it" }, texts.all)
+        listener.release()
+        expect(1, removed(registration))
+    }
+    // A surface's vsync is not that of a window's frame.
+    val log = FrameLog()
+    val frame = FrameRecord()
+    log.add(frame.take(metrics(7), 0, 36), 16 * MS)
+    log.add(frame.take(JankListener.Data(7, 0, 16 * MS, 8 * MS, -1, -1), true), 16 * MS)
+    expect(1, log.count(0, Long.MAX_VALUE).late)
+    log.add(frame.take(JankListener.Data(7, 0, 16 * MS, 8 * MS, -1, -1), false), 16 * MS)
+    expect(0, log.count(0, Long.MAX_VALUE).late)
 }
 
 /** Frames of 16 ms each, the late ones longest in one of their parts. */
@@ -188,7 +232,8 @@ private fun counts() {
     add(14, 701, 0)
     expect("1 1 1 685 DELAY true", count(14, 15))
     // The compositor knows better: 12 was shown in time, 9 not, 10 was 5 ms late.
-    fun jank(vsync: Long, bits: Int, allowedMs: Long, totalMs: Long) = log.add(frame.take(vsync, bits, allowedMs * MS, totalMs * MS), 0)
+    fun jank(vsync: Long, bits: Int, allowedMs: Long, totalMs: Long) = 
+        log.add(frame.take(JankListener.Data(vsync, bits, allowedMs * MS, totalMs * MS, -1, -1), false), 0)
     jank(12, 0, 16, 25)
     jank(9, 1, 16, 16)
     jank(10, 2, 16, 21)

@@ -15,6 +15,7 @@ internal class FrameLog {
     /** Adds a report. One of FrameMetrics is a frame; one of JankData corrects the frame of its vsync. */
     @Synchronized
     fun add(frame: FrameRecord, periodNs: Long) {
+        if (frame.isSurface) return
         if (frame.jank >= 0) return correct(frame)
         if (frame.intendedNs < 0 || frame.totalNs <= 0) return
         val place = (added++ % SIZE).toInt()

@@ -1,9 +1,10 @@
 // Writes the platform's verdict about a frame into the trace. The collector reads it (collector/jank/src/verdicts.rs).
 package dev.tracetee
 
+import android.view.Choreographer
 import android.view.FrameMetrics
 
-/** One frame's verdict. Times are those of `System.nanoTime`, in ns; -1 stands for unknown. */
+/** One frame's verdict, or its deadline. Times are those of `System.nanoTime`, in ns; -1 stands for unknown. */
 internal class FrameRecord {
     var vsync = -1L
     var intendedNs = -1L
@@ -14,6 +15,15 @@ internal class FrameRecord {
 
     /** Bits of `SurfaceControl.JankData`. */
     var jank = -1
+
+    /** When the display showed the frame; 0: never. */
+    var presentNs = -1L
+
+    /** When the display was to show it. */
+    var expectedNs = -1L
+
+    /** True for a frame of a surface that is no window's: its vsync is not that of a `doFrame`. */
+    var isSurface = false
 
     /** Reports that the platform has dropped before this one, because nobody took them in time. */
     var unreported = 0
@@ -38,12 +48,26 @@ internal class FrameRecord {
     }
 
     /** Takes the values of a `SurfaceControl.JankData`. */
-    fun take(vsync: Long, jank: Int, allowedNs: Long, totalNs: Long): FrameRecord {
+    fun take(data: JankListener.Data, isSurface: Boolean): FrameRecord {
         clear()
-        this.vsync = vsync
-        this.jank = jank
-        this.allowedNs = allowedNs
-        this.totalNs = totalNs
+        vsync = data.vsync
+        jank = data.jank
+        allowedNs = data.allowedNs
+        totalNs = data.totalNs
+        presentNs = data.presentNs
+        expectedNs = data.expectedNs
+        this.isSurface = isSurface
+        return this
+    }
+
+    /** Takes what a frame that has begun is to keep, API 33. The values are there only during the callback. */
+    fun take(begun: Choreographer.FrameData): FrameRecord {
+        clear()
+        val timeline = begun.preferredFrameTimeline
+        vsync = timeline.vsyncId
+        intendedNs = begun.frameTimeNanos
+        allowedNs = timeline.deadlineNanos - intendedNs
+        expectedNs = timeline.expectedPresentationTimeNanos
         return this
     }
 
@@ -55,15 +79,26 @@ internal class FrameRecord {
         gpuNs = -1
         isFirst = false
         jank = -1
+        presentNs = -1
+        expectedNs = -1
+        isSurface = false
         unreported = 0
     }
+
+    val source: String
+        get() = when {
+            isSurface -> "surface_jank_data"
+            jank >= 0 -> "jank_data"
+            totalNs < 0 -> "vsync"
+            else -> "frame_metrics"
+        }
 
     /**
      * Writes the record. The numbers are one text beside `vsync`: the rules of redaction take other long numbers for private ones.
      */
     fun write(clock: BootTime) {
         Event.get().category(CATEGORY)
-            .arg("source", if (jank >= 0) "jank_data" else "frame_metrics")
+            .arg("source", source)
             .arg("frame", text(clock))
             .instant("frame verdict")
     }
@@ -72,15 +107,20 @@ internal class FrameRecord {
     fun text(clock: BootTime): String {
         val text = StringBuilder(TEXT).append("vsync=")
         if (vsync >= 0) text.append(vsync) else text.append('-')
-        if (intendedNs >= 0) {
-            clock.compare()
-            text.append(" intended_ns=").append(clock.boot(intendedNs)).append(" mono_ns=").append(intendedNs)
-            val suspendedNs = clock.suspendedNs(intendedNs)
+        // The present times are unknown together, or not.
+        val monoNs = if (intendedNs >= 0) intendedNs else presentNs
+        if (monoNs > 0) clock.compare()
+        if (intendedNs >= 0) text.append(" intended_ns=").append(clock.boot(intendedNs))
+        if (presentNs >= 0) text.append(" present_ns=").append(if (presentNs > 0) clock.boot(presentNs) else 0)
+        if (expectedNs > 0) text.append(" expected_ns=").append(clock.boot(expectedNs))
+        if (monoNs > 0) {
+            text.append(" mono_ns=").append(monoNs)
+            val suspendedNs = clock.suspendedNs(monoNs)
             if (suspendedNs > 0) text.append(" suspended_ns=").append(suspendedNs)
         }
         if (jank >= 0) text.append(" jank=").append(jank)
         if (allowedNs > 0) text.append(" allowed_ns=").append(allowedNs)
-        text.append(" total_ns=").append(totalNs)
+        if (totalNs >= 0) text.append(" total_ns=").append(totalNs)
         if (gpuNs > 0) text.append(" gpu_ns=").append(gpuNs)
         if (isFirst) text.append(" first=1")
         if (unreported > 0) text.append(" unreported=").append(unreported)
@@ -92,7 +132,7 @@ internal class FrameRecord {
 
         /** Since API 36; the library compiles with an older SDK, too. */
         const val FRAME_TIMELINE_VSYNC_ID = 14
-        const val TEXT = 200
+        const val TEXT = 240
 
         val STAGES = intArrayOf(
             FrameMetrics.UNKNOWN_DELAY_DURATION,

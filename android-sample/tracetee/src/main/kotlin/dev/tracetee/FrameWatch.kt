@@ -1,4 +1,5 @@
-// Listens to the platform's verdicts about the frames of an app's activities: FrameMetrics and, from API 36 on, JankData.
+// Listens to the platform's verdicts about the frames of an app's activities: JankData (API 36) and FrameMetrics (26), and
+// deadlines before a frame ends (33).
 package dev.tracetee
 
 import android.app.Activity
@@ -9,8 +10,14 @@ import android.os.Handler
 import android.os.HandlerThread
 import android.os.Looper
 import android.os.Process
+import android.view.AttachedSurfaceControl
+import android.view.Choreographer
 import android.view.FrameMetrics
+import android.view.SurfaceHolder
+import android.view.SurfaceView
 import android.view.View
+import android.view.ViewGroup
+import android.view.ViewTreeObserver
 import android.view.Window
 import java.util.IdentityHashMap
 
@@ -36,12 +43,16 @@ internal object FrameWatch : Application.ActivityLifecycleCallbacks {
     @Volatile
     private var device: DeviceContext? = null
 
+    /** Only the main thread uses it. */
+    private var deadlines: Deadlines? = null
+
     @Synchronized
     fun attach(app: Application) {
         if (Build.VERSION.SDK_INT < 26 || thread != null) return
         thread = HandlerThread("tracetee-frames", Process.THREAD_PRIORITY_BACKGROUND).apply { start() }
         log = FrameLog()
         device = DeviceContext(app)
+        deadlines = if (Build.VERSION.SDK_INT >= 33) Deadlines() else null
         app.registerActivityLifecycleCallbacks(this)
     }
 
@@ -79,7 +90,7 @@ internal object FrameWatch : Application.ActivityLifecycleCallbacks {
     override fun onActivityStarted(activity: Activity) {
         if (Build.VERSION.SDK_INT < 26 || activity in windows) return
         val looper = thread?.looper ?: return
-        platform(Unit) { windows[activity] = WindowFrames(activity.window, Handler(looper)).apply { attach() } }
+        platform(Unit) { windows[activity] = WindowFrames(activity.window, Handler(looper), deadlines).apply { attach() } }
     }
 
     @Synchronized
@@ -98,11 +109,13 @@ internal object FrameWatch : Application.ActivityLifecycleCallbacks {
 internal class WindowFrames(
     private val window: Window,
     private val handler: Handler,
+    private val deadlines: Deadlines?,
     private val sink: FrameSink = FrameSink(),
 ) : Window.OnFrameMetricsAvailableListener, View.OnAttachStateChangeListener {
     @Volatile
     private var isAttached = false
     private var jank: JankListener? = null
+    private var surfaces = emptyList<SurfaceFrames>()
 
     fun attach() {
         isAttached = true
@@ -116,26 +129,105 @@ internal class WindowFrames(
     fun detach() {
         isAttached = false
         platform(Unit) { window.removeOnFrameMetricsAvailableListener(this) }
-        platform(Unit) { window.decorView.removeOnAttachStateChangeListener(this) }
-        stopJank()
+        platform(Unit) {
+            window.decorView.removeOnAttachStateChangeListener(this)
+            onViewDetachedFromWindow(window.decorView)
+        }
     }
 
     override fun onFrameMetricsAvailable(window: Window, metrics: FrameMetrics, dropped: Int) {
         if (isAttached) sink.metrics(metrics, dropped)
     }
 
-    // There is a compositor's surface only while the view is attached.
+    // There are surfaces of the compositor, and an observer that stays, only while the view is attached.
     override fun onViewAttachedToWindow(view: View) {
-        if (Build.VERSION.SDK_INT < 36 || jank != null) return
-        val control = platform(null) { view.rootSurfaceControl } ?: return
-        jank = JankListener.register(control, handler::post) { if (isAttached) sink.jank(it) }
+        val api = Build.VERSION.SDK_INT
+        deadlines?.let { platform(Unit) { view.viewTreeObserver.addOnDrawListener(it) } }
+        if (api >= 36 && jank == null) jank = platform(null) { view.rootSurfaceControl }?.let { listen(AttachedSurfaceControl::class.java, it, false) }
+        if (api >= 37 && surfaces.isEmpty()) {
+            surfaces = platform(emptyList()) { surfaceViews(view).map { SurfaceFrames(it) { listen(SurfaceView::class.java, it, true) } } }
+            for (surface in surfaces) surface.attach()
+        }
     }
 
-    override fun onViewDetachedFromWindow(view: View) = stopJank()
+    private fun listen(type: Class<*>, surface: Any, isSurface: Boolean): JankListener? =
+        JankListener.register(type, surface, handler::post) { if (isAttached) sink.jank(it, isSurface) }
 
-    private fun stopJank() {
+    override fun onViewDetachedFromWindow(view: View) {
+        deadlines?.let { platform(Unit) { view.viewTreeObserver.removeOnDrawListener(it) } }
         jank?.release()
         jank = null
+        for (surface in surfaces) surface.detach()
+        surfaces = emptyList()
+    }
+
+    private companion object {
+        /** A larger tree is looked at in part. */
+        const val MOST_VIEWS = 2000
+
+        /** Finds the surfaces of engines and videos among the views. */
+        fun surfaceViews(root: View): List<SurfaceView> {
+            val views = arrayListOf(root)
+            var next = 0
+            while (next < views.size && next < MOST_VIEWS) {
+                val view = views[next++] as? ViewGroup ?: continue
+                for (place in 0 until view.childCount) views.add(view.getChildAt(place))
+            }
+            return views.filterIsInstance<SurfaceView>()
+        }
+    }
+}
+
+/** The frames of a surface that is no window's: Flutter's, a game's; needs API 37.2. [listen] registers while there is a surface. */
+internal class SurfaceFrames(private val view: SurfaceView, private val listen: (SurfaceView) -> JankListener?) : SurfaceHolder.Callback {
+    private var jank: JankListener? = null
+
+    fun attach() = platform(Unit) {
+        view.holder.addCallback(this)
+        if (view.holder.surface?.isValid == true) surfaceCreated(view.holder)
+    }
+
+    fun detach() {
+        platform(Unit) { view.holder.removeCallback(this) }
+        release()
+    }
+
+    private fun release() {
+        jank?.release()
+        jank = null
+    }
+
+    override fun surfaceCreated(holder: SurfaceHolder) {
+        if (jank == null) jank = listen(view)
+    }
+
+    override fun surfaceChanged(holder: SurfaceHolder, format: Int, width: Int, height: Int) = Unit
+
+    override fun surfaceDestroyed(holder: SurfaceHolder) = release()
+}
+
+/**
+ * Writes the deadline of a frame on the main thread while it is made, so that a frame has one that never ends; needs API 33. A
+ * callback asks for a vsync. So it is posted only while a frame is drawn and a capture records: the next vsync mostly comes anyway, one comes
+ * in vain after the last of a row of frames, and the first one of a row has no deadline.
+ */
+internal class Deadlines(
+    private val sink: FrameSink = FrameSink(),
+    private val isRecording: () -> Boolean = Native::recording,
+) : ViewTreeObserver.OnDrawListener, Choreographer.VsyncCallback {
+    private var isPosted = false
+
+    override fun onDraw() {
+        if (isPosted || !isRecording()) return
+        isPosted = platform(false) {
+            Choreographer.getInstance().postVsyncCallback(this)
+            true
+        }
+    }
+
+    override fun onVsync(data: Choreographer.FrameData) {
+        isPosted = false
+        sink.deadline(data)
     }
 }
 
@@ -146,13 +238,18 @@ internal open class FrameSink(protected val clock: BootTime = BootTime(), privat
     fun metrics(metrics: FrameMetrics, dropped: Int) = platform(Unit) { take(frame.take(metrics, dropped, api)) }
 
     /** Takes a `SurfaceControl.JankData`; [JankListener] keeps exceptions back. */
-    fun jank(data: JankListener.Data) = take(frame.take(data.vsync, data.jank, data.allowedNs, data.totalNs))
+    fun jank(data: JankListener.Data, isSurface: Boolean) = take(frame.take(data, isSurface))
 
-    protected open fun take(frame: FrameRecord) {
-        val isRecording = Tracetee.isRecording
-        FrameWatch.keep(frame, isRecording)
+    /** Takes the deadline of a frame that has begun. */
+    fun deadline(begun: Choreographer.FrameData) = platform(Unit) { write(frame.take(begun)) }
+
+    private fun take(frame: FrameRecord) {
+        FrameWatch.keep(frame, Tracetee.isRecording)
         // Before API 26 nothing says which frame it is.
-        val isKnown = frame.totalNs > 0 && (frame.jank >= 0 || frame.intendedNs >= 0)
-        if (isKnown && isRecording) frame.write(clock)
+        if (frame.totalNs > 0 && (frame.jank >= 0 || frame.intendedNs >= 0)) write(frame)
+    }
+
+    protected open fun write(frame: FrameRecord) {
+        if (Tracetee.isRecording) frame.write(clock)
     }
 }

@@ -8,14 +8,15 @@ import java.util.concurrent.Executor
 
 /**
  * A registration at the compositor. It uses reflection on public classes and methods, so that the library needs no SDK of that
- * level and an older system loads none of them.
+ * level and an older system loads none of them. `OnJankDataListenerRegistration` has a `release()` and a `NONE` that apps may
+ * not use: a compositor that refuses reports nothing.
  */
-internal class JankListener private constructor(private val registration: Any, private val release: Method) {
-    /** A `JankData`. */
-    class Data(val vsync: Long, val jank: Int, val allowedNs: Long, val totalNs: Long)
+internal class JankListener private constructor(private val registration: Any, private val removeAfter: Method) {
+    /** A `JankData`. The times, of API 37.2, are -1 if they are unknown; without a time of the display the frame was not shown: 0. */
+    class Data(val vsync: Long, val jank: Int, val allowedNs: Long, val totalNs: Long, val presentNs: Long, val expectedNs: Long)
 
     /** Ends the reports. */
-    fun release(): Unit = platform(Unit) { release.invoke(registration) }
+    fun release(): Unit = platform(Unit) { removeAfter.invoke(registration, 0L) }
 
     /** The listener's methods. Batches come on the executor's thread, in any order. */
     private class Batches(private val take: (Data) -> Unit) : InvocationHandler {
@@ -24,6 +25,8 @@ internal class JankListener private constructor(private val registration: Any, p
         private val jank = type.getMethod("getJankType")
         private val scheduled = type.getMethod("getScheduledAppFrameTimeNanos")
         private val actual = type.getMethod("getActualAppFrameTimeNanos")
+        private val present = platform(null) { type.getMethod("getPresentTimeNanos") }
+        private val desired = platform(null) { type.getMethod("getDesiredPresentTimeNanos") }
 
         override fun invoke(proxy: Any, method: Method, arguments: Array<Any?>?): Any? = when (method.name) {
             "onJankDataAvailable" -> (arguments?.firstOrNull() as? List<*>)?.forEach { if (it != null) read(it) }
@@ -34,7 +37,8 @@ internal class JankListener private constructor(private val registration: Any, p
         }
 
         private fun read(one: Any): Unit = platform(Unit) {
-            take(Data(vsync.invoke(one) as Long, jank.invoke(one) as Int, scheduled.invoke(one) as Long, actual.invoke(one) as Long))
+            fun ns(of: Method?) = of?.invoke(one) as Long? ?: -1
+            take(Data(ns(vsync), jank.invoke(one) as Int, ns(scheduled), ns(actual), ns(present), ns(desired)))
         }
     }
 
@@ -42,19 +46,17 @@ internal class JankListener private constructor(private val registration: Any, p
         private const val CONTROL = "android.view.SurfaceControl"
 
         /**
-         * Registers at an `AttachedSurfaceControl`, on the main thread.
+         * Registers at [surface], on the main thread. Its class or interface [type] has the method: `AttachedSurfaceControl` (API 36),
+         * `SurfaceView` and `SurfaceControl` (37.2).
          *
-         * @return null if the compositor refuses, or if there is no such listener
+         * @return null if there is no such listener
          */
-        fun register(control: Any, executor: Executor, take: (Data) -> Unit): JankListener? = platform(null) {
+        fun register(type: Class<*>, surface: Any, executor: Executor, take: (Data) -> Unit): JankListener? = platform(null) {
             val listener = Class.forName("$CONTROL\$OnJankDataListener")
-            val registration = Class.forName("$CONTROL\$OnJankDataListenerRegistration")
-            val register = Class.forName("android.view.AttachedSurfaceControl")
-                .getMethod("registerOnJankDataListener", Executor::class.java, listener)
+            val removeAfter = Class.forName("$CONTROL\$OnJankDataListenerRegistration").getMethod("removeAfter", Long::class.java)
+            val register = type.getMethod("registerOnJankDataListener", Executor::class.java, listener)
             val ours = Proxy.newProxyInstance(listener.classLoader, arrayOf(listener), Batches(take))
-            val made = register.invoke(control, executor, ours)
-            val none = registration.getField("NONE").get(null)
-            if (made == null || made === none) null else JankListener(made, registration.getMethod("release"))
+            register.invoke(surface, executor, ours)?.let { JankListener(it, removeAfter) }
         }
     }
 }

@@ -8,8 +8,11 @@ import android.os.Handler
 import android.os.Looper
 import android.os.PowerManager
 import android.view.FrameMetrics
+import android.view.SurfaceHolder
+import android.view.SurfaceView
 import android.view.Window
 import java.io.File
+import java.time.Duration
 import org.json.JSONObject
 import org.junit.After
 import org.junit.Assert.assertEquals
@@ -77,7 +80,7 @@ class FrameVerdictTest {
         assertEquals(2, Tracetee.countFrames(nowNs, nowNs + 1)!!.frames)
         open()
         report(window, nowNs, 23_000_000)
-        val listener = WindowFrames(window, Handler(Looper.getMainLooper())).apply { attach() }
+        val listener = WindowFrames(window, Handler(Looper.getMainLooper()), null).apply { attach() }
         activity.destroy()
         report(window, nowNs, 24_000_000)
         listener.detach()
@@ -95,6 +98,78 @@ class FrameVerdictTest {
         assertNull(Tracetee.countFrames(0, Long.MAX_VALUE))
     }
 
+    /** A vsync callback is posted while a frame is drawn, and no other until it has come. */
+    @Test
+    fun aFrameThatFollowsADrawnOneHasItsDeadline() {
+        install(TraceteeConfig.Builder().setFrameVerdicts(true))
+        val view = Robolectric.buildActivity(Activity::class.java).setup().get().window.decorView
+        fun draw() = repeat(3) { view.viewTreeObserver.dispatchOnDraw() }
+        draw()
+        open()
+        shadowOf(Looper.getMainLooper()).idleFor(Duration.ofMillis(100))
+        draw()
+        shadowOf(Looper.getMainLooper()).idleFor(Duration.ofMillis(100))
+        draw()
+        shadowOf(Looper.getMainLooper()).idleFor(Duration.ofMillis(100))
+        val texts = close("vsync")
+        assertEquals("$texts", 2, texts.size)
+        val expected = Regex("vsync=(-|\\d+) intended_ns=\\d+( expected_ns=\\d+)? mono_ns=\\d+( suspended_ns=\\d+)?( allowed_ns=\\d+)?")
+        for (text in texts) assertTrue(text, expected.matches(text))
+    }
+
+    @Test
+    fun beforeAndroid12AFrameIsLateByTheDisplaysPeriod() {
+        install(TraceteeConfig.Builder().setFrameVerdicts(true))
+        val window = Robolectric.buildActivity(Activity::class.java).setup().get().window
+        val nowNs = System.nanoTime()
+        fun late(hz: Double): Pair<Int, Long> {
+            FrameWatch.setRefreshRate(hz)
+            shadowOf(window).reportOnFrameMetricsAvailable(metrics(nowNs, 10_000_000, deadlineNs = 0))
+            return Tracetee.countFrames(nowNs, nowNs + 1)!!.run { late to overrunNs }
+        }
+        assertEquals(0 to 0L, late(60.0))
+        // Two frames of 10 ms: one by 8.3 ms is late by 1.7. A rate that cannot be changes nothing.
+        assertEquals(1 to 10_000_000 - (1e9 / 120).toLong(), late(120.0))
+        assertEquals(2 to 2 * (10_000_000 - (1e9 / 120).toLong()), late(0.0))
+        assertEquals(2 to 2 * (10_000_000 - (1e9 / 120).toLong()), late(60.0))
+    }
+
+    /** A surface that is there, one that comes later, and one that goes. */
+    @Test
+    fun aSurfaceIsListenedToWhileItIsThere() {
+        val view = SurfaceView(app)
+        val holder = view.holder
+        val callbacks = ArrayList<SurfaceHolder.Callback>()
+        var asked = 0
+        val frames = SurfaceFrames(view) { asked++; null }
+        frames.attach()
+        callbacks.addAll(shadowOf(view).fakeSurfaceHolder.callbacks)
+        assertEquals(listOf(frames), callbacks)
+        val before = asked
+        frames.surfaceCreated(holder)
+        assertEquals(before + 1, asked)
+        frames.surfaceDestroyed(holder)
+        frames.detach()
+        assertTrue(shadowOf(view).fakeSurfaceHolder.callbacks.toList().isEmpty())
+    }
+
+    @Test
+    fun anActivityThatComesBackHasItsLastScreen() {
+        install(TraceteeConfig.Builder())
+        val (first, second) = List(2) { Robolectric.buildActivity(Activity::class.java) }
+        open()
+        first.setup()
+        Tracetee.setScreen("product/{id}")
+        first.pause()
+        // Of no activity.
+        Tracetee.setScreen("nowhere")
+        second.setup().pause()
+        first.resume()
+        close()
+        val screens = file.readLines().mapNotNull { it.substringAfter("screen:", "").substringBefore('|').ifEmpty { null } }
+        assertEquals(listOf("Activity", "product/{id}", "nowhere", "Activity", "product/{id}"), screens.fold(ArrayList<String>()) { all, one -> if (all.lastOrNull() != one) all.add(one); all })
+    }
+
     private fun install(config: TraceteeConfig.Builder) {
         assumeTrue("skipped: TRACETEE is not set", program != null)
         assumeTrue("skipped: no libtracetee.so", Native.load())
@@ -104,7 +179,7 @@ class FrameVerdictTest {
     private fun open() = await("the window") { Tracetee.openWindow("hand") && Tracetee.isRecording }
 
     /** Ends the capture and returns the verdicts in it. */
-    private fun close(): List<String> {
+    private fun close(source: String = "frame_metrics"): List<String> {
         assertTrue(Tracetee.lastError, Tracetee.closeWindow("hand"))
         val ready = File(app.noBackupFilesDir, "tracetee/spool/ready")
         await("a capture") { ready.list().orEmpty().size == 1 }
@@ -115,15 +190,15 @@ class FrameVerdictTest {
         return lines.indices.filter { lines[it].endsWith("|frame verdict") }.map { place ->
             val details = JSONObject(lines[place - 1].removePrefix("#@ "))
             assertEquals("tracetee.frame", details.getString("cat"))
-            assertEquals("frame_metrics", details.getJSONObject("args").getString("source"))
+            assertEquals(source, details.getJSONObject("args").getString("source"))
             details.getJSONObject("args").getString("frame")
         }
     }
 
-    private fun metrics(intendedNs: Long, totalNs: Long): FrameMetrics = FrameMetricsBuilder()
+    private fun metrics(intendedNs: Long, totalNs: Long, deadlineNs: Long = 16_000_000): FrameMetrics = FrameMetricsBuilder()
         .setMetric(FrameMetrics.INTENDED_VSYNC_TIMESTAMP, intendedNs)
         .setMetric(FrameMetrics.DRAW_DURATION, totalNs)
-        .setMetric(FrameMetrics.DEADLINE, 16_000_000)
+        .setMetric(FrameMetrics.DEADLINE, deadlineNs)
         .setMetric(FrameMetrics.GPU_DURATION, 5_000_000)
         .build()
 
