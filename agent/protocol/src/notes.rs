@@ -32,6 +32,11 @@ pub const FRAME_CATEGORY: &str = "tracetee.frame";
 /// Name of these instants.
 pub const FRAME_VERDICT: &str = "frame verdict";
 
+/// Category of the instant with what the platform knows of the app's start, from the Android library.
+pub const START_CATEGORY: &str = "tracetee.start";
+/// Name of this instant.
+pub const APP_START: &str = "app start";
+
 /// Name of all screens beyond the limit of distinct names.
 pub const OTHER: &str = "(other)";
 

@@ -70,6 +70,7 @@ fn analysis(n: u64, frames: Vec<Frame>, slow_sessions: [bool; 2]) -> Analysis {
         kind,
         start_ns: 0,
         from_system: false,
+        from_platform: false,
         activity: None,
         ttid_ns: Some(ttid_ns),
         ttfd_ns,

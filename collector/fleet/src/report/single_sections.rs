@@ -197,7 +197,11 @@ fn push_startup(text: &mut String, startup: &Startup) {
         startup.activity.as_ref().map(|class| format!(" of {class}")).unwrap_or_default(),
         time(startup.ttid_ns, "first frame (TTID) after").unwrap_or_default(),
         time(startup.ttfd_ns, "fully drawn (TTFD) after").unwrap_or_default(),
-        if startup.from_system { "" } else { ", counted from the app's own first marker" },
+        match (startup.from_system, startup.from_platform) {
+            (true, _) => "",
+            (_, true) => ", counted from the launch by ApplicationStartInfo",
+            _ => ", counted from the app's own first marker",
+        },
     );
     for phase in &startup.phases {
         let causes = phase.causes.iter().take(CAUSES);

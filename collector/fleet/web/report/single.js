@@ -110,7 +110,8 @@ function single() {
     for (const start of report.startups) {
       const times = [start.ttid_ns === null ? "no frame" : `first frame after ${ms(start.ttid_ns)}`];
       if (start.ttfd_ns !== null) times.push(`fully drawn after ${ms(start.ttfd_ns)}`);
-      if (!start.from_system) times.push("counted from the app's own first marker");
+      if (start.from_platform) times.push("counted from the launch by ApplicationStartInfo");
+      else if (!start.from_system) times.push("counted from the app's own first marker");
       page.append(make("details", { open: "" },
         make("summary", {}, `${start.kind}${start.activity ? " of " + start.activity : ""}: ${times.join(", ")}`),
         table([

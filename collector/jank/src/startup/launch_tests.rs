@@ -16,6 +16,7 @@ fn the_first_start_of_a_kind_that_drew_or_reported_counts() {
         kind,
         start_ns: 0,
         from_system: false,
+        from_platform: false,
         activity: None,
         ttid_ns,
         ttfd_ns,

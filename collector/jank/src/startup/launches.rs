@@ -4,6 +4,7 @@
 //! `bindApplication` and its activities: an activity that is created or resumed while nothing of the app was shown, since it
 //! was stopped or since the trace began, is a start.
 
+use super::platform::PlatformStart;
 use super::{MAX_STARTUPS, Shown, StartKind};
 use crate::name_index::{NameIndex, cut};
 use crate::process::Process;
@@ -21,6 +22,8 @@ pub(crate) struct Launch {
     pub(crate) kind: StartKind,
     pub(crate) start_ns: u64,
     pub(crate) from_system: bool,
+    /// The platform's record, if that says when it began.
+    pub(crate) platform: Option<PlatformStart>,
     /// `bindApplication`, of a cold start.
     pub(crate) bind: Option<Slice>,
     /// Begin of the first marker of the activity, end of the last one before the first frame, and the class.
@@ -76,6 +79,7 @@ pub(crate) fn find(
     let mut launches: Vec<Launch> = Vec::new();
     let mut background = 0;
     let system = of_system(trace, process);
+    let mut platform = PlatformStart::find(trace, process);
     // After the last time that the app was put away.
     let mut hidden_since = 0;
     let mut next = 0;
@@ -118,6 +122,7 @@ pub(crate) fn find(
             kind,
             start_ns: slice.start_ns,
             from_system: false,
+            platform: None,
             bind,
             activity: None,
             class: None,
@@ -147,11 +152,54 @@ pub(crate) fn find(
         let earliest_ns = launches.last().map_or(0, |last: &Launch| last.shows_from_ns);
         if launches.len() < MAX_STARTUPS {
             begin(trace, main, &system, earliest_ns, &mut launch);
+            by_platform(&mut platform, earliest_ns, &mut launch);
         }
         hidden_since = launch.start_ns;
         launches.push(launch);
     }
+    // Those of which the trace has no marker.
+    let is_other = |start: &PlatformStart| !launches.iter().any(|one| start.has(one.start_ns));
+    let others: Vec<Launch> = platform.into_iter().filter(is_other).map(Launch::unmarked).collect();
+    launches.extend(others);
+    launches.sort_by_key(|launch| launch.start_ns);
     (launches, background)
+}
+
+impl Launch {
+    /// A start that the platform's record alone has.
+    const fn unmarked(start: PlatformStart) -> Self {
+        let PlatformStart { kind, launch_ns, bind_ns, .. } = start;
+        let shows_from_ns = match bind_ns {
+            Some(bind_ns) => bind_ns,
+            None => launch_ns,
+        };
+        Self {
+            kind,
+            start_ns: launch_ns,
+            from_system: false,
+            platform: Some(start),
+            bind: None,
+            activity: None,
+            class: None,
+            shows_from_ns,
+        }
+    }
+}
+
+/// Moves the begin of a start to that of the platform's record, unless the system's own says when it was.
+fn by_platform(starts: &mut Vec<PlatformStart>, earliest_ns: u64, launch: &mut Launch) {
+    let at_ns = launch.shows_from_ns;
+    let place = starts.iter().position(|one| one.has(at_ns) && one.launch_ns >= earliest_ns);
+    let Some(start) = place.map(|place| starts.remove(place)) else { return };
+    if launch.from_system {
+        return;
+    }
+    launch.start_ns = launch.start_ns.min(start.launch_ns);
+    launch.platform = Some(start);
+    // No start is cold without its process' begin, which is seen here.
+    if start.kind != StartKind::Cold {
+        launch.kind = start.kind;
+    }
 }
 
 /// Moves the begin of a start to that of the system's launch, or of the process.

@@ -2,10 +2,12 @@
 //!
 //! [`launches`] finds the starts (cold, warm, hot; those for a service or a receiver are left out), [`phases`] divides the
 //! time to the first frame (TTID) and to the frame after `reportFullyDrawn` (TTFD), and attributes it by the rules of late
-//! frames. All of it is on the main thread, and at the end on the thread that draws.
+//! frames. All of it is on the main thread, and at the end on the thread that draws. [`platform`] has what Android itself
+//! recorded of a start.
 
 mod launches;
 mod phases;
+mod platform;
 
 pub use phases::{Phase, PhaseCause, PhaseKind};
 
@@ -52,14 +54,16 @@ impl StartKind {
 pub struct Startup {
     /// The kind.
     pub kind: StartKind,
-    /// Begin, ns of the trace's clock: the system's launch if the trace has it, otherwise the process' first marker
-    /// (cold), or that of the activity.
+    /// Begin, ns of the trace's clock: the system's launch if the trace has it, or else that of ApplicationStartInfo,
+    /// otherwise the process' first marker (cold), or that of the activity.
     pub start_ns: u64,
     /// True if the system's own record of the launch says when it began.
     pub from_system: bool,
+    /// True if the platform's ApplicationStartInfo says when it began.
+    pub from_platform: bool,
     /// Class of the first activity, if it is named.
     pub activity: Option<String>,
-    /// Time to the end of the first drawn frame; `None` if the trace has no frame after it.
+    /// Time to the end of the first drawn frame; without one in the trace, to that of ApplicationStartInfo.
     pub ttid_ns: Option<u64>,
     /// Time to the end of the first frame after `reportFullyDrawn`.
     pub ttfd_ns: Option<u64>,
@@ -198,5 +202,7 @@ impl<'a> Ends<'a> {
 mod launch_tests;
 #[cfg(test)]
 mod name_tests;
+#[cfg(test)]
+mod platform_tests;
 #[cfg(test)]
 mod tests;

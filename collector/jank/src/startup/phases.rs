@@ -5,6 +5,7 @@
 //! for, as in a late frame; after the main thread's part of the frame that ends a phase, to the thread that draws it.
 
 use super::launches::Launch;
+use super::platform::PlatformStart;
 use super::{Ends, Startup};
 use crate::Options;
 use crate::cause::Cause;
@@ -159,20 +160,32 @@ pub(super) fn divide(
         for (phase, sum) in phases.iter_mut().zip(sums) {
             phase.causes = ranked(sum, phase.dur_ns);
         }
-        let since = |end: Option<(&Found, u64)>| {
-            end.map(|(_, end_ns)| end_ns.saturating_sub(launch.start_ns))
+        let since = |end: Option<(&Found, u64)>, by_platform: Option<u64>| {
+            let end_ns = end.map(|(_, end_ns)| end_ns).or(by_platform)?;
+            Some(end_ns.saturating_sub(launch.start_ns))
         };
+        let [first_ns, full_ns] = by_platform(launch, ends);
         rows.push(Startup {
             kind: launch.kind,
             start_ns: launch.start_ns,
             from_system: launch.from_system,
+            from_platform: launch.platform.is_some(),
             activity: launch.class.clone(),
-            ttid_ns: since(ends.first),
-            ttfd_ns: since(ends.full),
+            ttid_ns: since(ends.first, first_ns),
+            ttfd_ns: since(ends.full, full_ns),
             phases,
         });
     }
     Ok(rows)
+}
+
+/// The first frame and the fully drawn one by the platform's record, where the trace has no frame for them.
+fn by_platform(launch: &Launch, ends: Ends<'_>) -> [Option<u64>; 2] {
+    let of = |end: Option<(&Found, u64)>, by: fn(&PlatformStart) -> Option<u64>| match end {
+        Some(_) => None,
+        None => launch.platform.as_ref().and_then(by),
+    };
+    [of(ends.first, |start| start.first_frame_ns), of(ends.full, |start| start.fully_drawn_ns)]
 }
 
 /// True if the app has shown something, and its main thread waits for its next message outside of all sections.
@@ -228,7 +241,8 @@ fn stretches(
     ends: Ends<'_>,
 ) -> Vec<Stretch> {
     let mut all = Timeline { pid, now_ns: launch.start_ns, stretches: Vec::new() };
-    let limit_ns = ends.first.map_or(u64::MAX, |(_, end_ns)| end_ns);
+    let [first_ns, full_ns] = by_platform(launch, ends);
+    let limit_ns = ends.first.map(|(_, end_ns)| end_ns).or(first_ns).unwrap_or(u64::MAX);
     let to = |ns: u64| ns.min(limit_ns);
     if let Some(bind) = launch.bind {
         all.until(to(bind.start_ns), PhaseKind::Process);
@@ -247,8 +261,14 @@ fn stretches(
     if let Some((found, end_ns)) = ends.first {
         all.frame(found, end_ns, PhaseKind::FirstFrame);
     }
+    if let Some(first_ns) = first_ns {
+        all.until(first_ns, PhaseKind::FirstFrame);
+    }
     if let Some((found, end_ns)) = ends.full {
         all.frame(found, end_ns, PhaseKind::FullyDrawn);
+    }
+    if let Some(full_ns) = full_ns {
+        all.until(full_ns, PhaseKind::FullyDrawn);
     }
     all.stretches
 }

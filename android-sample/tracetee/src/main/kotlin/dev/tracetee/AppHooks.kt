@@ -25,6 +25,7 @@ internal object AppHooks {
         val alive = Runnable { Native.mainIsAlive() }
         Native.watchMain {
             main.post(alive)
+            AppStart.writeOnce(context)
             StackSampler.startIfWanted(context)
         }
         val register = Runnable {
