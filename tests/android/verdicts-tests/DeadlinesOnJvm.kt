@@ -24,10 +24,10 @@ fun main() {
     println("verdicts: deadlines of frames that have begun, in the callback and outside: as expected")
 }
 
-private val unsafe = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe").apply { isAccessible = true }.get(null) as sun.misc.Unsafe
+internal val unsafe = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe").apply { isAccessible = true }.get(null) as sun.misc.Unsafe
 
 /** Makes an object of the platform's with those of the fields that it has: their names differ by level. */
-private inline fun <reified T : Any> made(vararg fields: Pair<String, Any>): T {
+internal inline fun <reified T : Any> made(vararg fields: Pair<String, Any>): T {
     val made = unsafe.allocateInstance(T::class.java) as T
     for ((name, value) in fields) {
         val field = T::class.java.declaredFields.find { it.name == name } ?: continue
@@ -38,7 +38,7 @@ private inline fun <reified T : Any> made(vararg fields: Pair<String, Any>): T {
 }
 
 /** A frame of the vsync 4711 as Choreographer hands it to a callback, with an earlier timeline that the platform does not prefer. */
-private fun begun(inCallback: Boolean = true): Choreographer.FrameData {
+internal fun begun(inCallback: Boolean = true): Choreographer.FrameData {
     fun timeline(id: Long, dueMs: Long, shownMs: Long): Choreographer.FrameTimeline = made(
         "mVsyncId" to id,
         "mDeadlineNanos" to dueMs * MS,

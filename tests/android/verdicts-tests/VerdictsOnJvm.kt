@@ -1,12 +1,18 @@
 // Feeds AOSP's FrameMetrics and JankData to the library's own listeners, and looks at what they take. Its argument is the API level
-// of the classes: 36, or 37.2.
+// of the classes: 36, or 37.2; with `costs` it measures.
+import android.app.ApplicationStartInfo
 import android.view.AttachedSurfaceControl
 import android.view.FrameMetrics
 import android.view.SurfaceControl
+import dev.tracetee.AppStart
 import dev.tracetee.BootTime
+import dev.tracetee.CaptureOptions
 import dev.tracetee.FrameLog
 import dev.tracetee.FrameRecord
+import dev.tracetee.FrameSink
 import dev.tracetee.JankListener
+import dev.tracetee.Native
+import dev.tracetee.Tracetee
 import java.util.Random
 import java.util.concurrent.Executor
 
@@ -19,8 +25,11 @@ fun main(arguments: Array<String>) = when (val api = arguments.single()) {
         counts()
         suspends()
         randomSuspends()
+        start()
         println("verdicts, $api: FrameMetrics of 5 levels, JankData in batches, late, out of order, refused, after a suspend: as expected")
     }
+
+    "costs" -> costs()
 
     else -> {
         presentTimes()
@@ -248,6 +257,50 @@ private fun counts() {
     expect("4096 0 0 0 null false", count(0, 5_000))
     expect("4096 0 0 0 null true", count(5_000 - 4_096, 5_000))
     expect("4096 0 0 0 null false", count(5_000 - 4_097, 5_000))
+}
+
+/** ApplicationStartInfo, with a time that the system has not set, and one that only later levels have. */
+private fun start() {
+    val times = android.util.ArrayMap<Int, Long>()
+    for ((key, ms) in listOf(0 to 100L, 1 to 150L, 3 to 200L, 2 to 0L, 4 to 600L, 5 to 900L, 29 to 7L)) times[key] = ms * MS
+    val info: ApplicationStartInfo = made("mReason" to 6, "mStartType" to 1, "mLaunchMode" to 2, "mStartupTimestampsNs" to times)
+    val expected = "vsync=- reason=6 type=1 mode=2 launch_ns=105000000 fork_ns=155000000 bind_ns=205000000 first_frame_ns=605000000 " +
+        "fully_drawn_ns=905000000 mono_ns=100000000"
+    expect(expected, AppStart.text(info, BootTime({ 0 }, { 5 * MS })))
+    times.clear()
+    expect("vsync=- reason=6 type=1 mode=2", AppStart.text(info, BootTime({ 0 }, { 0 })))
+}
+
+/** Prints the processor time of what the library does for a frame: ns, median of 31 runs, recording and not. */
+private fun costs() {
+    val threads = java.lang.management.ManagementFactory.getThreadMXBean()
+    val compositor = Compositor(::registration)
+    val sink = FrameSink(BootTime(), 36)
+    val log = FrameLog()
+    val kept = FrameRecord()
+    JankListener.register(window, compositor, Runnable::run) { sink.jank(it, false) }
+    val (metrics, begun, data) = Triple(metrics(), begun(), jank(7, 1, 10 * MS, 8 * MS))
+    val work = mapOf(
+        "nothing" to {},
+        "FrameMetrics" to {
+            sink.metrics(metrics, 0)
+            log.add(kept.take(metrics, 0, 36), 16 * MS)
+        },
+        "JankData" to { compositor.send(data) },
+        "deadline" to { sink.deadline(begun) },
+    )
+    val ring = CaptureOptions.Builder().setMode(CaptureOptions.Mode.RING).setCategories(CaptureOptions.Category.APP).build()
+    fun ns(what: () -> Unit) = List(31) {
+        val before = threads.currentThreadCpuTime
+        repeat(5_000) { what() }
+        (threads.currentThreadCpuTime - before) / 5_000
+    }.sorted()[15]
+    for (recording in listOf(false, true)) {
+        if (recording) check(Tracetee.startCapture(ring)) { Tracetee.lastError!! } else check(Native.load()) { Native.loadError!! }
+        expect(recording, Tracetee.isRecording)
+        println("verdicts, recording $recording: " + work.entries.joinToString { "${it.key} ${ns(it.value)} ns" })
+    }
+    Tracetee.stopCapture()
 }
 
 /** Clocks of a device: boot time goes on while it sleeps. */
