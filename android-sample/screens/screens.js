@@ -6,7 +6,9 @@ export function screens(ref, setScreen) {
     let last;
     const report = () => {
         const { name } = ref.getCurrentRoute() ?? {};
-        if (name !== undefined && name !== last) setScreen((last = name));
+        if (name === undefined || name === last) return;
+        last = name;
+        setScreen(name);
     };
     return { ref, onReady: report, onStateChange: report };
 }

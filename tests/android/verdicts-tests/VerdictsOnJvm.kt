@@ -241,7 +241,7 @@ private fun counts() {
     add(14, 701, 0)
     expect("1 1 1 685 DELAY true", count(14, 15))
     // The compositor knows better: 12 was shown in time, 9 not, 10 was 5 ms late.
-    fun jank(vsync: Long, bits: Int, allowedMs: Long, totalMs: Long) = 
+    fun jank(vsync: Long, bits: Int, allowedMs: Long, totalMs: Long) =
         log.add(frame.take(JankListener.Data(vsync, bits, allowedMs * MS, totalMs * MS, -1, -1), false), 0)
     jank(12, 0, 16, 25)
     jank(9, 1, 16, 16)
