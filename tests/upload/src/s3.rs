@@ -1,11 +1,14 @@
 //! S3 for real: s3s-fs over HTTP.
 
 use crate::collector::Collector;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -19,7 +22,46 @@ pub fn serve(runtime: &Runtime, root: &Path) -> String {
 
 /// The same, at an address.
 pub fn serve_at(runtime: &Runtime, root: &Path, address: &str) -> String {
-    let mut service = S3ServiceBuilder::new(s3s_fs::FileSystem::new(root).unwrap());
+    serve_counted(runtime, root, address, &Arc::default())
+}
+
+/// Requests that a server has answered: for each kind (`get`, `list`, `put`, `post`, `delete`, `head`) their number, and the bytes of
+/// their bodies and of the answers.
+#[derive(Debug, Default)]
+pub struct Traffic(Mutex<BTreeMap<String, [u64; 3]>>);
+
+impl Traffic {
+    /// Returns what was counted since the last call.
+    pub fn take(&self) -> BTreeMap<String, [u64; 3]> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+
+    fn count(&self, kind: &str, bytes: [u64; 2]) {
+        let mut counts = self.0.lock().unwrap();
+        let count = counts.entry(kind.to_owned()).or_default();
+        count.iter_mut().zip([1, bytes[0], bytes[1]]).for_each(|(sum, more)| *sum += more);
+    }
+}
+
+/// The same, with a count of what it answers.
+pub fn serve_counted(
+    runtime: &Runtime,
+    root: &Path,
+    address: &str,
+    traffic: &Arc<Traffic>,
+) -> String {
+    serve_as(runtime, s3s_fs::FileSystem::new(root).unwrap(), address, traffic)
+}
+
+/// Serves another S3 at an address.
+pub fn serve_as(
+    runtime: &Runtime,
+    s3: impl s3s::S3,
+    address: &str,
+    traffic: &Arc<Traffic>,
+) -> String {
+    let traffic = Arc::clone(traffic);
+    let mut service = S3ServiceBuilder::new(s3);
     service.set_auth(SimpleAuth::from_single(KEYS[0], KEYS[1]));
     let service = service.build();
     let listener = runtime.block_on(tokio::net::TcpListener::bind(address)).unwrap();
@@ -28,12 +70,30 @@ pub fn serve_at(runtime: &Runtime, root: &Path, address: &str) -> String {
         let server = Builder::new(TokioExecutor::new());
         loop {
             let (socket, _) = listener.accept().await.unwrap();
-            let connection =
-                server.serve_connection(TokioIo::new(socket), service.clone()).into_owned();
+            let (service, traffic) = (service.clone(), Arc::clone(&traffic));
+            let counted = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+                let is_list = request.uri().query().is_some_and(|of| of.contains("list-type"));
+                let method = request.method().as_str().to_ascii_lowercase();
+                let kind = if is_list { "list".to_owned() } else { method };
+                let received = bytes_of(request.headers());
+                let (service, traffic) = (service.clone(), Arc::clone(&traffic));
+                async move {
+                    let answer = service.call(request.map(s3s::Body::from)).await;
+                    let sent = answer.as_ref().map_or(0, |answer| bytes_of(answer.headers()));
+                    traffic.count(&kind, [received, sent]);
+                    answer
+                }
+            });
+            let connection = server.serve_connection(TokioIo::new(socket), counted).into_owned();
             tokio::spawn(connection);
         }
     });
     format!("http://{address}")
+}
+
+fn bytes_of(headers: &hyper::HeaderMap) -> u64 {
+    let length = headers.get("content-length").and_then(|length| length.to_str().ok());
+    length.and_then(|length| length.parse().ok()).unwrap_or_default()
 }
 
 /// Address of the store in a [`Bucket`].
@@ -46,6 +106,8 @@ pub struct Bucket {
     _runtime: Runtime,
     /// Address of the server.
     pub endpoint: String,
+    /// What the server has answered.
+    pub traffic: Arc<Traffic>,
 }
 
 impl Default for Bucket {
@@ -53,8 +115,10 @@ impl Default for Bucket {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let directory = TempDir::new().unwrap();
         std::fs::create_dir_all(directory.path().join("s3/fleet")).unwrap();
-        let endpoint = serve(&runtime, &directory.path().join("s3"));
-        Self { directory, _runtime: runtime, endpoint }
+        let traffic = Arc::default();
+        let root = directory.path().join("s3");
+        let endpoint = serve_counted(&runtime, &root, "127.0.0.1:0", &traffic);
+        Self { directory, _runtime: runtime, endpoint, traffic }
     }
 }
 
