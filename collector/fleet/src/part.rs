@@ -1,11 +1,11 @@
-//! Rows of captures and loss reports as one object, in which the collectors of an object store pass them on.
+//! What captures and loss reports add to the tables, as one object, in which the collectors of an object store pass it on.
 //!
 //! A part is a sequence of zstd frames; each unpacks to records: a length (u32, little-endian), and postcard of a [`Record`].
 //! Parts can be joined by joining their bytes. Only programs whose tables have the same version read one
 //! ([`directory`] names the version), because collectors can make parts anew from the captures.
 
-use crate::rows::Rows;
 use crate::schema::ANALYSIS;
+use crate::sums::Contribution;
 use crate::sums::schema::FILE_VERSION;
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Read};
@@ -17,32 +17,12 @@ const MAX_RECORD_BYTES: u32 = 256 << 20;
 const MAX_UNPACKED_BYTES: u64 = 8 << 30;
 
 /// A record of a part.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct Record {
-    /// True if the capture was analyzed again, because a mapping had come: replaces earlier rows.
+    /// True if the capture was analyzed again, because a mapping had come: replaces an earlier record.
     pub is_again: bool,
-    /// The rows.
-    pub rows: Rows,
-}
-
-impl Record {
-    /// Returns the key of the capture or loss report, below the store's root; `None` if there are no rows.
-    #[must_use]
-    pub fn key(&self) -> Option<String> {
-        match (&self.rows.capture, self.rows.losses.first()) {
-            (Some(capture), _) => Some(capture.raw_key.to_string()),
-            (None, Some(loss)) => Some(format!("losses/v1/dt={}/{}.json", loss.dt, loss.report_id)),
-            (None, None) => None,
-        }
-    }
-
-    /// True if the rows are of a device, by the capture's text or by the metadata that came with it.
-    #[must_use]
-    pub fn is_from(&self, is_device: &dyn Fn(&str) -> bool) -> bool {
-        let Rows { capture, losses, other_device, .. } = &self.rows;
-        let devices = capture.iter().map(|capture| &capture.device).chain(other_device);
-        devices.chain(losses.iter().map(|loss| &loss.device)).any(|device| is_device(device))
-    }
+    /// The capture or loss report.
+    pub of: Contribution,
 }
 
 /// Returns the directory of the parts that this program reads and writes.
@@ -55,18 +35,18 @@ pub fn directory() -> String {
 #[derive(Serialize)]
 struct Written<'a> {
     is_again: bool,
-    rows: &'a Rows,
+    of: &'a Contribution,
 }
 
-/// Packs rows into one zstd frame; true: they were made by another analysis of the capture ([`Record::is_again`]).
+/// Packs contributions into one zstd frame; true: by another analysis of the capture ([`Record::is_again`]).
 ///
 /// # Errors
 /// When a record is larger than a part may have.
-pub fn pack<'a>(all: impl IntoIterator<Item = (bool, &'a Rows)>) -> io::Result<Vec<u8>> {
+pub fn pack<'a>(all: impl IntoIterator<Item = (bool, &'a Contribution)>) -> io::Result<Vec<u8>> {
     let mut encoder = zstd::stream::Encoder::new(Vec::new(), LEVEL)?;
     encoder.include_checksum(true)?;
-    for (is_again, rows) in all {
-        let bytes = postcard::to_stdvec(&Written { is_again, rows }).map_err(io::Error::other)?;
+    for (is_again, of) in all {
+        let bytes = postcard::to_stdvec(&Written { is_again, of }).map_err(io::Error::other)?;
         let length = u32::try_from(bytes.len()).ok().filter(|&length| length <= MAX_RECORD_BYTES);
         let length = length.ok_or(ErrorKind::FileTooLarge)?;
         io::Write::write_all(&mut encoder, &length.to_le_bytes())?;
@@ -118,17 +98,25 @@ mod tests {
     use super::*;
     use crate::sums::tests::pool;
 
+    fn shown(is_again: bool, of: &Contribution) -> String {
+        format!("{is_again} {:?}", postcard::to_stdvec(of).unwrap())
+    }
+
     #[test]
     fn joined_parts_have_all_records_and_damage_is_an_error() {
-        let record = |(n, rows)| Record { is_again: n % 7 == 0, rows };
-        let records: Vec<Record> = (0..).zip(pool()).map(record).collect();
+        let pool: Vec<Contribution> = pool().iter().map(Contribution::from).collect();
+        let records: Vec<(bool, &Contribution)> =
+            (0..).zip(&pool).map(|(n, of)| (n % 7 == 0, of)).collect();
         let (first, second) = records.split_at(records.len() / 2);
-        let pack =
-            |some: &[Record]| pack(some.iter().map(|record| (record.is_again, &record.rows)));
-        let bytes = [pack(first).unwrap(), pack(second).unwrap()].concat();
-        let read = |bytes: &[u8]| Records::open(bytes).unwrap().collect::<io::Result<Vec<_>>>();
+        let pack = |some: &[(bool, &Contribution)]| pack(some.iter().copied()).unwrap();
+        let bytes = [pack(first), pack(second)].concat();
+        let read = |bytes: &[u8]| -> io::Result<Vec<String>> {
+            let records = Records::open(bytes)?.collect::<io::Result<Vec<_>>>()?;
+            Ok(records.iter().map(|Record { is_again, of }| shown(*is_again, of)).collect())
+        };
+        let records: Vec<String> = records.iter().map(|(again, of)| shown(*again, of)).collect();
         assert_eq!(read(&bytes).unwrap(), records);
-        let end_of_first = pack(first).unwrap().len();
+        let end_of_first = pack(first).len();
         let mut rng = fastrand::Rng::with_seed(36);
         for _ in 0..200 {
             let mut flipped = bytes.clone();

@@ -11,6 +11,7 @@ use tracetee_fleet::database::Database;
 use tracetee_fleet::parquet;
 use tracetee_fleet::rows::{About, Rows, from_loss_report};
 use tracetee_fleet::simulate::Plan;
+use tracetee_fleet::sums::Contribution;
 use tracetee_protocol::LossReport;
 use tracetee_tests::tools::phone_trace;
 use tracetee_tests_fleet::{answers, compare};
@@ -108,6 +109,7 @@ fn reports_of_sums_are_those_that_duckdb_makes_of_rows() {
         }
     }
     assert!(!again.is_empty() && !deleted.is_empty());
+    let again: Vec<Contribution> = again.iter().map(Contribution::from).collect();
     database.replace(&again).unwrap();
     database.delete(&deleted).unwrap();
     there.retain(|key, _| !deleted.contains(key));

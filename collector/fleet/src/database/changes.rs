@@ -8,7 +8,7 @@ use super::{Database, value};
 use crate::error::Error;
 use crate::rows::{Rows, Value};
 use crate::schema::{ANALYSIS, CAPTURES, CaptureRow, LOSSES, LossRow};
-use crate::sums::Sums;
+use crate::sums::{Contribution, Sums};
 use crate::table::TableRow;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params_from_iter};
 use std::collections::BTreeSet;
@@ -32,13 +32,14 @@ impl Database {
         written
     }
 
-    /// Inserts captures and loss reports in one transaction. Skips those that are already there, but replaces rows
-    /// that an older version of the analysis made.
+    /// Inserts captures and loss reports in one transaction. Skips those that are already there, but replaces what an older
+    /// version of the analysis made.
     ///
     /// # Errors
     /// [`Error::Sqlite`]: nothing of it was inserted.
     pub fn insert(&mut self, all: &[Rows]) -> Result<(), Error> {
-        self.insert_stored(all, &|_| true).map(drop)
+        let all: Vec<Contribution> = all.iter().map(Contribution::from).collect();
+        self.insert_stored(&all, &|_| true).map(drop)
     }
 
     /// As [`Database::insert`], but skips what `is_stored` denies. It is asked within the transaction: who deletes a
@@ -48,18 +49,18 @@ impl Database {
     /// [`Error::Sqlite`]: nothing of it was inserted.
     pub fn insert_stored(
         &mut self,
-        all: &[Rows],
-        is_stored: &dyn Fn(&Rows) -> bool,
+        all: &[Contribution],
+        is_stored: &dyn Fn(&Contribution) -> bool,
     ) -> Result<u64, Error> {
         self.write(|transaction, names| {
             let (mut changes, mut count) = (Changes::default(), 0);
-            for rows in all.iter().filter(|rows| is_stored(rows)) {
-                if rows.capture.is_some() {
-                    let rows = names.limit(transaction, rows)?;
-                    count += u64::from(insert_capture(transaction, &rows, &mut changes)?);
+            for of in all.iter().filter(|of| is_stored(of)) {
+                if of.capture.is_some() {
+                    let of = names.limit(transaction, of)?;
+                    count += u64::from(insert_capture(transaction, &of, &mut changes)?);
                 }
                 let mut is_new = false;
-                for loss in &rows.losses {
+                for loss in &of.losses {
                     let loss = names.limit_loss(transaction, loss)?;
                     if insert(transaction, &*loss)? {
                         changes.sums.add_loss(&loss, 1);
@@ -76,15 +77,15 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::Sqlite`]: nothing of it was replaced.
-    pub fn replace(&mut self, all: &[Rows]) -> Result<(), Error> {
+    pub fn replace(&mut self, all: &[Contribution]) -> Result<(), Error> {
         self.write(|transaction, names| {
             let mut changes = Changes::default();
-            for rows in all {
-                let Some(capture) = &rows.capture else { continue };
+            for of in all {
+                let Some(capture) = &of.capture else { continue };
                 for number in numbers(transaction, "raw_key", &capture.raw_key)? {
                     delete_capture(transaction, number, &mut changes)?;
-                    let rows = names.limit(transaction, rows)?;
-                    insert_capture(transaction, &rows, &mut changes)?;
+                    let of = names.limit(transaction, of)?;
+                    insert_capture(transaction, &of, &mut changes)?;
                 }
             }
             apply(transaction, changes)
@@ -176,10 +177,10 @@ fn delete_losses(
 
 fn insert_capture(
     transaction: &Transaction<'_>,
-    rows: &Rows,
+    of: &Contribution,
     changes: &mut Changes,
 ) -> Result<bool, Error> {
-    let Some(capture) = &rows.capture else { return Ok(false) };
+    let Some(capture) = &of.capture else { return Ok(false) };
     if !insert(transaction, capture)? {
         let sql = format!(
             "SELECT {NUMBER} FROM captures WHERE capture_id = ? AND {ANALYZED_BY} < {ANALYSIS}"
@@ -192,16 +193,14 @@ fn insert_capture(
         insert(transaction, capture)?;
     }
     let number = transaction.last_insert_rowid();
-    let mut sums = Sums::default();
-    sums.add_capture(rows);
     let sql = format!("INSERT INTO {CONTRIBUTIONS} VALUES (?, ?)");
-    transaction.prepare_cached(&sql)?.execute((number, sums.pack()))?;
-    if let Some(other) = &rows.other_device {
+    transaction.prepare_cached(&sql)?.execute((number, of.sums.pack()))?;
+    if let Some(other) = &of.other_device {
         let sql = "INSERT INTO other_devices VALUES (?, ?)";
         transaction.prepare_cached(sql)?.execute((number, other.as_str()))?;
     }
-    changes.sums.merge(&sums, 1);
-    changes.offer_examples(capture, &sums);
+    changes.sums.merge(&of.sums, 1);
+    changes.offer_examples(capture, &of.sums);
     Ok(true)
 }
 

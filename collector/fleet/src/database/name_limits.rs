@@ -1,12 +1,12 @@
 //! Limits of the distinct names that an app has in a day: those that come later are stored as `(other)`.
 //!
 //! Reports group by names that devices send. An app that names its screens after products, and a hostile one, would
-//! make each report of it longer without end. Names are replaced before rows and sums are made of them, so that both
-//! agree and a capture that is deleted is subtracted exactly. The thread that inserts calls this, in its transaction.
+//! make each report of it longer without end. Names are replaced in what a capture adds, so that one that is deleted is subtracted
+//! exactly. The thread that inserts calls this, in its transaction.
 
 use crate::error::Error;
-use crate::rows::Rows;
 use crate::schema::{CaptureRow, LossRow};
+use crate::sums::{Contribution, Replaced};
 use crate::table::Text;
 use foldhash::fast::RandomState;
 use hmac_sha256::Hash;
@@ -104,30 +104,14 @@ fn digest_of(parts: &[&str]) -> i64 {
     if first == EXCEEDED { 1 } else { first }
 }
 
-/// Names of a capture that are beyond a limit.
-#[derive(Default)]
-struct Replaced<'a> {
-    screens: HashSet<&'a Text, RandomState>,
-    /// Screen as it is stored, cause, key.
-    causes: HashSet<(&'a str, &'a Text, &'a Text), RandomState>,
-    /// Screen as it is stored, stack.
-    stacks: HashSet<(&'a str, &'a Text), RandomState>,
-}
-
-impl<'a> Replaced<'a> {
-    fn screen(&self, screen: &'a Text) -> &'a str {
-        if self.screens.contains(screen) { OTHER } else { screen }
-    }
-}
-
 impl Names {
     /// Returns a capture with the names that are beyond the limits replaced.
     pub(super) fn limit<'a>(
         &mut self,
         transaction: &Transaction<'_>,
-        rows: &'a Rows,
-    ) -> Result<Cow<'a, Rows>, Error> {
-        let Some(capture) = &rows.capture else { return Ok(Cow::Borrowed(rows)) };
+        of: &'a Contribution,
+    ) -> Result<Cow<'a, Contribution>, Error> {
+        let Some(capture) = &of.capture else { return Ok(Cow::Borrowed(of)) };
         let is_app = self.admits_app(transaction, &capture.app)?;
         let app = if is_app { &capture.app } else { &OTHER_TEXT };
         let mut day = self.admission(transaction, app, &capture.dt)?;
@@ -137,41 +121,38 @@ impl Names {
             Some(code) => is_version && day.admit(VERSION_CODES, &[&code.to_string()])?,
             None => true,
         };
-        let mut replaced = Replaced::default();
-        let screens = rows.frames.iter().map(|row| &row.screen);
-        let screens = screens.chain(rows.frame_slices.iter().map(|row| &row.screen));
-        let screens = screens.chain(rows.stacks.iter().map(|row| &row.screen));
-        for screen in screens.collect::<HashSet<_, RandomState>>() {
-            if !day.admit(SCREENS, &[screen])? || !day.admit(VERSION_SCREENS, &[ver, screen])? {
+        let names = of.sums.names();
+        let mut replaced = Replaced {
+            app: !is_app,
+            ver: !is_version,
+            version_code: !is_code,
+            ..Replaced::default()
+        };
+        for screen in names.screens {
+            let name = of.sums.text(screen);
+            if !day.admit(SCREENS, &[name])? || !day.admit(VERSION_SCREENS, &[ver, name])? {
                 replaced.screens.insert(screen);
             }
         }
-        let causes = rows
-            .frame_slices
-            .iter()
-            .map(|row| (replaced.screen(&row.screen), &row.cause, &row.cause_key));
-        for (screen, cause, key) in causes.collect::<HashSet<_, RandomState>>() {
-            if !day.admit(CAUSES, &[cause, key])?
-                || !day.admit(SCREEN_CAUSES, &[ver, screen, cause, key])?
+        let screen_of = |replaced: &Replaced, screen| {
+            if replaced.screens.contains(&screen) { OTHER } else { of.sums.text(screen) }
+        };
+        for [screen, cause, key] in names.causes {
+            let [on, named, by] =
+                [screen_of(&replaced, screen), of.sums.text(cause), of.sums.text(key)];
+            if !day.admit(CAUSES, &[named, by])?
+                || !day.admit(SCREEN_CAUSES, &[ver, on, named, by])?
             {
-                replaced.causes.insert((screen, cause, key));
+                replaced.causes.insert([screen, cause, key]);
             }
         }
-        let stacks = rows.stacks.iter().map(|row| (replaced.screen(&row.screen), &row.stack));
-        for (screen, stack) in stacks.collect::<HashSet<_, RandomState>>() {
-            if !day.admit(STACKS, &[screen, stack])? {
-                replaced.stacks.insert((screen, stack));
+        for [screen, stack] in names.stacks {
+            if !day.admit(STACKS, &[screen_of(&replaced, screen), of.sums.text(stack)])? {
+                replaced.stacks.insert([screen, stack]);
             }
         }
-        let Replaced { screens, causes, stacks } = &replaced;
-        if is_app
-            && is_version
-            && is_code
-            && screens.is_empty()
-            && causes.is_empty()
-            && stacks.is_empty()
-        {
-            return Ok(Cow::Borrowed(rows));
+        if replaced.is_empty() {
+            return Ok(Cow::Borrowed(of));
         }
         let capture = CaptureRow {
             app: app.clone(),
@@ -179,7 +160,8 @@ impl Names {
             version_code: capture.version_code.filter(|_| is_code),
             ..capture.clone()
         };
-        Ok(Cow::Owned(replaced.apply(rows, capture)))
+        let sums = of.sums.renamed(&replaced, OTHER);
+        Ok(Cow::Owned(Contribution { capture: Some(capture), sums, ..of.clone() }))
     }
 
     /// Returns a row of a loss report with the names that are beyond the limits replaced.
@@ -249,37 +231,6 @@ impl Names {
         }
         let day = self.days.entry(key).or_default();
         Ok(Admission { transaction, app, dt, day })
-    }
-}
-
-impl Replaced<'_> {
-    fn apply(&self, rows: &Rows, capture: CaptureRow) -> Rows {
-        let mut made = Rows { capture: Some(capture), ..rows.clone() };
-        let is_replaced = |screen: &str, cause: &Text, key: &Text| {
-            !self.causes.is_empty() && self.causes.contains(&(screen, cause, key))
-        };
-        let screen_of = |screen: &Text| {
-            if self.screens.contains(screen) { OTHER_TEXT } else { screen.clone() }
-        };
-        for frame in &mut made.frames {
-            frame.screen = screen_of(&frame.screen);
-            if is_replaced(&frame.screen, &frame.cause, &frame.cause_key) {
-                frame.cause_key = OTHER_TEXT;
-            }
-        }
-        for slice in &mut made.frame_slices {
-            slice.screen = screen_of(&slice.screen);
-            if is_replaced(&slice.screen, &slice.cause, &slice.cause_key) {
-                slice.cause_key = OTHER_TEXT;
-            }
-        }
-        for stack in &mut made.stacks {
-            stack.screen = screen_of(&stack.screen);
-            if self.stacks.contains(&(&*stack.screen, &stack.stack)) {
-                stack.stack = OTHER_TEXT;
-            }
-        }
-        made
     }
 }
 

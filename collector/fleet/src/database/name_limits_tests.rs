@@ -3,6 +3,7 @@
 use super::*;
 use crate::database::Database;
 use crate::report::fleet::{AppReport, Ask, FleetReport};
+use crate::rows::Rows;
 use crate::schema::{FrameRow, FrameSliceRow, StackRow};
 use std::time::Duration;
 

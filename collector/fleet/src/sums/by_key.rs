@@ -7,15 +7,16 @@ use super::schema::ROLLUPS;
 use crate::table::symbols::{Added, Code, Key, Symbol, Symbols};
 use crate::table::{Kind, Rollup, RollupRow, Text, Value};
 use foldhash::fast::RandomState;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Read;
 
 /// Sums by key, of several tables.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Sums {
     pub(super) symbols: Symbols,
-    tables: BTreeMap<&'static str, HashMap<Key, Added, RandomState>>,
+    pub(super) tables: BTreeMap<&'static str, HashMap<Key, Added, RandomState>>,
 }
 
 /// Sums of a capture as they are stored: texts, and for each table its rows, whose keys have the places of texts.
@@ -72,17 +73,16 @@ impl Sums {
         rows.map(|(key, sums)| R::of_codes(key, sums))
     }
 
+    /// The number of rows.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.tables.values().map(HashMap::len).sum()
+    }
+
     /// Packs the sums into bytes that only [`Sums::unpack`] reads: postcard, compressed by zstd.
     #[must_use]
     pub fn pack(&self) -> Vec<u8> {
-        let tables = self.tables.iter().map(|(&name, rows)| {
-            let mut rows: Vec<(Key, Added)> =
-                rows.iter().map(|(key, sums)| (*key, *sums)).collect();
-            rows.sort_unstable();
-            (Text::new_static(name), rows)
-        });
-        let packed = Packed { texts: self.symbols.texts().to_vec(), tables: tables.collect() };
-        let bytes = postcard::to_stdvec(&packed).unwrap_or_default();
+        let bytes = postcard::to_stdvec(self).unwrap_or_default();
         let compressed = zstd::bulk::Compressor::new(LEVEL).and_then(|mut compressor| {
             compressor.include_checksum(true)?;
             compressor.compress(&bytes)
@@ -97,17 +97,7 @@ impl Sums {
         let mut unpacked = Vec::new();
         let decoder = zstd::stream::Decoder::new(bytes).ok()?;
         decoder.take(MAX_UNPACKED_BYTES).read_to_end(&mut unpacked).ok()?;
-        let packed: Packed = postcard::from_bytes(&unpacked).ok()?;
-        let mut sums = Self::default();
-        let is_same = |(place, text)| sums.symbols.of(text) == Symbol::from_code(place);
-        if !(0..).zip(&packed.texts).all(is_same) {
-            return None;
-        }
-        for (name, rows) in packed.tables {
-            let rollup = ROLLUPS.iter().find(|rollup| rollup.table.name == name)?;
-            sums.tables.insert(rollup.table.name, rows.into_iter().collect());
-        }
-        Some(sums)
+        postcard::from_bytes(&unpacked).ok()
     }
 
     /// Takes the sums of a table.
@@ -154,5 +144,35 @@ impl Sums {
         let keys = self.tables.values().flat_map(HashMap::keys);
         let codes: BTreeSet<u64> = keys.filter_map(|key| key.first().copied()).collect();
         codes.into_iter().map(|code| self.symbols.text_of_code(code)).collect()
+    }
+}
+
+impl Serialize for Sums {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let tables = self.tables.iter().map(|(&name, rows)| {
+            let mut rows: Vec<(Key, Added)> =
+                rows.iter().map(|(key, sums)| (*key, *sums)).collect();
+            rows.sort_unstable();
+            (Text::new_static(name), rows)
+        });
+        let packed = Packed { texts: self.symbols.texts().to_vec(), tables: tables.collect() };
+        packed.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Sums {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let packed = Packed::deserialize(deserializer)?;
+        let mut sums = Self::default();
+        let is_same = |(place, text)| sums.symbols.of(text) == Symbol::from_code(place);
+        if !(0..).zip(&packed.texts).all(is_same) {
+            return Err(D::Error::custom("a text has another number"));
+        }
+        for (name, rows) in packed.tables {
+            let rollup = ROLLUPS.iter().find(|rollup| rollup.table.name == name);
+            let rollup = rollup.ok_or_else(|| D::Error::custom("no such table"))?;
+            sums.tables.insert(rollup.table.name, rows.into_iter().collect());
+        }
+        Ok(sums)
     }
 }

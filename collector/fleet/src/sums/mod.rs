@@ -6,14 +6,18 @@
 mod add;
 pub mod bucket;
 mod by_key;
+mod contribution;
 mod device;
 mod examples;
 mod fleet;
+mod renamed;
 pub mod schema;
 
 pub use by_key::{Sums, SumsByKey};
+pub use contribution::Contribution;
 pub use examples::{Examples, keep_best};
 pub use fleet::of_device;
+pub(crate) use renamed::Replaced;
 
 /// Largest value that is added, so that no device makes a sum overflow: 19 hours in nanoseconds.
 const MOST: u64 = 1 << 46;

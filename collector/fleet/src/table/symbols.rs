@@ -67,7 +67,7 @@ impl Code for bool {
 }
 
 /// Numbers of texts.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Symbols {
     numbers: HashMap<Text, Symbol, RandomState>,
     texts: Vec<Text>,
@@ -88,6 +88,11 @@ impl Symbols {
             Some(&symbol) => symbol,
             None => self.insert(text.clone()),
         }
+    }
+
+    /// Finds the number of a text.
+    pub(crate) fn find(&self, text: &str) -> Option<Symbol> {
+        self.numbers.get(text).copied()
     }
 
     /// Returns the number of a text of this program.

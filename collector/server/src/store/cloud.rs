@@ -8,7 +8,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::{StreamExt, stream};
 use object_store::path::Path as ObjectPath;
-use object_store::{Attribute, Attributes, GetOptions, ObjectStore, PutMode, PutOptions};
+use object_store::{
+    Attribute, Attributes, GetOptions, ObjectStore, PutMode, PutOptions, UpdateVersion,
+};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -26,6 +28,8 @@ const PROBE_TIME: Duration = Duration::from_secs(5);
 const ANSWER_TIME: Duration = Duration::from_secs(60);
 /// Objects that are read at once.
 const READS: usize = 16;
+/// Attempts to replace an object that others replace, too.
+const UPDATES: u32 = 5;
 /// Time for which uploads are refused at once after a write has failed.
 const AWAY: Duration = Duration::from_secs(5);
 
@@ -36,6 +40,17 @@ fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     match &*RUNTIME {
         Ok(runtime) => runtime.block_on(work),
         Err(error) => bail!("cannot start threads for the object store: {error}"),
+    }
+}
+
+/// `None` for an object that is not there.
+fn found<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(error) => match error.downcast_ref() {
+            Some(object_store::Error::NotFound { .. }) => Ok(None),
+            _ => Err(error),
+        },
     }
 }
 
@@ -154,6 +169,10 @@ impl Cloud {
 
     /// An object's bytes, and what is known of it.
     pub(super) fn get(&self, path: &str) -> Result<(Vec<u8>, CaptureMeta)> {
+        self.get_version(path).map(|(bytes, meta, _)| (bytes, meta))
+    }
+
+    fn get_version(&self, path: &str) -> Result<(Vec<u8>, CaptureMeta, UpdateVersion)> {
         let at = self.at(path)?;
         let read = async {
             let in_path = || format!("cannot read {path}");
@@ -164,9 +183,13 @@ impl Cloud {
             }
             let text = found.attributes.get(&Attribute::Metadata(http::OBJECT_META.into()));
             let json = text.and_then(|text| URL_SAFE_NO_PAD.decode(text.as_bytes()).ok());
+            let version = UpdateVersion {
+                e_tag: found.meta.e_tag.clone(),
+                version: found.meta.version.clone(),
+            };
             let bytes = found.bytes().await.with_context(in_path)?;
             let meta = json.and_then(|json| CaptureMeta::from_json(&json)).unwrap_or_default();
-            Ok((bytes.to_vec(), meta))
+            Ok((bytes.to_vec(), meta, version))
         };
         block_on(async {
             let late =
@@ -177,13 +200,26 @@ impl Cloud {
 
     /// As [`Cloud::get`]; `None`: there is no such object.
     pub(super) fn find(&self, path: &str) -> Result<Option<(Vec<u8>, CaptureMeta)>> {
-        match self.get(path) {
-            Ok(found) => Ok(Some(found)),
-            Err(error) => match error.downcast_ref() {
-                Some(object_store::Error::NotFound { .. }) => Ok(None),
-                _ => Err(error),
-            },
+        found(self.get(path))
+    }
+
+    /// Replaces an object by what `work` makes of it, or of `None`; calls `work` again if another process has replaced it meanwhile.
+    pub(super) fn update<T>(
+        &self,
+        path: &str,
+        work: &mut dyn FnMut(Option<Vec<u8>>) -> Result<(Vec<u8>, T)>,
+    ) -> Result<T> {
+        for _ in 0..UPDATES {
+            let (bytes, mode) = match found(self.get_version(path))? {
+                Some((bytes, _, version)) => (Some(bytes), PutMode::Update(version)),
+                None => (None, PutMode::Create),
+            };
+            let (bytes, made) = work(bytes)?;
+            if self.write(path, bytes, None, mode)? {
+                return Ok(made);
+            }
         }
+        bail!("other processes replace {path} all the time; try again later")
     }
 
     /// Calls `work` for each item, on several threads, until one fails.
@@ -234,19 +270,19 @@ impl Cloud {
     pub(super) fn list_all(&self, below: &str) -> Result<Vec<Listed>> {
         let below = self.at(below)?;
         let skip = if self.prefix.as_ref().is_empty() { 0 } else { self.prefix.as_ref().len() + 1 };
-        let mut found = block_on(async {
+        let mut all = block_on(async {
             let mut listed = self.store.list(Some(&below));
-            let mut found = Vec::new();
+            let mut all = Vec::new();
             loop {
                 let next = timeout(ANSWER_TIME, listed.next()).await;
                 let Some(next) = next.context("cannot list the store: no answer")? else { break };
                 let next = next.context("cannot list the store")?;
                 let path = next.location.as_ref().get(skip..).unwrap_or_default().to_owned();
-                found.push(Listed { path, bytes: next.size, modified: next.last_modified.into() });
+                all.push(Listed { path, bytes: next.size, modified: next.last_modified.into() });
             }
-            Ok(found)
+            Ok(all)
         })?;
-        found.sort_unstable();
-        Ok(found)
+        all.sort_unstable();
+        Ok(all)
     }
 }

@@ -26,8 +26,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::object_keys::RawKey;
-use tracetee_fleet::rows::Rows;
-use tracetee_fleet::schema::{CAPTURES, LOSSES};
+use tracetee_fleet::schema::{CAPTURES, LOSSES, Text};
+use tracetee_fleet::sums::Contribution;
 
 /// Captures that may wait to be analysed: a name each.
 const MAX_WAITING: usize = 20_000;
@@ -349,18 +349,12 @@ pub(crate) fn each_missing(root: &Path, tables: &Path, mut each: impl FnMut(Work
     wrong.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// True if the file of which rows were made still exists. Deletes it if it is of a device that is being forgotten, and
+/// True if the file that was analyzed still exists. Deletes it if it is of a device that is being forgotten, and
 /// only its text says so.
-fn is_stored(root: &Path, rows: &Rows, is_any_forgotten: bool) -> bool {
-    let (path, device) = match (&rows.capture, rows.losses.first()) {
-        (Some(capture), _) => (root.join(capture.raw_key.as_str()), &capture.device),
-        (None, Some(loss)) => {
-            let place = format!("losses/v1/dt={}/{}.json", loss.dt, loss.report_id);
-            (root.join(place), &loss.device)
-        }
-        (None, None) => return true,
-    };
-    if is_any_forgotten && forgetting::is_forgotten(root, Some(device)) {
+fn is_stored(root: &Path, of: &Contribution, is_any_forgotten: bool) -> bool {
+    let Some(path) = of.key().map(|key| root.join(key)) else { return true };
+    let is_forgotten = |device: &Text| forgetting::is_forgotten(root, Some(device));
+    if is_any_forgotten && of.devices().any(is_forgotten) {
         let _ = remove(&path);
         return false;
     }
@@ -427,25 +421,26 @@ impl Writer {
                 match (made.content, made.chunk) {
                     (Content::Rows(rows), None) => new.push(*rows),
                     (Content::Rows(rows), Some(chunk)) => {
-                        again.push(*rows);
+                        again.push(Contribution::from(&*rows));
                         held.chunks.push(chunk);
                     }
                     (Content::Gone(raw_key), _) => gone.push(raw_key),
                 }
             }
             let (root, is_any_forgotten) = (&self.root, forgetting::is_any(&self.root));
-            let is_stored = |rows: &Rows| is_stored(root, rows, is_any_forgotten);
+            let is_stored = |of: &Contribution| is_stored(root, of, is_any_forgotten);
+            let mut added: Vec<Contribution> = new.iter().map(Contribution::from).collect();
             if let Some(outbox) = &self.outbox {
-                new.retain(|rows| is_stored(rows));
+                added.retain(is_stored);
                 // First: rows in the tables are in the outbox, or published.
-                if let Err(error) = outbox.put(&new, &again) {
+                if let Err(error) = outbox.put(&added, &again) {
                     tracing::error!("cannot write rows for other collectors: {error}");
                     self.shared.missed.store(true, Ordering::Relaxed);
                     held.fail_chunks();
                     continue;
                 }
             }
-            let mut written = self.database.insert_stored(&new, &is_stored);
+            let mut written = self.database.insert_stored(&added, &is_stored);
             if !gone.is_empty() {
                 written = written.and_then(|count| self.database.delete(&gone).map(|_| count));
             }

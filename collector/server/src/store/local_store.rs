@@ -34,6 +34,8 @@ pub(crate) struct LocalStore {
     root: PathBuf,
     next: AtomicU64,
     quarantined: AtomicU64,
+    /// True if an object store has all of it: nothing need survive a loss of power.
+    is_copy: bool,
     /// By a digit of the id: held while a capture gets its place.
     placing: [Mutex<()>; 64],
     /// Held as long as this is.
@@ -71,9 +73,16 @@ impl LocalStore {
             root: root.to_owned(),
             next: AtomicU64::new(0),
             quarantined: AtomicU64::new(quarantined),
+            is_copy: false,
             placing: std::array::from_fn(|_| Mutex::new(())),
             lock,
         })
+    }
+
+    /// The same, of captures that an object store has.
+    #[cfg(feature = "cloud")]
+    pub(super) fn open_copy(root: &Path) -> Result<Self> {
+        Ok(Self { is_copy: true, ..Self::open(root)? })
     }
 
     /// Checks that the directory is still the one that was opened, and accepts writes.
@@ -157,9 +166,9 @@ impl LocalStore {
         // The link of its id leads nowhere until it has its place, and its metadata is there before it:
         // whatever ends this in between, the capture may come again.
         id_index::enter(&self.root, key)?;
-        link(&sidecar.path, &sidecar_of(&place))?;
-        let kept = link(&incoming.path, &place)?;
-        File::open(directory)?.sync_all()?;
+        self.link(&sidecar.path, &sidecar_of(&place))?;
+        let kept = self.link(&incoming.path, &place)?;
+        self.sync(directory)?;
         // The note of a device comes before the search for its files: who has its place before the search is found by
         // it, who comes later finds the note.
         if kept && forgetting::is_forgotten(&self.root, meta.install_id.as_deref()) {
@@ -179,12 +188,27 @@ impl LocalStore {
     ) -> io::Result<Option<PathBuf>> {
         let place = self.root.join(losses_path(id, day));
         let directory = make_parent(&place)?;
-        let kept = link(&incoming.path, &place)?;
-        File::open(directory)?.sync_all()?;
+        let kept = self.link(&incoming.path, &place)?;
+        self.sync(directory)?;
         if kept && forgetting::is_forgotten(&self.root, device) {
             remove(&place)?;
         }
         Ok(kept.then_some(place))
+    }
+
+    /// Links a file to its place. Returns false if another file is there.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<bool> {
+        self.sync(from)?;
+        match fs::hard_link(from, to) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until a file or a directory is on the disk.
+    fn sync(&self, path: &Path) -> io::Result<()> {
+        if self.is_copy { Ok(()) } else { File::open(path)?.sync_all() }
     }
 
     /// Sets aside what was no capture, with the reason. The last one of an id is enough to see what is
@@ -280,16 +304,6 @@ pub(super) fn make_parent(place: &Path) -> io::Result<&Path> {
     let directory = place.parent().unwrap_or(place);
     fs::create_dir_all(directory)?;
     Ok(directory)
-}
-
-/// Links a file to its place. Returns false if another file is there.
-fn link(from: &Path, to: &Path) -> io::Result<bool> {
-    File::open(from)?.sync_data()?;
-    match fs::hard_link(from, to) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(error),
-    }
 }
 
 /// Deletes a capture, a loss report, or a note in quarantine, with what lies beside it.

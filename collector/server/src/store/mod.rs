@@ -1,7 +1,7 @@
 //! The storage of captures, and the tables made of them.
 //!
 //! [`storage`] is the one place that receives from HTTP: a [`local_store`], which keeps each capture once, or an object store with a
-//! `replica` of its tables, which `tend` keeps (`publish`, `compact`). [`indexer`] makes rows of captures, beside what serves
+//! `replica` of its tables, which `tend` keeps and which share `parts`. [`indexer`] makes rows of captures, beside what serves
 //! ([`analyst`]), and `attempts` knows which analyses were interrupted. [`retention`] deletes by age and by size, [`forget`] by device
 //! (`forgetting` has the notes that a running collector reads); [`rebuild`] makes the tables anew, [`backup`] copies a store.
 //! [`mappings`] keeps the names of obfuscated versions (`mapping_files`), and [`reanalysis`] makes new rows of captures that came
@@ -13,8 +13,6 @@ mod attempts;
 pub(crate) mod backup;
 #[cfg(feature = "cloud")]
 pub(crate) mod cloud;
-#[cfg(feature = "cloud")]
-pub(crate) mod compact;
 mod damage;
 mod fair_queue;
 mod files;
@@ -32,9 +30,9 @@ pub(crate) mod objects;
 pub(crate) mod observed;
 mod outbox;
 pub(crate) mod parquet_tables;
-pub(crate) mod profiles;
 #[cfg(feature = "cloud")]
-pub(crate) mod publish;
+pub(crate) mod parts;
+pub(crate) mod profiles;
 mod quarantined;
 #[cfg(feature = "cloud")]
 pub(crate) mod reader;

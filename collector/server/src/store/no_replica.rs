@@ -33,6 +33,14 @@ impl Reader {
         match *self {}
     }
 
+    /// Works on the guards' states.
+    ///
+    /// # Errors
+    /// Never: there is no reader.
+    pub fn with_guards<T>(&self, _work: &mut dyn FnMut(&Path) -> Result<T>) -> Result<T> {
+        match *self {}
+    }
+
     /// Returns the directory of the replica.
     #[must_use]
     pub const fn root(&self) -> &Path {

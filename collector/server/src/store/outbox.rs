@@ -1,4 +1,4 @@
-//! Rows that wait to be published: files in `outbox/` of a replica (`replica.rs`), which the indexer's thread that writes the
+//! What waits to be published: files in `outbox/` of a replica (`replica.rs`), which the indexer's thread that writes the
 //! tables makes, one for each of its batches. A store that is a directory has no outbox.
 
 use std::fs;
@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracetee_fleet::part::pack;
-use tracetee_fleet::rows::Rows;
+use tracetee_fleet::sums::Contribution;
 
 const DIRECTORY: &str = "outbox";
 
@@ -32,15 +32,14 @@ impl Outbox {
         Some(Self { directory, next: AtomicU64::new(last.map_or(0, |last| last + 1)) })
     }
 
-    /// Writes the rows of a batch: of new captures, and of those that were analyzed again.
-    pub(super) fn put(&self, new: &[Rows], again: &[Rows]) -> io::Result<()> {
+    /// Writes a batch: new captures, and those that were analyzed again.
+    pub(super) fn put(&self, new: &[Contribution], again: &[Contribution]) -> io::Result<()> {
         if new.is_empty() && again.is_empty() {
             return Ok(());
         }
-        let rows =
-            new.iter().map(|rows| (false, rows)).chain(again.iter().map(|rows| (true, rows)));
+        let all = new.iter().map(|of| (false, of)).chain(again.iter().map(|of| (true, of)));
         let making = self.directory.join("making");
-        fs::write(&making, pack(rows)?)?;
+        fs::write(&making, pack(all)?)?;
         // ORDERING: Relaxed; a number that nobody else has.
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         fs::rename(making, self.directory.join(format!("{number:020}")))

@@ -53,7 +53,7 @@ impl Reader {
             }
             tries += 1;
         };
-        let local = LocalStore::open(&replica.root)?;
+        let local = LocalStore::open_copy(&replica.root)?;
         replica.discard_unusable()?;
         Ok((Self { replica, _lock: lock }, local))
     }
@@ -79,6 +79,14 @@ impl Reader {
     /// When the object store cannot be read.
     pub fn copy(&self, raw_key: &str, to: &Path) -> Result<bool> {
         self.replica.copy(raw_key, to)
+    }
+
+    /// Works on the guards' states of the object store: a file that is written back. Works again if another process has changed them.
+    ///
+    /// # Errors
+    /// Those of `work`, and when the object store cannot be read or written.
+    pub fn with_guards<T>(&self, work: &mut dyn FnMut(&Path) -> Result<T>) -> Result<T> {
+        self.replica.with_guards(work)
     }
 
     /// Returns the directory of the replica.
@@ -108,7 +116,7 @@ impl Reader {
         for mark in &before {
             fs::write(replica.mark(mark), "")?;
         }
-        let local = LocalStore::open(&replica.root)?;
+        let local = LocalStore::open_copy(&replica.root)?;
         let indexer = Indexer::start(&replica.root, &tables_of(&replica.root))?;
         let retried = replica.readmit(&set_aside)?;
         let all = SystemTime::now() + Duration::from_secs(3600);

@@ -2,7 +2,7 @@
 //!
 //! The bucket is the truth. `raw/` and `losses/` have what was acknowledged; `sums/VERSION/` has parts ([`tracetee_fleet::part`]) with the
 //! rows that collectors made of them, so that nobody analyzes a capture that another one has analyzed. A replica is a directory like a
-//! local store, with the same tables. Its `raw/` has captures only until their rows are published (`publish.rs`); `outbox/` has these
+//! local store, with the same tables. Its `raw/` has captures only until their rows are published (`parts.rs`); `outbox/` has these
 //! rows, `parts/NAME` the keys of a part that is in the tables. [`Replica::sync`] takes parts that are new, deletes what is not in the bucket
 //! any longer, and analyzes what no part has: captures of a collector that was killed, or that came by ticket. A capture counts once by
 //! its id, in however many parts it is. `tend.rs` is the thread of a collector, `reader.rs` the replica of a command.
@@ -14,27 +14,26 @@ use super::indexer::Indexer;
 use super::local_store::{LocalStore, remove};
 use super::mappings::Mappings;
 use super::outbox::Outbox;
+use super::parts::BATCH;
 use super::{forgetting, id_index, tables_of};
 use anyhow::{Context, Result, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 use tracetee_fleet::Error;
 use tracetee_fleet::database::Database;
+use tracetee_fleet::guard::state;
 use tracetee_fleet::object_keys::RawKey;
-use tracetee_fleet::part::{Record, Records, directory};
-use tracetee_fleet::rows::Rows;
+use tracetee_fleet::part::directory;
 
-/// Rows and captures of a transaction.
-const BATCH_ROWS: usize = 200_000;
-pub(super) const BATCH: usize = 500;
-/// Parts that are read at once: some megabytes each.
-const PARTS_AT_ONCE: usize = 8;
 /// Captures that are read from the bucket before those before them are analyzed.
 const CAPTURES_AT_ONCE: usize = 256;
+
+/// The guards' states.
+pub(super) const GUARDS: &str = "guard.sqlite";
 
 /// A replica.
 #[derive(Debug)]
@@ -53,6 +52,8 @@ pub(super) struct Listing {
     pub(super) raw: Vec<Listed>,
     pub(super) losses: Vec<Listed>,
     pub(super) quarantine: Vec<Listed>,
+    /// Time that the lists took.
+    pub(super) took: Duration,
 }
 
 impl Listing {
@@ -140,46 +141,11 @@ impl Replica {
 
     /// Lists the bucket.
     pub(super) fn list(&self) -> Result<Listing> {
-        Ok(Listing {
-            raw: self.cloud.list_all("raw/v1")?,
-            losses: self.cloud.list_all("losses/v1")?,
-            quarantine: self.cloud.list_all("quarantine")?,
-        })
-    }
-
-    pub(super) fn mark(&self, part: &str) -> PathBuf {
-        self.root.join("parts").join(part.rsplit('/').next().unwrap_or(part))
-    }
-
-    /// Puts the rows of parts that are new into the tables.
-    pub(super) fn take_parts(&self) -> Result<()> {
-        let parts = self.cloud.list(&directory())?;
-        let names: BTreeSet<&str> =
-            parts.iter().filter_map(|part| part.rsplit('/').next()).collect();
-        for mark in fs::read_dir(self.root.join("parts"))?.flatten() {
-            let name = mark.file_name();
-            if name.to_str().is_some_and(|name| name != "version" && !names.contains(name)) {
-                let _ = fs::remove_file(mark.path());
-            }
-        }
-        let new: Vec<&String> = parts.iter().filter(|part| !self.mark(part).exists()).collect();
-        let mut database = Database::open(&tables_of(&self.root))?;
-        for some in new.chunks(PARTS_AT_ONCE) {
-            let found = Mutex::new(BTreeMap::new());
-            Cloud::each(some, |part| {
-                // One that is gone was joined with others, whose part is there.
-                if let Some((bytes, _)) = self.cloud.find(part)? {
-                    found.lock().unwrap_or_else(PoisonError::into_inner).insert(*part, bytes);
-                }
-                Ok(())
-            })?;
-            for (part, bytes) in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
-                let keys = insert(&mut database, &bytes)
-                    .with_context(|| format!("{part} is damaged; run `tracetee store rebuild`"))?;
-                fs::write(self.mark(part), keys)?;
-            }
-        }
-        Ok(())
+        let began = Instant::now();
+        let raw = self.cloud.list_all("raw/v1")?;
+        let losses = self.cloud.list_all("losses/v1")?;
+        let quarantine = self.cloud.list_all("quarantine")?;
+        Ok(Listing { raw, losses, quarantine, took: began.elapsed() })
     }
 
     /// Brings the tables to the state of the bucket, and has `indexer` analyze captures that no part has and that came before `until`.
@@ -193,7 +159,7 @@ impl Replica {
     ) -> Result<Listing> {
         let _looking = indexer.looking();
         self.mirror_mappings(&indexer.mappings())?;
-        self.take_parts()?;
+        self.take_parts(is_over)?;
         // Before the bucket is listed: what is here, and not there, was deleted.
         let database = Database::open(&tables_of(&self.root))?;
         let captures: Vec<String> = database.by_age()?.into_iter().map(|(key, ..)| key).collect();
@@ -312,6 +278,21 @@ impl Replica {
         Ok(true)
     }
 
+    /// Works on the guards' states, a SQLite file that the bucket has and that is copied here meanwhile. Works again if another process
+    /// has changed them.
+    pub(super) fn with_guards<T>(&self, work: &mut dyn FnMut(&Path) -> Result<T>) -> Result<T> {
+        let copy = tempfile::tempdir_in(&self.root)?;
+        let file = state::path(copy.path());
+        self.cloud.update(GUARDS, &mut |bytes| {
+            match bytes {
+                Some(bytes) => fs::write(&file, bytes)?,
+                None => remove(&file)?,
+            }
+            let done = work(&file)?;
+            Ok((fs::read(&file)?, done))
+        })
+    }
+
     /// Brings the notes of devices that are being forgotten here, for a collector: a command that searches for what a device has sent must
     /// find it. Returns whether a note has changed.
     pub(super) fn mirror_notes(&self) -> Result<bool> {
@@ -347,46 +328,6 @@ impl Replica {
     }
 }
 
-/// Inserts the rows of a part. Returns the keys of all of them, one a line.
-fn insert(database: &mut Database, part: &[u8]) -> Result<String> {
-    let (mut keys, mut batch, mut rows) = (String::new(), Batch::default(), 0);
-    for record in Records::open(part)? {
-        let record = record?;
-        let Some(key) = record.key() else { continue };
-        keys += &key;
-        keys.push('\n');
-        rows += record.rows.count();
-        // One kind at a time, so that the order stays.
-        if batch.is_again != record.is_again || batch.rows.len() >= BATCH || rows >= BATCH_ROWS {
-            batch.insert(database)?;
-            rows = 0;
-        }
-        let Record { is_again, rows } = record;
-        batch.is_again = is_again;
-        batch.rows.push(rows);
-    }
-    batch.insert(database)?;
-    Ok(keys)
-}
-
 #[cfg(test)]
 #[path = "replica_tests.rs"]
 mod tests;
-
-/// Rows that are inserted in one transaction.
-#[derive(Default)]
-struct Batch {
-    is_again: bool,
-    rows: Vec<Rows>,
-}
-
-impl Batch {
-    fn insert(&mut self, database: &mut Database) -> Result<()> {
-        if self.is_again {
-            database.replace(&self.rows)?;
-        }
-        database.insert(&self.rows)?;
-        self.rows.clear();
-        Ok(())
-    }
-}

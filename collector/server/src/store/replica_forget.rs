@@ -9,7 +9,7 @@ use super::forgetting;
 use super::local_store::walk;
 use super::quarantined::Quarantined;
 use super::reader::Reader;
-use super::replica::Replica;
+use super::replica::{GUARDS, Replica};
 use super::tend::LOOK_EVERY;
 use anyhow::Result;
 use std::collections::BTreeSet;
@@ -17,6 +17,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use tracetee_fleet::database::Database;
+use tracetee_fleet::guard::state;
 use tracetee_fleet::part::directory;
 
 /// Deletes what a device has sent.
@@ -42,6 +43,9 @@ pub(super) fn forget(address: &str, cache: Option<&Path>, device: &str) -> Resul
     replica.cloud.delete(&keys)?;
     replica.cloud.delete(&quarantined)?;
     replica.leave_out(device, &keys)?;
+    if replica.cloud.find(GUARDS)?.is_some() {
+        replica.with_guards(&mut |guards| Ok(state::forget(guards, device)?))?;
+    }
     database.delete(&captures)?;
     database.delete_losses_of(device)?;
     database.forget_deleted()?;
@@ -121,7 +125,7 @@ impl Replica {
             let known = self.keys(&part);
             // One that came meanwhile is looked through.
             if known.is_empty() || known.iter().any(|key| keys.contains(key.as_str())) {
-                self.join(&[part], &|record| !record.is_from(&|of| of == device))?;
+                self.join(&[part], &|record| !record.of.devices().any(|of| of == device))?;
             }
         }
         Ok(())

@@ -3,7 +3,7 @@ use super::super::test_store::{TEXT, meta};
 use super::*;
 use crate::store::local_store::{key_of, today};
 use serde_json::json;
-use tracetee_fleet::part::directory;
+use tracetee_fleet::part::{Record, Records, directory};
 
 /// A collector's replica of a bucket in memory.
 struct Collector {
@@ -65,7 +65,7 @@ fn a_collector_takes_what_another_one_has_published_and_analyzes_the_rest() {
     let mut left = 0;
     super::super::local_store::walk(&first.replica.root.join("raw"), &mut |_| left += 1).unwrap();
     assert_eq!(left, 0, "what is published is in the bucket alone");
-    second.replica.take_parts().unwrap();
+    second.replica.take_parts(&|| false).unwrap();
     assert_eq!(second.captures(), first.captures());
     assert_eq!(second.indexer.counts()[0].load(std::sync::atomic::Ordering::Relaxed), 0);
     // A capture that was deleted is gone everywhere, and one that has come is there.
@@ -75,6 +75,43 @@ fn a_collector_takes_what_another_one_has_published_and_analyzes_the_rest() {
     first.sync();
     assert_eq!(second.captures(), first.captures());
     assert_eq!(first.captures().len(), 10);
+}
+
+#[test]
+fn a_collector_that_is_ended_leaves_the_rest_of_a_part_and_takes_it_the_next_time() {
+    let cloud = Cloud::open("memory:///").unwrap();
+    put(&cloud, "a", 0..10);
+    let (first, second) = (Collector::new(&cloud), Collector::new(&cloud));
+    first.sync();
+    first.replica.publish().unwrap();
+    let looks = std::cell::Cell::new(0);
+    let is_over = || looks.replace(looks.get() + 1) == 1;
+    second.replica.take_parts(&is_over).unwrap();
+    assert_eq!(second.captures().len(), BATCH, "of ten");
+    second.replica.take_parts(&|| false).unwrap();
+    assert_eq!(second.captures(), first.captures());
+}
+
+#[test]
+fn a_capture_that_was_analyzed_again_is_in_a_joined_part_once() {
+    let cloud = Cloud::open("memory:///").unwrap();
+    put(&cloud, "a", 0..2);
+    let first = Collector::new(&cloud);
+    first.sync();
+    first.replica.publish().unwrap();
+    let part = cloud.find(&parts(&cloud)[0]).unwrap().unwrap().0;
+    let mut records: Vec<Record> = Records::open(&*part).unwrap().map(Result::unwrap).collect();
+    let again = &mut records[0].of;
+    again.capture.as_mut().unwrap().device = "another name".into();
+    let packed = tracetee_fleet::part::pack([(true, &*again)]).unwrap();
+    cloud.put(&format!("{}/9999999999999-1-0", directory()), packed).unwrap();
+    first.replica.take_parts(&|| false).unwrap();
+    first.replica.join(&parts(&cloud), &|_| true).unwrap();
+    let [joined] = &*parts(&cloud) else { panic!("{:?}", parts(&cloud)) };
+    let bytes = cloud.find(joined).unwrap().unwrap().0;
+    let kept: Vec<Record> = Records::open(&*bytes).unwrap().map(Result::unwrap).collect();
+    let named = |of: &Record| of.of.devices().any(|device| device == "another name");
+    assert_eq!((kept.len(), kept.iter().filter(|of| named(of)).count()), (2, 1));
 }
 
 #[test]
@@ -113,10 +150,10 @@ fn small_parts_are_joined_without_what_was_deleted() {
     assert_eq!(parts(&cloud).len(), 5);
     cloud.delete(&all[..3]).unwrap();
     let mut listing = collector.sync();
-    collector.replica.compact(&listing).unwrap();
+    collector.replica.compact(&listing, &|| false).unwrap();
     assert_eq!(parts(&cloud).len(), 5, "clocks may differ: what is young stays");
     listing.raw[0].modified += Duration::from_secs(600);
-    collector.replica.compact(&listing).unwrap();
+    collector.replica.compact(&listing, &|| false).unwrap();
     // One of three of ten is rewritten, the others are joined.
     let keys: Vec<String> =
         parts(&cloud).iter().flat_map(|part| collector.replica.keys(part)).collect();
@@ -124,7 +161,7 @@ fn small_parts_are_joined_without_what_was_deleted() {
     assert_eq!(parts(&cloud).len(), 2);
     assert_eq!(keys, all[3..].iter().cloned().collect());
     let another = Collector::new(&cloud);
-    another.replica.take_parts().unwrap();
+    another.replica.take_parts(&|| false).unwrap();
     assert_eq!(another.captures(), collector.captures());
 }
 

@@ -57,11 +57,17 @@ impl Storage {
             (StoreLocation::Directory(path), _) => path.to_owned(),
             (StoreLocation::Objects(address), _) => return Err(unavailable(address)),
         };
+        #[cfg(not(feature = "cloud"))]
         let local = LocalStore::open(&root)?;
         #[cfg(feature = "cloud")]
-        if let Some(replica) = &replica {
-            replica.discard_unusable()?;
-        }
+        let local = match &replica {
+            Some(replica) => {
+                let local = LocalStore::open_copy(&root)?;
+                replica.discard_unusable()?;
+                local
+            }
+            None => LocalStore::open(&root)?,
+        };
         let indexer = Indexer::start(&root, &tables_of(&root))?;
         let reanalysis = Reanalysis::start(
             &root,

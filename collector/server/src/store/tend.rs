@@ -1,5 +1,5 @@
-//! The thread by which a collector keeps its replica: publishes what it has made, takes what others have, and, every ten minutes,
-//! compares all with the bucket. One collector in each ten minutes, the first to write the lease, applies retention, joins small
+//! The thread by which a collector keeps its replica: publishes what it has made, takes what others have, and, every ten minutes or
+//! twenty times as long as the lists took, compares all with the bucket. One collector in each ten minutes, the first to write the lease, applies retention, joins small
 //! parts and continues what a collector that was killed has left of a mapping.
 
 use super::files::Kind;
@@ -16,8 +16,10 @@ use tracetee_fleet::database::Database;
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Interval at which the rows of new captures are published.
 const PUBLISH_EVERY: Duration = Duration::from_secs(10);
-/// Interval at which it compares all with the bucket.
+/// Interval at which it compares all with the bucket, unless lists take long.
 const SYNC_EVERY: Duration = Duration::from_secs(600);
+/// Part of the time that lists may take: of a bucket with many captures, a comparison is rarer.
+const SHARE_OF_LISTS: u32 = 20;
 /// Time after which a capture that nobody has published is analyzed by any collector that sees it.
 const ORPHANED: Duration = Duration::from_secs(60);
 /// Time after the start at which all is compared once more: what a collector that was just killed has left is orphaned then.
@@ -36,6 +38,8 @@ pub(crate) trait Observer {
 struct Turns {
     began: Instant,
     synced: Option<Instant>,
+    /// Interval to the next comparison.
+    sync_every: Duration,
     looked: Option<Instant>,
     published: Option<Instant>,
 }
@@ -53,8 +57,8 @@ impl Replica {
         observer: &dyn Observer,
         ended: &Receiver<()>,
     ) {
-        let mut turns =
-            Turns { began: Instant::now(), synced: None, looked: None, published: None };
+        let (began, sync_every) = (Instant::now(), SYNC_EVERY);
+        let mut turns = Turns { began, synced: None, sync_every, looked: None, published: None };
         let mut is_failing = false;
         loop {
             let is_over = ended.recv_timeout(TURN) != Err(RecvTimeoutError::Timeout);
@@ -100,20 +104,21 @@ impl Replica {
                 turns.synced = None;
             }
             self.mirror_mappings(&storage.indexer().mappings())?;
-            self.take_parts()?;
+            self.take_parts(is_over)?;
             turns.looked = Some(Instant::now());
         }
         let second = turns.began + SECOND_SYNC;
         let is_second = Instant::now() >= second && turns.synced.is_none_or(|last| last < second);
-        if is_second || is_due(turns.synced, SYNC_EVERY) {
+        if is_second || is_due(turns.synced, turns.sync_every) {
             let began = Instant::now();
             let until = SystemTime::now().checked_sub(ORPHANED).unwrap_or(SystemTime::UNIX_EPOCH);
             let listing = self.sync(storage.local(), storage.indexer(), until, is_over)?;
             observer.note_size(listing.entries().map(|(_, listed)| listed.bytes).sum());
             if !is_over() && self.is_mine()? {
-                self.maintain(storage, &listing, retention, observer)?;
+                self.maintain(storage, &listing, retention, observer, is_over)?;
             }
             turns.synced = Some(began);
+            turns.sync_every = SYNC_EVERY.max(listing.took * SHARE_OF_LISTS);
         }
         Ok(())
     }
@@ -137,10 +142,11 @@ impl Replica {
         listing: &Listing,
         retention: Retention,
         observer: &dyn Observer,
+        is_over: &dyn Fn() -> bool,
     ) -> Result<()> {
         let deleted = self.retain(listing, retention, SystemTime::now())?;
         observer.note_retained(&deleted);
-        self.compact(listing)?;
+        self.compact(listing, is_over)?;
         let now = SystemTime::now();
         let mappings = storage.indexer().mappings();
         for listed in self.cloud.list_all("mappings/v1")? {
@@ -181,7 +187,7 @@ impl Replica {
             }
         }
         let mut database = Database::open(&super::tables_of(&self.root))?;
-        for some in captures.chunks(super::replica::BATCH) {
+        for some in captures.chunks(super::parts::BATCH) {
             database.delete(some)?;
         }
         database.delete_loss_reports(&reports)?;

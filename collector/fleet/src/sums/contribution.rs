@@ -1,0 +1,60 @@
+//! What a capture, or a loss report, adds to the tables: its own row and its sums, without its frames.
+//!
+//! An analysis makes one ([`Contribution::from`] rows); [`crate::database`] inserts it, and collectors of an object store pass it on
+//! ([`crate::part`]). It is a tenth of the rows.
+
+use super::Sums;
+use crate::rows::Rows;
+use crate::schema::{CaptureRow, LossRow, Text};
+use serde::{Deserialize, Serialize};
+
+/// What a capture, or a loss report, adds to the tables.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Contribution {
+    /// The capture's own row; a loss report has none.
+    pub capture: Option<CaptureRow>,
+    /// The capture's sums.
+    pub sums: Sums,
+    /// The loss report's rows; a capture has none.
+    pub losses: Vec<LossRow>,
+    /// The install id in the metadata that came with the capture, if its text names another device.
+    pub other_device: Option<Text>,
+}
+
+impl From<&Rows> for Contribution {
+    fn from(rows: &Rows) -> Self {
+        let mut sums = Sums::default();
+        sums.add_capture(rows);
+        let Rows { capture, losses, other_device, .. } = rows;
+        Self {
+            capture: capture.clone(),
+            sums,
+            losses: losses.clone(),
+            other_device: other_device.clone(),
+        }
+    }
+}
+
+impl Contribution {
+    /// Returns the key of the capture or loss report, below the store's root; `None` if this is nothing.
+    #[must_use]
+    pub fn key(&self) -> Option<String> {
+        match (&self.capture, self.losses.first()) {
+            (Some(capture), _) => Some(capture.raw_key.to_string()),
+            (None, Some(loss)) => Some(format!("losses/v1/dt={}/{}.json", loss.dt, loss.report_id)),
+            (None, None) => None,
+        }
+    }
+
+    /// Returns the devices that it names: by the capture's text, and by the metadata that came with it.
+    pub fn devices(&self) -> impl Iterator<Item = &Text> {
+        let of_capture = self.capture.iter().map(|capture| &capture.device);
+        of_capture.chain(&self.other_device).chain(self.losses.iter().map(|loss| &loss.device))
+    }
+
+    /// The number of rows that it adds to tables.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.capture.iter().len() + self.losses.len() + self.sums.count()
+    }
+}
