@@ -8,7 +8,7 @@ use tracetee_fleet::database::Database;
 use tracetee_tests::tracetee;
 use tracetee_tests_fleet::{answers, compare};
 use tracetee_tests_upload::collector::{Collector, file, run};
-use tracetee_tests_upload::s3::{environment, serve};
+use tracetee_tests_upload::s3::{Bucket, STORE, environment};
 
 /// The files of the tables, as they lie below a directory.
 fn parquet_files(below: &Path) -> Vec<String> {
@@ -38,14 +38,10 @@ fn same(a: &Value, b: &Value) -> bool {
 #[test]
 fn the_same_sql_gives_the_same_rows_on_duckdb_and_spark_and_those_of_the_report() {
     let collector = Collector::start(&[]);
-    let url = collector.url.clone();
-    let _ = collector.tracetee(&["simulate", "--url", &url, "--devices", "150", "--frames", "60"]);
+    let _ = collector.simulate(150, 60, &[]);
     let report = r#"{"app":"com.example.shop","install_id":"d1","lost":[{"id":"x","label":"jank","reason":"age"}]}"#;
-    let id = "019a1fd7-2955-7cfa-a44a-a7427d9591d5";
-    assert_eq!(
-        collector.send("PUT", &format!("/v1/losses/{id}"), &[], report.as_bytes()).status,
-        201
-    );
+    let path = "/v1/losses/019a1fd7-2955-7cfa-a44a-a7427d9591d5";
+    assert_eq!(collector.send("PUT", path, &[], report.as_bytes()).status, 201);
     collector.settle();
     let store = collector.store();
     let database = Database::read(&store.join("tables.sqlite")).unwrap();
@@ -76,20 +72,31 @@ fn the_same_sql_gives_the_same_rows_on_duckdb_and_spark_and_those_of_the_report(
     let Some(duckdb) = answers("duckdb", &format!("{out}/tables/v3"), "", &[]) else { return };
     compare(&duckdb, &database);
 
-    // On S3.
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let buckets = collector.directory.path().join("s3");
-    std::fs::create_dir_all(buckets.join("fleet")).unwrap();
-    let endpoint = serve(&runtime, &buckets);
-    let environment = environment(&endpoint);
+    // On S3, of a collector's bucket; its report is that of the rows, too.
+    let bucket = Bucket::default();
+    let remote = bucket.collector(&[]);
+    let _ = remote.simulate(150, 60, &[]);
+    assert_eq!(remote.send("PUT", path, &[], report.as_bytes()).status, 201);
+    remote.settle();
+    let environment = environment(&bucket.endpoint);
+    let cache = collector.directory.path().join("cache");
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(tracetee());
+        run(command.args(arguments).args(["--store", STORE]).envs(environment))
+    };
+    let _ = command(&["report", "--cache", cache.to_str().unwrap()]);
+    let listed = command(&["store", "tables", "--list"]);
+    assert_eq!(listed.lines().count(), keys.len());
+    let store = STORE;
     let first = convert(store, "s3://fleet/warehouse", &listed, &environment);
     let again = convert(store, "s3://fleet/warehouse", &listed, &environment);
     assert!(!first.contains(" 0 parts") && again.contains(": 0 parts written"), "{first}{again}");
-    let below = buckets.join("fleet/warehouse/tables/v3");
+    let below = bucket.directory.path().join("s3/fleet/warehouse/tables/v3");
     let files = parquet_files(&below);
     assert!(files.len() > 50, "{files:?}");
     let tables = "s3a://fleet/warehouse/tables/v3";
     let Some(spark) = answers("spark", tables, &files.join("\n"), &environment) else { return };
+    compare(&spark, &Database::read(&cache.join("tables.sqlite")).unwrap());
     for (name, answer) in duckdb.as_object().unwrap() {
         let values = |answer: &Value| {
             let rows = answer["rows"].as_array().unwrap().clone();

@@ -4,9 +4,11 @@
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tracetee_fleet::simulate::Plan;
 use tracetee_tests::tracetee;
@@ -146,7 +148,7 @@ fn captures_go_to_s3_through_the_collector_or_past_it_and_become_tables() {
     let good = raw.iter().filter(|key| !key.contains(bad));
     assert_eq!(
         objects(&bucket, ".parquet").iter().filter(|path| path.contains("/captures/app=")).count(),
-        good.map(day).collect::<std::collections::BTreeSet<_>>().len()
+        good.map(day).collect::<BTreeSet<_>>().len()
     );
     let quarantined = objects(&bucket.join("traces/quarantine"), ".json");
     assert!(quarantined.contains(&format!("{bad}.json")), "{quarantined:?}");
@@ -255,4 +257,76 @@ fn a_store_that_is_away_is_said_and_what_was_acknowledged_is_there_when_it_comes
     for line in ["the object store does not take captures now", "not ready: ", "ready again"] {
         assert!(log.contains(line), "{line}: {log}");
     }
+}
+
+#[test]
+fn what_is_acknowledged_while_the_store_goes_and_comes_is_there_and_counts() {
+    let start = || tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let bucket = directory.path().join("s3/fleet");
+    std::fs::create_dir_all(&bucket).unwrap();
+    let mut runtime = start();
+    let endpoint = serve(&runtime, bucket.parent().unwrap());
+    let environment = environment(&endpoint);
+    let collector = Collector::start_at("s3://fleet/traces", &environment);
+    let (stop, acknowledged) = (AtomicBool::new(false), Mutex::new(BTreeSet::new()));
+    let refused = AtomicUsize::new(0);
+    let plan = Plan { frames: 12, ..Plan::default() };
+    std::thread::scope(|scope| {
+        for sender in 0..3 {
+            let (plan, stop, acknowledged, refused, url) =
+                (&plan, &stop, &acknowledged, &refused, &*collector.url);
+            scope.spawn(move || {
+                for capture in (sender..).step_by(3).flat_map(|number| plan.device(3, number).0) {
+                    let (id, body) = (capture.id.to_string(), capture.body().unwrap());
+                    // As devices do: until it is acknowledged.
+                    while !matches!(
+                        put_capture(url, &id, &meta_of(&capture), &body),
+                        Some(201 | 412)
+                    ) {
+                        refused.fetch_add(1, Ordering::Relaxed);
+                        std::thread::sleep(Duration::from_millis(50));
+                        if stop.load(Ordering::Relaxed) {
+                            return;
+                        }
+                    }
+                    acknowledged.lock().unwrap().insert(id);
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+            });
+        }
+        let more = |than: usize| {
+            while acknowledged.lock().unwrap().len() <= than {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            acknowledged.lock().unwrap().len()
+        };
+        for _ in 0..3 {
+            let known = acknowledged.lock().unwrap().len();
+            let count = more(known + 10);
+            std::mem::replace(&mut runtime, start()).shutdown_timeout(Duration::from_millis(10));
+            assert!(await_ready(&collector, 503).contains("the object store"));
+            let address = endpoint.trim_start_matches("http://");
+            assert_eq!(serve_at(&runtime, bucket.parent().unwrap(), address), endpoint);
+            assert_eq!(await_ready(&collector, 200), "ok\n");
+            more(count + 5);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    let acknowledged = acknowledged.into_inner().unwrap();
+    println!("{} acknowledged, {} refused", acknowledged.len(), refused.into_inner());
+    let stored = objects(&bucket, ".ftrace.zst");
+    let lost: Vec<_> =
+        acknowledged.iter().filter(|id| !stored.iter().any(|key| key.contains(&**id))).collect();
+    assert!(lost.is_empty(), "{lost:?}");
+    let mut report = Command::new(tracetee());
+    let cache = directory.path().join("cache");
+    report.args(["report", "--store", "s3://fleet/traces", "--format", "json", "--cache"]);
+    let report: Value = serde_json::from_str(&run(report.arg(cache).envs(environment))).unwrap();
+    let versions = report["apps"][0]["versions"].as_array().unwrap();
+    let counted: u64 = versions.iter().map(|of| of["captures"].as_u64().unwrap()).sum();
+    // A last one may be stored without its sender having heard of it.
+    assert_eq!(counted, stored.len() as u64);
 }

@@ -2,8 +2,10 @@
 
 use serde_json::{Map, Value, json};
 use std::path::Path;
-use tracetee_tests_upload::collector::{Collector, ID, file, put_capture};
-use tracetee_tests_upload::s3::Bucket;
+use std::process::Command;
+use tracetee_tests::tracetee;
+use tracetee_tests_upload::collector::{Collector, ID, file, put_capture, run};
+use tracetee_tests_upload::s3::{Bucket, STORE, environment};
 
 /// A trace of one late frame, with a section of 30 ms that begins at `from_ms`.
 fn text(section: &str, from_ms: u32) -> String {
@@ -80,14 +82,18 @@ fn a_capture_and_its_system_trace_are_one_trace_and_count_once() {
     let collector = Collector::start(&[]);
     let of_profile = shown_as_one(&collector);
     let bucket = Bucket::default();
-    shown_as_one(&bucket.collector(&[]));
-    let report: Value = serde_json::from_str(&collector.tracetee(&[
-        "report",
-        &place(&collector, ID),
-        "--format",
-        "json",
-    ]))
-    .unwrap();
+    let remote = bucket.collector(&[]);
+    shown_as_one(&remote);
+    let report_of = |capture: &str| -> Value {
+        let mut command = Command::new(tracetee());
+        command.args(["report", capture, "--format", "json"]).envs(environment(&bucket.endpoint));
+        command.env("XDG_CACHE_HOME", bucket.directory.path());
+        serde_json::from_str(&run(&mut command)).unwrap()
+    };
+    let place = place(&collector, ID);
+    let report = report_of(&place);
+    let below = &place[place.find("raw/v1/").unwrap()..];
+    assert_eq!(report_of(&format!("{STORE}/{below}")), report, "in the bucket");
     assert_eq!(report["totals"]["frames"], 1, "{report}");
     let causes = report["causes"].to_string();
     assert!(causes.contains("Feed.ours") && causes.contains("Feed.system"), "{causes}");

@@ -108,6 +108,33 @@ fn collectors_that_share_a_bucket_have_the_reports_of_one_with_a_directory() {
         }
     }
 
+    // The guard's state is in the bucket: a second look takes no device twice, from whatever machine.
+    let versions = [&*plan.versions[0].name, &plan.versions[1].name];
+    let of = ["--app", "com.example.shop"];
+    let guard =
+        [&["guard", "--from", versions[0], "--to", versions[1], "--store"], &of[..]].concat();
+    for arguments in [&guard[..], &guard, &[&["bisect", "--store"], &of[..]].concat()] {
+        let place = arguments.iter().position(|of| *of == "--store").unwrap() + 1;
+        let said = |store: &str| {
+            let mut arguments = arguments.to_vec();
+            arguments.insert(place, store);
+            let cache = TempDir::new().unwrap();
+            let cache = ["--cache", cache.path().to_str().unwrap()];
+            let output = command(&bucket, &[&arguments, &cache[..]].concat()).output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            assert!(!text.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+            (output.status.code(), text)
+        };
+        assert_eq!(said(STORE), said(store.to_str().unwrap()), "{arguments:?}");
+    }
+    let backup = ["store", "backup", "--store", STORE, "--output", "backup"];
+    let refused = command(&bucket, &backup).output().unwrap();
+    let why = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        !refused.status.success() && why.contains("back up an object store by its own"),
+        "{why}"
+    );
+
     // Forgotten, also on collectors that run.
     let device = install_id(&captures[0]);
     let forgot = run(&mut command(&bucket, &["store", "forget", &device, "--store", STORE]));

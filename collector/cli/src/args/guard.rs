@@ -22,9 +22,12 @@ pub(crate) struct GuardArgs {
     /// Rise of all jank that must have been noticed before a go, percent.
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = percent)]
     pub(crate) rise: f64,
-    /// Directory of the collector's store.
-    #[arg(long, value_name = "DIR", default_value = "tracetee-store")]
+    /// The collector's store: a directory, s3://BUCKET/PREFIX, gs://… or az://….
+    #[arg(long, value_name = "STORE", default_value = "tracetee-store")]
     pub(crate) store: PathBuf,
+    /// Directory for the tables of an object store [default: in the user's cache].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
     /// Format of the answer.
     #[arg(long, value_enum, default_value_t = AnswerFormat::Text)]
     pub(crate) format: AnswerFormat,
@@ -42,9 +45,12 @@ pub(crate) struct BisectArgs {
     /// Include only this screen.
     #[arg(long, value_name = "SCREEN")]
     pub(crate) screen: Option<String>,
-    /// Directory of the collector's store.
-    #[arg(long, value_name = "DIR", default_value = "tracetee-store")]
+    /// The collector's store: a directory, s3://BUCKET/PREFIX, gs://… or az://….
+    #[arg(long, value_name = "STORE", default_value = "tracetee-store")]
     pub(crate) store: PathBuf,
+    /// Directory for the tables of an object store [default: in the user's cache].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
     /// Format of the answer.
     #[arg(long, value_enum, default_value_t = AnswerFormat::Text)]
     pub(crate) format: AnswerFormat,

@@ -9,6 +9,8 @@ use tracetee_jank::Which;
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     /// Trace files; - is stdin. One gives a frame report, several a fleet report.
+    ///
+    /// Or the address of one capture in an object store: s3://BUCKET/PREFIX/raw/v1/….
     #[arg(value_name = "CAPTURE")]
     pub(crate) captures: Vec<PathBuf>,
     /// Store of a collector [default: tracetee-store, if no CAPTURE is given].
@@ -17,7 +19,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "STORE", conflicts_with = "captures")]
     pub(crate) store: Option<PathBuf>,
     /// Directory for the tables of an object store [default: in the user's cache].
-    #[arg(long, value_name = "DIR", conflicts_with = "captures")]
+    #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
     /// Format of the report [default: by the name of --output, else text].
     #[arg(long, value_enum)]

@@ -149,7 +149,10 @@ pub(super) struct Alerts {
 /// Reads the file of the rollouts, and the state of the store.
 pub(super) fn prepare(file: &Path, store: &str, look: Look) -> Result<Alerts> {
     let StoreLocation::Directory(store) = StoreLocation::parse(store) else {
-        bail!("--guard needs a store in a directory, not {store}");
+        bail!(
+            "--guard needs a store in a directory, not {store}: each collector of an object store would send each alert; run `tracetee \
+             guard --store {store}` from one machine"
+        );
     };
     let known = GuardFile::read(file)?;
     let path = store.join("alerts.json");

@@ -1,10 +1,11 @@
 //! `tracetee guard` and `tracetee bisect`.
 
+use super::store::{Copies, location};
 use crate::args::{AnswerFormat, BisectArgs, GuardArgs};
 use crate::input::mapping_of;
 use crate::terminal::{print, say};
-use anyhow::Result;
-use std::path::Path;
+use anyhow::{Result, anyhow};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracetee_fleet::bisect::Change;
 use tracetee_fleet::capture::{Capture, read_file};
@@ -23,8 +24,18 @@ const NOT_YET: u8 = 2;
 /// Looks at a rollout. The exit status is the verdict: 0 go, 1 stop, 2 not yet.
 pub(crate) fn guard(args: &GuardArgs) -> Result<ExitCode> {
     make_private();
-    let GuardArgs { app, from, to, segment, rise, store, format } = args;
-    let answer = look(store, [app, from, to], segment, *rise)?;
+    let GuardArgs { app, from, to, segment, rise, store, cache, format } = args;
+    let names = [&**app, &**from, &**to];
+    let answer = match location(store) {
+        (address, true) => {
+            let copies = Copies::open(address, cache.as_deref())?;
+            copies.reader.with_guards(&mut |guards| {
+                let file = |raw_key: &str| copies.file(raw_key);
+                look_at(&copies.reader.tables(), guards, names, segment, *rise, &file)
+            })?
+        }
+        (_, false) => look(store, names, segment, *rise)?,
+    };
     print(&match format {
         AnswerFormat::Text => answer.to_text(),
         AnswerFormat::Json => serde_json::to_string_pretty(&answer)? + "\n",
@@ -37,29 +48,38 @@ pub(crate) fn guard(args: &GuardArgs) -> Result<ExitCode> {
 }
 
 /// Takes the devices of an app's rollout, from a version to another, that have come since the last look, and answers.
-pub(super) fn look(
-    store: &Path,
+pub(super) fn look(store: &Path, names: [&str; 3], segment: &Segment, rise: f64) -> Result<Answer> {
+    let file = |raw_key: &str| Ok(store.join(raw_key));
+    look_at(&tables_of(store), &state::path(store), names, segment, rise, &file)
+}
+
+/// As [`look`], by these tables, the guards' states, and the files of captures by their keys.
+fn look_at(
+    tables: &Path,
+    guards: &Path,
     [app, from, to]: [&str; 3],
     segment: &Segment,
     rise: f64,
+    file: &dyn Fn(&str) -> Result<PathBuf>,
 ) -> Result<Answer> {
-    let database = Database::read(&tables_of(store))?;
+    let database = Database::read(tables)?;
     let segment_text = segment.to_text();
     let rollout = Rollout { app, from, to, segment: &segment_text };
     let read = || database.fleet(app, [from, to], segment);
-    let (guard, fleet) = state::look(&state::path(store), rollout, read)?;
+    let (guard, fleet) = state::look(guards, rollout, read)?;
     let mut answer = answer(&guard, &fleet, rise);
     for finding in &mut answer.findings {
         let kept = |version| database.examples(app, version, &finding.root, CAPTURES);
         let kept = [kept(from)?, kept(to)?];
-        add_examples(finding, &kept, &|raw_key| open(&store.join(raw_key)));
+        add_examples(finding, &kept, &|raw_key| open(&file(raw_key)));
     }
     Ok(answer)
 }
 
 /// Reads an example capture. Retention may have deleted it.
-fn open(path: &Path) -> Option<Capture> {
+fn open(path: &Result<PathBuf>) -> Option<Capture> {
     let read = || -> Result<Capture> {
+        let path = path.as_ref().map_err(|error| anyhow!("{error:#}"))?;
         let mapping = mapping_of(None, path)?;
         let options = Options { mapping: mapping.as_deref(), ..Options::default() };
         Ok(read_file(path, &options)?)
@@ -69,8 +89,13 @@ fn open(path: &Path) -> Option<Capture> {
 
 /// Finds the versions with which causes changed.
 pub(crate) fn bisect(args: &BisectArgs) -> Result<()> {
-    let BisectArgs { app, cause, screen, store, format } = args;
-    let database = Database::read(&tables_of(store))?;
+    let BisectArgs { app, cause, screen, store, cache, format } = args;
+    let copies = match location(store) {
+        (address, true) => Some(Copies::open(address, cache.as_deref())?),
+        (_, false) => None,
+    };
+    let tables = copies.as_ref().map_or_else(|| tables_of(store), |copies| copies.reader.tables());
+    let database = Database::read(&tables)?;
     let history = database.history(app, cause.as_deref(), screen.as_deref())?;
     let changes = history.changes();
     print(&match format {

@@ -1,6 +1,6 @@
 //! `tracetee report`: of a collector's store, of one trace, of several.
 
-use super::store::{cache_of, location};
+use super::store::{Copies, location};
 use crate::args::{FailOn, ReportArgs, ReportFormat};
 use crate::input::{mapping, mapping_of, unpacked};
 use crate::terminal::{print, say};
@@ -11,13 +11,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tracetee_fleet::capture::{Capture, read_file, read_file_for_timeline, read_with_profile};
 use tracetee_fleet::database::Database;
+use tracetee_fleet::object_keys::{RawKey, pair};
 use tracetee_fleet::report::fleet::{Ask, FleetReport};
 use tracetee_fleet::report::html::{self, Captures, Timeline};
 use tracetee_fleet::report::single::SingleReport;
 use tracetee_fleet::report::timeline;
 use tracetee_fleet::rows::{About, from_capture};
 use tracetee_jank::{Options, Which};
-use tracetee_server::{Reader, StoredProfile, make_private, tables_of};
+use tracetee_server::{StoredProfile, tables_of};
 use tracetee_trace::{Mapping, is_system_process};
 
 /// The trace travels in its report, and so does its timeline, if it is no larger: a page of some 40 MB opens on a phone.
@@ -30,7 +31,12 @@ const EXIT_WORSE: u8 = 1;
 
 /// Writes a report. Returns the exit status.
 pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode> {
-    let (dumps, captures) = dumps(&args.captures)?;
+    let copied = match &*args.captures {
+        [one] => copied(args, one)?,
+        _ => None,
+    };
+    let paths = copied.as_ref().map_or(&*args.captures, |(_, file)| std::slice::from_ref(file));
+    let (dumps, captures) = dumps(paths)?;
     let (text, is_worse) = match &*captures {
         [] if args.captures.is_empty() => of_store(args)?,
         [] => bail!("the files contain names of processes, but no trace"),
@@ -75,7 +81,7 @@ fn of_store(args: &ReportArgs) -> Result<(String, bool)> {
     let store = args.store.as_ref().unwrap_or(&default);
     let (address, is_remote) = location(store);
     if is_remote {
-        return of_objects(args, &address);
+        return of_objects(args, address);
     }
     let tables = tables_of(store);
     let report = Database::read(&tables)
@@ -94,21 +100,31 @@ fn of_store(args: &ReportArgs) -> Result<(String, bool)> {
 }
 
 /// The report of an object store, by a copy of its tables on this machine.
-fn of_objects(args: &ReportArgs, address: &str) -> Result<(String, bool)> {
-    make_private();
-    let cache = cache_of(address, args.cache.as_deref());
-    let reader = Reader::open(address, cache.as_deref())?;
-    let database = Database::read(&reader.tables())?;
+fn of_objects(args: &ReportArgs, address: String) -> Result<(String, bool)> {
+    let copies = Copies::open(address, args.cache.as_deref())?;
+    let database = Database::read(&copies.reader.tables())?;
     let report = FleetReport::from_database(&database, &ask(args))?;
-    let copies = tempfile::tempdir().context("cannot create a temporary directory")?;
-    // Where the names of a version are looked for.
-    std::os::unix::fs::symlink(reader.root().join("mappings"), copies.path().join("mappings"))?;
-    written(args, &report, Captures::Nowhere, &|raw_key| {
-        if !reader.copy(raw_key, copies.path())? {
-            bail!("{address}/{raw_key} does not exist");
+    written(args, &report, Captures::Nowhere, &|raw_key| copies.file(raw_key))
+}
+
+/// Copies a capture of an object store, and the one that belongs to it; `None`: it is a file.
+fn copied(args: &ReportArgs, capture: &Path) -> Result<Option<(Copies, PathBuf)>> {
+    let (text, is_remote) = location(capture);
+    let Some((address, key)) = text.split_once("/raw/v1/").filter(|_| is_remote) else {
+        return Ok(None);
+    };
+    let copies = Copies::open(address.to_owned(), args.cache.as_deref())?;
+    let file = copies.file(&format!("raw/v1/{key}"))?;
+    let database = Database::read(&copies.reader.tables())?;
+    let id = RawKey::parse(&text).map(|key| key.id).unwrap_or_default();
+    for other in pair(&id).into_iter().flat_map(|(capture, profile)| [capture, profile]) {
+        if other != id
+            && let Some(raw_key) = database.raw_key(&other)?
+        {
+            copies.file(&raw_key)?;
         }
-        Ok(copies.path().join(raw_key))
-    })
+    }
+    Ok(Some((copies, file)))
 }
 
 /// Gives the file of a capture by its key.

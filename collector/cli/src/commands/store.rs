@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 use tracetee_server::{
     BackedUp, Forgotten, Reader, StoreLocation, list_keys, make_private, make_tables, tables_of,
 };
@@ -34,6 +35,35 @@ pub(crate) fn cache_of(address: &str, given: Option<&Path>) -> Option<PathBuf> {
     std::fs::create_dir_all(&directory).is_ok().then_some(directory)
 }
 
+/// The captures of an object store, copied to this machine when they are asked for, and its tables.
+pub(crate) struct Copies {
+    pub(crate) reader: Reader,
+    address: String,
+    directory: TempDir,
+}
+
+impl Copies {
+    /// Brings the tables on this machine to the state of the object store.
+    pub(crate) fn open(address: String, cache: Option<&Path>) -> Result<Self> {
+        make_private();
+        let cache = cache_of(&address, cache);
+        let reader = Reader::open(&address, cache.as_deref())?;
+        let directory = tempfile::tempdir().context("cannot create a temporary directory")?;
+        // Where the names of a version are looked for.
+        let mappings = reader.root().join("mappings");
+        std::os::unix::fs::symlink(mappings, directory.path().join("mappings"))?;
+        Ok(Self { reader, address, directory })
+    }
+
+    /// Returns the file of a capture, with its metadata beside it.
+    pub(crate) fn file(&self, raw_key: &str) -> Result<PathBuf> {
+        if !self.reader.copy(raw_key, self.directory.path())? {
+            bail!("{}/{raw_key} does not exist", self.address);
+        }
+        Ok(self.directory.path().join(raw_key))
+    }
+}
+
 /// Rebuilds the tables.
 pub(crate) fn rebuild(args: &RebuildArgs) -> Result<()> {
     make_private();
@@ -54,6 +84,12 @@ pub(crate) fn rebuild(args: &RebuildArgs) -> Result<()> {
 
 /// Copies a store.
 pub(crate) fn backup(args: &BackupArgs) -> Result<()> {
+    if let (store, true) = location(&args.store) {
+        bail!(
+            "{store}: back up an object store by its own means: versioning, replication, or a copy of raw/, losses/, mappings/ and guard.sqlite; \
+             `tracetee store rebuild` makes everything else from them"
+        );
+    }
     make_private();
     let BackedUp { copied, bytes, kept, deleted, .. } =
         tracetee_server::backup(&args.store, &args.output)?;
