@@ -9,7 +9,7 @@ use crate::json::{self, Limits};
 use crate::record;
 use crate::record::to_json;
 use crate::recording::Mode;
-use crate::summary::Summary;
+use crate::summary::{Summary, is_zero};
 use std::path::PathBuf;
 
 record! {
@@ -62,6 +62,8 @@ record! {
         /// Reason why the tags are not forced again after the system resets them (a capture by hand without a
         /// thread for it).
         pub tags_unwatched: Option<String> = None; omit(Option::is_none),
+        /// Blocks of records by threads that draw frames, without `frame_counters`: four threads have them at once.
+        pub frames_uncounted: u64 = 0; omit(is_zero),
         /// Sessions of Perfetto's SDK; `None` where forced tags take nothing from them.
         pub perfetto: Option<PerfettoReport> = None; omit(Option::is_none),
         /// Libraries with at least one hooked slot of `write` or `__write_chk`.

@@ -433,6 +433,7 @@ impl Capture {
         let is_free = session::close(&self.pool);
         self.pool.note_stop(clock::boot_ns());
         self.note_hooks();
+        self.health.frames_uncounted += u64::from(session::take_uncounted());
         self.running = false;
         is_free
     }

@@ -27,6 +27,8 @@ const FRAMES: [&[u8]; 2] = [b"Choreographer#doFrame", b"DrawFrame"];
 const RENDER_THREAD: &[u8] = b"RenderThread\0";
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
+/// Blocks that threads have leased without being watched, because all watches were taken.
+static UNWATCHED: AtomicU32 = AtomicU32::new(0);
 static WATCHES: [Watch; MAX_WATCHED] = [const { Watch::new() }; MAX_WATCHED];
 
 /// Chooses whether the threads that lease a block from now on are watched.
@@ -34,6 +36,12 @@ static WATCHES: [Watch; MAX_WATCHED] = [const { Watch::new() }; MAX_WATCHED];
 pub(crate) fn set_on(is_on: bool) -> bool {
     // ORDERING: Relaxed; who sees it late counts from its next block on.
     IS_ON.swap(is_on, Ordering::Relaxed) != is_on
+}
+
+/// Returns how many blocks threads that draw frames have leased without a watch since the last call.
+pub(crate) fn take_unwatched() -> u32 {
+    // ORDERING: Relaxed; a count.
+    UNWATCHED.swap(0, Ordering::Relaxed)
 }
 
 /// The record that a thread is about to store.
@@ -122,7 +130,11 @@ fn claim(state: &ThreadState) -> u8 {
             _ => {}
         }
     }
-    let Some((watch, number, owner)) = free else { return 0 };
+    let Some((watch, number, owner)) = free else {
+        // ORDERING: Relaxed; a count.
+        UNWATCHED.fetch_add(1, Ordering::Relaxed);
+        return 0;
+    };
     // ORDERING: Acquire; as above.
     let claimed = watch.owner.compare_exchange(owner, own, Ordering::Acquire, Ordering::Relaxed);
     if claimed.is_err() {

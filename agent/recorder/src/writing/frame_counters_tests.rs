@@ -128,3 +128,20 @@ fn a_descriptor_that_the_program_has_closed_is_not_read() {
     // SAFETY: the copy made above, which the drop has left.
     assert_eq!(unsafe { libc::close(fd) }, 0);
 }
+
+#[test]
+fn a_thread_beyond_the_watched_ones_is_counted() {
+    let states: Vec<ThreadState> = (1..=5)
+        .map(|owner| {
+            let state = ThreadState::new();
+            state.owner.store(1_000 + owner, Ordering::Relaxed);
+            state.tid.store(tracetee_os::thread_id(), Ordering::Relaxed);
+            state
+        })
+        .collect();
+    assert_eq!(states.iter().map(claim).collect::<Vec<_>>(), [1, 2, 3, 4, 0]);
+    assert_eq!((claim(&states[1]), take_unwatched(), take_unwatched()), (2, 1, 0));
+    WATCHES[0].free();
+    assert_eq!((claim(&states[4]), take_unwatched()), (1, 0));
+    forget();
+}

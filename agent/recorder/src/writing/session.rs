@@ -140,6 +140,11 @@ pub fn count_frames(is_on: bool) {
     }
 }
 
+/// Returns how many blocks of records have no counters since the last call, because more threads draw frames than are watched.
+pub fn take_uncounted() -> u32 {
+    frame_counters::take_unwatched()
+}
+
 /// Spares threads the fence with each record, where the kernel offers a means. As [`register`], it may wait some 10 ms.
 pub fn stop_fencing() {
     if HOST.get().is_some_and(|host| (host.may_call_membarrier)()) && membarrier_registered() {

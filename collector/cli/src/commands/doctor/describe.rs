@@ -100,6 +100,13 @@ pub(super) fn push_health(text: &mut String, health: &Health, recording: bool) {
             "  tags          not enabled again after the system resets them: {reason}"
         );
     }
+    if health.frames_uncounted > 0 {
+        let blocks = health.frames_uncounted;
+        let _ = writeln!(
+            text,
+            "  counters      left out of {blocks} blocks of records: more than four threads drew frames"
+        );
+    }
     if let Some(perfetto) = &health.perfetto {
         let (left, preferred) = (&perfetto.tags_left, &perfetto.prefer_sdk);
         let _ = writeln!(

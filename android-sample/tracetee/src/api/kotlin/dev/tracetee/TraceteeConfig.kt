@@ -125,7 +125,7 @@ public class TraceteeConfig private constructor(builder: Builder) {
 
         /**
          * Sets whether captures have the platform's verdict about each frame of the app's activities: FrameMetrics (API 26),
-         * and the compositor's JankData (API 36). Reports then tell frames that the compositor or the graphics processor made late
+         * the deadline before the frame ends (API 33), and the compositor's JankData (API 36; of surfaces of engines: 37.2). Reports then tell frames that the compositor or the graphics processor made late
          * from those that the app did; [Tracetee.countFrames] counts frames. A thread of the library listens all the time. Default: false.
          */
         public fun setFrameVerdicts(record: Boolean): Builder = apply { frameVerdicts = record }
