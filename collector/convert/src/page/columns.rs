@@ -4,7 +4,7 @@
 //!
 //! Times are ns; those of a column are each since the one before it, the first since the trace's begin.
 
-use super::samples;
+use super::{binder, samples};
 use crate::arrows::arrows;
 use base64::engine::general_purpose::STANDARD;
 use base64::write::EncoderWriter;
@@ -128,6 +128,8 @@ struct CounterColumns {
 #[derive(Serialize)]
 struct TrackColumns {
     pid: u32,
+    /// Key of the thread whose track it is.
+    thread: Option<u32>,
     label: NameId,
     #[serde(flatten)]
     points: PointColumns,
@@ -165,6 +167,7 @@ fn line(value: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
 fn json(trace: &Trace, app: Option<u32>, out: &mut impl Write) -> io::Result<()> {
     let (begin_ns, end_ns) = trace.span_ns.unwrap_or_default();
     let (names, samples) = samples::slices(trace);
+    let (names, calls) = binder::calls(trace, names);
     let mut instants: HashMap<u32, (Clock, PointColumns)> = HashMap::new();
     for one in &trace.instants {
         let new = || (Clock(begin_ns), PointColumns::default());
@@ -202,7 +205,7 @@ fn json(trace: &Trace, app: Option<u32>, out: &mut impl Write) -> io::Result<()>
     }
     let rest = Rest {
         counters: counters(trace, begin_ns),
-        tracks: tracks(trace, &samples, begin_ns),
+        tracks: tracks(trace, &samples, &calls, begin_ns),
         flows: arrows(trace).into_iter().map(|(from, to)| [from.0, from.1, to.0, to.1]).collect(),
         clocks: clocks(trace, begin_ns),
         shown: shown(trace, begin_ns),
@@ -331,17 +334,19 @@ fn counters(trace: &Trace, begin_ns: u64) -> Vec<CounterColumns> {
     made.into_iter().map(|(_, columns)| columns).collect()
 }
 
-/// Async slices and samples by track; one without a track is on that of its name.
-fn tracks(trace: &Trace, samples: &[Async], begin_ns: u64) -> Vec<TrackColumns> {
-    let mut slices: Vec<&Async> = trace.asyncs.iter().chain(samples).collect();
-    slices.sort_by_key(|slice| slice.start_ns);
-    let mut places: HashMap<(u32, NameId), usize> = HashMap::new();
+/// Async slices, samples and binder calls by track; one without a track is on that of its name.
+fn tracks(trace: &Trace, samples: &[Async], calls: &[Async], begin_ns: u64) -> Vec<TrackColumns> {
+    let slices = trace.asyncs.iter().chain(samples).map(|slice| (None, slice));
+    let mut slices: Vec<_> =
+        slices.chain(calls.iter().map(|call| (Some(call.threads[0]), call))).collect();
+    slices.sort_by_key(|(_, slice)| slice.start_ns);
+    let mut places: HashMap<(u32, Option<u32>, NameId), usize> = HashMap::new();
     let mut made: Vec<(Clock, TrackColumns)> = Vec::new();
-    for &Async { pid, track, name, category, args, start_ns, end_ns, .. } in slices {
+    for (thread, &Async { pid, track, name, category, args, start_ns, end_ns, .. }) in slices {
         let label = track.unwrap_or(name);
-        let place = *places.entry((pid, label)).or_insert_with(|| {
+        let place = *places.entry((pid, thread, label)).or_insert_with(|| {
             let (points, took) = (PointColumns::default(), Vec::new());
-            made.push((Clock(begin_ns), TrackColumns { pid, label, points, took }));
+            made.push((Clock(begin_ns), TrackColumns { pid, thread, label, points, took }));
             made.len() - 1
         });
         let Some((clock, columns)) = made.get_mut(place) else { continue };
@@ -463,6 +468,80 @@ mod tests {
         );
         assert_eq!(track["at"], json!([0, 50_000_000]));
         assert_eq!(track["took"], json!([50_000_000, 20_000_000]));
+    }
+
+    /// Main calls a server, which calls main back; main answers and calls another one, whose reply the trace does not have.
+    #[test]
+    fn binder_calls_are_slices_of_the_calling_thread_s_track_until_their_own_reply() {
+        let mut text = "# tracer: nop\n".to_owned();
+        for (us, tid, pid, event) in [
+            (0, 7, 7, "tracing_mark_write: B|7|x"),
+            (1, 9, 8, "tracing_mark_write: B|8|y"),
+            (
+                10,
+                7,
+                7,
+                "binder_transaction: transaction=1 dest_node=5 dest_proc=8 dest_thread=0 reply=0 flags=0x10 code=0x3",
+            ),
+            (12, 9, 8, "binder_transaction_received: transaction=1"),
+            (
+                13,
+                7,
+                7,
+                "binder_transaction: transaction=2 dest_node=5 dest_proc=8 dest_thread=0 reply=0 flags=0x11 code=0x3",
+            ),
+            (
+                20,
+                9,
+                8,
+                "binder_transaction: transaction=3 dest_node=5 dest_proc=7 dest_thread=7 reply=0 flags=0x10 code=0x3",
+            ),
+            (21, 7, 7, "binder_transaction_received: transaction=3"),
+            (
+                25,
+                7,
+                7,
+                "binder_transaction: transaction=4 dest_node=0 dest_proc=8 dest_thread=9 reply=1 flags=0x0 code=0x0",
+            ),
+            (26, 9, 8, "binder_transaction_received: transaction=4"),
+            (
+                40,
+                9,
+                8,
+                "binder_transaction: transaction=5 dest_node=0 dest_proc=7 dest_thread=7 reply=1 flags=0x0 code=0x0",
+            ),
+            (42, 7, 7, "binder_transaction_received: transaction=5"),
+            (
+                50,
+                7,
+                7,
+                "binder_transaction: transaction=6 dest_node=5 dest_proc=8 dest_thread=0 reply=0 flags=0x10 code=0x3",
+            ),
+            (60, 7, 7, "tracing_mark_write: E|7"),
+            (61, 9, 8, "tracing_mark_write: E|8"),
+        ] {
+            text.push_str(&format!("t{tid}-{tid} ({pid}) [000] d..2 1.{us:06}: {event}\n"));
+        }
+        let columns = columns(&tracetee_trace::read(text.as_bytes()).unwrap());
+        let tracks = columns["rest"]["tracks"].as_array().unwrap();
+        let name = |id: &Value| {
+            columns["head"]["names"][usize::try_from(id.as_u64().unwrap()).unwrap()].clone()
+        };
+        let seen: Vec<_> =
+            tracks.iter().map(|track| (&track["thread"], &track["at"], &track["took"])).collect();
+        assert_eq!(
+            seen,
+            [
+                (&json!(7), &json!([10_000, 40_000]), &json!([32_000, -1])),
+                (&json!(9), &json!([20_000]), &json!([6_000])),
+            ]
+        );
+        let about: Value =
+            serde_json::from_str(name(&tracks[0]["args"][0]).as_str().unwrap()).unwrap();
+        assert_eq!(
+            (&about["answered by"], &about["received after µs"]),
+            (&json!("t9 9"), &json!(2))
+        );
     }
 
     #[test]

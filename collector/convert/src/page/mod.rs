@@ -1,6 +1,7 @@
 //! One page with a trace and the program that shows it: opens offline in any browser, and in Perfetto and catapult,
 //! which read the text in it. The program itself reads the trace as columns ([`columns`]).
 
+mod binder;
 mod columns;
 mod samples;
 

@@ -89,7 +89,7 @@ function readRest(into, rest) {
     for (const one of rest.tracks) {
         const all = points(one);
         all.forEach((slice, i) => { slice.end = one.took[i] < 0 ? into.last : slice.start + one.took[i] / 1e3; slice.open = one.took[i] < 0; });
-        into.asyncs.push({ pid: one.pid, name: into.names[one.label], all });
+        into.asyncs.push({ pid: one.pid, thread: into.threads.get(one.thread), name: into.names[one.label], all });
     }
     // A slice has few flows, most have none.
     for (const [from, fromPlace, to, toPlace] of rest.flows) {

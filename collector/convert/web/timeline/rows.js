@@ -35,9 +35,10 @@ const isSystem = (pid) => Boolean(processes.get(pid)?.isSystem);
 function byProcess() {
     const byPid = new Map();
     const entry = (pid) => listOf(byPid, pid, () => ({ pid, threads: [], counters: [], asyncs: [], shown: [], slices: 0, busy: 0 }));
+    const callers = new Set(asyncs.map((track) => track.thread));
     for (const thread of threads.values()) {
         const count = thread.slices.name.length + thread.instants.length;
-        if (!count && !(isApp(thread.pid) && states.has(thread.key))) continue;
+        if (!count && !callers.has(thread) && !(isApp(thread.pid) && states.has(thread.key))) continue;
         const process = entry(thread.pid);
         process.threads.push(thread);
         process.slices += count;
@@ -87,13 +88,15 @@ function processRows(process, push) {
         const title = layer.actual ? `Actual: ${layer.layer || "frames"}` : "Expected frames";
         push({ kind: "shown", id: `d${shown.indexOf(layer)}`, height: layer.lanes.length * ROW + GAP, title, layer });
     }
-    for (const track of process.asyncs)
-        push({ kind: "async", id: `a${asyncs.indexOf(track)}`, height: track.lanes.length * ROW + GAP, title: track.name, track });
+    const pushTrack = (track) => push({ kind: "async", id: `a${asyncs.indexOf(track)}`, height: track.lanes.length * ROW + GAP, title: track.name, track });
+    const tracks = Map.groupBy(process.asyncs, (track) => track.thread);
+    tracks.get(undefined)?.forEach(pushTrack);
     process.threads.sort((a, b) => (b.tid === pid) - (a.tid === pid) || THREAD_RANKS[rowOrder](a, b));
     const key = `threads ${pid}`, least = trace.last * MINOR;
     const minor = minors(process.threads, (thread) => thread.tid !== pid && thread.busy < least && !thread.instants.length && !revealed.has(thread), key);
     for (const thread of process.threads) {
         if (minor.has(thread)) continue;
+        tracks.get(thread)?.forEach(pushTrack);
         const strip = stripOf(thread), levels = levelsOf(thread), deeper = thread.slices.levels.length - levels;
         push({ kind: "thread", id: `t${thread.key}`, strip, height: Math.max(levels, 1) * ROW + GAP + strip, title: `${thread.name} ${thread.tid}`, thread });
         if (deeper > 0 && levels < MAX_UNFOLDED) push({ kind: "minor", id: `l${thread.key}`, height: ROW, key: `levels ${thread.key}`, title: `▸ ${deeper} deeper levels` });
@@ -124,7 +127,7 @@ function layOut() {
     const busiest = list.reduce((most, one) => Math.max(most, one.busy), 0);
     // If all is minor (a gap of years), the busiest process is not.
     const least = busiest < trace.last * MINOR ? busiest * MINOR : trace.last * MINOR;
-    const minor = minors(list, (process) => !revealed.has(process.pid) && !isApp(process.pid) && process.busy < least && !process.counters.length && !process.asyncs.length && !process.shown.length, "processes");
+    const minor = minors(list, (process) => !revealed.has(process.pid) && !isApp(process.pid) && process.busy < least && !process.counters.length && process.asyncs.every((track) => track.thread) && !process.shown.length, "processes");
     const made = [];
     const push = (row) => made.push(row);
     let hasProcessors = false;
