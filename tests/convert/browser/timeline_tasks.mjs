@@ -118,6 +118,44 @@ export default {
       assert.equal(await page.evaluate(() => document.getElementById("found").textContent), `${count} found`, query);
     }
   },
+  async "a search is limited to threads, lists the longest first, and takes the place of a selection"({ open, pages }) {
+    const page = await open(pages[0]);
+    await page.press("n", "/");
+    const find = async (text) => {
+      await page.evaluate(() => document.getElementById("search").select());
+      await page.keyboard.type(text);
+      return page.evaluate(() => [document.querySelector("#hits h2")?.innerText, ...[...document.querySelectorAll("#hits tbody tr")].slice(0, 2).map((row) => row.innerText.replace(/\s+/g, " ").trim())]);
+    };
+    assert.deepEqual(await find("on:main frame"), ["Found: 13; sum 110.0 ms, mean 8.462 ms", "Choreographer#doFrame 200.0 ms 50.000 ms com.example 100", "Choreographer#doFrame 0 µs 5.000 ms com.example 100"]);
+    assert.equal(await page.evaluate(() => window.tracetee.frame()), null);
+    assert.deepEqual((await find("load on:main")).slice(1), ["load 205.0 ms 40.000 ms com.example 100 Choreographer#doFrame"]);
+    assert.equal((await find("frame on:RenderThread"))[0], "Found: 13; sum 13.000 ms, mean 1.000 ms");
+    assert.deepEqual(await find("frame on:500"), [undefined]);
+    assert.equal((await find("queue"))[1], "queue 0 µs 5 to 50.5 counter");
+    await find("on:main frame");
+    // Not a call of another thread is coloured as found.
+    assert.deepEqual((await page.pixel("com.example 100", 2_500, 17)).slice(0, 3), [0xaa, 0, 0xc8]);
+    assert.notDeepEqual((await page.pixel("RenderThread 101", 1_500, 17)).slice(0, 3), [0xaa, 0, 0xc8]);
+    await (await page.$("#hits th:nth-child(2) button")).click();
+    assert.match(await page.evaluate(() => document.querySelector("#hits tbody tr").innerText.replace(/\s+/g, " ")), /^Choreographer#doFrame 0 µs 5/);
+  },
+  async "a comparison with the one before is a key, is in the address, and ends with another selection"({ open, pages }) {
+    const page = await open(pages[0]);
+    await page.press("n", "b");
+    has((await page.panel()).replace(/\s+/g, " "), "frame at 183.3 ms (5.000 ms) beside frame at 200.0 ms (50.000 ms): +45.000 ms");
+    const hash = await page.evaluate(() => location.hash);
+    const again = await open(pages[0], { hash });
+    has((await again.panel()).replace(/\s+/g, " "), "5.000 ms from 183.3 ms beside frame at 200.0 ms (50.000 ms): +45.000 ms");
+    await again.press("p");
+    assert.equal(await again.evaluate(() => window.tracetee.comparison()), null);
+    await page.press("0");
+    await page.click("RenderThread 101", 1_500, 17);
+    has(await page.panel(), "Call 1 of 13");
+    await page.press("]", "b");
+    has(await page.panel(), "DrawFrame at 1.000 ms beside DrawFrame at 17.667 ms: 0 µs");
+    await page.evaluate(() => history.back());
+    await page.waitForFunction(() => !window.tracetee.comparison());
+  },
   async "a long text is packed, and other programs get it whole"({ open, pages }) {
     const page = await open(pages[3]);
     await page.waitForFunction(() => document.querySelectorAll("script.trace-data").length === 1, { timeout: 60_000 });
@@ -259,8 +297,10 @@ export default {
   },
   async "a finger selects and drags"({ open, pages }) {
     const page = await open(pages[0], { width: 360, height: 740, touch: true });
+    await page.evaluate(() => addEventListener("pointerdown", ({ pointerType }) => { document.body.dataset.pointer = pointerType; }, { capture: true }));
     const [x, y] = await page.spot("Frames", 225_000, 8);
     await page.touchscreen.tap(x, y);
+    assert.equal(await page.evaluate(() => document.body.dataset.pointer), "touch");
     has(await page.panel(), "33.333 ms past its deadline");
     await page.press("w", "w");
     const from = await page.evaluate(() => window.tracetee.view.from);

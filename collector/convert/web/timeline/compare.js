@@ -3,14 +3,17 @@
 /** The first side of a comparison, then both sides. */
 let marked = null, comparison = null;
 const MAX_THREADS = 6;
+/** Pixels for the table of differences beside the picture. */
+const TABLE = 560;
 
 /** One side: a time of a trace, of the threads of a process. */
 const sideOf = (of, pid, { from, to }, label) => ({ of, pid, from, to, label });
 
+const frameLabel = (one) => `frame at ${time(one.start)} (${time(one.dur)})`;
 function selectedSide() {
     const found = selectedTimes();
     if (!found) return null;
-    const label = frame ? `frame at ${time(frame.start)} (${time(frame.dur)})` : range ? `${time(found.to - found.from)} from ${time(found.from)}` : `${nameOfSelection(selected)} at ${time(found.from)}`;
+    const label = frame ? frameLabel(frame) : range ? `${time(found.to - found.from)} from ${time(found.from)}` : `${nameOfSelection(selected)} at ${time(found.from)}`;
     return sideOf(trace, selected?.thread ? selected.thread.pid : data.pid, found, label);
 }
 
@@ -27,11 +30,25 @@ function markToCompare() {
     }
     compareSides(marked, side);
 }
+/** Compares a frame with the last one before it that was in time, or with another that was; a slice with the call before it. */
+function compareWithBefore() {
+    const side = selectedSide();
+    if (frame) {
+        const list = pipelines.find(({ list }) => list.includes(frame)).list.filter((one) => !one.slow && one !== frame);
+        const other = list.findLast((one) => one.start < frame.start) || list[0];
+        if (other) { compareSides(sideOf(trace, data.pid, { from: other.start, to: frameEnd(other) }, frameLabel(other)), side); return; }
+    } else if (selected?.kind === "slice" && calls.count > 1) {
+        const [source, index] = stepIn(calls.sources, spotOfCall(), -1), found = calls.sources[source].one(index), times = timesOf(found);
+        compareSides(sideOf(trace, found.thread.pid, times, `${nameOfSelection(found)} at ${time(times.from)}`), side);
+        return;
+    }
+    announce("Select a frame or a slice that has another before it.");
+}
 function compareSides(a, b) {
     comparison = { sides: [a, b], align: "" };
     marked = null;
     $("marked").hidden = true;
-    tell();
+    tell(); remember(true);
     announce(`Compared: ${a.label} with ${b.label}`);
 }
 function closeCompare() {
@@ -75,11 +92,11 @@ function tellCompared() {
     const actions = element("p", null, link("Close the comparison (Esc)", () => { closeCompare(); changed(); }), " ", label);
     actions.className = "actions";
     const made = [
-        element("h2", `${sides[0].label} beside ${sides[1].label}: ${signed(took[1] - took[0])}`), actions, drawing(comparison),
         element("h2", "Self time by name"), headed(["Slice", "First", "Second", "Difference", "Calls"], rows, ([name, { own, calls }]) => [name, time(own[0]), time(own[1]), signed(own[1] - own[0]), `${calls[0]} / ${calls[1]}`]),
     ];
     if (stateRows.length) made.push(element("h2", "Thread states"), headed(["State", "First", "Second", "Difference"], stateRows, (row) => row));
-    return made;
+    const title = element("h2", `${sides[0].label} beside ${sides[1].label}: ${signed(took[1] - took[0])}`);
+    return [title, actions, besides(made, [drawing(comparison)])];
 }
 
 /** Both sides on one scale of time. */
@@ -91,7 +108,7 @@ function drawing({ sides, align }) {
     picture.setAttribute("aria-label", "Both on one scale; the table of differences has the same in numbers");
     const lists = sides.map((side) => threadsOf(side).slice(0, MAX_THREADS));
     const tallOf = (thread) => Math.min(thread.slices.levels.length, 8) * ROW + STRIP + GAP;
-    const wide = Math.max(300, $("panel").clientWidth - 24), tall = lists.flat().reduce((sum, thread) => sum + tallOf(thread), 2 * HEAD + 24);
+    const room = $("panel").clientWidth - 24, wide = Math.max(300, room > 2 * TABLE ? room - TABLE : room), tall = lists.flat().reduce((sum, thread) => sum + tallOf(thread), 2 * HEAD + 24);
     picture.width = wide * ratio; picture.height = tall * ratio;
     picture.style.cssText = `position:static;width:${wide}px;height:${tall}px`;
     // The rows are drawn by what draws them on the screen, with another view.
@@ -170,9 +187,9 @@ $("other").addEventListener("change", async (event) => {
     if (file) await file.text().then((text) => compareWith(text, file.name)).catch(failed);
     event.target.value = "";
 });
-// A report opens one page and hands it the other.
+// A report opens one page and hands it the other, again and again until this page has been read.
 addEventListener("message", (event) => {
-    if (!window.opener || event.source !== window.opener || typeof event.data?.compare !== "string") return;
+    if (!isComplete || !window.opener || event.source !== window.opener || typeof event.data?.compare !== "string") return;
     event.source.postMessage("compared", "*");
     compareWith(event.data.compare, "the other capture", String(event.data.cause ?? "")).catch(failed);
 });

@@ -54,7 +54,7 @@ function drawFrameLines() {
 // ---- selecting ----
 
 function selectFrame(one, isShown) {
-    frame = one; selected = null; range = null;
+    frame = one; selected = range = comparison = null;
     if (isShown) {
         const row = rows.find((row) => row.kind === "frames" && row.pipeline === one.pipeline);
         if (row) view.top = Math.max(0, row.y - HEAD);

@@ -72,7 +72,7 @@ function keys(x) {
         j: () => moveCursor(1), k: () => moveCursor(-1), Enter: enterRow, " ": enterRow,
         t: () => togglePin(cursor && !isHead(cursor) ? cursor : rowOfSelection()),
         ".": () => neighbour("next"), ",": () => neighbour("previous"), u: () => neighbour("parent"), i: () => neighbour("child"),
-        "]": () => stepCall(1), "[": () => stepCall(-1), r: rangeOfSelection, o: nextOrder, v: tellVisible, c: markToCompare,
+        "]": () => stepCall(1), "[": () => stepCall(-1), r: rangeOfSelection, o: nextOrder, v: tellVisible, c: markToCompare, b: compareWithBefore,
         Escape: () => { selected = range = frame = null; closeCompare(); changed(); },
     };
 }
@@ -131,6 +131,6 @@ function toSelection() {
 /** The statistics of the time of what is selected. */
 function rangeOfSelection() {
     const found = selectedTimes() || { from: Math.max(0, view.from), to: Math.min(view.to, trace.last) };
-    range = { ...found }; frame = selected = null;
+    range = { ...found }; frame = selected = comparison = null;
     changed();
 }

@@ -2,13 +2,15 @@
 
 /**
  * `t` and `d`: seconds of the trace's clock at the left, and seconds in view. `y`: pixels scrolled. `sel`: what is
- * selected, by the place in this page. `q`: the search. `pins`, `rows`, `folded`: rows.
+ * selected, by the place in this page. `with`: the time that it is compared with. `q`: the search. `pins`, `rows`, `folded`: rows.
  */
 function address() {
     const parts = [`t=${seconds(view.from)}`, `d=${((view.to - view.from) / 1e6).toFixed(9)}`];
     const add = (key, value) => { if (value) parts.push(`${key}=${encodeURIComponent(value)}`); };
     add("y", Math.round(view.top));
     add("sel", selectionText());
+    const first = comparison?.sides[0];
+    add("with", first?.of === trace && comparison.sides[1].of === trace ? `${first.from.toFixed(3)}_${first.to.toFixed(3)}_${first.pid ?? ""}` : "");
     add("q", $("search").value);
     add("pins", [...pins].join(","));
     add("rows", rowOrder === "app" ? "" : rowOrder);
@@ -108,9 +110,15 @@ function follow(wanted) {
     const sel = wanted.get("sel");
     const found = sel ? parseSelection(sel) : null;
     selected = range = frame = null;
+    closeCompare();
     if (found?.kind === "range") range = { from: found.from, to: found.to };
     else if (found?.kind === "frame") frame = found.frame;
     else selected = found;
+    const first = /^([\d.]+)_([\d.]+)_(\d*)$/.exec(wanted.get("with") || "");
+    if (first && found) {
+        const [from, to] = [+first[1], +first[2]];
+        compareSides(sideOf(trace, first[3] ? +first[3] : null, { from, to }, `${time(to - from)} from ${time(from)}`), selectedSide());
+    }
     changed();
     if (sel && !found) announce("This trace does not have what the address selects.");
     if (at) { show(from, from + span); view.top = Number(wanted.get("y")) || 0; } else whole();

@@ -16,12 +16,12 @@ const MAX_ROWS = 300;
  * more. `texts` gives the cells of one of the list.
  */
 function headed(titles, list, texts) {
-    const head = element("tr", null, ...titles.map((title) => { const cell = element("th", title); cell.scope = "col"; return cell; }));
+    const head = element("tr", null, ...titles.map((title) => { const cell = element("th", null, title); cell.scope = "col"; return cell; }));
     const around = element("div", null);
     around.className = "wordy";
     around.tabIndex = 0;
     around.setAttribute("role", "region");
-    around.setAttribute("aria-label", `Table: ${titles.join(", ")}`);
+    around.setAttribute("aria-label", `Table: ${titles.map((title) => title.textContent ?? title).join(", ")}`);
     fill(around, head, list, texts);
     return around;
 }
@@ -40,9 +40,16 @@ function fill(around, head, list, texts) {
 }
 const link = (text, act) => { const button = element("button", text); button.type = "button"; button.addEventListener("click", act); return button; };
 
+/** Parts of the panel beside each other, where there is room. */
+function besides(...parts) {
+    const made = element("div", null, ...parts.map((part) => element("div", null, ...part)));
+    made.className = "parts";
+    return made;
+}
+
 /** The buttons for a selection. */
 function actions() {
-    const made = element("p", null, link("Zoom to it (F)", toSelection), " ", link("Statistics of its time (R)", rangeOfSelection), " ", link("Compare (C)", markToCompare));
+    const made = element("p", null, link("Zoom to it (F)", toSelection), " ", link("Statistics of its time (R)", rangeOfSelection), " ", link("Compare (C)", markToCompare), ...(frame || selected?.kind === "slice" ? [" ", link("Compare with the one before (B)", compareWithBefore)] : []));
     made.className = "actions";
     return made;
 }
@@ -218,7 +225,6 @@ function relatives(entry, found) {
     };
     $("relatives").replaceChildren(
         element("h2", `${names[entry.name]}: inclusive ${time(entry.wall)}, exclusive ${time(entry.own)}, calls ${entry.calls}+${entry.again}`),
-        element("div", null, list("Parents", entry.parents, "--parent"), list("Children", entry.children, "--child")));
-    $("relatives").lastChild.className = "parts";
+        besides([list("Parents", entry.parents, "--parent")], [list("Children", entry.children, "--child")]));
     markName(entry.name);
 }

@@ -6,16 +6,22 @@ const NO_PLACES = new Uint32Array(0);
 function placesWith({ name, start, end }, has, least, most) {
     const count = name.length, anyDuration = least === -Infinity && most === Infinity;
     if (scratch.length < count) scratch = new Uint32Array(count);
+    // As `isWithin`, without a call for each.
+    const low = (least - 0.5) / 1e3, high = (most + 0.5) / 1e3;
     let size = 0;
-    for (let i = 0; i < count; i++) if (has[name[i]] && (anyDuration || isWithin(end[i] - start[i], least, most))) scratch[size++] = i;
+    for (let i = 0; i < count; i++) {
+        if (!has[name[i]]) continue;
+        const took = end[i] - start[i];
+        if (anyDuration || (took >= low && took < high)) scratch[size++] = i;
+    }
     return size ? scratch.slice(0, size) : NO_PLACES;
 }
 /** True if a duration in µs is within two limits in ns; times are exact to the ns. */
 const isWithin = (us, least, most) => { const ns = Math.round(us * 1e3); return ns >= least && ns <= most; };
 
-/** Sources of a set: each has its items in the order of time. */
+/** Sources of a set: each has its items in the order of time. Those of a list have `took`: the duration of one; null if it has none. */
 const threadSource = (thread, places) => ({ thread, places, length: places.length, at: (i) => thread.slices.start[places[i]], one: (i) => ({ kind: "slice", thread, place: places[i] }) });
-const listSource = (list, at) => ({ length: list.length, at: (i) => at(list[i]), one: (i) => list[i] });
+const listSource = (list, at, took) => ({ length: list.length, at: (i) => at(list[i]), took: (i) => took(list[i]), one: (i) => list[i] });
 
 /** Number of a source's items before the one that `spot` ([source, index]) names: at one time, sources are in their order. */
 function before(sources, number, [source, index]) {
@@ -41,16 +47,33 @@ function stepIn(sources, spot, by) {
     return found || (spot ? stepIn(sources, null, by) : null);
 }
 
+/** Puts an item, which begins with its key, into a list of the lowest keys; gives the highest key of a full list. */
+function insert(found, most, item) {
+    if (found.length < most || item[0] < found[most - 1][0]) {
+        found.splice(first(found.length, (place) => found[place][0], item[0]), 0, item);
+        if (found.length > most) found.pop();
+    }
+    return found.length === most ? found[most - 1][0] : Infinity;
+}
 /** The first items of all sources, as [time, source, index]; at most `most`. */
 function earliest(sources, most) {
     const found = [];
     sources.forEach((one, number) => {
-        for (let i = 0; i < one.length && i < most; i++) {
-            const at = one.at(i);
-            if (found.length === most && at >= found[most - 1][0]) break;
-            found.splice(first(found.length, (place) => found[place][0], at), 0, [at, number, i]);
-            if (found.length > most) found.pop();
-        }
+        for (let i = 0; i < one.length && i < most; i++) if (one.at(i) > insert(found, most, [one.at(i), number, i])) break;
     });
     return found;
+}
+/** The longest items of all sources, as [minus the duration, source, index]; the sum of all durations, and their number. */
+function longest(sources, most) {
+    const found = [];
+    let last = Infinity, sum = 0, timed = 0;
+    sources.forEach((one, number) => {
+        const { places, length } = one, { start, end } = one.thread?.slices || {};
+        for (let i = 0; i < length; i++) {
+            const took = places ? end[places[i]] - start[places[i]] : one.took(i);
+            if (took !== null) { sum += took; timed++; }
+            if (-took < last) last = insert(found, most, [-took, number, i]);
+        }
+    });
+    return { found, sum, timed };
 }

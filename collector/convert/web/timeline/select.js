@@ -129,7 +129,7 @@ function clickHead(row) {
 
 function selectAny(found) {
     if (found.kind === "frame") { selectFrame(found.frame, false); return; }
-    selected = found; range = frame = null;
+    selected = found; range = frame = comparison = null;
     changed();
 }
 
@@ -191,7 +191,8 @@ function goTo(thread, found) {
 /** Brings anything into view and selects it. */
 function goToAny(found) {
     if (found.kind === "slice") { goTo(found.thread, found.place); return; }
-    if (found.thread) reveal(found.thread);
+    const thread = found.thread || found.track?.thread;
+    if (thread) reveal(thread);
     selectAny(found);
     const row = rowOfSelection();
     if (row) view.top = row.y - height / 3;

@@ -45,7 +45,7 @@ function processorsTable(from, to) {
     return rows.length ? [element("h2", "Processors"), headed(["Processor", "Busy", "Mostly"], rows, (row) => row)] : [];
 }
 
-/** Values of counters in a time: at its begin and end, the lowest, the highest, the mean over time. Those that change come first. */
+/** Values of counters in a time: at its begin and end, the lowest, the highest, the mean over time. Those that change come first, the app's before others. */
 function countersTable(from, to) {
     const rows = [];
     for (const counter of [...counters, ...clocks.values()]) {
@@ -61,19 +61,20 @@ function countersTable(from, to) {
         if (high === -Infinity) continue;
         const after = value[first(at.length, (i) => at[i], to) - 1];
         const change = after - (before ?? after);
-        rows.push([high - low, Math.abs(change) / (Math.abs(counter.high - counter.low) || 1), () => [
+        rows.push([high > low, isApp(counter.pid), Math.abs(change) / (Math.abs(counter.high - counter.low) || 1), () => [
             link(counter.name, () => goToAny({ kind: "value", counter, place: Math.max(0, first(at.length, (i) => at[i], from) - 1) })),
             before === null ? "-" : number(before), number(after), (change > 0 ? "+" : "") + number(change), number(low), number(high), known ? number(sum / known) : number(high)]]);
     }
-    rows.sort((a, b) => (b[0] > 0) - (a[0] > 0) || b[1] - a[1]);
-    return rows.length ? [element("h2", "Counters"), headed(["Counter", "Before", "After", "Change", "Lowest", "Highest", "Mean"], rows, ([, , texts]) => texts())] : [];
+    rows.sort((a, b) => b[0] - a[0] || b[1] - a[1] || b[2] - a[2]);
+    return rows.length ? [element("h2", "Counters"), headed(["Counter", "Before", "After", "Change", "Lowest", "Highest", "Mean"], rows, (row) => row.at(-1)())] : [];
 }
 
 /** Everything of a range but the table of slices. */
 function rangeStatistics(from, to) {
     const inIt = frames.filter((one) => one.start < to && frameEnd(one) > from), late = inIt.filter((one) => one.slow).length;
     const about = frames.length ? [element("p", `${inIt.length} frames, ${late} late.`)] : [];
-    return [...about, ...statesTable(withContent(), from, to), ...processorsTable(from, to), ...countersTable(from, to)];
+    const parts = [statesTable(withContent(), from, to), processorsTable(from, to), countersTable(from, to)].filter((part) => part.length);
+    return [...about, besides(...parts)];
 }
 /** Threads with slices or of the app; all threads of a phone are hundreds. */
 const withContent = () => [...threads.values()].filter((thread) => thread.slices.name.length || isApp(thread.pid));

@@ -3,8 +3,6 @@
 const STATE_COLOURS = ["#43a047", "#1e88e5", "#9e9e9e66", "#e65100", "#ad1457", "transparent"];
 const MATCH = "#aa00c8", SAME = "#0059b3", PARENT = "#7b1fa2", CHILD = "#e65100", ARROW = "#d81b60";
 
-const isMatch = (name) => matches?.names?.has(name);
-
 /** The bar of a slice in relation to the selected one's name: another call, a call's parent, a call's child. */
 function relation(slices, place) {
     if (!calls) return null;
