@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use tracetee_fleet::compare::classes;
 use tracetee_fleet::selection::Since;
 use tracetee_jank::Which;
 
@@ -39,6 +40,12 @@ pub(crate) struct ReportArgs {
     /// Include only captures of this version.
     #[arg(long, value_name = "VERSION", conflicts_with_all = ["captures", "compare"])]
     pub(crate) version: Option<String>,
+    /// Include only captures of devices with this Android API level.
+    #[arg(long, value_name = "LEVEL", conflicts_with = "captures")]
+    pub(crate) api: Option<u64>,
+    /// Include only devices whose quick frames take about MS ms.
+    #[arg(long, value_name = "MS", conflicts_with = "captures", value_parser = classes::parse)]
+    pub(crate) class: Option<i32>,
     /// Compare two versions: what the second made worse or better.
     #[arg(long, num_args = 2, value_names = ["VERSION", "VERSION"])]
     pub(crate) compare: Option<Vec<String>>,

@@ -68,6 +68,8 @@ fn ask(args: &ReportArgs) -> Ask {
         screen: args.screen.clone(),
         since: args.since.clone(),
         version: args.version.clone(),
+        api: args.api,
+        class: args.class,
         compare,
         with_test_devices: args.test_devices,
         time_limit: Some(TIME_LIMIT),

@@ -8,6 +8,7 @@
 use crate::table::Text;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
+use std::time::Duration;
 
 /// Classes of a factor of two in frame time.
 const CLASSES_OF_OCTAVE: f64 = 2.0;
@@ -23,6 +24,16 @@ const MIDDLE_MS: f64 = 1000.0 / 60.0;
 )]
 pub fn class_of(ns: u64) -> i32 {
     ((ns.max(1) as f64 / 1e6 / MIDDLE_MS).log2() * CLASSES_OF_OCTAVE).round() as i32
+}
+
+/// Returns the class of a frame time in ms, as people write it.
+///
+/// # Errors
+/// If it is no such time.
+pub fn parse(text: &str) -> Result<i32, String> {
+    let ms = text.parse::<f64>().ok().filter(|ms| (0.01..=10_000.0).contains(ms));
+    let ms = ms.ok_or("not a time of a frame in ms, from 0.01 to 10000")?;
+    Ok(class_of(Duration::from_secs_f64(ms / 1e3).as_nanos().try_into().unwrap_or(u64::MAX)))
 }
 
 /// Returns the frame times at which a class begins and ends, ms.

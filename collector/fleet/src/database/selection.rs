@@ -1,6 +1,6 @@
-//! Tables of some of the captures, for reports since a time or of one version.
+//! Tables of some of the captures, for reports since a time, of one version, or of some devices.
 //!
-//! Sums of all captures cannot be told apart by time and version: a device counts once, whichever captures it sent. So what each
+//! Sums of all captures cannot be told apart by time, version and kind of device: a device counts once, whichever captures it sent. So what each
 //! selected capture has added to the sums is added again, to tables of their own in a temporary file, which SQLite deletes. A
 //! report of them has the same queries, and is exact.
 
@@ -8,38 +8,44 @@ use super::changes::{contribution, read};
 use super::rollups::{Changes, apply};
 use super::tables::{self, NUMBER};
 use super::{Database, SharedEnd};
+use crate::compare::classes::class_of;
 use crate::error::Error;
 use crate::rows::Value;
 use crate::schema::{LOSSES, LossRow};
-use crate::selection::Since;
+use crate::selection::Chosen;
 use rusqlite::{Connection, params};
+use std::collections::HashSet;
 
 /// Captures whose sums are added up in memory.
 const BATCH: usize = 2_000;
 
 impl Database {
-    /// Makes tables of the captures of an app that were made since a time, under a version. Loss reports have no version: with one,
-    /// none is selected.
+    /// Makes tables of the captures of an app that a report asks for, by time, version, API level and class of device. Loss
+    /// reports have the time alone: with another filter, none is selected.
     ///
     /// # Errors
     /// [`Error::Sqlite`]; [`Error::Damaged`].
-    pub(crate) fn selected(
-        &self,
-        app: &str,
-        since: Option<&Since>,
-        ver: Option<&str>,
-    ) -> Result<Self, Error> {
+    pub(crate) fn selected(&self, app: &str, chosen: Chosen<'_>) -> Result<Self, Error> {
         let selected = Self::temporary(self.end.clone())?;
+        let Chosen { since, version, api, class } = chosen;
+        let devices = class.map(|class| self.devices_of(app, class)).transpose()?;
         let (day, ms) = since.map_or(("", 0), |since| (since.day(), since.ms));
         // The day of a device whose clock is wrong is that of the capture's arrival.
         let sql = format!(
-            "SELECT {NUMBER} FROM captures WHERE app = ?1 AND (?2 IS NULL OR ver = ?2) \
-             AND (dt > ?3 OR (dt = ?3 AND made_ms >= ?4)) ORDER BY {NUMBER}"
+            "SELECT {NUMBER}, device FROM captures WHERE app = ?1 AND (?2 IS NULL OR ver = ?2) \
+             AND (?5 IS NULL OR api = ?5) AND (dt > ?3 OR (dt = ?3 AND made_ms >= ?4)) ORDER BY {NUMBER}"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
-        let numbers: Vec<i64> = statement
-            .query_map(params![app, ver, day, ms], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
+        let mut rows =
+            statement.query(params![app, version, day, ms, api.map(u64::cast_signed)])?;
+        let mut numbers: Vec<i64> = Vec::new();
+        while let Some(row) = rows.next()? {
+            let device: String = row.get(1)?;
+            if devices.as_ref().is_none_or(|devices| devices.contains(&device)) {
+                numbers.push(row.get(0)?);
+            }
+        }
+        drop(rows);
         for batch in numbers.chunks(BATCH) {
             let mut changes = Changes::default();
             for &number in batch {
@@ -52,7 +58,7 @@ impl Database {
             }
             selected.add(changes)?;
         }
-        if ver.is_none() {
+        if version.is_none() && api.is_none() && class.is_none() {
             let mut changes = Changes::default();
             let first = first_id(ms);
             let sql = format!(
@@ -66,6 +72,21 @@ impl Database {
             selected.add(changes)?;
         }
         Ok(selected)
+    }
+
+    /// Returns the devices of an app that are of a class.
+    fn devices_of(&self, app: &str, class: i32) -> Result<HashSet<String>, Error> {
+        let sql = "SELECT device, sum(quick_ns), sum(frames) FROM device_traits WHERE app = ? GROUP BY device";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query([app])?;
+        let mut found = HashSet::new();
+        while let Some(row) = rows.next()? {
+            let (quick_ns, frames): (i64, i64) = (row.get(1)?, row.get(2)?);
+            if class_of((quick_ns / frames.max(1)).cast_unsigned()) == class {
+                found.insert(row.get(0)?);
+            }
+        }
+        Ok(found)
     }
 
     /// Makes empty tables in a temporary file. They have no digests.

@@ -4,16 +4,26 @@ use super::*;
 use crate::capture;
 use crate::report::fleet::{Ask, FleetReport};
 use crate::rows::{About, Rows, from_loss_report};
+use crate::selection::Since;
 use crate::simulate::Plan;
+use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tracetee_protocol::LossReport;
 
-/// Rows of a fleet whose captures were made on three days, every third at the second half of its day.
+/// Rows of a fleet of fast and of slow devices with two API levels, whose captures were made on three days, every third at the second half of its day.
 fn rows() -> Vec<Rows> {
-    let plan = Plan { frames: 40, ..Plan::default() };
+    let class = |slowness_percent: u64, api: u64| {
+        let json = serde_json::json!({
+            "name": api.to_string(), "share": 1, "models": ["m"], "apis": [api],
+            "slowness_percent": slowness_percent, "causes_percent": 100, "update_hours": 1,
+        });
+        serde_json::from_value(json).unwrap()
+    };
+    let classes = vec![class(100, 34), class(300, 30)];
+    let plan = Plan { frames: 40, classes, ..Plan::default() };
     let captures = (0..30).flat_map(|device| plan.device(7, device).0);
     let rows = captures.zip(0u64..).map(|(captured, number)| {
         let about = About {
@@ -41,8 +51,19 @@ fn store(rows: &[Rows]) -> Database {
 
 fn report(database: &Database, ask: &Ask) -> serde_json::Value {
     let mut report = FleetReport::from_database(database, ask).unwrap();
-    (report.since, report.version) = (None, None);
+    (report.since, report.version, report.api, report.device_ms) = (None, None, None, None);
     serde_json::to_value(report).unwrap()
+}
+
+/// The classes of all devices: two of a factor of two, 0 around 16.7 ms.
+fn classes(database: &Database) -> BTreeMap<String, i32> {
+    let sql = "SELECT device, sum(quick_ns) / sum(frames) / 1e6 FROM device_traits GROUP BY device";
+    let mut statement = database.connection.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| {
+        #[allow(clippy::cast_possible_truncation, reason = "a small whole number")]
+        Ok((row.get(0)?, (2.0 * (row.get::<_, f64>(1)? * 60.0 / 1000.0).log2()).round() as i32))
+    });
+    rows.unwrap().collect::<Result<_, _>>().unwrap()
 }
 
 #[test]
@@ -52,10 +73,17 @@ fn a_report_of_selected_captures_is_that_of_a_store_without_the_others() {
     let since = Since::parse("2026-09-22T12:00Z").unwrap();
     let is_since = |rows: &Rows| rows.capture.as_ref().unwrap().made_ms.cast_signed() >= since.ms;
     let is_version = |rows: &Rows| rows.capture.as_ref().unwrap().ver == "2.1";
+    let api = all[0].capture.as_ref().unwrap().api;
+    let is_api = |rows: &Rows| rows.capture.as_ref().unwrap().api == api;
+    let classes = classes(&database);
+    let &class = classes.values().next().unwrap();
+    let is_class = |rows: &Rows| classes[&*rows.capture.as_ref().unwrap().device] == class;
     let screen = Some("Feed".to_owned());
     for (ask, is_selected) in [
         (Ask { since: Some(since.clone()), ..Ask::default() }, &is_since as &dyn Fn(&Rows) -> bool),
         (Ask { version: Some("2.1".to_owned()), screen, ..Ask::default() }, &is_version),
+        (Ask { api, ..Ask::default() }, &is_api),
+        (Ask { class: Some(class), ..Ask::default() }, &is_class),
         (
             Ask { version: Some("2.1".to_owned()), since: Some(since.clone()), ..Ask::default() },
             &|rows| is_since(rows) && is_version(rows),
@@ -71,7 +99,7 @@ fn a_report_of_selected_captures_is_that_of_a_store_without_the_others() {
     ] {
         let selected: Vec<Rows> = all.iter().filter(|rows| is_selected(rows)).cloned().collect();
         assert!(!selected.is_empty() && selected.len() < all.len());
-        let alone = Ask { since: None, version: None, ..ask.clone() };
+        let alone = Ask { since: None, version: None, api: None, class: None, ..ask.clone() };
         assert_eq!(report(&database, &ask), report(&store(&selected), &alone), "{ask:?}");
     }
 }

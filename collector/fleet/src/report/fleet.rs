@@ -3,6 +3,7 @@
 use super::comparison::Comparison;
 use super::fixes::Fixes;
 use super::quantile_errors::QuantileErrors;
+use crate::compare::classes::range_ms;
 use crate::database::Exceeded;
 use crate::error::Error;
 use crate::selection::Since;
@@ -24,6 +25,10 @@ pub struct Ask {
     pub since: Option<Since>,
     /// Only captures of this version.
     pub version: Option<String>,
+    /// Only captures of devices with this Android API level.
+    pub api: Option<u64>,
+    /// Only captures of devices of this class, by [`crate::compare::classes::class_of`].
+    pub class: Option<i32>,
     /// Two versions to compare: the earlier, the later.
     pub compare: Option<(String, String)>,
     /// Compares emulators and debuggable builds, too.
@@ -51,6 +56,10 @@ pub struct FleetReport {
     pub since: Option<String>,
     /// Only captures of this version.
     pub version: Option<String>,
+    /// Only captures of devices with this Android API level.
+    pub api: Option<u64>,
+    /// Only captures of devices with this time of a quick frame, from and to, ms.
+    pub device_ms: Option<[f64; 2]>,
     /// Largest errors of quantiles.
     pub quantile_errors: QuantileErrors,
     /// Reports by app.
@@ -263,6 +272,8 @@ impl FleetReport {
             screen: ask.screen.clone(),
             since: ask.since.as_ref().map(|since| since.text.clone()),
             version: ask.version.clone(),
+            api: ask.api,
+            device_ms: ask.class.map(range_ms),
             quantile_errors: QuantileErrors::of_rollups(),
             apps: Vec::new(),
         }
@@ -270,10 +281,15 @@ impl FleetReport {
 
     /// Returns the filters for a heading, each name as `write` has it: ", screen Feed, version 2.1, since 2026-11-21T00:00:00Z".
     pub(super) fn filters(&self, write: impl Fn(&str) -> String) -> String {
-        let filters =
-            [("screen", &self.screen), ("version", &self.version), ("since", &self.since)];
-        let set = filters.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
-        set.map(|(name, value)| format!(", {name} {}", write(value))).collect()
+        let filters = [
+            ("screen", self.screen.clone()),
+            ("version", self.version.clone()),
+            ("API", self.api.map(|api| api.to_string())),
+            ("devices of", self.device_ms.map(|[from, to]| format!("{from:.1} to {to:.1} ms"))),
+            ("since", self.since.clone()),
+        ];
+        let set = filters.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        set.map(|(name, value)| format!(", {name} {}", write(&value))).collect()
     }
 
     /// Checks that an app or a version that was asked for has captures.
@@ -282,7 +298,8 @@ impl FleetReport {
     /// [`Error::Missing`] if it has none.
     pub fn check_found(&self, ask: &Ask) -> Result<(), Error> {
         let app = ask.app.as_ref().filter(|app| !app.is_empty());
-        if !self.apps.is_empty() || (app.is_none() && ask.version.is_none()) {
+        let is_any = ask.version.is_none() && ask.api.is_none() && ask.class.is_none();
+        if !self.apps.is_empty() || (app.is_none() && is_any) {
             return Ok(());
         }
         let of = app.map_or_else(String::new, |app| format!(" of the app {app}"));

@@ -8,6 +8,7 @@ use crate::compare::Rules;
 use crate::database::{Database, Row};
 use crate::error::Error;
 use crate::queries;
+use crate::selection::Chosen;
 use std::collections::HashMap;
 
 /// Limits of reported causes: of a version or a screen, and in total.
@@ -59,13 +60,18 @@ impl FleetReport {
 
 /// Makes the report of an app; `None`: it has no captures.
 fn report_of(all: &Database, ask: &Ask, app: &str) -> Result<Option<AppReport>, Error> {
-    let (since, ver) = (ask.since.as_ref(), ask.version.as_deref());
-    let selected = if since.is_none() && ver.is_none() {
+    let chosen = Chosen {
+        since: ask.since.as_ref(),
+        version: ask.version.as_deref(),
+        api: ask.api,
+        class: ask.class,
+    };
+    let selected = if chosen == Chosen::default() {
         all.check_sums(app, ask.compare.is_some())?;
         None
     } else {
         all.check_captures(app)?;
-        Some(all.selected(app, since, ver)?)
+        Some(all.selected(app, chosen)?)
     };
     let database = selected.as_ref().unwrap_or(all);
     let screen = ask.screen.as_deref().unwrap_or_default();

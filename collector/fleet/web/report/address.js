@@ -27,6 +27,11 @@ const FILTERS = [
 ];
 const range = ([a, b]) => `${a.toFixed(1)} to ${b.toFixed(1)} ms`;
 const deviceClass = (row) => (row.device_ms ? range(row.device_ms) : undefined);
+/** What a collector filters by, whichever devices it has: API levels, and classes by the time of a quick frame (two of a factor of two, as compare/classes.rs has them). */
+const FIXED = {
+  api: Array.from({ length: 16 }, (_, i) => [`${i + 21}`, `${i + 21}`]),
+  class: Array.from({ length: 15 }, (_, i) => [0, -0.5, 0.5].map((half) => 1000 / 60 * 2 ** ((i - 7 + half) / 2))).map(([middle, ...ends]) => [middle.toFixed(1), range(ends)]),
+};
 /** True if a row has what is asked for, or nothing of that kind. */
 const isWanted = (row) => FILTERS.every(([key, , value]) => {
   const wanted = state.get(key);
@@ -39,14 +44,13 @@ const isWanted = (row) => FILTERS.every(([key, , value]) => {
 function filterForm(rows, server) {
   const controls = [];
   for (const [key, title, value] of FILTERS) {
-    const isServer = server && key in server;
-    const values = new Set(rows.map(value).filter((one) => one !== undefined && one !== null && one !== ""));
-    for (const one of isServer ? server[key] : []) values.add(one);
+    const isServer = server && key in server, isFixed = isServer && key in FIXED;
+    const values = new Set([...(isFixed ? [] : rows.map(value).filter((one) => one !== undefined && one !== null && one !== "")), ...(isServer ? server[key] : [])]);
     const query = new URLSearchParams(location.search);
     const current = isServer ? query.get(key) || "" : state.get(key) || "";
-    if (current) values.add(current);
+    if (current && !(isFixed && server[key].some(([one]) => one === current))) values.add(current);
     if (values.size < 2 && !current) continue;
-    controls.push(select(key, title, [...values].sort(), current, (chosen) => (isServer ? ask({ [key]: chosen }) : change({ [key]: chosen }))));
+    controls.push(select(key, title, isFixed ? [...values] : [...values].sort(), current, (chosen) => (isServer ? ask({ [key]: chosen }) : change({ [key]: chosen }))));
   }
   if (server) controls.push(...serverControls(server));
   return controls.length ? make("div", { class: "filters", role: "group", "aria-label": "Filters" }, ...controls) : null;

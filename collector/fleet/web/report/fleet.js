@@ -111,7 +111,7 @@ function app(report) {
 function fleet() {
   const { apps } = data.report;
   const rows = apps.flatMap((of) => [...of.versions, ...of.screens, ...of.days, ...of.pipelines, ...of.causes, ...(of.comparison?.mix || [])]);
-  const server = data.live_s ? { apps: apps.map((of) => of.app), version: [...new Set(apps.flatMap((of) => of.versions.map((row) => row.ver)))], screen: [...new Set(apps.flatMap((of) => of.screens.map((row) => row.screen).filter(Boolean)))] } : null;
+  const server = data.live_s ? { apps: apps.map((of) => of.app), version: [...new Set(apps.flatMap((of) => of.versions.map((row) => row.ver)))], screen: [...new Set(apps.flatMap((of) => of.screens.map((row) => row.screen).filter(Boolean)))], ...FIXED } : null;
   page.append(filterForm(rows, server) || "");
   if (!apps.length) page.append(make("h1", {}, "tracetee"), make("p", {}, location.search ? "No captures of this app, version and time. Choose others, or all." : "No captures yet. Devices send them by themselves once a window of their remote configuration opens; `tracetee doctor --app` says what an app lacks."));
   apps.forEach(app);

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tracetee_fleet::Error;
+use tracetee_fleet::compare::classes;
 use tracetee_fleet::database::Database;
 use tracetee_fleet::report::fleet::{AppReport, Ask, FleetReport};
 use tracetee_fleet::selection::Since;
@@ -33,6 +34,10 @@ pub(super) struct Query {
     screen: Option<String>,
     since: Option<String>,
     version: Option<String>,
+    /// Android API level of the devices.
+    api: Option<String>,
+    /// A time of a quick frame, ms: devices of its class.
+    class: Option<String>,
     /// `A..B`.
     compare: Option<String>,
     from: Option<String>,
@@ -54,6 +59,10 @@ impl Query {
             },
         };
         let version = some(self.version);
+        let (api, class) = (
+            some(self.api).map(|text| text.parse()),
+            some(self.class).map(|text| classes::parse(&text)),
+        );
         if version.is_some() && compare.is_some() {
             return Err(
                 "version and compare: a comparison needs two versions; leave one out".to_owned()
@@ -65,6 +74,8 @@ impl Query {
             screen: some(self.screen),
             since: since.transpose().map_err(|error| format!("since: {error}"))?,
             version,
+            api: api.transpose().map_err(|error| format!("api: {error}"))?,
+            class: class.transpose().map_err(|error| format!("class: {error}"))?,
             compare,
             with_test_devices: false,
             time_limit: Some(TIME_LIMIT),
@@ -86,8 +97,9 @@ pub(super) struct Maker {
     remembered: Mutex<HashMap<AppAndFilters, (i64, AppReport)>>,
 }
 
-/// App, screen, time and version.
-type AppAndFilters = (String, Option<String>, Option<Since>, Option<String>);
+/// App, screen, time, version, API level and class of device.
+type AppAndFilters =
+    (String, Option<String>, Option<Since>, Option<String>, Option<u64>, Option<i32>);
 
 /// The wait for an answer: sets the flag when it is dropped, as the server does when the client is gone.
 struct Wait(Arc<AtomicBool>);
@@ -171,7 +183,14 @@ impl Maker {
         let mut report = FleetReport::new(&ask);
         for app in apps {
             let number = changes.get(&app).copied();
-            let key = (app.clone(), ask.screen.clone(), ask.since.clone(), ask.version.clone());
+            let key = (
+                app.clone(),
+                ask.screen.clone(),
+                ask.since.clone(),
+                ask.version.clone(),
+                ask.api,
+                ask.class,
+            );
             let known = locked(&self.remembered).get(&key).cloned();
             if let Some((_, known)) = known.filter(|(of, _)| Some(*of) == number) {
                 report.apps.push(known);
@@ -269,7 +288,11 @@ mod tests {
         assert_eq!((ask.app, ask.since), (None, Since::parse("2026-09-21").ok()));
         let ask = query(serde_json::json!({"version": "2.1", "from": "2.0"})).unwrap();
         assert_eq!((ask.version.as_deref(), ask.compare), (Some("2.1"), None));
+        let ask = query(serde_json::json!({"api": "30", "class": "16.7"})).unwrap();
+        assert_eq!((ask.api, ask.class), (Some(30), Some(0)));
         for (json, why) in [
+            (serde_json::json!({"api": "old"}), "api: invalid digit"),
+            (serde_json::json!({"class": "0"}), "class: not a time of a frame"),
             (serde_json::json!({"compare": "2.0"}), "compare: not two versions"),
             (serde_json::json!({"compare": "..2.0"}), "compare: not two versions"),
             (serde_json::json!({"since": "soon"}), "since: not a day"),
