@@ -1,4 +1,5 @@
-// Measures a timeline's page in Chromium: time until the first rows and until it is complete, drawing, search, memory.
+// Measures a timeline's page in Chromium: time until the first rows and until it is complete, the tasks that block input meanwhile,
+// drawing, search, memory.
 // Called by tests/convert/bench page: node measure.mjs EXECUTABLE PAGE. Times are medians of the main thread's
 // processor time, if it says "CPU".
 
@@ -36,6 +37,19 @@ for (let i = 0; i < 5; i++) {
   loads.push(loaded.seen);
 }
 console.log(`first rows ${ms(median(loads.map((one) => one.rows)))}, complete ${ms(median(loads.map((one) => one.ready)))}`);
+
+// Input waits for the end of a task.
+await page.close();
+page = await running.newPage();
+await page.tracing.start({ categories: ["toplevel", "blink.user_timing"] });
+await page.setViewport({ width: 1400, height: 900 });
+await page.goto(pathToFileURL(path).href, { timeout: 300_000 });
+await page.waitForFunction(() => document.documentElement.dataset.ready === "yes", { timeout: 300_000 });
+const { traceEvents } = JSON.parse(new TextDecoder().decode(await page.tracing.stop()));
+const mains = new Set(traceEvents.filter((one) => one.name === "thread_name" && one.args.name === "CrRendererMain").map((one) => `${one.pid} ${one.tid}`));
+const tasks = traceEvents.filter((one) => one.name.endsWith("RunTask") && mains.has(`${one.pid} ${one.tid}`)).map((one) => (one.tdur ?? 0) / 1e3).sort((a, b) => b - a);
+console.log(`tasks while it is read: ${tasks.length}, the longest ${tasks.slice(0, 5).map(ms).join(", ")} CPU; ${tasks.filter((one) => one > 50).length} above 50 ms`);
+cdp = await page.createCDPSession();
 
 await cdp.send("Performance.enable", { timeDomain: "threadTicks" });
 const used = async () => (await cdp.send("Performance.getMetrics")).metrics.find((one) => one.name === "TaskDuration").value * 1e3;
